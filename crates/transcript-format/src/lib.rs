@@ -1,0 +1,11 @@
+//! The format of agent transcripts kept as JSON Lines, and nothing that touches a disk or a clock.
+//!
+//! Read the modules in this order:
+//!
+//! 1. [`lines`] frames bytes into lines with absolute offsets.
+//! 2. [`scan`] reads the envelope of one line (ids, flags, times) and checks its structure.
+//! 3. [`kind`] names every entry type, system subtype, attachment type and progress type.
+//! 4. [`entry`] gives typed views over the kept raw line; [`content`] the blocks of a message.
+//! 5. [`finding`] names what can be wrong with a line.
+
+pub mod entry;
