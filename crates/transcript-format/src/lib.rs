@@ -8,4 +8,21 @@
 //! 4. [`entry`] gives typed views over the kept raw line; [`content`] the blocks of a message.
 //! 5. [`finding`] names what can be wrong with a line.
 
+pub mod attachment;
+pub mod compact;
+pub mod content;
 pub mod entry;
+pub mod finding;
+pub mod ids;
+pub mod kind;
+pub mod lines;
+pub mod metadata;
+pub mod object;
+pub mod progress;
+pub mod scan;
+pub mod system;
+pub mod time;
+pub mod tool_result;
+pub mod usage;
+mod view;
+pub mod wire;

@@ -1,1 +1,41 @@
-//! x
+//! A read-only index over one transcript file.
+//!
+//! Start with [`Source::open`], then [`Index::load`]: it reads the file once, in buffers of 1 MiB
+//! and never through a memory map, and keeps at most 96 bytes for each line. The index holds every
+//! candidate for an entry in file order, duplicates and damaged lines that still hold an object
+//! included, and a [finding](transcript_format::finding) for every line that does not scan. It
+//! links nothing: which duplicate counts and whose parent is lost depends on a policy.
+//!
+//! Bodies stay in the file. [`Bodies`] fetches the text of single candidates by their offset.
+//!
+//! ```no_run
+//! use transcript_reader::{Index, Source};
+//!
+//! let source = Source::open("session.jsonl".as_ref())?;
+//! let index = Index::load(&source)?;
+//! for candidate in index.candidates() {
+//!     println!("{} {:?}", candidate.line(), candidate.kind());
+//! }
+//! for finding in index.findings() {
+//!     eprintln!("byte {}: {}", finding.offset, finding.code.as_str());
+//! }
+//! # Ok::<(), transcript_reader::Error>(())
+//! ```
+//!
+//! # Limitations
+//!
+//! The file is read up to the length that it had when it was opened. Message and tool ids are kept
+//! as keyed 64-bit hashes: two different ids share one with a chance of one in 2^64.
+
+mod bodies;
+mod build;
+mod error;
+mod index;
+mod names;
+mod source;
+
+pub use bodies::{Bodies, Body};
+pub use build::LoadOptions;
+pub use error::{Error, ErrorKind};
+pub use index::{Boundary, Candidate, Id, Index, Marks, MessageKey, Preserved, ToolEnd, ToolKey};
+pub use source::Source;

@@ -1,1 +1,18 @@
-//! x
+//! Rebuilds the conversation of a transcript from its index, and says why it took each step.
+//!
+//! [`Tree::new`] links the candidates of an [`Index`](transcript_reader::Index) under a
+//! [`Policy`]; [`Tree::path`] walks from the leaf to the entries of the conversation. Nothing here
+//! touches a file or a clock: the same index gives the same path, always.
+//!
+//! The rules of [`Policy::Vendor`] are those of client 2.1.329 as it was observed: they stand in
+//! `docs/format.md` of the project and are compared with an independent slow model in the tests.
+
+mod chain;
+mod decision;
+mod leaf;
+mod links;
+mod siblings;
+
+pub use chain::{Path, PathEntry, Refusal, Via};
+pub use decision::{Decision, LeafReason, SpliceForm};
+pub use links::{NodeId, Parent, Policy, Tree};

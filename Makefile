@@ -1,0 +1,76 @@
+# `make` lists the targets. They need a Rust toolchain and make, nothing else.
+
+SHELL := /bin/sh
+.DEFAULT_GOAL := help
+
+CARGO ?= cargo
+# One of fixtures/v1/sessions, or any transcript of yours: make replay SESSION=path/to/session.jsonl
+SESSION ?= fixtures/v1/sessions/parallel-tools.jsonl
+# Runs per fuzz target.
+RUNS ?= 1000000
+# Fuzz targets: all of them, or make fuzz TARGETS=scan
+TARGETS ?= $(sort $(basename $(notdir $(wildcard fuzz/fuzz_targets/*.rs))))
+
+.PHONY: help replay test lint fmt-check clippy unit doc deny bench fuzz install components
+
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+replay: ## Build, then replay a bundled session (SESSION=path for another)
+	@$(CARGO) run --release -q --locked -p transcript-cli -- replay "$(SESSION)"
+
+test: fmt-check clippy unit doc deny ## Run everything that must pass: format, lints, tests, docs
+
+lint: fmt-check clippy ## Check format and lints only
+
+fmt-check: components
+	$(CARGO) fmt --all --check
+
+clippy: components
+	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+
+unit:
+	$(CARGO) test --workspace --locked
+
+doc:
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked
+
+# Advisories change without us: `cargo deny check` looks at them too, this target does not.
+deny:
+	@if $(CARGO) deny --version >/dev/null 2>&1; then \
+		echo "$(CARGO) deny check bans licenses sources"; $(CARGO) deny check bans licenses sources; \
+	else \
+		echo "skipped: cargo-deny is not installed (cargo install --locked cargo-deny)"; \
+	fi
+
+# A minimal toolchain comes without rustfmt and clippy; rustup can add them.
+components:
+	@for c in rustfmt clippy; do \
+		case $$c in rustfmt) sub=fmt ;; *) sub=$$c ;; esac; \
+		if ! $(CARGO) $$sub --version >/dev/null 2>&1; then \
+			if command -v rustup >/dev/null 2>&1; then \
+				echo "rustup component add $$c"; rustup component add $$c || exit 1; \
+			else \
+				echo "$$c is missing and there is no rustup to add it: install it with your Rust toolchain" >&2; exit 1; \
+			fi; \
+		fi; \
+	done
+
+bench: ## Run the benchmarks (docs/benchmarks.md says how to read them)
+	$(CARGO) bench --workspace --locked
+
+fuzz: ## Fuzz each target RUNS times (needs nightly and cargo-fuzz)
+	@if ! $(CARGO) +nightly --version >/dev/null 2>&1; then \
+		echo "fuzzing needs a nightly toolchain: rustup toolchain install nightly" >&2; exit 1; \
+	fi
+	@if ! $(CARGO) +nightly fuzz --version >/dev/null 2>&1; then \
+		echo "fuzzing needs cargo-fuzz: cargo install --locked cargo-fuzz" >&2; exit 1; \
+	fi
+	@if [ -z "$(TARGETS)" ]; then echo "there are no fuzz targets in fuzz/fuzz_targets" >&2; exit 1; fi
+	@for t in $(TARGETS); do \
+		echo "cargo +nightly fuzz run $$t -- -runs=$(RUNS)"; \
+		$(CARGO) +nightly fuzz run $$t -- -runs=$(RUNS) || exit 1; \
+	done
+
+install: ## Install the `transcript` command
+	$(CARGO) install --path crates/transcript-cli --locked

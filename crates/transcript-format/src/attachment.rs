@@ -1,0 +1,871 @@
+//! `attachment` entries: context that the client adds to the conversation, by type.
+//!
+//! From 2.1.329 on an entry carries what the model is sent for it in `rendered`; a resume sends that
+//! text and does not render anew (rig.md 2).
+
+use crate::kind::AttachmentKind;
+use crate::object::{Object, Raw, Str};
+use crate::tool_result::{Read, TaskItem};
+use crate::view::{view, views};
+
+view! {
+    /// An `attachment` entry.
+    Attachment {
+        /// the context; [`Attachment::body`] gives it by type.
+        attachment: Object<'a> = "attachment";
+        /// what the model is sent for it, one text each.
+        rendered: Vec<Rendered<'a>> = "rendered";
+        /// the role it is sent in: `user` or `system`.
+        rendered_role: Str<'a> = "renderedRole";
+        /// whether it stays a text of its own beside tool results.
+        rendered_beside_tool_result: bool = "renderedBesideToolResult";
+    }
+
+    /// One text that the model is sent for an attachment.
+    Rendered {
+        /// the text, wrapped in `<system-reminder>`; seldom blocks.
+        content: crate::content::Content<'a> = "content";
+    }
+}
+
+impl<'a> Attachment<'a> {
+    /// Returns what `attachment.type` names; [`AttachmentKind::Other`] when unknown or absent.
+    #[must_use]
+    pub fn kind(&self) -> AttachmentKind {
+        let name = self
+            .attachment()
+            .and_then(|attachment| attachment.str("type"));
+        name.map_or(AttachmentKind::Other, |name| {
+            AttachmentKind::from_name(&name)
+        })
+    }
+
+    /// Returns the view of `attachment` by its type.
+    #[must_use]
+    pub fn body(&self) -> Option<AttachmentBody<'a>> {
+        self.attachment()
+            .map(|attachment| AttachmentBody::new(self.kind(), attachment))
+    }
+}
+
+views! {
+    /// The `attachment` of an entry, by its type (corpus.md 7.4, rig.md appendix B).
+    AttachmentBody by AttachmentKind {
+        /// The subagents that can be called changed.
+        AgentListingDelta {
+            /// the new ones.
+            added_types: Vec<Str<'a>> = "addedTypes";
+            /// the lines that describe them.
+            added_lines: Vec<Str<'a>> = "addedLines";
+            /// the ones that are gone.
+            removed_types: Vec<Str<'a>> = "removedTypes";
+            /// those that the client brings along.
+            built_in_types: Vec<Str<'a>> = "builtInTypes";
+            /// those of plugins that the client brings along.
+            built_in_plugin_types: Vec<Str<'a>> = "builtInPluginTypes";
+            /// whether it is the first list.
+            is_initial: bool = "isInitial";
+            /// whether the model is told to call several at once.
+            show_concurrency_note: bool = "showConcurrencyNote";
+        }
+
+        /// The person mentioned a subagent.
+        AgentMention {
+            /// the subagent.
+            agent_type: Str<'a> = "agentType";
+        }
+
+        /// A mentioned file that the model has read before.
+        AlreadyReadFile {
+            /// the file.
+            filename: Str<'a> = "filename";
+            /// the path as it is shown.
+            display_path: Str<'a> = "displayPath";
+            /// what was read.
+            content: Read<'a> = "content";
+        }
+
+        /// What a hook in the background returned.
+        AsyncHookResponse {
+            /// the run of the hook.
+            process_id: Str<'a> = "processId";
+            /// the event and what it matched.
+            hook_name: Str<'a> = "hookName";
+            /// the event.
+            hook_event: Str<'a> = "hookEvent";
+            /// the tool.
+            tool_name: Str<'a> = "toolName";
+            /// the answer in structured form.
+            response: Object<'a> = "response";
+            /// the output.
+            stdout: Str<'a> = "stdout";
+            /// the errors.
+            stderr: Str<'a> = "stderr";
+            /// the exit code.
+            exit_code: i64 = "exitCode";
+        }
+
+        /// The mode in which the model works without asking.
+        AutoMode {
+            /// how much is said: `full` or `sparse`.
+            reminder_type: Str<'a> = "reminderType";
+            /// whether the person was asked.
+            auto_mode_consent_flow: bool = "autoModeConsentFlow";
+            /// whether commands come before other tools.
+            bash_first: bool = "bashFirst";
+            /// whether permissions are bypassed.
+            bypass: bool = "bypass";
+            /// whether the model is only steered.
+            steer_only: bool = "steerOnly";
+        }
+
+        /// The mode in which the model works without asking ended.
+        AutoModeExit {}
+
+        /// A command wrote something (an old form).
+        BashProgress {}
+
+        /// What the session may still cost.
+        BudgetUsd {
+            /// the US dollars spent.
+            used: f64 = "used";
+            /// the US dollars allowed.
+            total: f64 = "total";
+            /// the US dollars left.
+            remaining: f64 = "remaining";
+        }
+
+        /// The tools that a slash command or skill permits.
+        CommandPermissions {
+            /// the tools.
+            allowed_tools: Vec<Str<'a>> = "allowedTools";
+            /// the model it asks for.
+            model: Str<'a> = "model";
+        }
+
+        /// A file that was read before a compaction and is too large to be put back.
+        CompactFileReference {
+            /// the file.
+            filename: Str<'a> = "filename";
+            /// the path as it is shown.
+            display_path: Str<'a> = "displayPath";
+        }
+
+        /// A reminder that compaction is automatic.
+        CompactionReminder {}
+
+        /// The pet beside the input box.
+        CompanionIntro {
+            /// its name.
+            name: Str<'a> = "name";
+            /// its species.
+            species: Str<'a> = "species";
+        }
+
+        /// A reminder to save context.
+        ContextEfficiency {}
+
+        /// A reminder in words of its own.
+        CriticalSystemReminder {
+            /// the words.
+            content: Str<'a> = "content";
+        }
+
+        /// What the client remembers of the session.
+        CurrentSessionMemory {
+            /// the memory.
+            content: Str<'a> = "content";
+            /// its file.
+            path: Str<'a> = "path";
+            /// its size in tokens.
+            token_count: u64 = "tokenCount";
+        }
+
+        /// The date.
+        Date {
+            /// the date, as `2026-11-22`.
+            date: Str<'a> = "date";
+        }
+
+        /// The date changed.
+        DateChange {
+            /// the date, as `2026-11-22`.
+            new_date: Str<'a> = "newDate";
+        }
+
+        /// The tools that can be searched for changed.
+        DeferredToolsDelta {
+            /// the new ones.
+            added_names: Vec<Str<'a>> = "addedNames";
+            /// the lines that describe them.
+            added_lines: Vec<Str<'a>> = "addedLines";
+            /// the ones that are gone.
+            removed_names: Vec<Str<'a>> = "removedNames";
+            /// the ones that are back.
+            readded_names: Vec<Str<'a>> = "readdedNames";
+            /// the ones that are not sent.
+            wire_hidden_names: Vec<Str<'a>> = "wireHiddenNames";
+            /// the MCP servers that are not connected yet.
+            pending_mcp_servers: Vec<Str<'a>> = "pendingMcpServers";
+            /// the MCP servers that the person has to sign in to.
+            needs_auth_mcp_servers: Vec<Str<'a>> = "needsAuthMcpServers";
+            /// the MCP servers that failed.
+            failed_mcp_servers: Vec<Raw<'a>> = "failedMcpServers";
+        }
+
+        /// What an editor or compiler complains about.
+        Diagnostics {
+            /// the files.
+            files: Vec<FileDiagnostics<'a>> = "files";
+            /// whether the complaints are new.
+            is_new: bool = "isNew";
+        }
+
+        /// A mentioned folder.
+        Directory {
+            /// the folder.
+            path: Str<'a> = "path";
+            /// what is in it.
+            content: Str<'a> = "content";
+            /// the path as it is shown.
+            display_path: Str<'a> = "displayPath";
+        }
+
+        /// A skill that was found on the way.
+        DynamicSkill {
+            /// the folder.
+            skill_dir: Str<'a> = "skillDir";
+            /// the skills.
+            skill_names: Vec<Str<'a>> = "skillNames";
+            /// the path as it is shown.
+            display_path: Str<'a> = "displayPath";
+        }
+
+        /// An image that changed on disk.
+        EditedImageFile {
+            /// the file.
+            filename: Str<'a> = "filename";
+            /// the image.
+            content: Read<'a> = "content";
+        }
+
+        /// A file that changed on disk.
+        EditedTextFile {
+            /// the file.
+            filename: Str<'a> = "filename";
+            /// the path as it is shown.
+            display_path: Str<'a> = "displayPath";
+            /// the changed lines with their numbers.
+            snippet: Str<'a> = "snippet";
+        }
+
+        /// The computer and the working folder.
+        Environment {
+            /// what is known of them.
+            snapshot: EnvironmentSnapshot<'a> = "snapshot";
+        }
+
+        /// A mentioned file.
+        File {
+            /// the file.
+            filename: Str<'a> = "filename";
+            /// the path as it is shown.
+            display_path: Str<'a> = "displayPath";
+            /// what was read.
+            content: Read<'a> = "content";
+            /// how a saved copy is wrapped.
+            saved_copy_framing: Object<'a> = "savedCopyFraming";
+        }
+
+        /// Whether the goal of the session is met.
+        GoalStatus {
+            /// the goal.
+            condition: Str<'a> = "condition";
+            /// whether it is met.
+            met: bool = "met";
+            /// whether the entry only marks that there is a goal.
+            sentinel: bool = "sentinel";
+        }
+
+        /// What a hook wants the model to know.
+        HookAdditionalContext {
+            /// the texts.
+            content: Vec<Str<'a>> = "content";
+            /// the event and what it matched.
+            hook_name: Str<'a> = "hookName";
+            /// the event.
+            hook_event: Str<'a> = "hookEvent";
+            /// the tool call or the run of the hook.
+            tool_use_id: Str<'a> = "toolUseID";
+        }
+
+        /// A hook stopped something.
+        HookBlockingError {
+            /// what it said.
+            blocking_error: BlockingError<'a> = "blockingError";
+            /// the event and what it matched.
+            hook_name: Str<'a> = "hookName";
+            /// the event.
+            hook_event: Str<'a> = "hookEvent";
+            /// the tool call or the run of the hook.
+            tool_use_id: Str<'a> = "toolUseID";
+        }
+
+        /// A hook was cancelled.
+        HookCancelled {
+            /// the command.
+            command: Str<'a> = "command";
+            /// how long it ran, in milliseconds.
+            duration_ms: u64 = "durationMs";
+            /// the event and what it matched.
+            hook_name: Str<'a> = "hookName";
+            /// the event.
+            hook_event: Str<'a> = "hookEvent";
+            /// the tool call or the run of the hook.
+            tool_use_id: Str<'a> = "toolUseID";
+        }
+
+        /// A hook failed and the turn went on.
+        HookNonBlockingError {
+            /// the command.
+            command: Str<'a> = "command";
+            /// how long it ran, in milliseconds.
+            duration_ms: u64 = "durationMs";
+            /// the exit code.
+            exit_code: i64 = "exitCode";
+            /// the output.
+            stdout: Str<'a> = "stdout";
+            /// the errors.
+            stderr: Str<'a> = "stderr";
+            /// the event and what it matched.
+            hook_name: Str<'a> = "hookName";
+            /// the event.
+            hook_event: Str<'a> = "hookEvent";
+            /// the tool call or the run of the hook.
+            tool_use_id: Str<'a> = "toolUseID";
+        }
+
+        /// A hook decided about a permission.
+        HookPermissionDecision {
+            /// the decision.
+            decision: Str<'a> = "decision";
+            /// the event.
+            hook_event: Str<'a> = "hookEvent";
+            /// the tool call.
+            tool_use_id: Str<'a> = "toolUseID";
+        }
+
+        /// A hook ended the turn.
+        HookStoppedContinuation {
+            /// why.
+            message: Str<'a> = "message";
+            /// the event and what it matched.
+            hook_name: Str<'a> = "hookName";
+            /// the event.
+            hook_event: Str<'a> = "hookEvent";
+            /// the tool call or the run of the hook.
+            tool_use_id: Str<'a> = "toolUseID";
+        }
+
+        /// A hook ran.
+        HookSuccess {
+            /// what the model is told.
+            content: Str<'a> = "content";
+            /// the command.
+            command: Str<'a> = "command";
+            /// how long it ran, in milliseconds.
+            duration_ms: u64 = "durationMs";
+            /// the exit code.
+            exit_code: i64 = "exitCode";
+            /// the output.
+            stdout: Str<'a> = "stdout";
+            /// the errors.
+            stderr: Str<'a> = "stderr";
+            /// the event and what it matched.
+            hook_name: Str<'a> = "hookName";
+            /// the event.
+            hook_event: Str<'a> = "hookEvent";
+            /// the tool call or the run of the hook.
+            tool_use_id: Str<'a> = "toolUseID";
+        }
+
+        /// What a hook wants the person to know.
+        HookSystemMessage {
+            /// the text.
+            content: Str<'a> = "content";
+            /// the event and what it matched.
+            hook_name: Str<'a> = "hookName";
+            /// the event.
+            hook_event: Str<'a> = "hookEvent";
+            /// the tool call or the run of the hook.
+            tool_use_id: Str<'a> = "toolUseID";
+        }
+
+        /// The instructions of the project.
+        Instructions {
+            /// the instructions.
+            content: Raw<'a> = "content";
+        }
+
+        /// The skills that were used before a compaction.
+        InvokedSkills {
+            /// the skills.
+            skills: Vec<Skill<'a>> = "skills";
+        }
+
+        /// The turn ended because it took too many steps.
+        MaxTurnsReached {
+            /// the steps allowed.
+            max_turns: u64 = "maxTurns";
+            /// the steps taken.
+            turn_count: u64 = "turnCount";
+        }
+
+        /// The instructions of MCP servers changed.
+        McpInstructionsDelta {
+            /// the new servers.
+            added_names: Vec<Str<'a>> = "addedNames";
+            /// their instructions.
+            added_blocks: Vec<Str<'a>> = "addedBlocks";
+            /// the servers that are gone.
+            removed_names: Vec<Str<'a>> = "removedNames";
+        }
+
+        /// A mentioned resource of an MCP server.
+        McpResource {
+            /// the server.
+            server: Str<'a> = "server";
+            /// the address.
+            uri: Str<'a> = "uri";
+            /// the name.
+            name: Str<'a> = "name";
+            /// what it holds, with `contents`.
+            content: Object<'a> = "content";
+        }
+
+        /// The model that answers.
+        Model {
+            /// the model.
+            identity: ModelIdentity<'a> = "identity";
+            /// what the model is told.
+            text: Str<'a> = "text";
+        }
+
+        /// A memory file of the folder that the model works in.
+        NestedMemory {
+            /// the file.
+            path: Str<'a> = "path";
+            /// the path as it is shown.
+            display_path: Str<'a> = "displayPath";
+            /// what it holds.
+            content: MemoryFile<'a> = "content";
+        }
+
+        /// The file that is open in the editor.
+        OpenedFileInIde {
+            /// the file.
+            filename: Str<'a> = "filename";
+        }
+
+        /// The output style.
+        OutputStyle {
+            /// the style.
+            style: Str<'a> = "style";
+        }
+
+        /// The output tokens that were spent.
+        OutputTokenUsage {
+            /// those of the turn.
+            turn: u64 = "turn";
+            /// those of the session.
+            session: u64 = "session";
+            /// those allowed.
+            budget: u64 = "budget";
+        }
+
+        /// A mentioned PDF that is too large to be put in.
+        PdfReference {
+            /// the file.
+            filename: Str<'a> = "filename";
+            /// the path as it is shown.
+            display_path: Str<'a> = "displayPath";
+            /// its pages.
+            page_count: u64 = "pageCount";
+            /// its size in bytes.
+            file_size: u64 = "fileSize";
+        }
+
+        /// The plan, after a compaction.
+        PlanFileReference {
+            /// the file.
+            plan_file_path: Str<'a> = "planFilePath";
+            /// the plan.
+            plan_content: Str<'a> = "planContent";
+        }
+
+        /// The mode in which the model only plans.
+        PlanMode {
+            /// how much is said: `full` or `sparse`.
+            reminder_type: Str<'a> = "reminderType";
+            /// whether it is told to a subagent.
+            is_sub_agent: bool = "isSubAgent";
+            /// the file for the plan.
+            plan_file_path: Str<'a> = "planFilePath";
+            /// whether there is a plan.
+            plan_exists: bool = "planExists";
+        }
+
+        /// The mode in which the model only plans ended.
+        PlanModeExit {
+            /// the file for the plan.
+            plan_file_path: Str<'a> = "planFilePath";
+            /// whether there is a plan.
+            plan_exists: bool = "planExists";
+        }
+
+        /// The mode in which the model only plans began again.
+        PlanModeReentry {
+            /// the file for the plan.
+            plan_file_path: Str<'a> = "planFilePath";
+        }
+
+        /// The system prompt as it is sent until a compaction (rig.md 2).
+        PromptSnapshot {
+            /// the system prompt.
+            system_prompt: Vec<Str<'a>> = "systemPrompt";
+            /// the tools.
+            tools: Raw<'a> = "tools";
+            /// how context is rendered.
+            context_rendering: Str<'a> = "contextRendering";
+            /// whether reminders are folded into tool results.
+            reminder_fold: bool = "reminderFold";
+            /// whether the inputs of tool calls are sent as they came.
+            echo_wire_tool_inputs: bool = "echoWireToolInputs";
+        }
+
+        /// A prompt or notification that came while the model worked.
+        QueuedCommand {
+            /// the text or blocks.
+            prompt: crate::content::Content<'a> = "prompt";
+            /// `prompt` or `task-notification`.
+            command_mode: Str<'a> = "commandMode";
+            /// who sent it.
+            origin: crate::entry::Origin<'a> = "origin";
+            /// whether the client made it.
+            is_meta: bool = "isMeta";
+            /// the id that it had in the queue.
+            source_uuid: Str<'a> = "source_uuid";
+            /// when it was queued.
+            timestamp: Str<'a> = "timestamp";
+            /// the numbers of the pasted images.
+            image_paste_ids: Vec<u64> = "imagePasteIds";
+        }
+
+        /// A notice that a file was not read whole.
+        ReadTruncationNotice {
+            /// the text.
+            banner: Str<'a> = "banner";
+            /// the tool call.
+            tool_use_id: Str<'a> = "toolUseID";
+        }
+
+        /// Memories that may help.
+        RelevantMemories {
+            /// the memories.
+            memories: Vec<Memory<'a>> = "memories";
+        }
+
+        /// How commits and pull requests are to be signed.
+        RemoteSessionChange {
+            /// the address of the session.
+            url: Str<'a> = "url";
+            /// the trailer for commits.
+            commit: Str<'a> = "commit";
+            /// the line for pull requests.
+            pr: Str<'a> = "pr";
+            /// whether the model is told how to send files.
+            send_user_file_hint: bool = "sendUserFileHint";
+            /// whether the trailer is prescribed.
+            managed_commit: bool = "managedCommit";
+            /// whether the line is prescribed.
+            managed_pr: bool = "managedPr";
+        }
+
+        /// The lines that are selected in the editor.
+        SelectedLinesInIde {
+            /// the editor.
+            ide_name: Str<'a> = "ideName";
+            /// the file.
+            filename: Str<'a> = "filename";
+            /// the path as it is shown.
+            display_path: Str<'a> = "displayPath";
+            /// the first line.
+            line_start: u64 = "lineStart";
+            /// the last line.
+            line_end: u64 = "lineEnd";
+            /// the lines.
+            content: Str<'a> = "content";
+        }
+
+        /// More context of the session.
+        SessionContext {
+            /// the context.
+            context: Object<'a> = "context";
+        }
+
+        /// Skills that may help.
+        SkillDiscovery {
+            /// the skills.
+            skills: Vec<Skill<'a>> = "skills";
+            /// what they were chosen by.
+            signal: Str<'a> = "signal";
+            /// where they are from.
+            source: Str<'a> = "source";
+        }
+
+        /// The skills.
+        SkillListing {
+            /// the lines that describe them.
+            content: Str<'a> = "content";
+            /// how many there are.
+            skill_count: u64 = "skillCount";
+            /// whether it is the first list.
+            is_initial: bool = "isInitial";
+            /// their names.
+            names: Vec<Str<'a>> = "names";
+            /// a digest of each.
+            digests: Vec<Str<'a>> = "digests";
+        }
+
+        /// The result of the turn in the asked-for form.
+        StructuredOutput {
+            /// the result.
+            data: Raw<'a> = "data";
+            /// the tool call that gave it.
+            tool_use_id: Str<'a> = "toolUseID";
+        }
+
+        /// A reminder of the tasks.
+        TaskReminder {
+            /// the tasks.
+            content: Vec<TaskItem<'a>> = "content";
+            /// how many there are.
+            item_count: u64 = "itemCount";
+        }
+
+        /// A background task, after a compaction.
+        TaskStatus {
+            /// the task.
+            task_id: Str<'a> = "taskId";
+            /// the type of task.
+            task_type: Str<'a> = "taskType";
+            /// the status.
+            status: Str<'a> = "status";
+            /// the task in a few words.
+            description: Str<'a> = "description";
+            /// what it did since.
+            delta_summary: Str<'a> = "deltaSummary";
+            /// the file with its output.
+            output_file_path: Str<'a> = "outputFilePath";
+        }
+
+        /// The team that the session belongs to.
+        TeamContext {
+            /// the agent.
+            agent_id: Str<'a> = "agentId";
+            /// its name.
+            agent_name: Str<'a> = "agentName";
+            /// the team.
+            team_name: Str<'a> = "teamName";
+            /// the file of the team.
+            team_config_path: Str<'a> = "teamConfigPath";
+            /// the file of its tasks.
+            task_list_path: Str<'a> = "taskListPath";
+        }
+
+        /// Messages of teammates.
+        TeammateMailbox {
+            /// the messages.
+            messages: Vec<TeammateMessage<'a>> = "messages";
+        }
+
+        /// Teammates that ended.
+        TeammateShutdownBatch {
+            /// how many.
+            count: u64 = "count";
+        }
+
+        /// The to-do list, in older clients.
+        Todo {
+            /// the items.
+            content: Vec<crate::tool_result::Todo<'a>> = "content";
+            /// how many there are.
+            item_count: u64 = "itemCount";
+            /// when it is shown, such as `post-compact`.
+            context: Str<'a> = "context";
+        }
+
+        /// A reminder of the to-do list.
+        TodoReminder {
+            /// the items.
+            content: Vec<crate::tool_result::Todo<'a>> = "content";
+            /// how many there are.
+            item_count: u64 = "itemCount";
+        }
+
+        /// The tokens of the context.
+        TokenUsage {
+            /// those used.
+            used: u64 = "used";
+            /// those there are.
+            total: u64 = "total";
+            /// those left.
+            remaining: u64 = "remaining";
+        }
+
+        /// How many tokens are left.
+        TotalTokensReminder {
+            /// what the model is told.
+            text: Str<'a> = "text";
+        }
+
+        /// The highest effort began.
+        UltraEffortEnter {
+            /// how much is said: `full` or `sparse`.
+            reminder_type: Str<'a> = "reminderType";
+        }
+
+        /// The highest effort ended.
+        UltraEffortExit {}
+
+        /// Memories in older clients.
+        UltraMemory {
+            /// the memories.
+            content: Str<'a> = "content";
+        }
+
+        /// The effort that a word of the prompt asks for.
+        UltrathinkEffort {
+            /// the effort.
+            level: Str<'a> = "level";
+        }
+
+        /// A reminder to check the plan.
+        VerifyPlanReminder {}
+
+        /// The prompt asks for a workflow.
+        WorkflowKeywordRequest {}
+    }
+}
+
+view! {
+    /// What a hook said when it stopped something.
+    BlockingError {
+        /// the text.
+        blocking_error: Str<'a> = "blockingError";
+        /// the command.
+        command: Str<'a> = "command";
+    }
+
+    /// The complaints about one file.
+    FileDiagnostics {
+        /// the file.
+        uri: Str<'a> = "uri";
+        /// the complaints.
+        diagnostics: Vec<Diagnostic<'a>> = "diagnostics";
+    }
+
+    /// One complaint, in the form of the language server protocol.
+    Diagnostic {
+        /// the text.
+        message: Str<'a> = "message";
+        /// `Error`, `Warning`, `Info` or `Hint`.
+        severity: Str<'a> = "severity";
+        /// the place: `start` and `end`, each with `line` and `character` from 0.
+        range: Object<'a> = "range";
+        /// the tool that complains.
+        source: Str<'a> = "source";
+        /// the code of the complaint.
+        code: Raw<'a> = "code";
+    }
+
+    /// The computer and the working folder.
+    EnvironmentSnapshot {
+        /// the working folder.
+        working_directory: Str<'a> = "workingDirectory";
+        /// more folders.
+        additional_working_directories: Vec<Str<'a>> = "additionalWorkingDirectories";
+        /// whether the folder is a git repository.
+        is_git_repo: bool = "isGitRepo";
+        /// whether the folder is a worktree.
+        is_worktree: bool = "isWorktree";
+        /// the system, such as `linux`.
+        platform: Str<'a> = "platform";
+        /// the version of the system.
+        os_version: Str<'a> = "osVersion";
+        /// the shell.
+        shell: Str<'a> = "shell";
+    }
+
+    /// A model.
+    ModelIdentity {
+        /// its id.
+        model_id: Str<'a> = "modelId";
+        /// its name.
+        marketing_name: Str<'a> = "marketingName";
+        /// how far its knowledge goes.
+        knowledge_cutoff: Str<'a> = "knowledgeCutoff";
+    }
+
+    /// A memory file.
+    MemoryFile {
+        /// the file.
+        path: Str<'a> = "path";
+        /// whose it is, such as `Project`.
+        kind: Str<'a> = "type";
+        /// what the model is told.
+        content: Str<'a> = "content";
+        /// what the file holds.
+        raw_content: Str<'a> = "rawContent";
+        /// whether the two differ.
+        content_differs_from_disk: bool = "contentDiffersFromDisk";
+        /// the paths that it is for.
+        globs: Vec<Str<'a>> = "globs";
+    }
+
+    /// A memory that may help.
+    Memory {
+        /// the file.
+        path: Str<'a> = "path";
+        /// what it holds.
+        content: Str<'a> = "content";
+        /// the line above it.
+        header: Str<'a> = "header";
+        /// when it was changed, in milliseconds since 1970.
+        mtime_ms: f64 = "mtimeMs";
+    }
+
+    /// A skill.
+    Skill {
+        /// its name.
+        name: Str<'a> = "name";
+        /// its file.
+        path: Str<'a> = "path";
+        /// what it is for.
+        description: Str<'a> = "description";
+        /// its text.
+        content: Str<'a> = "content";
+    }
+
+    /// A message of a teammate.
+    TeammateMessage {
+        /// the teammate.
+        from: Str<'a> = "from";
+        /// the text.
+        text: Str<'a> = "text";
+        /// when it was sent.
+        timestamp: Str<'a> = "timestamp";
+        /// the colour of the teammate.
+        color: Str<'a> = "color";
+    }
+}

@@ -1,0 +1,90 @@
+//! What can be wrong with a transcript, as data: a code, a place and a reason, never the content.
+//!
+//! Codes are stable strings that scripts may match on. Those of `facts/pains.md` keep their name
+//! there; a few more name the rows of `facts/reliability.md` 5 that the pains list does not.
+
+macro_rules! codes {
+    ($($(#[doc = $doc:literal])* $Variant:ident = $code:literal, $severity:ident;)*) => {
+        /// A stable name for one kind of damage.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        #[non_exhaustive]
+        pub enum Code {
+            $($(#[doc = $doc])* $Variant,)*
+        }
+
+        impl Code {
+            /// Every code, in the order of the list.
+            pub const ALL: &'static [Self] = &[$(Self::$Variant,)*];
+
+            /// Returns the code as reports print it, for example `L-TORN-MID`.
+            #[must_use]
+            pub const fn as_str(self) -> &'static str {
+                match self {
+                    $(Self::$Variant => $code,)*
+                }
+            }
+
+            /// Returns how much a finding of this code matters.
+            #[must_use]
+            pub const fn severity(self) -> Severity {
+                match self {
+                    $(Self::$Variant => Severity::$severity,)*
+                }
+            }
+        }
+    };
+}
+
+codes! {
+    /// The last line has no newline and is no whole object: a write was cut short.
+    TornTail = "L-TORN-TAIL", Damage;
+    /// A line in the middle does not hold one whole object.
+    TornMid = "L-TORN-MID", Damage;
+    /// A whole object is followed by more bytes on its line.
+    Glued = "L-GLUED", Damage;
+    /// A line holds NUL bytes outside of a string (power loss, delayed allocation).
+    Nul = "L-NUL", Damage;
+    /// The last line is whole but has no newline; the next append may glue to it.
+    Unterminated = "L-UNTERMINATED", Note;
+    /// A line is a JSON value but no object.
+    NotObject = "L-NOT-OBJECT", Damage;
+    /// A line is nested deeper than the limit.
+    Depth = "L-DEPTH", Damage;
+    /// A line is longer than the limit; its body was not read.
+    TooLong = "B-LINE", Damage;
+    /// A line holds bytes that are not UTF-8; they are read as U+FFFD.
+    Utf8 = "T-UTF8", Damage;
+    /// A byte order mark stands before the first line.
+    Bom = "T-BOM", Damage;
+    /// A string holds a control byte that JSON wants escaped.
+    Control = "T-CONTROL", Damage;
+    /// The file became shorter while it was read; the bytes are gone.
+    Shrunk = "L-SHRUNK", Damage;
+    /// A known field has a value of an unexpected kind.
+    Shape = "S-SHAPE", Note;
+}
+
+/// How much a finding matters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum Severity {
+    /// Worth knowing; nothing to do.
+    Note,
+    /// Bytes or entries are hurt.
+    Damage,
+}
+
+/// One defect and its place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// What is wrong.
+    pub code: Code,
+    /// The 1-based number of the physical line; `None` where only the tail of a file was read.
+    pub line: Option<u64>,
+    /// The byte offset of the damaged bytes from the start of the file.
+    pub offset: u64,
+    /// How many bytes are concerned.
+    pub len: u64,
+    /// Why, in a few words that never quote the line.
+    pub detail: &'static str,
+}

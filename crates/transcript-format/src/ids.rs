@@ -1,0 +1,63 @@
+//! Ids of entries.
+
+use std::fmt;
+
+/// A uuid in its canonical form: 36 characters, lower-case hexadecimal, hyphens in their places.
+///
+/// Only that one spelling is a [`Uuid`], so two of them are equal exactly when the strings are.
+/// Every other id (tests and older tools write `u1` or upper case) is compared as a string.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Uuid(pub u128);
+
+/// Offsets of the 32 digits in the canonical form.
+const DIGITS: [usize; 32] = [
+    0, 1, 2, 3, 4, 5, 6, 7, 9, 10, 11, 12, 14, 15, 16, 17, 19, 20, 21, 22, 24, 25, 26, 27, 28, 29,
+    30, 31, 32, 33, 34, 35,
+];
+
+/// The value of a lower-case hexadecimal digit; 0xFF for every other byte.
+const HEX: [u8; 256] = {
+    let mut table = [0xFF; 256];
+    let mut digit = 0;
+    while digit < 16 {
+        table[b"0123456789abcdef"[digit] as usize] = digit as u8;
+        digit += 1;
+    }
+    table
+};
+
+impl Uuid {
+    /// The all-zero uuid, which a `last-prompt` entry uses to lift a pin (`facts/rig.md` 4).
+    pub const ZERO: Self = Self(0);
+
+    /// Reads the canonical form; any other spelling is `None`.
+    #[must_use]
+    pub fn parse(text: &[u8]) -> Option<Self> {
+        let text: &[u8; 36] = text.try_into().ok()?;
+        if [text[8], text[13], text[18], text[23]] != [b'-'; 4] {
+            return None;
+        }
+        let mut value = 0u128;
+        let mut seen = 0u8;
+        for at in DIGITS {
+            let digit = HEX[usize::from(text[at])];
+            seen |= digit;
+            value = value << 4 | u128::from(digit & 0x0F);
+        }
+        (seen < 16).then_some(Self(value))
+    }
+}
+
+impl fmt::Display for Uuid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let hex = format!("{:032x}", self.0);
+        let parts = [&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]];
+        f.write_str(&parts.join("-"))
+    }
+}
+
+impl fmt::Debug for Uuid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}

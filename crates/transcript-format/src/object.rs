@@ -1,0 +1,493 @@
+//! One JSON object as it stands in a line: its members in order, every value kept as its text.
+//!
+//! Nothing is converted before it is asked for, and nothing is ever written back, so unknown fields,
+//! key order, numbers of any size and escapes survive. A getter returns `None` when the field is
+//! absent, `null` or of another type; it never fails.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use memchr::memchr;
+use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
+use serde::ser::{Error as _, Serialize, Serializer};
+use serde_json::value::RawValue;
+
+/// A decoded string: borrowed from the line unless an escape had to be resolved.
+pub type Str<'a> = Cow<'a, str>;
+
+/// The six kinds of JSON values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum JsonKind {
+    /// `null`
+    Null,
+    /// `true` or `false`
+    Bool,
+    /// A number of any size.
+    Number,
+    /// A string.
+    String,
+    /// An array.
+    Array,
+    /// An object.
+    Object,
+}
+
+/// One JSON value, kept as the text that stands in the line.
+///
+/// Serialises as exactly that text.
+#[derive(Clone, Copy)]
+pub struct Raw<'a>(
+    // Invariant: exactly one JSON value, no white space around it.
+    &'a str,
+);
+
+impl<'a> Raw<'a> {
+    /// Keeps `text`, which must be one JSON value; white space around it is cut.
+    ///
+    /// # Errors
+    /// [`NotAnObject::Syntax`] when `text` is not exactly one JSON value.
+    pub fn parse(text: &'a str) -> Result<Self, NotAnObject> {
+        serde_json::from_str(text).map_err(|error| NotAnObject::syntax(&error))
+    }
+
+    /// Returns the text of the value, byte for byte.
+    #[must_use]
+    pub fn text(self) -> &'a str {
+        self.0
+    }
+
+    /// Returns what kind of value it is.
+    #[must_use]
+    pub fn kind(self) -> JsonKind {
+        match self.text().as_bytes().first() {
+            Some(b'{') => JsonKind::Object,
+            Some(b'[') => JsonKind::Array,
+            Some(b'"') => JsonKind::String,
+            Some(b't' | b'f') => JsonKind::Bool,
+            Some(b'n') => JsonKind::Null,
+            _ => JsonKind::Number,
+        }
+    }
+
+    /// Whether the value is `null`.
+    #[must_use]
+    pub fn is_null(self) -> bool {
+        self.kind() == JsonKind::Null
+    }
+
+    /// Returns the string; a lone surrogate in it reads as U+FFFD (see [`unescape`]).
+    #[must_use]
+    pub fn str(self) -> Option<Str<'a>> {
+        self.text()
+            .strip_prefix('"')?
+            .strip_suffix('"')
+            .map(unescape)
+    }
+
+    /// Returns the boolean.
+    #[must_use]
+    pub fn bool(self) -> Option<bool> {
+        match self.text() {
+            "true" => Some(true),
+            "false" => Some(false),
+            _ => None,
+        }
+    }
+
+    /// Returns the number when it is a whole one that fits; `1.0` and `1e3` do not count as whole.
+    #[must_use]
+    pub fn u64(self) -> Option<u64> {
+        self.text().parse().ok()
+    }
+
+    /// Returns the number when it is a whole one that fits; `1.0` and `1e3` do not count as whole.
+    #[must_use]
+    pub fn i64(self) -> Option<i64> {
+        self.text().parse().ok()
+    }
+
+    /// Returns the number closest to the one written; `None` beyond the range, as for `1e999`.
+    #[must_use]
+    pub fn f64(self) -> Option<f64> {
+        self.text()
+            .parse()
+            .ok()
+            .filter(|number: &f64| number.is_finite())
+    }
+
+    /// Returns the elements of the array.
+    #[must_use]
+    pub fn array(self) -> Option<Vec<Raw<'a>>> {
+        // A recursion limit cannot strike: the elements are skipped, which is iterative.
+        (self.kind() == JsonKind::Array).then(|| serde_json::from_str(self.text()).ok())?
+    }
+
+    /// Returns the object.
+    #[must_use]
+    pub fn object(self) -> Option<Object<'a>> {
+        if self.kind() != JsonKind::Object {
+            return None;
+        }
+        let Members(members) = serde_json::from_str(self.text()).ok()?;
+        Some(Object { raw: self, members })
+    }
+}
+
+impl fmt::Debug for Raw<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.text())
+    }
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for Raw<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        <&RawValue>::deserialize(deserializer).map(|value| Self(value.get()))
+    }
+}
+
+impl Serialize for Raw<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let value: &RawValue = serde_json::from_str(self.0).map_err(S::Error::custom)?;
+        value.serialize(serializer)
+    }
+}
+
+/// One JSON object: its members in the order of the text, duplicates included.
+///
+/// ```
+/// use transcript_format::object::Object;
+///
+/// let object = Object::parse(r#"{"pre_tokens": 7, "big": 1e999, "a": 1, "a": 2}"#)?;
+/// assert_eq!(object.u64("preTokens"), Some(7));
+/// assert_eq!(object.u64("a"), Some(2));
+/// assert_eq!(object.f64("big"), None);
+/// assert_eq!(object.get("big").map(|raw| raw.text()), Some("1e999"));
+/// # Ok::<(), transcript_format::object::NotAnObject>(())
+/// ```
+#[derive(Clone)]
+pub struct Object<'a> {
+    raw: Raw<'a>,
+    members: Vec<(Str<'a>, Raw<'a>)>,
+}
+
+impl<'a> Object<'a> {
+    /// Reads the members of `text`, which must be one JSON object; their values are only skipped.
+    ///
+    /// # Errors
+    /// [`NotAnObject`] when `text` is not JSON or another kind of value.
+    pub fn parse(text: &'a str) -> Result<Self, NotAnObject> {
+        match serde_json::from_str(text) {
+            Ok(Members(members)) => {
+                let raw = Raw(text.trim_matches([' ', '\t', '\r', '\n']));
+                Ok(Self { raw, members })
+            }
+            // A value of another kind is an error of the members too: find out which.
+            Err(error) => Err(match Raw::parse(text)?.kind() {
+                JsonKind::Object => NotAnObject::syntax(&error),
+                kind => NotAnObject::Kind(kind),
+            }),
+        }
+    }
+
+    /// Returns the object as a kept value.
+    #[must_use]
+    pub fn raw(&self) -> Raw<'a> {
+        self.raw
+    }
+
+    /// Returns the text of the object, byte for byte.
+    #[must_use]
+    pub fn text(&self) -> &'a str {
+        self.raw.text()
+    }
+
+    /// Returns the members in the order of the text; a key that stands twice is there twice.
+    #[must_use]
+    pub fn members(&self) -> &[(Str<'a>, Raw<'a>)] {
+        &self.members
+    }
+
+    /// Returns the value of exactly this key; of duplicate keys the last wins.
+    #[must_use]
+    pub fn get(&self, key: &str) -> Option<Raw<'a>> {
+        self.find(|name| name == key)
+    }
+
+    /// Like [`Self::get`], and where the key is absent, the value of its snake_case form.
+    ///
+    /// Lines on disk have `compactMetadata`, wire messages have `compact_metadata` (sdk.md 7).
+    #[must_use]
+    pub fn field(&self, key: &str) -> Option<Raw<'a>> {
+        self.get(key)
+            .or_else(|| self.find(|name| is_snake_case_of(key, name)))
+    }
+
+    /// Returns the field `key` (see [`Self::field`]) as a `T`; `None` when it is of another type.
+    #[must_use]
+    pub fn read<T: FromRaw<'a>>(&self, key: &str) -> Option<T> {
+        self.field(key).and_then(T::from_raw)
+    }
+
+    /// Returns the field `key` as a string.
+    #[must_use]
+    pub fn str(&self, key: &str) -> Option<Str<'a>> {
+        self.read(key)
+    }
+
+    /// Returns the field `key` as a boolean.
+    #[must_use]
+    pub fn bool(&self, key: &str) -> Option<bool> {
+        self.read(key)
+    }
+
+    /// Returns the field `key` as a whole number.
+    #[must_use]
+    pub fn u64(&self, key: &str) -> Option<u64> {
+        self.read(key)
+    }
+
+    /// Returns the field `key` as a whole number with sign.
+    #[must_use]
+    pub fn i64(&self, key: &str) -> Option<i64> {
+        self.read(key)
+    }
+
+    /// Returns the field `key` as a number.
+    #[must_use]
+    pub fn f64(&self, key: &str) -> Option<f64> {
+        self.read(key)
+    }
+
+    /// Returns the field `key` as an object.
+    #[must_use]
+    pub fn object(&self, key: &str) -> Option<Object<'a>> {
+        self.read(key)
+    }
+
+    /// Returns the field `key` as the elements of an array.
+    #[must_use]
+    pub fn array(&self, key: &str) -> Option<Vec<Raw<'a>>> {
+        self.read(key)
+    }
+
+    /// Returns `key` when its field is there, not `null`, and no `T`.
+    pub(crate) fn misfit<T: FromRaw<'a>>(&self, key: &'static str) -> Option<&'static str> {
+        let raw = self.field(key).filter(|raw| !raw.is_null())?;
+        T::from_raw(raw).is_none().then_some(key)
+    }
+
+    fn find(&self, is_key: impl Fn(&str) -> bool) -> Option<Raw<'a>> {
+        self.members
+            .iter()
+            .rev()
+            .find(|(name, _)| is_key(name))
+            .map(|&(_, raw)| raw)
+    }
+}
+
+impl fmt::Debug for Object<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.raw.fmt(f)
+    }
+}
+
+impl Serialize for Object<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.raw.serialize(serializer)
+    }
+}
+
+/// A type that a kept value can be read as.
+pub trait FromRaw<'a>: Sized {
+    /// Returns `raw` read as this type; `None` when it is of another one.
+    fn from_raw(raw: Raw<'a>) -> Option<Self>;
+}
+
+impl<'a> FromRaw<'a> for Raw<'a> {
+    fn from_raw(raw: Raw<'a>) -> Option<Self> {
+        Some(raw)
+    }
+}
+
+impl<'a> FromRaw<'a> for Object<'a> {
+    fn from_raw(raw: Raw<'a>) -> Option<Self> {
+        raw.object()
+    }
+}
+
+impl<'a> FromRaw<'a> for Str<'a> {
+    fn from_raw(raw: Raw<'a>) -> Option<Self> {
+        raw.str()
+    }
+}
+
+impl FromRaw<'_> for bool {
+    fn from_raw(raw: Raw<'_>) -> Option<Self> {
+        raw.bool()
+    }
+}
+
+impl FromRaw<'_> for u64 {
+    fn from_raw(raw: Raw<'_>) -> Option<Self> {
+        raw.u64()
+    }
+}
+
+impl FromRaw<'_> for i64 {
+    fn from_raw(raw: Raw<'_>) -> Option<Self> {
+        raw.i64()
+    }
+}
+
+impl FromRaw<'_> for f64 {
+    fn from_raw(raw: Raw<'_>) -> Option<Self> {
+        raw.f64()
+    }
+}
+
+/// A list is read whole: one element of another type makes it a field of another type.
+impl<'a, T: FromRaw<'a>> FromRaw<'a> for Vec<T> {
+    fn from_raw(raw: Raw<'a>) -> Option<Self> {
+        raw.array()?.into_iter().map(T::from_raw).collect()
+    }
+}
+
+/// Why a text is no JSON object. Says where, never what stands there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum NotAnObject {
+    /// The text is not exactly one JSON value.
+    Syntax {
+        /// The 1-based line of the text, 1 unless the text holds line feeds.
+        line: usize,
+        /// The 1-based byte of that line.
+        column: usize,
+    },
+    /// The text is one JSON value of another kind.
+    Kind(JsonKind),
+}
+
+impl NotAnObject {
+    fn syntax(error: &serde_json::Error) -> Self {
+        Self::Syntax {
+            line: error.line(),
+            column: error.column(),
+        }
+    }
+}
+
+impl fmt::Display for NotAnObject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Syntax { column, .. } => write!(f, "not one JSON object (column {column})"),
+            Self::Kind(kind) => write!(f, "a JSON {kind:?} where an object is expected"),
+        }
+    }
+}
+
+impl std::error::Error for NotAnObject {}
+
+/// Resolves the escapes of `body`, the text between the quotes of a JSON string.
+///
+/// A surrogate escape that has no partner stands for no character: JavaScript tools write such
+/// strings, JSON libraries refuse them. It reads as U+FFFD here, and the line itself stays as it is.
+///
+/// ```
+/// # use transcript_format::object::unescape;
+/// assert_eq!(unescape(r"\ud83d\ude42 \ud83d!"), "\u{1f642} \u{fffd}!");
+/// ```
+#[must_use]
+pub fn unescape(body: &str) -> Str<'_> {
+    let Some(mut at) = memchr(b'\\', body.as_bytes()) else {
+        return Cow::Borrowed(body);
+    };
+    let mut out = String::with_capacity(body.len());
+    let mut rest = body;
+    loop {
+        out.push_str(&rest[..at]);
+        let (character, len) = read_escape(&rest[at..]);
+        out.push(character);
+        rest = &rest[at + len..];
+        match memchr(b'\\', rest.as_bytes()) {
+            Some(next) => at = next,
+            None => break,
+        }
+    }
+    out.push_str(rest);
+    Cow::Owned(out)
+}
+
+/// Returns what the escape at the start of `text` stands for, and its length in bytes.
+fn read_escape(text: &str) -> (char, usize) {
+    let simple = match text.as_bytes().get(1) {
+        Some(b'n') => '\n',
+        Some(b't') => '\t',
+        Some(b'r') => '\r',
+        Some(b'b') => '\u{8}',
+        Some(b'f') => '\u{c}',
+        Some(&byte @ (b'"' | b'\\' | b'/')) => char::from(byte),
+        _ => return read_unicode_escape(text),
+    };
+    (simple, 2)
+}
+
+fn read_unicode_escape(text: &str) -> (char, usize) {
+    // Valid JSON has four hexadecimal digits here; the backslash alone is replaced otherwise.
+    let Some(unit) = read_unit(text) else {
+        return (char::REPLACEMENT_CHARACTER, 1);
+    };
+    if let Some(low) = text.get(6..).and_then(read_unit)
+        && let Some(Ok(character)) = char::decode_utf16([unit, low]).next()
+        && character.len_utf16() == 2
+    {
+        return (character, 12);
+    }
+    (
+        char::from_u32(unit.into()).unwrap_or(char::REPLACEMENT_CHARACTER),
+        6,
+    )
+}
+
+/// Returns the UTF-16 code unit of the `\uXXXX` at the start of `text`.
+fn read_unit(text: &str) -> Option<u16> {
+    u16::from_str_radix(text.strip_prefix("\\u")?.get(..4)?, 16).ok()
+}
+
+/// Whether `name` is the snake_case form of `camel`, as `tool_use_id` is of `toolUseID`.
+fn is_snake_case_of(camel: &str, name: &str) -> bool {
+    let mut name = name.bytes();
+    let mut after_upper = true;
+    camel.bytes().all(|byte| {
+        let starts_word = byte.is_ascii_uppercase() && !after_upper;
+        after_upper = byte.is_ascii_uppercase();
+        (!starts_word || name.next() == Some(b'_'))
+            && name.next() == Some(byte.to_ascii_lowercase())
+    }) && name.next().is_none()
+}
+
+struct Members<'a>(Vec<(Str<'a>, Raw<'a>)>);
+
+impl<'de> Deserialize<'de> for Members<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct MembersVisitor;
+
+        impl<'de> Visitor<'de> for MembersVisitor {
+            type Value = Members<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                let mut members = Vec::with_capacity(8);
+                // Keys are taken raw as well: they may hold lone surrogates too.
+                while let Some((key, value)) = map.next_entry::<Raw<'de>, Raw<'de>>()? {
+                    members.push((key.str().unwrap_or_default(), value));
+                }
+                Ok(Members(members))
+            }
+        }
+
+        deserializer.deserialize_map(MembersVisitor)
+    }
+}

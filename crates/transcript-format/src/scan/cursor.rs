@@ -1,0 +1,372 @@
+//! Walks the tokens of one line of JSON, left to right, without recursion.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use super::simd::{Carry, Quotes, WINDOW, index};
+use super::text::Text;
+
+/// The deepest nesting that is read, the same as `serde_json`'s.
+const MAX_DEPTH: u32 = 127;
+
+/// Why a line does not scan, and where.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ScanError {
+    /// What is wrong.
+    pub kind: ScanErrorKind,
+    /// The offset in the line, in bytes.
+    pub at: usize,
+}
+
+/// What keeps a line from being one JSON object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ScanErrorKind {
+    /// The line holds white space only.
+    Blank,
+    /// The line ends inside a value: its end was never written, or is on another line.
+    Incomplete,
+    /// A byte stands where the grammar does not allow it.
+    Syntax,
+    /// The line is a JSON value of another kind.
+    NotObject,
+    /// An object ends and more bytes follow.
+    Trailing,
+    /// A string holds a byte below 0x20.
+    Control,
+    /// The line holds bytes that are not UTF-8.
+    Utf8,
+    /// Nested deeper than 127 levels.
+    Depth,
+}
+
+impl ScanErrorKind {
+    /// Returns the reason in a few words.
+    #[must_use]
+    pub const fn reason(self) -> &'static str {
+        match self {
+            Self::Blank => "the line is blank",
+            Self::Incomplete => "the line ends inside a value",
+            Self::Syntax => "a byte stands where JSON does not allow it",
+            Self::NotObject => "the line is a value but no object",
+            Self::Trailing => "more bytes follow after the end of an object",
+            Self::Control => "a string holds an unescaped control byte",
+            Self::Utf8 => "the line holds bytes that are not UTF-8",
+            Self::Depth => "nested deeper than 127 levels",
+        }
+    }
+}
+
+impl fmt::Display for ScanError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} (byte {} of the line)", self.kind.reason(), self.at)
+    }
+}
+
+impl std::error::Error for ScanError {}
+
+type Step<T = ()> = Result<T, ScanError>;
+
+/// What a scan needs to keep while it runs; reused from line to line.
+#[derive(Debug, Default)]
+pub(super) struct Scratch {
+    quotes: Quotes,
+    /// Do without instructions beyond the build's baseline.
+    pub(super) plain: bool,
+}
+
+/// The place in a line, and the quotes of the window of it that was indexed last.
+pub(super) struct Cursor<'l, 's> {
+    line: &'l [u8],
+    /// The next byte to read. Never inside a string.
+    pos: usize,
+    scratch: &'s mut Scratch,
+    /// The next quote to use, counted in the window.
+    next_quote: usize,
+    /// Where the next window starts.
+    next_window: usize,
+    carry: Carry,
+    /// The first byte that no string may hold, in the windows so far.
+    fault: Option<ScanError>,
+}
+
+impl<'l, 's> Cursor<'l, 's> {
+    pub(super) fn new(line: &'l [u8], scratch: &'s mut Scratch) -> Self {
+        scratch.quotes.len = 0;
+        let mut cursor = Self {
+            line,
+            pos: 0,
+            scratch,
+            next_quote: 0,
+            next_window: 0,
+            carry: Carry::default(),
+            fault: None,
+        };
+        cursor.index_window();
+        cursor
+    }
+
+    /// Indexes the next window. Returns false when there is none.
+    fn index_window(&mut self) -> bool {
+        let start = self.next_window;
+        if start >= self.line.len() {
+            return false;
+        }
+        let Scratch { quotes, plain } = &mut *self.scratch;
+        let fault = index(self.line, start, &mut self.carry, quotes, *plain);
+        self.fault = self.fault.or(fault);
+        self.next_quote = 0;
+        self.next_window += WINDOW;
+        true
+    }
+
+    /// The place of the next quote that opens or closes a string.
+    #[inline(always)]
+    fn take_quote(&mut self) -> Option<usize> {
+        while self.next_quote == self.scratch.quotes.len {
+            if !self.index_window() {
+                return None;
+            }
+        }
+        let place = self.scratch.quotes.get(self.next_quote);
+        self.next_quote += 1;
+        Some(place as usize)
+    }
+
+    #[inline(always)]
+    pub(super) fn pos(&self) -> usize {
+        self.pos
+    }
+
+    /// The next byte, 0 at the end of the line. No token starts with 0.
+    #[inline(always)]
+    pub(super) fn peek(&self) -> u8 {
+        self.line.get(self.pos).copied().unwrap_or(0)
+    }
+
+    #[inline(always)]
+    pub(super) fn skip_space(&mut self) {
+        while matches!(self.peek(), b' ' | b'\t' | b'\r' | b'\n') {
+            self.pos += 1;
+        }
+    }
+
+    #[inline(always)]
+    pub(super) fn expect(&mut self, byte: u8) -> Step {
+        if self.peek() != byte {
+            return Err(self.unexpected());
+        }
+        self.pos += 1;
+        Ok(())
+    }
+
+    #[cold]
+    pub(super) fn unexpected(&self) -> ScanError {
+        let at_end = self.pos >= self.line.len();
+        let kind = if at_end { ScanErrorKind::Incomplete } else { ScanErrorKind::Syntax };
+        ScanError { kind, at: self.pos }
+    }
+
+    /// Reads a string; the next byte must be its opening quote.
+    #[inline(always)]
+    pub(super) fn string(&mut self) -> Step<Text<'l>> {
+        if self.peek() != b'"' {
+            return Err(self.unexpected());
+        }
+        // Every quote before this one was used, so the next one is this.
+        let open = self.take_quote();
+        debug_assert_eq!(open, Some(self.pos));
+        let start = self.pos + 1;
+        let Some(end) = self.take_quote() else {
+            return Err(self.endless_string());
+        };
+        if self.fault.is_some_and(|fault| fault.at < end) {
+            return Err(self.endless_string());
+        }
+        self.pos = end + 1;
+        Ok(Text::new(&self.line[start..end]))
+    }
+
+    /// A string holds a bad byte or the line ends inside of it.
+    #[cold]
+    fn endless_string(&self) -> ScanError {
+        let end = ScanError { kind: ScanErrorKind::Incomplete, at: self.line.len() };
+        self.fault.unwrap_or(end)
+    }
+
+    /// Moves into the members of an object, or past it when it has none.
+    ///
+    /// The next byte must be `{`. Returns whether a first member follows.
+    #[inline(always)]
+    pub(super) fn open_object(&mut self) -> Step<bool> {
+        self.expect(b'{')?;
+        self.skip_space();
+        if self.peek() == b'}' {
+            self.pos += 1;
+            return Ok(false);
+        }
+        Ok(true)
+    }
+
+    /// The same for the elements of an array.
+    #[inline(always)]
+    pub(super) fn open_array(&mut self) -> Step<bool> {
+        self.expect(b'[')?;
+        self.skip_space();
+        if self.peek() == b']' {
+            self.pos += 1;
+            return Ok(false);
+        }
+        Ok(true)
+    }
+
+    /// After a member or element: moves to the next one, or past `close`. Returns whether one follows.
+    #[inline(always)]
+    pub(super) fn more(&mut self, close: u8) -> Step<bool> {
+        self.skip_space();
+        let byte = self.peek();
+        if byte != b',' && byte != close {
+            return Err(self.unexpected());
+        }
+        self.pos += 1;
+        Ok(byte == b',')
+    }
+
+    /// Reads a member's name up to its value.
+    #[inline(always)]
+    pub(super) fn name(&mut self) -> Step<Text<'l>> {
+        self.skip_space();
+        let name = self.string()?;
+        self.skip_space();
+        self.expect(b':')?;
+        self.skip_space();
+        Ok(name)
+    }
+
+    /// Like [`Self::name`], with escapes resolved when there are any.
+    #[inline(always)]
+    pub(super) fn plain_name(&mut self) -> Step<Cow<'l, [u8]>> {
+        let name = self.name()?;
+        if name.raw().contains(&b'\\') {
+            return Ok(Cow::Owned(name.decode().into_owned().into_bytes()));
+        }
+        Ok(Cow::Borrowed(name.raw()))
+    }
+
+    /// Reads past one value of any kind that stands inside of `depth` containers.
+    #[inline(always)]
+    pub(super) fn skip_value(&mut self, depth: u32) -> Step {
+        match self.peek() {
+            b'"' => self.string().map(|_| ()),
+            b'{' | b'[' => self.skip_container(depth),
+            _ => self.scalar(),
+        }
+    }
+
+    fn skip_container(&mut self, depth: u32) -> Step {
+        // One bit for each open container, the innermost lowest, set for an object.
+        let mut objects = 0u128;
+        let mut level = 0;
+        loop {
+            let opened = match self.peek() {
+                b'"' => {
+                    self.string()?;
+                    false
+                }
+                byte @ (b'{' | b'[') => {
+                    if depth + level == MAX_DEPTH {
+                        return Err(ScanError { kind: ScanErrorKind::Depth, at: self.pos });
+                    }
+                    let is_object = byte == b'{';
+                    let opened = if is_object { self.open_object()? } else { self.open_array()? };
+                    if opened {
+                        objects = objects << 1 | u128::from(is_object);
+                        level += 1;
+                        if is_object {
+                            self.name()?;
+                        }
+                    }
+                    opened
+                }
+                _ => {
+                    self.scalar()?;
+                    false
+                }
+            };
+            if opened {
+                continue;
+            }
+            loop {
+                if level == 0 {
+                    return Ok(());
+                }
+                let in_object = objects & 1 == 1;
+                if self.more(if in_object { b'}' } else { b']' })? {
+                    if in_object {
+                        self.name()?;
+                    } else {
+                        self.skip_space();
+                    }
+                    break;
+                }
+                objects >>= 1;
+                level -= 1;
+            }
+        }
+    }
+
+    /// Reads past a number, `true`, `false` or `null`.
+    #[inline(always)]
+    pub(super) fn scalar(&mut self) -> Step {
+        match self.peek() {
+            b't' => self.word(b"true"),
+            b'f' => self.word(b"false"),
+            b'n' => self.word(b"null"),
+            b'-' | b'0'..=b'9' => self.number(),
+            _ => Err(self.unexpected()),
+        }
+    }
+
+    #[inline(always)]
+    fn word(&mut self, word: &'static [u8]) -> Step {
+        for byte in word {
+            self.expect(*byte)?;
+        }
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn number(&mut self) -> Step {
+        if self.peek() == b'-' {
+            self.pos += 1;
+        }
+        if self.peek() == b'0' {
+            self.pos += 1;
+        } else {
+            self.digits()?;
+        }
+        if self.peek() == b'.' {
+            self.pos += 1;
+            self.digits()?;
+        }
+        if matches!(self.peek(), b'e' | b'E') {
+            self.pos += 1;
+            if matches!(self.peek(), b'+' | b'-') {
+                self.pos += 1;
+            }
+            self.digits()?;
+        }
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn digits(&mut self) -> Step {
+        if !self.peek().is_ascii_digit() {
+            return Err(self.unexpected());
+        }
+        while self.peek().is_ascii_digit() {
+            self.pos += 1;
+        }
+        Ok(())
+    }
+}

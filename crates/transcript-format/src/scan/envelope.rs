@@ -1,0 +1,628 @@
+//! What linking needs to know of a line.
+
+use bitflags::bitflags;
+
+use super::cursor::{Cursor, ScanError, ScanErrorKind, Scratch};
+use super::text::Text;
+use crate::kind::{AttachmentKind, EntryKind, ProgressKind, SystemKind};
+
+bitflags! {
+    /// Facts of one line that take a bit each.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+    pub struct Flags: u32 {
+        /// `isSidechain` is true: the entry belongs to a subagent.
+        const SIDECHAIN = 1;
+        /// `teamName` is set: the entry belongs to a teammate.
+        const TEAM = 1 << 1;
+        /// `isMeta` is true: written by the client, not by a person.
+        const META = 1 << 2;
+        /// `isCompactSummary` is true.
+        const COMPACT_SUMMARY = 1 << 3;
+        /// `isVisibleInTranscriptOnly` is true.
+        const TRANSCRIPT_ONLY = 1 << 4;
+        /// `isVirtual` is true.
+        const VIRTUAL = 1 << 5;
+        /// `isApiErrorMessage` is true.
+        const API_ERROR = 1 << 6;
+        /// `explicit` is true (of a `last-prompt` line).
+        const EXPLICIT = 1 << 7;
+        /// A name that the envelope reads stands more than once at the top of the object.
+        const DUPLICATE_NAME = 1 << 8;
+        /// A name that the envelope reads has a value of an unexpected kind.
+        const ODD_VALUE = 1 << 9;
+        /// The message holds a `text` block or is a string.
+        const HAS_TEXT = 1 << 10;
+        /// The message holds a `thinking` or `redacted_thinking` block.
+        const HAS_THINKING = 1 << 11;
+        /// The message holds a `tool_use` block.
+        const HAS_TOOL_USE = 1 << 12;
+        /// The message holds a `tool_result` block.
+        const HAS_TOOL_RESULT = 1 << 13;
+        /// The message holds a block of any other type.
+        const HAS_OTHER_BLOCK = 1 << 14;
+        /// `uuid` is `null`.
+        const UUID_NULL = 1 << 15;
+        /// `uuid` is the empty string.
+        const UUID_EMPTY = 1 << 16;
+        /// `uuid` is no string.
+        const UUID_ODD = 1 << 17;
+        /// `parentUuid` is there but no string: no entry can be meant.
+        const PARENT_ODD = 1 << 18;
+    }
+}
+
+/// What stands at `message.content`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Content {
+    /// There is no `message` object.
+    #[default]
+    NoMessage,
+    /// The message has no `content`, or `null` there.
+    Null,
+    /// A string.
+    Text,
+    /// An array.
+    Blocks,
+    /// A value of another kind.
+    Odd,
+}
+
+/// One end of a tool call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tool<'a> {
+    /// Which end.
+    pub role: ToolRole,
+    /// The id that both ends carry.
+    pub id: Text<'a>,
+}
+
+/// Which end of a tool call a block is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ToolRole {
+    /// A `tool_use` block.
+    Use,
+    /// A `tool_result` block.
+    Result,
+    /// A call that the provider runs itself: `server_tool_use`, `mcp_tool_use`.
+    ServerUse,
+    /// The result of one: `web_search_tool_result` and its kin.
+    ServerResult,
+}
+
+/// The place of a tool id in its line.
+#[derive(Clone, Copy, Debug)]
+struct ToolSpan {
+    role: ToolRole,
+    start: u32,
+    end: u32,
+}
+
+/// What one line says about itself; borrows from the line and from the [`Scanner`].
+///
+/// Absent, `null`, empty and wrongly typed ids are all `None`. A wrong type also sets
+/// [`Flags::ODD_VALUE`]; which of them stands at `uuid` is in the flags too.
+#[derive(Clone, Copy, Debug)]
+pub struct Envelope<'a> {
+    line: &'a [u8],
+    parts: Parts<'a>,
+    tools: &'a [ToolSpan],
+}
+
+/// The parts of an [`Envelope`] that stand in the line.
+#[derive(Clone, Copy, Debug, Default)]
+struct Parts<'l> {
+    end: usize,
+    kind_name: Option<Text<'l>>,
+    subtype: Option<Text<'l>>,
+    attachment_type: Option<Text<'l>>,
+    progress_type: Option<Text<'l>>,
+    uuid: Option<Text<'l>>,
+    parent_uuid: Option<Text<'l>>,
+    logical_parent_uuid: Option<Text<'l>>,
+    leaf_uuid: Option<Text<'l>>,
+    source_tool_assistant_uuid: Option<Text<'l>>,
+    session_id: Option<Text<'l>>,
+    agent_id: Option<Text<'l>>,
+    timestamp: Option<Text<'l>>,
+    message_id: Option<Text<'l>>,
+    content: Content,
+    flags: Flags,
+}
+
+macro_rules! ids {
+    ($($(#[$doc:meta])* $name:ident;)*) => {
+        $($(#[$doc])* #[must_use] pub fn $name(&self) -> Option<Text<'a>> {
+            self.parts.$name
+        })*
+    };
+}
+
+impl<'a> Envelope<'a> {
+    ids! {
+        /// `type`, as it stands in the line.
+        kind_name;
+        /// `uuid`.
+        uuid;
+        /// `parentUuid`.
+        parent_uuid;
+        /// `logicalParentUuid`, of a compact boundary.
+        logical_parent_uuid;
+        /// `leafUuid`, of `last-prompt` and `summary` lines.
+        leaf_uuid;
+        /// `sourceToolAssistantUUID`, of tool results.
+        source_tool_assistant_uuid;
+        /// `sessionId`.
+        session_id;
+        /// `agentId`.
+        agent_id;
+        /// `timestamp`.
+        timestamp;
+        /// `message.id`.
+        message_id;
+    }
+
+    /// Returns the type of the entry.
+    #[must_use]
+    pub fn kind(&self) -> EntryKind {
+        self.parts.kind_name.map_or(EntryKind::Other, |name| EntryKind::from_name(&name.decode()))
+    }
+
+    /// Returns the second name of the entry: `subtype` of a system entry, `attachment.type` of an
+    /// attachment, `data.type` of a progress entry.
+    #[must_use]
+    pub fn sub_name(&self) -> Option<Text<'a>> {
+        match self.kind() {
+            EntryKind::Attachment => self.parts.attachment_type,
+            EntryKind::Progress => self.parts.progress_type,
+            _ => self.parts.subtype,
+        }
+    }
+
+    /// Returns the code of [`Self::sub_name`] in the enum that belongs to [`Self::kind`]:
+    /// [`SystemKind`], [`AttachmentKind`] or [`ProgressKind`]; 0 for every other kind.
+    #[must_use]
+    pub fn sub_code(&self) -> u8 {
+        let Some(name) = self.sub_name() else { return 0 };
+        let name = name.decode();
+        match self.kind() {
+            EntryKind::System => SystemKind::from_name(&name) as u8,
+            EntryKind::Attachment => AttachmentKind::from_name(&name) as u8,
+            EntryKind::Progress => ProgressKind::from_name(&name) as u8,
+            _ => 0,
+        }
+    }
+
+    /// Returns what stands at `message.content`.
+    #[must_use]
+    pub fn content(&self) -> Content {
+        self.parts.content
+    }
+
+    /// Returns the flags.
+    #[must_use]
+    pub fn flags(&self) -> Flags {
+        self.parts.flags
+    }
+
+    /// Returns the tool calls and results in the message, in its order.
+    pub fn tools(&self) -> impl ExactSizeIterator<Item = Tool<'a>> + use<'a> {
+        let line = self.line;
+        self.tools.iter().map(move |span| Tool {
+            role: span.role,
+            id: Text::new(&line[span.start as usize..span.end as usize]),
+        })
+    }
+
+    /// Returns the offset in the line right behind the object.
+    #[must_use]
+    pub fn end(&self) -> usize {
+        self.parts.end
+    }
+}
+
+/// Scans lines; keeps a buffer from one to the next.
+///
+/// ```
+/// use transcript_format::kind::EntryKind;
+/// use transcript_format::scan::Scanner;
+///
+/// let mut scanner = Scanner::new();
+/// let line = br#"{"parentUuid":null,"type":"user","message":{"role":"user","content":"hi"},"uuid":"u1"}"#;
+/// let envelope = scanner.scan(line)?;
+/// assert_eq!(envelope.kind(), EntryKind::User);
+/// assert_eq!(envelope.uuid().map(|id| id.decode()).as_deref(), Some("u1"));
+/// assert!(envelope.parent_uuid().is_none());
+/// # Ok::<(), transcript_format::scan::ScanError>(())
+/// ```
+#[derive(Debug, Default)]
+pub struct Scanner {
+    tools: Vec<ToolSpan>,
+    scratch: Scratch,
+}
+
+impl Scanner {
+    /// Returns a scanner that uses what the machine has.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Returns a scanner that uses no instruction beyond the build's baseline; for comparison.
+    #[must_use]
+    pub fn without_simd() -> Self {
+        let mut scanner = Self::default();
+        scanner.scratch.plain = true;
+        scanner
+    }
+
+    /// Scans a line that must be exactly one object, white space around it aside.
+    ///
+    /// # Errors
+    ///
+    /// Says what is wrong with the line and where; [`ScanErrorKind::Trailing`] when a whole object
+    /// is followed by more (see [`Self::scan_first`]).
+    pub fn scan<'a>(&'a mut self, line: &'a [u8]) -> Result<Envelope<'a>, ScanError> {
+        let envelope = self.scan_first(line)?;
+        let rest = &line[envelope.end()..];
+        match rest.iter().position(|byte| !matches!(byte, b' ' | b'\t' | b'\r' | b'\n')) {
+            None => Ok(envelope),
+            Some(at) => {
+                Err(ScanError { kind: ScanErrorKind::Trailing, at: envelope.end() + at })
+            }
+        }
+    }
+
+    /// Scans the object that starts a line, whatever follows it.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::scan`], but for `Trailing`.
+    pub fn scan_first<'a>(&'a mut self, line: &'a [u8]) -> Result<Envelope<'a>, ScanError> {
+        self.tools.clear();
+        let parts = read(line, &mut self.tools, &mut self.scratch)?;
+        if simdutf8::basic::from_utf8(&line[..parts.end]).is_err() {
+            let at = std::str::from_utf8(&line[..parts.end]).map_or_else(|bad| bad.valid_up_to(), str::len);
+            return Err(ScanError { kind: ScanErrorKind::Utf8, at });
+        }
+        Ok(Envelope { line, parts, tools: &self.tools })
+    }
+}
+
+/// Reads the object that starts `line`.
+fn read<'l>(
+    line: &'l [u8],
+    tools: &mut Vec<ToolSpan>,
+    scratch: &mut Scratch,
+) -> Result<Parts<'l>, ScanError> {
+    // Places are kept in 32 bits; the cap on a line is far below.
+    if u32::try_from(line.len()).is_err() {
+        return Err(ScanError { kind: ScanErrorKind::Syntax, at: u32::MAX as usize });
+    }
+    let mut reader = Reader { cursor: Cursor::new(line, scratch), tools, parts: Parts::default() };
+    reader.cursor.skip_space();
+    match reader.cursor.peek() {
+        b'{' => reader.top()?,
+        _ => return Err(reader.no_object()),
+    }
+    reader.parts.end = reader.cursor.pos();
+    Ok(reader.parts)
+}
+
+struct Reader<'l, 't> {
+    cursor: Cursor<'l, 't>,
+    tools: &'t mut Vec<ToolSpan>,
+    parts: Parts<'l>,
+}
+
+type Step<T = ()> = Result<T, ScanError>;
+
+impl<'l> Reader<'l, '_> {
+    #[cold]
+    fn no_object(&mut self) -> ScanError {
+        let at = self.cursor.pos();
+        if self.cursor.peek() == 0 && self.cursor.unexpected().kind == ScanErrorKind::Incomplete {
+            return ScanError { kind: ScanErrorKind::Blank, at };
+        }
+        match self.cursor.skip_value(0) {
+            Ok(()) => ScanError { kind: ScanErrorKind::NotObject, at },
+            Err(error) => error,
+        }
+    }
+
+    #[inline(always)]
+    fn top(&mut self) -> Step {
+        let mut seen = 0u32;
+        let mut more = self.cursor.open_object()?;
+        while more {
+            let name = self.cursor.name()?;
+            let known = self.member(name)?;
+            if known != 0 && seen & known != 0 {
+                self.parts.flags |= Flags::DUPLICATE_NAME;
+            }
+            seen |= known;
+            more = self.cursor.more(b'}')?;
+        }
+        Ok(())
+    }
+
+    /// Reads one member of the entry. Returns a bit that stands for its name, 0 for unknown names.
+    #[inline(always)]
+    fn member(&mut self, name: Text<'l>) -> Step<u32> {
+        let Some(known) = Name::from_bytes(name.raw()) else {
+            if name.raw().contains(&b'\\') {
+                return self.escaped_member(name);
+            }
+            self.cursor.skip_value(1)?;
+            return Ok(0);
+        };
+        match known {
+            Name::Uuid => self.uuid()?,
+            Name::ParentUuid => self.parent_uuid()?,
+            Name::Type => self.parts.kind_name = self.id()?,
+            Name::Timestamp => self.parts.timestamp = self.id()?,
+            Name::SessionId => self.parts.session_id = self.id()?,
+            Name::IsSidechain => self.flag(Flags::SIDECHAIN)?,
+            Name::Message => self.message()?,
+            Name::Subtype => self.parts.subtype = self.id()?,
+            Name::AgentId => self.parts.agent_id = self.id()?,
+            Name::IsMeta => self.flag(Flags::META)?,
+            Name::TeamName => {
+                let team = self.id()?;
+                self.parts.flags.set(Flags::TEAM, team.is_some());
+            }
+            Name::IsCompactSummary => self.flag(Flags::COMPACT_SUMMARY)?,
+            Name::IsVisibleInTranscriptOnly => self.flag(Flags::TRANSCRIPT_ONLY)?,
+            Name::IsVirtual => self.flag(Flags::VIRTUAL)?,
+            Name::IsApiErrorMessage => self.flag(Flags::API_ERROR)?,
+            Name::Explicit => self.flag(Flags::EXPLICIT)?,
+            Name::LeafUuid => self.parts.leaf_uuid = self.text_or_skip(1)?,
+            Name::LogicalParentUuid => self.parts.logical_parent_uuid = self.id()?,
+            Name::SourceToolAssistantUuid => self.parts.source_tool_assistant_uuid = self.id()?,
+            Name::Attachment => self.parts.attachment_type = self.inner_type()?,
+            Name::Data => self.parts.progress_type = self.inner_type()?,
+        }
+        Ok(1 << known as u32)
+    }
+
+    /// A member whose name is written with escapes.
+    #[cold]
+    #[inline(never)]
+    fn escaped_member(&mut self, name: Text<'l>) -> Step<u32> {
+        // Names are ASCII: one that still holds a backslash after decoding is not known.
+        let known = Name::from_bytes(name.decode().as_bytes());
+        self.member(Text::new(known.map_or(&[], Name::as_bytes)))
+    }
+
+    /// The entry's own id. What stands there instead of one is kept apart: the client takes all
+    /// entries with a `null` for one entry, and all with none for another.
+    #[inline(always)]
+    fn uuid(&mut self) -> Step {
+        let first = self.cursor.peek();
+        self.parts.uuid = self.id()?;
+        let missing = match (self.parts.uuid, first) {
+            (Some(_), _) => Flags::empty(),
+            (None, b'n') => Flags::UUID_NULL,
+            (None, b'"') => Flags::UUID_EMPTY,
+            (None, _) => Flags::UUID_ODD,
+        };
+        self.parts.flags -= Flags::UUID_NULL | Flags::UUID_EMPTY | Flags::UUID_ODD;
+        self.parts.flags |= missing;
+        Ok(())
+    }
+
+    /// The parent's id; `null`, `false` and the empty string make a root.
+    #[inline(always)]
+    fn parent_uuid(&mut self) -> Step {
+        let first = self.cursor.peek();
+        self.parts.parent_uuid = self.id()?;
+        self.parts.flags.set(Flags::PARENT_ODD, !matches!(first, b'"' | b'n' | b'f'));
+        Ok(())
+    }
+
+    /// An id or a name: a string that is not empty. Everything else counts as absent.
+    #[inline(always)]
+    fn id(&mut self) -> Step<Option<Text<'l>>> {
+        match self.cursor.peek() {
+            b'"' => Ok(Some(self.cursor.string()?).filter(|text| !text.is_empty())),
+            byte => {
+                if byte != b'n' {
+                    self.parts.flags |= Flags::ODD_VALUE;
+                    self.cursor.skip_value(1)?;
+                    return Ok(None);
+                }
+                self.cursor.scalar()?;
+                Ok(None)
+            }
+        }
+    }
+
+    /// A flag counts when it is `true` and nothing else.
+    #[inline(always)]
+    fn flag(&mut self, flag: Flags) -> Step {
+        let first = self.cursor.peek();
+        if !matches!(first, b't' | b'f' | b'n') {
+            self.parts.flags |= Flags::ODD_VALUE;
+        }
+        self.cursor.skip_value(1)?;
+        self.parts.flags.set(flag, first == b't');
+        Ok(())
+    }
+
+    /// `type` of an object that the entry holds.
+    #[inline(always)]
+    fn inner_type(&mut self) -> Step<Option<Text<'l>>> {
+        if self.cursor.peek() != b'{' {
+            self.cursor.skip_value(1)?;
+            return Ok(None);
+        }
+        let mut kind = None;
+        let mut more = self.cursor.open_object()?;
+        while more {
+            match self.cursor.plain_name()?.as_ref() {
+                b"type" => kind = self.text_or_skip(2)?,
+                _ => self.cursor.skip_value(2)?,
+            }
+            more = self.cursor.more(b'}')?;
+        }
+        Ok(kind)
+    }
+
+    #[inline(always)]
+    fn text_or_skip(&mut self, depth: u32) -> Step<Option<Text<'l>>> {
+        if self.cursor.peek() == b'"' {
+            return self.cursor.string().map(Some);
+        }
+        self.cursor.skip_value(depth)?;
+        Ok(None)
+    }
+
+    #[inline(always)]
+    fn message(&mut self) -> Step {
+        self.parts.message_id = None;
+        self.forget_content(Content::NoMessage);
+        if self.cursor.peek() != b'{' {
+            return self.cursor.skip_value(1);
+        }
+        self.parts.content = Content::Null;
+        let mut more = self.cursor.open_object()?;
+        while more {
+            match self.cursor.plain_name()?.as_ref() {
+                b"id" => self.parts.message_id = self.text_or_skip(2)?,
+                b"content" => self.content()?,
+                _ => self.cursor.skip_value(2)?,
+            }
+            more = self.cursor.more(b'}')?;
+        }
+        Ok(())
+    }
+
+    fn forget_content(&mut self, content: Content) {
+        self.parts.content = content;
+        self.parts.flags -= Flags::HAS_TEXT
+            | Flags::HAS_THINKING
+            | Flags::HAS_TOOL_USE
+            | Flags::HAS_TOOL_RESULT
+            | Flags::HAS_OTHER_BLOCK;
+        self.tools.clear();
+    }
+
+    #[inline(always)]
+    fn content(&mut self) -> Step {
+        self.forget_content(Content::Odd);
+        match self.cursor.peek() {
+            b'"' => {
+                self.parts.content = Content::Text;
+                self.parts.flags |= Flags::HAS_TEXT;
+                self.cursor.string().map(|_| ())
+            }
+            b'[' => {
+                self.parts.content = Content::Blocks;
+                let mut more = self.cursor.open_array()?;
+                while more {
+                    self.cursor.skip_space();
+                    self.block()?;
+                    more = self.cursor.more(b']')?;
+                }
+                Ok(())
+            }
+            byte => {
+                if byte == b'n' {
+                    self.parts.content = Content::Null;
+                }
+                self.cursor.skip_value(2)
+            }
+        }
+    }
+
+    /// One element of the content: its type, and the id that ties a call to its result.
+    #[inline(always)]
+    fn block(&mut self) -> Step {
+        if self.cursor.peek() != b'{' {
+            self.parts.flags |= Flags::HAS_OTHER_BLOCK;
+            return self.cursor.skip_value(3);
+        }
+        let (mut kind, mut id, mut tool_use_id) = (None, None, None);
+        let mut more = self.cursor.open_object()?;
+        while more {
+            match self.cursor.plain_name()?.as_ref() {
+                b"type" => kind = self.text_or_skip(4)?,
+                b"id" => id = self.text_or_skip_spanned(4)?,
+                b"tool_use_id" => tool_use_id = self.text_or_skip_spanned(4)?,
+                _ => self.cursor.skip_value(4)?,
+            }
+            more = self.cursor.more(b'}')?;
+        }
+        let kind = kind.map(|kind| kind.decode());
+        let (flag, role, span) = match kind.as_deref().unwrap_or_default() {
+            "text" => (Flags::HAS_TEXT, None, None),
+            "thinking" | "redacted_thinking" => (Flags::HAS_THINKING, None, None),
+            "tool_use" => (Flags::HAS_TOOL_USE, Some(ToolRole::Use), id),
+            "tool_result" => (Flags::HAS_TOOL_RESULT, Some(ToolRole::Result), tool_use_id),
+            "server_tool_use" | "mcp_tool_use" => {
+                (Flags::HAS_OTHER_BLOCK, Some(ToolRole::ServerUse), id)
+            }
+            other if other.ends_with("_tool_result") => {
+                (Flags::HAS_OTHER_BLOCK, Some(ToolRole::ServerResult), tool_use_id)
+            }
+            _ => (Flags::HAS_OTHER_BLOCK, None, None),
+        };
+        self.parts.flags |= flag;
+        if let (Some(role), Some((start, end))) = (role, span) {
+            self.tools.push(ToolSpan { role, start, end });
+        }
+        Ok(())
+    }
+
+    /// Like [`Self::text_or_skip`], as the place in the line.
+    #[inline(always)]
+    fn text_or_skip_spanned(&mut self, depth: u32) -> Step<Option<(u32, u32)>> {
+        let text = self.text_or_skip(depth)?;
+        // The closing quote is the byte that was read last. Lines are shorter than 4 GiB.
+        let end = (self.cursor.pos() - 1) as u32;
+        Ok(text.map(|text| (end - text.raw().len() as u32, end)))
+    }
+}
+
+macro_rules! member_names {
+    ($($len:literal { $($Name:ident = $text:literal,)* })*) => {
+        /// The members of an entry that the envelope reads.
+        #[derive(Clone, Copy)]
+        enum Name {
+            $($($Name,)*)*
+        }
+
+        impl Name {
+            /// By length first: most names of a line are not in the list.
+            #[inline(always)]
+            fn from_bytes(name: &[u8]) -> Option<Self> {
+                match name.len() {
+                    $($len => match name {
+                        $($text => Some(Self::$Name),)*
+                        _ => None,
+                    },)*
+                    _ => None,
+                }
+            }
+
+            fn as_bytes(self) -> &'static [u8] {
+                match self {
+                    $($(Self::$Name => $text,)*)*
+                }
+            }
+        }
+    };
+}
+
+member_names! {
+    4 { Uuid = b"uuid", Type = b"type", Data = b"data", }
+    6 { IsMeta = b"isMeta", }
+    7 { Message = b"message", Subtype = b"subtype", AgentId = b"agentId", }
+    8 { TeamName = b"teamName", Explicit = b"explicit", LeafUuid = b"leafUuid", }
+    9 { Timestamp = b"timestamp", SessionId = b"sessionId", IsVirtual = b"isVirtual", }
+    10 { ParentUuid = b"parentUuid", Attachment = b"attachment", }
+    11 { IsSidechain = b"isSidechain", }
+    16 { IsCompactSummary = b"isCompactSummary", }
+    17 { IsApiErrorMessage = b"isApiErrorMessage", LogicalParentUuid = b"logicalParentUuid", }
+    23 { SourceToolAssistantUuid = b"sourceToolAssistantUUID", }
+    25 { IsVisibleInTranscriptOnly = b"isVisibleInTranscriptOnly", }
+}

@@ -1,0 +1,346 @@
+//! Finds the quotes of a line, 64 bytes at a time, and checks what stands inside of strings.
+//!
+//! This is the only module of the crate with `unsafe`: two loads, and the call into code that was
+//! compiled for AVX2 after the machine was asked for it. Everything else runs on bit masks.
+
+use super::cursor::{ScanError, ScanErrorKind};
+
+/// How many bytes of a line are indexed at once: bounds the memory that a long line takes.
+pub(super) const WINDOW: usize = 16 << 10;
+
+/// The places of the quotes that open or close a string, within one window of a line.
+#[derive(Debug)]
+pub(super) struct Quotes {
+    /// The places, as offsets in the line; only the first `len` count.
+    places: Box<[u32]>,
+    pub(super) len: usize,
+}
+
+impl Default for Quotes {
+    fn default() -> Self {
+        // A window of quotes alone, and room for what `push` writes ahead.
+        Self { places: vec![0; WINDOW + 64].into(), len: 0 }
+    }
+}
+
+const AHEAD: usize = 4;
+
+impl Quotes {
+    #[inline(always)]
+    pub(super) fn get(&self, i: usize) -> u32 {
+        self.places[i]
+    }
+}
+
+/// Writes the places that `mask` marks in the block at `base` to `places[len..]`; returns the new
+/// length. The first few are written whether they exist or not: a branch on their number would be
+/// a guess.
+#[inline(always)]
+fn push(places: &mut [u32], len: usize, base: u32, mut mask: u64) -> usize {
+    let count = mask.count_ones() as usize;
+    let slots = &mut places[len..len + 64];
+    for slot in &mut slots[..AHEAD] {
+        *slot = base.wrapping_add(mask.trailing_zeros());
+        mask &= mask.wrapping_sub(1);
+    }
+    if count > AHEAD {
+        for slot in &mut slots[AHEAD..count] {
+            *slot = base + mask.trailing_zeros();
+            mask &= mask - 1;
+        }
+    }
+    len + count
+}
+
+/// What one block hands to the next.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Carry {
+    /// Bit 0: the first byte is escaped.
+    escaped: u64,
+    /// All ones when the block starts inside of a string.
+    inside: u64,
+}
+
+/// One bit a byte, the lowest for the first byte.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Masks {
+    quote: u64,
+    backslash: u64,
+    /// Bytes that may stand behind a backslash, `u` aside.
+    escape: u64,
+    /// Whether a byte is below 0x20.
+    has_control: bool,
+}
+
+/// Replaces `quotes` with those of the window of `line` that starts at `start`.
+///
+/// Windows are taken in order; `start` is a multiple of [`WINDOW`]. Returns the first byte of the
+/// window that no string may hold, if there is one.
+pub(super) fn index(
+    line: &[u8],
+    start: usize,
+    carry: &mut Carry,
+    quotes: &mut Quotes,
+    plain: bool,
+) -> Option<ScanError> {
+    #[cfg(target_arch = "x86_64")]
+    if !plain && has_avx2() {
+        #[expect(unsafe_code, reason = "the features were just checked")]
+        // SAFETY: the machine has what the callee was compiled for.
+        return unsafe { avx2::index(line, start, carry, quotes) };
+    }
+    let _ = plain;
+    index_with(line, start, carry, quotes, classify)
+}
+
+/// AVX2, and the bit counting that every machine with AVX2 has.
+#[cfg(target_arch = "x86_64")]
+fn has_avx2() -> bool {
+    use std::arch::is_x86_feature_detected as has;
+    has!("avx2") && has!("bmi1") && has!("bmi2") && has!("popcnt")
+}
+
+#[inline(always)]
+fn index_with(
+    line: &[u8],
+    start: usize,
+    carry: &mut Carry,
+    quotes: &mut Quotes,
+    classify: impl Fn(&[u8; 64]) -> Masks,
+) -> Option<ScanError> {
+    let end = line.len().min(start + WINDOW);
+    let mut fault = None;
+    let mut len = 0;
+    let Carry { escaped: mut next_escaped, mut inside } = *carry;
+    let mut base = start;
+    while base < end {
+        let masks = match line[base..end].first_chunk() {
+            Some(block) => classify(block),
+            None => classify_last(&line[..end], end - base, &classify),
+        };
+        let escaped = escaped(masks.backslash, &mut next_escaped);
+        let marks = masks.quote & !escaped;
+        len = push(&mut quotes.places, len, base as u32, marks);
+        let suspects = escaped & !masks.escape;
+        if suspects != 0 || masks.has_control {
+            fault = fault.or_else(|| first_fault(line, base, suspects, marks, inside));
+        }
+        inside ^= (u64::from(marks.count_ones()) & 1).wrapping_neg();
+        base += 64;
+    }
+    *carry = Carry { escaped: next_escaped, inside };
+    quotes.len = len;
+    fault
+}
+
+/// Classifies the last `count` bytes of a line, fewer than 64.
+#[inline(always)]
+fn classify_last(line: &[u8], count: usize, classify: impl Fn(&[u8; 64]) -> Masks) -> Masks {
+    if let Some(block) = line.last_chunk() {
+        // Looks at bytes before them a second time and shifts those out.
+        let masks = classify(block);
+        let shift = 64 - count;
+        return Masks {
+            quote: masks.quote >> shift,
+            backslash: masks.backslash >> shift,
+            escape: masks.escape >> shift,
+            has_control: masks.has_control,
+        };
+    }
+    let mut padded = [b' '; 64];
+    padded[..count].copy_from_slice(line);
+    classify(&padded)
+}
+
+/// The bytes that a backslash escapes: every second one behind a run of backslashes counts.
+#[inline(always)]
+fn escaped(backslash: u64, carry: &mut u64) -> u64 {
+    // Runs that start on an odd bit are found by adding their start: the carry ends one past them.
+    const EVEN: u64 = 0x5555_5555_5555_5555;
+    let backslash = backslash & !*carry;
+    let follows = backslash << 1 | *carry;
+    let odd_starts = backslash & !EVEN & !follows;
+    let (carried, overflow) = odd_starts.overflowing_add(backslash);
+    *carry = u64::from(overflow);
+    (EVEN ^ carried << 1) & follows
+}
+
+/// Each bit: whether an odd number of bits is set up to and with it.
+fn running_parity(mut mask: u64) -> u64 {
+    for shift in [1, 2, 4, 8, 16, 32] {
+        mask ^= mask << shift;
+    }
+    mask
+}
+
+/// The first byte of the block at `base` that no string may hold: an escape that JSON does not
+/// know or a control byte. `escaped` marks escaped bytes in question, `inside` is all ones when the
+/// block starts in a string.
+#[cold]
+#[inline(never)]
+fn first_fault(line: &[u8], base: usize, escaped: u64, quotes: u64, inside: u64) -> Option<ScanError> {
+    let in_strings = running_parity(quotes) ^ inside;
+    let block = line[base..].iter().take(64).enumerate();
+    let mut faults = block.filter_map(|(i, byte)| {
+        let at = base + i;
+        if in_strings >> i & 1 == 0 {
+            None
+        } else if *byte < 0x20 {
+            Some(ScanError { kind: ScanErrorKind::Control, at })
+        } else if escaped >> i & 1 == 1 && !(*byte == b'u' && has_four_digits(line, at + 1)) {
+            Some(ScanError { kind: ScanErrorKind::Syntax, at })
+        } else {
+            None
+        }
+    });
+    faults.next()
+}
+
+fn has_four_digits(line: &[u8], at: usize) -> bool {
+    line.get(at..at + 4).is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit))
+}
+
+/// Classifies a block in plain code, eight bytes at a time.
+fn classify(block: &[u8; 64]) -> Masks {
+    let mut masks = Masks { quote: 0, backslash: 0, escape: 0, has_control: false };
+    for (i, word) in block.as_chunks::<8>().0.iter().enumerate() {
+        let word = u64::from_le_bytes(*word);
+        let equal = |byte: u8| gather(zero_bytes(word ^ splat(byte))) << (8 * i);
+        masks.quote |= equal(b'"');
+        masks.backslash |= equal(b'\\');
+        masks.escape |= b"\"\\/bfnrt".iter().fold(0, |mask, byte| mask | equal(*byte));
+        masks.has_control |= zero_bytes(word & splat(0xE0)) != 0;
+    }
+    masks
+}
+
+const fn splat(byte: u8) -> u64 {
+    byte as u64 * 0x0101_0101_0101_0101
+}
+
+/// The top bit of every byte that is zero; exact, no carry runs from one byte into the next.
+const fn zero_bytes(word: u64) -> u64 {
+    let low = splat(0x7F);
+    !(((word & low) + low) | word | low)
+}
+
+/// Moves the top bit of each byte into one bit a byte.
+const fn gather(tops: u64) -> u64 {
+    (tops >> 7).wrapping_mul(0x0102_0408_1020_4080) >> 56
+}
+
+/// The same with AVX2.
+#[cfg(target_arch = "x86_64")]
+mod avx2 {
+    use std::arch::x86_64::{
+        __m256i, _mm_loadu_si128, _mm256_and_si256, _mm256_broadcastsi128_si256,
+        _mm256_cmpeq_epi8, _mm256_loadu_si256, _mm256_max_epu8, _mm256_min_epu8, _mm256_movemask_epi8,
+        _mm256_set1_epi8, _mm256_setzero_si256, _mm256_shuffle_epi8, _mm256_srli_epi16,
+    };
+
+    use super::{Carry, Masks, Quotes, ScanError, index_with};
+
+    /// Compiled as a whole for AVX2, so that the masks are inlined into the loop.
+    #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
+    pub(super) fn index(
+        line: &[u8],
+        start: usize,
+        carry: &mut Carry,
+        quotes: &mut Quotes,
+    ) -> Option<ScanError> {
+        index_with(line, start, carry, quotes, |block| classify(block))
+    }
+
+    /// Classifies a block.
+    #[inline]
+    #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
+    pub(super) fn classify(block: &[u8; 64]) -> Masks {
+        let halves: *const __m256i = block.as_ptr().cast();
+        #[expect(unsafe_code, reason = "loads from a reference")]
+        // SAFETY: `block` is 64 readable bytes, which is two unaligned loads of 32.
+        let (low, high) =
+            unsafe { (_mm256_loadu_si256(halves), _mm256_loadu_si256(halves.add(1))) };
+        let equal = |byte: u8| {
+            let byte = _mm256_set1_epi8(byte.cast_signed());
+            bits(_mm256_cmpeq_epi8(low, byte), _mm256_cmpeq_epi8(high, byte))
+        };
+        // The smaller of both halves, byte by byte, is at most 0x1F when either is.
+        let last = _mm256_set1_epi8(0x1F);
+        let lowest = _mm256_min_epu8(low, high);
+        let controls = _mm256_cmpeq_epi8(_mm256_max_epu8(lowest, last), last);
+        Masks {
+            quote: equal(b'"'),
+            backslash: equal(b'\\'),
+            escape: !bits(not_an_escape(low), not_an_escape(high)),
+            has_control: _mm256_movemask_epi8(controls) != 0,
+        }
+    }
+
+    /// All ones in every byte that is none of `"\/bfnrt`.
+    ///
+    /// A byte is one of them when the sets of its two halves meet: bit 0 stands for the high half
+    /// 2, bit 1 for 5, bit 2 for 6, bit 3 for 7.
+    #[inline]
+    #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
+    fn not_an_escape(bytes: __m256i) -> __m256i {
+        const BY_LOW: [u8; 16] = [0, 0, 1 | 4 | 8, 0, 8, 0, 4, 0, 0, 0, 0, 0, 2, 0, 4, 1];
+        const BY_HIGH: [u8; 16] = [0, 0, 1, 0, 0, 2, 4, 8, 0, 0, 0, 0, 0, 0, 0, 0];
+        let low_halves = _mm256_and_si256(bytes, _mm256_set1_epi8(0x0F));
+        let high_halves = _mm256_and_si256(_mm256_srli_epi16::<4>(bytes), _mm256_set1_epi8(0x0F));
+        let met = _mm256_and_si256(
+            _mm256_shuffle_epi8(table(&BY_LOW), low_halves),
+            _mm256_shuffle_epi8(table(&BY_HIGH), high_halves),
+        );
+        _mm256_cmpeq_epi8(met, _mm256_setzero_si256())
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
+    fn table(entries: &[u8; 16]) -> __m256i {
+        #[expect(unsafe_code, reason = "loads from a reference")]
+        // SAFETY: `entries` is 16 readable bytes.
+        let entries = unsafe { _mm_loadu_si128(entries.as_ptr().cast()) };
+        _mm256_broadcastsi128_si256(entries)
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
+    fn bits(low: __m256i, high: __m256i) -> u64 {
+        let low = _mm256_movemask_epi8(low).cast_unsigned();
+        let high = _mm256_movemask_epi8(high).cast_unsigned();
+        u64::from(low) | u64::from(high) << 32
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn plain_and_avx2_masks_are_the_same_for_every_byte_in_every_place() {
+        for byte in 0..=255u8 {
+            for at in 0..64 {
+                let other = (at + 31) % 64;
+                let mut block = [b'x'; 64];
+                (block[at], block[other]) = (byte, byte.wrapping_add(1));
+                let expect = |wanted: &dyn Fn(u8) -> bool| {
+                    block.iter().enumerate().fold(0, |mask, (i, b)| mask | u64::from(wanted(*b)) << i)
+                };
+                let expected = Masks {
+                    quote: expect(&|b| b == b'"'),
+                    backslash: expect(&|b| b == b'\\'),
+                    escape: expect(&|b| b"\"\\/bfnrt".contains(&b)),
+                    has_control: expect(&|b| b < 0x20) != 0,
+                };
+                assert_eq!(classify(&block), expected, "byte {byte} at {at}");
+                #[cfg(target_arch = "x86_64")]
+                if has_avx2() {
+                    #[expect(unsafe_code, reason = "the features were just checked")]
+                    // SAFETY: the machine has what the callee was compiled for.
+                    let fast = unsafe { avx2::classify(&block) };
+                    assert_eq!(fast, expected, "byte {byte} at {at}");
+                }
+            }
+        }
+    }
+}

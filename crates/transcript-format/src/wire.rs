@@ -1,0 +1,185 @@
+//! Messages of the stream protocol that are no part of a file (sdk.md 7).
+//!
+//! `user`, `assistant` and `system` messages of the stream have the views of the entries: their
+//! fields in snake_case are found under the names on disk.
+
+use crate::kind::EntryKind;
+use crate::object::{Object, Raw, Str};
+use crate::usage::Usage;
+use crate::view::{view, views};
+
+views! {
+    /// A message of the stream protocol, by its type.
+    Wire by EntryKind {
+        /// The end of a turn.
+        Result {
+            /// `success`, or `error_during_execution`, `error_max_turns`, `error_max_budget_usd`,
+            /// `error_max_structured_output_retries`.
+            subtype: Str<'a> = "subtype";
+            /// whether the turn failed.
+            is_error: bool = "is_error";
+            /// the last text of the model.
+            result: Str<'a> = "result";
+            /// what went wrong.
+            errors: Vec<Raw<'a>> = "errors";
+            /// the time, in milliseconds.
+            duration_ms: u64 = "duration_ms";
+            /// the time spent in the API, in milliseconds.
+            duration_api_ms: u64 = "duration_api_ms";
+            /// the milliseconds to the first token.
+            ttft_ms: f64 = "ttft_ms";
+            /// the turns.
+            num_turns: u64 = "num_turns";
+            /// the turns that wait.
+            queued_turn_count: u64 = "queued_turn_count";
+            /// the number of the result in the session.
+            result_index: u64 = "result_index";
+            /// why the last reply ended.
+            stop_reason: Str<'a> = "stop_reason";
+            /// why the turn ended (sdk.md 7 lists the reasons).
+            terminal_reason: Str<'a> = "terminal_reason";
+            /// the cost of the session in US dollars, from before a resume on.
+            total_cost_usd: f64 = "total_cost_usd";
+            /// the token counts of the turn.
+            usage: Usage<'a> = "usage";
+            /// the use by model: read a member as [`ModelUsage`](crate::usage::ModelUsage).
+            model_usage: Object<'a> = "modelUsage";
+            /// the tool calls that were refused.
+            permission_denials: Vec<PermissionDenial<'a>> = "permission_denials";
+            /// the result in the asked-for form.
+            structured_output: Raw<'a> = "structured_output";
+            /// a tool call that the caller is to run.
+            deferred_tool_use: Raw<'a> = "deferred_tool_use";
+            /// the HTTP status of an API error.
+            api_error_status: u64 = "api_error_status";
+            /// whether the fast mode is on.
+            fast_mode_state: Raw<'a> = "fast_mode_state";
+            /// who sent the prompt.
+            origin: crate::entry::Origin<'a> = "origin";
+            /// the prompt that was answered.
+            user_message_uuid: Str<'a> = "user_message_uuid";
+            /// the prompts that were answered.
+            user_message_uuids: Vec<Str<'a>> = "user_message_uuids";
+            /// why the client could not start.
+            startup_failure_reason: Str<'a> = "startup_failure_reason";
+            /// the configuration file that could not be read.
+            invalid_config_file: Raw<'a> = "invalid_config_file";
+        }
+
+        /// An event of the API's own stream.
+        StreamEvent {
+            /// the event.
+            event: Object<'a> = "event";
+            /// the tool call that started the subagent.
+            parent_tool_use_id: Str<'a> = "parent_tool_use_id";
+            /// the milliseconds to the first token.
+            ttft_ms: f64 = "ttft_ms";
+        }
+
+        /// A request starts.
+        StreamRequestStart {}
+
+        /// What several tool calls did, in a few words.
+        ToolUseSummary {
+            /// the words.
+            summary: Str<'a> = "summary";
+            /// the tool calls.
+            tool_use_ids: Vec<Str<'a>> = "precedingToolUseIds" | "toolUseIds";
+        }
+
+        /// A tool runs.
+        ToolProgress {
+            /// the tool call.
+            tool_use_id: Str<'a> = "tool_use_id";
+            /// the tool.
+            tool_name: Str<'a> = "tool_name";
+            /// the tool call that started the subagent.
+            parent_tool_use_id: Str<'a> = "parent_tool_use_id";
+            /// the seconds since the start.
+            elapsed_time_seconds: f64 = "elapsed_time_seconds";
+            /// the background task.
+            task_id: Str<'a> = "task_id";
+        }
+
+        /// A prompt that the person may want to send next.
+        PromptSuggestion {
+            /// the prompt.
+            suggestion: Str<'a> = "suggestion";
+        }
+
+        /// The person signs in.
+        AuthStatus {
+            /// whether it still goes on.
+            is_authenticating: bool = "isAuthenticating";
+            /// what is shown.
+            output: Raw<'a> = "output";
+            /// why it failed.
+            error: Str<'a> = "error";
+        }
+
+        /// The limits of the account changed.
+        RateLimitEvent {
+            /// the limits.
+            rate_limit_info: Object<'a> = "rate_limit_info";
+        }
+
+        /// The goal that the session works on.
+        ActiveGoal {
+            /// the goal; `null` when there is none.
+            value: Raw<'a> = "value";
+        }
+
+        /// The conversation begins anew.
+        ConversationReset {
+            /// the new conversation.
+            new_conversation_id: Str<'a> = "new_conversation_id";
+            /// `clear`, `plan_mode_exit`, `fresh_session` or `onboarding`.
+            trigger: Str<'a> = "trigger";
+            /// the prompt that did it.
+            user_message_uuid: Str<'a> = "user_message_uuid";
+        }
+
+        /// Lines for a session store.
+        TranscriptMirror {
+            /// the file that they were written to.
+            file_path: Str<'a> = "filePath";
+            /// the entries.
+            entries: Vec<Raw<'a>> = "entries";
+        }
+
+        /// A question between client and SDK.
+        ControlRequest {
+            /// the request.
+            request_id: Str<'a> = "request_id";
+            /// the question, with its `subtype`.
+            request: Object<'a> = "request";
+        }
+
+        /// The answer to a question.
+        ControlResponse {
+            /// the answer, with `subtype` and `request_id`.
+            response: Object<'a> = "response";
+        }
+
+        /// A question that needs no answer any more.
+        ControlCancelRequest {
+            /// the request.
+            request_id: Str<'a> = "request_id";
+        }
+
+        /// A sign of life.
+        KeepAlive {}
+    }
+}
+
+view! {
+    /// A tool call that was refused.
+    PermissionDenial {
+        /// the tool.
+        tool_name: Str<'a> = "tool_name";
+        /// the call.
+        tool_use_id: Str<'a> = "tool_use_id";
+        /// the input.
+        tool_input: Raw<'a> = "tool_input";
+    }
+}

@@ -1,0 +1,3 @@
+//! The integration tests of transcript-format, one module per area.
+
+mod model;

@@ -1,0 +1,77 @@
+//! Fetches the text of single candidates.
+
+use transcript_format::scan::Scanner;
+
+use crate::error::Error;
+use crate::index::{Candidate, Marks};
+use crate::source::Source;
+
+/// How much is read ahead when bodies are fetched in the order of the file.
+const READ_AHEAD: usize = 256 << 10;
+
+/// Fetches bodies by offset, with one buffer that is read ahead.
+#[derive(Debug)]
+pub struct Bodies<'s> {
+    source: &'s Source,
+    buffer: Vec<u8>,
+    /// Where `buffer` starts in the file.
+    start: u64,
+    lossy: String,
+}
+
+/// The text of one candidate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Body<'b> {
+    /// One JSON object as it stands in the file, but for bytes that are not UTF-8, which read as
+    /// U+FFFD. Empty when the file no longer holds the candidate.
+    pub text: &'b str,
+}
+
+impl<'s> Bodies<'s> {
+    /// Fetches from `source`.
+    #[must_use]
+    pub fn new(source: &'s Source) -> Self {
+        Self { source, buffer: Vec::new(), start: 0, lossy: String::new() }
+    }
+
+    /// Returns the text of `candidate`, which must come from an index of the same source.
+    ///
+    /// # Errors
+    ///
+    /// When the system fails to read.
+    pub fn get(&mut self, candidate: &Candidate<'_>) -> Result<Body<'_>, Error> {
+        let len = candidate.byte_len() as usize;
+        self.fill(candidate.offset(), len)?;
+        let from = (candidate.offset() - self.start) as usize;
+        let bytes = self.buffer.get(from..from + len).unwrap_or_default();
+        if !candidate.marks().contains(Marks::LOSSY)
+            && let Ok(text) = std::str::from_utf8(bytes)
+        {
+            return Ok(Body { text: text.trim_ascii() });
+        }
+        self.lossy = String::from_utf8_lossy(bytes).into_owned();
+        if candidate.marks().contains(Marks::GLUED)
+            && let Ok(envelope) = Scanner::new().scan_first(self.lossy.as_bytes())
+        {
+            let end = envelope.end();
+            self.lossy.truncate(end);
+        }
+        Ok(Body { text: self.lossy.trim_ascii() })
+    }
+
+    /// Makes the buffer hold `len` bytes from `offset` on.
+    fn fill(&mut self, offset: u64, len: usize) -> Result<(), Error> {
+        let end = self.start + self.buffer.len() as u64;
+        if offset >= self.start && offset + len as u64 <= end {
+            return Ok(());
+        }
+        // Bodies that are near come next: read on from there. A jump reads what it needs.
+        let follows = offset >= self.start && offset <= end + READ_AHEAD as u64;
+        let wanted = if follows { len.max(READ_AHEAD) } else { len };
+        self.buffer.resize(wanted, 0);
+        self.start = offset;
+        let read = self.source.read_at(offset, &mut self.buffer)?;
+        self.buffer.truncate(read);
+        Ok(())
+    }
+}

@@ -1,0 +1,456 @@
+//! Builds the index: forward, by several threads, or backward.
+
+use std::thread;
+
+use transcript_format::finding::{Code, Finding};
+use transcript_format::ids::Uuid;
+use transcript_format::kind::{EntryKind, SystemKind};
+use transcript_format::lines::{BackwardFramer, DEFAULT_LINE_CAP, Framed, Framer, Line};
+use transcript_format::object::{Object, Raw};
+use transcript_format::scan::{Envelope, ScanError, ScanErrorKind, Scanner, Text};
+use transcript_format::time;
+
+use crate::error::Error;
+use crate::index::{Boundary, Id, Index, Marks, Preserved, Record, SideTables, ToolEnd};
+use crate::names::{self, Names};
+use crate::source::Source;
+
+/// How much is read at once.
+const BUFFER: usize = 1 << 20;
+/// A file is split over threads in pieces of at least this size.
+const MIN_PIECE: u64 = 4 << 20;
+
+/// How an [`Index`] is built. The result does not depend on it, but for the cap.
+#[derive(Clone, Debug)]
+pub struct LoadOptions {
+    threads: usize,
+    line_cap: usize,
+    backward: bool,
+}
+
+impl Default for LoadOptions {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl LoadOptions {
+    /// Two threads at most, forward, lines up to 64 MiB.
+    #[must_use]
+    pub fn new() -> Self {
+        // More threads than two would hold more than one copy of the records when they join.
+        let cores = thread::available_parallelism().map_or(1, usize::from);
+        Self { threads: cores.min(2), line_cap: DEFAULT_LINE_CAP, backward: false }
+    }
+
+    /// Sets how many threads read; small files take one.
+    #[must_use]
+    pub fn threads(mut self, threads: usize) -> Self {
+        self.threads = threads.max(1);
+        self
+    }
+
+    /// Sets the longest line that is kept whole, in bytes. Longer ones become a finding.
+    #[must_use]
+    pub fn line_cap(mut self, bytes: usize) -> Self {
+        self.line_cap = bytes;
+        self
+    }
+
+    /// Reads from the end of the file to its start, with one thread.
+    #[must_use]
+    pub fn backward(mut self) -> Self {
+        self.backward = true;
+        self
+    }
+
+    /// Reads all of `source`.
+    ///
+    /// # Errors
+    ///
+    /// Only when the system fails to read.
+    pub fn load(&self, source: &Source) -> Result<Index, Error> {
+        let parts = if self.backward {
+            vec![index_backward(source, self.line_cap)?]
+        } else {
+            self.load_parts(source)?
+        };
+        Ok(join(parts, source.len()))
+    }
+
+    fn load_parts(&self, source: &Source) -> Result<Vec<Part>, Error> {
+        let pieces = (source.len() / MIN_PIECE).clamp(1, self.threads as u64);
+        let piece = |i: u64| {
+            // The multiplication is wide: lengths are 64 bits.
+            let at = |i: u64| (u128::from(source.len()) * u128::from(i) / u128::from(pieces)) as u64;
+            index_piece(source, at(i), at(i + 1), self.line_cap)
+        };
+        if pieces == 1 {
+            return Ok(vec![piece(0)?]);
+        }
+        let piece = &piece;
+        thread::scope(|scope| {
+            let workers: Vec<_> = (0..pieces).map(|i| scope.spawn(move || piece(i))).collect();
+            workers
+                .into_iter()
+                .map(|worker| worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+                .collect()
+        })
+    }
+}
+
+/// Indexes the lines that start in `start..end`.
+fn index_piece(source: &Source, start: u64, end: u64, cap: usize) -> Result<Part, Error> {
+    let mut part = Part::default();
+    let mut buffer = vec![0; BUFFER.min(source.len() as usize + 1)];
+    // The line that is under way at `start` belongs to the piece before: look for its end, from
+    // one byte earlier on, as a line may start at `start` itself.
+    let mut framer = (start == 0).then(|| Framer::starting_at(0, cap));
+    let mut position = start.saturating_sub(1);
+    loop {
+        let read = source.read_at(position, &mut buffer)?;
+        if read == 0 {
+            break;
+        }
+        let mut rest = &buffer[..read];
+        let before = position;
+        position += read as u64;
+        let framer = match &mut framer {
+            Some(framer) => framer,
+            none => {
+                let Some(newline) = memchr::memchr(b'\n', rest) else { continue };
+                rest = &rest[newline + 1..];
+                none.insert(Framer::starting_at(before + newline as u64 + 1, cap))
+            }
+        };
+        loop {
+            if framer.offset() >= end {
+                return Ok(part);
+            }
+            let Some(framed) = framer.next(&mut rest) else { break };
+            part.add(framed);
+        }
+    }
+    if let Some(framer) = &mut framer
+        && framer.offset() < end
+        && let Some(framed) = framer.finish()
+    {
+        part.add(framed);
+    }
+    if position < source.len() {
+        part.find(Code::Shrunk, None, position, source.len() - position, "the file became shorter while it was read");
+    }
+    Ok(part)
+}
+
+fn index_backward(source: &Source, cap: usize) -> Result<Part, Error> {
+    let mut part = Part::default();
+    let mut buffer = vec![0; BUFFER.min(source.len() as usize)];
+    let mut framer = BackwardFramer::new(source.len(), cap);
+    let mut end = source.len();
+    while end > 0 {
+        let start = end.saturating_sub(BUFFER as u64);
+        let wanted = (end - start) as usize;
+        let read = source.read_at(start, &mut buffer[..wanted])?;
+        if read < wanted {
+            // What is left of a file that became shorter is read as if it had always been so.
+            let lost = (wanted - read) as u64;
+            part = Part::default();
+            part.find(Code::Shrunk, None, end - lost, source.len() - (end - lost), "the file became shorter while it was read");
+            framer = BackwardFramer::new(end - lost, cap);
+        }
+        let mut rest = &buffer[..read];
+        while let Some(framed) = framer.next(&mut rest) {
+            part.add(framed);
+        }
+        end = start;
+    }
+    if let Some(framed) = framer.finish() {
+        part.add(framed);
+    }
+    part.reverse();
+    Ok(part)
+}
+
+/// The index of some lines in a row. Line numbers count from its start.
+#[derive(Default)]
+struct Part {
+    scanner: Scanner,
+    records: Vec<Record>,
+    tools: Vec<ToolEnd>,
+    side: SideTables,
+    boundaries: Vec<Boundary>,
+    findings: Vec<Finding>,
+    lines: u64,
+    blank_lines: u64,
+}
+
+impl Part {
+    fn add(&mut self, framed: Framed<'_>) {
+        self.lines += 1;
+        match framed {
+            Framed::TooLong { offset, len, .. } => {
+                self.find(Code::TooLong, Some(self.lines), offset, len, "longer than the cap on a line");
+            }
+            Framed::Line(line) => {
+                let mut scanner = std::mem::take(&mut self.scanner);
+                self.add_line(line, &mut scanner);
+                self.scanner = scanner;
+            }
+        }
+    }
+
+    /// What the client sees of a line, and what is wrong with it.
+    fn add_line(&mut self, line: Line<'_>, scanner: &mut Scanner) {
+        let mut marks = Marks::empty();
+        marks.set(Marks::UNTERMINATED, !line.terminated);
+        let error = match scanner.scan(line.bytes) {
+            Ok(envelope) => {
+                if !line.terminated {
+                    self.find_line(Code::Unterminated, line, "no newline ends the last line");
+                }
+                return self.push(&envelope, line.offset, line.bytes, line.bytes.len(), marks);
+            }
+            Err(error) => error,
+        };
+        match error.kind {
+            ScanErrorKind::Blank => self.blank_lines += 1,
+            ScanErrorKind::Trailing => {
+                let rest = Line { offset: line.offset + error.at as u64, bytes: &line.bytes[error.at..], ..line };
+                self.find_line(Code::Glued, rest, error.kind.reason());
+                if let Ok(envelope) = scanner.scan_first(line.bytes) {
+                    let end = envelope.end();
+                    self.push(&envelope, line.offset, line.bytes, end, marks | Marks::GLUED);
+                }
+            }
+            ScanErrorKind::Utf8 => {
+                self.find_line(Code::Utf8, line, error.kind.reason());
+                self.add_lossy(line, scanner, marks | Marks::LOSSY);
+            }
+            _ => self.find_line(code_of(error, line), line, error.kind.reason()),
+        }
+    }
+
+    /// A line with bytes that are not UTF-8, read as the client does: they become U+FFFD.
+    fn add_lossy(&mut self, line: Line<'_>, scanner: &mut Scanner, marks: Marks) {
+        let text = String::from_utf8_lossy(line.bytes);
+        if let Ok(envelope) = scanner.scan(text.as_bytes()) {
+            return self.push(&envelope, line.offset, text.as_bytes(), line.bytes.len(), marks);
+        }
+        if let Ok(envelope) = scanner.scan_first(text.as_bytes()) {
+            self.find_line(Code::Glued, line, ScanErrorKind::Trailing.reason());
+            self.push(&envelope, line.offset, text.as_bytes(), line.bytes.len(), marks | Marks::GLUED);
+        }
+    }
+
+    fn push(&mut self, envelope: &Envelope<'_>, offset: u64, text: &[u8], len: usize, mut marks: Marks) {
+        let kind = envelope.kind();
+        let names_a_leaf = matches!(kind, EntryKind::LastPrompt | EntryKind::Summary);
+        let link = if names_a_leaf { envelope.leaf_uuid() } else { envelope.parent_uuid() };
+        let odd = &mut self.side.odd_ids;
+        let (uuid, uuid_marks) = pack(envelope.uuid(), odd, Marks::UUID, Marks::ODD_UUID);
+        let (link, link_marks) = pack(link, odd, Marks::LINK, Marks::ODD_LINK);
+        let millis = envelope.timestamp().and_then(|time| time::millis(time.decode().as_bytes()));
+        marks |= uuid_marks | link_marks;
+        marks.set(Marks::TIME, millis.is_some());
+        let tools = self.tools.len() as u32;
+        self.tools.extend(
+            envelope.tools().map(|tool| ToolEnd::new(tool.role, tool.id.decode().as_bytes())),
+        );
+        let sub = envelope.sub_code();
+        if kind == EntryKind::System && sub == SystemKind::CompactBoundary as u8 {
+            self.push_boundary(envelope, &text[..envelope.end()]);
+        }
+        self.records.push(Record {
+            uuid,
+            link,
+            offset,
+            time: millis.unwrap_or(0),
+            message: envelope.message_id().map_or(0, |id| names::hash(id.decode().as_bytes()).max(1)),
+            len: len as u32,
+            line: u32::try_from(self.lines).unwrap_or(u32::MAX),
+            flags: envelope.flags(),
+            tools,
+            session: number(envelope.session_id(), &mut self.side.sessions),
+            agent: number(envelope.agent_id(), &mut self.side.agents),
+            kind,
+            sub,
+            marks,
+            content: envelope.content(),
+        });
+    }
+
+    fn push_boundary(&mut self, envelope: &Envelope<'_>, text: &[u8]) {
+        let odd = &mut self.side.odd_ids;
+        let text = String::from_utf8_lossy(text);
+        let metadata = Object::parse(&text).ok().and_then(|entry| entry.get("compactMetadata")?.object());
+        self.boundaries.push(Boundary {
+            candidate: self.records.len(),
+            logical_parent: envelope.logical_parent_uuid().map(|id| intern(&id.decode(), odd)),
+            preserved: metadata.map_or(Preserved::Nothing, |metadata| preserved(&metadata, odd)),
+        });
+    }
+
+    fn find_line(&mut self, code: Code, line: Line<'_>, detail: &'static str) {
+        self.find(code, Some(self.lines), line.offset, line.bytes.len() as u64, detail);
+    }
+
+    fn find(&mut self, code: Code, line: Option<u64>, offset: u64, len: u64, detail: &'static str) {
+        self.findings.push(Finding { code, line, offset, len, detail });
+    }
+
+    /// Turns a part that was built from the last line to the first into file order.
+    fn reverse(&mut self) {
+        let lines = self.lines;
+        let mut end = self.tools.len();
+        let mut tools = Vec::with_capacity(end);
+        for record in self.records.iter_mut().rev() {
+            let start = record.tools as usize;
+            record.tools = tools.len() as u32;
+            tools.extend_from_slice(&self.tools[start..end]);
+            end = start;
+            record.line = (lines + 1).saturating_sub(u64::from(record.line)) as u32;
+        }
+        self.tools = tools;
+        self.records.reverse();
+        for boundary in &mut self.boundaries {
+            boundary.candidate = self.records.len() - 1 - boundary.candidate;
+        }
+        self.boundaries.reverse();
+        for line in self.findings.iter_mut().filter_map(|finding| finding.line.as_mut()) {
+            *line = lines + 1 - *line;
+        }
+    }
+}
+
+/// What an error says about the line as a whole.
+fn code_of(error: ScanError, line: Line<'_>) -> Code {
+    let first = line.bytes.first();
+    match error.kind {
+        _ if first == Some(&0) => Code::Nul,
+        _ if line.offset == 0 && line.bytes.starts_with(b"\xEF\xBB\xBF") => Code::Bom,
+        ScanErrorKind::NotObject => Code::NotObject,
+        ScanErrorKind::Control => Code::Control,
+        ScanErrorKind::Depth => Code::Depth,
+        _ if !line.terminated => Code::TornTail,
+        _ => Code::TornMid,
+    }
+}
+
+fn preserved(metadata: &Object<'_>, odd: &mut Names) -> Preserved {
+    let mut id = |raw: Option<Raw<'_>>| Some(intern(&raw?.str()?, odd));
+    let object = |name| metadata.get(name).and_then(Raw::object);
+    // The client reads the names as they are written on disk, no other form.
+    if let Some(list) = object("preservedMessages") {
+        let uuids = list.get("uuids").and_then(Raw::array).unwrap_or_default();
+        return Preserved::List {
+            anchor: id(list.get("anchorUuid")),
+            uuids: uuids.into_iter().map(|uuid| id(Some(uuid))).collect(),
+        };
+    }
+    match object("preservedSegment") {
+        None => Preserved::Nothing,
+        Some(segment) => Preserved::Segment {
+            anchor: id(segment.get("anchorUuid")),
+            head: id(segment.get("headUuid")),
+            tail: id(segment.get("tailUuid")),
+        },
+    }
+}
+
+fn intern(text: &str, odd: &mut Names) -> Id {
+    match Uuid::parse(text.as_bytes()) {
+        Some(uuid) => Id::Uuid(uuid),
+        None => Id::Odd(odd.number(text)),
+    }
+}
+
+fn pack(text: Option<Text<'_>>, odd: &mut Names, there: Marks, is_odd: Marks) -> (u128, Marks) {
+    let Some(text) = text else { return (0, Marks::empty()) };
+    match intern(&text.decode(), odd) {
+        Id::Uuid(uuid) => (uuid.0, there),
+        Id::Odd(number) => (u128::from(number), there | is_odd),
+    }
+}
+
+/// The number of a name plus one; 0 for none. Beyond 65,535 names, which no client writes, the
+/// rest is taken as having none.
+fn number(text: Option<Text<'_>>, names: &mut Names) -> u16 {
+    let Some(text) = text else { return 0 };
+    u16::try_from(names.number(&text.decode()) + 1).unwrap_or(0)
+}
+
+/// Puts neighbouring parts together.
+fn join(parts: Vec<Part>, len: u64) -> Index {
+    let mut index = Index::empty(len);
+    let total: usize = parts.iter().map(|part| part.records.len()).sum();
+    for mut part in parts {
+        if index.records.is_empty() && index.lines == 0 {
+            // The first part is taken as it is.
+            part.records.reserve_exact(total - part.records.len());
+            index.records = part.records;
+            index.tools = part.tools;
+            index.side = part.side;
+            index.boundaries = part.boundaries;
+            index.findings = part.findings;
+            index.lines = part.lines;
+            index.blank_lines = part.blank_lines;
+        } else {
+            append(&mut index, part);
+        }
+    }
+    index.finish()
+}
+
+fn append(index: &mut Index, part: Part) {
+    let renumber = |names: &Names, all: &mut Names| -> Vec<u32> {
+        names.texts().map(|text| all.number(text)).collect()
+    };
+    let odd = renumber(&part.side.odd_ids, &mut index.side.odd_ids);
+    let sessions = renumber(&part.side.sessions, &mut index.side.sessions);
+    let agents = renumber(&part.side.agents, &mut index.side.agents);
+    let narrow = |number: u16, all: &[u32]| match number.checked_sub(1) {
+        None => 0,
+        Some(number) => u16::try_from(all[usize::from(number)] + 1).unwrap_or(0),
+    };
+    let rename = |id: Id| match id {
+        Id::Odd(number) => Id::Odd(odd[number as usize]),
+        uuid => uuid,
+    };
+    let (first_record, first_tool, first_line) = (index.records.len(), index.tools.len(), index.lines);
+
+    index.records.extend(part.records.into_iter().map(|mut record| {
+        record.line = u32::try_from(first_line + u64::from(record.line)).unwrap_or(u32::MAX);
+        record.tools += first_tool as u32;
+        record.session = narrow(record.session, &sessions);
+        record.agent = narrow(record.agent, &agents);
+        if record.marks.contains(Marks::ODD_UUID) {
+            record.uuid = u128::from(odd[record.uuid as usize]);
+        }
+        if record.marks.contains(Marks::ODD_LINK) {
+            record.link = u128::from(odd[record.link as usize]);
+        }
+        record
+    }));
+    index.tools.extend(part.tools);
+    index.boundaries.extend(part.boundaries.into_iter().map(|mut boundary| {
+        boundary.candidate += first_record;
+        boundary.logical_parent = boundary.logical_parent.map(rename);
+        match &mut boundary.preserved {
+            Preserved::Nothing => {}
+            Preserved::List { anchor, uuids } => {
+                uuids.iter_mut().chain([anchor]).for_each(|id| *id = id.map(rename));
+            }
+            Preserved::Segment { anchor, head, tail } => {
+                [anchor, head, tail].into_iter().for_each(|id| *id = id.map(rename));
+            }
+        }
+        boundary
+    }));
+    index.findings.extend(part.findings.into_iter().map(|mut finding| {
+        finding.line = finding.line.map(|line| line + first_line);
+        finding
+    }));
+    index.lines += part.lines;
+    index.blank_lines += part.blank_lines;
+}

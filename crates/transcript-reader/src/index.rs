@@ -1,0 +1,538 @@
+//! The index: one record for every object that a line of the file holds.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::hash::{BuildHasher, RandomState};
+
+use bitflags::bitflags;
+use hashbrown::HashTable;
+use transcript_format::finding::Finding;
+use transcript_format::ids::Uuid;
+use transcript_format::kind::{AttachmentKind, EntryKind, ProgressKind, SystemKind};
+use transcript_format::scan::{Content, Flags, ToolRole};
+
+use crate::build::LoadOptions;
+use crate::error::Error;
+use crate::names::{self, Names};
+use crate::source::Source;
+
+/// Every candidate for an entry in one file, in file order, and what is wrong with the rest.
+///
+/// The same whether it was built forward, backward or by several threads.
+#[derive(Debug)]
+pub struct Index {
+    pub(crate) records: Vec<Record>,
+    /// The ends of tool calls of all records, in their order.
+    pub(crate) tools: Vec<ToolEnd>,
+    pub(crate) side: SideTables,
+    /// In the order of the candidates.
+    pub(crate) boundaries: Vec<Boundary>,
+    pub(crate) findings: Vec<Finding>,
+    pub(crate) lines: u64,
+    pub(crate) blank_lines: u64,
+    pub(crate) len: u64,
+    uuids: Uuids,
+}
+
+/// Texts that a record names by a number.
+#[derive(Debug, Default)]
+pub(crate) struct SideTables {
+    /// Ids that are no canonical uuids.
+    pub(crate) odd_ids: Names,
+    pub(crate) sessions: Names,
+    pub(crate) agents: Names,
+}
+
+/// What is kept of one candidate: 80 bytes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Record {
+    /// A uuid, or the number of an odd id.
+    pub(crate) uuid: u128,
+    /// `parentUuid`; of `last-prompt` and `summary` lines `leafUuid`. As `uuid`.
+    pub(crate) link: u128,
+    pub(crate) offset: u64,
+    /// Milliseconds since 1970.
+    pub(crate) time: i64,
+    /// Hash of `message.id`; 0 for none.
+    pub(crate) message: u64,
+    pub(crate) len: u32,
+    pub(crate) line: u32,
+    pub(crate) flags: Flags,
+    /// Where this record's tool ends start; they end where those of the next record start.
+    pub(crate) tools: u32,
+    /// Numbers of the session and the agent, plus one; 0 for none.
+    pub(crate) session: u16,
+    pub(crate) agent: u16,
+    pub(crate) kind: EntryKind,
+    pub(crate) sub: u8,
+    pub(crate) marks: Marks,
+    pub(crate) content: Content,
+}
+
+const _: () = assert!(size_of::<Record>() == 80, "96 bytes a line: 80 here, 8 a tool end, 5 a uuid");
+
+bitflags! {
+    /// How a candidate came to the index, and which of its fields are there.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+    pub struct Marks: u8 {
+        /// More bytes follow on the line; this is the object that stands first.
+        const GLUED = 1;
+        /// The line holds bytes that are not UTF-8; they are read as U+FFFD.
+        const LOSSY = 1 << 1;
+        /// The line is the last one and no newline ends it.
+        const UNTERMINATED = 1 << 2;
+        /// There is a uuid.
+        const UUID = 1 << 3;
+        /// The uuid is not in canonical form.
+        const ODD_UUID = 1 << 4;
+        /// There is a parent (or a leaf, of a line that names one).
+        const LINK = 1 << 5;
+        /// It is not in canonical form.
+        const ODD_LINK = 1 << 6;
+        /// There is a timestamp that can be read.
+        const TIME = 1 << 7;
+    }
+}
+
+/// The id of an entry. Two are equal exactly when the strings in the file are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Id {
+    /// A canonical uuid.
+    Uuid(Uuid),
+    /// Any other text; [`Index::id_text`] has it.
+    Odd(u32),
+}
+
+/// Tells messages apart; equal for equal `message.id`s of one process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct MessageKey(pub(crate) u64);
+
+/// Tells tool calls apart; equal for equal ids of one process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct ToolKey(u64);
+
+/// One end of a tool call, packed: the lowest two bits are the role.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ToolEnd(u64);
+
+impl ToolEnd {
+    pub(crate) fn new(role: ToolRole, id: &[u8]) -> Self {
+        Self(names::hash(id) & !3 | role as u64)
+    }
+
+    /// Returns which end it is.
+    #[must_use]
+    pub fn role(self) -> ToolRole {
+        match self.0 & 3 {
+            0 => ToolRole::Use,
+            1 => ToolRole::Result,
+            2 => ToolRole::ServerUse,
+            _ => ToolRole::ServerResult,
+        }
+    }
+
+    /// Returns what both ends have in common.
+    #[must_use]
+    pub fn key(self) -> ToolKey {
+        ToolKey(self.0 & !3)
+    }
+}
+
+/// What a `compact_boundary` says about the entries that it keeps.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Boundary {
+    /// The candidate that is the boundary.
+    pub candidate: usize,
+    /// `logicalParentUuid`: the leaf of the conversation before.
+    pub logical_parent: Option<Id>,
+    /// Which entries stay in the conversation.
+    pub preserved: Preserved,
+}
+
+/// The preserved segment of a boundary. The list wins over the ends when a boundary has both
+/// (`facts/rig.md` 9).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Preserved {
+    /// The boundary keeps nothing.
+    Nothing,
+    /// `preservedMessages`: every entry by name. `None` for an element that is no string.
+    List {
+        /// What the first of them follows.
+        anchor: Option<Id>,
+        /// The entries, oldest first.
+        uuids: Vec<Option<Id>>,
+    },
+    /// `preservedSegment`: the ends of a chain.
+    Segment {
+        /// What the head follows.
+        anchor: Option<Id>,
+        /// The oldest entry.
+        head: Option<Id>,
+        /// The newest entry.
+        tail: Option<Id>,
+    },
+}
+
+impl Index {
+    /// Reads all of `source` with two threads.
+    ///
+    /// # Errors
+    ///
+    /// Only when the system fails to read; damage is in [`Self::findings`].
+    pub fn load(source: &Source) -> Result<Self, Error> {
+        LoadOptions::new().load(source)
+    }
+
+    pub(crate) fn finish(mut self) -> Self {
+        self.findings.sort_by_key(|finding| (finding.offset, finding.code));
+        self.uuids = Uuids::new(&self.records);
+        self
+    }
+
+    pub(crate) fn empty(len: u64) -> Self {
+        Self {
+            records: Vec::new(),
+            tools: Vec::new(),
+            side: SideTables::default(),
+            boundaries: Vec::new(),
+            findings: Vec::new(),
+            lines: 0,
+            blank_lines: 0,
+            len,
+            uuids: Uuids::default(),
+        }
+    }
+
+    /// Returns the candidates in file order.
+    pub fn candidates(&self) -> impl ExactSizeIterator<Item = Candidate<'_>> + DoubleEndedIterator {
+        (0..self.records.len()).map(|number| self.candidate(number))
+    }
+
+    /// Returns how many candidates there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.records.len()
+    }
+
+    /// Returns whether there is no candidate at all.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.records.is_empty()
+    }
+
+    /// Returns the candidate with this number, counted from 0 in file order.
+    ///
+    /// # Panics
+    ///
+    /// When `number` is not below [`Self::len`].
+    #[must_use]
+    pub fn candidate(&self, number: usize) -> Candidate<'_> {
+        Candidate { index: self, record: &self.records[number], number }
+    }
+
+    /// Returns the candidates with this id, in file order; several when a uuid is repeated.
+    pub fn with_uuid(&self, id: Id) -> impl Iterator<Item = usize> + '_ {
+        let first = self.uuids.first(&self.records, id);
+        std::iter::successors(first, |number| self.uuids.next.get(number).copied())
+            .map(|number| number as usize)
+    }
+
+    /// Returns whether any uuid stands in the file more than once.
+    #[must_use]
+    pub fn has_repeated_uuids(&self) -> bool {
+        !self.uuids.next.is_empty()
+    }
+
+    /// Returns the id that stands for `text` in this index; `None` when no line has it.
+    #[must_use]
+    pub fn id(&self, text: &str) -> Option<Id> {
+        match Uuid::parse(text.as_bytes()) {
+            Some(uuid) => Some(Id::Uuid(uuid)),
+            None => self.side.odd_ids.find(text).map(Id::Odd),
+        }
+    }
+
+    /// Returns the text of an id of this index.
+    #[must_use]
+    pub fn id_text(&self, id: Id) -> String {
+        match id {
+            Id::Uuid(uuid) => uuid.to_string(),
+            Id::Odd(number) => self.side.odd_ids.get(number).to_owned(),
+        }
+    }
+
+    /// Returns what the compact boundary `candidate` says.
+    #[must_use]
+    pub fn boundary(&self, candidate: usize) -> Option<&Boundary> {
+        let at = self.boundaries.binary_search_by_key(&candidate, |boundary| boundary.candidate);
+        at.ok().map(|at| &self.boundaries[at])
+    }
+
+    /// Returns what is wrong with lines, by offset.
+    #[must_use]
+    pub fn findings(&self) -> &[Finding] {
+        &self.findings
+    }
+
+    /// Returns how many physical lines were read, blank and damaged ones included.
+    #[must_use]
+    pub fn line_count(&self) -> u64 {
+        self.lines
+    }
+
+    /// Returns how many of them hold white space only.
+    #[must_use]
+    pub fn blank_line_count(&self) -> u64 {
+        self.blank_lines
+    }
+
+    /// Returns the bytes that were read.
+    #[must_use]
+    pub fn byte_count(&self) -> u64 {
+        self.len
+    }
+
+    /// Returns the ids of the sessions that the lines name, in the order of the file.
+    pub fn sessions(&self) -> impl Iterator<Item = &str> {
+        self.side.sessions.texts()
+    }
+
+    /// Returns roughly how much memory the index takes, in bytes.
+    #[must_use]
+    pub fn memory(&self) -> usize {
+        self.records.capacity() * size_of::<Record>()
+            + self.tools.capacity() * size_of::<ToolEnd>()
+            + self.uuids.table.capacity() * (size_of::<u32>() + 1)
+            + self.findings.capacity() * size_of::<Finding>()
+    }
+}
+
+/// The candidates by uuid.
+#[derive(Debug, Default)]
+struct Uuids {
+    /// The first candidate of each uuid.
+    table: HashTable<u32>,
+    /// For a repeated uuid: from each candidate to the next one.
+    next: HashMap<u32, u32>,
+    keys: RandomState,
+}
+
+impl Uuids {
+    fn new(records: &[Record]) -> Self {
+        let keys = RandomState::new();
+        let hash = |number: &u32| keys.hash_one(records[*number as usize].uuid);
+        let with_uuid = records.iter().filter(|record| record.marks.contains(Marks::UUID)).count();
+        let mut table = HashTable::with_capacity(with_uuid);
+        let mut next = HashMap::new();
+        let mut last_of: HashMap<u32, u32> = HashMap::new();
+        for (number, record) in records.iter().enumerate() {
+            if !record.marks.contains(Marks::UUID) {
+                continue;
+            }
+            let number = number as u32;
+            let same = |other: &u32| records[*other as usize].id() == record.id();
+            match table.entry(hash(&number), same, hash) {
+                hashbrown::hash_table::Entry::Vacant(free) => {
+                    free.insert(number);
+                }
+                hashbrown::hash_table::Entry::Occupied(first) => {
+                    let last = last_of.entry(*first.get()).or_insert(*first.get());
+                    next.insert(*last, number);
+                    *last = number;
+                }
+            }
+        }
+        Self { table, next, keys }
+    }
+
+    fn first(&self, records: &[Record], id: Id) -> Option<u32> {
+        let raw = match id {
+            Id::Uuid(uuid) => uuid.0,
+            Id::Odd(number) => u128::from(number),
+        };
+        let same = |other: &u32| records[*other as usize].id() == Some(id);
+        self.table.find(self.keys.hash_one(raw), same).copied()
+    }
+}
+
+impl Record {
+    pub(crate) fn id(&self) -> Option<Id> {
+        id_of(self.uuid, self.marks, Marks::UUID, Marks::ODD_UUID)
+    }
+
+    fn link(&self) -> Option<Id> {
+        id_of(self.link, self.marks, Marks::LINK, Marks::ODD_LINK)
+    }
+}
+
+fn id_of(raw: u128, marks: Marks, there: Marks, odd: Marks) -> Option<Id> {
+    if !marks.contains(there) {
+        None
+    } else if marks.contains(odd) {
+        // Numbers of side tables are 32 bits wide.
+        Some(Id::Odd(raw as u32))
+    } else {
+        Some(Id::Uuid(Uuid(raw)))
+    }
+}
+
+/// One object of the file that may count as an entry.
+#[derive(Clone, Copy)]
+pub struct Candidate<'i> {
+    index: &'i Index,
+    record: &'i Record,
+    number: usize,
+}
+
+impl<'i> Candidate<'i> {
+    /// Returns its number in the index.
+    #[must_use]
+    pub fn number(&self) -> usize {
+        self.number
+    }
+
+    /// Returns the 1-based number of its physical line.
+    #[must_use]
+    pub fn line(&self) -> u64 {
+        u64::from(self.record.line)
+    }
+
+    /// Returns the offset of its first byte from the start of the file.
+    #[must_use]
+    pub fn offset(&self) -> u64 {
+        self.record.offset
+    }
+
+    /// Returns its length in bytes, without a newline.
+    #[must_use]
+    pub fn byte_len(&self) -> u64 {
+        u64::from(self.record.len)
+    }
+
+    /// Returns the type of the entry.
+    #[must_use]
+    pub fn kind(&self) -> EntryKind {
+        self.record.kind
+    }
+
+    /// Returns the subtype of a system entry.
+    #[must_use]
+    pub fn system_kind(&self) -> Option<SystemKind> {
+        (self.kind() == EntryKind::System).then(|| SystemKind::from_code(self.record.sub))
+    }
+
+    /// Returns the type of an attachment.
+    #[must_use]
+    pub fn attachment_kind(&self) -> Option<AttachmentKind> {
+        (self.kind() == EntryKind::Attachment).then(|| AttachmentKind::from_code(self.record.sub))
+    }
+
+    /// Returns the type of a progress entry.
+    #[must_use]
+    pub fn progress_kind(&self) -> Option<ProgressKind> {
+        (self.kind() == EntryKind::Progress).then(|| ProgressKind::from_code(self.record.sub))
+    }
+
+    /// Returns whether it is a compact boundary.
+    #[must_use]
+    pub fn is_boundary(&self) -> bool {
+        self.system_kind() == Some(SystemKind::CompactBoundary)
+    }
+
+    /// Returns its uuid.
+    #[must_use]
+    pub fn uuid(&self) -> Option<Id> {
+        self.record.id()
+    }
+
+    /// Returns the uuid of its parent; `None` for a root.
+    #[must_use]
+    pub fn parent(&self) -> Option<Id> {
+        if self.names_a_leaf() { None } else { self.record.link() }
+    }
+
+    /// Returns the uuid of the leaf that a `last-prompt` or `summary` line names.
+    #[must_use]
+    pub fn leaf_uuid(&self) -> Option<Id> {
+        if self.names_a_leaf() { self.record.link() } else { None }
+    }
+
+    fn names_a_leaf(&self) -> bool {
+        matches!(self.kind(), EntryKind::LastPrompt | EntryKind::Summary)
+    }
+
+    /// Returns its time in milliseconds since 1970; `None` when it has none that can be read.
+    #[must_use]
+    pub fn millis(&self) -> Option<i64> {
+        self.record.marks.contains(Marks::TIME).then_some(self.record.time)
+    }
+
+    /// Returns what tells its API message apart: lines with one `message.id` share it.
+    #[must_use]
+    pub fn message(&self) -> Option<MessageKey> {
+        (self.record.message != 0).then_some(MessageKey(self.record.message))
+    }
+
+    /// Returns the flags of the envelope.
+    #[must_use]
+    pub fn flags(&self) -> Flags {
+        self.record.flags
+    }
+
+    /// Returns what stands at `message.content`.
+    #[must_use]
+    pub fn content(&self) -> Content {
+        self.record.content
+    }
+
+    /// Returns how it came to the index.
+    #[must_use]
+    pub fn marks(&self) -> Marks {
+        self.record.marks
+    }
+
+    /// Returns the ends of tool calls in its message, in their order.
+    #[must_use]
+    pub fn tools(&self) -> &'i [ToolEnd] {
+        let tools = &self.index.tools;
+        let next = self.index.records.get(self.number + 1);
+        &tools[self.record.tools as usize..next.map_or(tools.len(), |next| next.tools as usize)]
+    }
+
+    /// Returns the session that the line names.
+    #[must_use]
+    pub fn session(&self) -> Option<&'i str> {
+        let number = u32::from(self.record.session).checked_sub(1)?;
+        Some(self.index.side.sessions.get(number))
+    }
+
+    /// Returns the subagent that the line names.
+    #[must_use]
+    pub fn agent(&self) -> Option<&'i str> {
+        let number = u32::from(self.record.agent).checked_sub(1)?;
+        Some(self.index.side.agents.get(number))
+    }
+}
+
+impl fmt::Debug for Candidate<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Candidate")
+            .field("number", &self.number)
+            .field("line", &self.line())
+            .field("offset", &self.offset())
+            .field("len", &self.byte_len())
+            .field("kind", &self.kind())
+            .field("sub", &self.record.sub)
+            .field("uuid", &self.uuid().map(|id| self.index.id_text(id)))
+            .field("link", &self.record.link().map(|id| self.index.id_text(id)))
+            .field("millis", &self.millis())
+            .field("message", &self.message())
+            .field("flags", &self.flags())
+            .field("content", &self.content())
+            .field("marks", &self.marks())
+            .field("tools", &self.tools())
+            .field("session", &self.session())
+            .field("agent", &self.agent())
+            .finish()
+    }
+}

@@ -1,0 +1,138 @@
+//! An open transcript file.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::error::{Error, ErrorKind};
+
+/// A regular file, open for reading, and the length that it had then.
+///
+/// Nothing is locked and nothing is written. Reads say where they start, so that threads share it.
+#[derive(Debug)]
+pub struct Source {
+    file: File,
+    path: PathBuf,
+    len: u64,
+}
+
+impl Source {
+    /// Opens `path` without waiting: a pipe, a device or a directory is refused at once, as is a
+    /// file that starts like UTF-16, a compressed file or another binary format.
+    ///
+    /// # Errors
+    ///
+    /// Any [`ErrorKind`].
+    pub fn open(path: &Path) -> Result<Self, Error> {
+        let file = open_without_waiting(path).map_err(|error| Error::io(path, None, error))?;
+        Self::from_file(file, path)
+    }
+
+    /// Takes an open file; `path` is for messages.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::open`].
+    pub fn from_file(file: File, path: &Path) -> Result<Self, Error> {
+        let metadata = file.metadata().map_err(|error| Error::io(path, None, error))?;
+        if !metadata.is_file() {
+            return Err(Error::new(ErrorKind::NotAFile, path));
+        }
+        let source = Self { file, path: path.to_owned(), len: metadata.len() };
+        let mut head = [0; 4096];
+        let read = source.read_at(0, &mut head)?;
+        match other_format(&head[..read]) {
+            Some(name) => Err(Error::new(ErrorKind::OtherFormat(name), path)),
+            None => Ok(source),
+        }
+    }
+
+    /// Returns the path.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Returns the length in bytes at the time of opening.
+    #[must_use]
+    pub fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// Returns whether the file was empty when it was opened.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Fills `buffer` from `offset` on, up to the length at opening. Returns how many bytes were
+    /// there: fewer only at that end, or when the file has become shorter.
+    ///
+    /// # Errors
+    ///
+    /// When the system fails to read.
+    pub fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize, Error> {
+        let left = self.len.saturating_sub(offset);
+        let wanted = usize::try_from(left).map_or(buffer.len(), |left| left.min(buffer.len()));
+        let mut done = 0;
+        while done < wanted {
+            let at = offset + done as u64;
+            match read_once(&self.file, at, &mut buffer[done..wanted]) {
+                Ok(0) => break,
+                Ok(read) => done += read,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(Error::io(&self.path, Some(at), error)),
+            }
+        }
+        Ok(done)
+    }
+}
+
+#[cfg(unix)]
+fn open_without_waiting(path: &Path) -> io::Result<File> {
+    use std::os::unix::fs::OpenOptionsExt;
+    // Opening a pipe for reading would wait for a writer.
+    OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK | libc::O_CLOEXEC).open(path)
+}
+
+#[cfg(not(unix))]
+fn open_without_waiting(path: &Path) -> io::Result<File> {
+    OpenOptions::new().read(true).open(path)
+}
+
+#[cfg(unix)]
+fn read_once(file: &File, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
+    std::os::unix::fs::FileExt::read_at(file, buffer, offset)
+}
+
+#[cfg(windows)]
+fn read_once(file: &File, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
+    std::os::windows::fs::FileExt::seek_read(file, buffer, offset)
+}
+
+/// The name of the format that a file with this head has, when it is no transcript.
+fn other_format(head: &[u8]) -> Option<&'static str> {
+    let magics: [(&[u8], &str); 10] = [
+        (b"\xFF\xFE", "UTF-16 text"),
+        (b"\xFE\xFF", "UTF-16 text"),
+        (b"\x1F\x8B", "a gzip file"),
+        (b"\x28\xB5\x2F\xFD", "a zstd file"),
+        (b"BZh", "a bzip2 file"),
+        (b"\xFD7zXZ\0", "an xz file"),
+        (b"PK\x03\x04", "a zip file"),
+        (b"\x7FELF", "a program"),
+        (b"SQLite format 3\0", "a SQLite database"),
+        (b"%PDF-", "a PDF"),
+    ];
+    if let Some((_, name)) = magics.iter().find(|(magic, _)| head.starts_with(magic)) {
+        return Some(name);
+    }
+    // UTF-16 without a mark: every second byte of the start of an object is NUL.
+    if head.starts_with(b"{\0") || head.starts_with(b"\0{") {
+        return Some("UTF-16 text");
+    }
+    // NULs are damage that a power cut leaves; other control bytes no writer of JSON makes.
+    let is_strange = |byte: &&u8| matches!(byte, 1..=8 | 14..=31);
+    let strange = head.iter().filter(is_strange).count();
+    (strange * 16 > head.len()).then_some("binary data")
+}

@@ -1,0 +1,126 @@
+//! Which entry ends the conversation.
+//!
+//! The rules are `facts/rig.md` 4; case numbers name the files that prove a part of them.
+
+use transcript_format::ids::Uuid;
+use transcript_format::kind::EntryKind;
+use transcript_format::scan::Flags;
+use transcript_reader::{Candidate, Id};
+
+use crate::decision::LeafReason;
+use crate::links::{NodeId, Tree};
+
+impl Tree<'_> {
+    /// Returns the tips of the main conversation in file order: entries that no entry of it names
+    /// as its parent, attachments aside (case 91-d4), and that have a message at or above them.
+    #[must_use]
+    pub fn tips(&self) -> Vec<NodeId> {
+        let mut messages = MessagesAbove::new(self);
+        self.nodes().filter(|node| self.is_tip(*node) && messages.can_be_leaf(*node)).collect()
+    }
+
+    /// Returns the entry that ends the conversation, and why; `None` when there is no
+    /// conversation.
+    #[must_use]
+    pub fn leaf(&self) -> Option<(NodeId, LeafReason)> {
+        let mut messages = MessagesAbove::new(self);
+        self.pinned_leaf(&mut messages).or_else(|| self.last_tip(&mut messages))
+    }
+
+    /// The last tip; without any, because the entries form a cycle, the last entry (case 40-07).
+    pub(crate) fn last_tip(&self, messages: &mut MessagesAbove<'_, '_>) -> Option<(NodeId, LeafReason)> {
+        let last = |mut nodes: Box<dyn Iterator<Item = NodeId>>| {
+            nodes.find(|node| messages.can_be_leaf(*node))
+        };
+        let mut last = last;
+        let tips = self.nodes().rev().filter(|node| self.is_tip(*node));
+        if let Some(tip) = last(Box::new(tips)) {
+            return Some((tip, LeafReason::LastTip));
+        }
+        last(Box::new(self.nodes().rev())).map(|entry| (entry, LeafReason::LastEntry))
+    }
+
+    fn is_tip(&self, node: NodeId) -> bool {
+        let leads_on = |child: NodeId| {
+            self.entry(child).kind() != EntryKind::Attachment && !self.is_sidechain(child)
+        };
+        !self.is_gone(node) && !self.children(node).any(leads_on)
+    }
+
+    /// What the last `last-prompt` line that names a leaf asks for; `None` when it has no say.
+    fn pinned_leaf(&self, messages: &mut MessagesAbove<'_, '_>) -> Option<(NodeId, LeafReason)> {
+        let line = self.index.candidates().rev().find(|candidate| candidate.leaf_uuid().is_some() && candidate.kind() == EntryKind::LastPrompt)?;
+        // A uuid that is not there is ignored (case 41-22); the zero uuid lifts a pin that way.
+        let id = line.leaf_uuid().filter(|id| *id != Id::Uuid(Uuid::ZERO) || self.node_with_uuid(*id).is_some())?;
+        let pin = self.node_with_uuid(id).filter(|pin| messages.has_message(*pin))?;
+        let is_under_pin = |node: NodeId| self.ancestors(node).any(|above| above == pin);
+
+        let later = (line.number() + 1..self.index.len()).map(|number| self.index.candidate(number));
+        let later = later.filter(|candidate| is_entry_line(candidate));
+        let mut later = later.filter_map(|candidate| self.node_of_line(&candidate)).peekable();
+        if later.peek().is_none() {
+            // Nothing was written since. The pin gives way to the last tip if that hangs under it,
+            // unless a person chose the place (cases 41-23, 41-31).
+            let is_explicit = line.flags().contains(Flags::EXPLICIT);
+            let tip = self.last_tip(messages);
+            let gives_way = !is_explicit && tip.is_some_and(|(tip, _)| is_under_pin(tip));
+            return if gives_way { None } else { Some((pin, LeafReason::Pinned)) };
+        }
+        // Lines were written since. The last of them counts, a repeated one too (case 91-e0): if
+        // it hangs under the pin it is the leaf, else the conversation ends at the pin (41-20).
+        let last = later.filter(|node| messages.can_be_leaf(*node)).last();
+        match last {
+            Some(last) if is_under_pin(last) => Some((last, LeafReason::AfterPin)),
+            _ => Some((pin, LeafReason::Pinned)),
+        }
+    }
+
+    /// The node of a line, also of one that is not there because of its body.
+    fn node_of_line(&self, candidate: &Candidate<'_>) -> Option<NodeId> {
+        self.node(candidate.number())
+    }
+}
+
+fn is_entry_line(candidate: &Candidate<'_>) -> bool {
+    candidate.kind().is_chain() && candidate.kind() != EntryKind::Progress
+}
+
+/// Remembers which entries have a message at or above them, by links as they are written.
+pub(crate) struct MessagesAbove<'t, 'i> {
+    tree: &'t Tree<'i>,
+    known: Vec<Option<bool>>,
+}
+
+impl<'t, 'i> MessagesAbove<'t, 'i> {
+    pub(crate) fn new(tree: &'t Tree<'i>) -> Self {
+        Self { tree, known: vec![None; tree.nodes().count()] }
+    }
+
+    /// Whether the conversation may end here: not in a sidechain, and not at a boundary alone
+    /// (case 45-03).
+    pub(crate) fn can_be_leaf(&mut self, node: NodeId) -> bool {
+        !self.tree.is_gone(node) && !self.tree.is_sidechain(node) && self.has_message(node)
+    }
+
+    fn has_message(&mut self, node: NodeId) -> bool {
+        let mut walked = Vec::new();
+        let mut found = false;
+        for above in self.tree.ancestors(node) {
+            if self.tree.entry(above).kind().is_message() {
+                found = true;
+                break;
+            }
+            if let Some(known) = self.known[above.at()] {
+                found = known;
+                break;
+            }
+            // Within a cycle an entry comes again as not known: mark it, its members agree.
+            self.known[above.at()] = Some(false);
+            walked.push(above);
+        }
+        for above in walked {
+            self.known[above.at()] = Some(found);
+        }
+        found
+    }
+}

@@ -1,0 +1,421 @@
+//! Links the candidates of an index under a policy.
+
+use std::collections::HashSet;
+
+use transcript_format::kind::EntryKind;
+use transcript_format::scan::{Content, Flags};
+use transcript_reader::{Boundary, Candidate, Id, Index, Preserved};
+
+use crate::decision::{Decision, SpliceForm};
+
+/// Whose rules apply.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Policy {
+    /// What the real client (2.1.329) does with the file.
+    #[default]
+    Vendor,
+}
+
+/// An entry of the tree, counted by the first place of its uuid in the file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct NodeId(pub(crate) u32);
+
+impl NodeId {
+    pub(crate) fn at(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// What stands above an entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Parent {
+    /// The entry names no parent.
+    Root,
+    /// The entry names a parent that is not there.
+    Lost,
+    /// The parent.
+    Node(NodeId),
+}
+
+/// The entries of a file, each once, linked under a policy.
+///
+/// Takes about 24 bytes for each candidate of the index.
+#[derive(Debug)]
+pub struct Tree<'i> {
+    pub(crate) index: &'i Index,
+    /// The candidate that counts for each node.
+    content: Vec<u32>,
+    parents: Vec<Packed>,
+    first_child: Vec<u32>,
+    next_sibling: Vec<u32>,
+    /// Nodes that a splice took out of the tree.
+    gone: Vec<bool>,
+    /// Nodes whose parent a splice set.
+    spliced: HashSet<NodeId>,
+    /// For each candidate: its node. Progress lines have the node behind them.
+    node_of: Vec<Packed>,
+    /// A file that holds sidechain entries only is its own main chain.
+    pub(crate) is_all_sidechain: bool,
+    /// What was decided about the tree as a whole.
+    pub(crate) decisions: Vec<Decision>,
+}
+
+/// A [`Parent`] in four bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Packed(u32);
+
+impl Packed {
+    const ROOT: Self = Self(u32::MAX);
+    const LOST: Self = Self(u32::MAX - 1);
+    /// Not resolved yet.
+    const OPEN: Self = Self(u32::MAX - 2);
+    /// Being resolved: meeting it again is a cycle.
+    const BUSY: Self = Self(u32::MAX - 3);
+
+    fn unpack(self) -> Parent {
+        match self {
+            Self::ROOT => Parent::Root,
+            Self(node) if node < Self::BUSY.0 => Parent::Node(NodeId(node)),
+            _ => Parent::Lost,
+        }
+    }
+}
+
+const NONE: u32 = u32::MAX;
+
+impl<'i> Tree<'i> {
+    /// Links the candidates of `index`.
+    #[must_use]
+    pub fn new(index: &'i Index, policy: Policy) -> Self {
+        let Policy::Vendor = policy;
+        let mut tree = Self {
+            index,
+            content: Vec::new(),
+            parents: Vec::new(),
+            first_child: Vec::new(),
+            next_sibling: Vec::new(),
+            gone: Vec::new(),
+            spliced: HashSet::new(),
+            node_of: vec![Packed::OPEN; index.len()],
+            is_all_sidechain: false,
+            decisions: Vec::new(),
+        };
+        tree.collect_nodes();
+        tree.link();
+        tree.gone = vec![false; tree.content.len()];
+        tree.is_all_sidechain = tree.nodes().all(|node| {
+            let entry = tree.entry(node);
+            entry.flags().contains(Flags::SIDECHAIN) || !entry.kind().is_message()
+        });
+        tree.splice();
+        tree.hang_children();
+        tree
+    }
+
+    /// Returns the index that was linked.
+    #[must_use]
+    pub fn index(&self) -> &'i Index {
+        self.index
+    }
+
+    /// Returns the nodes in the order of the first place of their uuid in the file.
+    pub fn nodes(&self) -> impl DoubleEndedIterator<Item = NodeId> + use<> + 'static {
+        (0..self.content.len() as u32).map(NodeId)
+    }
+
+    /// Returns the line that counts for `node`.
+    #[must_use]
+    pub fn entry(&self, node: NodeId) -> Candidate<'i> {
+        self.index.candidate(self.content[node.at()] as usize)
+    }
+
+    /// Returns the node of the candidate with this number; `None` when it is no entry or a splice
+    /// took it out.
+    #[must_use]
+    pub fn node(&self, candidate: usize) -> Option<NodeId> {
+        match self.node_of[candidate].unpack() {
+            Parent::Node(node)
+                if self.index.candidate(candidate).kind() != EntryKind::Progress
+                    && !self.gone[node.at()] =>
+            {
+                Some(node)
+            }
+            _ => None,
+        }
+    }
+
+    /// Returns the node with this uuid.
+    #[must_use]
+    pub fn node_with_uuid(&self, id: Id) -> Option<NodeId> {
+        self.index.with_uuid(id).find_map(|candidate| self.node(candidate))
+    }
+
+    /// Returns what stands above `node`, by the links as they are written: progress lines passed
+    /// over, preserved entries spliced.
+    #[must_use]
+    pub fn parent(&self, node: NodeId) -> Parent {
+        self.parents[node.at()].unpack()
+    }
+
+    pub(crate) fn parent_node(&self, node: NodeId) -> Option<NodeId> {
+        match self.parent(node) {
+            Parent::Node(parent) => Some(parent),
+            Parent::Root | Parent::Lost => None,
+        }
+    }
+
+    /// Returns the entries that name `node` as their parent, in file order.
+    pub fn children(&self, node: NodeId) -> impl Iterator<Item = NodeId> + '_ {
+        let step = |child: u32| (child != NONE).then_some(NodeId(child));
+        let first = step(self.first_child[node.at()]);
+        std::iter::successors(first, move |child| step(self.next_sibling[child.at()]))
+    }
+
+    /// Returns whether a splice took the node out of the tree.
+    #[must_use]
+    pub fn is_gone(&self, node: NodeId) -> bool {
+        self.gone[node.at()]
+    }
+
+    /// Whether the parent of `node` was set by a splice.
+    pub(crate) fn is_spliced(&self, node: NodeId) -> bool {
+        self.spliced.contains(&node)
+    }
+
+    /// Returns whether the node belongs to a subagent within a file of a main conversation.
+    #[must_use]
+    pub fn is_sidechain(&self, node: NodeId) -> bool {
+        !self.is_all_sidechain && self.entry(node).flags().contains(Flags::SIDECHAIN)
+    }
+
+    pub(crate) fn candidate_of(&self, node: NodeId) -> u32 {
+        self.content[node.at()]
+    }
+
+    /// Gives each uuid one node: at the place of its first line, with the content of its last
+    /// (case 40-10). Lines without a uuid share one node as well (case 91-31).
+    fn collect_nodes(&mut self) {
+        let mut unnamed = [None; 3];
+        for candidate in self.index.candidates() {
+            if !is_entry(candidate.kind()) || !has_usable_body(&candidate) {
+                continue;
+            }
+            let number = candidate.number() as u32;
+            let known = match candidate.uuid() {
+                Some(id) if self.index.has_repeated_uuids() => self
+                    .index
+                    .with_uuid(id)
+                    .take_while(|earlier| *earlier < candidate.number())
+                    .find_map(|earlier| self.entry_node(earlier)),
+                Some(_) => None,
+                None => unnamed_key(candidate.flags()).and_then(|key| unnamed[key]),
+            };
+            let node = known.unwrap_or(NodeId(self.content.len() as u32));
+            if known.is_some() {
+                let replaced = std::mem::replace(&mut self.content[node.at()], number);
+                self.decisions.push(Decision::Repeated { entry: number, replaced });
+            } else {
+                self.content.push(number);
+            }
+            if candidate.uuid().is_none()
+                && let Some(key) = unnamed_key(candidate.flags())
+            {
+                unnamed[key] = Some(node);
+            }
+            self.node_of[candidate.number()] = Packed(node.0);
+        }
+        // A line whose body is unusable is not there, but its uuid may name a node all the same.
+        for candidate in self.index.candidates().filter(|candidate| is_entry(candidate.kind())) {
+            if self.node_of[candidate.number()] == Packed::OPEN {
+                let node = candidate.uuid().and_then(|id| {
+                    self.index.with_uuid(id).find_map(|other| self.entry_node(other))
+                });
+                self.node_of[candidate.number()] = node.map_or(Packed::LOST, |node| Packed(node.0));
+            }
+        }
+    }
+
+    fn entry_node(&self, candidate: usize) -> Option<NodeId> {
+        match self.node_of[candidate].unpack() {
+            Parent::Node(node) => Some(node),
+            Parent::Root | Parent::Lost => None,
+        }
+    }
+
+    /// Resolves the parent of every node. Most name the line before, which is looked at first.
+    fn link(&mut self) {
+        self.parents = Vec::with_capacity(self.content.len());
+        let mut walk = Vec::new();
+        for node in self.nodes() {
+            let entry = self.entry(node);
+            let parent = self.resolve(&entry, &mut walk);
+            self.parents.push(parent);
+        }
+    }
+
+    /// Where the parent of `from` leads, past progress lines.
+    fn resolve(&mut self, from: &Candidate<'i>, walk: &mut Vec<usize>) -> Packed {
+        let mut at = *from;
+        let found = loop {
+            let Some(parent) = at.parent() else {
+                let is_odd = at.flags().contains(Flags::PARENT_ODD);
+                break if is_odd { Packed::LOST } else { Packed::ROOT };
+            };
+            let Some(target) = self.find(&at, parent) else { break Packed::LOST };
+            if target.kind() != EntryKind::Progress {
+                break self.node_of[target.number()];
+            }
+            match self.node_of[target.number()] {
+                Packed::OPEN => {
+                    self.node_of[target.number()] = Packed::BUSY;
+                    walk.push(target.number());
+                    at = target;
+                }
+                Packed::BUSY => break Packed::LOST,
+                resolved => break resolved,
+            }
+        };
+        for progress in walk.drain(..) {
+            self.node_of[progress] = found;
+        }
+        found
+    }
+
+    /// The line that `id` names as the parent of `child`: a progress line if there is one, as
+    /// bridging comes first, else an entry.
+    fn find(&self, child: &Candidate<'i>, id: Id) -> Option<Candidate<'i>> {
+        let before = child.number().checked_sub(1).map(|number| self.index.candidate(number));
+        if let Some(before) = before
+            && before.uuid() == Some(id)
+            && !self.index.has_repeated_uuids()
+        {
+            return is_linked(before.kind()).then_some(before);
+        }
+        let mut named = None;
+        for candidate in self.index.with_uuid(id).map(|number| self.index.candidate(number)) {
+            if candidate.kind() == EntryKind::Progress {
+                named = Some(candidate);
+            } else if is_entry(candidate.kind())
+                && named.is_none_or(|named: Candidate<'_>| named.kind() != EntryKind::Progress)
+            {
+                named = Some(candidate);
+            }
+        }
+        named
+    }
+
+    /// Puts the entries that the last boundary keeps behind its anchor, and what hung under the
+    /// anchor behind the last of them. Every other entry from before the boundary is gone
+    /// (`facts/rig.md` 9, cases 45-18, 45-20, 91-b7, 91-d6).
+    fn splice(&mut self) {
+        let Some(node) = self.nodes().rev().find(|node| self.entry(*node).is_boundary()) else {
+            return;
+        };
+        let candidate = self.candidate_of(node);
+        let Some(boundary) = self.index.boundary(candidate as usize) else { return };
+        let form = match boundary.preserved {
+            Preserved::Nothing => return,
+            Preserved::List { .. } => SpliceForm::List,
+            Preserved::Segment { .. } => SpliceForm::Segment,
+        };
+        let Some((anchor, kept)) = self.preserved(boundary) else {
+            self.decisions.push(Decision::SpliceIgnored { boundary: candidate, form });
+            return;
+        };
+        let tail = kept[kept.len() - 1];
+        let stays: HashSet<NodeId> = kept.iter().copied().chain([anchor]).collect();
+        let mut gone = 0;
+        for before in (0..node.0).map(NodeId).filter(|before| !stays.contains(before)) {
+            self.gone[before.at()] = true;
+            gone += 1;
+        }
+        for child in self.nodes() {
+            if let Some(parent) = self.parent_node(child)
+                && (parent == anchor || self.gone[parent.at()])
+            {
+                self.parents[child.at()] = Packed(tail.0);
+                self.spliced.insert(child);
+            }
+        }
+        let mut parent = anchor;
+        for entry in &kept {
+            self.parents[entry.at()] = Packed(parent.0);
+            self.spliced.insert(*entry);
+            parent = *entry;
+        }
+        let kept = kept.len() as u32;
+        self.decisions.push(Decision::Splice { boundary: candidate, form, kept, gone });
+    }
+
+    /// The anchor and the kept entries, oldest first; `None` when any of them is not there.
+    fn preserved(&self, boundary: &Boundary) -> Option<(NodeId, Vec<NodeId>)> {
+        let (anchor, kept) = match &boundary.preserved {
+            Preserved::Nothing => return None,
+            Preserved::List { anchor, uuids } => {
+                let kept: Option<Vec<_>> =
+                    uuids.iter().map(|id| self.node_with_uuid((*id)?)).collect();
+                (*anchor, kept?)
+            }
+            Preserved::Segment { anchor, head, tail } => {
+                let head = self.node_with_uuid((*head)?)?;
+                let mut kept: Vec<_> = self.ancestors(self.node_with_uuid((*tail)?)?).collect();
+                kept.truncate(kept.iter().position(|node| *node == head)? + 1);
+                kept.reverse();
+                (*anchor, kept)
+            }
+        };
+        let anchor = self.node_with_uuid(anchor?)?;
+        (!kept.is_empty()).then_some((anchor, kept))
+    }
+
+    /// `node` and the entries above it, nearest first. A cycle ends after as many steps as there
+    /// are nodes, by when each of its members came at least once.
+    pub(crate) fn ancestors(&self, node: NodeId) -> impl Iterator<Item = NodeId> + '_ {
+        std::iter::successors(Some(node), |node| self.parent_node(*node)).take(self.content.len())
+    }
+
+    fn hang_children(&mut self) {
+        self.first_child = vec![NONE; self.content.len()];
+        self.next_sibling = vec![NONE; self.content.len()];
+        for child in self.nodes().rev() {
+            if self.gone[child.at()] {
+                continue;
+            }
+            if let Some(parent) = self.parent_node(child) {
+                let first = std::mem::replace(&mut self.first_child[parent.at()], child.0);
+                self.next_sibling[child.at()] = first;
+            }
+        }
+    }
+}
+
+/// The kinds that stand in the tree. Progress lines are passed over; other kinds are not there.
+fn is_entry(kind: EntryKind) -> bool {
+    kind.is_chain() && kind != EntryKind::Progress
+}
+
+fn is_linked(kind: EntryKind) -> bool {
+    kind.is_chain()
+}
+
+/// A message line without a message, or with `null` for its content, is not there: its child's
+/// parent is lost (case 40-26).
+fn has_usable_body(candidate: &Candidate<'_>) -> bool {
+    !candidate.kind().is_message()
+        || !matches!(candidate.content(), Content::NoMessage | Content::Null)
+}
+
+/// Which of the three ways to have no uuid; `None` for a value of another kind, which is one of
+/// its own each time (case 91-33).
+fn unnamed_key(flags: Flags) -> Option<usize> {
+    if flags.contains(Flags::UUID_ODD) {
+        None
+    } else if flags.contains(Flags::UUID_NULL) {
+        Some(1)
+    } else if flags.contains(Flags::UUID_EMPTY) {
+        Some(2)
+    } else {
+        Some(0)
+    }
+}

@@ -1,0 +1,3 @@
+//! The fast path against the slow model.
+
+mod path;

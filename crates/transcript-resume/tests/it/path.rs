@@ -1,0 +1,104 @@
+//! Paths under policy `vendor` are those of the slow model in the testkit.
+
+use std::fs;
+use std::io::Write;
+use std::path::Path;
+
+use transcript_reader::{Index, LoadOptions, Source};
+use transcript_resume::{Policy, Tree};
+use transcript_testkit::{model, shared};
+
+/// Line and uuid of every entry of a path, and whether the client refuses it.
+#[derive(Debug, PartialEq)]
+struct Told {
+    entries: Vec<(u64, Option<String>)>,
+    leaf: Option<String>,
+    refused: bool,
+}
+
+fn fast(index: &Index) -> Told {
+    let path = Tree::new(index, Policy::Vendor).path();
+    let uuid = |number: usize| index.candidate(number).uuid().map(|id| index.id_text(id));
+    Told {
+        entries: path
+            .entries
+            .iter()
+            .map(|entry| (index.candidate(entry.candidate()).line(), uuid(entry.candidate())))
+            .collect(),
+        leaf: path.leaf.and_then(uuid),
+        refused: path.refusal.is_some(),
+    }
+}
+
+fn slow(bytes: &[u8]) -> Told {
+    let path = model::vendor_path(bytes);
+    // An id that is no text or an empty one is none in the index.
+    let text = |uuid: Option<String>| uuid.filter(|uuid| !uuid.is_empty());
+    Told {
+        entries: path
+            .entries
+            .into_iter()
+            .map(|entry| (entry.line as u64, text(entry.uuid)))
+            .collect(),
+        leaf: text(path.leaf),
+        refused: path.refusal.is_some(),
+    }
+}
+
+fn index(bytes: &[u8]) -> Index {
+    let mut file = tempfile::NamedTempFile::new().unwrap();
+    file.write_all(bytes).unwrap();
+    Index::load(&Source::open(file.path()).unwrap()).unwrap()
+}
+
+/// A refusal leaves nothing to compare but itself: the model then tells no entries.
+fn check(name: &str, index: &Index, bytes: &[u8]) {
+    let (mut fast, slow) = (fast(index), slow(bytes));
+    if slow.refused && fast.refused {
+        fast = Told { entries: Vec::new(), leaf: None, refused: true };
+    }
+    assert_eq!(fast, slow, "{name}");
+}
+
+fn transcripts_under(folder: &Path, found: &mut Vec<std::path::PathBuf>) {
+    let mut entries: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    entries.sort();
+    for path in entries {
+        if path.is_dir() {
+            transcripts_under(&path, found);
+        } else if path.extension().is_some_and(|extension| extension == "jsonl") {
+            found.push(path);
+        }
+    }
+}
+
+#[test]
+fn paths_of_shared_files_are_those_of_the_model() {
+    let Some(shared) = shared() else {
+        println!("skipped: no shared data");
+        return;
+    };
+    let mut files = Vec::new();
+    transcripts_under(&shared.join("corpus/files"), &mut files);
+    assert_eq!(files.len(), 122);
+    transcripts_under(&shared.join("oracle"), &mut files);
+    for file in files {
+        let name = file.display().to_string();
+        let source = Source::open(&file).unwrap();
+        let bytes = fs::read(&file).unwrap();
+        check(&name, &LoadOptions::new().load(&source).unwrap(), &bytes);
+        check(&name, &LoadOptions::new().backward().load(&source).unwrap(), &bytes);
+    }
+}
+
+#[test]
+fn paths_of_our_fixtures_are_those_of_the_model() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/v1");
+    let mut files = Vec::new();
+    transcripts_under(&folder, &mut files);
+    assert!(files.len() >= 20);
+    for file in files {
+        let bytes = fs::read(&file).unwrap();
+        check(&file.display().to_string(), &index(&bytes), &bytes);
+    }
+}

@@ -1,0 +1,1379 @@
+//! Sessions as real clients write them, made from a seed.
+//!
+//! The shapes are those of `facts/corpus.md` 3-7 and `facts/rig.md` 3-9: turns with parallel tools
+//! in both layouts, rewinds, pins, compactions, sidechains, and what clients did wrong by
+//! themselves (repeated lines, lost lines, children before their parents). Damage from outside is
+//! in [`crate::damage`].
+
+use serde_json::{Value, json};
+
+use crate::rng::Rng;
+
+/// Returns a session of 5 to 300 lines; equal seeds give equal bytes.
+#[must_use]
+pub fn session(seed: u64) -> Vec<u8> {
+    let mut rng = Rng::new(seed);
+    let habits = Habits::new(&mut rng);
+    Writer::new(rng, habits).session()
+}
+
+/// Like [`session`], but every entry has a uuid of its own: no line is repeated, and no uuid is
+/// missing.
+#[must_use]
+pub fn session_of_unique_uuids(seed: u64) -> Vec<u8> {
+    let mut rng = Rng::new(seed);
+    let habits = Habits {
+        repeats: false,
+        missing_ids: false,
+        ..Habits::new(&mut rng)
+    };
+    Writer::new(rng, habits).session()
+}
+
+/// Returns the lines of `bytes` in another order, each with a newline.
+#[must_use]
+pub fn permute_lines(bytes: &[u8], seed: u64) -> Vec<u8> {
+    let whole = bytes.strip_suffix(b"\n").unwrap_or(bytes);
+    let mut lines: Vec<&[u8]> = whole.split(|byte| *byte == b'\n').collect();
+    Rng::new(seed).shuffle(&mut lines);
+    let mut out = lines.join(&b'\n');
+    out.push(b'\n');
+    out
+}
+
+/// What one session does all the way through, or may do now and then.
+#[derive(Clone, Copy, Debug)]
+struct Habits {
+    /// Written by a client up to 2.1.81: progress lines, no attachments, no pins.
+    old_client: bool,
+    /// Hardly anything but turns.
+    calm: bool,
+    /// Everything is a sidechain: the file of a subagent.
+    agent_file: bool,
+    /// `{"a": 1}` as hand-made files have it, not `{"a":1}`.
+    spaced: bool,
+    shuffled_names: bool,
+    escaped_ids: bool,
+    odd_ids: bool,
+    missing_ids: bool,
+    bad_times: bool,
+    repeats: bool,
+    losses: bool,
+    crlf: bool,
+    blank_lines: bool,
+    no_final_newline: bool,
+    target_lines: usize,
+}
+
+impl Habits {
+    fn new(rng: &mut Rng) -> Self {
+        let longest = *rng.pick(&[8, 20, 40, 80, 160, 300]);
+        Self {
+            old_client: rng.one_in(3),
+            calm: rng.one_in(3),
+            agent_file: rng.one_in(20),
+            spaced: rng.one_in(8),
+            shuffled_names: rng.one_in(8),
+            escaped_ids: rng.one_in(12),
+            odd_ids: rng.one_in(5),
+            missing_ids: rng.one_in(8),
+            bad_times: rng.one_in(4),
+            repeats: rng.one_in(3),
+            losses: rng.one_in(2),
+            crlf: rng.one_in(25),
+            blank_lines: rng.one_in(20),
+            no_final_newline: rng.one_in(10),
+            target_lines: rng.range(5, longest),
+        }
+    }
+}
+
+type Members = Vec<(&'static str, Value)>;
+
+/// An entry of the main chain that later lines may come back to.
+#[derive(Clone, Debug)]
+struct Known {
+    uuid: String,
+    parent: Option<String>,
+    members: Members,
+}
+
+#[derive(Debug)]
+struct Writer {
+    rng: Rng,
+    habits: Habits,
+    lines: Vec<String>,
+    known: Vec<Known>,
+    /// What the next line of the main chain hangs under.
+    leaf: Option<String>,
+    /// Set while the lines of a subagent are written.
+    agent: Option<String>,
+    session_id: String,
+    model: &'static str,
+    millis: i64,
+    messages: usize,
+    tools: usize,
+}
+
+const MODELS: [&str; 3] = [
+    "claude-sonnet-4-5-20250929",
+    "claude-opus-5-5",
+    "claude-haiku-4-5",
+];
+
+const TEXTS: [&str; 12] = [
+    "read the file and tell me what it does",
+    "ok",
+    "",
+    "two\nlines and a \"quoted\" word",
+    "back\\slashes \\\\ and \\\" ends",
+    "tab\t, nul \u{0}, escape \u{1b}[31m",
+    "grüße, 你好, \u{1f680}",
+    "separators \u{2028} and \u{2029} stay inside",
+    "{\"uuid\":\"not-this-one\",\"parentUuid\":null,\"type\":\"user\"}",
+    "}{",
+    "<system-reminder>\nkeep it short\n</system-reminder>",
+    "a longer answer that goes past the first block of sixty-four bytes, and then past the second \
+     one of them too, since most real answers do",
+];
+
+/// Steps of the clock between two lines. A lost parent is relinked over at most 5,000 ms.
+const STEPS_MILLIS: [i64; 20] = [
+    0, 0, 1, 3, 17, 120, 250, 400, 800, 1_000, 1_500, 2_500, 4_000, 4_999, 5_000, 5_001, 5_100,
+    9_000, 30_000, 600_000,
+];
+
+const ZERO_UUID: &str = "00000000-0000-0000-0000-000000000000";
+
+impl Writer {
+    fn new(mut rng: Rng, habits: Habits) -> Self {
+        let session_id = uuid(&mut rng);
+        let model = *rng.pick(&MODELS);
+        Self {
+            session_id,
+            model,
+            millis: 3_600_000 + rng.below(36_000_000) as i64,
+            rng,
+            habits,
+            lines: Vec::new(),
+            known: Vec::new(),
+            leaf: None,
+            agent: None,
+            messages: 0,
+            tools: 0,
+        }
+    }
+
+    fn session(mut self) -> Vec<u8> {
+        if self.habits.agent_file {
+            self.agent = Some(format!("a{:07x}", self.rng.below(1 << 28)));
+        }
+        self.opening();
+        while self.lines.len() < self.habits.target_lines {
+            let calm = self.habits.calm && !self.rng.one_in(5);
+            match if calm { 39 } else { self.rng.below(40) } {
+                0..=4 => self.rewind(),
+                5..=7 => self.sidechain(),
+                8..=10 => self.compaction(),
+                11 => self.leaf = None,
+                12..=13 => self.side_line(),
+                14 => self.system_line(),
+                15 => self.api_error(),
+                16..=17 => self.odd_user(),
+                18 => self.unknown_line(),
+                19..=22 if !self.habits.old_client => self.pin(),
+                23..=27 if self.habits.repeats => self.repeat(),
+                28 => self.bare_answer(),
+                _ => self.turn(),
+            }
+        }
+        // The client may be killed in the middle of anything.
+        self.lines.truncate(self.habits.target_lines);
+        let end = if self.habits.crlf { "\r\n" } else { "\n" };
+        let mut text = self.lines.join(end);
+        if !self.habits.no_final_newline {
+            text.push_str(end);
+        }
+        text.into_bytes()
+    }
+
+    // ---------------------------------------------------------------------------------------------
+    // Lines
+    // ---------------------------------------------------------------------------------------------
+
+    fn push(&mut self, members: &Members) {
+        let mut members: Vec<&(&str, Value)> = members.iter().collect();
+        if self.habits.shuffled_names {
+            self.rng.shuffle(&mut members);
+        }
+        let (colon, comma) = if self.habits.spaced {
+            (": ", ", ")
+        } else {
+            (":", ",")
+        };
+        let members: Vec<String> = members
+            .into_iter()
+            .map(|(name, value)| {
+                let is_id = matches!(*name, "uuid" | "parentUuid" | "leafUuid");
+                let value = match value.as_str() {
+                    Some(id) if is_id && self.habits.escaped_ids && self.rng.one_in(4) => {
+                        escaped(id)
+                    }
+                    _ => value.to_string(),
+                };
+                format!("\"{name}\"{colon}{value}")
+            })
+            .collect();
+        self.lines.push(format!("{{{}}}", members.join(comma)));
+        if self.habits.blank_lines && self.rng.one_in(15) {
+            self.lines.push(String::new());
+        }
+    }
+
+    /// Writes an entry under `parent` and returns its uuid, also when the line is lost.
+    fn put(&mut self, kind: &'static str, parent: Option<&str>, more: Members) -> String {
+        let uuid = self.fresh_uuid();
+        let parent_value = match parent {
+            Some(parent) => json!(parent),
+            None if self.rng.one_in(12) => json!(""),
+            None => Value::Null,
+        };
+        let mut members: Members = Vec::new();
+        if parent.is_some() || !self.rng.one_in(12) {
+            members.push(("parentUuid", parent_value));
+        }
+        members.push(("isSidechain", json!(self.agent.is_some())));
+        members.push(("userType", json!("external")));
+        members.push(("cwd", json!("/home/dev/work")));
+        members.push(("sessionId", json!(self.session_id)));
+        members.push((
+            "version",
+            json!(if self.habits.old_client {
+                "2.1.22"
+            } else {
+                "2.1.329"
+            }),
+        ));
+        if let Some(agent) = &self.agent {
+            members.push(("agentId", json!(agent)));
+        } else if self.rng.one_in(400) {
+            members.push(("teamName", json!("reviewers")));
+        }
+        members.push(("type", json!(kind)));
+        members.extend(more);
+        match self.rng.below(30) {
+            0 if self.habits.missing_ids => {}
+            1 if self.habits.missing_ids => members.push(("uuid", Value::Null)),
+            2 if self.habits.missing_ids => members.push(("uuid", json!(""))),
+            _ => members.push(("uuid", json!(uuid))),
+        }
+        members.extend(self.timestamp().map(|time| ("timestamp", time)));
+        if self.habits.losses && self.rng.one_in(14) {
+            return uuid;
+        }
+        self.push(&members);
+        if self.agent.is_none() || self.habits.agent_file {
+            let parent = parent.map(str::to_owned);
+            self.known.push(Known {
+                uuid: uuid.clone(),
+                parent,
+                members,
+            });
+        }
+        uuid
+    }
+
+    /// Writes an entry under the leaf, which it becomes.
+    fn append(&mut self, kind: &'static str, more: Members) -> String {
+        let leaf = self.leaf.take();
+        let uuid = self.put(kind, leaf.as_deref(), more);
+        self.leaf = Some(uuid.clone());
+        uuid
+    }
+
+    fn fresh_uuid(&mut self) -> String {
+        let uuid = uuid(&mut self.rng);
+        if !self.habits.odd_ids || !self.rng.one_in(12) {
+            return uuid;
+        }
+        match self.rng.below(5) {
+            0 => format!("u{}", self.lines.len()),
+            1 => uuid.to_uppercase(),
+            2 => uuid.replace('-', ""),
+            3 => format!("größe {} \"\\", self.lines.len()),
+            _ => format!("{uuid}-copy"),
+        }
+    }
+
+    fn timestamp(&mut self) -> Option<Value> {
+        self.millis += self.rng.pick(&STEPS_MILLIS);
+        if self.rng.one_in(40) {
+            self.millis -= self.rng.below(6_000) as i64;
+        }
+        if self.habits.bad_times && self.rng.one_in(12) {
+            let bad = [
+                json!("garbage"),
+                json!(""),
+                Value::Null,
+                json!(1_795_168_808_250_i64),
+            ];
+            return if self.rng.one_in(2) {
+                None
+            } else {
+                Some(self.rng.pick(&bad).clone())
+            };
+        }
+        Some(json!(written_time(self.millis)))
+    }
+
+    fn text(&mut self) -> String {
+        let text = *self.rng.pick(&TEXTS);
+        // A number tells otherwise equal texts apart.
+        if text.is_empty() {
+            String::new()
+        } else {
+            format!("{text} {}", self.lines.len())
+        }
+    }
+
+    // ---------------------------------------------------------------------------------------------
+    // The main chain
+    // ---------------------------------------------------------------------------------------------
+
+    fn opening(&mut self) {
+        if self.rng.one_in(3) {
+            self.side_line();
+        }
+        if self.rng.one_in(6) {
+            self.append("progress", hook_progress());
+        }
+        self.turn();
+    }
+
+    fn turn(&mut self) {
+        if self.rng.one_in(8) {
+            self.queue_operation("enqueue");
+            self.queue_operation("dequeue");
+        }
+        self.prompt();
+        self.attachments();
+        for _ in 0..self.rng.below(4).saturating_sub(1) {
+            self.tool_message();
+        }
+        if !self.rng.one_in(10) {
+            self.closing_message();
+        }
+        if self.rng.one_in(4) {
+            self.system_line();
+        }
+        if !self.habits.old_client && self.rng.one_in(3) {
+            self.plain_pin();
+        }
+    }
+
+    fn prompt(&mut self) {
+        let text = self.text();
+        let content = match self.rng.below(5) {
+            0 => json!([{"type": "text", "text": text}]),
+            1 if self.rng.one_in(3) => json!([
+                {"type": "text", "text": text},
+                {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "iVBORw0KGgo="}},
+            ]),
+            _ => json!(text),
+        };
+        self.append(
+            "user",
+            vec![("message", json!({"role": "user", "content": content}))],
+        );
+    }
+
+    /// Attachments under the leaf, in the chain or beside it.
+    fn attachments(&mut self) {
+        if self.habits.old_client {
+            return;
+        }
+        for _ in 0..self.rng.below(4).saturating_sub(1) {
+            let text = self.text();
+            let attachment = match self.rng.below(4) {
+                0 => json!({"type": "hook_success", "hookName": "SessionStart", "content": text}),
+                1 => {
+                    json!({"type": "file", "filename": "a.rs", "content": {"type": "text", "uuid": "x"}})
+                }
+                2 => json!({"type": "task_reminder", "content": [], "itemCount": 0}),
+                _ => json!({"type": "date", "date": "2026-11-20"}),
+            };
+            let mut members = vec![("attachment", attachment)];
+            if self.rng.one_in(2) {
+                let wrapped = format!("<system-reminder>\n{text}\n</system-reminder>");
+                let role = *self.rng.pick(&["system", "system", "user"]);
+                members.push(("rendered", json!([{"content": wrapped}])));
+                members.push(("renderedRole", json!(role)));
+            }
+            if self.rng.one_in(4) {
+                let leaf = self.leaf.clone();
+                self.put("attachment", leaf.as_deref(), members);
+            } else {
+                self.append("attachment", members);
+            }
+        }
+    }
+
+    fn chunk(&mut self, id: &str, block: &Value) -> Members {
+        let message = json!({
+            "model": self.model,
+            "id": id,
+            "type": "message",
+            "role": "assistant",
+            "content": [block],
+            "stop_reason": null,
+            "usage": {"input_tokens": 10, "output_tokens": self.rng.below(500)},
+        });
+        vec![
+            ("message", message),
+            ("requestId", json!(format!("req_{id}"))),
+        ]
+    }
+
+    fn message_id(&mut self) -> String {
+        self.messages += 1;
+        format!("msg_{:04}", self.messages)
+    }
+
+    fn thinking(&mut self, id: &str) {
+        let block = if self.rng.one_in(6) {
+            json!({"type": "redacted_thinking", "data": "c2VjcmV0"})
+        } else {
+            json!({"type": "thinking", "thinking": self.text(), "signature": "c2ln"})
+        };
+        let chunk = self.chunk(id, &block);
+        self.append("assistant", chunk);
+    }
+
+    fn closing_message(&mut self) {
+        let id = self.message_id();
+        if self.rng.one_in(4) {
+            self.thinking(&id);
+        }
+        let chunk = match self.rng.below(12) {
+            0 => self.chunk(&id, &json!({"type": "server_tool_use", "id": format!("srv_{id}"), "name": "web_search", "input": {"query": "q"}})),
+            1 => self.chunk(&id, &json!({"type": "web_search_tool_result", "tool_use_id": format!("srv_{id}"), "content": []})),
+            _ => {
+                let text = self.text();
+                self.chunk(&id, &json!({"type": "text", "text": text}))
+            }
+        };
+        self.append("assistant", chunk);
+    }
+
+    /// A message that calls tools, and their results.
+    fn tool_message(&mut self) {
+        let id = self.message_id();
+        if self.rng.one_in(4) {
+            self.thinking(&id);
+        }
+        if self.rng.one_in(3) {
+            let block = json!({"type": "text", "text": self.text()});
+            let chunk = self.chunk(&id, &block);
+            self.append("assistant", chunk);
+        }
+        match self.rng.below(6) {
+            0..=1 => self.comb(&id),
+            2 => self.serial(&id),
+            _ => {
+                let call = self.call(&id);
+                self.progress();
+                self.result(&call);
+                self.attachments();
+            }
+        }
+    }
+
+    /// Parallel tools in comb layout: all calls, then the results, each under its own call.
+    fn comb(&mut self, id: &str) {
+        let mut calls: Vec<(String, String)> = Vec::new();
+        for _ in 0..self.rng.range(2, 4) {
+            calls.push(self.call(id));
+        }
+        if self.rng.one_in(2) {
+            self.rng.shuffle(&mut calls);
+        }
+        // Old clients hang all results on the last call.
+        let on_last = self.habits.old_client && self.rng.one_in(3);
+        let last = self.leaf.clone();
+        for call in &calls {
+            if self.rng.one_in(12) {
+                continue;
+            }
+            self.leaf = if on_last {
+                last.clone()
+            } else {
+                Some(call.0.clone())
+            };
+            self.progress();
+            self.result(call);
+            if self.rng.one_in(4) {
+                self.attachments();
+            }
+        }
+    }
+
+    /// Parallel tools in serial layout: the next call hangs under the result of the one before.
+    fn serial(&mut self, id: &str) {
+        for _ in 0..self.rng.range(2, 4) {
+            let call = self.call(id);
+            self.result(&call);
+        }
+    }
+
+    /// Writes one tool call; returns the uuid of its line and its id.
+    fn call(&mut self, id: &str) -> (String, String) {
+        self.tools += 1;
+        let tool = format!("toolu_{:04}", self.tools);
+        let input = match self.rng.below(3) {
+            0 => json!({"command": self.text(), "description": "d"}),
+            1 => json!({"todos": [{"id": "1", "type": "tool_use", "uuid": "u"}]}),
+            _ => json!({"file_path": "/home/dev/work/a.rs", "tool_use_id": "toolu_none"}),
+        };
+        let chunk = self.chunk(
+            id,
+            &json!({"type": "tool_use", "id": tool, "name": "Bash", "input": input}),
+        );
+        (self.append("assistant", chunk), tool)
+    }
+
+    /// Progress lines of old clients: beside the chain, or in it.
+    fn progress(&mut self) {
+        if !self.habits.old_client {
+            return;
+        }
+        for _ in 0..self.rng.below(3) {
+            let data =
+                json!({"type": "bash_progress", "output": self.text(), "elapsedTimeSeconds": 3});
+            let members = if self.rng.one_in(2) {
+                hook_progress()
+            } else {
+                vec![("data", data)]
+            };
+            if self.rng.one_in(2) {
+                self.append("progress", members);
+            } else {
+                let leaf = self.leaf.clone();
+                self.put("progress", leaf.as_deref(), members);
+            }
+        }
+    }
+
+    /// Writes the result of a call under the leaf.
+    fn result(&mut self, call: &(String, String)) {
+        if self.rng.one_in(25) {
+            return;
+        }
+        let text = self.text();
+        let content = match self.rng.below(4) {
+            0 => json!([{"type": "text", "text": text}]),
+            1 if self.rng.one_in(4) => json!([]),
+            _ => json!(text),
+        };
+        let block = json!({
+            "tool_use_id": call.1,
+            "type": "tool_result",
+            "content": content,
+            "is_error": self.rng.one_in(6),
+        });
+        let result =
+            json!({"stdout": text, "uuid": "look-alike", "message": {"id": "msg_look_alike"}});
+        self.append(
+            "user",
+            vec![
+                ("message", json!({"role": "user", "content": [block]})),
+                ("toolUseResult", result),
+                ("sourceToolAssistantUUID", json!(call.0)),
+            ],
+        );
+        // Fast tools finish before the call they belong to is flushed.
+        let count = self.lines.len();
+        if count >= 2 && self.rng.one_in(20) {
+            self.lines.swap(count - 2, count - 1);
+        }
+    }
+
+    fn bare_answer(&mut self) {
+        let id = self.message_id();
+        self.thinking(&id);
+    }
+
+    fn api_error(&mut self) {
+        let message = json!({
+            "id": uuid(&mut self.rng),
+            "model": "<synthetic>",
+            "role": "assistant",
+            "content": [{"type": "text", "text": "API Error: 529 overloaded"}],
+        });
+        let members = vec![("message", message), ("isApiErrorMessage", json!(true))];
+        self.append("assistant", members);
+    }
+
+    /// Users that no person is: meta, virtual, shown in the transcript only.
+    fn odd_user(&mut self) {
+        let flag = *self
+            .rng
+            .pick(&["isMeta", "isVirtual", "isVisibleInTranscriptOnly"]);
+        let text = *self.rng.pick(&[
+            "<local-command-caveat>Caveat</local-command-caveat>",
+            "<command-name>/cost</command-name>",
+            "[Request interrupted by user]",
+        ]);
+        let message = json!({"role": "user", "content": text});
+        self.append("user", vec![("message", message), (flag, json!(true))]);
+    }
+
+    fn system_line(&mut self) {
+        let mut members = match self.rng.below(6) {
+            0 => vec![
+                ("subtype", json!("local_command")),
+                (
+                    "content",
+                    json!("<local-command-stdout>out</local-command-stdout>"),
+                ),
+            ],
+            1 => vec![
+                ("subtype", json!("informational")),
+                ("content", json!(self.text())),
+            ],
+            2 => vec![
+                ("subtype", json!("api_error")),
+                ("error", json!({"status": 529, "type": "user", "uuid": "x"})),
+            ],
+            3 => vec![
+                ("subtype", json!("stop_hook_summary")),
+                ("hookCount", json!(1)),
+            ],
+            4 => vec![
+                ("subtype", json!("microcompact_boundary")),
+                ("microcompactMetadata", json!({"trigger": "auto"})),
+            ],
+            _ => vec![
+                ("subtype", json!("turn_duration")),
+                ("durationMs", json!(self.rng.below(90_000))),
+            ],
+        };
+        members.push(("isMeta", json!(self.rng.one_in(2))));
+        if self.rng.one_in(8) {
+            let leaf = self.leaf.clone();
+            self.put("system", leaf.as_deref(), members);
+        } else {
+            self.append("system", members);
+        }
+    }
+
+    /// Goes back to an earlier entry; what came after it becomes a dead branch.
+    fn rewind(&mut self) {
+        let Some(place) = self.earlier() else { return };
+        self.leaf = Some(self.known[place].uuid.clone());
+        if !self.habits.old_client && self.rng.one_in(3) {
+            self.pin_to(ZERO_UUID, true);
+        }
+        self.turn();
+    }
+
+    /// The place of an entry that was written before, as a rule of the last few.
+    fn earlier(&mut self) -> Option<usize> {
+        let count = self.known.len();
+        let reach = if self.rng.one_in(4) {
+            count
+        } else {
+            count.min(8)
+        };
+        (count > 0).then(|| count - 1 - self.rng.below(reach))
+    }
+
+    // ---------------------------------------------------------------------------------------------
+    // Compaction
+    // ---------------------------------------------------------------------------------------------
+
+    fn compaction(&mut self) {
+        let before = self.leaf.clone();
+        let summary_uuid = uuid(&mut self.rng);
+        let boundary_uuid = uuid(&mut self.rng);
+        let anchor = if self.rng.one_in(5) {
+            &boundary_uuid
+        } else {
+            &summary_uuid
+        };
+        let mut kept = self.last_of_chain();
+        if self.rng.one_in(8) {
+            // One of them was never written.
+            let at = self.rng.below(kept.len());
+            kept.insert(at, uuid(&mut self.rng));
+        }
+        let tail = kept.last().cloned();
+        let segment = json!({"headUuid": kept.first(), "anchorUuid": anchor, "tailUuid": tail});
+        let messages = json!({"anchorUuid": anchor, "uuids": kept, "allUuids": kept});
+        let mut metadata = json!({"trigger": "auto", "preTokens": 155_000});
+        let mut preserves = true;
+        match self.rng.below(7) {
+            0..=1 => {
+                metadata["preservedSegment"] = segment;
+                metadata["preservedMessages"] = messages;
+            }
+            2 => metadata["preservedMessages"] = messages,
+            3..=4 => metadata["preservedSegment"] = segment,
+            5 if self.rng.one_in(2) => {
+                metadata["preservedSegment"] = segment;
+                metadata["preservedMessages"] =
+                    json!({"anchorUuid": anchor, "uuids": [], "allUuids": []});
+            }
+            _ => preserves = false,
+        }
+
+        let parent = if self.rng.one_in(12) {
+            before.clone()
+        } else {
+            None
+        };
+        let boundary = vec![
+            ("subtype", json!("compact_boundary")),
+            ("content", json!("Conversation compacted")),
+            ("level", json!("info")),
+            ("logicalParentUuid", json!(before)),
+            ("compactMetadata", metadata),
+        ];
+        self.put_with_uuid(&boundary_uuid, "system", parent.as_deref(), boundary);
+        if self.rng.one_in(12) {
+            // Killed before the summary was written.
+            self.leaf = if self.rng.one_in(2) {
+                before
+            } else {
+                Some(boundary_uuid)
+            };
+            return;
+        }
+        self.leaf = Some(boundary_uuid);
+        if self.rng.one_in(5) {
+            self.attachments();
+        }
+        let leaf = self.leaf.take();
+        let message = json!({"role": "user", "content": "This session is being continued from a previous conversation"});
+        let summary = vec![
+            ("message", message),
+            ("isCompactSummary", json!(true)),
+            ("isVisibleInTranscriptOnly", json!(true)),
+        ];
+        self.put_with_uuid(&summary_uuid, "user", leaf.as_deref(), summary);
+        let follows_tail = preserves && self.rng.one_in(4);
+        self.leaf = if follows_tail {
+            tail
+        } else {
+            Some(summary_uuid)
+        };
+        if self.rng.one_in(3) {
+            self.attachments();
+        }
+    }
+
+    /// Writes an entry whose uuid was given out before. It is never lost and never odd.
+    fn put_with_uuid(
+        &mut self,
+        uuid: &str,
+        kind: &'static str,
+        parent: Option<&str>,
+        more: Members,
+    ) {
+        let mut members: Members = vec![
+            ("parentUuid", json!(parent)),
+            ("isSidechain", json!(self.agent.is_some())),
+            ("sessionId", json!(self.session_id)),
+            ("type", json!(kind)),
+        ];
+        members.extend(more);
+        members.push(("uuid", json!(uuid)));
+        members.extend(self.timestamp().map(|time| ("timestamp", time)));
+        self.push(&members);
+        let parent = parent.map(str::to_owned);
+        self.known.push(Known {
+            uuid: uuid.to_owned(),
+            parent,
+            members,
+        });
+    }
+
+    /// One to five uuids that end the chain, oldest first.
+    fn last_of_chain(&mut self) -> Vec<String> {
+        let count = self.rng.range(1, 5);
+        let mut uuids = Vec::new();
+        let mut next = self.leaf.clone();
+        while let Some(uuid) = next.filter(|_| uuids.len() < count) {
+            let entry = self.known.iter().find(|known| known.uuid == uuid);
+            next = entry.and_then(|known| known.parent.clone());
+            uuids.push(uuid);
+        }
+        if uuids.is_empty() {
+            uuids.push(uuid(&mut self.rng));
+        }
+        uuids.reverse();
+        uuids
+    }
+
+    // ---------------------------------------------------------------------------------------------
+    // Beside the chain
+    // ---------------------------------------------------------------------------------------------
+
+    /// A subagent that ran in the same file.
+    fn sidechain(&mut self) {
+        if self.habits.agent_file {
+            return self.turn();
+        }
+        let main = self.leaf.take();
+        self.leaf = main.clone().filter(|_| self.rng.one_in(4));
+        self.agent = Some(format!("a{:07x}", self.rng.below(1 << 28)));
+        self.prompt();
+        for _ in 0..self.rng.below(3) {
+            self.tool_message();
+        }
+        self.closing_message();
+        self.agent = None;
+        if !self.rng.one_in(8) {
+            self.leaf = main;
+        }
+    }
+
+    /// The pin that a client writes at the end of a turn.
+    fn plain_pin(&mut self) {
+        if let Some(leaf) = self.leaf.clone() {
+            self.pin_to(&leaf, false);
+        }
+    }
+
+    /// A pin on any place, known or not.
+    fn pin(&mut self) {
+        let place = self.earlier().map(|place| self.known[place].uuid.clone());
+        let explicit = self.rng.one_in(3);
+        match (self.rng.below(8), place) {
+            (0, _) => self.push(&vec![
+                ("type", json!("last-prompt")),
+                ("lastPrompt", json!("no pin")),
+                ("sessionId", json!(self.session_id)),
+            ]),
+            (1, _) => {
+                let unknown = uuid(&mut self.rng);
+                self.pin_to(&unknown, explicit);
+            }
+            (2, _) => self.pin_to(ZERO_UUID, true),
+            (_, Some(uuid)) => self.pin_to(&uuid, explicit),
+            (_, None) => {}
+        }
+    }
+
+    fn pin_to(&mut self, uuid: &str, explicit: bool) {
+        let mut members = vec![
+            ("type", json!("last-prompt")),
+            ("lastPrompt", json!(self.text())),
+            ("leafUuid", json!(uuid)),
+        ];
+        if explicit || self.rng.one_in(6) {
+            members.push(("explicit", json!(explicit)));
+        }
+        members.push(("sessionId", json!(self.session_id)));
+        self.push(&members);
+    }
+
+    fn queue_operation(&mut self, operation: &str) {
+        let mut members = vec![
+            ("type", json!("queue-operation")),
+            ("operation", json!(operation)),
+        ];
+        if operation == "enqueue" {
+            members.push(("content", json!(self.text())));
+        }
+        members.push(("sessionId", json!(self.session_id)));
+        members.extend(self.timestamp().map(|time| ("timestamp", time)));
+        self.push(&members);
+    }
+
+    /// Metadata that no chain goes through.
+    fn side_line(&mut self) {
+        let id = uuid(&mut self.rng);
+        let leaf = self.leaf.clone();
+        let (kind, more) = match self.rng.below(10) {
+            0 => return self.queue_operation("remove"),
+            1 => (
+                "summary",
+                vec![("summary", json!(self.text())), ("leafUuid", json!(leaf))],
+            ),
+            2 => ("custom-title", vec![("customTitle", json!(self.text()))]),
+            3 => ("ai-title", vec![("aiTitle", json!(self.text()))]),
+            4 => ("mode", vec![("mode", json!("plan"))]),
+            5 => (
+                "permission-mode",
+                vec![("permissionMode", json!("default"))],
+            ),
+            6 => (
+                "file-history-snapshot",
+                vec![
+                    ("messageId", json!(id)),
+                    (
+                        "snapshot",
+                        json!({"messageId": id, "timestamp": "2026-11-20T10:00:00.000Z", "trackedFileBackups": {}}),
+                    ),
+                    ("isSnapshotUpdate", json!(false)),
+                ],
+            ),
+            7 => ("tag", vec![("tag", json!("later"))]),
+            8 => (
+                "pr-link",
+                vec![
+                    ("prNumber", json!(7)),
+                    ("prUrl", json!("https://example.com/7")),
+                ],
+            ),
+            _ => (
+                "api-request",
+                vec![("id", json!(id)), ("keep", json!(3)), ("tail", json!([]))],
+            ),
+        };
+        let mut members = vec![("type", json!(kind))];
+        members.extend(more);
+        members.push(("sessionId", json!(self.session_id)));
+        self.push(&members);
+    }
+
+    /// A type that no client knows yet, with ids; in the chain or beside it.
+    fn unknown_line(&mut self) {
+        let members = vec![(
+            "payload",
+            json!({"type": "user", "message": {"content": "x"}}),
+        )];
+        if self.rng.one_in(2) {
+            self.append("future-kind", members);
+        } else {
+            let leaf = self.leaf.clone();
+            self.put("future-kind", leaf.as_deref(), members);
+        }
+    }
+
+    /// Writes an entry a second time: as it was, or with another body, time or parent.
+    fn repeat(&mut self) {
+        let Some(place) = self.earlier() else { return };
+        let other = uuid(&mut self.rng);
+        let other_parent = match self.earlier() {
+            Some(parent) if self.rng.one_in(2) => self.known[parent].uuid.clone(),
+            _ => other,
+        };
+        let change = self.rng.below(5);
+        let mut members = self.known[place].members.clone();
+        let later = self.timestamp();
+        for (name, value) in &mut members {
+            match (change, *name) {
+                (1, "message") if value["content"].is_string() => {
+                    value["content"] = json!(self.text());
+                }
+                (1, "message") => value["stop_reason"] = json!("end_turn"),
+                (2, "timestamp") => *value = later.clone().unwrap_or(Value::Null),
+                (3, "parentUuid") => *value = json!(other_parent),
+                _ => {}
+            }
+        }
+        self.push(&members);
+    }
+}
+
+fn hook_progress() -> Members {
+    let data = json!({"type": "hook_progress", "hookEvent": "PostToolUse", "command": "true"});
+    vec![("data", data), ("toolUseID", json!("toolu_hook"))]
+}
+
+/// A random uuid of version 4.
+fn uuid(rng: &mut Rng) -> String {
+    let (high, low) = (rng.next_u64(), rng.next_u64());
+    format!(
+        "{:08x}-{:04x}-4{:03x}-{:04x}-{:012x}",
+        high >> 32,
+        high >> 16 & 0xFFFF,
+        high & 0xFFF,
+        0x8000 | low >> 48 & 0x3FFF,
+        low & 0xFFFF_FFFF_FFFF,
+    )
+}
+
+/// The string `id` as JSON, its first character written as an escape.
+fn escaped(id: &str) -> String {
+    let json = Value::from(id).to_string();
+    match id.chars().next() {
+        Some(first) if first.is_ascii_alphanumeric() => {
+            format!("\"\\u{:04x}{}", u32::from(first), &json[2..])
+        }
+        _ => json,
+    }
+}
+
+/// `millis` after midnight of 2026-11-20; a session takes less than ten days.
+fn written_time(millis: i64) -> String {
+    let (day, time) = (20 + millis / 86_400_000, millis % 86_400_000);
+    let (minutes, rest) = (time / 60_000, time % 60_000);
+    format!(
+        "2026-11-{day:02}T{:02}:{:02}:{:02}.{:03}Z",
+        minutes / 60,
+        minutes % 60,
+        rest / 1000,
+        rest % 1000
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::{BTreeMap, HashMap, HashSet};
+    use std::ops::Range;
+
+    use super::*;
+
+    const SEEDS: Range<u64> = 0..300;
+
+    fn lines(bytes: &[u8]) -> Vec<&[u8]> {
+        let whole = bytes.strip_suffix(b"\n").unwrap_or(bytes);
+        whole.split(|byte| *byte == b'\n').collect()
+    }
+
+    #[test]
+    fn equal_seeds_give_equal_bytes_and_others_do_not() {
+        for seed in SEEDS {
+            assert_eq!(session(seed), session(seed));
+            assert_ne!(session(seed), session(seed + 1));
+        }
+    }
+
+    #[test]
+    fn a_session_has_5_to_300_lines_and_all_but_blank_ones_are_objects() {
+        let mut counts = HashSet::new();
+        for seed in SEEDS {
+            let bytes = session(seed);
+            let lines = lines(&bytes);
+            counts.insert(lines.len());
+            assert!(
+                (5..=300).contains(&lines.len()),
+                "seed {seed}: {}",
+                lines.len()
+            );
+            for line in lines {
+                let value: Option<Value> = serde_json::from_slice(line).ok();
+                assert!(
+                    line.trim_ascii().is_empty() || value.is_some_and(|value| value.is_object())
+                );
+            }
+        }
+        assert!(
+            counts.contains(&5) && counts.iter().any(|count| *count > 250),
+            "{counts:?}"
+        );
+    }
+
+    #[test]
+    fn unique_sessions_never_write_a_uuid_twice() {
+        for seed in SEEDS {
+            let mut seen = HashSet::new();
+            for line in lines(&session_of_unique_uuids(seed)) {
+                let Ok(value) = serde_json::from_slice::<Value>(line) else {
+                    continue;
+                };
+                if value.get("isSidechain").is_some() {
+                    let uuid = value["uuid"]
+                        .as_str()
+                        .expect("every entry has a uuid")
+                        .to_owned();
+                    assert!(!uuid.is_empty() && seen.insert(uuid), "seed {seed}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn permuted_lines_are_the_same_lines() {
+        for seed in SEEDS {
+            let bytes = session(seed);
+            let permuted = permute_lines(&bytes, seed);
+            let (mut before, mut after) = (lines(&bytes), lines(&permuted));
+            assert_ne!(before, after, "seed {seed}");
+            before.sort_unstable();
+            after.sort_unstable();
+            assert_eq!(before, after, "seed {seed}");
+        }
+    }
+
+    /// A session, read from its bytes.
+    struct Seen {
+        text: String,
+        entries: Vec<Value>,
+        /// The first place of each uuid.
+        places: HashMap<String, usize>,
+    }
+
+    impl Seen {
+        fn new(bytes: &[u8]) -> Self {
+            let entries = lines(bytes)
+                .into_iter()
+                .filter_map(|line| serde_json::from_slice(line).ok());
+            let entries: Vec<Value> = entries.collect();
+            let mut places = HashMap::new();
+            for (place, entry) in entries.iter().enumerate() {
+                places
+                    .entry(text(entry, "uuid").to_owned())
+                    .or_insert(place);
+            }
+            places.remove("");
+            Self {
+                text: String::from_utf8_lossy(bytes).into_owned(),
+                entries,
+                places,
+            }
+        }
+
+        fn any(&self, test: impl Fn(&Value) -> bool) -> bool {
+            self.entries.iter().any(test)
+        }
+
+        fn place(&self, uuid: &str) -> Option<usize> {
+            self.places.get(uuid).copied()
+        }
+
+        /// The parent, or `null`.
+        fn parent(&self, entry: &Value) -> &Value {
+            self.place(text(entry, "parentUuid"))
+                .map_or(&Value::Null, |place| &self.entries[place])
+        }
+
+        fn has_child(&self, entry: &Value) -> bool {
+            self.any(|child| text(child, "parentUuid") == text(entry, "uuid"))
+        }
+
+        fn stands_before_its_parent(&self, entry: &Value) -> bool {
+            let place = self.place(text(entry, "parentUuid"));
+            place.is_some_and(|place| place > self.place(text(entry, "uuid")).unwrap_or(usize::MAX))
+        }
+
+        /// For an entry whose parent is lost: how much older the entry is that the relink finds.
+        fn relink_gap_millis(&self, entry: &Value) -> Option<i64> {
+            if text(entry, "parentUuid").is_empty() || !self.parent(entry).is_null() {
+                return None;
+            }
+            let own = millis(text(entry, "timestamp"))?;
+            let others = self
+                .entries
+                .iter()
+                .filter(|e| e["isSidechain"] == false && *e != entry);
+            let times = others.filter_map(|e| millis(text(e, "timestamp")));
+            times
+                .filter(|time| *time <= own)
+                .max()
+                .map(|newest| own - newest)
+        }
+    }
+
+    /// Milliseconds since the start of the month.
+    fn millis(time: &str) -> Option<i64> {
+        let number = |range: Range<usize>| time.get(range)?.parse::<i64>().ok();
+        let hours = number(8..10)? * 24 + number(11..13)?;
+        Some(((hours * 60 + number(14..16)?) * 60 + number(17..19)?) * 1000 + number(20..23)?)
+    }
+
+    fn text<'a>(entry: &'a Value, name: &str) -> &'a str {
+        entry[name].as_str().unwrap_or_default()
+    }
+
+    fn has_block(entry: &Value, kind: &str) -> bool {
+        entry["message"]["content"][0]["type"] == kind
+    }
+
+    /// Whether both are calls of one message.
+    fn are_calls_of_one(entry: &Value, other: &Value) -> bool {
+        has_block(entry, "tool_use")
+            && has_block(other, "tool_use")
+            && entry["message"]["id"] == other["message"]["id"]
+    }
+
+    fn is_pin(entry: &Value) -> bool {
+        entry["type"] == "last-prompt" && entry["leafUuid"].is_string()
+    }
+
+    fn preserves(entry: &Value, messages: bool, segment: bool) -> bool {
+        let metadata = &entry["compactMetadata"];
+        metadata.is_object()
+            && metadata["preservedMessages"].is_object() == messages
+            && metadata["preservedSegment"].is_object() == segment
+    }
+
+    type Feature = (&'static str, fn(&Seen, &Value) -> bool);
+    type Spelling = (&'static str, fn(&str) -> bool);
+
+    /// What one entry shows.
+    const FEATURES: [Feature; 57] = [
+        ("plain prompt", |_, e| {
+            e["type"] == "user" && e["message"]["content"].is_string()
+        }),
+        ("prompt of blocks", |_, e| {
+            e["type"] == "user" && has_block(e, "text")
+        }),
+        ("thinking", |_, e| has_block(e, "thinking")),
+        ("redacted thinking", |_, e| {
+            has_block(e, "redacted_thinking")
+        }),
+        ("server tool", |_, e| has_block(e, "server_tool_use")),
+        ("comb", |s, e| are_calls_of_one(e, s.parent(e))),
+        ("serial", |s, e| {
+            let above = s.parent(e);
+            has_block(above, "tool_result") && are_calls_of_one(e, s.parent(above))
+        }),
+        ("call without result", |s, e| {
+            let id = &e["message"]["content"][0]["id"];
+            let has_result = |r: &Value| r["message"]["content"][0]["tool_use_id"] == *id;
+            has_block(e, "tool_use") && !s.any(has_result)
+        }),
+        ("attachment", |_, e| {
+            e["type"] == "attachment" && e.get("rendered").is_none()
+        }),
+        ("rendered attachment", |_, e| e["rendered"].is_array()),
+        ("attachment in chain", |s, e| {
+            e["type"] == "attachment" && s.has_child(e)
+        }),
+        ("attachment beside", |s, e| {
+            e["type"] == "attachment" && !s.has_child(e)
+        }),
+        ("progress in chain", |s, e| {
+            e["type"] == "progress" && s.has_child(e)
+        }),
+        ("progress beside", |s, e| {
+            e["type"] == "progress" && !s.has_child(e)
+        }),
+        ("system line", |_, e| e["subtype"] == "turn_duration"),
+        ("local command", |_, e| e["subtype"] == "local_command"),
+        ("plain pin", |s, e| {
+            is_pin(e) && s.place(text(e, "leafUuid")).is_some() && e["explicit"] != true
+        }),
+        ("explicit pin", |s, e| {
+            s.place(text(e, "leafUuid")).is_some() && e["explicit"] == true
+        }),
+        ("zero pin", |_, e| is_pin(e) && e["leafUuid"] == ZERO_UUID),
+        ("pin on nothing", |s, e| {
+            is_pin(e) && e["leafUuid"] != ZERO_UUID && s.place(text(e, "leafUuid")).is_none()
+        }),
+        ("last-prompt without a pin", |_, e| {
+            e["type"] == "last-prompt" && !is_pin(e)
+        }),
+        ("rewind", |s, e| {
+            let is_prompt = |e: &Value| e["type"] == "user" && !has_block(e, "tool_result");
+            let is_rival = |o: &Value| {
+                is_prompt(o) && o["parentUuid"] == e["parentUuid"] && o["uuid"] != e["uuid"]
+            };
+            is_prompt(e) && !s.parent(e).is_null() && s.any(is_rival)
+        }),
+        ("sidechain", |s, e| {
+            e["isSidechain"] == true && s.any(|e| e["isSidechain"] == false)
+        }),
+        ("agent file", |s, e| {
+            e["isSidechain"] == true && !s.any(|e| e["isSidechain"] == false)
+        }),
+        ("main under sidechain", |s, e| {
+            e["isSidechain"] == false && s.parent(e)["isSidechain"] == true
+        }),
+        ("compaction, both", |_, e| preserves(e, true, true)),
+        ("compaction, messages", |_, e| preserves(e, true, false)),
+        ("compaction, segment", |_, e| preserves(e, false, true)),
+        ("compaction, nothing", |_, e| preserves(e, false, false)),
+        ("compaction, empty list", |_, e| {
+            e["compactMetadata"]["preservedMessages"]["uuids"] == json!([])
+        }),
+        ("two compactions", |s, e| {
+            e["subtype"] == "compact_boundary" && s.any(|o| o["subtype"] == e["subtype"] && o != e)
+        }),
+        ("boundary under a parent", |s, e| {
+            e["subtype"] == "compact_boundary" && !s.parent(e).is_null()
+        }),
+        ("boundary as a tip", |s, e| {
+            e["subtype"] == "compact_boundary" && !s.has_child(e)
+        }),
+        ("summary", |s, e| {
+            e["isCompactSummary"] == true && s.parent(e)["subtype"] == "compact_boundary"
+        }),
+        ("second root", |s, e| {
+            let is_root = |e: &Value| {
+                e["type"] == "user" && text(e, "parentUuid").is_empty() && e["isSidechain"] == false
+            };
+            is_root(e) && s.any(|o| is_root(o) && o["uuid"] != e["uuid"])
+        }),
+        ("repeated line", |s, e| {
+            s.entries
+                .iter()
+                .filter(|o| *o == e && o["uuid"].is_string())
+                .count()
+                > 1
+        }),
+        ("repeated uuid", |s, e| {
+            s.any(|o| !text(e, "uuid").is_empty() && o["uuid"] == e["uuid"] && o != e)
+        }),
+        ("child before parent", |s, e| s.stands_before_its_parent(e)),
+        ("result before call", |s, e| {
+            has_block(e, "tool_result") && s.stands_before_its_parent(e)
+        }),
+        ("queue operation", |_, e| e["type"] == "queue-operation"),
+        ("title", |_, e| e["type"] == "custom-title"),
+        ("snapshot", |_, e| e["type"] == "file-history-snapshot"),
+        ("unknown type", |_, e| e["type"] == "future-kind"),
+        ("no timestamp", |_, e| {
+            e["type"] == "user" && e.get("timestamp").is_none()
+        }),
+        ("bad timestamp", |_, e| e["timestamp"] == "garbage"),
+        ("odd uuid", |_, e| (1..36).contains(&text(e, "uuid").len())),
+        ("no uuid", |_, e| {
+            e["type"] == "user" && e.get("uuid").is_none()
+        }),
+        ("null uuid", |_, e| {
+            e.get("uuid").is_some_and(Value::is_null)
+        }),
+        ("empty uuid", |_, e| e["uuid"] == ""),
+        ("no parentUuid", |_, e| {
+            e["type"] == "user" && e.get("parentUuid").is_none()
+        }),
+        ("api error", |_, e| e["isApiErrorMessage"] == true),
+        ("virtual user", |_, e| e["isVirtual"] == true),
+        ("meta user", |_, e| {
+            e["type"] == "user" && e["isMeta"] == true
+        }),
+        ("relink", |s, e| {
+            s.relink_gap_millis(e).is_some_and(|gap| gap < 5_000)
+        }),
+        ("relink over 5,000 ms", |s, e| {
+            s.relink_gap_millis(e) == Some(5_000)
+        }),
+        ("no relink over 5,001 ms", |s, e| {
+            s.relink_gap_millis(e) == Some(5_001)
+        }),
+        ("team", |_, e| e["teamName"].is_string()),
+    ];
+
+    /// What the bytes of a session show.
+    const SPELLINGS: [Spelling; 6] = [
+        ("CRLF", |text| text.contains("\r\n")),
+        ("blank line", |text| text.contains("\n\n")),
+        ("no final newline", |text| !text.ends_with('\n')),
+        ("spaces", |text| text.contains("\"uuid\": ")),
+        ("escaped uuid", |text| text.contains("\"uuid\":\"\\u")),
+        ("uuid before parentUuid", |text| text.contains("{\"uuid\":")),
+    ];
+
+    #[test]
+    fn every_feature_occurs_in_300_seeds() {
+        let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+        for seed in SEEDS {
+            let seen = Seen::new(&session(seed));
+            for (name, shows) in FEATURES {
+                *counts.entry(name).or_default() += usize::from(seen.any(|e| shows(&seen, e)));
+            }
+            for (name, shows) in SPELLINGS {
+                *counts.entry(name).or_default() += usize::from(shows(&seen.text));
+            }
+        }
+        println!("{counts:#?}");
+        assert!(
+            counts.values().all(|count| *count >= 3),
+            "too rare in {counts:#?}"
+        );
+    }
+}

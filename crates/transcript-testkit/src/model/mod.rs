@@ -1,0 +1,17 @@
+//! The slow model: what the real client (2.1.329) does with a transcript, step by step.
+//!
+//! Three stages, each a pure function of the one before:
+//! [`lines`] (bytes → JSON objects), [`path`] (objects → the entries of the conversation) and
+//! [`request`] (entries → the messages that are sent). Comments cite the observations the rules
+//! come from: "rig" is `facts/rig.md`, a number such as 41-20 is a case of the oracle folder.
+
+pub mod lines;
+pub mod path;
+pub mod request;
+
+mod reminders;
+mod repair;
+mod time;
+
+pub use path::{Path, PathEntry, vendor_path};
+pub use request::{Request, vendor_request};
