@@ -86,7 +86,13 @@ impl Framer {
     /// Starts at `offset`, which must be the first byte of a line, keeping lines up to `cap` bytes.
     #[must_use]
     pub fn starting_at(offset: u64, cap: usize) -> Self {
-        Self { cap, offset, carry: Vec::new(), overlong: None, carry_is_spent: false }
+        Self {
+            cap,
+            offset,
+            carry: Vec::new(),
+            overlong: None,
+            carry_is_spent: false,
+        }
     }
 
     /// Returns the next line that ends in `input` and moves `input` past it.
@@ -107,7 +113,11 @@ impl Framer {
         let offset = self.offset;
         if self.carry.is_empty() && self.overlong.is_none() && piece.len() <= self.cap {
             self.offset += piece.len() as u64 + 1;
-            return Some(Framed::Line(Line { offset, bytes: piece, terminated: true }));
+            return Some(Framed::Line(Line {
+                offset,
+                bytes: piece,
+                terminated: true,
+            }));
         }
         self.absorb(piece);
         let framed = self.take(true);
@@ -154,11 +164,19 @@ impl Framer {
         let newline = u64::from(terminated);
         if let Some(len) = self.overlong.take() {
             self.offset += len + newline;
-            return Framed::TooLong { offset, len, terminated };
+            return Framed::TooLong {
+                offset,
+                len,
+                terminated,
+            };
         }
         self.offset += self.carry.len() as u64 + newline;
         self.carry_is_spent = true;
-        Framed::Line(Line { offset, bytes: &self.carry, terminated })
+        Framed::Line(Line {
+            offset,
+            bytes: &self.carry,
+            terminated,
+        })
     }
 }
 
@@ -258,15 +276,27 @@ impl BackwardFramer {
         self.start -= u64::from(newline_before);
         let len = std::mem::take(&mut self.len);
         if std::mem::take(&mut self.overlong) {
-            return Framed::TooLong { offset, len, terminated };
+            return Framed::TooLong {
+                offset,
+                len,
+                terminated,
+            };
         }
         if zero_copy {
-            return Framed::Line(Line { offset, bytes: piece, terminated });
+            return Framed::Line(Line {
+                offset,
+                bytes: piece,
+                terminated,
+            });
         }
         self.whole.clear();
         for piece in self.pieces.drain(..).rev() {
             self.whole.extend_from_slice(&piece);
         }
-        Framed::Line(Line { offset, bytes: &self.whole, terminated })
+        Framed::Line(Line {
+            offset,
+            bytes: &self.whole,
+            terminated,
+        })
     }
 }

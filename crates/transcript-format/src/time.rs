@@ -20,13 +20,22 @@ pub fn millis(text: &[u8]) -> Option<i64> {
 /// The form that every known client writes: `2026-11-20T10:00:01.250Z`.
 fn written_form(text: &[u8]) -> Option<i64> {
     let text: &[u8; 24] = text.try_into().ok()?;
-    let punctuation = [(4, b'-'), (7, b'-'), (10, b'T'), (13, b':'), (16, b':'), (19, b'.'), (23, b'Z')];
+    let punctuation = [
+        (4, b'-'),
+        (7, b'-'),
+        (10, b'T'),
+        (13, b':'),
+        (16, b':'),
+        (19, b'.'),
+        (23, b'Z'),
+    ];
     if punctuation.iter().any(|&(at, byte)| text[at] != byte) {
         return None;
     }
     let number = |range: std::ops::Range<usize>| {
         text[range].iter().try_fold(0i64, |sum, byte| {
-            byte.is_ascii_digit().then(|| sum * 10 + i64::from(byte - b'0'))
+            byte.is_ascii_digit()
+                .then(|| sum * 10 + i64::from(byte - b'0'))
         })
     };
     let (year, month, day) = (number(0..4)?, number(5..7)?, number(8..10)?);
@@ -54,7 +63,11 @@ fn days_in_month(year: i64, month: i64) -> i64 {
 
 /// Days from 1970-01-01, by counting years that start in March, so that the leap day ends one.
 fn days_since_1970(year: i64, month: i64, day: i64) -> i64 {
-    let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
+    let (year, month) = if month > 2 {
+        (year, month - 3)
+    } else {
+        (year - 1, month + 9)
+    };
     let (era, year) = (year.div_euclid(400), year.rem_euclid(400));
     let day_of_year = (153 * month + 2) / 5 + day - 1;
     era * 146_097 + year * 365 + year / 4 - year / 100 + day_of_year - 719_468

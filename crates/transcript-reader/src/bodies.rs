@@ -31,7 +31,12 @@ impl<'s> Bodies<'s> {
     /// Fetches from `source`.
     #[must_use]
     pub fn new(source: &'s Source) -> Self {
-        Self { source, buffer: Vec::new(), start: 0, lossy: String::new() }
+        Self {
+            source,
+            buffer: Vec::new(),
+            start: 0,
+            lossy: String::new(),
+        }
     }
 
     /// Returns the text of `candidate`, which must come from an index of the same source.
@@ -47,7 +52,9 @@ impl<'s> Bodies<'s> {
         if !candidate.marks().contains(Marks::LOSSY)
             && let Ok(text) = std::str::from_utf8(bytes)
         {
-            return Ok(Body { text: text.trim_ascii() });
+            return Ok(Body {
+                text: text.trim_ascii(),
+            });
         }
         self.lossy = String::from_utf8_lossy(bytes).into_owned();
         if candidate.marks().contains(Marks::GLUED)
@@ -56,7 +63,9 @@ impl<'s> Bodies<'s> {
             let end = envelope.end();
             self.lossy.truncate(end);
         }
-        Ok(Body { text: self.lossy.trim_ascii() })
+        Ok(Body {
+            text: self.lossy.trim_ascii(),
+        })
     }
 
     /// Makes the buffer hold `len` bytes from `offset` on.

@@ -40,7 +40,11 @@ impl LoadOptions {
     pub fn new() -> Self {
         // More threads than two would hold more than one copy of the records when they join.
         let cores = thread::available_parallelism().map_or(1, usize::from);
-        Self { threads: cores.min(2), line_cap: DEFAULT_LINE_CAP, backward: false }
+        Self {
+            threads: cores.min(2),
+            line_cap: DEFAULT_LINE_CAP,
+            backward: false,
+        }
     }
 
     /// Sets how many threads read; small files take one.
@@ -82,7 +86,8 @@ impl LoadOptions {
         let pieces = (source.len() / MIN_PIECE).clamp(1, self.threads as u64);
         let piece = |i: u64| {
             // The multiplication is wide: lengths are 64 bits.
-            let at = |i: u64| (u128::from(source.len()) * u128::from(i) / u128::from(pieces)) as u64;
+            let at =
+                |i: u64| (u128::from(source.len()) * u128::from(i) / u128::from(pieces)) as u64;
             index_piece(source, at(i), at(i + 1), self.line_cap)
         };
         if pieces == 1 {
@@ -93,7 +98,11 @@ impl LoadOptions {
             let workers: Vec<_> = (0..pieces).map(|i| scope.spawn(move || piece(i))).collect();
             workers
                 .into_iter()
-                .map(|worker| worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+                .map(|worker| {
+                    worker
+                        .join()
+                        .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+                })
                 .collect()
         })
     }
@@ -118,7 +127,9 @@ fn index_piece(source: &Source, start: u64, end: u64, cap: usize) -> Result<Part
         let framer = match &mut framer {
             Some(framer) => framer,
             none => {
-                let Some(newline) = memchr::memchr(b'\n', rest) else { continue };
+                let Some(newline) = memchr::memchr(b'\n', rest) else {
+                    continue;
+                };
                 rest = &rest[newline + 1..];
                 none.insert(Framer::starting_at(before + newline as u64 + 1, cap))
             }
@@ -127,7 +138,9 @@ fn index_piece(source: &Source, start: u64, end: u64, cap: usize) -> Result<Part
             if framer.offset() >= end {
                 return Ok(part);
             }
-            let Some(framed) = framer.next(&mut rest) else { break };
+            let Some(framed) = framer.next(&mut rest) else {
+                break;
+            };
             part.add(framed);
         }
     }
@@ -138,7 +151,13 @@ fn index_piece(source: &Source, start: u64, end: u64, cap: usize) -> Result<Part
         part.add(framed);
     }
     if position < source.len() {
-        part.find(Code::Shrunk, None, position, source.len() - position, "the file became shorter while it was read");
+        part.find(
+            Code::Shrunk,
+            None,
+            position,
+            source.len() - position,
+            "the file became shorter while it was read",
+        );
     }
     Ok(part)
 }
@@ -156,7 +175,13 @@ fn index_backward(source: &Source, cap: usize) -> Result<Part, Error> {
             // What is left of a file that became shorter is read as if it had always been so.
             let lost = (wanted - read) as u64;
             part = Part::default();
-            part.find(Code::Shrunk, None, end - lost, source.len() - (end - lost), "the file became shorter while it was read");
+            part.find(
+                Code::Shrunk,
+                None,
+                end - lost,
+                source.len() - (end - lost),
+                "the file became shorter while it was read",
+            );
             framer = BackwardFramer::new(end - lost, cap);
         }
         let mut rest = &buffer[..read];
@@ -190,7 +215,13 @@ impl Part {
         self.lines += 1;
         match framed {
             Framed::TooLong { offset, len, .. } => {
-                self.find(Code::TooLong, Some(self.lines), offset, len, "longer than the cap on a line");
+                self.find(
+                    Code::TooLong,
+                    Some(self.lines),
+                    offset,
+                    len,
+                    "longer than the cap on a line",
+                );
             }
             Framed::Line(line) => {
                 let mut scanner = std::mem::take(&mut self.scanner);
@@ -216,11 +247,21 @@ impl Part {
         match error.kind {
             ScanErrorKind::Blank => self.blank_lines += 1,
             ScanErrorKind::Trailing => {
-                let rest = Line { offset: line.offset + error.at as u64, bytes: &line.bytes[error.at..], ..line };
+                let rest = Line {
+                    offset: line.offset + error.at as u64,
+                    bytes: &line.bytes[error.at..],
+                    ..line
+                };
                 self.find_line(Code::Glued, rest, error.kind.reason());
                 if let Ok(envelope) = scanner.scan_first(line.bytes) {
                     let end = envelope.end();
-                    self.push(&envelope, line.offset, line.bytes, end, marks | Marks::GLUED);
+                    self.push(
+                        &envelope,
+                        line.offset,
+                        line.bytes,
+                        end,
+                        marks | Marks::GLUED,
+                    );
                 }
             }
             ScanErrorKind::Utf8 => {
@@ -235,27 +276,54 @@ impl Part {
     fn add_lossy(&mut self, line: Line<'_>, scanner: &mut Scanner, marks: Marks) {
         let text = String::from_utf8_lossy(line.bytes);
         if let Ok(envelope) = scanner.scan(text.as_bytes()) {
-            return self.push(&envelope, line.offset, text.as_bytes(), line.bytes.len(), marks);
+            return self.push(
+                &envelope,
+                line.offset,
+                text.as_bytes(),
+                line.bytes.len(),
+                marks,
+            );
         }
         if let Ok(envelope) = scanner.scan_first(text.as_bytes()) {
             self.find_line(Code::Glued, line, ScanErrorKind::Trailing.reason());
-            self.push(&envelope, line.offset, text.as_bytes(), line.bytes.len(), marks | Marks::GLUED);
+            self.push(
+                &envelope,
+                line.offset,
+                text.as_bytes(),
+                line.bytes.len(),
+                marks | Marks::GLUED,
+            );
         }
     }
 
-    fn push(&mut self, envelope: &Envelope<'_>, offset: u64, text: &[u8], len: usize, mut marks: Marks) {
+    fn push(
+        &mut self,
+        envelope: &Envelope<'_>,
+        offset: u64,
+        text: &[u8],
+        len: usize,
+        mut marks: Marks,
+    ) {
         let kind = envelope.kind();
         let names_a_leaf = matches!(kind, EntryKind::LastPrompt | EntryKind::Summary);
-        let link = if names_a_leaf { envelope.leaf_uuid() } else { envelope.parent_uuid() };
+        let link = if names_a_leaf {
+            envelope.leaf_uuid()
+        } else {
+            envelope.parent_uuid()
+        };
         let odd = &mut self.side.odd_ids;
         let (uuid, uuid_marks) = pack(envelope.uuid(), odd, Marks::UUID, Marks::ODD_UUID);
         let (link, link_marks) = pack(link, odd, Marks::LINK, Marks::ODD_LINK);
-        let millis = envelope.timestamp().and_then(|time| time::millis(time.decode().as_bytes()));
+        let millis = envelope
+            .timestamp()
+            .and_then(|time| time::millis(time.decode().as_bytes()));
         marks |= uuid_marks | link_marks;
         marks.set(Marks::TIME, millis.is_some());
         let tools = self.tools.len() as u32;
         self.tools.extend(
-            envelope.tools().map(|tool| ToolEnd::new(tool.role, tool.id.decode().as_bytes())),
+            envelope
+                .tools()
+                .map(|tool| ToolEnd::new(tool.role, tool.id.decode().as_bytes())),
         );
         let sub = envelope.sub_code();
         if kind == EntryKind::System && sub == SystemKind::CompactBoundary as u8 {
@@ -266,7 +334,9 @@ impl Part {
             link,
             offset,
             time: millis.unwrap_or(0),
-            message: envelope.message_id().map_or(0, |id| names::hash(id.decode().as_bytes()).max(1)),
+            message: envelope
+                .message_id()
+                .map_or(0, |id| names::hash(id.decode().as_bytes()).max(1)),
             len: len as u32,
             line: u32::try_from(self.lines).unwrap_or(u32::MAX),
             flags: envelope.flags(),
@@ -283,20 +353,36 @@ impl Part {
     fn push_boundary(&mut self, envelope: &Envelope<'_>, text: &[u8]) {
         let odd = &mut self.side.odd_ids;
         let text = String::from_utf8_lossy(text);
-        let metadata = Object::parse(&text).ok().and_then(|entry| entry.get("compactMetadata")?.object());
+        let metadata = Object::parse(&text)
+            .ok()
+            .and_then(|entry| entry.get("compactMetadata")?.object());
         self.boundaries.push(Boundary {
             candidate: self.records.len(),
-            logical_parent: envelope.logical_parent_uuid().map(|id| intern(&id.decode(), odd)),
+            logical_parent: envelope
+                .logical_parent_uuid()
+                .map(|id| intern(&id.decode(), odd)),
             preserved: metadata.map_or(Preserved::Nothing, |metadata| preserved(&metadata, odd)),
         });
     }
 
     fn find_line(&mut self, code: Code, line: Line<'_>, detail: &'static str) {
-        self.find(code, Some(self.lines), line.offset, line.bytes.len() as u64, detail);
+        self.find(
+            code,
+            Some(self.lines),
+            line.offset,
+            line.bytes.len() as u64,
+            detail,
+        );
     }
 
     fn find(&mut self, code: Code, line: Option<u64>, offset: u64, len: u64, detail: &'static str) {
-        self.findings.push(Finding { code, line, offset, len, detail });
+        self.findings.push(Finding {
+            code,
+            line,
+            offset,
+            len,
+            detail,
+        });
     }
 
     /// Turns a part that was built from the last line to the first into file order.
@@ -317,7 +403,11 @@ impl Part {
             boundary.candidate = self.records.len() - 1 - boundary.candidate;
         }
         self.boundaries.reverse();
-        for line in self.findings.iter_mut().filter_map(|finding| finding.line.as_mut()) {
+        for line in self
+            .findings
+            .iter_mut()
+            .filter_map(|finding| finding.line.as_mut())
+        {
             *line = lines + 1 - *line;
         }
     }
@@ -366,7 +456,9 @@ fn intern(text: &str, odd: &mut Names) -> Id {
 }
 
 fn pack(text: Option<Text<'_>>, odd: &mut Names, there: Marks, is_odd: Marks) -> (u128, Marks) {
-    let Some(text) = text else { return (0, Marks::empty()) };
+    let Some(text) = text else {
+        return (0, Marks::empty());
+    };
     match intern(&text.decode(), odd) {
         Id::Uuid(uuid) => (uuid.0, there),
         Id::Odd(number) => (u128::from(number), there | is_odd),
@@ -417,40 +509,52 @@ fn append(index: &mut Index, part: Part) {
         Id::Odd(number) => Id::Odd(odd[number as usize]),
         uuid => uuid,
     };
-    let (first_record, first_tool, first_line) = (index.records.len(), index.tools.len(), index.lines);
+    let (first_record, first_tool, first_line) =
+        (index.records.len(), index.tools.len(), index.lines);
 
-    index.records.extend(part.records.into_iter().map(|mut record| {
-        record.line = u32::try_from(first_line + u64::from(record.line)).unwrap_or(u32::MAX);
-        record.tools += first_tool as u32;
-        record.session = narrow(record.session, &sessions);
-        record.agent = narrow(record.agent, &agents);
-        if record.marks.contains(Marks::ODD_UUID) {
-            record.uuid = u128::from(odd[record.uuid as usize]);
-        }
-        if record.marks.contains(Marks::ODD_LINK) {
-            record.link = u128::from(odd[record.link as usize]);
-        }
-        record
-    }));
+    index
+        .records
+        .extend(part.records.into_iter().map(|mut record| {
+            record.line = u32::try_from(first_line + u64::from(record.line)).unwrap_or(u32::MAX);
+            record.tools += first_tool as u32;
+            record.session = narrow(record.session, &sessions);
+            record.agent = narrow(record.agent, &agents);
+            if record.marks.contains(Marks::ODD_UUID) {
+                record.uuid = u128::from(odd[record.uuid as usize]);
+            }
+            if record.marks.contains(Marks::ODD_LINK) {
+                record.link = u128::from(odd[record.link as usize]);
+            }
+            record
+        }));
     index.tools.extend(part.tools);
-    index.boundaries.extend(part.boundaries.into_iter().map(|mut boundary| {
-        boundary.candidate += first_record;
-        boundary.logical_parent = boundary.logical_parent.map(rename);
-        match &mut boundary.preserved {
-            Preserved::Nothing => {}
-            Preserved::List { anchor, uuids } => {
-                uuids.iter_mut().chain([anchor]).for_each(|id| *id = id.map(rename));
+    index
+        .boundaries
+        .extend(part.boundaries.into_iter().map(|mut boundary| {
+            boundary.candidate += first_record;
+            boundary.logical_parent = boundary.logical_parent.map(rename);
+            match &mut boundary.preserved {
+                Preserved::Nothing => {}
+                Preserved::List { anchor, uuids } => {
+                    uuids
+                        .iter_mut()
+                        .chain([anchor])
+                        .for_each(|id| *id = id.map(rename));
+                }
+                Preserved::Segment { anchor, head, tail } => {
+                    [anchor, head, tail]
+                        .into_iter()
+                        .for_each(|id| *id = id.map(rename));
+                }
             }
-            Preserved::Segment { anchor, head, tail } => {
-                [anchor, head, tail].into_iter().for_each(|id| *id = id.map(rename));
-            }
-        }
-        boundary
-    }));
-    index.findings.extend(part.findings.into_iter().map(|mut finding| {
-        finding.line = finding.line.map(|line| line + first_line);
-        finding
-    }));
+            boundary
+        }));
+    index
+        .findings
+        .extend(part.findings.into_iter().map(|mut finding| {
+            finding.line = finding.line.map(|line| line + first_line);
+            finding
+        }));
     index.lines += part.lines;
     index.blank_lines += part.blank_lines;
 }

@@ -31,7 +31,12 @@ pub enum ErrorKind {
 
 impl Error {
     pub(crate) fn new(kind: ErrorKind, path: &Path) -> Self {
-        Self { kind, path: path.to_owned(), offset: None, source: None }
+        Self {
+            kind,
+            path: path.to_owned(),
+            offset: None,
+            source: None,
+        }
     }
 
     pub(crate) fn io(path: &Path, offset: Option<u64>, source: io::Error) -> Self {
@@ -40,7 +45,12 @@ impl Error {
             io::ErrorKind::PermissionDenied => ErrorKind::NotAllowed,
             _ => ErrorKind::Io,
         };
-        Self { kind, path: path.to_owned(), offset, source: Some(source) }
+        Self {
+            kind,
+            path: path.to_owned(),
+            offset,
+            source: Some(source),
+        }
     }
 
     /// Returns what went wrong.
@@ -65,7 +75,10 @@ impl Error {
     #[must_use]
     pub fn is_retryable(&self) -> bool {
         self.source.as_ref().is_some_and(|source| {
-            matches!(source.kind(), io::ErrorKind::Interrupted | io::ErrorKind::TimedOut)
+            matches!(
+                source.kind(),
+                io::ErrorKind::Interrupted | io::ErrorKind::TimedOut
+            )
         })
     }
 }

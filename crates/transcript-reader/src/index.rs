@@ -69,7 +69,10 @@ pub(crate) struct Record {
     pub(crate) content: Content,
 }
 
-const _: () = assert!(size_of::<Record>() == 80, "96 bytes a line: 80 here, 8 a tool end, 5 a uuid");
+const _: () = assert!(
+    size_of::<Record>() == 80,
+    "96 bytes a line: 80 here, 8 a tool end, 5 a uuid"
+);
 
 bitflags! {
     /// How a candidate came to the index, and which of its fields are there.
@@ -184,7 +187,8 @@ impl Index {
     }
 
     pub(crate) fn finish(mut self) -> Self {
-        self.findings.sort_by_key(|finding| (finding.offset, finding.code));
+        self.findings
+            .sort_by_key(|finding| (finding.offset, finding.code));
         self.uuids = Uuids::new(&self.records);
         self
     }
@@ -227,7 +231,11 @@ impl Index {
     /// When `number` is not below [`Self::len`].
     #[must_use]
     pub fn candidate(&self, number: usize) -> Candidate<'_> {
-        Candidate { index: self, record: &self.records[number], number }
+        Candidate {
+            index: self,
+            record: &self.records[number],
+            number,
+        }
     }
 
     /// Returns the candidates with this id, in file order; several when a uuid is repeated.
@@ -264,7 +272,9 @@ impl Index {
     /// Returns what the compact boundary `candidate` says.
     #[must_use]
     pub fn boundary(&self, candidate: usize) -> Option<&Boundary> {
-        let at = self.boundaries.binary_search_by_key(&candidate, |boundary| boundary.candidate);
+        let at = self
+            .boundaries
+            .binary_search_by_key(&candidate, |boundary| boundary.candidate);
         at.ok().map(|at| &self.boundaries[at])
     }
 
@@ -321,7 +331,10 @@ impl Uuids {
     fn new(records: &[Record]) -> Self {
         let keys = RandomState::new();
         let hash = |number: &u32| keys.hash_one(records[*number as usize].uuid);
-        let with_uuid = records.iter().filter(|record| record.marks.contains(Marks::UUID)).count();
+        let with_uuid = records
+            .iter()
+            .filter(|record| record.marks.contains(Marks::UUID))
+            .count();
         let mut table = HashTable::with_capacity(with_uuid);
         let mut next = HashMap::new();
         let mut last_of: HashMap<u32, u32> = HashMap::new();
@@ -448,13 +461,21 @@ impl<'i> Candidate<'i> {
     /// Returns the uuid of its parent; `None` for a root.
     #[must_use]
     pub fn parent(&self) -> Option<Id> {
-        if self.names_a_leaf() { None } else { self.record.link() }
+        if self.names_a_leaf() {
+            None
+        } else {
+            self.record.link()
+        }
     }
 
     /// Returns the uuid of the leaf that a `last-prompt` or `summary` line names.
     #[must_use]
     pub fn leaf_uuid(&self) -> Option<Id> {
-        if self.names_a_leaf() { self.record.link() } else { None }
+        if self.names_a_leaf() {
+            self.record.link()
+        } else {
+            None
+        }
     }
 
     fn names_a_leaf(&self) -> bool {
@@ -464,7 +485,10 @@ impl<'i> Candidate<'i> {
     /// Returns its time in milliseconds since 1970; `None` when it has none that can be read.
     #[must_use]
     pub fn millis(&self) -> Option<i64> {
-        self.record.marks.contains(Marks::TIME).then_some(self.record.time)
+        self.record
+            .marks
+            .contains(Marks::TIME)
+            .then_some(self.record.time)
     }
 
     /// Returns what tells its API message apart: lines with one `message.id` share it.

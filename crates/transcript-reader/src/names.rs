@@ -23,10 +23,18 @@ pub(crate) struct Names {
 impl Names {
     /// Returns the number of `text`, a new one when it was not seen before.
     pub(crate) fn number(&mut self, text: &str) -> u32 {
-        if self.texts.get(self.last as usize).is_some_and(|last| **last == *text) {
+        if self
+            .texts
+            .get(self.last as usize)
+            .is_some_and(|last| **last == *text)
+        {
             return self.last;
         }
-        let Self { texts, places, last } = self;
+        let Self {
+            texts,
+            places,
+            last,
+        } = self;
         let next = texts.len() as u32;
         let entry = places.entry(
             hash(text.as_bytes()),

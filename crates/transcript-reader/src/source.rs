@@ -34,11 +34,17 @@ impl Source {
     ///
     /// As [`Self::open`].
     pub fn from_file(file: File, path: &Path) -> Result<Self, Error> {
-        let metadata = file.metadata().map_err(|error| Error::io(path, None, error))?;
+        let metadata = file
+            .metadata()
+            .map_err(|error| Error::io(path, None, error))?;
         if !metadata.is_file() {
             return Err(Error::new(ErrorKind::NotAFile, path));
         }
-        let source = Self { file, path: path.to_owned(), len: metadata.len() };
+        let source = Self {
+            file,
+            path: path.to_owned(),
+            len: metadata.len(),
+        };
         let mut head = [0; 4096];
         let read = source.read_at(0, &mut head)?;
         match other_format(&head[..read]) {
@@ -92,7 +98,10 @@ impl Source {
 fn open_without_waiting(path: &Path) -> io::Result<File> {
     use std::os::unix::fs::OpenOptionsExt;
     // Opening a pipe for reading would wait for a writer.
-    OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK | libc::O_CLOEXEC).open(path)
+    OpenOptions::new()
+        .read(true)
+        .custom_flags(libc::O_NONBLOCK | libc::O_CLOEXEC)
+        .open(path)
 }
 
 #[cfg(not(unix))]
@@ -112,6 +121,10 @@ fn read_once(file: &File, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
 
 /// The name of the format that a file with this head has, when it is no transcript.
 fn other_format(head: &[u8]) -> Option<&'static str> {
+    // Damage may put any bytes first: a line that starts an object says that it is a transcript.
+    if memchr::memmem::find(head, b"\n{\"").is_some() {
+        return None;
+    }
     let magics: [(&[u8], &str); 10] = [
         (b"\xFF\xFE", "UTF-16 text"),
         (b"\xFE\xFF", "UTF-16 text"),
@@ -128,7 +141,7 @@ fn other_format(head: &[u8]) -> Option<&'static str> {
         return Some(name);
     }
     // UTF-16 without a mark: every second byte of the start of an object is NUL.
-    if head.starts_with(b"{\0") || head.starts_with(b"\0{") {
+    if head.starts_with(b"{\0\"\0") || head.starts_with(b"\0{\0\"") {
         return Some("UTF-16 text");
     }
     // NULs are damage that a power cut leaves; other control bytes no writer of JSON makes.

@@ -64,7 +64,10 @@ impl Via {
             (Self::BRIDGE, "bridge"),
             (Self::SALVAGE, "salvage"),
         ];
-        names.into_iter().filter(move |(via, _)| self.contains(*via)).map(|(_, name)| name)
+        names
+            .into_iter()
+            .filter(move |(via, _)| self.contains(*via))
+            .map(|(_, name)| name)
     }
 }
 
@@ -94,17 +97,24 @@ impl Tree<'_> {
     #[must_use]
     pub fn path(&self) -> Path {
         let Some((leaf, reason)) = self.leaf() else {
-            return Path { refusal: Some(Refusal::NoConversation), ..Path::default() };
+            return Path {
+                refusal: Some(Refusal::NoConversation),
+                ..Path::default()
+            };
         };
         let mut path = self.path_to(leaf, reason);
         if matches!(reason, LeafReason::Pinned | LeafReason::AfterPin)
             && let Some((newer, _)) = self.last_tip(&mut MessagesAbove::new(self))
             && newer > leaf
-            && !path.entries.iter().any(|entry| entry.candidate == self.candidate_of(newer))
+            && !path
+                .entries
+                .iter()
+                .any(|entry| entry.candidate == self.candidate_of(newer))
         {
             let entry = self.candidate_of(leaf);
             let newer = self.candidate_of(newer);
-            path.decisions.insert(1, Decision::PinHidesNewer { entry, newer });
+            path.decisions
+                .insert(1, Decision::PinHidesNewer { entry, newer });
         }
         path
     }
@@ -138,11 +148,14 @@ impl Tree<'_> {
         let mut at = node;
         let mut looked_at = 0;
         loop {
-            let attachments =
-                self.children(at).filter(|child| self.entry(*child).kind() == EntryKind::Attachment);
+            let attachments = self
+                .children(at)
+                .filter(|child| self.entry(*child).kind() == EntryKind::Attachment);
             // Each entry has one parent, so only a cycle through `node` could bring one twice.
             found.extend(attachments.filter(|child| *child != node));
-            let Some(next) = found.get(looked_at) else { break };
+            let Some(next) = found.get(looked_at) else {
+                break;
+            };
             at = *next;
             looked_at += 1;
         }
@@ -164,7 +177,13 @@ pub(crate) struct Walk<'t, 'i> {
 impl<'t, 'i> Walk<'t, 'i> {
     fn new(tree: &'t Tree<'i>) -> Self {
         let via = vec![Via::empty(); tree.nodes().count()];
-        Self { tree, chain: Vec::new(), via, decisions: Vec::new(), by_time: None }
+        Self {
+            tree,
+            chain: Vec::new(),
+            via,
+            decisions: Vec::new(),
+            by_time: None,
+        }
     }
 
     pub(crate) fn is_on_chain(&self, node: NodeId) -> bool {
@@ -198,7 +217,11 @@ impl<'t, 'i> Walk<'t, 'i> {
                 break;
             };
             let parent_entry = self.tree.candidate_of(parent);
-            self.decisions.push(Decision::Relink { entry, parent: parent_entry, gap_millis });
+            self.decisions.push(Decision::Relink {
+                entry,
+                parent: parent_entry,
+                gap_millis,
+            });
             (node, via) = (parent, Via::BRIDGE);
         }
         self.chain.reverse();
@@ -225,7 +248,9 @@ impl<'t, 'i> Walk<'t, 'i> {
         let own = self.tree.entry(node).millis()?;
         let by_time = self.by_time.get_or_insert_with(|| ByTime::new(self.tree));
         let (found, millis) = by_time.newest_until(own, |node| !self.via[node.at()].is_empty())?;
-        let gap = own.checked_sub(millis).filter(|gap| *gap <= WINDOW_MILLIS)?;
+        let gap = own
+            .checked_sub(millis)
+            .filter(|gap| *gap <= WINDOW_MILLIS)?;
         Some((found, gap.unsigned_abs()))
     }
 
@@ -240,12 +265,18 @@ impl<'t, 'i> Walk<'t, 'i> {
 
     /// The conversation starts at the last boundary of the chain.
     fn cut_at_boundary(&mut self) {
-        let Some(at) = self.chain.iter().rposition(|node| self.tree.entry(*node).is_boundary())
+        let Some(at) = self
+            .chain
+            .iter()
+            .rposition(|node| self.tree.entry(*node).is_boundary())
         else {
             return;
         };
         let boundary = self.tree.candidate_of(self.chain[at]);
-        self.decisions.push(Decision::Cut { boundary, hidden: at as u32 });
+        self.decisions.push(Decision::Cut {
+            boundary,
+            hidden: at as u32,
+        });
         for hidden in self.chain.drain(..at) {
             self.via[hidden.at()] = Via::empty();
         }
@@ -254,7 +285,9 @@ impl<'t, 'i> Walk<'t, 'i> {
     fn finish(self) -> Path {
         let mut decisions = self.decisions;
         let is_shown = |candidate: usize| {
-            self.tree.node(candidate).is_some_and(|node| !self.via[node.at()].is_empty())
+            self.tree
+                .node(candidate)
+                .is_some_and(|node| !self.via[node.at()].is_empty())
         };
         let of_tree = self.tree.decisions.iter().copied();
         decisions.extend(of_tree.filter(|decision| is_shown(decision.entry() as usize)));
@@ -262,7 +295,11 @@ impl<'t, 'i> Walk<'t, 'i> {
             candidate: self.tree.candidate_of(*node),
             via: self.via[node.at()],
         });
-        Path { entries: entries.collect(), decisions, ..Path::default() }
+        Path {
+            entries: entries.collect(),
+            decisions,
+            ..Path::default()
+        }
     }
 }
 
@@ -276,16 +313,23 @@ struct ByTime {
 
 impl ByTime {
     fn new(tree: &Tree<'_>) -> Self {
-        let candidates = tree.nodes().filter(|node| !tree.is_gone(*node) && !tree.is_sidechain(*node));
-        let mut nodes: Vec<_> =
-            candidates.filter_map(|node| Some((tree.entry(node).millis()?, node))).collect();
+        let candidates = tree
+            .nodes()
+            .filter(|node| !tree.is_gone(*node) && !tree.is_sidechain(*node));
+        let mut nodes: Vec<_> = candidates
+            .filter_map(|node| Some((tree.entry(node).millis()?, node)))
+            .collect();
         nodes.sort_unstable_by_key(|(millis, node)| (*millis, std::cmp::Reverse(*node)));
         let below = (0..=nodes.len() as u32).collect();
         Self { nodes, below }
     }
 
     /// The newest entry up to `millis` that is not `used`. An entry that was used once stays so.
-    fn newest_until(&mut self, millis: i64, used: impl Fn(NodeId) -> bool) -> Option<(NodeId, i64)> {
+    fn newest_until(
+        &mut self,
+        millis: i64,
+        used: impl Fn(NodeId) -> bool,
+    ) -> Option<(NodeId, i64)> {
         // Places are counted from 1; place 0 stands below all.
         let mut place = self.nodes.partition_point(|(other, _)| *other <= millis);
         loop {

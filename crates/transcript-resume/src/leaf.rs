@@ -16,7 +16,9 @@ impl Tree<'_> {
     #[must_use]
     pub fn tips(&self) -> Vec<NodeId> {
         let mut messages = MessagesAbove::new(self);
-        self.nodes().filter(|node| self.is_tip(*node) && messages.can_be_leaf(*node)).collect()
+        self.nodes()
+            .filter(|node| self.is_tip(*node) && messages.can_be_leaf(*node))
+            .collect()
     }
 
     /// Returns the entry that ends the conversation, and why; `None` when there is no
@@ -24,11 +26,15 @@ impl Tree<'_> {
     #[must_use]
     pub fn leaf(&self) -> Option<(NodeId, LeafReason)> {
         let mut messages = MessagesAbove::new(self);
-        self.pinned_leaf(&mut messages).or_else(|| self.last_tip(&mut messages))
+        self.pinned_leaf(&mut messages)
+            .or_else(|| self.last_tip(&mut messages))
     }
 
     /// The last tip; without any, because the entries form a cycle, the last entry (case 40-07).
-    pub(crate) fn last_tip(&self, messages: &mut MessagesAbove<'_, '_>) -> Option<(NodeId, LeafReason)> {
+    pub(crate) fn last_tip(
+        &self,
+        messages: &mut MessagesAbove<'_, '_>,
+    ) -> Option<(NodeId, LeafReason)> {
         let last = |mut nodes: Box<dyn Iterator<Item = NodeId>>| {
             nodes.find(|node| messages.can_be_leaf(*node))
         };
@@ -49,22 +55,35 @@ impl Tree<'_> {
 
     /// What the last `last-prompt` line that names a leaf asks for; `None` when it has no say.
     fn pinned_leaf(&self, messages: &mut MessagesAbove<'_, '_>) -> Option<(NodeId, LeafReason)> {
-        let line = self.index.candidates().rev().find(|candidate| candidate.leaf_uuid().is_some() && candidate.kind() == EntryKind::LastPrompt)?;
+        let line = self.index.candidates().rev().find(|candidate| {
+            candidate.leaf_uuid().is_some() && candidate.kind() == EntryKind::LastPrompt
+        })?;
         // A uuid that is not there is ignored (case 41-22); the zero uuid lifts a pin that way.
-        let id = line.leaf_uuid().filter(|id| *id != Id::Uuid(Uuid::ZERO) || self.node_with_uuid(*id).is_some())?;
-        let pin = self.node_with_uuid(id).filter(|pin| messages.has_message(*pin))?;
+        let id = line
+            .leaf_uuid()
+            .filter(|id| *id != Id::Uuid(Uuid::ZERO) || self.node_with_uuid(*id).is_some())?;
+        let pin = self
+            .node_with_uuid(id)
+            .filter(|pin| messages.has_message(*pin))?;
         let is_under_pin = |node: NodeId| self.ancestors(node).any(|above| above == pin);
 
-        let later = (line.number() + 1..self.index.len()).map(|number| self.index.candidate(number));
+        let later =
+            (line.number() + 1..self.index.len()).map(|number| self.index.candidate(number));
         let later = later.filter(|candidate| is_entry_line(candidate));
-        let mut later = later.filter_map(|candidate| self.node_of_line(&candidate)).peekable();
+        let mut later = later
+            .filter_map(|candidate| self.node_of_line(&candidate))
+            .peekable();
         if later.peek().is_none() {
             // Nothing was written since. The pin gives way to the last tip if that hangs under it,
             // unless a person chose the place (cases 41-23, 41-31).
             let is_explicit = line.flags().contains(Flags::EXPLICIT);
             let tip = self.last_tip(messages);
             let gives_way = !is_explicit && tip.is_some_and(|(tip, _)| is_under_pin(tip));
-            return if gives_way { None } else { Some((pin, LeafReason::Pinned)) };
+            return if gives_way {
+                None
+            } else {
+                Some((pin, LeafReason::Pinned))
+            };
         }
         // Lines were written since. The last of them counts, a repeated one too (case 91-e0): if
         // it hangs under the pin it is the leaf, else the conversation ends at the pin (41-20).
@@ -93,7 +112,10 @@ pub(crate) struct MessagesAbove<'t, 'i> {
 
 impl<'t, 'i> MessagesAbove<'t, 'i> {
     pub(crate) fn new(tree: &'t Tree<'i>) -> Self {
-        Self { tree, known: vec![None; tree.nodes().count()] }
+        Self {
+            tree,
+            known: vec![None; tree.nodes().count()],
+        }
     }
 
     /// Whether the conversation may end here: not in a sidechain, and not at a boundary alone

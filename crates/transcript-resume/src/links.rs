@@ -148,7 +148,9 @@ impl<'i> Tree<'i> {
     /// Returns the node with this uuid.
     #[must_use]
     pub fn node_with_uuid(&self, id: Id) -> Option<NodeId> {
-        self.index.with_uuid(id).find_map(|candidate| self.node(candidate))
+        self.index
+            .with_uuid(id)
+            .find_map(|candidate| self.node(candidate))
     }
 
     /// Returns what stands above `node`, by the links as they are written: progress lines passed
@@ -214,7 +216,10 @@ impl<'i> Tree<'i> {
             let node = known.unwrap_or(NodeId(self.content.len() as u32));
             if known.is_some() {
                 let replaced = std::mem::replace(&mut self.content[node.at()], number);
-                self.decisions.push(Decision::Repeated { entry: number, replaced });
+                self.decisions.push(Decision::Repeated {
+                    entry: number,
+                    replaced,
+                });
             } else {
                 self.content.push(number);
             }
@@ -226,10 +231,16 @@ impl<'i> Tree<'i> {
             self.node_of[candidate.number()] = Packed(node.0);
         }
         // A line whose body is unusable is not there, but its uuid may name a node all the same.
-        for candidate in self.index.candidates().filter(|candidate| is_entry(candidate.kind())) {
+        for candidate in self
+            .index
+            .candidates()
+            .filter(|candidate| is_entry(candidate.kind()))
+        {
             if self.node_of[candidate.number()] == Packed::OPEN {
                 let node = candidate.uuid().and_then(|id| {
-                    self.index.with_uuid(id).find_map(|other| self.entry_node(other))
+                    self.index
+                        .with_uuid(id)
+                        .find_map(|other| self.entry_node(other))
                 });
                 self.node_of[candidate.number()] = node.map_or(Packed::LOST, |node| Packed(node.0));
             }
@@ -262,7 +273,9 @@ impl<'i> Tree<'i> {
                 let is_odd = at.flags().contains(Flags::PARENT_ODD);
                 break if is_odd { Packed::LOST } else { Packed::ROOT };
             };
-            let Some(target) = self.find(&at, parent) else { break Packed::LOST };
+            let Some(target) = self.find(&at, parent) else {
+                break Packed::LOST;
+            };
             if target.kind() != EntryKind::Progress {
                 break self.node_of[target.number()];
             }
@@ -285,7 +298,10 @@ impl<'i> Tree<'i> {
     /// The line that `id` names as the parent of `child`: a progress line if there is one, as
     /// bridging comes first, else an entry.
     fn find(&self, child: &Candidate<'i>, id: Id) -> Option<Candidate<'i>> {
-        let before = child.number().checked_sub(1).map(|number| self.index.candidate(number));
+        let before = child
+            .number()
+            .checked_sub(1)
+            .map(|number| self.index.candidate(number));
         if let Some(before) = before
             && before.uuid() == Some(id)
             && !self.index.has_repeated_uuids()
@@ -293,7 +309,11 @@ impl<'i> Tree<'i> {
             return is_linked(before.kind()).then_some(before);
         }
         let mut named = None;
-        for candidate in self.index.with_uuid(id).map(|number| self.index.candidate(number)) {
+        for candidate in self
+            .index
+            .with_uuid(id)
+            .map(|number| self.index.candidate(number))
+        {
             if candidate.kind() == EntryKind::Progress {
                 named = Some(candidate);
             } else if is_entry(candidate.kind())
@@ -309,24 +329,36 @@ impl<'i> Tree<'i> {
     /// anchor behind the last of them. Every other entry from before the boundary is gone
     /// (`facts/rig.md` 9, cases 45-18, 45-20, 91-b7, 91-d6).
     fn splice(&mut self) {
-        let Some(node) = self.nodes().rev().find(|node| self.entry(*node).is_boundary()) else {
+        let Some(node) = self
+            .nodes()
+            .rev()
+            .find(|node| self.entry(*node).is_boundary())
+        else {
             return;
         };
         let candidate = self.candidate_of(node);
-        let Some(boundary) = self.index.boundary(candidate as usize) else { return };
+        let Some(boundary) = self.index.boundary(candidate as usize) else {
+            return;
+        };
         let form = match boundary.preserved {
             Preserved::Nothing => return,
             Preserved::List { .. } => SpliceForm::List,
             Preserved::Segment { .. } => SpliceForm::Segment,
         };
         let Some((anchor, kept)) = self.preserved(boundary) else {
-            self.decisions.push(Decision::SpliceIgnored { boundary: candidate, form });
+            self.decisions.push(Decision::SpliceIgnored {
+                boundary: candidate,
+                form,
+            });
             return;
         };
         let tail = kept[kept.len() - 1];
         let stays: HashSet<NodeId> = kept.iter().copied().chain([anchor]).collect();
         let mut gone = 0;
-        for before in (0..node.0).map(NodeId).filter(|before| !stays.contains(before)) {
+        for before in (0..node.0)
+            .map(NodeId)
+            .filter(|before| !stays.contains(before))
+        {
             self.gone[before.at()] = true;
             gone += 1;
         }
@@ -345,7 +377,12 @@ impl<'i> Tree<'i> {
             parent = *entry;
         }
         let kept = kept.len() as u32;
-        self.decisions.push(Decision::Splice { boundary: candidate, form, kept, gone });
+        self.decisions.push(Decision::Splice {
+            boundary: candidate,
+            form,
+            kept,
+            gone,
+        });
     }
 
     /// The anchor and the kept entries, oldest first; `None` when any of them is not there.

@@ -17,7 +17,9 @@ use crate::links::{NodeId, Tree};
 impl Walk<'_, '_> {
     /// Rebuilds each message of the chain of which something hangs beside it.
     pub(crate) fn add_siblings(&mut self) {
-        let Some(beside) = Beside::collect(self) else { return };
+        let Some(beside) = Beside::collect(self) else {
+            return;
+        };
         let mut order = Order::new(&self.chain, self.via.len());
         let mut done = HashSet::new();
         for node in std::mem::take(&mut self.chain) {
@@ -32,11 +34,18 @@ impl Walk<'_, '_> {
 
     /// `first` is the first line of `message` on the chain.
     fn rebuild(&mut self, first: NodeId, message: MessageKey, beside: &Beside, order: &mut Order) {
-        let Some(members) = beside.members.get(&message) else { return };
-        let calls: HashSet<ToolKey> =
-            members.iter().flat_map(|member| self.tree.tool_keys(*member, ToolRole::Use)).collect();
+        let Some(members) = beside.members.get(&message) else {
+            return;
+        };
+        let calls: HashSet<ToolKey> = members
+            .iter()
+            .flat_map(|member| self.tree.tool_keys(*member, ToolRole::Use))
+            .collect();
         let missing_lines = members.iter().filter(|member| !self.is_on_chain(**member));
-        let results = calls.iter().filter_map(|call| beside.results.get(call)).flatten();
+        let results = calls
+            .iter()
+            .filter_map(|call| beside.results.get(call))
+            .flatten();
         let missing_results = results.filter(|result| !self.is_on_chain(**result));
         let mut recovered: Vec<NodeId> = missing_lines.chain(missing_results).copied().collect();
         recovered.sort_unstable();
@@ -68,7 +77,10 @@ impl Walk<'_, '_> {
             self.via[node.at()] |= Via::SIBLING;
         }
         let entry = self.tree.candidate_of(first);
-        self.decisions.push(Decision::Siblings { entry, recovered: count });
+        self.decisions.push(Decision::Siblings {
+            entry,
+            recovered: count,
+        });
     }
 
     /// Takes out of the order what belongs to the message: from its first line to its last one,
@@ -80,7 +92,10 @@ impl Walk<'_, '_> {
         calls: &HashSet<ToolKey>,
         order: &mut Order,
     ) -> Vec<NodeId> {
-        let mut lines = members.iter().filter(|member| self.is_on_chain(**member)).count();
+        let mut lines = members
+            .iter()
+            .filter(|member| self.is_on_chain(**member))
+            .count();
         order.take_from(first, |node| {
             if members.binary_search(&node).is_ok() {
                 lines -= 1;
@@ -92,7 +107,10 @@ impl Walk<'_, '_> {
 
     fn follows(&self, node: NodeId, calls: &HashSet<ToolKey>) -> bool {
         self.tree.entry(node).kind() == EntryKind::Attachment
-            || self.tree.tool_keys(node, ToolRole::Result).any(|call| calls.contains(&call))
+            || self
+                .tree
+                .tool_keys(node, ToolRole::Result)
+                .any(|call| calls.contains(&call))
     }
 }
 
@@ -106,9 +124,20 @@ impl Tree<'_> {
     /// The calls that an assistant entry makes, or the ones that a user entry answers.
     fn tool_keys(&self, node: NodeId, role: ToolRole) -> impl Iterator<Item = ToolKey> + '_ {
         let entry = self.entry(node);
-        let wanted = if role == ToolRole::Use { EntryKind::Assistant } else { EntryKind::User };
-        let tools = if entry.kind() == wanted { entry.tools() } else { &[] };
-        tools.iter().filter(move |tool| tool.role() == role).map(|tool| tool.key())
+        let wanted = if role == ToolRole::Use {
+            EntryKind::Assistant
+        } else {
+            EntryKind::User
+        };
+        let tools = if entry.kind() == wanted {
+            entry.tools()
+        } else {
+            &[]
+        };
+        tools
+            .iter()
+            .filter(move |tool| tool.role() == role)
+            .map(|tool| tool.key())
     }
 
     /// Whether something that is no attachment hangs under an attachment: then it belongs to
@@ -116,7 +145,8 @@ impl Tree<'_> {
     fn leads_on(&self, attachment: NodeId) -> bool {
         let under = self.attachments_under(attachment);
         std::iter::once(&attachment).chain(&under).any(|node| {
-            self.children(*node).any(|child| self.entry(child).kind() != EntryKind::Attachment)
+            self.children(*node)
+                .any(|child| self.entry(child).kind() != EntryKind::Attachment)
         })
     }
 }
@@ -133,7 +163,10 @@ impl Beside {
     fn collect(walk: &Walk<'_, '_>) -> Option<Self> {
         let tree = walk.tree;
         let there = || tree.nodes().filter(|node| !tree.is_gone(*node));
-        let mut beside = Self { members: HashMap::new(), results: HashMap::new() };
+        let mut beside = Self {
+            members: HashMap::new(),
+            results: HashMap::new(),
+        };
         let mut found = false;
         for node in there().filter(|node| !walk.is_on_chain(*node)) {
             found |= tree.message(node).is_some();
@@ -166,7 +199,11 @@ struct Order {
 impl Order {
     fn new(chain: &[NodeId], nodes: usize) -> Self {
         let head = nodes as u32;
-        let mut order = Self { next: vec![head; nodes + 1], previous: vec![head; nodes + 1], gap: head };
+        let mut order = Self {
+            next: vec![head; nodes + 1],
+            previous: vec![head; nodes + 1],
+            gap: head,
+        };
         order.put(chain.iter().copied());
         order
     }

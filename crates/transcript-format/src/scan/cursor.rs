@@ -163,7 +163,11 @@ impl<'l, 's> Cursor<'l, 's> {
     #[cold]
     pub(super) fn unexpected(&self) -> ScanError {
         let at_end = self.pos >= self.line.len();
-        let kind = if at_end { ScanErrorKind::Incomplete } else { ScanErrorKind::Syntax };
+        let kind = if at_end {
+            ScanErrorKind::Incomplete
+        } else {
+            ScanErrorKind::Syntax
+        };
         ScanError { kind, at: self.pos }
     }
 
@@ -190,7 +194,10 @@ impl<'l, 's> Cursor<'l, 's> {
     /// A string holds a bad byte or the line ends inside of it.
     #[cold]
     fn endless_string(&self) -> ScanError {
-        let end = ScanError { kind: ScanErrorKind::Incomplete, at: self.line.len() };
+        let end = ScanError {
+            kind: ScanErrorKind::Incomplete,
+            at: self.line.len(),
+        };
         self.fault.unwrap_or(end)
     }
 
@@ -275,10 +282,17 @@ impl<'l, 's> Cursor<'l, 's> {
                 }
                 byte @ (b'{' | b'[') => {
                     if depth + level == MAX_DEPTH {
-                        return Err(ScanError { kind: ScanErrorKind::Depth, at: self.pos });
+                        return Err(ScanError {
+                            kind: ScanErrorKind::Depth,
+                            at: self.pos,
+                        });
                     }
                     let is_object = byte == b'{';
-                    let opened = if is_object { self.open_object()? } else { self.open_array()? };
+                    let opened = if is_object {
+                        self.open_object()?
+                    } else {
+                        self.open_array()?
+                    };
                     if opened {
                         objects = objects << 1 | u128::from(is_object);
                         level += 1;

@@ -164,7 +164,9 @@ impl<'a> Envelope<'a> {
     /// Returns the type of the entry.
     #[must_use]
     pub fn kind(&self) -> EntryKind {
-        self.parts.kind_name.map_or(EntryKind::Other, |name| EntryKind::from_name(&name.decode()))
+        self.parts.kind_name.map_or(EntryKind::Other, |name| {
+            EntryKind::from_name(&name.decode())
+        })
     }
 
     /// Returns the second name of the entry: `subtype` of a system entry, `attachment.type` of an
@@ -182,7 +184,9 @@ impl<'a> Envelope<'a> {
     /// [`SystemKind`], [`AttachmentKind`] or [`ProgressKind`]; 0 for every other kind.
     #[must_use]
     pub fn sub_code(&self) -> u8 {
-        let Some(name) = self.sub_name() else { return 0 };
+        let Some(name) = self.sub_name() else {
+            return 0;
+        };
         let name = name.decode();
         match self.kind() {
             EntryKind::System => SystemKind::from_name(&name) as u8,
@@ -264,11 +268,15 @@ impl Scanner {
     pub fn scan<'a>(&'a mut self, line: &'a [u8]) -> Result<Envelope<'a>, ScanError> {
         let envelope = self.scan_first(line)?;
         let rest = &line[envelope.end()..];
-        match rest.iter().position(|byte| !matches!(byte, b' ' | b'\t' | b'\r' | b'\n')) {
+        match rest
+            .iter()
+            .position(|byte| !matches!(byte, b' ' | b'\t' | b'\r' | b'\n'))
+        {
             None => Ok(envelope),
-            Some(at) => {
-                Err(ScanError { kind: ScanErrorKind::Trailing, at: envelope.end() + at })
-            }
+            Some(at) => Err(ScanError {
+                kind: ScanErrorKind::Trailing,
+                at: envelope.end() + at,
+            }),
         }
     }
 
@@ -281,10 +289,18 @@ impl Scanner {
         self.tools.clear();
         let parts = read(line, &mut self.tools, &mut self.scratch)?;
         if simdutf8::basic::from_utf8(&line[..parts.end]).is_err() {
-            let at = std::str::from_utf8(&line[..parts.end]).map_or_else(|bad| bad.valid_up_to(), str::len);
-            return Err(ScanError { kind: ScanErrorKind::Utf8, at });
+            let at = std::str::from_utf8(&line[..parts.end])
+                .map_or_else(|bad| bad.valid_up_to(), str::len);
+            return Err(ScanError {
+                kind: ScanErrorKind::Utf8,
+                at,
+            });
         }
-        Ok(Envelope { line, parts, tools: &self.tools })
+        Ok(Envelope {
+            line,
+            parts,
+            tools: &self.tools,
+        })
     }
 }
 
@@ -296,9 +312,16 @@ fn read<'l>(
 ) -> Result<Parts<'l>, ScanError> {
     // Places are kept in 32 bits; the cap on a line is far below.
     if u32::try_from(line.len()).is_err() {
-        return Err(ScanError { kind: ScanErrorKind::Syntax, at: u32::MAX as usize });
+        return Err(ScanError {
+            kind: ScanErrorKind::Syntax,
+            at: u32::MAX as usize,
+        });
     }
-    let mut reader = Reader { cursor: Cursor::new(line, scratch), tools, parts: Parts::default() };
+    let mut reader = Reader {
+        cursor: Cursor::new(line, scratch),
+        tools,
+        parts: Parts::default(),
+    };
     reader.cursor.skip_space();
     match reader.cursor.peek() {
         b'{' => reader.top()?,
@@ -321,10 +344,16 @@ impl<'l> Reader<'l, '_> {
     fn no_object(&mut self) -> ScanError {
         let at = self.cursor.pos();
         if self.cursor.peek() == 0 && self.cursor.unexpected().kind == ScanErrorKind::Incomplete {
-            return ScanError { kind: ScanErrorKind::Blank, at };
+            return ScanError {
+                kind: ScanErrorKind::Blank,
+                at,
+            };
         }
         match self.cursor.skip_value(0) {
-            Ok(()) => ScanError { kind: ScanErrorKind::NotObject, at },
+            Ok(()) => ScanError {
+                kind: ScanErrorKind::NotObject,
+                at,
+            },
             Err(error) => error,
         }
     }
@@ -415,7 +444,9 @@ impl<'l> Reader<'l, '_> {
     fn parent_uuid(&mut self) -> Step {
         let first = self.cursor.peek();
         self.parts.parent_uuid = self.id()?;
-        self.parts.flags.set(Flags::PARENT_ODD, !matches!(first, b'"' | b'n' | b'f'));
+        self.parts
+            .flags
+            .set(Flags::PARENT_ODD, !matches!(first, b'"' | b'n' | b'f'));
         Ok(())
     }
 
@@ -561,9 +592,11 @@ impl<'l> Reader<'l, '_> {
             "server_tool_use" | "mcp_tool_use" => {
                 (Flags::HAS_OTHER_BLOCK, Some(ToolRole::ServerUse), id)
             }
-            other if other.ends_with("_tool_result") => {
-                (Flags::HAS_OTHER_BLOCK, Some(ToolRole::ServerResult), tool_use_id)
-            }
+            other if other.ends_with("_tool_result") => (
+                Flags::HAS_OTHER_BLOCK,
+                Some(ToolRole::ServerResult),
+                tool_use_id,
+            ),
             _ => (Flags::HAS_OTHER_BLOCK, None, None),
         };
         self.parts.flags |= flag;

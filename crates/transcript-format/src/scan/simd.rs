@@ -19,7 +19,10 @@ pub(super) struct Quotes {
 impl Default for Quotes {
     fn default() -> Self {
         // A window of quotes alone, and room for what `push` writes ahead.
-        Self { places: vec![0; WINDOW + 64].into(), len: 0 }
+        Self {
+            places: vec![0; WINDOW + 64].into(),
+            len: 0,
+        }
     }
 }
 
@@ -111,7 +114,10 @@ fn index_with(
     let end = line.len().min(start + WINDOW);
     let mut fault = None;
     let mut len = 0;
-    let Carry { escaped: mut next_escaped, mut inside } = *carry;
+    let Carry {
+        escaped: mut next_escaped,
+        mut inside,
+    } = *carry;
     let mut base = start;
     while base < end {
         let masks = match line[base..end].first_chunk() {
@@ -128,7 +134,10 @@ fn index_with(
         inside ^= (u64::from(marks.count_ones()) & 1).wrapping_neg();
         base += 64;
     }
-    *carry = Carry { escaped: next_escaped, inside };
+    *carry = Carry {
+        escaped: next_escaped,
+        inside,
+    };
     quotes.len = len;
     fault
 }
@@ -178,7 +187,13 @@ fn running_parity(mut mask: u64) -> u64 {
 /// block starts in a string.
 #[cold]
 #[inline(never)]
-fn first_fault(line: &[u8], base: usize, escaped: u64, quotes: u64, inside: u64) -> Option<ScanError> {
+fn first_fault(
+    line: &[u8],
+    base: usize,
+    escaped: u64,
+    quotes: u64,
+    inside: u64,
+) -> Option<ScanError> {
     let in_strings = running_parity(quotes) ^ inside;
     let block = line[base..].iter().take(64).enumerate();
     let mut faults = block.filter_map(|(i, byte)| {
@@ -186,9 +201,15 @@ fn first_fault(line: &[u8], base: usize, escaped: u64, quotes: u64, inside: u64)
         if in_strings >> i & 1 == 0 {
             None
         } else if *byte < 0x20 {
-            Some(ScanError { kind: ScanErrorKind::Control, at })
+            Some(ScanError {
+                kind: ScanErrorKind::Control,
+                at,
+            })
         } else if escaped >> i & 1 == 1 && !(*byte == b'u' && has_four_digits(line, at + 1)) {
-            Some(ScanError { kind: ScanErrorKind::Syntax, at })
+            Some(ScanError {
+                kind: ScanErrorKind::Syntax,
+                at,
+            })
         } else {
             None
         }
@@ -197,18 +218,26 @@ fn first_fault(line: &[u8], base: usize, escaped: u64, quotes: u64, inside: u64)
 }
 
 fn has_four_digits(line: &[u8], at: usize) -> bool {
-    line.get(at..at + 4).is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit))
+    line.get(at..at + 4)
+        .is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit))
 }
 
 /// Classifies a block in plain code, eight bytes at a time.
 fn classify(block: &[u8; 64]) -> Masks {
-    let mut masks = Masks { quote: 0, backslash: 0, escape: 0, has_control: false };
+    let mut masks = Masks {
+        quote: 0,
+        backslash: 0,
+        escape: 0,
+        has_control: false,
+    };
     for (i, word) in block.as_chunks::<8>().0.iter().enumerate() {
         let word = u64::from_le_bytes(*word);
         let equal = |byte: u8| gather(zero_bytes(word ^ splat(byte))) << (8 * i);
         masks.quote |= equal(b'"');
         masks.backslash |= equal(b'\\');
-        masks.escape |= b"\"\\/bfnrt".iter().fold(0, |mask, byte| mask | equal(*byte));
+        masks.escape |= b"\"\\/bfnrt"
+            .iter()
+            .fold(0, |mask, byte| mask | equal(*byte));
         masks.has_control |= zero_bytes(word & splat(0xE0)) != 0;
     }
     masks
@@ -233,8 +262,8 @@ const fn gather(tops: u64) -> u64 {
 #[cfg(target_arch = "x86_64")]
 mod avx2 {
     use std::arch::x86_64::{
-        __m256i, _mm_loadu_si128, _mm256_and_si256, _mm256_broadcastsi128_si256,
-        _mm256_cmpeq_epi8, _mm256_loadu_si256, _mm256_max_epu8, _mm256_min_epu8, _mm256_movemask_epi8,
+        __m256i, _mm_loadu_si128, _mm256_and_si256, _mm256_broadcastsi128_si256, _mm256_cmpeq_epi8,
+        _mm256_loadu_si256, _mm256_max_epu8, _mm256_min_epu8, _mm256_movemask_epi8,
         _mm256_set1_epi8, _mm256_setzero_si256, _mm256_shuffle_epi8, _mm256_srli_epi16,
     };
 
@@ -258,8 +287,12 @@ mod avx2 {
         let halves: *const __m256i = block.as_ptr().cast();
         #[expect(unsafe_code, reason = "loads from a reference")]
         // SAFETY: `block` is 64 readable bytes, which is two unaligned loads of 32.
-        let (low, high) =
-            unsafe { (_mm256_loadu_si256(halves), _mm256_loadu_si256(halves.add(1))) };
+        let (low, high) = unsafe {
+            (
+                _mm256_loadu_si256(halves),
+                _mm256_loadu_si256(halves.add(1)),
+            )
+        };
         let equal = |byte: u8| {
             let byte = _mm256_set1_epi8(byte.cast_signed());
             bits(_mm256_cmpeq_epi8(low, byte), _mm256_cmpeq_epi8(high, byte))
@@ -324,7 +357,10 @@ mod tests {
                 let mut block = [b'x'; 64];
                 (block[at], block[other]) = (byte, byte.wrapping_add(1));
                 let expect = |wanted: &dyn Fn(u8) -> bool| {
-                    block.iter().enumerate().fold(0, |mask, (i, b)| mask | u64::from(wanted(*b)) << i)
+                    block
+                        .iter()
+                        .enumerate()
+                        .fold(0, |mask, (i, b)| mask | u64::from(wanted(*b)) << i)
                 };
                 let expected = Masks {
                     quote: expect(&|b| b == b'"'),

@@ -40,7 +40,9 @@ impl<'a> Text<'a> {
     /// Returns the text if it holds no escapes, which is so for every id that a client writes.
     #[must_use]
     pub fn plain(&self) -> Option<&'a [u8]> {
-        memchr::memchr(b'\\', self.raw).is_none().then_some(self.raw)
+        memchr::memchr(b'\\', self.raw)
+            .is_none()
+            .then_some(self.raw)
     }
 }
 

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use transcript_reader::{Index, LoadOptions, Source};
 use transcript_resume::{Policy, Tree};
-use transcript_testkit::{model, shared};
+use transcript_testkit::{damage, generate, model, shared};
 
 /// Line and uuid of every entry of a path, and whether the client refuses it.
 #[derive(Debug, PartialEq)]
@@ -23,7 +23,12 @@ fn fast(index: &Index) -> Told {
         entries: path
             .entries
             .iter()
-            .map(|entry| (index.candidate(entry.candidate()).line(), uuid(entry.candidate())))
+            .map(|entry| {
+                (
+                    index.candidate(entry.candidate()).line(),
+                    uuid(entry.candidate()),
+                )
+            })
             .collect(),
         leaf: path.leaf.and_then(uuid),
         refused: path.refusal.is_some(),
@@ -55,18 +60,28 @@ fn index(bytes: &[u8]) -> Index {
 fn check(name: &str, index: &Index, bytes: &[u8]) {
     let (mut fast, slow) = (fast(index), slow(bytes));
     if slow.refused && fast.refused {
-        fast = Told { entries: Vec::new(), leaf: None, refused: true };
+        fast = Told {
+            entries: Vec::new(),
+            leaf: None,
+            refused: true,
+        };
     }
     assert_eq!(fast, slow, "{name}");
 }
 
 fn transcripts_under(folder: &Path, found: &mut Vec<std::path::PathBuf>) {
-    let mut entries: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let mut entries: Vec<_> = fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .collect();
     entries.sort();
     for path in entries {
         if path.is_dir() {
             transcripts_under(&path, found);
-        } else if path.extension().is_some_and(|extension| extension == "jsonl") {
+        } else if path
+            .extension()
+            .is_some_and(|extension| extension == "jsonl")
+        {
             found.push(path);
         }
     }
@@ -87,7 +102,11 @@ fn paths_of_shared_files_are_those_of_the_model() {
         let source = Source::open(&file).unwrap();
         let bytes = fs::read(&file).unwrap();
         check(&name, &LoadOptions::new().load(&source).unwrap(), &bytes);
-        check(&name, &LoadOptions::new().backward().load(&source).unwrap(), &bytes);
+        check(
+            &name,
+            &LoadOptions::new().backward().load(&source).unwrap(),
+            &bytes,
+        );
     }
 }
 
@@ -100,5 +119,28 @@ fn paths_of_our_fixtures_are_those_of_the_model() {
     for file in files {
         let bytes = fs::read(&file).unwrap();
         check(&file.display().to_string(), &index(&bytes), &bytes);
+    }
+}
+
+/// Sessions of the generator, whole and damaged: the seeds are the numbers below the bound.
+const GENERATED: u64 = 2_000;
+
+#[test]
+fn paths_of_generated_sessions_are_those_of_the_model() {
+    for seed in 0..GENERATED {
+        let bytes = generate::session(seed);
+        check(&format!("seed {seed}"), &index(&bytes), &bytes);
+    }
+}
+
+#[test]
+fn paths_of_damaged_sessions_are_those_of_the_model() {
+    for seed in 0..GENERATED {
+        let (bytes, kinds) = damage::damage(&generate::session(seed), seed);
+        check(
+            &format!("seed {seed}, damage {kinds:?}"),
+            &index(&bytes),
+            &bytes,
+        );
     }
 }

@@ -367,16 +367,14 @@ fn preserved(graph: &Graph, metadata: &Value) -> Option<Preserved> {
     let list = &metadata["preservedMessages"];
     let segment = &metadata["preservedSegment"];
     let (anchor, uuids) = if list.is_object() {
-        let uuids = list["uuids"]
-            .as_array()?
-            .iter()
-            .map(Value::to_string)
-            .collect();
-        (&list["anchorUuid"], uuids)
+        let uuids: Option<Vec<String>> = list["uuids"].as_array()?.iter().map(text_key).collect();
+        (text_key(&list["anchorUuid"])?, uuids?)
     } else {
-        (&segment["anchorUuid"], segment_uuids(graph, segment)?)
+        (
+            text_key(&segment["anchorUuid"])?,
+            segment_uuids(graph, segment)?,
+        )
     };
-    let anchor = anchor.to_string();
     let all_there = uuids
         .iter()
         .chain([&anchor])
@@ -384,9 +382,14 @@ fn preserved(graph: &Graph, metadata: &Value) -> Option<Preserved> {
     (all_there && !uuids.is_empty()).then_some(Preserved { anchor, uuids })
 }
 
+/// The key that a text names; a `null` names nothing, although an entry may have it for its uuid.
+fn text_key(value: &Value) -> Option<String> {
+    value.is_string().then(|| value.to_string())
+}
+
 fn segment_uuids(graph: &Graph, segment: &Value) -> Option<Vec<String>> {
-    let head = graph.place(&segment["headUuid"].to_string())?;
-    let tail = graph.place(&segment["tailUuid"].to_string())?;
+    let head = graph.place(&text_key(&segment["headUuid"])?)?;
+    let tail = graph.place(&text_key(&segment["tailUuid"])?)?;
     let mut line = graph.ancestors(tail);
     let length = line.iter().position(|&index| index == head)? + 1;
     line.truncate(length);
