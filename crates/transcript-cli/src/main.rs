@@ -1,1 +1,63 @@
-fn main() {}
+//! The command `transcript`.
+//!
+//! One module for each subcommand: its arguments and a `run`. The work is a call into the
+//! libraries; what is here is wiring, output and exit codes.
+
+use std::io;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+mod escape;
+mod exit;
+mod explain;
+mod replay;
+mod screen;
+mod session;
+mod tell;
+
+/// Replay agent conversations kept as JSON Lines
+#[derive(Debug, Parser)]
+#[command(name = "transcript", version, propagate_version = true)]
+struct Cli {
+    #[command(flatten)]
+    output: screen::Options,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Replay(replay::Args),
+}
+
+fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            // Help and version are answers; everything else is a wrong command line.
+            let code = if error.use_stderr() { exit::FAILED } else { exit::DONE };
+            // A closed pipe is no reason to complain.
+            let _ = error.print();
+            return ExitCode::from(code);
+        }
+    };
+    let result = match cli.command {
+        Command::Replay(args) => replay::run(&args, &cli.output),
+    };
+    match result {
+        Ok(code) => ExitCode::from(code),
+        Err(error) if is_closed_pipe(&error) => ExitCode::from(exit::DONE),
+        Err(error) => {
+            screen::complain(&error);
+            ExitCode::from(exit::FAILED)
+        }
+    }
+}
+
+/// Whether whoever reads our output has gone: `transcript … | head` ends quietly.
+fn is_closed_pipe(error: &anyhow::Error) -> bool {
+    error.chain().any(|cause| {
+        cause.downcast_ref::<io::Error>().is_some_and(|io| io.kind() == io::ErrorKind::BrokenPipe)
+    })
+}

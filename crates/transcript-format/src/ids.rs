@@ -46,19 +46,23 @@ impl Uuid {
         }
         (seen < 16).then_some(Self(value))
     }
+
+    /// Returns the canonical form.
+    #[must_use]
+    pub fn text(self) -> [u8; 36] {
+        let mut text = [b'-'; 36];
+        let bytes = self.0.to_be_bytes();
+        for (pair, byte) in DIGITS.chunks_exact(2).zip(bytes) {
+            text[pair[0]] = b"0123456789abcdef"[usize::from(byte >> 4)];
+            text[pair[1]] = b"0123456789abcdef"[usize::from(byte & 15)];
+        }
+        text
+    }
 }
 
 impl fmt::Display for Uuid {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let hex = format!("{:032x}", self.0);
-        let parts = [
-            &hex[..8],
-            &hex[8..12],
-            &hex[12..16],
-            &hex[16..20],
-            &hex[20..],
-        ];
-        f.write_str(&parts.join("-"))
+        f.pad(std::str::from_utf8(&self.text()).expect("hexadecimal digits and hyphens"))
     }
 }
 

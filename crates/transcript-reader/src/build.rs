@@ -111,6 +111,7 @@ impl LoadOptions {
 /// Indexes the lines that start in `start..end`.
 fn index_piece(source: &Source, start: u64, end: u64, cap: usize) -> Result<Part, Error> {
     let mut part = Part::default();
+    let mut scanner = Scanner::new();
     let mut buffer = vec![0; BUFFER.min(source.len() as usize + 1)];
     // The line that is under way at `start` belongs to the piece before: look for its end, from
     // one byte earlier on, as a line may start at `start` itself.
@@ -141,14 +142,14 @@ fn index_piece(source: &Source, start: u64, end: u64, cap: usize) -> Result<Part
             let Some(framed) = framer.next(&mut rest) else {
                 break;
             };
-            part.add(framed);
+            part.add(framed, &mut scanner);
         }
     }
     if let Some(framer) = &mut framer
         && framer.offset() < end
         && let Some(framed) = framer.finish()
     {
-        part.add(framed);
+        part.add(framed, &mut scanner);
     }
     if position < source.len() {
         part.find(
@@ -164,6 +165,7 @@ fn index_piece(source: &Source, start: u64, end: u64, cap: usize) -> Result<Part
 
 fn index_backward(source: &Source, cap: usize) -> Result<Part, Error> {
     let mut part = Part::default();
+    let mut scanner = Scanner::new();
     let mut buffer = vec![0; BUFFER.min(source.len() as usize)];
     let mut framer = BackwardFramer::new(source.len(), cap);
     let mut end = source.len();
@@ -186,12 +188,12 @@ fn index_backward(source: &Source, cap: usize) -> Result<Part, Error> {
         }
         let mut rest = &buffer[..read];
         while let Some(framed) = framer.next(&mut rest) {
-            part.add(framed);
+            part.add(framed, &mut scanner);
         }
         end = start;
     }
     if let Some(framed) = framer.finish() {
-        part.add(framed);
+        part.add(framed, &mut scanner);
     }
     part.reverse();
     Ok(part)
@@ -200,7 +202,6 @@ fn index_backward(source: &Source, cap: usize) -> Result<Part, Error> {
 /// The index of some lines in a row. Line numbers count from its start.
 #[derive(Default)]
 struct Part {
-    scanner: Scanner,
     records: Vec<Record>,
     tools: Vec<ToolEnd>,
     side: SideTables,
@@ -211,7 +212,7 @@ struct Part {
 }
 
 impl Part {
-    fn add(&mut self, framed: Framed<'_>) {
+    fn add(&mut self, framed: Framed<'_>, scanner: &mut Scanner) {
         self.lines += 1;
         match framed {
             Framed::TooLong { offset, len, .. } => {
@@ -223,11 +224,7 @@ impl Part {
                     "longer than the cap on a line",
                 );
             }
-            Framed::Line(line) => {
-                let mut scanner = std::mem::take(&mut self.scanner);
-                self.add_line(line, &mut scanner);
-                self.scanner = scanner;
-            }
+            Framed::Line(line) => self.add_line(line, scanner),
         }
     }
 
@@ -316,7 +313,7 @@ impl Part {
         let (link, link_marks) = pack(link, odd, Marks::LINK, Marks::ODD_LINK);
         let millis = envelope
             .timestamp()
-            .and_then(|time| time::millis(time.decode().as_bytes()));
+            .and_then(|time| time::millis(&time.bytes()));
         marks |= uuid_marks | link_marks;
         marks.set(Marks::TIME, millis.is_some());
         let tools = self.tools.len() as u32;
@@ -336,7 +333,7 @@ impl Part {
             time: millis.unwrap_or(0),
             message: envelope
                 .message_id()
-                .map_or(0, |id| names::hash(id.decode().as_bytes()).max(1)),
+                .map_or(0, |id| names::hash(&id.bytes()).max(1)),
             len: len as u32,
             line: u32::try_from(self.lines).unwrap_or(u32::MAX),
             flags: envelope.flags(),
@@ -459,6 +456,9 @@ fn pack(text: Option<Text<'_>>, odd: &mut Names, there: Marks, is_odd: Marks) ->
     let Some(text) = text else {
         return (0, Marks::empty());
     };
+    if let Some(uuid) = Uuid::parse(text.raw()) {
+        return (uuid.0, there);
+    }
     match intern(&text.decode(), odd) {
         Id::Uuid(uuid) => (uuid.0, there),
         Id::Odd(number) => (u128::from(number), there | is_odd),

@@ -21,6 +21,19 @@ pub struct Path {
     pub refusal: Option<Refusal>,
 }
 
+impl Path {
+    /// Ends the path after the entry that is `candidate`. Returns false, and changes nothing, when
+    /// that is not on it.
+    pub fn cut_after(&mut self, candidate: usize) -> bool {
+        let Some(at) = self.entries.iter().position(|entry| entry.candidate() == candidate) else {
+            return false;
+        };
+        self.entries.truncate(at + 1);
+        self.leaf = Some(candidate);
+        true
+    }
+}
+
 /// One entry of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PathEntry {

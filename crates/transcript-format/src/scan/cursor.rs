@@ -1,6 +1,5 @@
 //! Walks the tokens of one line of JSON, left to right, without recursion.
 
-use std::borrow::Cow;
 use std::fmt;
 
 use super::simd::{Carry, Quotes, WINDOW, index};
@@ -66,6 +65,25 @@ impl fmt::Display for ScanError {
 impl std::error::Error for ScanError {}
 
 type Step<T = ()> = Result<T, ScanError>;
+
+/// The place of the inside of a string in its line. Lines are shorter than 4 GiB.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Span {
+    start: u32,
+    end: u32,
+}
+
+impl Span {
+    #[inline(always)]
+    pub(super) fn of(self, line: &[u8]) -> &[u8] {
+        &line[self.start as usize..self.end as usize]
+    }
+
+    #[inline(always)]
+    pub(super) fn is_empty(self) -> bool {
+        self.start == self.end
+    }
+}
 
 /// What a scan needs to keep while it runs; reused from line to line.
 #[derive(Debug, Default)]
@@ -173,7 +191,7 @@ impl<'l, 's> Cursor<'l, 's> {
 
     /// Reads a string; the next byte must be its opening quote.
     #[inline(always)]
-    pub(super) fn string(&mut self) -> Step<Text<'l>> {
+    pub(super) fn string(&mut self) -> Step<Span> {
         if self.peek() != b'"' {
             return Err(self.unexpected());
         }
@@ -188,7 +206,7 @@ impl<'l, 's> Cursor<'l, 's> {
             return Err(self.endless_string());
         }
         self.pos = end + 1;
-        Ok(Text::new(&self.line[start..end]))
+        Ok(Span { start: start as u32, end: end as u32 })
     }
 
     /// A string holds a bad byte or the line ends inside of it.
@@ -241,23 +259,18 @@ impl<'l, 's> Cursor<'l, 's> {
 
     /// Reads a member's name up to its value.
     #[inline(always)]
-    pub(super) fn name(&mut self) -> Step<Text<'l>> {
+    pub(super) fn name(&mut self) -> Step<&'l [u8]> {
         self.skip_space();
-        let name = self.string()?;
+        let name = self.string()?.of(self.line);
         self.skip_space();
         self.expect(b':')?;
         self.skip_space();
         Ok(name)
     }
 
-    /// Like [`Self::name`], with escapes resolved when there are any.
-    #[inline(always)]
-    pub(super) fn plain_name(&mut self) -> Step<Cow<'l, [u8]>> {
-        let name = self.name()?;
-        if name.raw().contains(&b'\\') {
-            return Ok(Cow::Owned(name.decode().into_owned().into_bytes()));
-        }
-        Ok(Cow::Borrowed(name.raw()))
+    /// The text at a place that [`Self::string`] returned.
+    pub(super) fn text(&self, span: Span) -> Text<'l> {
+        Text::new(span.of(self.line))
     }
 
     /// Reads past one value of any kind that stands inside of `depth` containers.

@@ -2,7 +2,7 @@
 
 use bitflags::bitflags;
 
-use super::cursor::{Cursor, ScanError, ScanErrorKind, Scratch};
+use super::cursor::{Cursor, ScanError, ScanErrorKind, Scratch, Span};
 use super::text::Text;
 use crate::kind::{AttachmentKind, EntryKind, ProgressKind, SystemKind};
 
@@ -93,8 +93,7 @@ pub enum ToolRole {
 #[derive(Clone, Copy, Debug)]
 struct ToolSpan {
     role: ToolRole,
-    start: u32,
-    end: u32,
+    id: Span,
 }
 
 /// What one line says about itself; borrows from the line and from the [`Scanner`].
@@ -104,27 +103,28 @@ struct ToolSpan {
 #[derive(Clone, Copy, Debug)]
 pub struct Envelope<'a> {
     line: &'a [u8],
-    parts: Parts<'a>,
+    parts: &'a Parts,
     tools: &'a [ToolSpan],
 }
 
-/// The parts of an [`Envelope`] that stand in the line.
+/// Where the parts of an [`Envelope`] stand in the line.
 #[derive(Clone, Copy, Debug, Default)]
-struct Parts<'l> {
+struct Parts {
     end: usize,
-    kind_name: Option<Text<'l>>,
-    subtype: Option<Text<'l>>,
-    attachment_type: Option<Text<'l>>,
-    progress_type: Option<Text<'l>>,
-    uuid: Option<Text<'l>>,
-    parent_uuid: Option<Text<'l>>,
-    logical_parent_uuid: Option<Text<'l>>,
-    leaf_uuid: Option<Text<'l>>,
-    source_tool_assistant_uuid: Option<Text<'l>>,
-    session_id: Option<Text<'l>>,
-    agent_id: Option<Text<'l>>,
-    timestamp: Option<Text<'l>>,
-    message_id: Option<Text<'l>>,
+    kind: EntryKind,
+    kind_name: Option<Span>,
+    subtype: Option<Span>,
+    attachment_type: Option<Span>,
+    progress_type: Option<Span>,
+    uuid: Option<Span>,
+    parent_uuid: Option<Span>,
+    logical_parent_uuid: Option<Span>,
+    leaf_uuid: Option<Span>,
+    source_tool_assistant_uuid: Option<Span>,
+    session_id: Option<Span>,
+    agent_id: Option<Span>,
+    timestamp: Option<Span>,
+    message_id: Option<Span>,
     content: Content,
     flags: Flags,
 }
@@ -132,7 +132,7 @@ struct Parts<'l> {
 macro_rules! ids {
     ($($(#[$doc:meta])* $name:ident;)*) => {
         $($(#[$doc])* #[must_use] pub fn $name(&self) -> Option<Text<'a>> {
-            self.parts.$name
+            self.parts.$name.map(|span| self.text(span))
         })*
     };
 }
@@ -164,20 +164,23 @@ impl<'a> Envelope<'a> {
     /// Returns the type of the entry.
     #[must_use]
     pub fn kind(&self) -> EntryKind {
-        self.parts.kind_name.map_or(EntryKind::Other, |name| {
-            EntryKind::from_name(&name.decode())
-        })
+        self.parts.kind
+    }
+
+    fn text(&self, span: Span) -> Text<'a> {
+        Text::new(span.of(self.line))
     }
 
     /// Returns the second name of the entry: `subtype` of a system entry, `attachment.type` of an
     /// attachment, `data.type` of a progress entry.
     #[must_use]
     pub fn sub_name(&self) -> Option<Text<'a>> {
-        match self.kind() {
+        let span = match self.kind() {
             EntryKind::Attachment => self.parts.attachment_type,
             EntryKind::Progress => self.parts.progress_type,
             _ => self.parts.subtype,
-        }
+        };
+        span.map(|span| self.text(span))
     }
 
     /// Returns the code of [`Self::sub_name`] in the enum that belongs to [`Self::kind`]:
@@ -187,11 +190,11 @@ impl<'a> Envelope<'a> {
         let Some(name) = self.sub_name() else {
             return 0;
         };
-        let name = name.decode();
+        let name = name.bytes();
         match self.kind() {
-            EntryKind::System => SystemKind::from_name(&name) as u8,
-            EntryKind::Attachment => AttachmentKind::from_name(&name) as u8,
-            EntryKind::Progress => ProgressKind::from_name(&name) as u8,
+            EntryKind::System => SystemKind::from_bytes(&name) as u8,
+            EntryKind::Attachment => AttachmentKind::from_bytes(&name) as u8,
+            EntryKind::Progress => ProgressKind::from_bytes(&name) as u8,
             _ => 0,
         }
     }
@@ -213,7 +216,7 @@ impl<'a> Envelope<'a> {
         let line = self.line;
         self.tools.iter().map(move |span| Tool {
             role: span.role,
-            id: Text::new(&line[span.start as usize..span.end as usize]),
+            id: Text::new(span.id.of(line)),
         })
     }
 
@@ -240,6 +243,7 @@ impl<'a> Envelope<'a> {
 /// ```
 #[derive(Debug, Default)]
 pub struct Scanner {
+    parts: Parts,
     tools: Vec<ToolSpan>,
     scratch: Scratch,
 }
@@ -286,60 +290,44 @@ impl Scanner {
     ///
     /// As [`Self::scan`], but for `Trailing`.
     pub fn scan_first<'a>(&'a mut self, line: &'a [u8]) -> Result<Envelope<'a>, ScanError> {
-        self.tools.clear();
-        let parts = read(line, &mut self.tools, &mut self.scratch)?;
-        if simdutf8::basic::from_utf8(&line[..parts.end]).is_err() {
-            let at = std::str::from_utf8(&line[..parts.end])
-                .map_or_else(|bad| bad.valid_up_to(), str::len);
-            return Err(ScanError {
-                kind: ScanErrorKind::Utf8,
-                at,
-            });
+        let Self { parts, tools, scratch } = self;
+        read(line, parts, tools, scratch)?;
+        let object = &line[..parts.end];
+        if simdutf8::basic::from_utf8(object).is_err() {
+            let at = std::str::from_utf8(object).map_or_else(|bad| bad.valid_up_to(), str::len);
+            return Err(ScanError { kind: ScanErrorKind::Utf8, at });
         }
-        Ok(Envelope {
-            line,
-            parts,
-            tools: &self.tools,
-        })
+        Ok(Envelope { line, parts, tools })
     }
 }
 
 /// Reads the object that starts `line`.
-fn read<'l>(
-    line: &'l [u8],
-    tools: &mut Vec<ToolSpan>,
-    scratch: &mut Scratch,
-) -> Result<Parts<'l>, ScanError> {
+fn read(line: &[u8], parts: &mut Parts, tools: &mut Vec<ToolSpan>, scratch: &mut Scratch) -> Step {
+    *parts = Parts::default();
+    tools.clear();
     // Places are kept in 32 bits; the cap on a line is far below.
     if u32::try_from(line.len()).is_err() {
-        return Err(ScanError {
-            kind: ScanErrorKind::Syntax,
-            at: u32::MAX as usize,
-        });
+        return Err(ScanError { kind: ScanErrorKind::Syntax, at: u32::MAX as usize });
     }
-    let mut reader = Reader {
-        cursor: Cursor::new(line, scratch),
-        tools,
-        parts: Parts::default(),
-    };
+    let mut reader = Reader { cursor: Cursor::new(line, scratch), parts, tools };
     reader.cursor.skip_space();
     match reader.cursor.peek() {
         b'{' => reader.top()?,
         _ => return Err(reader.no_object()),
     }
     reader.parts.end = reader.cursor.pos();
-    Ok(reader.parts)
+    Ok(())
 }
 
 struct Reader<'l, 't> {
     cursor: Cursor<'l, 't>,
+    parts: &'t mut Parts,
     tools: &'t mut Vec<ToolSpan>,
-    parts: Parts<'l>,
 }
 
 type Step<T = ()> = Result<T, ScanError>;
 
-impl<'l> Reader<'l, '_> {
+impl Reader<'_, '_> {
     #[cold]
     fn no_object(&mut self) -> ScanError {
         let at = self.cursor.pos();
@@ -363,8 +351,7 @@ impl<'l> Reader<'l, '_> {
         let mut seen = 0u32;
         let mut more = self.cursor.open_object()?;
         while more {
-            let name = self.cursor.name()?;
-            let known = self.member(name)?;
+            let known = self.member()?;
             if known != 0 && seen & known != 0 {
                 self.parts.flags |= Flags::DUPLICATE_NAME;
             }
@@ -376,50 +363,44 @@ impl<'l> Reader<'l, '_> {
 
     /// Reads one member of the entry. Returns a bit that stands for its name, 0 for unknown names.
     #[inline(always)]
-    fn member(&mut self, name: Text<'l>) -> Step<u32> {
-        let Some(known) = Name::from_bytes(name.raw()) else {
-            if name.raw().contains(&b'\\') {
-                return self.escaped_member(name);
-            }
+    fn member(&mut self) -> Step<u32> {
+        let name = self.cursor.name()?;
+        let Some(known) = Member::from_bytes(name).or_else(|| escaped(name, Member::from_bytes))
+        else {
             self.cursor.skip_value(1)?;
             return Ok(0);
         };
         match known {
-            Name::Uuid => self.uuid()?,
-            Name::ParentUuid => self.parent_uuid()?,
-            Name::Type => self.parts.kind_name = self.id()?,
-            Name::Timestamp => self.parts.timestamp = self.id()?,
-            Name::SessionId => self.parts.session_id = self.id()?,
-            Name::IsSidechain => self.flag(Flags::SIDECHAIN)?,
-            Name::Message => self.message()?,
-            Name::Subtype => self.parts.subtype = self.id()?,
-            Name::AgentId => self.parts.agent_id = self.id()?,
-            Name::IsMeta => self.flag(Flags::META)?,
-            Name::TeamName => {
+            Member::Uuid => self.uuid()?,
+            Member::ParentUuid => self.parent_uuid()?,
+            Member::Type => {
+                self.parts.kind_name = self.id()?;
+                let name = self.parts.kind_name.map(|name| self.cursor.text(name));
+                self.parts.kind = name.map_or(EntryKind::Other, |name| EntryKind::from_bytes(&name.bytes()));
+            }
+            Member::Timestamp => self.parts.timestamp = self.id()?,
+            Member::SessionId => self.parts.session_id = self.id()?,
+            Member::IsSidechain => self.flag(Flags::SIDECHAIN)?,
+            Member::Message => self.message()?,
+            Member::Subtype => self.parts.subtype = self.id()?,
+            Member::AgentId => self.parts.agent_id = self.id()?,
+            Member::IsMeta => self.flag(Flags::META)?,
+            Member::TeamName => {
                 let team = self.id()?;
                 self.parts.flags.set(Flags::TEAM, team.is_some());
             }
-            Name::IsCompactSummary => self.flag(Flags::COMPACT_SUMMARY)?,
-            Name::IsVisibleInTranscriptOnly => self.flag(Flags::TRANSCRIPT_ONLY)?,
-            Name::IsVirtual => self.flag(Flags::VIRTUAL)?,
-            Name::IsApiErrorMessage => self.flag(Flags::API_ERROR)?,
-            Name::Explicit => self.flag(Flags::EXPLICIT)?,
-            Name::LeafUuid => self.parts.leaf_uuid = self.text_or_skip(1)?,
-            Name::LogicalParentUuid => self.parts.logical_parent_uuid = self.id()?,
-            Name::SourceToolAssistantUuid => self.parts.source_tool_assistant_uuid = self.id()?,
-            Name::Attachment => self.parts.attachment_type = self.inner_type()?,
-            Name::Data => self.parts.progress_type = self.inner_type()?,
+            Member::IsCompactSummary => self.flag(Flags::COMPACT_SUMMARY)?,
+            Member::IsVisibleInTranscriptOnly => self.flag(Flags::TRANSCRIPT_ONLY)?,
+            Member::IsVirtual => self.flag(Flags::VIRTUAL)?,
+            Member::IsApiErrorMessage => self.flag(Flags::API_ERROR)?,
+            Member::Explicit => self.flag(Flags::EXPLICIT)?,
+            Member::LeafUuid => self.parts.leaf_uuid = self.text_or_skip(1)?,
+            Member::LogicalParentUuid => self.parts.logical_parent_uuid = self.id()?,
+            Member::SourceToolAssistantUuid => self.parts.source_tool_assistant_uuid = self.id()?,
+            Member::Attachment => self.parts.attachment_type = self.inner_type()?,
+            Member::Data => self.parts.progress_type = self.inner_type()?,
         }
         Ok(1 << known as u32)
-    }
-
-    /// A member whose name is written with escapes.
-    #[cold]
-    #[inline(never)]
-    fn escaped_member(&mut self, name: Text<'l>) -> Step<u32> {
-        // Names are ASCII: one that still holds a backslash after decoding is not known.
-        let known = Name::from_bytes(name.decode().as_bytes());
-        self.member(Text::new(known.map_or(&[], Name::as_bytes)))
     }
 
     /// The entry's own id. What stands there instead of one is kept apart: the client takes all
@@ -452,9 +433,9 @@ impl<'l> Reader<'l, '_> {
 
     /// An id or a name: a string that is not empty. Everything else counts as absent.
     #[inline(always)]
-    fn id(&mut self) -> Step<Option<Text<'l>>> {
+    fn id(&mut self) -> Step<Option<Span>> {
         match self.cursor.peek() {
-            b'"' => Ok(Some(self.cursor.string()?).filter(|text| !text.is_empty())),
+            b'"' => Ok(Some(self.cursor.string()?).filter(|span| !span.is_empty())),
             byte => {
                 if byte != b'n' {
                     self.parts.flags |= Flags::ODD_VALUE;
@@ -481,7 +462,7 @@ impl<'l> Reader<'l, '_> {
 
     /// `type` of an object that the entry holds.
     #[inline(always)]
-    fn inner_type(&mut self) -> Step<Option<Text<'l>>> {
+    fn inner_type(&mut self) -> Step<Option<Span>> {
         if self.cursor.peek() != b'{' {
             self.cursor.skip_value(1)?;
             return Ok(None);
@@ -489,8 +470,8 @@ impl<'l> Reader<'l, '_> {
         let mut kind = None;
         let mut more = self.cursor.open_object()?;
         while more {
-            match self.cursor.plain_name()?.as_ref() {
-                b"type" => kind = self.text_or_skip(2)?,
+            match self.inner_name()? {
+                Some(Inner::Type) => kind = self.text_or_skip(2)?,
                 _ => self.cursor.skip_value(2)?,
             }
             more = self.cursor.more(b'}')?;
@@ -499,7 +480,7 @@ impl<'l> Reader<'l, '_> {
     }
 
     #[inline(always)]
-    fn text_or_skip(&mut self, depth: u32) -> Step<Option<Text<'l>>> {
+    fn text_or_skip(&mut self, depth: u32) -> Step<Option<Span>> {
         if self.cursor.peek() == b'"' {
             return self.cursor.string().map(Some);
         }
@@ -517,9 +498,9 @@ impl<'l> Reader<'l, '_> {
         self.parts.content = Content::Null;
         let mut more = self.cursor.open_object()?;
         while more {
-            match self.cursor.plain_name()?.as_ref() {
-                b"id" => self.parts.message_id = self.text_or_skip(2)?,
-                b"content" => self.content()?,
+            match self.inner_name()? {
+                Some(Inner::Id) => self.parts.message_id = self.text_or_skip(2)?,
+                Some(Inner::Content) => self.content()?,
                 _ => self.cursor.skip_value(2)?,
             }
             more = self.cursor.more(b'}')?;
@@ -575,24 +556,24 @@ impl<'l> Reader<'l, '_> {
         let (mut kind, mut id, mut tool_use_id) = (None, None, None);
         let mut more = self.cursor.open_object()?;
         while more {
-            match self.cursor.plain_name()?.as_ref() {
-                b"type" => kind = self.text_or_skip(4)?,
-                b"id" => id = self.text_or_skip_spanned(4)?,
-                b"tool_use_id" => tool_use_id = self.text_or_skip_spanned(4)?,
+            match self.inner_name()? {
+                Some(Inner::Type) => kind = self.text_or_skip(4)?,
+                Some(Inner::Id) => id = self.text_or_skip(4)?,
+                Some(Inner::ToolUseId) => tool_use_id = self.text_or_skip(4)?,
                 _ => self.cursor.skip_value(4)?,
             }
             more = self.cursor.more(b'}')?;
         }
-        let kind = kind.map(|kind| kind.decode());
-        let (flag, role, span) = match kind.as_deref().unwrap_or_default() {
-            "text" => (Flags::HAS_TEXT, None, None),
-            "thinking" | "redacted_thinking" => (Flags::HAS_THINKING, None, None),
-            "tool_use" => (Flags::HAS_TOOL_USE, Some(ToolRole::Use), id),
-            "tool_result" => (Flags::HAS_TOOL_RESULT, Some(ToolRole::Result), tool_use_id),
-            "server_tool_use" | "mcp_tool_use" => {
+        let kind = kind.map(|kind| self.cursor.text(kind).bytes());
+        let (flag, role, id) = match kind.as_deref().unwrap_or_default() {
+            b"text" => (Flags::HAS_TEXT, None, None),
+            b"thinking" | b"redacted_thinking" => (Flags::HAS_THINKING, None, None),
+            b"tool_use" => (Flags::HAS_TOOL_USE, Some(ToolRole::Use), id),
+            b"tool_result" => (Flags::HAS_TOOL_RESULT, Some(ToolRole::Result), tool_use_id),
+            b"server_tool_use" | b"mcp_tool_use" => {
                 (Flags::HAS_OTHER_BLOCK, Some(ToolRole::ServerUse), id)
             }
-            other if other.ends_with("_tool_result") => (
+            other if other.ends_with(b"_tool_result") => (
                 Flags::HAS_OTHER_BLOCK,
                 Some(ToolRole::ServerResult),
                 tool_use_id,
@@ -600,31 +581,38 @@ impl<'l> Reader<'l, '_> {
             _ => (Flags::HAS_OTHER_BLOCK, None, None),
         };
         self.parts.flags |= flag;
-        if let (Some(role), Some((start, end))) = (role, span) {
-            self.tools.push(ToolSpan { role, start, end });
+        if let (Some(role), Some(id)) = (role, id) {
+            self.tools.push(ToolSpan { role, id });
         }
         Ok(())
     }
 
-    /// Like [`Self::text_or_skip`], as the place in the line.
+    /// The name of a member of an object that the entry holds.
     #[inline(always)]
-    fn text_or_skip_spanned(&mut self, depth: u32) -> Step<Option<(u32, u32)>> {
-        let text = self.text_or_skip(depth)?;
-        // The closing quote is the byte that was read last. Lines are shorter than 4 GiB.
-        let end = (self.cursor.pos() - 1) as u32;
-        Ok(text.map(|text| (end - text.raw().len() as u32, end)))
+    fn inner_name(&mut self) -> Step<Option<Inner>> {
+        let name = self.cursor.name()?;
+        Ok(Inner::from_bytes(name).or_else(|| escaped(name, Inner::from_bytes)))
     }
 }
 
-macro_rules! member_names {
-    ($($len:literal { $($Name:ident = $text:literal,)* })*) => {
-        /// The members of an entry that the envelope reads.
+/// Looks up a name that may be written with escapes. Known names are plain ASCII.
+#[inline(always)]
+fn escaped<T>(name: &[u8], look_up: impl Fn(&[u8]) -> Option<T>) -> Option<T> {
+    if !name.contains(&b'\\') {
+        return None;
+    }
+    look_up(&Text::new(name).bytes())
+}
+
+macro_rules! names {
+    ($(#[$doc:meta])* $Enum:ident { $($len:literal: $($Name:ident = $text:literal)+;)* }) => {
+        $(#[$doc])*
         #[derive(Clone, Copy)]
-        enum Name {
+        enum $Enum {
             $($($Name,)*)*
         }
 
-        impl Name {
+        impl $Enum {
             /// By length first: most names of a line are not in the list.
             #[inline(always)]
             fn from_bytes(name: &[u8]) -> Option<Self> {
@@ -636,26 +624,33 @@ macro_rules! member_names {
                     _ => None,
                 }
             }
-
-            fn as_bytes(self) -> &'static [u8] {
-                match self {
-                    $($(Self::$Name => $text,)*)*
-                }
-            }
         }
     };
 }
 
-member_names! {
-    4 { Uuid = b"uuid", Type = b"type", Data = b"data", }
-    6 { IsMeta = b"isMeta", }
-    7 { Message = b"message", Subtype = b"subtype", AgentId = b"agentId", }
-    8 { TeamName = b"teamName", Explicit = b"explicit", LeafUuid = b"leafUuid", }
-    9 { Timestamp = b"timestamp", SessionId = b"sessionId", IsVirtual = b"isVirtual", }
-    10 { ParentUuid = b"parentUuid", Attachment = b"attachment", }
-    11 { IsSidechain = b"isSidechain", }
-    16 { IsCompactSummary = b"isCompactSummary", }
-    17 { IsApiErrorMessage = b"isApiErrorMessage", LogicalParentUuid = b"logicalParentUuid", }
-    23 { SourceToolAssistantUuid = b"sourceToolAssistantUUID", }
-    25 { IsVisibleInTranscriptOnly = b"isVisibleInTranscriptOnly", }
+names! {
+    /// The members of an entry that the envelope reads.
+    Member {
+        4: Uuid = b"uuid" Type = b"type" Data = b"data";
+        6: IsMeta = b"isMeta";
+        7: Message = b"message" Subtype = b"subtype" AgentId = b"agentId";
+        8: TeamName = b"teamName" Explicit = b"explicit" LeafUuid = b"leafUuid";
+        9: Timestamp = b"timestamp" SessionId = b"sessionId" IsVirtual = b"isVirtual";
+        10: ParentUuid = b"parentUuid" Attachment = b"attachment";
+        11: IsSidechain = b"isSidechain";
+        16: IsCompactSummary = b"isCompactSummary";
+        17: IsApiErrorMessage = b"isApiErrorMessage" LogicalParentUuid = b"logicalParentUuid";
+        23: SourceToolAssistantUuid = b"sourceToolAssistantUUID";
+        25: IsVisibleInTranscriptOnly = b"isVisibleInTranscriptOnly";
+    }
+}
+
+names! {
+    /// The members of a message and of its blocks that the envelope reads.
+    Inner {
+        2: Id = b"id";
+        4: Type = b"type";
+        7: Content = b"content";
+        11: ToolUseId = b"tool_use_id";
+    }
 }

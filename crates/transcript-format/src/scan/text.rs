@@ -30,19 +30,21 @@ impl<'a> Text<'a> {
     #[must_use]
     pub fn decode(&self) -> Cow<'a, str> {
         // Invalid UTF-8 cannot be here, the scan refused it; lossy keeps this free of a panic.
-        let text = String::from_utf8_lossy(self.raw);
+        let text = std::str::from_utf8(self.raw)
+            .map_or_else(|_| String::from_utf8_lossy(self.raw), Cow::Borrowed);
         if memchr::memchr(b'\\', self.raw).is_none() {
             return text;
         }
         Cow::Owned(unescape(&text))
     }
 
-    /// Returns the text if it holds no escapes, which is so for every id that a client writes.
+    /// Returns the bytes of [`Self::decode`], without checking again that they are UTF-8.
     #[must_use]
-    pub fn plain(&self) -> Option<&'a [u8]> {
-        memchr::memchr(b'\\', self.raw)
-            .is_none()
-            .then_some(self.raw)
+    pub fn bytes(&self) -> Cow<'a, [u8]> {
+        if memchr::memchr(b'\\', self.raw).is_none() {
+            return Cow::Borrowed(self.raw);
+        }
+        Cow::Owned(self.decode().into_owned().into_bytes())
     }
 }
 

@@ -14,12 +14,26 @@ pub(crate) struct Owned {
 impl From<Framed<'_>> for Owned {
     fn from(framed: Framed<'_>) -> Self {
         match framed {
-            Framed::Line(Line { offset, bytes, terminated }) => {
-                Self { offset, len: bytes.len() as u64, bytes: Some(bytes.to_vec()), terminated }
-            }
-            Framed::TooLong { offset, len, terminated } => {
-                Self { offset, len, bytes: None, terminated }
-            }
+            Framed::Line(Line {
+                offset,
+                bytes,
+                terminated,
+            }) => Self {
+                offset,
+                len: bytes.len() as u64,
+                bytes: Some(bytes.to_vec()),
+                terminated,
+            },
+            Framed::TooLong {
+                offset,
+                len,
+                terminated,
+            } => Self {
+                offset,
+                len,
+                bytes: None,
+                terminated,
+            },
         }
     }
 }
@@ -54,8 +68,15 @@ pub(crate) fn forward(chunks: &[&[u8]], start: u64, cap: usize) -> Vec<Owned> {
     }
     let (offset, pending) = (framer.offset(), framer.pending());
     let last: Option<Owned> = framer.finish().map(Owned::from);
-    assert_eq!(pending, last.as_ref().map_or(0, |line| line.len), "pending is the last line");
-    assert_eq!(offset, last.as_ref().map_or(framer.offset(), |line| line.offset));
+    assert_eq!(
+        pending,
+        last.as_ref().map_or(0, |line| line.len),
+        "pending is the last line"
+    );
+    assert_eq!(
+        offset,
+        last.as_ref().map_or(framer.offset(), |line| line.offset)
+    );
     assert!(last.as_ref().is_none_or(|line| !line.terminated));
     lines.extend(last);
     assert_eq!(framer.pending(), 0);
@@ -83,6 +104,14 @@ pub(crate) fn backward(chunks: &[&[u8]], cap: usize) -> Vec<Owned> {
 /// Compares both framers with the naive split; panics where they differ.
 pub(crate) fn check(data: &[u8], chunks: &[&[u8]], cap: usize) {
     let expected = naive(data, 0, cap);
-    assert_eq!(forward(chunks, 0, cap), expected, "forward, cap {cap}, {chunks:?}");
-    assert_eq!(backward(chunks, cap), expected, "backward, cap {cap}, {chunks:?}");
+    assert_eq!(
+        forward(chunks, 0, cap),
+        expected,
+        "forward, cap {cap}, {chunks:?}"
+    );
+    assert_eq!(
+        backward(chunks, cap),
+        expected,
+        "backward, cap {cap}, {chunks:?}"
+    );
 }

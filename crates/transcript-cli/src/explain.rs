@@ -1,0 +1,114 @@
+//! Says in words why a path is what it is.
+
+use std::io::{self, Write};
+
+use transcript_format::finding::Finding;
+use transcript_reader::{Candidate, Index};
+use transcript_resume::{Decision, LeafReason, Path, SpliceForm};
+
+/// Writes every decision and every finding, one a line.
+pub(crate) fn write(out: &mut impl Write, index: &Index, path: &Path) -> io::Result<()> {
+    for decision in &path.decisions {
+        writeln!(out, "decision {}: {}", decision.name(), describe(index, decision))?;
+    }
+    if let Some(refusal) = path.refusal {
+        writeln!(out, "refusal: the client would not resume, as {}", refusal.reason())?;
+    }
+    for finding in index.findings() {
+        writeln!(out, "finding {}", describe_finding(finding))?;
+    }
+    Ok(())
+}
+
+/// `L-TORN-MID: line 3 at byte 812, 77 bytes: the line ends inside a value`
+pub(crate) fn describe_finding(finding: &Finding) -> String {
+    let code = finding.code.as_str();
+    let (offset, len, detail) = (finding.offset, finding.len, finding.detail);
+    let bytes = if len == 1 { "byte" } else { "bytes" };
+    match finding.line {
+        Some(line) => format!("{code}: line {line} at byte {offset}, {len} {bytes}: {detail}"),
+        None => format!("{code}: at byte {offset}, {len} {bytes}: {detail}"),
+    }
+}
+
+fn describe(index: &Index, decision: &Decision) -> String {
+    let name = |entry: u32| Name(index.candidate(entry as usize)).to_string();
+    match *decision {
+        Decision::Leaf { entry, reason } => {
+            let reason = match reason {
+                LeafReason::LastTip => "the last tip of the file",
+                LeafReason::LastEntry => "the last entry, as the entries form a cycle",
+                LeafReason::Pinned => "a last-prompt line names it",
+                LeafReason::AfterPin => "the last line behind a last-prompt line, under its leaf",
+                LeafReason::Asked => "asked for",
+                _ => "chosen",
+            };
+            format!("{} ends the conversation: {reason}", name(entry))
+        }
+        Decision::PinHidesNewer { entry, newer } => format!(
+            "the conversation ends at {}, which a last-prompt line names; {} is newer and not shown",
+            name(entry),
+            name(newer)
+        ),
+        Decision::Repeated { entry, replaced } => {
+            format!("{} repeats the uuid of {}; the last one counts", name(entry), name(replaced))
+        }
+        Decision::Progress { entry, parent } => {
+            format!("{} follows {}, past progress lines", name(entry), name(parent))
+        }
+        Decision::Relink { entry, parent, gap_millis } => format!(
+            "the parent of {} is lost; {} stands {gap_millis} ms before it and takes its place",
+            name(entry),
+            name(parent)
+        ),
+        Decision::Truncated { entry } => format!(
+            "the parent of {} is lost and no entry stands within 5 s before it; the history ends",
+            name(entry)
+        ),
+        Decision::Cycle { entry } => {
+            format!("the parent of {} is already on the path; the link counts as lost", name(entry))
+        }
+        Decision::Cut { boundary, hidden } => format!(
+            "the conversation starts at {}; {hidden} earlier entries were compacted away",
+            name(boundary)
+        ),
+        Decision::Splice { boundary, form, kept, gone } => format!(
+            "{} keeps {kept} entries by {}; {gone} others from before it are gone",
+            name(boundary),
+            form_name(form)
+        ),
+        Decision::SpliceIgnored { boundary, form } => format!(
+            "{} names entries by {} of which one is not in the file; nothing is kept",
+            name(boundary),
+            form_name(form)
+        ),
+        Decision::Siblings { entry, recovered } => format!(
+            "{recovered} lines beside the path belong to the message of {} and were put back",
+            name(entry)
+        ),
+        _ => name(decision.entry()),
+    }
+}
+
+fn form_name(form: SpliceForm) -> &'static str {
+    match form {
+        SpliceForm::List => "preservedMessages",
+        SpliceForm::Segment => "preservedSegment",
+    }
+}
+
+/// An entry by type and line: `assistant in line 12`.
+struct Name<'i>(Candidate<'i>);
+
+impl std::fmt::Display for Name<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let kind = match self.0.kind().name() {
+            "" => "entry",
+            name => name,
+        };
+        match self.0.system_kind().map(|sub| sub.name()) {
+            Some(sub) if !sub.is_empty() => write!(f, "{sub} in line {}", self.0.line()),
+            _ => write!(f, "{kind} in line {}", self.0.line()),
+        }
+    }
+}

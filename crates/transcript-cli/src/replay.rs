@@ -1,0 +1,251 @@
+//! `transcript replay`: the conversation as a person or a program wants to read it.
+
+use std::io::{self, BufWriter, Write};
+use std::path::PathBuf;
+
+use anyhow::{Result, bail};
+use clap::{Args as ClapArgs, ValueEnum};
+use serde::Serialize;
+use transcript_format::entry::Entry;
+use transcript_format::kind::EntryKind;
+use transcript_format::object::Raw;
+use transcript_reader::{Bodies, Candidate, Id};
+use transcript_resume::{Path, PathEntry, Policy, Tree};
+
+use crate::escape::one_line;
+use crate::session::Session;
+use crate::tell::{Teller, Tools};
+use crate::{exit, explain, screen};
+
+/// Print the conversation of a session
+///
+/// From its first entry to its leaf: who said what, each tool call with its result, compactions and
+/// gaps marked.
+#[derive(Debug, ClapArgs)]
+pub(crate) struct Args {
+    /// Path of a .jsonl file, or - for standard input
+    session: PathBuf,
+    /// Whose rules choose the path
+    #[arg(long, value_enum, default_value_t = PolicyName::Recover)]
+    policy: PolicyName,
+    /// End the conversation at this entry instead of the leaf that the policy chooses
+    #[arg(long, value_name = "UUID", conflicts_with = "at")]
+    leaf: Option<String>,
+    /// Stop after this entry of the path
+    #[arg(long, value_name = "UUID")]
+    at: Option<String>,
+    /// Form of the output
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    format: Format,
+    /// The same as --format json
+    #[arg(long, conflicts_with = "format")]
+    json: bool,
+    /// Add the whole raw line to each entry of the JSON output
+    #[arg(long)]
+    raw_entries: bool,
+    /// Show what the agent thought
+    #[arg(long)]
+    thinking: bool,
+    /// How much of tool calls and results to show
+    #[arg(long, value_enum, default_value_t = Tools::Short)]
+    tools: Tools,
+    /// Print the decisions behind the path, and the findings, on standard error
+    #[arg(long)]
+    explain: bool,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum PolicyName {
+    /// Bring back what can be proved (until that exists: as vendor)
+    Recover,
+    /// What the real client would do with the file
+    Vendor,
+}
+
+impl PolicyName {
+    fn policy(self) -> Policy {
+        match self {
+            Self::Recover | Self::Vendor => Policy::Vendor,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, ValueEnum)]
+enum Format {
+    /// For people
+    Text,
+    /// JSON Lines
+    Json,
+    /// Line, offset and uuid; reads no bodies
+    Ids,
+}
+
+pub(crate) fn run(args: &Args, output: &screen::Options) -> Result<u8> {
+    let session = Session::open(&args.session)?;
+    let tree = Tree::new(&session.index, args.policy.policy());
+    let path = choose_path(args, &tree)?;
+    let mut out = BufWriter::with_capacity(64 << 10, io::stdout().lock());
+    let format = if args.json { Format::Json } else { args.format };
+    match format {
+        Format::Ids => write_ids(&mut out, &session, &path)?,
+        Format::Json => write_json(&mut out, args, &session, &path)?,
+        Format::Text => {
+            let teller = Teller::new(&session, &path, output.styles(), args.thinking, args.tools);
+            teller.tell(&mut out)?;
+        }
+    }
+    out.flush()?;
+    if args.explain {
+        explain::write(&mut io::stderr().lock(), &session.index, &path)?;
+    } else if !output.quiet {
+        note_findings(&session, &path);
+    }
+    Ok(exit::DONE)
+}
+
+fn choose_path(args: &Args, tree: &Tree<'_>) -> Result<Path> {
+    let find = |text: &String| tree.index().id(text).and_then(|id| tree.node_with_uuid(id));
+    if let Some(uuid) = &args.leaf {
+        let Some(node) = find(uuid) else { bail!("--leaf: no entry has the uuid {uuid}") };
+        return Ok(tree.path_to_leaf(node));
+    }
+    let mut path = tree.path();
+    if let Some(uuid) = &args.at {
+        let Some(node) = find(uuid) else { bail!("--at: no entry has the uuid {uuid}") };
+        let candidate = tree.entry(node).number();
+        if !path.cut_after(candidate) {
+            bail!("--at: the entry is not on the path; --leaf {uuid} shows the branch it is on");
+        }
+    }
+    Ok(path)
+}
+
+fn note_findings(session: &Session, path: &Path) {
+    if let Some(refusal) = path.refusal {
+        screen::note(&format!("note: the client would not resume: {}", refusal.reason()));
+    }
+    let count = session.index.findings().len();
+    if count > 0 {
+        let findings = if count == 1 { "finding" } else { "findings" };
+        screen::note(&format!("note: {count} {findings}; --explain lists them"));
+    }
+}
+
+fn write_ids(out: &mut impl Write, session: &Session, path: &Path) -> Result<()> {
+    let mut number = itoa::Buffer::new();
+    for entry in &path.entries {
+        let candidate = session.index.candidate(entry.candidate());
+        out.write_all(number.format(candidate.line()).as_bytes())?;
+        out.write_all(b" ")?;
+        out.write_all(number.format(candidate.offset()).as_bytes())?;
+        out.write_all(b" ")?;
+        match candidate.uuid() {
+            Some(Id::Uuid(uuid)) => out.write_all(&uuid.text())?,
+            Some(odd) => out.write_all(one_line(&session.index.id_text(odd)).as_bytes())?,
+            None => out.write_all(b"-")?,
+        }
+        out.write_all(b"\n")?;
+    }
+    Ok(())
+}
+
+#[derive(Serialize)]
+#[serde(tag = "kind", rename_all = "camelCase")]
+enum Record<'a> {
+    #[serde(rename_all = "camelCase")]
+    Session {
+        schema: u32,
+        session_id: Option<String>,
+        path: String,
+        policy: &'static str,
+        leaf: Option<String>,
+        lines: u64,
+        entries: usize,
+    },
+    #[serde(rename_all = "camelCase")]
+    Entry {
+        line: u64,
+        offset: u64,
+        len: u64,
+        uuid: Option<String>,
+        parent_uuid: Option<String>,
+        r#type: Option<&'a str>,
+        subtype: Option<&'a str>,
+        timestamp: Option<&'a str>,
+        message: Option<Raw<'a>>,
+        via: Vec<&'static str>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        entry: Option<Raw<'a>>,
+    },
+    End {
+        findings: usize,
+        decisions: usize,
+    },
+}
+
+fn write_json(out: &mut impl Write, args: &Args, session: &Session, path: &Path) -> Result<()> {
+    let index = &session.index;
+    let uuid = |number: usize| index.candidate(number).uuid().map(|id| index.id_text(id));
+    write_record(
+        out,
+        &Record::Session {
+            schema: 1,
+            session_id: session.id(),
+            path: session.path().to_string_lossy().into_owned(),
+            policy: "vendor",
+            leaf: path.leaf.and_then(uuid),
+            lines: index.line_count(),
+            entries: index.len(),
+        },
+    )?;
+    let mut bodies = Bodies::new(&session.source);
+    for entry in &path.entries {
+        let candidate = index.candidate(entry.candidate());
+        let body = bodies.get(&candidate)?;
+        write_entry(out, args, session, entry, &candidate, body.text)?;
+    }
+    let (findings, decisions) = (index.findings().len(), path.decisions.len());
+    write_record(out, &Record::End { findings, decisions })
+}
+
+fn write_entry(
+    out: &mut impl Write,
+    args: &Args,
+    session: &Session,
+    entry: &PathEntry,
+    candidate: &Candidate<'_>,
+    text: &str,
+) -> Result<()> {
+    // The scan accepts a little more than the parser: such a line is told without its body.
+    let body = Entry::parse(text).ok();
+    let object = body.as_ref().map(Entry::object);
+    let text_of = |name: &str| object?.get(name)?.str();
+    let id_text = |id| session.index.id_text(id);
+    let kind = text_of("type");
+    let subtype = text_of("subtype").filter(|_| candidate.kind() == EntryKind::System);
+    let timestamp = text_of("timestamp");
+    let message = object.and_then(|object| object.get("message"));
+    write_record(
+        out,
+        &Record::Entry {
+            line: candidate.line(),
+            offset: candidate.offset(),
+            len: candidate.byte_len(),
+            uuid: candidate.uuid().map(id_text),
+            parent_uuid: candidate.parent().map(id_text),
+            r#type: kind.as_deref(),
+            subtype: subtype.as_deref(),
+            timestamp: timestamp.as_deref(),
+            message,
+            via: entry.via.names().collect(),
+            entry: body.as_ref().filter(|_| args.raw_entries).map(|body| body.object().raw()),
+        },
+    )
+}
+
+fn write_record(out: &mut impl Write, record: &Record<'_>) -> Result<()> {
+    let mut line = serde_json::to_vec(record)?;
+    line.push(b'\n');
+    out.write_all(&line)?;
+    Ok(())
+}

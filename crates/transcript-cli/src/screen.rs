@@ -1,0 +1,81 @@
+//! What all commands share about output: colour, and errors.
+
+use std::io::{self, IsTerminal, Write};
+
+use anstyle::{AnsiColor, Style};
+use clap::{Args, ValueEnum};
+
+use crate::escape::escape;
+
+/// Options that every command takes.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct Options {
+    /// When to colour output for people
+    #[arg(long, global = true, value_enum, default_value_t = When::Auto, value_name = "WHEN")]
+    color: When,
+    /// Say less on standard error
+    #[arg(short, long, global = true)]
+    pub(crate) quiet: bool,
+    /// Say more on standard error
+    #[arg(short, long, global = true, conflicts_with = "quiet")]
+    pub(crate) verbose: bool,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum When {
+    Auto,
+    Always,
+    Never,
+}
+
+impl Options {
+    /// The styles for standard output.
+    pub(crate) fn styles(&self) -> Styles {
+        let colour = match self.color {
+            When::Always => true,
+            When::Never => false,
+            When::Auto => {
+                let unwanted = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+                io::stdout().is_terminal() && !unwanted
+            }
+        };
+        if colour { Styles::coloured() } else { Styles::default() }
+    }
+}
+
+/// How the parts of a conversation look; all plain without colour.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Styles {
+    pub(crate) person: Style,
+    pub(crate) agent: Style,
+    pub(crate) tool: Style,
+    pub(crate) error: Style,
+    pub(crate) dim: Style,
+}
+
+impl Styles {
+    fn coloured() -> Self {
+        let colour = |colour: AnsiColor| Style::new().fg_color(Some(colour.into()));
+        Self {
+            person: colour(AnsiColor::Cyan).bold(),
+            agent: colour(AnsiColor::Magenta).bold(),
+            tool: colour(AnsiColor::Green),
+            error: colour(AnsiColor::Red),
+            dim: Style::new().dimmed(),
+        }
+    }
+}
+
+/// Writes an error and its causes to standard error.
+pub(crate) fn complain(error: &anyhow::Error) {
+    let mut text = format!("transcript: {error}");
+    for cause in error.chain().skip(1) {
+        text.push_str(&format!(": {cause}"));
+    }
+    note(&text);
+}
+
+/// Writes a line to standard error. When that is closed there is nobody left to tell.
+pub(crate) fn note(text: &str) {
+    let _ = writeln!(io::stderr(), "{}", escape(text));
+}

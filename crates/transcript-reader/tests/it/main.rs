@@ -1,0 +1,112 @@
+//! The integration tests of transcript-reader, one module per area.
+
+mod bad_files;
+mod bodies;
+mod corpus;
+mod same_index;
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use tempfile::TempDir;
+use transcript_format::finding::Code;
+use transcript_reader::{Id, Index, LoadOptions, Preserved, Source};
+
+/// A folder with one file that holds `bytes`. The folder goes when it is dropped.
+struct Scratch {
+    folder: TempDir,
+    path: PathBuf,
+}
+
+impl Scratch {
+    fn new(bytes: &[u8]) -> Self {
+        let folder = TempDir::new().expect("a folder for the test");
+        let path = folder.path().join("session.jsonl");
+        fs::write(&path, bytes).expect("a file for the test");
+        Self { folder, path }
+    }
+
+    fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    fn open(&self) -> Source {
+        Source::open(&self.path).expect("a regular file that looks like text")
+    }
+}
+
+fn load(source: &Source, options: &LoadOptions) -> Index {
+    options.load(source).expect("the file can be read")
+}
+
+/// The index of `bytes`, forward and with one thread.
+fn index(bytes: &[u8]) -> Index {
+    load(&Scratch::new(bytes).open(), &LoadOptions::new().threads(1))
+}
+
+/// Codes and places of the findings.
+fn told(index: &Index) -> Vec<(Code, Option<u64>, u64, u64)> {
+    index
+        .findings()
+        .iter()
+        .map(|finding| (finding.code, finding.line, finding.offset, finding.len))
+        .collect()
+}
+
+/// Everything that an index can be asked, as text: one line for each candidate, finding and total.
+fn picture(index: &Index) -> Vec<String> {
+    let text = |id: Option<Id>| id.map(|id| index.id_text(id));
+    let texts = |ids: &[Option<Id>]| ids.iter().map(|id| text(*id)).collect::<Vec<_>>();
+    let mut lines = vec![format!(
+        "{} candidates, {} lines, {} blank, {} bytes, repeated uuids: {}, sessions: {:?}",
+        index.len(),
+        index.line_count(),
+        index.blank_line_count(),
+        index.byte_count(),
+        index.has_repeated_uuids(),
+        index.sessions().collect::<Vec<_>>(),
+    )];
+    for candidate in index.candidates() {
+        let mut line = format!("{candidate:?}");
+        if let Some(id) = candidate.uuid() {
+            let same: Vec<usize> = index.with_uuid(id).collect();
+            let found = index.id(&index.id_text(id)) == Some(id);
+            write!(line, " among {same:?}, found: {found}").expect("a string takes all");
+        }
+        if let Some(boundary) = index.boundary(candidate.number()) {
+            let preserved = match &boundary.preserved {
+                Preserved::Nothing => "nothing".to_owned(),
+                Preserved::List { anchor, uuids } => {
+                    format!("list {:?} {:?}", text(*anchor), texts(uuids))
+                }
+                Preserved::Segment { anchor, head, tail } => {
+                    format!("segment {:?}", texts(&[*anchor, *head, *tail]))
+                }
+            };
+            let logical = text(boundary.logical_parent);
+            write!(
+                line,
+                " boundary of {}, {logical:?}, {preserved}",
+                boundary.candidate
+            )
+            .expect("a string takes all");
+        }
+        lines.push(line);
+    }
+    lines.extend(
+        index
+            .findings()
+            .iter()
+            .map(|finding| format!("{finding:?}")),
+    );
+    lines
+}
+
+#[track_caller]
+fn assert_same(one: &Index, other: &Index, name: &str) {
+    let (one, other) = (picture(one), picture(other));
+    let difference = one.iter().zip(&other).find(|(one, other)| one != other);
+    assert_eq!(difference, None, "{name}");
+    assert_eq!(one.len(), other.len(), "{name}");
+}

@@ -1,0 +1,375 @@
+//! The index does not depend on how it was built: forward, by several threads, or backward.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use transcript_format::finding::Code;
+use transcript_reader::{Index, LoadOptions, Source};
+use transcript_testkit::{damage, generate};
+
+use crate::{Scratch, assert_same, index, load, told};
+
+/// As in `build.rs`: how much is read at once, and the smallest piece of a thread.
+const BUFFER: usize = 1 << 20;
+const MIN_PIECE: usize = 4 << 20;
+
+/// Loads forward with one thread, and compares with 2, 3 and 7 threads and with backward.
+#[track_caller]
+pub(crate) fn check_all_ways(source: &Source, name: &str) -> Index {
+    check_all_ways_with(source, &LoadOptions::new(), name)
+}
+
+#[track_caller]
+fn check_all_ways_with(source: &Source, options: &LoadOptions, name: &str) -> Index {
+    let one = load(source, &options.clone().threads(1));
+    for threads in [2, 3, 7] {
+        let other = load(source, &options.clone().threads(threads));
+        assert_same(&one, &other, &format!("{name}: {threads} threads"));
+    }
+    let backward = load(source, &options.clone().backward());
+    assert_same(&one, &backward, &format!("{name}: backward"));
+    one
+}
+
+#[track_caller]
+fn check_bytes(bytes: &[u8], name: &str) -> Index {
+    check_all_ways(&Scratch::new(bytes).open(), name)
+}
+
+pub(crate) fn transcripts_under(folder: &Path, found: &mut Vec<PathBuf>) {
+    let mut paths: Vec<PathBuf> = fs::read_dir(folder)
+        .expect("a folder")
+        .map(|entry| entry.expect("an entry of a folder").path())
+        .collect();
+    paths.sort();
+    for path in paths {
+        if path.is_dir() {
+            transcripts_under(&path, found);
+        } else if path
+            .extension()
+            .is_some_and(|extension| extension == "jsonl")
+        {
+            found.push(path);
+        }
+    }
+}
+
+/// An entry of exactly `len` bytes, newline included.
+fn line_of(len: usize) -> Vec<u8> {
+    let (head, tail) = ("{\"type\":\"tag\",\"tag\":\"", "\"}\n");
+    let fill = len.checked_sub(head.len() + tail.len());
+    let fill = fill.expect("room for the names");
+    [head.as_bytes(), &vec![b'x'; fill], tail.as_bytes()].concat()
+}
+
+const SHORTEST_LINE: usize = 32;
+
+// -------------------------------------------------------------------------------------------------
+// Pieces of threads
+// -------------------------------------------------------------------------------------------------
+
+/// Something to lay over the border between two pieces.
+struct Plug {
+    bytes: Vec<u8>,
+    /// Which of the bytes is the first of the second piece.
+    at: usize,
+}
+
+impl Plug {
+    fn new(before: &[u8], behind: &[u8]) -> Self {
+        Self {
+            at: before.len(),
+            bytes: [before, behind].concat(),
+        }
+    }
+}
+
+/// What makes a border hard, by the number of the border. `span` is the size of a seventh.
+fn plug(number: usize, span: usize) -> Plug {
+    let entry = line_of(200);
+    let (first, second) = entry.split_at(100);
+    let odd =
+        b"{\"type\":\"user\",\"uuid\":\"u1\",\"parentUuid\":\"u0\",\"sessionId\":\"s-odd\"}\n";
+    match number {
+        // A line starts at the border.
+        0 => Plug::new(&entry, odd),
+        // Glued lines, the second one in the second piece.
+        1 => Plug::new(&entry[..199], &[odd, first, second].concat()),
+        // The second piece starts in the middle of a line longer than a buffer.
+        2 => {
+            let long = line_of(3 * BUFFER);
+            Plug::new(&long[..BUFFER + 17], &long[BUFFER + 17..])
+        }
+        // NULs end with the first piece, with a whole entry behind them on the line.
+        3 => Plug::new(&[0; 4096], &entry),
+        // NULs start with the second piece, as a line of their own.
+        4 => Plug::new(&entry, &[&[0; 4096][..], b"\n"].concat()),
+        5 => Plug::new(&[b'\n'; 1500], &[b'\n'; 1500]),
+        // CR and LF are parted.
+        6 => Plug::new(&[&entry[..199], b"\r"].concat(), b"\n\r\n"),
+        // No line starts in the whole piece that follows, and so there is no plug 8.
+        _ => {
+            let long = line_of(span + 2 * BUFFER);
+            Plug::new(&long[..BUFFER], &long[BUFFER..])
+        }
+    }
+}
+
+/// A file of `len` bytes, of generated sessions, with a plug over each border between the pieces
+/// of 2, 3 and 7 threads, `shift` bytes beside it.
+fn bordered(len: usize, shift: isize) -> Vec<u8> {
+    let mut borders: Vec<usize> = [2, 3, 7]
+        .iter()
+        .flat_map(|pieces| (1..*pieces).map(move |i| len * i / pieces))
+        .collect();
+    borders.sort_unstable();
+    let filler: Vec<u8> = (0..40).flat_map(terminated_session).collect();
+    let filler: Vec<&[u8]> = filler.split_inclusive(|byte| *byte == b'\n').collect();
+    let mut lines = filler.iter().cycle();
+    let mut out: Vec<u8> = Vec::with_capacity(len);
+    let mut fill_to = |out: &mut Vec<u8>, end: usize| {
+        while out.len() < end {
+            let line = lines.next().expect("a cycle");
+            if out.len() + line.len() + SHORTEST_LINE <= end {
+                out.extend_from_slice(line);
+            } else {
+                out.extend_from_slice(&line_of(end - out.len()));
+            }
+        }
+    };
+    for (number, border) in borders.into_iter().enumerate() {
+        let plug = plug(number, len / 7);
+        let start = border
+            .checked_add_signed(shift)
+            .expect("a place in the file")
+            - plug.at;
+        // The long line covers the border behind its own.
+        if out.len() + SHORTEST_LINE <= start {
+            fill_to(&mut out, start);
+            assert_eq!(out.len(), start);
+            out.extend_from_slice(&plug.bytes);
+        }
+    }
+    fill_to(&mut out, len);
+    out
+}
+
+fn terminated_session(seed: u64) -> Vec<u8> {
+    let mut session = generate::session(seed);
+    if !session.ends_with(b"\n") {
+        session.push(b'\n');
+    }
+    session
+}
+
+#[test]
+fn threads_and_directions_agree_wherever_the_borders_between_pieces_fall() {
+    let len = 32 * BUFFER + 12_345;
+    assert!(len / MIN_PIECE >= 7, "seven threads have a piece each");
+    for shift in [-1, 0, 1] {
+        let bytes = bordered(len, shift);
+        assert_eq!(bytes.len(), len);
+        let index = check_bytes(&bytes, &format!("borders {shift:+}"));
+        assert!(index.len() > 10_000 && index.sessions().count() > 30);
+        assert!(index.has_repeated_uuids());
+        let codes: Vec<Code> = told(&index).into_iter().map(|finding| finding.0).collect();
+        assert!(
+            codes.contains(&Code::Nul) && codes.contains(&Code::Glued),
+            "{codes:?}"
+        );
+    }
+}
+
+#[test]
+fn sessions_are_listed_in_the_order_of_the_file() {
+    let line = |session: &str| format!("{{\"type\":\"tag\",\"sessionId\":\"{session}\"}}\n");
+    let bytes = ["c", "a", "c", "b", "a", "d"].map(line).concat();
+    let index = check_bytes(bytes.as_bytes(), "sessions");
+    assert_eq!(index.sessions().collect::<Vec<_>>(), ["c", "a", "b", "d"]);
+}
+
+// -------------------------------------------------------------------------------------------------
+// Buffers
+// -------------------------------------------------------------------------------------------------
+
+/// A line ends one byte before the end of a buffer, at it, and behind it; the same from the end.
+#[test]
+fn lines_may_end_anywhere_around_the_end_of_a_buffer() {
+    let ends = [b"\n".to_vec(), b"\r\n".to_vec(), b"\n\n".to_vec()];
+    for len in (BUFFER - 3)..=(BUFFER + 3) {
+        for end in &ends {
+            let mut long = line_of(len);
+            long.pop();
+            long.extend_from_slice(end);
+            let last = line_of(300);
+            // Forward the first line ends there, backward the last one starts there.
+            let bytes = [&long[..], &last, &long].concat();
+            let index = check_bytes(&bytes, &format!("{len} bytes, then {end:?}"));
+            let offsets: Vec<u64> = index.candidates().map(|one| one.offset()).collect();
+            let second = long.len() as u64;
+            assert_eq!(
+                offsets,
+                [0, second, second + 300],
+                "{len} bytes, then {end:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_file_may_be_exactly_as_long_as_buffers_are() {
+    for (len, lines) in [
+        (BUFFER, 1),
+        (2 * BUFFER, 2),
+        (BUFFER - 1, 3),
+        (2 * BUFFER + 1, 5),
+    ] {
+        let line = len / lines;
+        let mut bytes = line_of(line).repeat(lines - 1);
+        bytes.extend_from_slice(&line_of(len - bytes.len()));
+        for bytes in [&bytes[..], &bytes[..len - 1]] {
+            let index = check_bytes(bytes, &format!("{} bytes in {lines} lines", bytes.len()));
+            assert_eq!(index.len(), lines);
+            let torn = usize::from(bytes.len() < len);
+            assert_eq!(told(&index).len(), torn, "only a missing newline is told");
+        }
+    }
+}
+
+#[test]
+fn a_file_of_newlines_alone_has_only_blank_lines() {
+    for len in [0, 1, 2, BUFFER - 1, BUFFER, BUFFER + 1, 2 * MIN_PIECE + 1] {
+        let index = check_bytes(&vec![b'\n'; len], &format!("{len} newlines"));
+        assert_eq!((index.len(), index.findings().len()), (0, 0));
+        assert_eq!(
+            (index.line_count(), index.blank_line_count()),
+            (len as u64, len as u64)
+        );
+    }
+}
+
+// -------------------------------------------------------------------------------------------------
+// The cap on a line
+// -------------------------------------------------------------------------------------------------
+
+#[test]
+fn a_line_beyond_the_cap_is_a_finding_and_the_next_line_is_intact() {
+    const CAP: usize = 1000;
+    let options = LoadOptions::new().line_cap(CAP);
+    for (len, is_kept) in [
+        (CAP - 1, true),
+        (CAP, true),
+        (CAP + 1, false),
+        (3 * BUFFER, false),
+    ] {
+        for terminated in [true, false] {
+            let mut bytes = [&line_of(100)[..], &line_of(len + 1)].concat();
+            if terminated {
+                bytes.extend_from_slice(&line_of(100));
+            } else {
+                bytes.pop();
+            }
+            let name = format!("{len} bytes, terminated: {terminated}");
+            let index = check_all_ways_with(&Scratch::new(&bytes).open(), &options, &name);
+            let lines: Vec<u64> = index.candidates().map(|one| one.line()).collect();
+            let expected: &[u64] = match (is_kept, terminated) {
+                (true, true) => &[1, 2, 3],
+                (true, false) => &[1, 2],
+                (false, true) => &[1, 3],
+                (false, false) => &[1],
+            };
+            assert_eq!(lines, expected, "{name}");
+            let findings = match (is_kept, terminated) {
+                (true, true) => Vec::new(),
+                (true, false) => vec![(Code::Unterminated, Some(2), 100, len as u64)],
+                (false, _) => vec![(Code::TooLong, Some(2), 100, len as u64)],
+            };
+            assert_eq!(told(&index), findings, "{name}");
+        }
+    }
+}
+
+#[test]
+fn lines_beyond_the_cap_may_cover_the_borders_between_pieces() {
+    let options = LoadOptions::new().line_cap(BUFFER);
+    let bytes = bordered(32 * BUFFER + 12_345, 0);
+    let index = check_all_ways_with(&Scratch::new(&bytes).open(), &options, "capped");
+    let too_long = told(&index)
+        .into_iter()
+        .filter(|one| one.0 == Code::TooLong);
+    assert_eq!(too_long.count(), 2);
+}
+
+// -------------------------------------------------------------------------------------------------
+// Damage
+// -------------------------------------------------------------------------------------------------
+
+#[test]
+fn damaged_sessions_are_indexed_alike_in_both_directions() {
+    for seed in 0..300 {
+        let (bytes, done) = damage::damage(&generate::session(seed), seed);
+        let scratch = Scratch::new(&bytes);
+        // A damaged session of one line may look like a binary file.
+        let Ok(source) = Source::open(&scratch.path) else {
+            continue;
+        };
+        check_all_ways(&source, &format!("seed {seed}: {done:?}"));
+    }
+}
+
+// -------------------------------------------------------------------------------------------------
+// Memory
+// -------------------------------------------------------------------------------------------------
+
+/// Sessions in a row, until they have this many lines.
+fn lines_of_sessions(count: usize) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let mut lines = 0;
+    for seed in 0.. {
+        for line in terminated_session(seed).split_inclusive(|byte| *byte == b'\n') {
+            if lines == count {
+                return bytes;
+            }
+            bytes.extend_from_slice(line);
+            lines += 1;
+        }
+    }
+    bytes
+}
+
+#[test]
+fn an_index_takes_at_most_96_bytes_a_line() {
+    // Tables grow in powers of two: look right behind one of them too.
+    for lines in [50_000, 70_000] {
+        let scratch = Scratch::new(&lines_of_sessions(lines));
+        let source = scratch.open();
+        let (one, two) = (LoadOptions::new().threads(1), LoadOptions::new().threads(2));
+        for options in [one.clone(), two, one.backward()] {
+            let index = load(&source, &options);
+            assert_eq!(index.line_count(), lines as u64);
+            let per_line = (index.memory() as f64 - 4096.0) / lines as f64;
+            println!("{lines} lines: {per_line:.1} bytes a line, {options:?}");
+            assert!(
+                per_line <= 96.0,
+                "{lines} lines: {per_line:.1} bytes a line, {options:?}"
+            );
+        }
+    }
+}
+
+/// An index of `index()` is not told apart from one that was loaded otherwise: the helper that
+/// other tests stand on compares what it claims to compare.
+#[test]
+fn the_comparison_sees_a_difference_in_one_byte() {
+    let one = generate::session(3);
+    for (from, to) in [
+        ("\"isSidechain\":false", "\"isSidechain\":null"),
+        ("\n", "\n\n"),
+    ] {
+        let text = String::from_utf8(one.clone()).unwrap();
+        let changed = text.replacen(from, to, 1);
+        assert_ne!(text, changed);
+        let (one, other) = (index(text.as_bytes()), index(changed.as_bytes()));
+        assert_ne!(crate::picture(&one), crate::picture(&other));
+    }
+}

@@ -1,0 +1,216 @@
+//! From steps to messages: lines of one answer join, users in a row join, reminders go into the
+//! last result or beside it (`facts/rig.md` 6).
+
+use std::rc::Rc;
+
+use transcript_format::object::Raw;
+
+use super::block::{Block, BlockKind, kind_of, quoted, with_newline};
+use super::reminders::{is_attribution, unwrapped};
+use super::step::{Step, StepKind};
+use super::{Log, Reason, Role, js_trim};
+
+/// A message that still grows.
+#[derive(Debug)]
+pub(super) struct Draft {
+    pub(super) role: Role,
+    id: Option<Rc<str>>,
+    /// The results that a merge moved to the front.
+    front: Vec<Block>,
+    pub(super) blocks: Vec<Block>,
+}
+
+impl Draft {
+    pub(super) fn new(role: Role, blocks: Vec<Block>) -> Self {
+        Self {
+            role,
+            id: None,
+            front: Vec::new(),
+            blocks,
+        }
+    }
+
+    pub(super) fn into_blocks(mut self) -> Vec<Block> {
+        self.settle();
+        self.blocks
+    }
+
+    /// Puts the results where they belong: nothing merges any more.
+    pub(super) fn settle(&mut self) {
+        if !self.front.is_empty() {
+            let rest = std::mem::take(&mut self.blocks);
+            self.blocks = std::mem::take(&mut self.front);
+            self.blocks.extend(rest);
+        }
+    }
+
+    fn last_mut(&mut self, wanted: impl Fn(&Block) -> bool) -> Option<&mut Block> {
+        let blocks = self.front.iter_mut().chain(&mut self.blocks);
+        blocks.rev().find(|block| wanted(block))
+    }
+}
+
+pub(super) fn merge(steps: Vec<Step>, system_role: bool, log: &mut Log) -> Vec<Draft> {
+    let mut merge = Merge {
+        drafts: Vec::new(),
+        asides: Vec::new(),
+        last_answer: None,
+    };
+    for step in steps {
+        match step.kind {
+            StepKind::Assistant => merge.add_assistant(step),
+            StepKind::ApiError => log.left_out(step.entry, Reason::ApiError),
+            StepKind::User | StepKind::LocalCommand => merge.add_user(step.blocks),
+            StepKind::Reminder if system_role && step.is_for_system_role => merge.set_aside(&step),
+            StepKind::Reminder => merge.add_reminder(step.parts),
+        }
+    }
+    merge.flush();
+    merge.drafts
+}
+
+struct Merge {
+    drafts: Vec<Draft>,
+    /// In the role form: the reminders of the turn, sent behind its user message.
+    asides: Vec<String>,
+    /// Where the last assistant message stands.
+    last_answer: Option<usize>,
+}
+
+impl Merge {
+    /// The lines of one message become one message again, also across the results between them
+    /// (case 42-21); different messages in a row stay apart (case 43-02).
+    fn add_assistant(&mut self, step: Step) {
+        self.flush();
+        if let Some(at) = self.last_answer
+            && step.message_id.is_some()
+            && self.drafts[at].id == step.message_id
+        {
+            self.drafts[at].blocks.extend(step.blocks);
+            return;
+        }
+        self.last_answer = Some(self.drafts.len());
+        self.drafts.push(Draft {
+            id: step.message_id,
+            ..Draft::new(Role::Assistant, step.blocks)
+        });
+    }
+
+    /// Users in a row become one message: the earlier text gets a line end where two texts meet,
+    /// the results move to the front.
+    fn add_user(&mut self, blocks: Vec<Block>) {
+        let Some(message) = self.user_message() else {
+            self.drafts.push(Draft::new(Role::User, blocks));
+            return;
+        };
+        if blocks
+            .first()
+            .is_some_and(|block| block.kind() == BlockKind::Text)
+            && let Some(last) = message.last_mut(|_| true)
+        {
+            last.end_with_newline();
+        }
+        // Of two merged lines the later ones cannot hold results behind the front any more.
+        let so_far = if message.front.is_empty() {
+            std::mem::take(&mut message.blocks)
+        } else {
+            Vec::new()
+        };
+        for block in so_far.into_iter().chain(blocks) {
+            if block.kind() == BlockKind::ToolResult {
+                message.front.push(block);
+            } else {
+                message.blocks.push(block);
+            }
+        }
+    }
+
+    /// A reminder joins the user message before it: inside of the last result when that is the
+    /// last block, else as a block. One that opens the turn makes a message of each of its parts
+    /// (case 91-a0).
+    fn add_reminder(&mut self, parts: Vec<Vec<Block>>) {
+        // In the role form a `system` reminder stands between the result and this one.
+        let may_fold = self.asides.is_empty();
+        let opens = self.user_message().is_none();
+        for blocks in parts {
+            match self.user_message() {
+                Some(message) if !opens => {
+                    for block in blocks {
+                        add_reminder_block(message, block, may_fold);
+                    }
+                }
+                _ => self.drafts.push(Draft::new(Role::User, blocks)),
+            }
+        }
+    }
+
+    fn user_message(&mut self) -> Option<&mut Draft> {
+        self.drafts
+            .last_mut()
+            .filter(|message| message.role == Role::User)
+    }
+
+    fn set_aside(&mut self, reminder: &Step) {
+        let texts = reminder.parts.iter().flatten();
+        let texts = texts.filter_map(Block::text_field);
+        self.asides
+            .extend(texts.map(|text| unwrapped(&text).to_owned()));
+    }
+
+    fn flush(&mut self) {
+        if !self.asides.is_empty() {
+            let text = std::mem::take(&mut self.asides).join("\n\n");
+            self.drafts
+                .push(Draft::new(Role::System, vec![Block::plain_text(&text)]));
+        }
+    }
+}
+
+fn add_reminder_block(message: &mut Draft, block: Block, may_fold: bool) {
+    // The attribution reminder stands beside the results, and does not keep later ones out.
+    let last = message.last_mut(|block| !is_attribution(block));
+    match last {
+        Some(last)
+            if may_fold && last.kind() == BlockKind::ToolResult && !is_attribution(&block) =>
+        {
+            fold(last, &block);
+        }
+        _ => message.blocks.push(block),
+    }
+}
+
+/// Puts a reminder into a result.
+fn fold(result: &mut Block, reminder: &Block) {
+    let Some(object) = result.object() else {
+        return;
+    };
+    let content = object.get("content");
+    let folded = match content.and_then(Raw::array) {
+        Some(blocks) => with_block(&blocks, reminder),
+        // Blanks at both ends are cut off only here (cases 91-80, 91-89).
+        None => {
+            let content = content.and_then(Raw::str).unwrap_or_default();
+            let text = reminder.text_field().unwrap_or_default();
+            match js_trim(&content) {
+                "" => quoted(&text),
+                content => quoted(&format!("{content}\n\n{text}")),
+            }
+        }
+    };
+    result.set("content", &folded);
+}
+
+/// The list `blocks` with one more; a text before it gets a line end (cases 03, 52).
+fn with_block(blocks: &[Raw<'_>], block: &Block) -> String {
+    let mut list = String::from("[");
+    for (at, raw) in blocks.iter().enumerate() {
+        let is_last = at + 1 == blocks.len();
+        if is_last && kind_of(*raw) == BlockKind::Text {
+            list += &with_newline(*raw).unwrap_or_else(|| raw.text().to_owned());
+        } else {
+            list += raw.text();
+        }
+        list.push(',');
+    }
+    list + block.json() + "]"
+}

@@ -1,0 +1,546 @@
+//! From a path to the request that the real client (2.1.329) would send.
+//!
+//! Start with [`Options::request`]. The passes run in the order that the client was seen to have:
+//! read the entries as steps, drop what was never finished and complete the last turn, add the new
+//! prompt, move reminders to the front of their turn, remove refused media and foreign thoughts,
+//! merge lines into messages, pair calls with results, a last touch. The rules stand in
+//! `facts/rig.md` 6 to 8; comments name the oracle cases that prove them.
+//!
+//! ```no_run
+//! use transcript_reader::{Bodies, Index, Source};
+//! use transcript_resume::{Policy, Tree, api};
+//!
+//! let source = Source::open("session.jsonl".as_ref())?;
+//! let index = Index::load(&source)?;
+//! let tree = Tree::new(&index, Policy::Vendor);
+//! let request = api::Options::new()
+//!     .prompt("Go on.")
+//!     .request(&tree, &mut Bodies::new(&source))?;
+//! if request.is_resumable() {
+//!     for message in &request.messages {
+//!         println!("{} with {} blocks", message.role().name(), message.blocks().len());
+//!     }
+//! }
+//! # Ok::<(), transcript_reader::Error>(())
+//! ```
+//!
+//! # Limitations
+//!
+//! What the client adds for the new prompt (date, tool lists, token counts) is not in the
+//! transcript and so not here; neither is the empty `system` message with the effort that newer
+//! models get. Attachments without a stored text are rendered as far as the client's words are
+//! known; the others are left out.
+
+mod block;
+mod media;
+mod merge;
+mod pair;
+pub mod recorded;
+mod reminders;
+mod repair;
+mod step;
+
+use std::collections::HashSet;
+use std::rc::Rc;
+
+use serde::ser::SerializeStruct;
+use serde::{Serialize, Serializer};
+use transcript_format::kind::{EntryKind, SystemKind};
+use transcript_reader::{Bodies, Candidate, Error};
+
+use crate::chain::{Path, Refusal};
+use crate::links::Tree;
+pub use block::{Block, BlockKind};
+use merge::Draft;
+use step::{Names, Reading, Step, StepKind};
+
+/// Gives the texts of candidates, so that nothing here has to read a file.
+pub trait BodySource {
+    /// Why a text cannot be had.
+    type Error;
+
+    /// Returns the text of `candidate`: one JSON object, or anything else when the file no longer
+    /// holds it; the entry then counts as not there.
+    ///
+    /// # Errors
+    /// When it cannot be read. The request is given up.
+    fn body(&mut self, candidate: &Candidate<'_>) -> Result<&str, Self::Error>;
+}
+
+impl BodySource for Bodies<'_> {
+    type Error = Error;
+
+    fn body(&mut self, candidate: &Candidate<'_>) -> Result<&str, Error> {
+        self.get(candidate).map(|body| body.text)
+    }
+}
+
+/// What to ask for.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    prompt: Option<String>,
+    model: Option<String>,
+    leaf: Option<usize>,
+}
+
+impl Options {
+    /// Asks for the conversation as it would be sent when nothing new is said.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds `text` as the next user message.
+    #[must_use]
+    pub fn prompt(mut self, text: impl Into<String>) -> Self {
+        self.prompt = Some(text.into());
+        self
+    }
+
+    /// Names the model that gets the request. Thoughts that another model signed are left out, and
+    /// newer models get reminders as `system` messages. Without it, the model of the last real
+    /// answer on the path is meant.
+    #[must_use]
+    pub fn model(mut self, id: impl Into<String>) -> Self {
+        self.model = Some(id.into());
+        self
+    }
+
+    /// Ends the conversation at this candidate instead of the leaf that the policy chooses.
+    #[must_use]
+    pub fn leaf(mut self, candidate: usize) -> Self {
+        self.leaf = Some(candidate);
+        self
+    }
+
+    /// Returns the request for the conversation of `tree`.
+    ///
+    /// Each body of the path is asked for once and only what is sent of it is kept. When bodies
+    /// prove unusable their entries count as not there and the path is computed anew, until it
+    /// stands.
+    ///
+    /// # Errors
+    /// Those of `bodies`.
+    pub fn request<B: BodySource>(
+        &self,
+        tree: &Tree<'_>,
+        bodies: &mut B,
+    ) -> Result<Request, B::Error> {
+        let mut lost = HashSet::new();
+        loop {
+            let pruned = (!lost.is_empty()).then(|| tree.without(&lost));
+            let tree = pruned.as_ref().unwrap_or(tree);
+            let mut log = Log::default();
+            for candidate in &lost {
+                log.left_out(Some(*candidate), Reason::UnusableBody);
+            }
+            let path = self.path(tree);
+            if path.refusal.is_some() {
+                return Ok(Request::refused(path, log));
+            }
+            let loaded = Loaded::new(tree, &path, bodies, &mut log)?;
+            if loaded.unusable.is_empty() {
+                return Ok(self.finish(path, loaded, log));
+            }
+            lost.extend(loaded.unusable);
+        }
+    }
+
+    fn path(&self, tree: &Tree<'_>) -> Path {
+        let Some(leaf) = self.leaf else {
+            return tree.path();
+        };
+        tree.node(leaf).map_or_else(
+            || Path {
+                refusal: Some(Refusal::NoConversation),
+                ..Path::default()
+            },
+            |leaf| tree.path_to_leaf(leaf),
+        )
+    }
+
+    fn finish(&self, path: Path, loaded: Loaded, mut log: Log) -> Request {
+        let Loaded {
+            mut steps, names, ..
+        } = loaded;
+        let asked = self.model.as_deref().map(Rc::from);
+        let model: Option<Rc<str>> = asked.or(names.last_answerer);
+        let open = repair::drop_unfinished(&mut steps, &mut log);
+        repair::complete(&mut steps, &open, &mut log);
+        if let Some(prompt) = &self.prompt {
+            steps.push(Step::user(Block::plain_text(prompt)));
+        }
+        Request {
+            path,
+            messages: messages(steps, model.as_deref(), &mut log),
+            model: model.map(|model| model.as_ref().into()),
+            synthetic: log.synthetic,
+            omissions: log.omissions,
+        }
+    }
+}
+
+/// From steps to messages.
+fn messages(steps: Vec<Step>, model: Option<&str>, log: &mut Log) -> Vec<Message> {
+    let mut steps = bubble_up(steps);
+    media::remove_rejected(&mut steps, log);
+    drop_foreign_thinking(&mut steps, model, log);
+    let drafts = merge::merge(steps, model.is_some_and(wants_system_role), log);
+    let mut drafts = pair::pair(drafts, log);
+    for draft in &mut drafts {
+        pair::finish(draft, log);
+    }
+    drafts.into_iter().map(Message::from).collect()
+}
+
+/// The steps of a path, and what of it could not be used.
+struct Loaded {
+    steps: Vec<Step>,
+    names: Names,
+    unusable: Vec<u32>,
+}
+
+impl Loaded {
+    fn new<B: BodySource>(
+        tree: &Tree<'_>,
+        path: &Path,
+        bodies: &mut B,
+        log: &mut Log,
+    ) -> Result<Self, B::Error> {
+        let mut loaded = Self {
+            steps: Vec::with_capacity(path.entries.len()),
+            names: Names::default(),
+            unusable: Vec::new(),
+        };
+        for entry in &path.entries {
+            let candidate = tree.index().candidate(entry.candidate());
+            if !may_be_sent(&candidate) {
+                continue;
+            }
+            let number = candidate.number() as u32;
+            match Step::read(bodies.body(&candidate)?, &candidate, &mut loaded.names) {
+                Ok(Reading::Step(step)) => loaded.steps.push(step),
+                Ok(Reading::Unsent) => {}
+                Ok(Reading::Virtual) => log.left_out(Some(number), Reason::Virtual),
+                Ok(Reading::Empty) => log.left_out(Some(number), Reason::Empty),
+                Err(step::Unusable) => loaded.unusable.push(number),
+            }
+        }
+        Ok(loaded)
+    }
+}
+
+/// Whether the body has to be looked at: of system lines only the output of commands is sent.
+fn may_be_sent(candidate: &Candidate<'_>) -> bool {
+    match candidate.kind() {
+        EntryKind::User | EntryKind::Assistant | EntryKind::Attachment => true,
+        EntryKind::System => candidate.system_kind() == Some(SystemKind::LocalCommand),
+        _ => false,
+    }
+}
+
+/// Whether a model gets reminders as `role: system` messages: those after 4.7 do.
+fn wants_system_role(model: &str) -> bool {
+    let mut numbers = model.split('-').filter_map(|part| part.parse::<u32>().ok());
+    let (major, minor) = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
+    // A minor number of eight digits is a date.
+    (major, if minor > 99 { 0 } else { minor }) >= (4, 8)
+}
+
+/// Moves reminders up to the front of their user turn: before the user texts, but not before a
+/// result, nor before any assistant line, sent or not (cases 91-95, 91-98).
+fn bubble_up(steps: Vec<Step>) -> Vec<Step> {
+    let mut moved = Vec::with_capacity(steps.len());
+    let mut passed = Vec::new();
+    for step in steps {
+        match step.kind {
+            StepKind::Reminder => moved.push(step),
+            StepKind::LocalCommand => passed.push(step),
+            StepKind::User if !step.has_results() => passed.push(step),
+            StepKind::User | StepKind::Assistant | StepKind::ApiError => {
+                moved.append(&mut passed);
+                moved.push(step);
+            }
+        }
+    }
+    moved.append(&mut passed);
+    moved
+}
+
+/// Thoughts that another model signed are not sent, nor lines that held nothing else (cases 43-09,
+/// 91-70 to 91-72).
+fn drop_foreign_thinking(steps: &mut Vec<Step>, model: Option<&str>, log: &mut Log) {
+    steps.retain_mut(|step| {
+        let is_own = step.model.is_none() || step.model.as_deref() == model;
+        if is_own || step.kind != StepKind::Assistant {
+            return true;
+        }
+        let before = step.blocks.len();
+        step.blocks
+            .retain(|block| block.kind() != BlockKind::SealedThinking);
+        let is_changed = step.blocks.len() < before;
+        if is_changed {
+            log.left_out(step.entry, Reason::ForeignThinking);
+        }
+        !is_changed || !step.blocks.is_empty()
+    });
+}
+
+/// What JavaScript calls white space: U+FEFF is, U+0085 is not (case 91-88).
+fn js_trim(text: &str) -> &str {
+    text.trim_matches(|c: char| c == '\u{feff}' || (c.is_whitespace() && c != '\u{85}'))
+}
+
+/// Blank text, or the text that the client makes up for an empty message.
+fn is_blank_text(text: &str) -> bool {
+    js_trim(text).is_empty() || text == crate::texts::NO_CONTENT
+}
+
+/// The request that continues a conversation, and how it came about.
+#[derive(Clone, Debug, Default)]
+pub struct Request {
+    /// The path that the messages were made of. It may differ from that of the tree when bodies
+    /// proved unusable. Its refusal says why a client would not resume; then there are no messages.
+    pub path: Path,
+    /// The messages, oldest first.
+    pub messages: Vec<Message>,
+    /// The model that the request is meant for; `None` when nobody said and no model ever answered.
+    pub model: Option<String>,
+    /// What was made up, in the order of the messages as far as one pass made it.
+    pub synthetic: Vec<Synthetic>,
+    /// What stands on the path, could have been sent and was not.
+    pub omissions: Vec<Omission>,
+}
+
+impl Request {
+    fn refused(path: Path, log: Log) -> Self {
+        Self {
+            path,
+            omissions: log.omissions,
+            ..Self::default()
+        }
+    }
+
+    /// Returns whether the client would go on.
+    #[must_use]
+    pub fn is_resumable(&self) -> bool {
+        self.path.refusal.is_none()
+    }
+}
+
+/// Who speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Role {
+    /// The person, and the client on its behalf: tool results, reminders.
+    User,
+    /// The model.
+    Assistant,
+    /// Reminders, for newer models.
+    System,
+}
+
+impl Role {
+    /// Returns the name as it is sent.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::User => "user",
+            Self::Assistant => "assistant",
+            Self::System => "system",
+        }
+    }
+}
+
+/// One message of a request.
+///
+/// Serialises as `{"role", "content"}`; content is a string when it was one in the transcript and
+/// nothing was merged into it, else a list of blocks (`facts/rig.md` 6).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Message {
+    role: Role,
+    blocks: Vec<Block>,
+}
+
+impl Message {
+    /// Returns who speaks.
+    #[must_use]
+    pub fn role(&self) -> Role {
+        self.role
+    }
+
+    /// Returns the blocks; one for content that is a string.
+    #[must_use]
+    pub fn blocks(&self) -> &[Block] {
+        &self.blocks
+    }
+}
+
+impl From<Draft> for Message {
+    fn from(draft: Draft) -> Self {
+        Self {
+            role: draft.role,
+            blocks: draft.into_blocks(),
+        }
+    }
+}
+
+impl Serialize for Message {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut message = serializer.serialize_struct("Message", 2)?;
+        message.serialize_field("role", self.role.name())?;
+        let only = match self.blocks.as_slice() {
+            [block] => block.as_plain(),
+            _ => None,
+        };
+        match only {
+            Some(text) => message.serialize_field("content", &text)?,
+            None => message.serialize_field("content", &self.blocks)?,
+        }
+        message.end()
+    }
+}
+
+/// Something in a request that does not stand in the transcript.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Synthetic {
+    /// What it is.
+    pub kind: SyntheticKind,
+    /// The role of the message that it is in.
+    pub role: Role,
+    /// The block as it was made up; a reminder may have been folded into it since.
+    pub block: Block,
+    /// The candidate that it follows, or that it stands in place of; `None` at the very start.
+    pub entry: Option<usize>,
+}
+
+/// Kinds of made-up blocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum SyntheticKind {
+    /// The result of a call that the end of the session interrupted.
+    InterruptedResult,
+    /// The answer to a turn that was never answered.
+    NoResponse,
+    /// The result of a call in the middle whose own one is lost.
+    MissingResult,
+    /// What is left of an answer whose call has an id that was used before.
+    RepeatedCall,
+    /// What is left of a message without content.
+    NoContent,
+    /// What is left of a first message of which all results are orphans.
+    OrphanRemoved,
+    /// A note in place of an image or document that is too large.
+    MediaNote,
+    /// A text for an attachment in our words, as those of the client are not known.
+    Reminder,
+}
+
+impl SyntheticKind {
+    /// Returns the stable name.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::InterruptedResult => "interrupted-result",
+            Self::NoResponse => "no-response",
+            Self::MissingResult => "missing-result",
+            Self::RepeatedCall => "repeated-call",
+            Self::NoContent => "no-content",
+            Self::OrphanRemoved => "orphan-removed",
+            Self::MediaNote => "media-note",
+            Self::Reminder => "reminder",
+        }
+    }
+
+    /// Returns whether the client writes it to the file before it goes on, each as the child of the
+    /// one before, the first as the child of [`Synthetic::entry`] (`facts/rig.md` 7). The others
+    /// are made up anew for each request.
+    #[must_use]
+    pub const fn is_persisted(self) -> bool {
+        matches!(self, Self::InterruptedResult | Self::NoResponse)
+    }
+}
+
+/// An entry of the path that is not sent, or not all of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Omission {
+    /// The candidate.
+    pub entry: usize,
+    /// Why.
+    pub reason: Reason,
+}
+
+/// Why something is not sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Reason {
+    /// The body cannot be read; the entry counts as not there.
+    UnusableBody,
+    /// The line is only shown.
+    Virtual,
+    /// The line holds no blocks.
+    Empty,
+    /// The line reports a failed request.
+    ApiError,
+    /// The line makes calls, and none of them has a result.
+    UnansweredCall,
+    /// The message holds thoughts or blank text only.
+    Silent,
+    /// Another model signed the thoughts.
+    ForeignThinking,
+    /// The API refused the image or document.
+    RejectedMedia,
+    /// The image or document is too large.
+    OversizedMedia,
+    /// A result without a call before it.
+    OrphanResult,
+    /// A call with an id that was used before.
+    RepeatedCall,
+    /// A call of a tool of the API without a result in the same message.
+    ServerCall,
+}
+
+impl Reason {
+    /// Returns the stable name.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::UnusableBody => "unusable-body",
+            Self::Virtual => "virtual",
+            Self::Empty => "empty",
+            Self::ApiError => "api-error",
+            Self::UnansweredCall => "unanswered-call",
+            Self::Silent => "silent",
+            Self::ForeignThinking => "foreign-thinking",
+            Self::RejectedMedia => "rejected-media",
+            Self::OversizedMedia => "oversized-media",
+            Self::OrphanResult => "orphan-result",
+            Self::RepeatedCall => "repeated-call",
+            Self::ServerCall => "server-call",
+        }
+    }
+}
+
+/// What the passes did beside moving blocks.
+#[derive(Debug, Default)]
+struct Log {
+    synthetic: Vec<Synthetic>,
+    omissions: Vec<Omission>,
+}
+
+impl Log {
+    fn left_out(&mut self, entry: Option<u32>, reason: Reason) {
+        if let Some(entry) = entry {
+            let entry = entry as usize;
+            self.omissions.push(Omission { entry, reason });
+        }
+    }
+
+    fn made_up(&mut self, kind: SyntheticKind, role: Role, block: &Block, entry: Option<u32>) {
+        self.synthetic.push(Synthetic {
+            kind,
+            role,
+            block: block.clone(),
+            entry: entry.map(|entry| entry as usize),
+        });
+    }
+}

@@ -1,0 +1,153 @@
+//! Reading a session needs no runtime, no file watcher and no error type of applications.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::env;
+use std::process::Command;
+
+use serde_json::{Value, json};
+
+const GUARDED: [&str; 3] = [
+    "transcript-format",
+    "transcript-reader",
+    "transcript-resume",
+];
+const KEPT_OUT: [&str; 3] = ["tokio", "notify", "anyhow"];
+
+/// What `cargo metadata` says about this workspace, for the machine that the test runs on: other
+/// platforms may need packages that nobody has fetched.
+fn metadata() -> Value {
+    let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let output = Command::new(cargo)
+        .args(["metadata", "--format-version", "1", "--offline"])
+        .args(["--all-features", "--filter-platform", &host()])
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .output()
+        .expect("cargo runs");
+    let complaint = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "cargo metadata: {complaint}");
+    serde_json::from_slice(&output.stdout).expect("cargo metadata writes JSON")
+}
+
+fn host() -> String {
+    let rustc = env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
+    let output = Command::new(rustc).arg("-vV").output().expect("rustc runs");
+    let text = String::from_utf8(output.stdout).expect("rustc writes text");
+    let host = text
+        .split('\n')
+        .find_map(|line| line.strip_prefix("host: "));
+    host.expect("rustc names its host").to_owned()
+}
+
+/// The packages that a build of `root` links, by name, each with the chain of names that leads
+/// there. Dependencies of tests and build scripts are not among them.
+fn linked(metadata: &Value, root: &str) -> BTreeMap<String, String> {
+    let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let names: BTreeMap<String, String> = list(&metadata["packages"])
+        .iter()
+        .map(|package| (text(&package["id"]), text(&package["name"])))
+        .collect();
+    let nodes: BTreeMap<String, Value> = list(&metadata["resolve"]["nodes"])
+        .into_iter()
+        .map(|node| (text(&node["id"]), node))
+        .collect();
+    let (first, _) = names
+        .iter()
+        .find(|(_, name)| *name == root)
+        .unwrap_or_else(|| panic!("the workspace has no package {root}"));
+
+    let mut found = BTreeMap::new();
+    let mut seen = BTreeSet::new();
+    let mut open = vec![(first.clone(), root.to_owned())];
+    while let Some((id, chain)) = open.pop() {
+        if !seen.insert(id.clone()) {
+            continue;
+        }
+        for dependency in list(&nodes[&id]["deps"]) {
+            let is_normal = list(&dependency["dep_kinds"])
+                .iter()
+                .any(|kind| kind["kind"].is_null());
+            if is_normal {
+                let id = text(&dependency["pkg"]);
+                open.push((id.clone(), format!("{chain} -> {}", names[&id])));
+            }
+        }
+        found.insert(names[&id].clone(), chain);
+    }
+    found
+}
+
+/// The chains that lead from `root` to what is to be kept out.
+fn offences(metadata: &Value, root: &str) -> Vec<String> {
+    let linked = linked(metadata, root);
+    KEPT_OUT
+        .iter()
+        .filter_map(|name| linked.get(*name).cloned())
+        .collect()
+}
+
+#[test]
+fn format_reader_and_resume_link_no_tokio_no_notify_and_no_anyhow() {
+    let metadata = metadata();
+    for root in GUARDED {
+        assert_eq!(offences(&metadata, root), [""; 0], "{root}");
+    }
+    // The graph was read: what is known to be linked is found, also at a distance.
+    let linked = linked(&metadata, "transcript-resume");
+    for name in [
+        "transcript-format",
+        "transcript-reader",
+        "memchr",
+        "serde_json",
+        "itoa",
+    ] {
+        assert!(linked.contains_key(name), "{name} not in {linked:?}");
+    }
+}
+
+/// A graph of packages that have their names for ids: `(package, kind, dependency)`.
+fn graph(edges: &[(&str, Option<&str>, &str)]) -> Value {
+    let names: BTreeSet<&str> = edges.iter().flat_map(|edge| [edge.0, edge.2]).collect();
+    let packages: Vec<Value> = names
+        .iter()
+        .map(|name| json!({"id": name, "name": name}))
+        .collect();
+    let deps = |name: &str| -> Vec<Value> {
+        let of_name = edges.iter().filter(|edge| edge.0 == name);
+        of_name
+            .map(|(_, kind, to)| json!({"pkg": to, "dep_kinds": [{"kind": kind, "target": null}]}))
+            .collect()
+    };
+    let nodes: Vec<Value> = names
+        .iter()
+        .map(|name| json!({"id": name, "deps": deps(name)}))
+        .collect();
+    json!({"packages": packages, "resolve": {"nodes": nodes}})
+}
+
+#[test]
+fn a_runtime_behind_another_package_is_found_and_one_for_tests_is_not() {
+    let behind = graph(&[
+        ("transcript-reader", None, "innocent"),
+        ("innocent", None, "tokio"),
+        ("tokio", None, "innocent"),
+        ("transcript-reader", Some("build"), "anyhow"),
+    ]);
+    assert_eq!(
+        offences(&behind, "transcript-reader"),
+        ["transcript-reader -> innocent -> tokio"]
+    );
+    let for_tests = graph(&[
+        ("transcript-reader", None, "innocent"),
+        ("transcript-reader", Some("dev"), "tokio"),
+        ("innocent", Some("dev"), "notify"),
+    ]);
+    assert_eq!(offences(&for_tests, "transcript-reader"), [""; 0]);
+}
+
+#[test]
+fn the_guard_sees_anyhow_where_it_is_allowed() {
+    let offences = offences(&metadata(), "transcript-cli");
+    let anyhow = "transcript-cli -> anyhow".to_owned();
+    assert!(offences.contains(&anyhow), "{offences:?}");
+}
