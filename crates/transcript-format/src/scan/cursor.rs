@@ -164,6 +164,14 @@ impl<'l, 's> Cursor<'l, 's> {
 
     #[inline(always)]
     pub(super) fn skip_space(&mut self) {
+        // Writers put none between tokens.
+        if self.peek() <= b' ' {
+            self.skip_run_of_space();
+        }
+    }
+
+    #[cold]
+    fn skip_run_of_space(&mut self) {
         while matches!(self.peek(), b' ' | b'\t' | b'\r' | b'\n') {
             self.pos += 1;
         }

@@ -155,6 +155,11 @@ impl Block {
         self.id.as_deref()
     }
 
+    /// The message got more than its string, so its content is a list.
+    pub(super) fn unlink_from_string(&mut self) {
+        self.is_plain = false;
+    }
+
     /// Returns the string that is the content when the block is the only one of its message.
     pub(super) fn as_plain(&self) -> Option<Raw<'_>> {
         let string = self.json.strip_prefix(PLAIN_START)?.strip_suffix('}')?;

@@ -18,6 +18,7 @@ pub(super) struct Draft {
     /// The results that a merge moved to the front.
     front: Vec<Block>,
     pub(super) blocks: Vec<Block>,
+    is_merged: bool,
 }
 
 impl Draft {
@@ -27,11 +28,14 @@ impl Draft {
             id: None,
             front: Vec::new(),
             blocks,
+            is_merged: false,
         }
     }
 
     pub(super) fn into_blocks(mut self) -> Vec<Block> {
-        self.settle();
+        if self.is_merged {
+            self.blocks.iter_mut().for_each(Block::unlink_from_string);
+        }
         self.blocks
     }
 
@@ -110,12 +114,13 @@ impl Merge {
         {
             last.end_with_newline();
         }
-        // Of two merged lines the later ones cannot hold results behind the front any more.
-        let so_far = if message.front.is_empty() {
-            std::mem::take(&mut message.blocks)
-        } else {
+        // Once merged, what stands behind the front holds no results any more.
+        let so_far = if message.is_merged {
             Vec::new()
+        } else {
+            std::mem::take(&mut message.blocks)
         };
+        message.is_merged = true;
         for block in so_far.into_iter().chain(blocks) {
             if block.kind() == BlockKind::ToolResult {
                 message.front.push(block);

@@ -1,0 +1,192 @@
+//! Images and documents that the API would refuse, or did.
+
+use transcript_format::object::{Object, Raw};
+
+use super::block::{Block, BlockKind, kind_of};
+use super::step::{Step, StepKind};
+use super::{Log, Reason};
+use crate::texts;
+
+/// The most that the API takes, in bytes of the file itself.
+const MAX_IMAGE: usize = 5 << 20;
+const MAX_PDF: usize = 32 << 20;
+const MAX_TEXT_DOCUMENT: usize = 5 << 20;
+
+/// The block, or with a note in place of every image and document that is too large: one of them
+/// makes the API refuse this request and every one after it.
+pub(super) fn within_limits(block: Block) -> Block {
+    // Base64 is longer than what it stands for, so a short block cannot hold a large file.
+    if block.json().len() <= MAX_IMAGE.min(MAX_TEXT_DOCUMENT) {
+        return block;
+    }
+    let Some(object) = block.object() else {
+        return block;
+    };
+    match block.kind() {
+        BlockKind::Image | BlockKind::Document => match note(&object) {
+            Some(note) => block.replaced_by(&note),
+            None => block,
+        },
+        BlockKind::ToolResult => {
+            let Some(blocks) = object.get("content").and_then(Raw::array) else {
+                return block;
+            };
+            let notes: Vec<Option<String>> = blocks
+                .iter()
+                .map(|raw| raw.object().as_ref().and_then(note))
+                .collect();
+            if notes.iter().all(Option::is_none) {
+                return block;
+            }
+            let list: Vec<String> = blocks
+                .iter()
+                .zip(notes)
+                .map(|(raw, note)| {
+                    note.map_or_else(|| raw.text().to_owned(), |note| Block::text(&note).json().into())
+                })
+                .collect();
+            let list = format!("[{}]", list.join(","));
+            let mut block = block.clone();
+            block.set("content", &list);
+            block
+        }
+        _ => block,
+    }
+}
+
+/// What stands in place of media that are too large; `None` for all others.
+fn note(media: &Object<'_>) -> Option<String> {
+    let kind = BlockKind::of(media);
+    if !matches!(kind, BlockKind::Image | BlockKind::Document) {
+        return None;
+    }
+    let source = media.get("source")?.object()?;
+    let data = source.get("data")?.text();
+    let media_type = source.get("media_type").and_then(Raw::str).unwrap_or_default();
+    let is_base64 = source.get("type").and_then(Raw::str).as_deref() == Some("base64");
+    let len = if is_base64 {
+        base64_len(data)
+    } else {
+        // Without the quotes; escapes count as what they take in the request.
+        data.len().saturating_sub(2)
+    };
+    let limit = match kind {
+        BlockKind::Image => MAX_IMAGE,
+        _ if is_base64 => MAX_PDF,
+        _ => MAX_TEXT_DOCUMENT,
+    };
+    (len > limit).then(|| {
+        let megabytes = |bytes: usize| bytes as f64 / f64::from(1 << 20);
+        format!(
+            "{}{media_type}, {:.1} MB, more than the {:.0} MB that the API takes]",
+            texts::MEDIA_TOO_LARGE,
+            megabytes(len),
+            megabytes(limit)
+        )
+    })
+}
+
+/// How many bytes a JSON string of base64 stands for.
+fn base64_len(string: &str) -> usize {
+    let digits = string.trim_matches('"').trim_end_matches('=').len();
+    digits / 4 * 3 + digits % 4 * 3 / 4
+}
+
+/// After an error about an image or a document the line that carried it is sent without
+/// (`facts/rig.md` 8).
+pub(super) fn remove_rejected(steps: &mut Vec<Step>, log: &mut Log) {
+    for error in 0..steps.len() {
+        if steps[error].kind != StepKind::ApiError {
+            continue;
+        }
+        let Some(media) = rejected(&steps[error]) else {
+            continue;
+        };
+        let carriers = carriers(&steps[..error], media, steps[error].heals_distinct_carrier);
+        for carrier in carriers {
+            if strip(&mut steps[carrier].blocks, media) {
+                log.left_out(steps[carrier].entry, Reason::RejectedMedia);
+            }
+        }
+    }
+    // A prompt of which nothing is left is not sent (case 91-f0).
+    steps.retain(|step| step.kind != StepKind::User || !step.blocks.is_empty());
+}
+
+/// What the API refused, by the text of the error (case 91-15).
+fn rejected(error: &Step) -> Option<BlockKind> {
+    let text = error.blocks.first()?.text_field()?;
+    if text.starts_with("Image was too large. Try resizing") {
+        Some(BlockKind::Image)
+    } else if text.starts_with("PDF is password protected")
+        || text.starts_with("The PDF file was not valid")
+    {
+        Some(BlockKind::Document)
+    } else {
+        None
+    }
+}
+
+/// The lines that carried it: the user line right before the error, and as long as that is a meta
+/// line the one before it (case 91-21). With `healsDistinctCarrier` the nearest user line that has
+/// such media (case 91-f2).
+fn carriers(before: &[Step], media: BlockKind, is_distinct: bool) -> Vec<usize> {
+    let mut carriers = Vec::new();
+    for (at, step) in before.iter().enumerate().rev() {
+        let is_user = step.kind == StepKind::User;
+        if is_distinct {
+            if is_user && step.blocks.iter().any(|block| carries(block, media)) {
+                return vec![at];
+            }
+            continue;
+        }
+        if is_user {
+            carriers.push(at);
+        }
+        if !is_user || !step.is_meta {
+            break;
+        }
+    }
+    carriers
+}
+
+fn carries(block: &Block, media: BlockKind) -> bool {
+    block.kind() == media
+        || (block.kind() == BlockKind::ToolResult && without_media(block, media).is_some())
+}
+
+/// Returns whether there was something to strip.
+fn strip(blocks: &mut Vec<Block>, media: BlockKind) -> bool {
+    let mut is_changed = false;
+    blocks.retain(|block| {
+        is_changed |= block.kind() == media;
+        block.kind() != media
+    });
+    for block in blocks {
+        if block.kind() == BlockKind::ToolResult
+            && let Some(content) = without_media(block, media)
+        {
+            block.set("content", &content);
+            is_changed = true;
+        }
+    }
+    is_changed
+}
+
+/// The content of a result without `media`, with a text if nothing else is left (cases 52, 91-e8);
+/// `None` when it holds none.
+fn without_media(result: &Block, media: BlockKind) -> Option<String> {
+    let blocks = result.object()?.get("content")?.array()?;
+    let rest: Vec<&str> = blocks
+        .iter()
+        .filter(|raw| kind_of(**raw) != media)
+        .map(|raw| raw.text())
+        .collect();
+    if rest.len() == blocks.len() {
+        return None;
+    }
+    if rest.is_empty() {
+        return Some(format!("[{}]", Block::text(texts::MEDIA_REJECTED).json()));
+    }
+    Some(format!("[{}]", rest.join(",")))
+}
