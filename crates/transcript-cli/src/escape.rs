@@ -24,7 +24,10 @@ pub(crate) fn escape(text: &str) -> Cow<'_, str> {
 
 /// [`escape`] for text that must stay on one line: newlines and tabs become spaces.
 pub(crate) fn one_line(text: &str) -> String {
-    escape(text).split_whitespace().collect::<Vec<_>>().join(" ")
+    escape(text)
+        .split_whitespace()
+        .collect::<Vec<_>>()
+        .join(" ")
 }
 
 fn is_unsafe(c: char) -> bool {
@@ -39,7 +42,10 @@ fn is_bidi(c: char) -> bool {
 
 /// Characters without width that can hide text. The joiner U+200D stays: emoji are made with it.
 fn is_invisible(c: char) -> bool {
-    matches!(c, '\u{200B}' | '\u{200C}' | '\u{2060}' | '\u{FEFF}' | '\u{E0000}'..='\u{E007F}')
+    matches!(
+        c,
+        '\u{200B}' | '\u{200C}' | '\u{2060}' | '\u{FEFF}' | '\u{E0000}'..='\u{E007F}'
+    )
 }
 
 #[cfg(test)]
@@ -48,16 +54,25 @@ mod tests {
 
     #[test]
     fn nothing_that_a_terminal_acts_on_gets_through() {
-        let hostile: String = ('\0'..='\u{2100}').chain('\u{E0000}'..='\u{E0080}').collect();
+        let hostile: String = ('\0'..='\u{2100}')
+            .chain('\u{E0000}'..='\u{E0080}')
+            .collect();
         let shown = escape(&hostile);
         let bad = |c: char| (c.is_control() && c != '\n' && c != '\t') || is_bidi(c);
         assert!(!shown.chars().any(bad));
-        assert!(!shown.bytes().any(|byte| byte < 0x20 && byte != b'\n' && byte != b'\t'));
+        assert!(
+            !shown
+                .bytes()
+                .any(|byte| byte < 0x20 && byte != b'\n' && byte != b'\t')
+        );
     }
 
     #[test]
     fn control_and_direction_marks_are_shown() {
-        assert_eq!(escape("\u{1b}[31mred\r\u{9b}\u{202e}x\n\t✓"), "<ESC>[31mred<U+000D><U+009B><U+202E>x\n\t✓");
+        assert_eq!(
+            escape("\u{1b}[31mred\r\u{9b}\u{202e}x\n\t✓"),
+            "<ESC>[31mred<U+000D><U+009B><U+202E>x\n\t✓"
+        );
         assert_eq!(escape("plain"), "plain");
         assert_eq!(one_line(" a\n\tb\u{7}"), "a b<U+0007>");
     }

@@ -9,10 +9,19 @@ use transcript_resume::{Decision, LeafReason, Path, SpliceForm};
 /// Writes every decision and every finding, one a line.
 pub(crate) fn write(out: &mut impl Write, index: &Index, path: &Path) -> io::Result<()> {
     for decision in &path.decisions {
-        writeln!(out, "decision {}: {}", decision.name(), describe(index, decision))?;
+        writeln!(
+            out,
+            "decision {}: {}",
+            decision.name(),
+            describe(index, decision)
+        )?;
     }
     if let Some(refusal) = path.refusal {
-        writeln!(out, "refusal: the client would not resume, as {}", refusal.reason())?;
+        writeln!(
+            out,
+            "refusal: the client would not resume, as {}",
+            refusal.reason()
+        )?;
     }
     for finding in index.findings() {
         writeln!(out, "finding {}", describe_finding(finding))?;
@@ -51,12 +60,24 @@ fn describe(index: &Index, decision: &Decision) -> String {
             name(newer)
         ),
         Decision::Repeated { entry, replaced } => {
-            format!("{} repeats the uuid of {}; the last one counts", name(entry), name(replaced))
+            format!(
+                "{} repeats the uuid of {}; the last one counts",
+                name(entry),
+                name(replaced)
+            )
         }
         Decision::Progress { entry, parent } => {
-            format!("{} follows {}, past progress lines", name(entry), name(parent))
+            format!(
+                "{} follows {}, past progress lines",
+                name(entry),
+                name(parent)
+            )
         }
-        Decision::Relink { entry, parent, gap_millis } => format!(
+        Decision::Relink {
+            entry,
+            parent,
+            gap_millis,
+        } => format!(
             "the parent of {} is lost; {} stands {gap_millis} ms before it and takes its place",
             name(entry),
             name(parent)
@@ -66,13 +87,21 @@ fn describe(index: &Index, decision: &Decision) -> String {
             name(entry)
         ),
         Decision::Cycle { entry } => {
-            format!("the parent of {} is already on the path; the link counts as lost", name(entry))
+            format!(
+                "the parent of {} is already on the path; the link counts as lost",
+                name(entry)
+            )
         }
         Decision::Cut { boundary, hidden } => format!(
             "the conversation starts at {}; {hidden} earlier entries were compacted away",
             name(boundary)
         ),
-        Decision::Splice { boundary, form, kept, gone } => format!(
+        Decision::Splice {
+            boundary,
+            form,
+            kept,
+            gone,
+        } => format!(
             "{} keeps {kept} entries by {}; {gone} others from before it are gone",
             name(boundary),
             form_name(form)

@@ -36,7 +36,11 @@ fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => {
             // Help and version are answers; everything else is a wrong command line.
-            let code = if error.use_stderr() { exit::FAILED } else { exit::DONE };
+            let code = if error.use_stderr() {
+                exit::FAILED
+            } else {
+                exit::DONE
+            };
             // A closed pipe is no reason to complain.
             let _ = error.print();
             return ExitCode::from(code);
@@ -58,6 +62,8 @@ fn main() -> ExitCode {
 /// Whether whoever reads our output has gone: `transcript … | head` ends quietly.
 fn is_closed_pipe(error: &anyhow::Error) -> bool {
     error.chain().any(|cause| {
-        cause.downcast_ref::<io::Error>().is_some_and(|io| io.kind() == io::ErrorKind::BrokenPipe)
+        cause
+            .downcast_ref::<io::Error>()
+            .is_some_and(|io| io.kind() == io::ErrorKind::BrokenPipe)
     })
 }

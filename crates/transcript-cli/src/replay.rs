@@ -106,12 +106,16 @@ pub(crate) fn run(args: &Args, output: &screen::Options) -> Result<u8> {
 fn choose_path(args: &Args, tree: &Tree<'_>) -> Result<Path> {
     let find = |text: &String| tree.index().id(text).and_then(|id| tree.node_with_uuid(id));
     if let Some(uuid) = &args.leaf {
-        let Some(node) = find(uuid) else { bail!("--leaf: no entry has the uuid {uuid}") };
+        let Some(node) = find(uuid) else {
+            bail!("--leaf: no entry has the uuid {uuid}")
+        };
         return Ok(tree.path_to_leaf(node));
     }
     let mut path = tree.path();
     if let Some(uuid) = &args.at {
-        let Some(node) = find(uuid) else { bail!("--at: no entry has the uuid {uuid}") };
+        let Some(node) = find(uuid) else {
+            bail!("--at: no entry has the uuid {uuid}")
+        };
         let candidate = tree.entry(node).number();
         if !path.cut_after(candidate) {
             bail!("--at: the entry is not on the path; --leaf {uuid} shows the branch it is on");
@@ -122,7 +126,10 @@ fn choose_path(args: &Args, tree: &Tree<'_>) -> Result<Path> {
 
 fn note_findings(session: &Session, path: &Path) {
     if let Some(refusal) = path.refusal {
-        screen::note(&format!("note: the client would not resume: {}", refusal.reason()));
+        screen::note(&format!(
+            "note: the client would not resume: {}",
+            refusal.reason()
+        ));
     }
     let count = session.index.findings().len();
     if count > 0 {
@@ -205,7 +212,13 @@ fn write_json(out: &mut impl Write, args: &Args, session: &Session, path: &Path)
         write_entry(out, args, session, entry, &candidate, body.text)?;
     }
     let (findings, decisions) = (index.findings().len(), path.decisions.len());
-    write_record(out, &Record::End { findings, decisions })
+    write_record(
+        out,
+        &Record::End {
+            findings,
+            decisions,
+        },
+    )
 }
 
 fn write_entry(
@@ -238,7 +251,10 @@ fn write_entry(
             timestamp: timestamp.as_deref(),
             message,
             via: entry.via.names().collect(),
-            entry: body.as_ref().filter(|_| args.raw_entries).map(|body| body.object().raw()),
+            entry: body
+                .as_ref()
+                .filter(|_| args.raw_entries)
+                .map(|body| body.object().raw()),
         },
     )
 }

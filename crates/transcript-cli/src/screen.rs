@@ -39,7 +39,11 @@ impl Options {
                 io::stdout().is_terminal() && !unwanted
             }
         };
-        if colour { Styles::coloured() } else { Styles::default() }
+        if colour {
+            Styles::coloured()
+        } else {
+            Styles::default()
+        }
     }
 }
 

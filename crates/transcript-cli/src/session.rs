@@ -34,9 +34,15 @@ impl Session {
     /// The session's id: the name of the file, as its lines may name another session; else what
     /// the first line says that names one.
     pub(crate) fn id(&self) -> Option<String> {
-        let stem = self.source.path().file_stem().and_then(|stem| stem.to_str());
+        let stem = self
+            .source
+            .path()
+            .file_stem()
+            .and_then(|stem| stem.to_str());
         let named = stem.filter(|stem| Uuid::parse(stem.to_ascii_lowercase().as_bytes()).is_some());
-        named.map(str::to_owned).or_else(|| self.index.sessions().next().map(str::to_owned))
+        named
+            .map(str::to_owned)
+            .or_else(|| self.index.sessions().next().map(str::to_owned))
     }
 
     pub(crate) fn path(&self) -> PathBuf {
@@ -47,7 +53,8 @@ impl Session {
 /// Copies a stream to a temporary file that has no name and that only we can read, so that it can
 /// be read in any order.
 fn spool(mut input: impl io::Read) -> Result<File> {
-    let mut file = tempfile::tempfile().context("cannot make a temporary file for standard input")?;
+    let mut file =
+        tempfile::tempfile().context("cannot make a temporary file for standard input")?;
     io::copy(&mut input, &mut file).context("cannot copy standard input to a temporary file")?;
     file.rewind().context("cannot read the temporary file")?;
     Ok(file)

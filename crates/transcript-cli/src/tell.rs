@@ -81,8 +81,15 @@ impl<'s> Teller<'s> {
         };
         for entry in &path.entries {
             let candidate = session.index.candidate(entry.candidate());
-            for tool in candidate.tools().iter().filter(|tool| tool.role() == ToolRole::Result) {
-                teller.answers.entry(tool.key()).or_insert(entry.candidate());
+            for tool in candidate
+                .tools()
+                .iter()
+                .filter(|tool| tool.role() == ToolRole::Result)
+            {
+                teller
+                    .answers
+                    .entry(tool.key())
+                    .or_insert(entry.candidate());
             }
         }
         teller.gaps = teller.find_gaps();
@@ -131,7 +138,10 @@ impl<'s> Teller<'s> {
     }
 
     fn head(&self, out: &mut impl Write) -> Result<()> {
-        let id = self.session.id().unwrap_or_else(|| "without an id".to_owned());
+        let id = self
+            .session
+            .id()
+            .unwrap_or_else(|| "without an id".to_owned());
         let (shown, lines) = (self.path.entries.len(), self.session.index.line_count());
         let dim = self.styles.dim;
         writeln!(
@@ -158,7 +168,12 @@ impl<'s> Teller<'s> {
         }
     }
 
-    fn user(&mut self, out: &mut impl Write, candidate: &Candidate<'_>, entry: &Entry<'_>) -> Result<()> {
+    fn user(
+        &mut self,
+        out: &mut impl Write,
+        candidate: &Candidate<'_>,
+        entry: &Entry<'_>,
+    ) -> Result<()> {
         let speaker = if candidate.flags().contains(Flags::COMPACT_SUMMARY) {
             Speaker::Summary
         } else if candidate.flags().contains(Flags::META) {
@@ -166,7 +181,10 @@ impl<'s> Teller<'s> {
         } else {
             Speaker::Person
         };
-        let mut answers = candidate.tools().iter().filter(|tool| tool.role() == ToolRole::Result);
+        let mut answers = candidate
+            .tools()
+            .iter()
+            .filter(|tool| tool.role() == ToolRole::Result);
         match entry.message().and_then(|message| message.content()) {
             Some(Content::Text(text)) => self.say(out, speaker, candidate, &text)?,
             Some(content) => {
@@ -195,10 +213,16 @@ impl<'s> Teller<'s> {
         bodies: &mut Bodies<'_>,
     ) -> Result<()> {
         if candidate.flags().contains(Flags::API_ERROR) {
-            let text = entry.message().and_then(|message| message.content()).map(|c| plain_text(&c));
+            let text = entry
+                .message()
+                .and_then(|message| message.content())
+                .map(|c| plain_text(&c));
             return self.alarm(out, &text.unwrap_or_default());
         }
-        let mut calls = candidate.tools().iter().filter(|tool| tool.role() == ToolRole::Use);
+        let mut calls = candidate
+            .tools()
+            .iter()
+            .filter(|tool| tool.role() == ToolRole::Use);
         match entry.message().and_then(|message| message.content()) {
             Some(Content::Text(text)) => self.say(out, Speaker::Agent, candidate, &text)?,
             Some(content) => {
@@ -226,7 +250,9 @@ impl<'s> Teller<'s> {
         block: &Block<'_>,
     ) -> Result<()> {
         match block {
-            Block::Text(text) => self.say(out, speaker, candidate, &text.text().unwrap_or_default()),
+            Block::Text(text) => {
+                self.say(out, speaker, candidate, &text.text().unwrap_or_default())
+            }
             Block::Thinking(thinking) => {
                 let text = thinking.thinking().unwrap_or_default();
                 if self.thinking && !text.trim().is_empty() {
@@ -238,7 +264,12 @@ impl<'s> Teller<'s> {
             other => {
                 self.name(out, speaker, candidate)?;
                 let name = other.name().unwrap_or_default();
-                self.indented(out, self.styles.dim, "  ", &format!("[{name}{}]", media(other)))
+                self.indented(
+                    out,
+                    self.styles.dim,
+                    "  ",
+                    &format!("[{name}{}]", media(other)),
+                )
             }
         }
     }
@@ -253,7 +284,10 @@ impl<'s> Teller<'s> {
     ) -> Result<()> {
         if self.tools != Tools::None {
             let name = call.name().unwrap_or_default();
-            let input = call.input().map(|input| input.text().to_owned()).unwrap_or_default();
+            let input = call
+                .input()
+                .map(|input| input.text().to_owned())
+                .unwrap_or_default();
             let tool = self.styles.tool;
             let summary = match self.tools {
                 Tools::Full => escape(&input).into_owned(),
@@ -270,7 +304,9 @@ impl<'s> Teller<'s> {
         };
         let candidate = self.session.index.candidate(answer);
         let text = bodies.get(&candidate)?.text.to_owned();
-        let Ok(entry) = Entry::parse(&text) else { return Ok(()) };
+        let Ok(entry) = Entry::parse(&text) else {
+            return Ok(());
+        };
         let content = entry.message().and_then(|message| message.content());
         let blocks = content.as_ref().map(Content::blocks).unwrap_or_default();
         for block in blocks {
@@ -294,16 +330,29 @@ impl<'s> Teller<'s> {
             return Ok(());
         }
         let text = content.map(plain_text).unwrap_or_default();
-        let style = if is_error == Some(true) { self.styles.error } else { self.styles.dim };
+        let style = if is_error == Some(true) {
+            self.styles.error
+        } else {
+            self.styles.dim
+        };
         let shown = match self.tools {
             Tools::Full => text,
             _ => first_lines(&text),
         };
-        let shown = if shown.trim().is_empty() { "(empty)".to_owned() } else { shown };
+        let shown = if shown.trim().is_empty() {
+            "(empty)".to_owned()
+        } else {
+            shown
+        };
         self.indented(out, style, "    ", &shown)
     }
 
-    fn system(&mut self, out: &mut impl Write, candidate: &Candidate<'_>, entry: &Entry<'_>) -> Result<()> {
+    fn system(
+        &mut self,
+        out: &mut impl Write,
+        candidate: &Candidate<'_>,
+        entry: &Entry<'_>,
+    ) -> Result<()> {
         let content = entry.object().str("content").unwrap_or_default();
         match candidate.system_kind() {
             Some(SystemKind::CompactBoundary) => self.boundary(out, candidate, entry.object()),
@@ -316,10 +365,19 @@ impl<'s> Teller<'s> {
     }
 
     /// A compaction as a ruled line with what is known of it.
-    fn boundary(&mut self, out: &mut impl Write, candidate: &Candidate<'_>, entry: &Object<'_>) -> Result<()> {
+    fn boundary(
+        &mut self,
+        out: &mut impl Write,
+        candidate: &Candidate<'_>,
+        entry: &Object<'_>,
+    ) -> Result<()> {
         let metadata = entry.object("compactMetadata");
-        let trigger = metadata.as_ref().and_then(|metadata| metadata.str("trigger"));
-        let tokens = metadata.as_ref().and_then(|metadata| metadata.u64("preTokens"));
+        let trigger = metadata
+            .as_ref()
+            .and_then(|metadata| metadata.str("trigger"));
+        let tokens = metadata
+            .as_ref()
+            .and_then(|metadata| metadata.u64("preTokens"));
         let mut text = "compacted".to_owned();
         if let Some(trigger) = trigger {
             text.push_str(&format!(" ({})", one_line(&trigger)));
@@ -327,7 +385,11 @@ impl<'s> Teller<'s> {
         if let Some(tokens) = tokens {
             text.push_str(&format!(", {tokens} tokens before"));
         }
-        let preserved = self.session.index.boundary(candidate.number()).map(|b| &b.preserved);
+        let preserved = self
+            .session
+            .index
+            .boundary(candidate.number())
+            .map(|b| &b.preserved);
         match preserved {
             Some(Preserved::List { uuids, .. }) => {
                 text.push_str(&format!(", {} entries kept word for word", uuids.len()));
@@ -343,8 +405,15 @@ impl<'s> Teller<'s> {
     }
 
     /// Attachments are reminders for the model; those that say what happened get a line.
-    fn attachment(&mut self, out: &mut impl Write, candidate: &Candidate<'_>, entry: &Entry<'_>) -> Result<()> {
-        let Some(attachment) = entry.object().object("attachment") else { return Ok(()) };
+    fn attachment(
+        &mut self,
+        out: &mut impl Write,
+        candidate: &Candidate<'_>,
+        entry: &Entry<'_>,
+    ) -> Result<()> {
+        let Some(attachment) = entry.object().object("attachment") else {
+            return Ok(());
+        };
         let text = |name: &str| attachment.str(name).unwrap_or_default();
         let path = attachment
             .str("displayPath")
@@ -360,7 +429,9 @@ impl<'s> Teller<'s> {
                 let prompt = prompt.map(|prompt| plain_text(&prompt)).unwrap_or_default();
                 return self.say(out, Speaker::Person, candidate, &prompt);
             }
-            Some(AttachmentKind::File | AttachmentKind::Directory | AttachmentKind::NestedMemory) => {
+            Some(
+                AttachmentKind::File | AttachmentKind::Directory | AttachmentKind::NestedMemory,
+            ) => {
                 format!("attached {path}")
             }
             Some(AttachmentKind::EditedTextFile | AttachmentKind::EditedImageFile) => {
@@ -375,7 +446,12 @@ impl<'s> Teller<'s> {
             Some(AttachmentKind::HookSystemMessage) => text("content").into_owned(),
             _ => return Ok(()),
         };
-        self.indented(out, self.styles.dim, "  + ", &cut(&one_line(&told), SUMMARY_WIDTH))
+        self.indented(
+            out,
+            self.styles.dim,
+            "  + ",
+            &cut(&one_line(&told), SUMMARY_WIDTH),
+        )
     }
 
     fn say(
@@ -394,7 +470,12 @@ impl<'s> Teller<'s> {
     }
 
     /// Writes who speaks, unless that one spoke last.
-    fn name(&mut self, out: &mut impl Write, speaker: Speaker, candidate: &Candidate<'_>) -> Result<()> {
+    fn name(
+        &mut self,
+        out: &mut impl Write,
+        speaker: Speaker,
+        candidate: &Candidate<'_>,
+    ) -> Result<()> {
         if self.speaker == Some(speaker) {
             return Ok(());
         }
@@ -406,7 +487,11 @@ impl<'s> Teller<'s> {
             Speaker::Summary => ("summary of what came before", self.styles.person),
         };
         let dim = self.styles.dim;
-        writeln!(out, "\n{style}{name}{style:#} {dim}· line {}{dim:#}", candidate.line())?;
+        writeln!(
+            out,
+            "\n{style}{name}{style:#} {dim}· line {}{dim:#}",
+            candidate.line()
+        )?;
         Ok(())
     }
 
@@ -418,7 +503,12 @@ impl<'s> Teller<'s> {
     }
 
     fn alarm(&mut self, out: &mut impl Write, text: &str) -> Result<()> {
-        self.indented(out, self.styles.error, "  ! ", &cut(&one_line(text), SUMMARY_WIDTH))
+        self.indented(
+            out,
+            self.styles.error,
+            "  ! ",
+            &cut(&one_line(text), SUMMARY_WIDTH),
+        )
     }
 
     /// Text with `indent` before each line; the first indent may hold a mark.
@@ -451,7 +541,9 @@ fn media(block: &Block<'_>) -> String {
         Block::Document(document) => document.source(),
         _ => None,
     };
-    let Some(source) = source else { return String::new() };
+    let Some(source) = source else {
+        return String::new();
+    };
     let kind = source.media_type().unwrap_or_default();
     match source.data() {
         // Four characters of base64 are three bytes.
@@ -463,17 +555,34 @@ fn media(block: &Block<'_>) -> String {
 /// What a call is about: the one field that names it, else the whole input.
 fn input_summary(call: &ToolUse<'_>) -> String {
     const TELLING: [&str; 9] = [
-        "command", "file_path", "notebook_path", "pattern", "url", "query", "description", "path", "skill",
+        "command",
+        "file_path",
+        "notebook_path",
+        "pattern",
+        "url",
+        "query",
+        "description",
+        "path",
+        "skill",
     ];
-    let Some(input) = call.input() else { return String::new() };
-    let telling = input.object().and_then(|input| TELLING.iter().find_map(|name| input.str(name).map(|text| text.into_owned())));
+    let Some(input) = call.input() else {
+        return String::new();
+    };
+    let telling = input.object().and_then(|input| {
+        TELLING
+            .iter()
+            .find_map(|name| input.str(name).map(|text| text.into_owned()))
+    });
     telling.unwrap_or_else(|| input.text().to_owned())
 }
 
 fn first_lines(text: &str) -> String {
     let lines: Vec<&str> = text.trim_end().split('\n').collect();
-    let mut shown: Vec<String> =
-        lines.iter().take(RESULT_LINES).map(|line| cut(line, SUMMARY_WIDTH)).collect();
+    let mut shown: Vec<String> = lines
+        .iter()
+        .take(RESULT_LINES)
+        .map(|line| cut(line, SUMMARY_WIDTH))
+        .collect();
     if lines.len() > RESULT_LINES {
         let more = lines.len() - RESULT_LINES;
         shown.push(format!("… {more} more lines, {} bytes in all", text.len()));

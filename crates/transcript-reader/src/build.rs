@@ -129,6 +129,10 @@ fn index_piece(source: &Source, start: u64, end: u64, cap: usize) -> Result<Part
             Some(framer) => framer,
             none => {
                 let Some(newline) = memchr::memchr(b'\n', rest) else {
+                    if position >= end {
+                        // The line under way goes on behind this piece.
+                        return Ok(part);
+                    }
                     continue;
                 };
                 rest = &rest[newline + 1..];
@@ -400,6 +404,10 @@ impl Part {
             boundary.candidate = self.records.len() - 1 - boundary.candidate;
         }
         self.boundaries.reverse();
+        let sessions = self.records.iter_mut().map(|record| &mut record.session);
+        number_anew(&mut self.side.sessions, sessions);
+        let agents = self.records.iter_mut().map(|record| &mut record.agent);
+        number_anew(&mut self.side.agents, agents);
         for line in self
             .findings
             .iter_mut()
@@ -465,6 +473,15 @@ fn pack(text: Option<Text<'_>>, odd: &mut Names, there: Marks, is_odd: Marks) ->
     }
 }
 
+/// Numbers names in the order of their use, after they were numbered from the end of the file.
+fn number_anew<'r>(names: &mut Names, numbers: impl Iterator<Item = &'r mut u16>) {
+    let old = std::mem::take(names);
+    for number in numbers.filter(|number| **number != 0) {
+        let name = old.get(u32::from(*number) - 1);
+        *number = u16::try_from(names.number(name) + 1).unwrap_or(0);
+    }
+}
+
 /// The number of a name plus one; 0 for none. Beyond 65,535 names, which no client writes, the
 /// rest is taken as having none.
 fn number(text: Option<Text<'_>>, names: &mut Names) -> u16 {
@@ -472,9 +489,10 @@ fn number(text: Option<Text<'_>>, names: &mut Names) -> u16 {
     u16::try_from(names.number(&text.decode()) + 1).unwrap_or(0)
 }
 
-/// Puts neighbouring parts together.
-fn join(parts: Vec<Part>, len: u64) -> Index {
-    let mut index = Index::empty(len);
+/// Puts neighbouring parts of a file of `len` bytes together.
+fn join(mut parts: Vec<Part>, len: u64) -> Index {
+    let shrunk = take_shrunk(&mut parts, len);
+    let mut index = Index::empty(shrunk.as_ref().map_or(len, |shrunk| shrunk.offset));
     let total: usize = parts.iter().map(|part| part.records.len()).sum();
     for mut part in parts {
         if index.records.is_empty() && index.lines == 0 {
@@ -491,7 +509,20 @@ fn join(parts: Vec<Part>, len: u64) -> Index {
             append(&mut index, part);
         }
     }
+    index.findings.extend(shrunk);
     index.finish()
+}
+
+/// Makes one finding of what all parts say about a file that became shorter.
+fn take_shrunk(parts: &mut [Part], len: u64) -> Option<Finding> {
+    let is_shrunk = |finding: &mut Finding| finding.code == Code::Shrunk;
+    let all = parts
+        .iter_mut()
+        .flat_map(|part| part.findings.extract_if(.., is_shrunk));
+    // A part that starts behind the new end does not know where that is; another one does.
+    let mut first = all.min_by_key(|finding| finding.offset)?;
+    first.len = len - first.offset;
+    Some(first)
 }
 
 fn append(index: &mut Index, part: Part) {

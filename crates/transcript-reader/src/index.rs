@@ -189,6 +189,10 @@ impl Index {
     pub(crate) fn finish(mut self) -> Self {
         self.findings
             .sort_by_key(|finding| (finding.offset, finding.code));
+        // Nothing is added any more: give back what the vectors grew ahead.
+        self.records.shrink_to_fit();
+        self.tools.shrink_to_fit();
+        self.findings.shrink_to_fit();
         self.uuids = Uuids::new(&self.records);
         self
     }

@@ -24,8 +24,14 @@ impl Source {
     ///
     /// Any [`ErrorKind`].
     pub fn open(path: &Path) -> Result<Self, Error> {
-        let file = open_without_waiting(path).map_err(|error| Error::io(path, None, error))?;
-        Self::from_file(file, path)
+        match open_without_waiting(path) {
+            Ok(file) => Self::from_file(file, path),
+            // Sockets cannot be opened at all, and folders not on every system.
+            Err(_) if path.metadata().is_ok_and(|found| !found.is_file()) => {
+                Err(Error::new(ErrorKind::NotAFile, path))
+            }
+            Err(error) => Err(Error::io(path, None, error)),
+        }
     }
 
     /// Takes an open file; `path` is for messages.
@@ -48,9 +54,19 @@ impl Source {
         let mut head = [0; 4096];
         let read = source.read_at(0, &mut head)?;
         match other_format(&head[..read]) {
-            Some(name) => Err(Error::new(ErrorKind::OtherFormat(name), path)),
-            None => Ok(source),
+            Some(name) if !source.holds_an_entry_early()? => {
+                Err(Error::new(ErrorKind::OtherFormat(name), path))
+            }
+            _ => Ok(source),
         }
+    }
+
+    /// Whether a line near the start opens an object. Damage may put any bytes before it: a broken
+    /// disk leaves whole pages of other files.
+    fn holds_an_entry_early(&self) -> Result<bool, Error> {
+        let mut head = vec![0; 64 << 10];
+        let read = self.read_at(0, &mut head)?;
+        Ok(memchr::memmem::find(&head[..read], b"\n{\"").is_some())
     }
 
     /// Returns the path.
@@ -121,10 +137,6 @@ fn read_once(file: &File, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
 
 /// The name of the format that a file with this head has, when it is no transcript.
 fn other_format(head: &[u8]) -> Option<&'static str> {
-    // Damage may put any bytes first: a line that starts an object says that it is a transcript.
-    if memchr::memmem::find(head, b"\n{\"").is_some() {
-        return None;
-    }
     let magics: [(&[u8], &str); 10] = [
         (b"\xFF\xFE", "UTF-16 text"),
         (b"\xFE\xFF", "UTF-16 text"),

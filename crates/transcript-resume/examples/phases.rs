@@ -1,6 +1,8 @@
 //! Where the time goes between a file and a path: `cargo run --release -p transcript-resume
 //! --example phases -- SESSION.jsonl`. Prints the median of five rounds for each phase.
 
+#![expect(clippy::print_stdout, reason = "a program")]
+
 use std::error::Error;
 use std::fs::File;
 use std::io::Read;
@@ -15,19 +17,30 @@ use transcript_resume::{Policy, Tree};
 const ROUNDS: usize = 5;
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let path = std::env::args().nth(1).ok_or("usage: phases SESSION.jsonl")?;
+    let path = std::env::args()
+        .nth(1)
+        .ok_or("usage: phases SESSION.jsonl")?;
     let path = Path::new(&path);
     let bytes = std::fs::metadata(path)?.len();
-    let mut tell = |phase: &str, took: Vec<Duration>| {
+    let tell = |phase: &str, took: Vec<Duration>| {
         let took = median(took);
         let rate = bytes as f64 / took.as_secs_f64() / 1e9;
-        println!("{phase:<34} {:>8.1} ms {rate:>6.2} GB/s", took.as_secs_f64() * 1e3);
+        println!(
+            "{phase:<34} {:>8.1} ms {rate:>6.2} GB/s",
+            took.as_secs_f64() * 1e3
+        );
     };
 
     tell("read alone, 1 MiB buffer", rounds(|| walk(path, |_| ()))?);
     tell("read and frame", rounds(|| walk(path, frame()))?);
-    tell("read, frame and scan, 1 thread", rounds(|| walk(path, scan(Scanner::new())))?);
-    tell("the same without SIMD", rounds(|| walk(path, scan(Scanner::without_simd())))?);
+    tell(
+        "read, frame and scan, 1 thread",
+        rounds(|| walk(path, scan(Scanner::new())))?,
+    );
+    tell(
+        "the same without SIMD",
+        rounds(|| walk(path, scan(Scanner::without_simd())))?,
+    );
     tell("scan alone, 1 thread", scan_alone(path)?);
 
     let source = Source::open(path)?;
@@ -35,12 +48,15 @@ fn main() -> Result<(), Box<dyn Error>> {
         let load = || LoadOptions::new().threads(threads).load(&source).map(drop);
         tell(&format!("index, {threads} threads"), rounds(load)?);
     }
-    tell("index, backward", rounds(|| LoadOptions::new().backward().load(&source).map(drop))?);
+    tell(
+        "index, backward",
+        rounds(|| LoadOptions::new().backward().load(&source).map(drop))?,
+    );
 
     let index = LoadOptions::new().load(&source)?;
-    tell("links", rounds(|| Ok::<_, Box<dyn Error>>(drop(Tree::new(&index, Policy::Vendor))))?);
+    tell("links", rounds(|| done(Tree::new(&index, Policy::Vendor)))?);
     let tree = Tree::new(&index, Policy::Vendor);
-    tell("leaf and path", rounds(|| Ok::<_, Box<dyn Error>>(drop(tree.path())))?);
+    tell("leaf and path", rounds(|| done(tree.path()))?);
     println!(
         "{} lines, {} candidates, {} on the path, {:.1} bytes of index a line",
         index.line_count(),
@@ -48,6 +64,10 @@ fn main() -> Result<(), Box<dyn Error>> {
         tree.path().entries.len(),
         index.memory() as f64 / index.line_count().max(1) as f64
     );
+    Ok(())
+}
+
+fn done<T>(_: T) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 

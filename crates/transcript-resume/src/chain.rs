@@ -25,7 +25,11 @@ impl Path {
     /// Ends the path after the entry that is `candidate`. Returns false, and changes nothing, when
     /// that is not on it.
     pub fn cut_after(&mut self, candidate: usize) -> bool {
-        let Some(at) = self.entries.iter().position(|entry| entry.candidate() == candidate) else {
+        let Some(at) = self
+            .entries
+            .iter()
+            .position(|entry| entry.candidate() == candidate)
+        else {
             return false;
         };
         self.entries.truncate(at + 1);

@@ -7,11 +7,13 @@
 //! The rules of [`Policy::Vendor`] are those of client 2.1.329 as it was observed: they stand in
 //! `docs/format.md` of the project and are compared with an independent slow model in the tests.
 
+pub mod api;
 mod chain;
 mod decision;
 mod leaf;
 mod links;
 mod siblings;
+pub mod texts;
 
 pub use chain::{Path, PathEntry, Refusal, Via};
 pub use decision::{Decision, LeafReason, SpliceForm};

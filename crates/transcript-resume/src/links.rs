@@ -44,6 +44,7 @@ pub enum Parent {
 #[derive(Debug)]
 pub struct Tree<'i> {
     pub(crate) index: &'i Index,
+    policy: Policy,
     /// The candidate that counts for each node.
     content: Vec<u32>,
     parents: Vec<Packed>,
@@ -88,9 +89,32 @@ impl<'i> Tree<'i> {
     /// Links the candidates of `index`.
     #[must_use]
     pub fn new(index: &'i Index, policy: Policy) -> Self {
+        Self::with(index, policy, |_| true)
+    }
+
+    /// Returns the tree as if `candidates` were not in the file. For those whose body proves
+    /// unusable when it is read: another line with the same uuid counts then, and an entry that
+    /// names a lost one as its parent is taken as if that had never been written.
+    #[must_use]
+    pub fn without(&self, candidates: &HashSet<u32>) -> Self {
+        let is_there = |candidate: &Candidate<'_>| {
+            !candidates.contains(&(candidate.number() as u32))
+        };
+        Self::with(self.index, self.policy, is_there)
+    }
+
+    /// Returns the tree as it stood when the file ended before candidate `end`.
+    #[must_use]
+    pub fn before(index: &'i Index, policy: Policy, end: usize) -> Self {
+        Self::with(index, policy, |candidate| candidate.number() < end)
+    }
+
+    /// Links the candidates that `is_there` accepts.
+    fn with(index: &'i Index, policy: Policy, is_there: impl Fn(&Candidate<'_>) -> bool) -> Self {
         let Policy::Vendor = policy;
         let mut tree = Self {
             index,
+            policy,
             content: Vec::new(),
             parents: Vec::new(),
             first_child: Vec::new(),
@@ -101,7 +125,7 @@ impl<'i> Tree<'i> {
             is_all_sidechain: false,
             decisions: Vec::new(),
         };
-        tree.collect_nodes();
+        tree.collect_nodes(is_there);
         tree.link();
         tree.gone = vec![false; tree.content.len()];
         tree.is_all_sidechain = tree.nodes().all(|node| {
@@ -197,10 +221,11 @@ impl<'i> Tree<'i> {
 
     /// Gives each uuid one node: at the place of its first line, with the content of its last
     /// (case 40-10). Lines without a uuid share one node as well (case 91-31).
-    fn collect_nodes(&mut self) {
+    fn collect_nodes(&mut self, is_there: impl Fn(&Candidate<'_>) -> bool) {
         let mut unnamed = [None; 3];
         for candidate in self.index.candidates() {
-            if !is_entry(candidate.kind()) || !has_usable_body(&candidate) {
+            let is_usable = has_usable_body(&candidate) && is_there(&candidate);
+            if !is_entry(candidate.kind()) || !is_usable {
                 continue;
             }
             let number = candidate.number() as u32;
@@ -308,21 +333,16 @@ impl<'i> Tree<'i> {
         {
             return is_linked(before.kind()).then_some(before);
         }
-        let mut named = None;
-        for candidate in self
+        let named = self
             .index
             .with_uuid(id)
-            .map(|number| self.index.candidate(number))
-        {
-            if candidate.kind() == EntryKind::Progress {
-                named = Some(candidate);
-            } else if is_entry(candidate.kind())
-                && named.is_none_or(|named: Candidate<'_>| named.kind() != EntryKind::Progress)
-            {
-                named = Some(candidate);
-            }
-        }
+            .map(|number| self.index.candidate(number));
         named
+            .filter(|named| is_linked(named.kind()))
+            .max_by_key(|named| {
+                // Of several the last one counts, but progress lines come first.
+                (named.kind() == EntryKind::Progress, named.number())
+            })
     }
 
     /// Puts the entries that the last boundary keeps behind its anchor, and what hung under the

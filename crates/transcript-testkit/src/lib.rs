@@ -7,6 +7,7 @@
 pub mod damage;
 pub mod generate;
 pub mod model;
+pub mod oracle;
 pub mod rng;
 
 use std::path::{Path, PathBuf};

@@ -214,7 +214,10 @@ impl<'l, 's> Cursor<'l, 's> {
             return Err(self.endless_string());
         }
         self.pos = end + 1;
-        Ok(Span { start: start as u32, end: end as u32 })
+        Ok(Span {
+            start: start as u32,
+            end: end as u32,
+        })
     }
 
     /// A string holds a bad byte or the line ends inside of it.

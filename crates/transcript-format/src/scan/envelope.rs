@@ -290,12 +290,19 @@ impl Scanner {
     ///
     /// As [`Self::scan`], but for `Trailing`.
     pub fn scan_first<'a>(&'a mut self, line: &'a [u8]) -> Result<Envelope<'a>, ScanError> {
-        let Self { parts, tools, scratch } = self;
+        let Self {
+            parts,
+            tools,
+            scratch,
+        } = self;
         read(line, parts, tools, scratch)?;
         let object = &line[..parts.end];
         if simdutf8::basic::from_utf8(object).is_err() {
             let at = std::str::from_utf8(object).map_or_else(|bad| bad.valid_up_to(), str::len);
-            return Err(ScanError { kind: ScanErrorKind::Utf8, at });
+            return Err(ScanError {
+                kind: ScanErrorKind::Utf8,
+                at,
+            });
         }
         Ok(Envelope { line, parts, tools })
     }
@@ -307,9 +314,16 @@ fn read(line: &[u8], parts: &mut Parts, tools: &mut Vec<ToolSpan>, scratch: &mut
     tools.clear();
     // Places are kept in 32 bits; the cap on a line is far below.
     if u32::try_from(line.len()).is_err() {
-        return Err(ScanError { kind: ScanErrorKind::Syntax, at: u32::MAX as usize });
+        return Err(ScanError {
+            kind: ScanErrorKind::Syntax,
+            at: u32::MAX as usize,
+        });
     }
-    let mut reader = Reader { cursor: Cursor::new(line, scratch), parts, tools };
+    let mut reader = Reader {
+        cursor: Cursor::new(line, scratch),
+        parts,
+        tools,
+    };
     reader.cursor.skip_space();
     match reader.cursor.peek() {
         b'{' => reader.top()?,
@@ -376,7 +390,9 @@ impl Reader<'_, '_> {
             Member::Type => {
                 self.parts.kind_name = self.id()?;
                 let name = self.parts.kind_name.map(|name| self.cursor.text(name));
-                self.parts.kind = name.map_or(EntryKind::Other, |name| EntryKind::from_bytes(&name.bytes()));
+                self.parts.kind = name.map_or(EntryKind::Other, |name| {
+                    EntryKind::from_bytes(&name.bytes())
+                });
             }
             Member::Timestamp => self.parts.timestamp = self.id()?,
             Member::SessionId => self.parts.session_id = self.id()?,

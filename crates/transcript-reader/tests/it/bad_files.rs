@@ -9,9 +9,8 @@ use std::time::Duration;
 
 use transcript_format::finding::Code;
 use transcript_reader::{Bodies, ErrorKind, Index, LoadOptions, Source};
-use transcript_testkit::generate;
 
-use crate::same_index::check_all_ways;
+use crate::same_index::{check_all_ways, roomy_sessions};
 use crate::{Scratch, assert_same, load, picture, told};
 
 const ENTRY: &[u8] = b"{\"type\":\"user\",\"uuid\":\"u1\",\"parentUuid\":null}\n";
@@ -329,26 +328,13 @@ fn of_a_file_that_grows_only_the_length_at_opening_is_read() {
     }
 }
 
-/// More than two pieces of threads, of lines from 500 to 900 bytes.
-fn large_session() -> Vec<u8> {
-    let mut bytes = Vec::new();
-    for seed in 0.. {
-        bytes.extend_from_slice(&generate::session_of_unique_uuids(seed));
-        if !bytes.ends_with(b"\n") {
-            bytes.push(b'\n');
-        }
-        if bytes.len() > 13 << 20 {
-            break;
-        }
-    }
-    bytes
-}
-
 /// The index of what is left, and one finding for what is gone.
 #[test]
 fn a_file_that_shrinks_before_it_is_read_is_read_up_to_its_new_end() {
-    let bytes = large_session();
-    let old = bytes.len();
+    let mut bytes = roomy_sessions(0..120);
+    let old = 13 << 20;
+    assert!(bytes.len() > old, "three threads have a piece each");
+    bytes.truncate(old);
     let newline = bytes[..old / 2]
         .iter()
         .rposition(|byte| *byte == b'\n')

@@ -106,7 +106,12 @@ fn picture(index: &Index) -> Vec<String> {
 #[track_caller]
 fn assert_same(one: &Index, other: &Index, name: &str) {
     let (one, other) = (picture(one), picture(other));
-    let difference = one.iter().zip(&other).find(|(one, other)| one != other);
-    assert_eq!(difference, None, "{name}");
+    if let Some((one, other)) = one.iter().zip(&other).find(|(one, other)| one != other) {
+        // The place alone: a whole picture is too long to read.
+        let equal = one.bytes().zip(other.bytes()).take_while(|(a, b)| a == b);
+        let at = equal.count().saturating_sub(40);
+        let part = |text: &str| text.chars().skip(at).take(200).collect::<String>();
+        panic!("{name}:\n one: …{}\nother: …{}", part(one), part(other));
+    }
     assert_eq!(one.len(), other.len(), "{name}");
 }

@@ -95,6 +95,12 @@ impl Block {
         }
     }
 
+    /// The block as one of candidate `entry`.
+    pub(super) fn of_entry(mut self, entry: u32) -> Self {
+        self.entry = Some(entry);
+        self
+    }
+
     /// A text that the client puts into an assistant message (cases 43-10, 42-12).
     pub(super) fn assistant_placeholder(text: &str) -> Self {
         let json = format!("{PLAIN_START}{},\"citations\":[]}}", quoted(text));

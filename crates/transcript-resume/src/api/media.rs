@@ -1,10 +1,10 @@
 //! Images and documents that the API would refuse, or did.
 
-use transcript_format::object::{Object, Raw};
+use transcript_format::object::Raw;
 
 use super::block::{Block, BlockKind, kind_of};
 use super::step::{Step, StepKind};
-use super::{Log, Reason};
+use super::{Log, Reason, Role, SyntheticKind};
 use crate::texts;
 
 /// The most that the API takes, in bytes of the file itself.
@@ -12,51 +12,49 @@ const MAX_IMAGE: usize = 5 << 20;
 const MAX_PDF: usize = 32 << 20;
 const MAX_TEXT_DOCUMENT: usize = 5 << 20;
 
-/// The block, or with a note in place of every image and document that is too large: one of them
-/// makes the API refuse this request and every one after it.
-pub(super) fn within_limits(block: Block) -> Block {
+/// The block, with a note in place of every image and document that is too large: one of them makes
+/// the API refuse this request and every one after it.
+pub(super) fn within_limits(mut block: Block, log: &mut Log) -> Block {
     // Base64 is longer than what it stands for, so a short block cannot hold a large file.
     if block.json().len() <= MAX_IMAGE.min(MAX_TEXT_DOCUMENT) {
         return block;
     }
-    let Some(object) = block.object() else {
-        return block;
+    let entry = block.entry();
+    let mut note = |note: Option<String>| {
+        let note = Block::text(&note?);
+        let entry = entry.map(|entry| entry as u32);
+        log.left_out(entry, Reason::OversizedMedia);
+        log.made_up(SyntheticKind::MediaNote, Role::User, &note, entry);
+        Some(note)
     };
-    match block.kind() {
-        BlockKind::Image | BlockKind::Document => match note(&object) {
-            Some(note) => block.replaced_by(&note),
-            None => block,
-        },
-        BlockKind::ToolResult => {
-            let Some(blocks) = object.get("content").and_then(Raw::array) else {
-                return block;
-            };
-            let notes: Vec<Option<String>> = blocks
-                .iter()
-                .map(|raw| raw.object().as_ref().and_then(note))
+    if block.kind() == BlockKind::ToolResult {
+        let content = block.object().and_then(|result| {
+            let blocks = result.get("content")?.array()?;
+            let notes: Vec<Option<Block>> =
+                blocks.iter().map(|raw| note(refusal(*raw))).collect();
+            let texts = blocks.iter().zip(&notes);
+            let texts: Vec<&str> = texts
+                .map(|(raw, note)| note.as_ref().map_or(raw.text(), Block::json))
                 .collect();
-            if notes.iter().all(Option::is_none) {
-                return block;
-            }
-            let list: Vec<String> = blocks
-                .iter()
-                .zip(notes)
-                .map(|(raw, note)| {
-                    note.map_or_else(|| raw.text().to_owned(), |note| Block::text(&note).json().into())
-                })
-                .collect();
-            let list = format!("[{}]", list.join(","));
-            let mut block = block.clone();
-            block.set("content", &list);
-            block
+            let is_changed = notes.iter().any(Option::is_some);
+            is_changed.then(|| format!("[{}]", texts.join(",")))
+        });
+        if let Some(content) = content {
+            block.set("content", &content);
         }
+        return block;
+    }
+    let note = Raw::parse(block.json()).ok().and_then(|raw| note(refusal(raw)));
+    match (note, entry) {
+        (Some(note), Some(entry)) => note.of_entry(entry as u32),
         _ => block,
     }
 }
 
 /// What stands in place of media that are too large; `None` for all others.
-fn note(media: &Object<'_>) -> Option<String> {
-    let kind = BlockKind::of(media);
+fn refusal(media: Raw<'_>) -> Option<String> {
+    let media = media.object()?;
+    let kind = BlockKind::of(&media);
     if !matches!(kind, BlockKind::Image | BlockKind::Document) {
         return None;
     }

@@ -218,7 +218,8 @@ impl Loaded {
                 continue;
             }
             let number = candidate.number() as u32;
-            match Step::read(bodies.body(&candidate)?, &candidate, &mut loaded.names) {
+            let body = bodies.body(&candidate)?;
+            match Step::read(body, &candidate, &mut loaded.names, log) {
                 Ok(Reading::Step(step)) => loaded.steps.push(step),
                 Ok(Reading::Unsent) => {}
                 Ok(Reading::Virtual) => log.left_out(Some(number), Reason::Virtual),

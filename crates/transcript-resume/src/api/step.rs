@@ -7,7 +7,7 @@ use transcript_format::object::{JsonKind, NotAnObject, Object, Raw};
 use transcript_reader::Candidate;
 
 use super::block::{Block, BlockKind};
-use super::{media, reminders};
+use super::{Log, media, reminders};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum StepKind {
@@ -60,6 +60,7 @@ impl Step {
         text: &str,
         candidate: &Candidate<'_>,
         names: &mut Names,
+        log: &mut Log,
     ) -> Result<Reading, Unusable> {
         let object = Object::parse(text)?;
         let type_name = object.get("type").and_then(Raw::str).unwrap_or_default();
@@ -69,10 +70,10 @@ impl Step {
         let message = object.get("message").and_then(Raw::object);
         let entry = candidate.number() as u32;
         let flag = |name: &str| object.get(name).and_then(Raw::bool) == Some(true);
-        let content = |content: Option<Raw<'_>>| blocks(content, entry);
+        let mut content = |content: Option<Raw<'_>>| blocks(content, entry, log);
         let of_message = |name: &str| message.as_ref().and_then(|message| message.get(name));
-        let name = |raw: Option<Raw<'_>>| raw.and_then(Raw::str);
-        let model = name(of_message("model")).map(|model| names.model.shared(&model));
+        let model = of_message("model").and_then(Raw::str);
+        let model = model.map(|model| names.model.shared(&model));
         if candidate.kind() == EntryKind::Assistant
             && let Some(model) = &model
             && **model != *"<synthetic>"
@@ -101,7 +102,8 @@ impl Step {
                     StepKind::Assistant
                 };
                 step.heals_distinct_carrier = is_error && flag("healsDistinctCarrier");
-                step.message_id = name(of_message("id")).map(|id| names.message.shared(&id));
+                let id = of_message("id").and_then(Raw::str);
+                step.message_id = id.map(|id| names.message.shared(&id));
                 step.model = model;
                 step.blocks = content(of_message("content"));
             }
@@ -115,7 +117,7 @@ impl Step {
             EntryKind::Attachment => {
                 step.kind = StepKind::Reminder;
                 step.is_for_system_role = reminders::is_for_system_role(&object);
-                step.parts = reminders::parts(&object, entry);
+                step.parts = reminders::parts(&object, entry, log);
                 if step.parts.is_empty() {
                     return Ok(Reading::Unsent);
                 }
@@ -199,7 +201,7 @@ impl LastName {
 }
 
 /// Content as a list of blocks; media that are too large for the API are left out.
-fn blocks(content: Option<Raw<'_>>, entry: u32) -> Vec<Block> {
+fn blocks(content: Option<Raw<'_>>, entry: u32, log: &mut Log) -> Vec<Block> {
     let Some(content) = content else {
         return Vec::new();
     };
@@ -208,6 +210,6 @@ fn blocks(content: Option<Raw<'_>>, entry: u32) -> Vec<Block> {
     }
     let blocks = content.array().unwrap_or_default().into_iter();
     blocks
-        .map(|raw| media::within_limits(Block::read(raw, entry)))
+        .map(|raw| media::within_limits(Block::read(raw, entry), log))
         .collect()
 }

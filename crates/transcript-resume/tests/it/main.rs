@@ -1,3 +1,6 @@
 //! The fast path against the slow model.
 
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+
+mod api;
 mod path;

@@ -1,11 +1,12 @@
 //! Paths under policy `vendor` are those of the slow model in the testkit.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::Write;
 use std::path::Path;
 
 use transcript_reader::{Index, LoadOptions, Source};
-use transcript_resume::{Policy, Tree};
+use transcript_resume::{Parent, Policy, Tree};
 use transcript_testkit::{damage, generate, model, shared};
 
 /// Line and uuid of every entry of a path, and whether the client refuses it.
@@ -69,7 +70,7 @@ fn check(name: &str, index: &Index, bytes: &[u8]) {
     assert_eq!(fast, slow, "{name}");
 }
 
-fn transcripts_under(folder: &Path, found: &mut Vec<std::path::PathBuf>) {
+pub(crate) fn transcripts_under(folder: &Path, found: &mut Vec<std::path::PathBuf>) {
     let mut entries: Vec<_> = fs::read_dir(folder)
         .unwrap()
         .map(|entry| entry.unwrap().path())
@@ -143,4 +144,41 @@ fn paths_of_damaged_sessions_are_those_of_the_model() {
             &bytes,
         );
     }
+}
+
+/// The parent of every entry, as text.
+fn parents(index: &Index) -> BTreeMap<String, String> {
+    let tree = Tree::new(index, Policy::Vendor);
+    let name = |node| {
+        let uuid = tree.entry(node).uuid();
+        uuid.map_or_else(|| "no uuid".to_owned(), |id| index.id_text(id))
+    };
+    let parent = |node| match tree.parent(node) {
+        Parent::Root => "root".to_owned(),
+        Parent::Lost => "lost".to_owned(),
+        Parent::Node(parent) => name(parent),
+    };
+    tree.nodes().map(|node| (name(node), parent(node))).collect()
+}
+
+#[test]
+fn parent_links_do_not_depend_on_the_order_of_lines() {
+    let mut linked = 0;
+    for seed in 0..500 {
+        // A splice looks at what stands before the boundary, so it does depend on the order: the
+        // boundaries of these sessions keep nothing.
+        let bytes = generate::session_of_unique_uuids(seed);
+        let bytes = String::from_utf8(bytes)
+            .unwrap()
+            .replace("\"preservedMessages\"", "\"-reservedMessages\"")
+            .replace("\"preservedSegment\"", "\"-reservedSegment\"")
+            .into_bytes();
+        let expected = parents(&index(&bytes));
+        linked += expected.values().filter(|parent| parent.len() == 36).count();
+        for shuffle in 0..3 {
+            let permuted = generate::permute_lines(&bytes, shuffle);
+            assert_eq!(parents(&index(&permuted)), expected, "seed {seed}, shuffle {shuffle}");
+        }
+    }
+    assert!(linked > 10_000, "the sessions have links: {linked}");
 }

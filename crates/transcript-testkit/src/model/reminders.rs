@@ -93,6 +93,10 @@ fn rendered_anew(attachment: &Value) -> Vec<String> {
             text("filename"),
             text("snippet")
         )),
+        // What is sent of other files than texts is not known.
+        "file" if !["text", "null"].contains(&plain(&attachment["content"]["type"]).as_str()) => {
+            Vec::new()
+        }
         "file" => {
             let file = &attachment["content"]["file"];
             let first = file["startLine"].as_u64().unwrap_or(1);
@@ -113,8 +117,9 @@ fn rendered_anew(attachment: &Value) -> Vec<String> {
         "directory" => vec![
             format!(
                 "Called the Bash tool with the following input: \
-                 {{\"command\":\"ls {0}\",\"description\":\"Lists files in {0}\"}}",
-                text("path")
+                 {{\"command\":{},\"description\":{}}}",
+                json!(format!("ls {}", text("path"))),
+                json!(format!("Lists files in {}", text("path")))
             ),
             format!("Result of calling the Bash tool:\n{}", text("content")),
         ],
@@ -203,8 +208,201 @@ fn rendered_anew(attachment: &Value) -> Vec<String> {
             "USD budget: ${}/${}; ${} remaining",
             attachment["used"], attachment["total"], attachment["remaining"]
         )),
-        _ => Vec::new(),
+        "agent_listing_delta" => one(agents(attachment)),
+        "agent_mention" => one(format!(
+            "The user has expressed a desire to invoke the agent \"{}\". Please invoke the agent \
+             appropriately, passing in the required context to it. ",
+            text("agentType")
+        )),
+        "async_hook_response" => {
+            let response = &attachment["response"];
+            let context = &response["hookSpecificOutput"]["additionalContext"];
+            let texts = [&response["systemMessage"], context].into_iter();
+            let texts = texts.filter_map(Value::as_str).filter(|text| !text.is_empty());
+            texts.map(str::to_owned).collect()
+        }
+        "auto_mode_exit" => one(
+            "## Exited Auto Mode\n\nYou have exited auto mode. The user may now \
+                                 want to interact more directly. You should ask clarifying \
+                                 questions when the approach is ambiguous rather than making \
+                                 assumptions."
+                .to_owned(),
+        ),
+        "mcp_instructions_delta" => one(mcp_instructions(attachment)),
+        "mcp_resource" => {
+            let contents = attachment["content"]["contents"].as_array();
+            let contents = contents.into_iter().flatten();
+            let mut texts = vec!["Full contents of resource:".to_owned()];
+            texts.extend(
+                contents.filter_map(|content| Some(content["text"].as_str()?.to_owned())),
+            );
+            texts.push(
+                "Do NOT read this resource again unless you think it may have changed, since you \
+                 already have the full contents."
+                    .to_owned(),
+            );
+            texts
+        }
+        "output_token_usage" => one(format!(
+            "Output tokens — turn: {} / {} · session: {}",
+            attachment["turn"], attachment["budget"], attachment["session"]
+        )),
+        // The end of this text is inferred: with it the text has the length that was seen.
+        "pdf_reference" => one(format!(
+            "PDF file: {} ({} pages, {} bytes). This PDF is too large to read all at once. You \
+             MUST use the Read tool with the pages parameter to read specific page ranges (e.g., \
+             pages: \"1-5\"). Do NOT call Read without the pages parameter or it will fail. Start \
+             by reading the first few pages to understand the structure, then read more as \
+             needed. Maximum 20 pages per request.",
+            text("filename"),
+            attachment["pageCount"],
+            attachment["fileSize"]
+        )),
+        "relevant_memories" => {
+            let memories = attachment["memories"].as_array().into_iter().flatten();
+            let memories: Vec<String> = memories
+                .map(|memory| {
+                    let text = |field: &str| memory[field].as_str().unwrap_or_default();
+                    format!("{}\n\n{}", text("header"), text("content"))
+                })
+                .collect();
+            one(format!(
+                "Retrieved for possible relevance — use only if it actually applies to what the \
+                 user asked.\n\n{}",
+                memories.join("\n\n")
+            ))
+        }
+        "task_status" => one(format!(
+            "Task {} (type: {}) (status: {}) (description: {}) Read the output file to retrieve \
+             the result: {}",
+            text("taskId"),
+            text("taskType"),
+            text("status"),
+            text("description"),
+            text("outputFilePath")
+        )),
+        "ultrathink_effort" => one(
+            "The user included the keyword \"ultrathink\", requesting deeper \
+                                    reasoning on this turn. Reason as thoroughly as the task \
+                                    warrants."
+                .to_owned(),
+        ),
+        _ => our_words(attachment).into_iter().collect(),
     }
+}
+
+/// A string without its quotes, any other value as JSON.
+fn plain(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+/// The client sends a text for these, but the fact file has it cut off: ours stands for it.
+fn our_words(attachment: &Value) -> Option<String> {
+    let text = |field: &str| attachment[field].as_str().unwrap_or_default();
+    Some(match text("type") {
+        "auto_mode" => {
+            "Auto mode is active. Work on without stopping for clarifying questions.".to_owned()
+        }
+        "deferred_tools_delta" => deferred_tools(attachment),
+        "invoked_skills" => {
+            let mut all = "These skills were invoked earlier in this session. Do not run them \
+                           again; their guidelines still hold."
+                .to_owned();
+            for skill in attachment["skills"].as_array().into_iter().flatten() {
+                let text = |field: &str| skill[field].as_str().unwrap_or_default();
+                all += &format!("\n\n### Skill: {}\n\n{}", text("name"), text("content"));
+            }
+            all
+        }
+        "plan_mode" => format!(
+            "Plan mode is active. Make no edits but to the plan file {}, and run nothing that \
+             changes the system.",
+            text("planFilePath")
+        ),
+        "plan_mode_reentry" => format!(
+            "Plan mode is active again. Read the plan of before in {} first.",
+            text("planFilePath")
+        ),
+        "task_reminder" => "The task tools have not been used for a while. Use them if they help \
+                            with the current work."
+            .to_owned(),
+        _ => return None,
+    })
+}
+
+const AMBIENT: &str = "This is ambient context — do not narrate it to the user unless they ask or \
+                       it is directly relevant to their request.";
+
+fn agents(attachment: &Value) -> String {
+    let added = strings(&attachment["addedLines"]);
+    if attachment["isInitial"] == true {
+        return format!("Available agent types for the Agent tool:\n{}", added.join("\n"));
+    }
+    let mut parts = Vec::new();
+    if !added.is_empty() {
+        parts.push(format!(
+            "New agent types are now available for the Agent tool:\n{}",
+            added.join("\n")
+        ));
+    }
+    let removed: Vec<String> = strings(&attachment["removedTypes"])
+        .into_iter()
+        .map(|name| format!("- {name}"))
+        .collect();
+    if !removed.is_empty() {
+        parts.push(format!(
+            "The following agent types are no longer available:\n{}",
+            removed.join("\n")
+        ));
+    }
+    parts.push(AMBIENT.to_owned());
+    parts.join("\n\n")
+}
+
+fn mcp_instructions(attachment: &Value) -> String {
+    let mut parts = Vec::new();
+    let added = strings(&attachment["addedBlocks"]);
+    if !added.is_empty() {
+        parts.push(format!(
+            "# MCP Server Instructions\n\nThe following MCP servers have provided instructions for \
+             how to use their tools and resources:\n\n{}",
+            added.join("\n\n")
+        ));
+    }
+    let removed = strings(&attachment["removedNames"]);
+    if !removed.is_empty() {
+        parts.push(format!(
+            "The following MCP servers have disconnected. Their instructions above no longer \
+             apply:\n{}",
+            removed.join("\n")
+        ));
+    }
+    parts.push(AMBIENT.to_owned());
+    parts.join("\n\n")
+}
+
+/// What is said of new tools is the client's text; of what follows the list of lost ones only the
+/// start is known.
+fn deferred_tools(attachment: &Value) -> String {
+    let mut parts = Vec::new();
+    let added = strings(&attachment["addedLines"]);
+    if !added.is_empty() {
+        parts.push(format!(
+            "The following deferred tools are now available via ToolSearch. Their schemas are NOT \
+             loaded — calling them directly will fail with InputValidationError. Use ToolSearch \
+             with query \"select:<name>[,<name>...]\" to load tool schemas before calling \
+             them:\n{}",
+            added.join("\n")
+        ));
+    }
+    let removed = strings(&attachment["removedNames"]);
+    if !removed.is_empty() {
+        parts.push(format!(
+            "The following deferred tools are no longer available in this session:\n{}",
+            removed.join("\n")
+        ));
+    }
+    parts.join("\n\n")
 }
 
 fn queued_command(attachment: &Value) -> String {

@@ -47,7 +47,10 @@ pub fn vendor_request(bytes: &[u8], prompt: Option<&str>, model: Option<&str>) -
     drop_foreign_thinking(&mut steps, model.as_deref());
     let messages = merge(steps, model.as_deref().is_some_and(wants_system_role));
     let messages = pair(messages);
-    let messages = messages.into_iter().map(finish).collect();
+    let messages = messages
+        .into_iter()
+        .map(|message| without_nuls(finish(message)))
+        .collect();
     Request {
         messages: Some(messages),
         refusal: None,
@@ -342,7 +345,8 @@ fn merge(steps: Vec<Step>, system_role: bool) -> Vec<Message> {
                     .filter_map(|block| block["text"].as_str());
                 asides.extend(texts.map(|text| reminders::unwrapped(text).to_owned()));
             }
-            Kind::Reminder => add_reminder(&mut messages, step.parts),
+            // In the role form only right behind the result (44-84), not behind another reminder (15).
+            Kind::Reminder => add_reminder(&mut messages, step.parts, asides.is_empty()),
         }
     }
     flush(&mut messages, &mut asides);
@@ -413,14 +417,14 @@ fn end_with_newline(blocks: &mut [Value]) {
 
 /// A reminder joins the user message before it: inside of the last result when that is the last
 /// block, else as a block. One that opens the turn makes a message of each of its parts (91-a0).
-fn add_reminder(messages: &mut Vec<Message>, parts: Vec<Vec<Value>>) {
+fn add_reminder(messages: &mut Vec<Message>, parts: Vec<Vec<Value>>, may_fold: bool) {
     let opens = messages.last().is_none_or(|message| message.role != "user");
     for blocks in parts {
         match messages.last_mut() {
             Some(message) if !opens => {
                 blocks
                     .into_iter()
-                    .for_each(|block| add_reminder_block(message, block));
+                    .for_each(|block| add_reminder_block(message, block, may_fold));
             }
             _ => messages.push(Message {
                 role: "user",
@@ -431,7 +435,7 @@ fn add_reminder(messages: &mut Vec<Message>, parts: Vec<Vec<Value>>) {
     }
 }
 
-fn add_reminder_block(message: &mut Message, block: Value) {
+fn add_reminder_block(message: &mut Message, block: Value, may_fold: bool) {
     // The attribution reminder stands beside the results, and does not keep later ones out.
     let last = message
         .blocks
@@ -439,7 +443,11 @@ fn add_reminder_block(message: &mut Message, block: Value) {
         .rev()
         .find(|block| !reminders::is_attribution(block));
     match last {
-        Some(last) if last["type"] == "tool_result" && !reminders::is_attribution(&block) => {
+        Some(last)
+            if may_fold
+                && last["type"] == "tool_result"
+                && !reminders::is_attribution(&block) =>
+        {
             fold(last, block);
         }
         _ => message.blocks.push(block),
@@ -586,6 +594,21 @@ fn finish(mut message: Message) -> Value {
         }
     }
     json!({"role": message.role, "content": message.blocks})
+}
+
+/// NULs are not sent (issue 3, pains 11): what stores a text behind the API may end it there.
+fn without_nuls(value: Value) -> Value {
+    match value {
+        Value::String(text) => text.replace('\0', "\u{fffd}").into(),
+        Value::Array(list) => list.into_iter().map(without_nuls).collect(),
+        Value::Object(object) => {
+            let fields = object.into_iter();
+            let fields =
+                fields.map(|(key, value)| (key.replace('\0', "\u{fffd}"), without_nuls(value)));
+            Value::Object(fields.collect())
+        }
+        other => other,
+    }
 }
 
 /// Blank text, or the text that the client makes up for an empty message.

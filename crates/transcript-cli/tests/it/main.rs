@@ -1,0 +1,35 @@
+//! The binary: wiring, output and exit codes. What the libraries can show is tested there.
+
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+
+mod replay;
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+/// Runs `transcript` with these arguments and no standard input.
+fn transcript(arguments: &[&str]) -> Output {
+    command(arguments).stdin(Stdio::null()).output().unwrap()
+}
+
+fn command(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_transcript"));
+    command.args(arguments).env("NO_COLOR", "1");
+    command
+}
+
+fn sessions() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/v1/sessions")
+}
+
+fn fixture(name: &str) -> String {
+    sessions().join(name).to_str().unwrap().to_owned()
+}
+
+fn stdout(output: &Output) -> String {
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8(output.stderr.clone()).unwrap()
+}

@@ -1,0 +1,1 @@
+//! Requests that a transcript records about itself.

@@ -1,0 +1,138 @@
+//! The oracle folder: transcripts, and the request that the real client sent after resuming each.
+
+use std::fs;
+use std::path::PathBuf;
+
+use serde_json::{Value, json};
+
+use crate::shared;
+
+/// One transcript and what the client made of it.
+#[derive(Clone, Debug)]
+pub struct Case {
+    /// Name of the folder.
+    pub name: String,
+    /// The transcript.
+    pub input: PathBuf,
+    /// The prompt that was given with the resume.
+    pub prompt: String,
+    /// The messages of the request; `None` when the client refused.
+    pub messages: Option<Vec<Value>>,
+}
+
+/// Returns all cases by name; none on a machine without shared material.
+///
+/// # Panics
+/// When the folder is there but not as it should be.
+#[must_use]
+pub fn cases() -> Vec<Case> {
+    let Some(folder) = shared().map(|shared| shared.join("oracle")) else {
+        return Vec::new();
+    };
+    let folders = fs::read_dir(folder).expect("the folder is readable");
+    let folders = folders.map(|entry| entry.expect("the folder is readable").path());
+    let folders = folders.filter(|folder| folder.join("expected.json").is_file());
+    let mut cases: Vec<Case> = folders
+        .map(|folder| {
+            let expected = fs::read(folder.join("expected.json")).expect("the file is readable");
+            let expected: Value = serde_json::from_slice(&expected).expect("the file is JSON");
+            let name = folder.file_name().expect("a folder has a name");
+            Case {
+                name: name.to_string_lossy().into_owned(),
+                input: folder.join("input.jsonl"),
+                prompt: expected["prompt"].as_str().expect("a text").to_owned(),
+                messages: expected["messages"].as_array().cloned(),
+            }
+        })
+        .collect();
+    cases.sort_by(|a, b| a.name.cmp(&b.name));
+    cases
+}
+
+/// Returns what differs between the request of `case` and `messages`, which is `None` for a
+/// refusal.
+#[must_use]
+pub fn difference(case: &Case, messages: Option<&[Value]>) -> Option<String> {
+    match (&case.messages, messages) {
+        (None, None) => None,
+        (None, Some(_)) => Some("the client refused".to_owned()),
+        (Some(_), None) => Some("refused, but the client did not".to_owned()),
+        (Some(want), Some(got)) => {
+            let (want, got) = (normalised(want), normalised(got));
+            let at = (0..want.len().max(got.len())).find(|&at| want.get(at) != got.get(at))?;
+            Some(format!(
+                "message {at} of {}:\n  want {}\n  got  {}",
+                want.len(),
+                short(want.get(at)),
+                short(got.get(at))
+            ))
+        }
+    }
+}
+
+fn short(message: Option<&Value>) -> String {
+    message.map_or("nothing".to_owned(), |message| {
+        message.to_string().chars().take(700).collect()
+    })
+}
+
+/// Port of `norm` in `oracle/check.py`: what of a request counts.
+///
+/// # Panics
+/// When a message has content that is neither a string nor a list of objects.
+#[must_use]
+pub fn normalised(messages: &[Value]) -> Vec<Value> {
+    let last = messages.len().saturating_sub(1);
+    let normal = |(index, message): (usize, &Value)| {
+        let blocks = as_blocks(&message["content"]);
+        let blocks: Vec<Value> = blocks
+            .into_iter()
+            .map(|block| normal_block(block, index == last))
+            .collect();
+        json!({"role": message["role"], "content": blocks})
+    };
+    messages.iter().enumerate().map(normal).collect()
+}
+
+/// Returns content as a list of blocks, the form in which strings and lists compare.
+///
+/// # Panics
+/// When it is neither.
+#[must_use]
+pub fn as_blocks(content: &Value) -> Vec<Value> {
+    match content {
+        Value::String(text) => vec![json!({"type": "text", "text": text})],
+        Value::Array(blocks) => blocks.clone(),
+        other => panic!("content is {other}"),
+    }
+}
+
+fn normal_block(mut block: Value, in_last: bool) -> Value {
+    let object = block.as_object_mut().expect("a block is an object");
+    object.remove("cache_control");
+    match object.get("type").and_then(Value::as_str) {
+        // Other reminders stood there in the real request.
+        Some("text") if in_last => {
+            let text = object["text"].as_str().expect("a text block has a text");
+            object["text"] = text.trim_end_matches('\n').into();
+        }
+        Some("tool_result") => {
+            let interrupted = "[Tool call interrupted";
+            let is_error = object.get("is_error") == Some(&Value::Bool(true));
+            match object.get_mut("content") {
+                Some(Value::String(text)) if is_error && text.starts_with(interrupted) => {
+                    text.truncate(interrupted.len());
+                }
+                Some(Value::Array(inner)) => {
+                    for block in inner.iter_mut().filter_map(Value::as_object_mut) {
+                        block.remove("cache_control");
+                    }
+                }
+                _ => {}
+            }
+            object.entry("is_error").or_insert(Value::Bool(false));
+        }
+        _ => {}
+    }
+    block
+}
