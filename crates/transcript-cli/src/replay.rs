@@ -179,10 +179,6 @@ enum Record<'a> {
         r#type: Option<&'a str>,
         subtype: Option<&'a str>,
         timestamp: Option<&'a str>,
-        message: Option<Raw<'a>>,
-        via: Vec<&'static str>,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        entry: Option<Raw<'a>>,
     },
     End {
         findings: usize,
@@ -238,25 +234,29 @@ fn write_entry(
     let subtype = text_of("subtype").filter(|_| candidate.kind() == EntryKind::System);
     let timestamp = text_of("timestamp");
     let message = object.and_then(|object| object.get("message"));
-    write_record(
-        out,
-        &Record::Entry {
-            line: candidate.line(),
-            offset: candidate.offset(),
-            len: candidate.byte_len(),
-            uuid: candidate.uuid().map(id_text),
-            parent_uuid: candidate.parent().map(id_text),
-            r#type: kind.as_deref(),
-            subtype: subtype.as_deref(),
-            timestamp: timestamp.as_deref(),
-            message,
-            via: entry.via.names().collect(),
-            entry: body
-                .as_ref()
-                .filter(|_| args.raw_entries)
-                .map(|body| body.object().raw()),
-        },
-    )
+    let mut line = serde_json::to_vec(&Record::Entry {
+        line: candidate.line(),
+        offset: candidate.offset(),
+        len: candidate.byte_len(),
+        uuid: candidate.uuid().map(id_text),
+        parent_uuid: candidate.parent().map(id_text),
+        r#type: kind.as_deref(),
+        subtype: subtype.as_deref(),
+        timestamp: timestamp.as_deref(),
+    })?;
+    // What is verbatim is put in as it is: a serializer would look at every byte of it again.
+    line.pop();
+    line.extend_from_slice(b",\"message\":");
+    line.extend_from_slice(message.map_or("null", Raw::text).as_bytes());
+    line.extend_from_slice(b",\"via\":");
+    line.extend(serde_json::to_vec(&entry.via.names().collect::<Vec<_>>())?);
+    if let Some(body) = body.as_ref().filter(|_| args.raw_entries) {
+        line.extend_from_slice(b",\"entry\":");
+        line.extend_from_slice(body.text().as_bytes());
+    }
+    line.extend_from_slice(b"}\n");
+    out.write_all(&line)?;
+    Ok(())
 }
 
 fn write_record(out: &mut impl Write, record: &Record<'_>) -> Result<()> {

@@ -7,7 +7,7 @@ use transcript_format::ids::Uuid;
 use transcript_format::kind::{EntryKind, SystemKind};
 use transcript_format::lines::{BackwardFramer, DEFAULT_LINE_CAP, Framed, Framer, Line};
 use transcript_format::object::{Object, Raw};
-use transcript_format::scan::{Envelope, ScanError, ScanErrorKind, Scanner, Text};
+use transcript_format::scan::{Envelope, Flags, ScanError, ScanErrorKind, Scanner, Text};
 use transcript_format::time;
 
 use crate::error::Error;
@@ -277,6 +277,9 @@ impl Part {
     fn add_lossy(&mut self, line: Line<'_>, scanner: &mut Scanner, marks: Marks) {
         let text = String::from_utf8_lossy(line.bytes);
         if let Ok(envelope) = scanner.scan(text.as_bytes()) {
+            if !line.terminated {
+                self.find_line(Code::Unterminated, line, "no newline ends the last line");
+            }
             return self.push(
                 &envelope,
                 line.offset,
@@ -329,6 +332,16 @@ impl Part {
         let sub = envelope.sub_code();
         if kind == EntryKind::System && sub == SystemKind::CompactBoundary as u8 {
             self.push_boundary(envelope, &text[..envelope.end()]);
+        }
+        let odd_shape = if envelope.flags().contains(Flags::DUPLICATE_NAME) {
+            Some("a known name stands more than once; the last one counts")
+        } else if envelope.flags().contains(Flags::ODD_VALUE) {
+            Some("a known field has a value of an unexpected kind; it counts as absent")
+        } else {
+            None
+        };
+        if let Some(detail) = odd_shape {
+            self.find(Code::Shape, Some(self.lines), offset, len as u64, detail);
         }
         self.records.push(Record {
             uuid,

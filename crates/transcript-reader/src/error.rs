@@ -77,7 +77,8 @@ impl Error {
         self.source.as_ref().is_some_and(|source| {
             matches!(
                 source.kind(),
-                io::ErrorKind::Interrupted | io::ErrorKind::TimedOut
+                // `WouldBlock`: another process holds a lease on the file and is asked to drop it.
+                io::ErrorKind::Interrupted | io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock
             )
         })
     }
@@ -103,5 +104,20 @@ impl fmt::Display for Error {
 impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         self.source.as_ref().map(|source| source as _)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_open_that_a_lease_holds_up_may_be_tried_again_and_a_missing_file_not() {
+        let error = |kind| Error::io(Path::new("a.jsonl"), None, io::Error::from(kind));
+        let leased = error(io::ErrorKind::WouldBlock);
+        assert!(leased.is_retryable());
+        assert_eq!(leased.kind(), ErrorKind::Io);
+        assert!(!error(io::ErrorKind::NotFound).is_retryable());
+        assert!(!error(io::ErrorKind::PermissionDenied).is_retryable());
     }
 }

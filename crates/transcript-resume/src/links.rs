@@ -97,9 +97,8 @@ impl<'i> Tree<'i> {
     /// names a lost one as its parent is taken as if that had never been written.
     #[must_use]
     pub fn without(&self, candidates: &HashSet<u32>) -> Self {
-        let is_there = |candidate: &Candidate<'_>| {
-            !candidates.contains(&(candidate.number() as u32))
-        };
+        let is_there =
+            |candidate: &Candidate<'_>| !candidates.contains(&(candidate.number() as u32));
         Self::with(self.index, self.policy, is_there)
     }
 

@@ -59,7 +59,7 @@ const STARTS: &[&str] = &[
     "Permission for this action has been denied.",
     // The client asks the model to go on (rig 8).
     "Your response above was cut off mid-stream. Resume directly from where it stops",
-    "Output token limit hit. Resume directly",
+    "Output token limit hit. ",
 ];
 
 /// Returns whether `text` is one that a client writes by itself: an interrupt, a cancelled call, a

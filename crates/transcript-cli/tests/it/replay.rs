@@ -11,7 +11,10 @@ use crate::{command, fixture, sessions, stderr, stdout, transcript};
 fn json(session: &str, more: &[&str]) -> Vec<Value> {
     let output = transcript(&[&["replay", "--json", session], more].concat());
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-    stdout(&output).lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    stdout(&output)
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect()
 }
 
 #[test]
@@ -51,7 +54,10 @@ fn json_is_a_head_the_entries_of_the_path_and_an_end() {
     let records = json(&session, &[]);
     let (head, end) = (&records[0], &records[records.len() - 1]);
     let entries = &records[1..records.len() - 1];
-    assert_eq!((&head["kind"], &head["schema"]), (&"session".into(), &1.into()));
+    assert_eq!(
+        (&head["kind"], &head["schema"]),
+        (&"session".into(), &1.into())
+    );
     assert_eq!(head["lines"], 65);
     assert_eq!(head["policy"], "vendor");
     assert_eq!(end["kind"], "end");
@@ -59,15 +65,24 @@ fn json_is_a_head_the_entries_of_the_path_and_an_end() {
     assert!(entries.len() > 40);
     for entry in entries {
         assert_eq!(entry["kind"], "entry");
-        let (offset, len) = (entry["offset"].as_u64().unwrap(), entry["len"].as_u64().unwrap());
-        let line: Value = serde_json::from_slice(&bytes[offset as usize..][..len as usize]).unwrap();
+        let (offset, len) = (
+            entry["offset"].as_u64().unwrap(),
+            entry["len"].as_u64().unwrap(),
+        );
+        let line: Value =
+            serde_json::from_slice(&bytes[offset as usize..][..len as usize]).unwrap();
         assert_eq!(entry["uuid"], line["uuid"]);
         assert_eq!(entry["parentUuid"], line["parentUuid"]);
         assert_eq!(entry["type"], line["type"]);
         assert_eq!(entry["timestamp"], line["timestamp"]);
         assert_eq!(entry["message"], line["message"]);
     }
-    let via = |name: &str| entries.iter().filter(|entry| entry["via"][0] == name || entry["via"][1] == name).count();
+    let via = |name: &str| {
+        entries
+            .iter()
+            .filter(|entry| entry["via"][0] == name || entry["via"][1] == name)
+            .count()
+    };
     assert!(via("sibling") > 0 && via("splice") > 0 && via("parent") > 0);
 }
 
@@ -76,21 +91,41 @@ fn messages_and_raw_entries_are_verbatim() {
     let line = r#"{"type":"user","b":1e2,"a":[1.50,"\u0041\ud83d"],"uuid":"u1","parentUuid":null,"timestamp":"2026-01-01T00:00:00.000Z","message":{"role":"user","z":0.10,"content":"x\/y"}}"#;
     let file = tempfile::NamedTempFile::new().unwrap();
     fs::write(file.path(), format!("{line}\n")).unwrap();
-    let output = transcript(&["replay", "--json", "--raw-entries", file.path().to_str().unwrap()]);
+    let output = transcript(&[
+        "replay",
+        "--json",
+        "--raw-entries",
+        file.path().to_str().unwrap(),
+    ]);
     let text = stdout(&output);
-    assert!(text.contains(r#""message":{"role":"user","z":0.10,"content":"x\/y"}"#), "{text}");
+    assert!(
+        text.contains(r#""message":{"role":"user","z":0.10,"content":"x\/y"}"#),
+        "{text}"
+    );
     assert!(text.contains(&format!(r#""entry":{line}"#)), "{text}");
 }
 
 #[test]
 fn ids_are_line_offset_and_uuid_of_the_same_path() {
-    for name in ["parallel-tools.jsonl", "rewind.jsonl", "odd-ids.jsonl", "duplicate-uuid.jsonl"] {
+    for name in [
+        "parallel-tools.jsonl",
+        "rewind.jsonl",
+        "odd-ids.jsonl",
+        "duplicate-uuid.jsonl",
+    ] {
         let session = fixture(name);
         let output = transcript(&["replay", "--format", "ids", &session]);
         let records = json(&session, &[]);
         let expected: String = records[1..records.len() - 1]
             .iter()
-            .map(|entry| format!("{} {} {}\n", entry["line"], entry["offset"], entry["uuid"].as_str().unwrap_or("-")))
+            .map(|entry| {
+                format!(
+                    "{} {} {}\n",
+                    entry["line"],
+                    entry["offset"],
+                    entry["uuid"].as_str().unwrap_or("-")
+                )
+            })
             .collect();
         assert_eq!(stdout(&output), expected, "{name}");
     }
@@ -103,7 +138,12 @@ fn every_fixture_replays_in_every_form() {
         let session = path.to_str().unwrap();
         for format in ["text", "json", "ids"] {
             let output = transcript(&["replay", "--format", format, "--explain", session]);
-            assert_eq!(output.status.code(), Some(0), "{session} {format}: {}", stderr(&output));
+            assert_eq!(
+                output.status.code(),
+                Some(0),
+                "{session} {format}: {}",
+                stderr(&output)
+            );
         }
     }
 }
@@ -112,9 +152,15 @@ fn every_fixture_replays_in_every_form() {
 fn leaf_takes_another_branch_and_at_stops_early() {
     let session = fixture("rewind.jsonl");
     let path = json(&session, &[]);
-    let shown: Vec<&str> = path.iter().filter_map(|entry| entry["uuid"].as_str()).collect();
+    let shown: Vec<&str> = path
+        .iter()
+        .filter_map(|entry| entry["uuid"].as_str())
+        .collect();
     let file = fs::read_to_string(&session).unwrap();
-    let lines: Vec<Value> = file.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let lines: Vec<Value> = file
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
     let abandoned = lines
         .iter()
         .filter(|line| line["type"] == "assistant")
@@ -142,7 +188,12 @@ fn standard_input_is_read_like_a_file() {
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
-    child.stdin.take().unwrap().write_all(&fs::read(&session).unwrap()).unwrap();
+    child
+        .stdin
+        .take()
+        .unwrap()
+        .write_all(&fs::read(&session).unwrap())
+        .unwrap();
     assert_eq!(child.wait_with_output().unwrap().stdout, from_file.stdout);
 }
 
@@ -206,7 +257,11 @@ fn no_control_character_of_a_transcript_reaches_the_terminal() {
     let file = tempfile::NamedTempFile::new().unwrap();
     fs::write(file.path(), format!("{user}\n{call}\n{result}\n{system}\n")).unwrap();
     let session = file.path().to_str().unwrap();
-    for more in [&["--thinking", "--tools", "full"][..], &["--format", "ids"], &["--tools", "short", "--explain"]] {
+    for more in [
+        &["--thinking", "--tools", "full"][..],
+        &["--format", "ids"],
+        &["--tools", "short", "--explain"],
+    ] {
         let output = transcript(&[&["replay", session], more].concat());
         assert_eq!(output.status.code(), Some(0));
         for text in [stdout(&output), stderr(&output)] {

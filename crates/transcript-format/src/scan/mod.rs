@@ -7,13 +7,14 @@
 //!
 //! # Where it differs from `serde_json`
 //!
-//! A line that `serde_json` reads as an object scans, with the same values. The other way round,
-//! four kinds of lines scan that `serde_json::Value` refuses:
+//! A line that `serde_json::Value` reads as an object scans, with the same values. The other way
+//! round there are two differences, each a value that is kept as text and never read here:
 //!
-//! - numbers out of range (`1e999`): their grammar is right and their text is kept;
-//! - lone surrogate escapes (`"\ud83d"`): JavaScript tools write them, [`Text::decode`] shows U+FFFD;
-//! - a name or string that is only moved, never read, may hold either of them;
-//! - nesting is limited to 127 levels, counted as `serde_json` does, so there is no difference here.
+//! - numbers out of range scan (`1e999`): their grammar is right;
+//! - lone surrogate escapes scan (`"\ud83d"`): JavaScript tools write them, and [`Text::decode`]
+//!   shows U+FFFD for them.
+//!
+//! Nesting is limited to 127 levels, as `serde_json` limits it.
 //!
 //! Duplicate keys: the last one counts, also when it is of another kind than the first.
 

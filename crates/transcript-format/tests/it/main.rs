@@ -1,5 +1,6 @@
 //! The integration tests of transcript-format, one module per area.
 
+mod findings;
 mod lines;
 mod model;
 mod scan;

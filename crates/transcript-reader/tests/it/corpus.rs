@@ -68,7 +68,7 @@ fn is_about_a_candidate(index: &Index, code: Code, offset: u64) -> bool {
     };
     match code {
         Code::Unterminated => true,
-        Code::Utf8 | Code::Glued => there(),
+        Code::Utf8 | Code::Glued | Code::Shape => there(),
         _ => false,
     }
 }

@@ -167,8 +167,30 @@ pub(crate) fn roomy_sessions(seeds: std::ops::Range<u64>) -> Vec<u8> {
         if number % 3 == 0 {
             bytes.extend_from_slice(&line_of(9_000));
         }
+        if number % 10 == 0 {
+            bytes.extend_from_slice(odd_boundary(number).as_bytes());
+        }
     }
     bytes
+}
+
+/// A boundary all of whose ids are odd, a few of many: pieces number them each in their own order.
+fn odd_boundary(number: usize) -> String {
+    let id = |which: usize| format!("\"odd-{}\"", (number * 7 + which) % 101);
+    let kept = if number.is_multiple_of(20) {
+        let (anchor, first, second) = (id(1), id(2), id(3));
+        format!("\"preservedMessages\":{{\"anchorUuid\":{anchor},\"uuids\":[{first},1,{second}]}}")
+    } else {
+        let (anchor, head, tail) = (id(1), id(2), id(3));
+        format!(
+            "\"preservedSegment\":{{\"headUuid\":{head},\"anchorUuid\":{anchor},\"tailUuid\":{tail}}}"
+        )
+    };
+    let logical = id(4);
+    format!(
+        "{{\"type\":\"system\",\"subtype\":\"compact_boundary\",\"logicalParentUuid\":{logical},\
+         \"compactMetadata\":{{{kept}}}}}\n"
+    )
 }
 
 fn terminated_session(seed: u64) -> Vec<u8> {

@@ -30,8 +30,7 @@ pub(super) fn within_limits(mut block: Block, log: &mut Log) -> Block {
     if block.kind() == BlockKind::ToolResult {
         let content = block.object().and_then(|result| {
             let blocks = result.get("content")?.array()?;
-            let notes: Vec<Option<Block>> =
-                blocks.iter().map(|raw| note(refusal(*raw))).collect();
+            let notes: Vec<Option<Block>> = blocks.iter().map(|raw| note(refusal(*raw))).collect();
             let texts = blocks.iter().zip(&notes);
             let texts: Vec<&str> = texts
                 .map(|(raw, note)| note.as_ref().map_or(raw.text(), Block::json))
@@ -44,7 +43,9 @@ pub(super) fn within_limits(mut block: Block, log: &mut Log) -> Block {
         }
         return block;
     }
-    let note = Raw::parse(block.json()).ok().and_then(|raw| note(refusal(raw)));
+    let note = Raw::parse(block.json())
+        .ok()
+        .and_then(|raw| note(refusal(raw)));
     match (note, entry) {
         (Some(note), Some(entry)) => note.of_entry(entry as u32),
         _ => block,
@@ -59,14 +60,16 @@ fn refusal(media: Raw<'_>) -> Option<String> {
         return None;
     }
     let source = media.get("source")?.object()?;
-    let data = source.get("data")?.text();
-    let media_type = source.get("media_type").and_then(Raw::str).unwrap_or_default();
+    let data = source.get("data")?.str()?;
+    let media_type = source
+        .get("media_type")
+        .and_then(Raw::str)
+        .unwrap_or_default();
     let is_base64 = source.get("type").and_then(Raw::str).as_deref() == Some("base64");
     let len = if is_base64 {
-        base64_len(data)
+        base64_len(&data)
     } else {
-        // Without the quotes; escapes count as what they take in the request.
-        data.len().saturating_sub(2)
+        data.len()
     };
     let limit = match kind {
         BlockKind::Image => MAX_IMAGE,
@@ -84,27 +87,37 @@ fn refusal(media: Raw<'_>) -> Option<String> {
     })
 }
 
-/// How many bytes a JSON string of base64 stands for.
-fn base64_len(string: &str) -> usize {
-    let digits = string.trim_matches('"').trim_end_matches('=').len();
+/// How many bytes a text of base64 stands for.
+fn base64_len(text: &str) -> usize {
+    let digits = text.trim_end_matches('=').len();
     digits / 4 * 3 + digits % 4 * 3 / 4
 }
 
 /// After an error about an image or a document the line that carried it is sent without
 /// (`facts/rig.md` 8).
 pub(super) fn remove_rejected(steps: &mut Vec<Step>, log: &mut Log) {
-    for error in 0..steps.len() {
-        if steps[error].kind != StepKind::ApiError {
-            continue;
-        }
-        let Some(media) = rejected(&steps[error]) else {
-            continue;
-        };
-        let carriers = carriers(&steps[..error], media, steps[error].heals_distinct_carrier);
-        for carrier in carriers {
-            if strip(&mut steps[carrier].blocks, media) {
-                log.left_out(steps[carrier].entry, Reason::RejectedMedia);
+    let is_any_distinct = steps.iter().any(|step| step.heals_distinct_carrier);
+    let mut carriers = Carriers::default();
+    for at in 0..steps.len() {
+        let (before, rest) = steps.split_at_mut(at);
+        match rest[0].kind {
+            StepKind::User if is_any_distinct => carriers.note(at, &rest[0]),
+            StepKind::ApiError => {
+                let Some(media) = rejected(&rest[0]) else {
+                    continue;
+                };
+                let lines = if rest[0].heals_distinct_carrier {
+                    carriers.nearest(before, media).into_iter().collect()
+                } else {
+                    lines_before(before)
+                };
+                for line in lines {
+                    if strip(&mut before[line].blocks, media) {
+                        log.left_out(before[line].entry, Reason::RejectedMedia);
+                    }
+                }
             }
+            _ => {}
         }
     }
     // A prompt of which nothing is left is not sent (case 91-f0).
@@ -126,26 +139,56 @@ fn rejected(error: &Step) -> Option<BlockKind> {
 }
 
 /// The lines that carried it: the user line right before the error, and as long as that is a meta
-/// line the one before it (case 91-21). With `healsDistinctCarrier` the nearest user line that has
-/// such media (case 91-f2).
-fn carriers(before: &[Step], media: BlockKind, is_distinct: bool) -> Vec<usize> {
-    let mut carriers = Vec::new();
-    for (at, step) in before.iter().enumerate().rev() {
+/// line the one before it (case 91-21).
+fn lines_before(steps: &[Step]) -> Vec<usize> {
+    let mut lines = Vec::new();
+    for (at, step) in steps.iter().enumerate().rev() {
         let is_user = step.kind == StepKind::User;
-        if is_distinct {
-            if is_user && step.blocks.iter().any(|block| carries(block, media)) {
-                return vec![at];
-            }
-            continue;
-        }
         if is_user {
-            carriers.push(at);
+            lines.push(at);
         }
         if !is_user || !step.is_meta {
             break;
         }
     }
-    carriers
+    lines
+}
+
+/// The user lines so far that carry an image, and those that carry a document: with
+/// `healsDistinctCarrier` the nearest one is cleaned (case 91-f2).
+#[derive(Default)]
+struct Carriers {
+    images: Vec<usize>,
+    documents: Vec<usize>,
+}
+
+impl Carriers {
+    fn note(&mut self, at: usize, line: &Step) {
+        for media in [BlockKind::Image, BlockKind::Document] {
+            if line.blocks.iter().any(|block| carries(block, media)) {
+                self.lines(media).push(at);
+            }
+        }
+    }
+
+    /// The last line that still has some, as it is about to lose them.
+    fn nearest(&mut self, steps: &[Step], media: BlockKind) -> Option<usize> {
+        let lines = self.lines(media);
+        while let Some(at) = lines.pop() {
+            if steps[at].blocks.iter().any(|block| carries(block, media)) {
+                return Some(at);
+            }
+        }
+        None
+    }
+
+    fn lines(&mut self, media: BlockKind) -> &mut Vec<usize> {
+        if media == BlockKind::Image {
+            &mut self.images
+        } else {
+            &mut self.documents
+        }
+    }
 }
 
 fn carries(block: &Block, media: BlockKind) -> bool {

@@ -139,14 +139,10 @@ fn entry_of(block: &Block) -> Option<u32> {
 
 /// The ids of the calls that are answered in the same message.
 fn served_calls(blocks: &[Block]) -> HashSet<Box<str>> {
-    let is_use = |block: &&Block| {
-        matches!(block.kind(), BlockKind::ToolUse | BlockKind::ServerToolUse)
-    };
+    let is_use =
+        |block: &&Block| matches!(block.kind(), BlockKind::ToolUse | BlockKind::ServerToolUse);
     let results = blocks.iter().filter(|block| !is_use(block));
-    results
-        .filter_map(Block::call_id)
-        .map(Box::from)
-        .collect()
+    results.filter_map(Block::call_id).map(Box::from).collect()
 }
 
 /// The last touch on a message.
@@ -192,7 +188,10 @@ fn text_only(result: &mut Block) {
     let Some(blocks) = object.get("content").and_then(Raw::array) else {
         return;
     };
-    if blocks.iter().all(|block| kind_of(*block) == BlockKind::Text) {
+    if blocks
+        .iter()
+        .all(|block| kind_of(*block) == BlockKind::Text)
+    {
         return;
     }
     let texts: Vec<_> = blocks.into_iter().filter_map(text_of).collect();

@@ -63,7 +63,9 @@ fn stored_parts(object: &Object<'_>, entry: u32) -> Option<Vec<Vec<Block>>> {
             return Some(vec![Block::plain(content, entry)]);
         }
         let blocks = content.array()?;
-        let is_text = blocks.iter().all(|block| kind_of(*block) == BlockKind::Text);
+        let is_text = blocks
+            .iter()
+            .all(|block| kind_of(*block) == BlockKind::Text);
         is_text.then(|| {
             blocks
                 .into_iter()
@@ -235,7 +237,7 @@ impl Facts<'_> {
             )),
             Kind::AgentListingDelta => one(self.agents()),
             Kind::McpInstructionsDelta => one(self.mcp_instructions()),
-            Kind::DeferredToolsDelta => Some(self.deferred_tools()),
+            Kind::DeferredToolsDelta => self.deferred_tools(),
             Kind::HookBlockingError => one(format!(
                 "{} hook blocking error from command: \"{}\": {}",
                 self.str("hookName"),
@@ -265,7 +267,10 @@ impl Facts<'_> {
             Kind::AsyncHookResponse => {
                 let response = self.within("response");
                 let context = response.within("hookSpecificOutput");
-                let texts = [response.str("systemMessage"), context.str("additionalContext")];
+                let texts = [
+                    response.str("systemMessage"),
+                    context.str("additionalContext"),
+                ];
                 let texts: Vec<String> = texts
                     .into_iter()
                     .filter(|text| !text.is_empty())
@@ -301,7 +306,8 @@ impl Facts<'_> {
                 self.str("planFilePath")
             )),
             Kind::AutoMode => ours(
-                "Auto mode is active. Work on without stopping for clarifying questions.".to_owned(),
+                "Auto mode is active. Work on without stopping for clarifying questions."
+                    .to_owned(),
             ),
             Kind::InvokedSkills => {
                 let skills = self.list("skills").into_iter();
@@ -431,7 +437,7 @@ impl Facts<'_> {
     }
 
     /// The words about tools that are gone are known in part only.
-    fn deferred_tools(&self) -> Text {
+    fn deferred_tools(&self) -> Option<Text> {
         let mut parts = Vec::new();
         if !self.list("addedLines").is_empty() {
             parts.push(format!(
@@ -443,13 +449,13 @@ impl Facts<'_> {
             ));
         }
         if self.list("removedNames").is_empty() {
-            return Text::Client(vec![parts.join("\n\n")]);
+            return (!parts.is_empty()).then_some(Text::Client(parts));
         }
         parts.push(format!(
             "The following deferred tools are no longer available in this session:\n{}",
             self.lines("removedNames")
         ));
-        Text::Ours(parts.join("\n\n"))
+        Some(Text::Ours(parts.join("\n\n")))
     }
 
     fn str(&self, key: &str) -> Str<'_> {

@@ -113,7 +113,10 @@ fn drop_silent(steps: &mut Vec<Step>, log: &mut Log, is_silent: fn(&Step) -> boo
     let mut silent = silent.into_iter();
     steps.retain(|step| {
         let is_silent = silent.next() == Some(true);
-        let is_spoken = step.message_id.as_ref().is_some_and(|id| spoken.contains(id));
+        let is_spoken = step
+            .message_id
+            .as_ref()
+            .is_some_and(|id| spoken.contains(id));
         if is_silent && !is_spoken {
             log.left_out(step.entry, Reason::Silent);
         }
@@ -129,7 +132,8 @@ fn is_thinking(step: &Step) -> bool {
 
 fn is_blank(step: &Step) -> bool {
     let is_blank = |block: &Block| {
-        block.kind() == BlockKind::Text && block.text_field().is_some_and(|text| is_blank_text(&text))
+        block.kind() == BlockKind::Text
+            && block.text_field().is_some_and(|text| is_blank_text(&text))
     };
     step.kind == StepKind::Assistant && !step.blocks.is_empty() && step.blocks.iter().all(is_blank)
 }

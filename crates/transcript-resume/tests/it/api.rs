@@ -3,8 +3,9 @@
 use std::fs;
 use std::io::Write;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 use transcript_reader::{Bodies, Index, Source};
+use transcript_resume::api::recorded::{self, Outcome};
 use transcript_resume::api::{Options, Request};
 use transcript_resume::{Policy, Tree};
 use transcript_testkit::{damage, generate, model, oracle, shared};
@@ -119,4 +120,20 @@ fn requests_of_damaged_sessions_are_those_of_the_model() {
         let (bytes, kinds) = damage::damage(&generate::session(seed), seed);
         check_all_forms(&format!("seed {seed}, damage {kinds:?}"), &bytes);
     }
+}
+
+/// The sessions that the client wrote itself hold the hashes of 20 requests.
+#[test]
+fn recorded_requests_are_rebuilt_from_entries() {
+    let cases = oracle::cases();
+    let mut reproduced = 0;
+    for case in &cases {
+        let source = Source::open(&case.input).unwrap();
+        let index = Index::load(&source).unwrap();
+        for request in recorded::check(&index, &mut Bodies::new(&source)).unwrap() {
+            println!("{} {request:?}", case.name);
+            reproduced += usize::from(request.outcome == Outcome::Reproduced);
+        }
+    }
+    assert_eq!(reproduced, 20);
 }

@@ -158,7 +158,9 @@ fn parents(index: &Index) -> BTreeMap<String, String> {
         Parent::Lost => "lost".to_owned(),
         Parent::Node(parent) => name(parent),
     };
-    tree.nodes().map(|node| (name(node), parent(node))).collect()
+    tree.nodes()
+        .map(|node| (name(node), parent(node)))
+        .collect()
 }
 
 #[test]
@@ -174,10 +176,17 @@ fn parent_links_do_not_depend_on_the_order_of_lines() {
             .replace("\"preservedSegment\"", "\"-reservedSegment\"")
             .into_bytes();
         let expected = parents(&index(&bytes));
-        linked += expected.values().filter(|parent| parent.len() == 36).count();
+        linked += expected
+            .values()
+            .filter(|parent| parent.len() == 36)
+            .count();
         for shuffle in 0..3 {
             let permuted = generate::permute_lines(&bytes, shuffle);
-            assert_eq!(parents(&index(&permuted)), expected, "seed {seed}, shuffle {shuffle}");
+            assert_eq!(
+                parents(&index(&permuted)),
+                expected,
+                "seed {seed}, shuffle {shuffle}"
+            );
         }
     }
     assert!(linked > 10_000, "the sessions have links: {linked}");

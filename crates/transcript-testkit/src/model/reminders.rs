@@ -218,7 +218,9 @@ fn rendered_anew(attachment: &Value) -> Vec<String> {
             let response = &attachment["response"];
             let context = &response["hookSpecificOutput"]["additionalContext"];
             let texts = [&response["systemMessage"], context].into_iter();
-            let texts = texts.filter_map(Value::as_str).filter(|text| !text.is_empty());
+            let texts = texts
+                .filter_map(Value::as_str)
+                .filter(|text| !text.is_empty());
             texts.map(str::to_owned).collect()
         }
         "auto_mode_exit" => one(
@@ -233,9 +235,7 @@ fn rendered_anew(attachment: &Value) -> Vec<String> {
             let contents = attachment["content"]["contents"].as_array();
             let contents = contents.into_iter().flatten();
             let mut texts = vec!["Full contents of resource:".to_owned()];
-            texts.extend(
-                contents.filter_map(|content| Some(content["text"].as_str()?.to_owned())),
-            );
+            texts.extend(contents.filter_map(|content| Some(content["text"].as_str()?.to_owned())));
             texts.push(
                 "Do NOT read this resource again unless you think it may have changed, since you \
                  already have the full contents."
@@ -293,7 +293,9 @@ fn rendered_anew(attachment: &Value) -> Vec<String> {
 
 /// A string without its quotes, any other value as JSON.
 fn plain(value: &Value) -> String {
-    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+    value
+        .as_str()
+        .map_or_else(|| value.to_string(), str::to_owned)
 }
 
 /// The client sends a text for these, but the fact file has it cut off: ours stands for it.
@@ -303,7 +305,10 @@ fn our_words(attachment: &Value) -> Option<String> {
         "auto_mode" => {
             "Auto mode is active. Work on without stopping for clarifying questions.".to_owned()
         }
-        "deferred_tools_delta" => deferred_tools(attachment),
+        "deferred_tools_delta" => {
+            let text = deferred_tools(attachment);
+            return (!text.is_empty()).then_some(text);
+        }
         "invoked_skills" => {
             let mut all = "These skills were invoked earlier in this session. Do not run them \
                            again; their guidelines still hold."
@@ -336,7 +341,10 @@ const AMBIENT: &str = "This is ambient context — do not narrate it to the user
 fn agents(attachment: &Value) -> String {
     let added = strings(&attachment["addedLines"]);
     if attachment["isInitial"] == true {
-        return format!("Available agent types for the Agent tool:\n{}", added.join("\n"));
+        return format!(
+            "Available agent types for the Agent tool:\n{}",
+            added.join("\n")
+        );
     }
     let mut parts = Vec::new();
     if !added.is_empty() {

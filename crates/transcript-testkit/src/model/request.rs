@@ -180,9 +180,48 @@ impl Step {
 fn blocks(content: &Value) -> Vec<Value> {
     match content {
         Value::String(text) => vec![text_block(text)],
-        Value::Array(blocks) => blocks.clone(),
+        Value::Array(blocks) => blocks.iter().cloned().map(within_limits).collect(),
         _ => Vec::new(),
     }
+}
+
+/// Images of more than 5 MB, PDFs of more than 32 MB and text documents of more than 5 MB are sent
+/// as a note: the API would refuse this request and all after it (issue 3, pains 10).
+fn within_limits(mut block: Value) -> Value {
+    if block["type"] == "tool_result"
+        && let Some(content) = block["content"].as_array_mut()
+    {
+        for inner in content {
+            *inner = note_if_too_large(inner.take());
+        }
+    }
+    note_if_too_large(block)
+}
+
+fn note_if_too_large(block: Value) -> Value {
+    const MB: usize = 1024 * 1024;
+    let source = &block["source"];
+    let data = source["data"].as_str().unwrap_or_default();
+    let is_base64 = source["type"] == "base64";
+    let limit = match (block["type"].as_str(), is_base64) {
+        (Some("image"), _) => 5,
+        (Some("document"), true) => 32,
+        (Some("document"), false) => 5,
+        _ => return block,
+    };
+    let len = if is_base64 {
+        data.trim_end_matches('=').len() * 3 / 4
+    } else {
+        data.len()
+    };
+    if len <= limit * MB {
+        return block;
+    }
+    text_block(&format!(
+        "[media left out: {}, {:.1} MB, more than the {limit} MB that the API takes]",
+        source["media_type"].as_str().unwrap_or_default(),
+        len as f64 / MB as f64
+    ))
 }
 
 fn is_thinking(block: &Value) -> bool {
@@ -444,9 +483,7 @@ fn add_reminder_block(message: &mut Message, block: Value, may_fold: bool) {
         .find(|block| !reminders::is_attribution(block));
     match last {
         Some(last)
-            if may_fold
-                && last["type"] == "tool_result"
-                && !reminders::is_attribution(&block) =>
+            if may_fold && last["type"] == "tool_result" && !reminders::is_attribution(&block) =>
         {
             fold(last, block);
         }
