@@ -2,5 +2,7 @@
 
 /// Done.
 pub(crate) const DONE: u8 = 0;
+/// Done, and the answer is no.
+pub(crate) const NO: u8 = 1;
 /// Wrong usage, not found, unreadable, or an I/O failure.
 pub(crate) const FAILED: u8 = 2;

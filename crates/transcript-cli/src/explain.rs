@@ -40,7 +40,8 @@ pub(crate) fn describe_finding(finding: &Finding) -> String {
     }
 }
 
-fn describe(index: &Index, decision: &Decision) -> String {
+/// What was decided, in words.
+pub(crate) fn describe(index: &Index, decision: &Decision) -> String {
     let name = |entry: u32| Name(index.candidate(entry as usize)).to_string();
     match *decision {
         Decision::Leaf { entry, reason } => {
@@ -117,6 +118,11 @@ fn describe(index: &Index, decision: &Decision) -> String {
         ),
         _ => name(decision.entry()),
     }
+}
+
+/// A candidate by type and line.
+pub(crate) fn entry_name(index: &Index, entry: usize) -> String {
+    Name(index.candidate(entry)).to_string()
 }
 
 fn form_name(form: SpliceForm) -> &'static str {

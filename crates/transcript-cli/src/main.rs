@@ -8,15 +8,17 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+mod choice;
 mod escape;
 mod exit;
 mod explain;
 mod replay;
+mod resume;
 mod screen;
 mod session;
 mod tell;
 
-/// Replay agent conversations kept as JSON Lines
+/// Replay and resume agent conversations kept as JSON Lines
 #[derive(Debug, Parser)]
 #[command(name = "transcript", version, propagate_version = true)]
 struct Cli {
@@ -29,6 +31,7 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     Replay(replay::Args),
+    Resume(resume::Args),
 }
 
 fn main() -> ExitCode {
@@ -48,6 +51,7 @@ fn main() -> ExitCode {
     };
     let result = match cli.command {
         Command::Replay(args) => replay::run(&args, &cli.output),
+        Command::Resume(args) => resume::run(&args, &cli.output),
     };
     match result {
         Ok(code) => ExitCode::from(code),

@@ -3,15 +3,16 @@
 use std::io::{self, BufWriter, Write};
 use std::path::PathBuf;
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 use clap::{Args as ClapArgs, ValueEnum};
 use serde::Serialize;
 use transcript_format::entry::Entry;
 use transcript_format::kind::EntryKind;
 use transcript_format::object::Raw;
 use transcript_reader::{Bodies, Candidate, Id};
-use transcript_resume::{Path, PathEntry, Policy, Tree};
+use transcript_resume::{Path, PathEntry, Tree};
 
+use crate::choice::Choice;
 use crate::escape::one_line;
 use crate::session::Session;
 use crate::tell::{Teller, Tools};
@@ -25,15 +26,8 @@ use crate::{exit, explain, screen};
 pub(crate) struct Args {
     /// Path of a .jsonl file, or - for standard input
     session: PathBuf,
-    /// Whose rules choose the path
-    #[arg(long, value_enum, default_value_t = PolicyName::Recover)]
-    policy: PolicyName,
-    /// End the conversation at this entry instead of the leaf that the policy chooses
-    #[arg(long, value_name = "UUID", conflicts_with = "at")]
-    leaf: Option<String>,
-    /// Stop after this entry of the path
-    #[arg(long, value_name = "UUID")]
-    at: Option<String>,
+    #[command(flatten)]
+    choice: Choice,
     /// Form of the output
     #[arg(long, value_enum, default_value_t = Format::Text)]
     format: Format,
@@ -54,22 +48,6 @@ pub(crate) struct Args {
     explain: bool,
 }
 
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum PolicyName {
-    /// Bring back what can be proved (until that exists: as vendor)
-    Recover,
-    /// What the real client would do with the file
-    Vendor,
-}
-
-impl PolicyName {
-    fn policy(self) -> Policy {
-        match self {
-            Self::Recover | Self::Vendor => Policy::Vendor,
-        }
-    }
-}
-
 #[derive(Clone, Copy, Debug, PartialEq, ValueEnum)]
 enum Format {
     /// For people
@@ -82,8 +60,8 @@ enum Format {
 
 pub(crate) fn run(args: &Args, output: &screen::Options) -> Result<u8> {
     let session = Session::open(&args.session)?;
-    let tree = Tree::new(&session.index, args.policy.policy());
-    let path = choose_path(args, &tree)?;
+    let tree = Tree::new(&session.index, args.choice.policy());
+    let path = args.choice.path(&tree)?;
     let mut out = BufWriter::with_capacity(64 << 10, io::stdout().lock());
     let format = if args.json { Format::Json } else { args.format };
     match format {
@@ -103,28 +81,7 @@ pub(crate) fn run(args: &Args, output: &screen::Options) -> Result<u8> {
     Ok(exit::DONE)
 }
 
-fn choose_path(args: &Args, tree: &Tree<'_>) -> Result<Path> {
-    let find = |text: &String| tree.index().id(text).and_then(|id| tree.node_with_uuid(id));
-    if let Some(uuid) = &args.leaf {
-        let Some(node) = find(uuid) else {
-            bail!("--leaf: no entry has the uuid {uuid}")
-        };
-        return Ok(tree.path_to_leaf(node));
-    }
-    let mut path = tree.path();
-    if let Some(uuid) = &args.at {
-        let Some(node) = find(uuid) else {
-            bail!("--at: no entry has the uuid {uuid}")
-        };
-        let candidate = tree.entry(node).number();
-        if !path.cut_after(candidate) {
-            bail!("--at: the entry is not on the path; --leaf {uuid} shows the branch it is on");
-        }
-    }
-    Ok(path)
-}
-
-fn note_findings(session: &Session, path: &Path) {
+pub(crate) fn note_findings(session: &Session, path: &Path) {
     if let Some(refusal) = path.refusal {
         screen::note(&format!(
             "note: the client would not resume: {}",
@@ -195,7 +152,7 @@ fn write_json(out: &mut impl Write, args: &Args, session: &Session, path: &Path)
             schema: 1,
             session_id: session.id(),
             path: session.path().to_string_lossy().into_owned(),
-            policy: "vendor",
+            policy: args.choice.policy_name(),
             leaf: path.leaf.and_then(uuid),
             lines: index.line_count(),
             entries: index.len(),

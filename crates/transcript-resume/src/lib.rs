@@ -13,8 +13,10 @@ mod decision;
 mod leaf;
 mod links;
 mod siblings;
+mod state;
 pub mod texts;
 
 pub use chain::{Path, PathEntry, Refusal, Via};
 pub use decision::{Decision, LeafReason, SpliceForm};
 pub use links::{NodeId, Parent, Policy, Tree};
+pub use state::{State, Usage};

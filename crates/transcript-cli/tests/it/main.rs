@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 mod replay;
+mod resume;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};

@@ -52,6 +52,11 @@ pub(super) fn within_limits(mut block: Block, log: &mut Log) -> Block {
     }
 }
 
+/// Whether a block is an image or a document that is larger than the API takes.
+pub(super) fn is_too_large(block: Raw<'_>) -> bool {
+    block.text().len() > MAX_IMAGE.min(MAX_TEXT_DOCUMENT) && refusal(block).is_some()
+}
+
 /// What stands in place of media that are too large; `None` for all others.
 fn refusal(media: Raw<'_>) -> Option<String> {
     let media = media.object()?;

@@ -32,6 +32,7 @@
 //! known; the others are left out.
 
 mod block;
+mod lint;
 mod media;
 mod merge;
 mod pair;
@@ -50,7 +51,9 @@ use transcript_reader::{Bodies, Candidate, Error};
 
 use crate::chain::{Path, Refusal};
 use crate::links::Tree;
+use crate::state::{State, Usage};
 pub use block::{Block, BlockKind};
+pub use lint::{Lint, Problem, Rule, lint};
 use merge::Draft;
 use step::{Names, Reading, Step, StepKind};
 
@@ -81,6 +84,7 @@ pub struct Options {
     prompt: Option<String>,
     model: Option<String>,
     leaf: Option<usize>,
+    at: Option<usize>,
 }
 
 impl Options {
@@ -113,6 +117,13 @@ impl Options {
         self
     }
 
+    /// Stops after this candidate of the path. When it is not on the path there is no conversation.
+    #[must_use]
+    pub fn at(mut self, candidate: usize) -> Self {
+        self.at = Some(candidate);
+        self
+    }
+
     /// Returns the request for the conversation of `tree`.
     ///
     /// Each body of the path is asked for once and only what is sent of it is kept. When bodies
@@ -140,43 +151,55 @@ impl Options {
             }
             let loaded = Loaded::new(tree, &path, bodies, &mut log)?;
             if loaded.unusable.is_empty() {
-                return Ok(self.finish(path, loaded, log));
+                return self.finish(tree, bodies, path, loaded, log);
             }
             lost.extend(loaded.unusable);
         }
     }
 
     fn path(&self, tree: &Tree<'_>) -> Path {
-        let Some(leaf) = self.leaf else {
-            return tree.path();
+        let path = match self.leaf {
+            None => Some(tree.path()),
+            Some(leaf) => tree.node(leaf).map(|leaf| tree.path_to_leaf(leaf)),
         };
-        tree.node(leaf).map_or_else(
-            || Path {
-                refusal: Some(Refusal::NoConversation),
-                ..Path::default()
-            },
-            |leaf| tree.path_to_leaf(leaf),
-        )
+        let path = path.and_then(|mut path| match self.at {
+            Some(at) => path.cut_after(at).then_some(path),
+            None => Some(path),
+        });
+        path.unwrap_or_else(|| Path {
+            refusal: Some(Refusal::NoConversation),
+            ..Path::default()
+        })
     }
 
-    fn finish(&self, path: Path, loaded: Loaded, mut log: Log) -> Request {
+    fn finish<B: BodySource>(
+        &self,
+        tree: &Tree<'_>,
+        bodies: &mut B,
+        path: Path,
+        loaded: Loaded,
+        mut log: Log,
+    ) -> Result<Request, B::Error> {
         let Loaded {
             mut steps, names, ..
         } = loaded;
         let asked = self.model.as_deref().map(Rc::from);
         let model: Option<Rc<str>> = asked.or(names.last_answerer);
+        let (state, usage) = names.record.finish(tree.index(), bodies)?;
         let open = repair::drop_unfinished(&mut steps, &mut log);
         repair::complete(&mut steps, &open, &mut log);
         if let Some(prompt) = &self.prompt {
             steps.push(Step::user(Block::plain_text(prompt)));
         }
-        Request {
+        Ok(Request {
             path,
             messages: messages(steps, model.as_deref(), &mut log),
             model: model.map(|model| model.as_ref().into()),
             synthetic: log.synthetic,
             omissions: log.omissions,
-        }
+            state,
+            usage,
+        })
     }
 }
 
@@ -311,6 +334,10 @@ pub struct Request {
     pub synthetic: Vec<Synthetic>,
     /// What stands on the path, could have been sent and was not.
     pub omissions: Vec<Omission>,
+    /// What the session was set to. Empty when a client would not resume.
+    pub state: State,
+    /// The tokens of the answers on the path, by model in the order of their names.
+    pub usage: Vec<Usage>,
 }
 
 impl Request {

@@ -8,6 +8,7 @@ use transcript_reader::Candidate;
 
 use super::block::{Block, BlockKind};
 use super::{Log, media, reminders};
+use crate::state::{NO_MODEL, Record};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum StepKind {
@@ -67,6 +68,7 @@ impl Step {
         if EntryKind::from_name(&type_name) != candidate.kind() {
             return Err(Unusable);
         }
+        names.record.add(candidate, &object);
         let message = object.get("message").and_then(Raw::object);
         let entry = candidate.number() as u32;
         let flag = |name: &str| object.get(name).and_then(Raw::bool) == Some(true);
@@ -76,7 +78,7 @@ impl Step {
         let model = model.map(|model| names.model.shared(&model));
         if candidate.kind() == EntryKind::Assistant
             && let Some(model) = &model
-            && **model != *"<synthetic>"
+            && **model != *NO_MODEL
         {
             names.last_answerer = Some(Rc::clone(model));
         }
@@ -186,6 +188,8 @@ pub(super) struct Names {
     model: LastName,
     /// The model of the last answer that a model gave.
     pub(super) last_answerer: Option<Rc<str>>,
+    /// What the bodies say about the session.
+    pub(super) record: Record,
 }
 
 #[derive(Default)]

@@ -5,3 +5,4 @@
 mod api;
 mod api_forms;
 mod path;
+mod state;

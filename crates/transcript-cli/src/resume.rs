@@ -1,0 +1,383 @@
+//! `transcript resume`: what a client needs to go on.
+
+use std::io::{self, BufWriter, Write};
+use std::path::PathBuf;
+
+use anyhow::Result;
+use clap::Args as ClapArgs;
+use serde::Serialize;
+use transcript_format::finding::Severity;
+use transcript_reader::{Bodies, Index};
+use transcript_resume::api::{self, Message, Problem, Request};
+use transcript_resume::{State, Tree, Usage};
+
+use crate::choice::Choice;
+use crate::escape::one_line;
+use crate::session::Session;
+use crate::{exit, explain, replay, screen};
+
+/// Print the request that continues a session
+///
+/// The messages that a client sends to go on, what had to be made up, and why. Ends with 1 when
+/// the session cannot be resumed.
+#[derive(Debug, ClapArgs)]
+pub(crate) struct Args {
+    /// Path of a .jsonl file, or - for standard input
+    session: PathBuf,
+    #[command(flatten)]
+    choice: Choice,
+    /// Add this as the next user message
+    #[arg(long, value_name = "TEXT")]
+    prompt: Option<String>,
+    /// The model that will get the request [default: that of the last answer]
+    #[arg(long, value_name = "ID")]
+    model: Option<String>,
+    /// Print the messages only, as JSON
+    #[arg(long)]
+    request: bool,
+    /// Print everything as one JSON object
+    #[arg(long, conflicts_with = "request")]
+    json: bool,
+    /// Print the decisions behind the path, and the findings, on standard error
+    #[arg(long)]
+    explain: bool,
+}
+
+pub(crate) fn run(args: &Args, output: &screen::Options) -> Result<u8> {
+    let session = Session::open(&args.session)?;
+    let tree = Tree::new(&session.index, args.choice.policy());
+    // Says what is wrong with --leaf and --at before any body is read.
+    args.choice.path(&tree)?;
+    let mut options = api::Options::new();
+    if let Some(prompt) = &args.prompt {
+        options = options.prompt(prompt);
+    }
+    if let Some(model) = &args.model {
+        options = options.model(model);
+    }
+    if let Some(leaf) = args.choice.leaf(&tree)? {
+        options = options.leaf(tree.entry(leaf).number());
+    }
+    if let Some(at) = args.choice.at(&tree)? {
+        options = options.at(tree.entry(at).number());
+    }
+    let request = options.request(&tree, &mut Bodies::new(&session.source))?;
+
+    let mut out = BufWriter::with_capacity(64 << 10, io::stdout().lock());
+    if args.json {
+        write_json(&mut out, args, &session, &request)?;
+    } else if args.request {
+        write_messages(&mut out, &request.messages)?;
+        writeln!(out)?;
+    } else {
+        write_text(&mut out, &session, &request)?;
+    }
+    out.flush()?;
+    if args.explain {
+        explain::write(&mut io::stderr().lock(), &session.index, &request.path)?;
+    } else if !output.quiet && !args.json {
+        replay::note_findings(&session, &request.path);
+    }
+    Ok(if request.is_resumable() {
+        exit::DONE
+    } else {
+        exit::NO
+    })
+}
+
+/// A summary for people: the messages are for programs.
+fn write_text(out: &mut impl Write, session: &Session, request: &Request) -> Result<()> {
+    let index = &session.index;
+    let name = session
+        .id()
+        .unwrap_or_else(|| session.path().display().to_string());
+    if let Some(refusal) = request.path.refusal {
+        writeln!(
+            out,
+            "{} cannot be resumed: {}",
+            one_line(&name),
+            refusal.reason()
+        )?;
+        return Ok(());
+    }
+    let bytes: usize = blocks(&request.messages)
+        .map(|block| block.json().len())
+        .sum();
+    writeln!(out, "{} can be resumed", one_line(&name))?;
+    if let Some(leaf) = request.path.leaf {
+        writeln!(out, "  leaf       {}", explain::entry_name(index, leaf))?;
+    }
+    writeln!(out, "  entries    {}", request.path.entries.len())?;
+    writeln!(
+        out,
+        "  messages   {}, {bytes} bytes",
+        request.messages.len()
+    )?;
+    let state = &request.state;
+    let model = request.model.as_ref().or(state.model.as_ref());
+    for (label, value) in [
+        ("model     ", model),
+        ("title     ", state.title.as_ref()),
+        ("folder    ", state.cwd.as_ref()),
+        ("branch    ", state.git_branch.as_ref()),
+        ("mode      ", state.permission_mode.as_ref()),
+    ] {
+        if let Some(value) = value {
+            writeln!(out, "  {label} {}", one_line(value))?;
+        }
+    }
+    for synthetic in &request.synthetic {
+        writeln!(
+            out,
+            "  made up    {}{}",
+            synthetic.kind.name(),
+            place(index, synthetic.entry)
+        )?;
+    }
+    for omission in &request.omissions {
+        let place = place(index, Some(omission.entry));
+        writeln!(out, "  left out   {}{place}", omission.reason.name())?;
+    }
+    let lint = api::lint(&request.messages);
+    for (label, problems) in [("problem", &lint.problems), ("warning", &lint.warnings)] {
+        for problem in problems {
+            writeln!(
+                out,
+                "  {label}    {}{}",
+                problem.rule.words(),
+                place(index, problem.entry)
+            )?;
+        }
+    }
+    writeln!(out, "--request prints the messages, --json everything")?;
+    Ok(())
+}
+
+fn place(index: &Index, entry: Option<usize>) -> String {
+    entry.map_or(String::new(), |entry| {
+        format!(", {}", explain::entry_name(index, entry))
+    })
+}
+
+fn blocks(messages: &[Message]) -> impl Iterator<Item = &api::Block> {
+    messages.iter().flat_map(Message::blocks)
+}
+
+/// The answer but for its messages, which are written one by one: they may be larger than memory
+/// should hold twice.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Head<'a> {
+    schema: u32,
+    session_id: Option<String>,
+    path: String,
+    policy: &'static str,
+    scope: &'static str,
+    resumable: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<&'static str>,
+    leaf: Option<String>,
+    model: Option<&'a str>,
+}
+
+#[derive(Serialize)]
+struct Tail<'a> {
+    entries: Vec<Option<String>>,
+    synthetic: Vec<SyntheticRecord<'a>>,
+    omitted: Vec<Omitted>,
+    decisions: Vec<DecisionRecord>,
+    findings: Vec<FindingRecord>,
+    state: &'a State,
+    lint: LintRecord,
+    usage: UsageRecord<'a>,
+}
+
+#[derive(Serialize)]
+struct SyntheticRecord<'a> {
+    kind: &'static str,
+    role: &'static str,
+    block: &'a api::Block,
+    #[serde(flatten)]
+    entry: Place,
+    /// Whether the client writes it to the file before it goes on.
+    persist: bool,
+}
+
+#[derive(Serialize)]
+struct Omitted {
+    reason: &'static str,
+    #[serde(flatten)]
+    entry: Place,
+}
+
+#[derive(Serialize)]
+struct DecisionRecord {
+    kind: &'static str,
+    #[serde(flatten)]
+    entry: Place,
+    detail: String,
+}
+
+#[derive(Serialize)]
+struct FindingRecord {
+    code: &'static str,
+    severity: &'static str,
+    line: Option<u64>,
+    offset: u64,
+    len: u64,
+    detail: &'static str,
+}
+
+#[derive(Serialize)]
+struct LintRecord {
+    ok: bool,
+    problems: Vec<ProblemRecord>,
+    warnings: Vec<ProblemRecord>,
+}
+
+#[derive(Serialize)]
+struct ProblemRecord {
+    rule: &'static str,
+    message: Option<usize>,
+    #[serde(flatten)]
+    entry: Place,
+    detail: &'static str,
+}
+
+#[derive(Serialize)]
+struct UsageRecord<'a> {
+    /// What the counts cover.
+    scope: &'static str,
+    models: &'a [Usage],
+}
+
+/// The entry that something is about.
+#[derive(Serialize)]
+struct Place {
+    line: Option<u64>,
+    uuid: Option<String>,
+}
+
+impl Place {
+    fn new(index: &Index, entry: Option<usize>) -> Self {
+        let entry = entry.map(|entry| index.candidate(entry));
+        Self {
+            line: entry.map(|entry| entry.line()),
+            uuid: entry.and_then(|entry| entry.uuid().map(|id| index.id_text(id))),
+        }
+    }
+}
+
+fn write_json(
+    out: &mut impl Write,
+    args: &Args,
+    session: &Session,
+    request: &Request,
+) -> Result<()> {
+    let index = &session.index;
+    let path = &request.path;
+    let uuid = |entry: usize| index.candidate(entry).uuid().map(|id| index.id_text(id));
+    let head = Head {
+        schema: 1,
+        session_id: session.id(),
+        path: session.path().to_string_lossy().into_owned(),
+        policy: args.choice.policy_name(),
+        scope: "file",
+        resumable: request.is_resumable(),
+        reason: path.refusal.map(|refusal| refusal.reason()),
+        leaf: path.leaf.and_then(uuid),
+        model: request.model.as_deref(),
+    };
+    let lint = api::lint(&request.messages);
+    let problems = |problems: &[Problem]| {
+        let problems = problems.iter().map(|problem| ProblemRecord {
+            rule: problem.rule.name(),
+            message: problem.message,
+            entry: Place::new(index, problem.entry),
+            detail: problem.rule.words(),
+        });
+        problems.collect()
+    };
+    let tail = Tail {
+        entries: path
+            .entries
+            .iter()
+            .map(|entry| uuid(entry.candidate()))
+            .collect(),
+        synthetic: request
+            .synthetic
+            .iter()
+            .map(|synthetic| SyntheticRecord {
+                kind: synthetic.kind.name(),
+                role: synthetic.role.name(),
+                block: &synthetic.block,
+                entry: Place::new(index, synthetic.entry),
+                persist: synthetic.kind.is_persisted(),
+            })
+            .collect(),
+        omitted: request
+            .omissions
+            .iter()
+            .map(|omission| Omitted {
+                reason: omission.reason.name(),
+                entry: Place::new(index, Some(omission.entry)),
+            })
+            .collect(),
+        decisions: path
+            .decisions
+            .iter()
+            .map(|decision| DecisionRecord {
+                kind: decision.name(),
+                entry: Place::new(index, Some(decision.entry() as usize)),
+                detail: explain::describe(index, decision),
+            })
+            .collect(),
+        findings: index
+            .findings()
+            .iter()
+            .map(|finding| FindingRecord {
+                code: finding.code.as_str(),
+                severity: match finding.code.severity() {
+                    Severity::Note => "note",
+                    _ => "damage",
+                },
+                line: finding.line,
+                offset: finding.offset,
+                len: finding.len,
+                detail: finding.detail,
+            })
+            .collect(),
+        state: &request.state,
+        lint: LintRecord {
+            ok: request.is_resumable() && lint.is_ok(),
+            problems: problems(&lint.problems),
+            warnings: problems(&lint.warnings),
+        },
+        usage: UsageRecord {
+            scope: "path",
+            models: &request.usage,
+        },
+    };
+    let mut head = serde_json::to_vec(&head)?;
+    head.pop();
+    out.write_all(&head)?;
+    out.write_all(b",\"messages\":")?;
+    write_messages(out, &request.messages)?;
+    let tail = serde_json::to_vec(&tail)?;
+    out.write_all(b",")?;
+    out.write_all(tail.strip_prefix(b"{").unwrap_or(&tail))?;
+    out.write_all(b"\n")?;
+    Ok(())
+}
+
+fn write_messages(out: &mut impl Write, messages: &[Message]) -> Result<()> {
+    out.write_all(b"[")?;
+    for (at, message) in messages.iter().enumerate() {
+        if at > 0 {
+            out.write_all(b",")?;
+        }
+        out.write_all(&serde_json::to_vec(message)?)?;
+    }
+    out.write_all(b"]")?;
+    Ok(())
+}

@@ -1,0 +1,175 @@
+//! `transcript resume`.
+
+use std::io::Write;
+use std::process::Stdio;
+
+use serde_json::Value;
+
+use crate::{command, fixture, stderr, stdout, transcript};
+
+fn json(session: &str, more: &[&str]) -> Value {
+    let output = transcript(&[&["resume", "--json", session], more].concat());
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    serde_json::from_str(&stdout(&output)).unwrap()
+}
+
+/// The answer for a session that is given on standard input.
+fn piped(session: &str, more: &[&str]) -> (Option<i32>, Value) {
+    let mut child = command(&[&["resume", "--json", "-"], more].concat())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut input = child.stdin.take().unwrap();
+    input.write_all(session.as_bytes()).unwrap();
+    drop(input);
+    let output = child.wait_with_output().unwrap();
+    let answer = serde_json::from_slice(&output.stdout).unwrap();
+    (output.status.code(), answer)
+}
+
+const SESSION: &str = r#"{"type":"user","uuid":"u1","parentUuid":null,"timestamp":"2026-11-01T10:00:00Z","message":{"role":"user","content":"list files"}}
+{"type":"assistant","uuid":"a1","parentUuid":"u1","timestamp":"2026-11-01T10:00:01Z","message":{"id":"m1","model":"claude-x","role":"assistant","content":[{"type":"thinking","thinking":"","signature":"s"},{"type":"tool_use","id":"t1","name":"Bash","input":{"n":1.50,"b":2}}]}}
+"#;
+
+#[test]
+fn the_answer_has_every_key_of_the_contract() {
+    let answer = json(&fixture("parallel-tools.jsonl"), &["--policy", "vendor"]);
+    for key in [
+        "schema",
+        "sessionId",
+        "path",
+        "policy",
+        "scope",
+        "resumable",
+        "leaf",
+        "messages",
+        "entries",
+        "synthetic",
+        "decisions",
+        "findings",
+        "state",
+        "lint",
+        "usage",
+    ] {
+        assert!(answer.get(key).is_some(), "{key}");
+    }
+    assert_eq!(answer["schema"], 1);
+    assert_eq!(answer["resumable"], true);
+    assert!(answer.get("reason").is_none());
+    assert_eq!(
+        answer["leaf"],
+        *answer["entries"].as_array().unwrap().last().unwrap()
+    );
+    assert_eq!(answer["state"]["title"], "Leap days in the date parser");
+    assert_eq!(answer["lint"]["ok"], true, "{}", answer["lint"]);
+}
+
+#[test]
+fn the_prompt_is_the_last_message_and_request_prints_messages_alone() {
+    let session = fixture("parallel-tools.jsonl");
+    let answer = json(&session, &["--prompt", "Go \"on\"."]);
+    let last = answer["messages"].as_array().unwrap().last().unwrap();
+    assert_eq!(last["role"], "user");
+    assert_eq!(last["content"], "Go \"on\".");
+    let output = transcript(&["resume", "--request", "--prompt", "Go \"on\".", &session]);
+    assert_eq!(output.status.code(), Some(0));
+    let messages: Value = serde_json::from_str(&stdout(&output)).unwrap();
+    assert_eq!(messages, answer["messages"]);
+}
+
+#[test]
+fn an_interrupted_call_is_completed_and_said_to_be_made_up() {
+    let (code, answer) = piped(SESSION, &["--prompt", "next"]);
+    assert_eq!(code, Some(0));
+    let made_up = &answer["synthetic"][0];
+    assert_eq!(made_up["kind"], "interrupted-result");
+    assert_eq!(
+        (&made_up["uuid"], &made_up["line"]),
+        (&"a1".into(), &2.into())
+    );
+    assert_eq!(made_up["persist"], true);
+    assert_eq!(made_up["block"]["tool_use_id"], "t1");
+    assert_eq!(answer["messages"][2]["content"][0], made_up["block"]);
+}
+
+#[test]
+fn blocks_pass_through_as_they_were_written() {
+    let mut child = command(&["resume", "--request", "-"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut input = child.stdin.take().unwrap();
+    input.write_all(SESSION.as_bytes()).unwrap();
+    drop(input);
+    let text = stdout(&child.wait_with_output().unwrap());
+    assert!(text.contains(r#"{"n":1.50,"b":2}"#), "{text}");
+}
+
+#[test]
+fn thoughts_that_another_model_signed_are_left_out() {
+    let thoughts = |more: &[&str]| {
+        let (_, answer) = piped(SESSION, more);
+        let blocks = answer["messages"][1]["content"].as_array().unwrap().clone();
+        let kinds: Vec<String> = blocks
+            .iter()
+            .map(|block| block["type"].to_string())
+            .collect();
+        (
+            kinds.len(),
+            answer["model"].clone(),
+            answer["omitted"].clone(),
+        )
+    };
+    assert_eq!(thoughts(&[]), (2, "claude-x".into(), Value::Array(vec![])));
+    let (blocks, model, omitted) = thoughts(&["--model", "claude-y"]);
+    assert_eq!((blocks, model), (1, "claude-y".into()));
+    assert_eq!(omitted[0]["reason"], "foreign-thinking");
+    assert_eq!(omitted[0]["uuid"], "a1");
+}
+
+#[test]
+fn at_stops_the_conversation_and_leaf_chooses_another() {
+    let session = fixture("parallel-tools.jsonl");
+    let whole = json(&session, &[]);
+    let entries = whole["entries"].as_array().unwrap();
+    let third = entries[2].as_str().unwrap();
+    let cut = json(&session, &["--at", third]);
+    assert_eq!(cut["leaf"], third);
+    assert_eq!(cut["entries"].as_array().unwrap()[..], entries[..3]);
+    let other = json(&session, &["--leaf", third]);
+    assert_eq!(other["leaf"], third);
+    let unknown = transcript(&["resume", "--at", "nobody", &session]);
+    assert_eq!(unknown.status.code(), Some(2));
+    assert!(stderr(&unknown).contains("no entry has the uuid nobody"));
+}
+
+#[test]
+fn a_session_that_cannot_be_resumed_says_why_and_ends_with_1() {
+    let (code, answer) = piped(r#"{"type":"summary","summary":"x","leafUuid":"y"}"#, &[]);
+    assert_eq!(code, Some(1));
+    assert_eq!(answer["resumable"], false);
+    assert_eq!(answer["reason"], "the file holds no conversation");
+    assert_eq!(answer["messages"], Value::Array(vec![]));
+    assert_eq!(answer["lint"]["ok"], false);
+}
+
+#[test]
+fn text_tells_what_is_there_what_is_made_up_and_what_is_wrong() {
+    let output = transcript(&["resume", &fixture("parallel-tools.jsonl")]);
+    assert_eq!(output.status.code(), Some(0));
+    insta::assert_snapshot!(stdout(&output));
+}
+
+#[test]
+fn every_fixture_resumes_or_says_why_not() {
+    for entry in std::fs::read_dir(crate::sessions()).unwrap() {
+        let path = entry.unwrap().path();
+        let output = transcript(&["resume", "--json", path.to_str().unwrap()]);
+        let answer: Value = serde_json::from_str(&stdout(&output)).unwrap();
+        let expected = if answer["resumable"] == true { 0 } else { 1 };
+        assert_eq!(output.status.code(), Some(expected), "{}", path.display());
+        assert_eq!(answer.get("reason").is_some(), expected == 1);
+    }
+}

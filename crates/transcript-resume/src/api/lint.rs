@@ -1,0 +1,464 @@
+//! Whether a strict provider would take a request.
+//!
+//! Providers differ in what they forgive; these are the rules of the strictest that users report
+//! (`facts/pains.md` 5, 8, 16 and 27). The real client itself sends some requests that fail here,
+//! as its own provider joins neighbours of the same role.
+
+use std::collections::HashSet;
+
+use transcript_format::object::{JsonKind, Object, Raw};
+
+use super::{Block, BlockKind, Message, Role, js_trim, media};
+
+/// What a provider may say about a request.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Lint {
+    /// What a strict provider refuses, in the order of the messages.
+    pub problems: Vec<Problem>,
+    /// What may be refused, or is worth knowing.
+    pub warnings: Vec<Problem>,
+}
+
+impl Lint {
+    /// Returns whether a strict provider would take the request.
+    #[must_use]
+    pub fn is_ok(&self) -> bool {
+        self.problems.is_empty()
+    }
+}
+
+/// One rule that a request breaks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    /// The rule.
+    pub rule: Rule,
+    /// The message, counted from 0; `None` when it is about the whole request.
+    pub message: Option<usize>,
+    /// The candidate that the block comes from, where it comes from one.
+    pub entry: Option<usize>,
+}
+
+macro_rules! rules {
+    ($($(#[doc = $doc:literal])* $Variant:ident = $name:literal, $words:literal;)*) => {
+        /// What a request has to be.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[non_exhaustive]
+        pub enum Rule {
+            $($(#[doc = $doc])* $Variant,)*
+        }
+
+        impl Rule {
+            /// Returns the stable name.
+            #[must_use]
+            pub const fn name(self) -> &'static str {
+                match self { $(Self::$Variant => $name,)* }
+            }
+
+            /// Returns what is wrong, in words.
+            #[must_use]
+            pub const fn words(self) -> &'static str {
+                match self { $(Self::$Variant => $words,)* }
+            }
+        }
+    };
+}
+
+rules! {
+    /// There is at least one message.
+    NoMessages = "no-messages", "the request has no messages";
+    /// The first message is the user's.
+    FirstNotUser = "first-not-user", "the first message is not the user's";
+    /// Roles alternate.
+    SameRole = "same-role", "two messages in a row have the same role";
+    /// A `system` message stands behind one of the user.
+    SystemPlace = "system-place", "a system message does not follow one of the user";
+    /// Content is not empty.
+    EmptyContent = "empty-content", "a message has no content";
+    /// Text is not blank.
+    BlankText = "blank-text", "a text block is blank";
+    /// Every block is an object with a type.
+    NoBlock = "no-block", "a block is no object with a type";
+    /// Calls, thoughts and answers of tools of the API are the assistant's; results the user's.
+    WrongRole = "wrong-role", "a block stands in a message of the wrong role";
+    /// A call has an id of letters, digits, `_` and `-`.
+    CallId = "call-id", "the id of a call is missing or holds other characters than letters, digits, _ and -";
+    /// A call has a name.
+    CallName = "call-name", "a call has no name";
+    /// The input of a call is an object.
+    CallInput = "call-input", "the input of a call is no object";
+    /// The ids of calls are unique.
+    RepeatedCall = "repeated-call", "two calls have the same id";
+    /// Every result answers a call of the message before.
+    OrphanResult = "orphan-result", "a result answers no call of the message before it";
+    /// A call has one result.
+    RepeatedResult = "repeated-result", "a call has two results";
+    /// Every call is answered in the message after it.
+    MissingResult = "missing-result", "a call has no result in the message after it";
+    /// Results stand before everything else.
+    ResultNotFirst = "result-not-first", "a result stands behind another block";
+    /// Thoughts carry the signature of their model.
+    UnsignedThinking = "unsigned-thinking", "a thought has no signature";
+    /// The last block of an answer is no thought.
+    ThinkingLast = "thinking-last", "an answer ends with a thought";
+    /// A last message of the assistant does not end with white space.
+    TrailingSpace = "trailing-space", "the last message is the assistant's and ends with white space";
+    /// Images and documents keep to the limits.
+    MediaTooLarge = "media-too-large", "an image or document is larger than the API takes";
+    /// Of warnings: the request keeps to the limit of the API.
+    RequestSize = "request-size", "the request is larger than the 32 MB that the API takes";
+    /// Of warnings: the kind of block is not known here.
+    UnknownBlock = "unknown-block", "a block is of a kind that providers may not know";
+}
+
+/// The most that the API takes, all messages together.
+const MAX_REQUEST: usize = 32 << 20;
+
+/// Kinds of blocks that the Messages API documents beside those of [`BlockKind`].
+const DOCUMENTED: [&str; 11] = [
+    "search_result",
+    "container_upload",
+    "web_search_tool_result",
+    "web_fetch_tool_result",
+    "code_execution_tool_result",
+    "bash_code_execution_tool_result",
+    "text_editor_code_execution_tool_result",
+    "mcp_tool_use",
+    "mcp_tool_result",
+    "tool_reference",
+    "tool_search_tool_result",
+];
+
+/// Returns what a strict provider would say about `messages`.
+#[must_use]
+pub fn lint(messages: &[Message]) -> Lint {
+    let mut linter = Linter::default();
+    if messages.is_empty() {
+        linter.lint.problems.push(Problem {
+            rule: Rule::NoMessages,
+            message: None,
+            entry: None,
+        });
+    }
+    for (at, message) in messages.iter().enumerate() {
+        linter.at = at;
+        linter.check_place(
+            message,
+            at.checked_sub(1).map(|before| messages[before].role),
+        );
+        for (place, block) in message.blocks.iter().enumerate() {
+            linter.check_block(message, place, block);
+        }
+        linter.check_end(message, at + 1 == messages.len());
+    }
+    linter.close();
+    let size: usize = messages
+        .iter()
+        .flat_map(|message| &message.blocks)
+        .map(|block| block.json().len())
+        .sum();
+    if size > MAX_REQUEST {
+        linter.lint.warnings.push(Problem {
+            rule: Rule::RequestSize,
+            message: None,
+            entry: None,
+        });
+    }
+    linter.lint
+}
+
+#[derive(Default)]
+struct Linter {
+    lint: Lint,
+    at: usize,
+    calls: HashSet<Box<str>>,
+    /// The calls of the message before: id, entry, and whether the result was seen.
+    open: Vec<(Box<str>, Option<usize>, bool)>,
+}
+
+impl Linter {
+    fn problem(&mut self, rule: Rule, entry: Option<usize>) {
+        let message = Some(self.at);
+        self.lint.problems.push(Problem {
+            rule,
+            message,
+            entry,
+        });
+    }
+
+    fn check_place(&mut self, message: &Message, before: Option<Role>) {
+        let entry = message.blocks.first().and_then(Block::entry);
+        let rule = match (before, message.role) {
+            (None, Role::User) => None,
+            (None, _) => Some(Rule::FirstNotUser),
+            (Some(before), Role::System) => (before != Role::User).then_some(Rule::SystemPlace),
+            // What follows a system message is the answer to the user message before it.
+            (Some(Role::System), Role::User) => Some(Rule::SameRole),
+            (Some(before), role) => (before == role).then_some(Rule::SameRole),
+        };
+        if let Some(rule) = rule {
+            self.problem(rule, entry);
+        }
+        if message.role != Role::User && message.role != Role::System {
+            self.close();
+        }
+        if message.blocks.is_empty() {
+            self.problem(Rule::EmptyContent, None);
+        }
+    }
+
+    fn check_block(&mut self, message: &Message, place: usize, block: &Block) {
+        let entry = block.entry();
+        let Some(object) = block.object() else {
+            return self.problem(Rule::NoBlock, entry);
+        };
+        let Some(kind) = object.get("type").and_then(Raw::str) else {
+            return self.problem(Rule::NoBlock, entry);
+        };
+        let is_answer = message.role == Role::Assistant;
+        match block.kind() {
+            BlockKind::Text => {
+                let text = block.text_field();
+                if text.is_none_or(|text| js_trim(&text).is_empty()) {
+                    self.problem(Rule::BlankText, entry);
+                }
+            }
+            BlockKind::ToolUse if is_answer => self.check_call(&object, block),
+            BlockKind::ToolResult if !is_answer => self.check_result(message, place, block),
+            BlockKind::Thinking if is_answer => self.problem(Rule::UnsignedThinking, entry),
+            BlockKind::SealedThinking | BlockKind::ServerToolUse if is_answer => {}
+            BlockKind::Image | BlockKind::Document if !is_answer => {
+                if media::is_too_large(object.raw()) {
+                    self.problem(Rule::MediaTooLarge, entry);
+                }
+            }
+            BlockKind::Other => {
+                if !DOCUMENTED.contains(&&*kind) {
+                    let message = Some(self.at);
+                    self.lint.warnings.push(Problem {
+                        rule: Rule::UnknownBlock,
+                        message,
+                        entry,
+                    });
+                }
+            }
+            _ => self.problem(Rule::WrongRole, entry),
+        }
+    }
+
+    fn check_call(&mut self, call: &Object<'_>, block: &Block) {
+        let entry = block.entry();
+        let id = block.call_id().unwrap_or_default();
+        let is_plain = |c: u8| c.is_ascii_alphanumeric() || c == b'_' || c == b'-';
+        if id.is_empty() || !id.bytes().all(is_plain) {
+            self.problem(Rule::CallId, entry);
+        }
+        let name = call.get("name").and_then(Raw::str);
+        if name.is_none_or(|name| name.is_empty()) {
+            self.problem(Rule::CallName, entry);
+        }
+        if call.get("input").map(Raw::kind) != Some(JsonKind::Object) {
+            self.problem(Rule::CallInput, entry);
+        }
+        if self.calls.insert(id.into()) {
+            self.open.push((id.into(), entry, false));
+        } else {
+            self.problem(Rule::RepeatedCall, entry);
+        }
+    }
+
+    fn check_result(&mut self, message: &Message, place: usize, block: &Block) {
+        let entry = block.entry();
+        let id = block.call_id().unwrap_or_default();
+        match self.open.iter_mut().find(|call| *call.0 == *id) {
+            Some(call) if call.2 => self.problem(Rule::RepeatedResult, entry),
+            Some(call) => call.2 = true,
+            None => self.problem(Rule::OrphanResult, entry),
+        }
+        let before = place.checked_sub(1).map(|before| &message.blocks[before]);
+        if before.is_some_and(|before| before.kind() != BlockKind::ToolResult) {
+            self.problem(Rule::ResultNotFirst, entry);
+        }
+        let content = block
+            .object()
+            .and_then(|result| result.get("content")?.array());
+        if content.into_iter().flatten().any(media::is_too_large) {
+            self.problem(Rule::MediaTooLarge, entry);
+        }
+    }
+
+    fn check_end(&mut self, message: &Message, is_last: bool) {
+        match message.role {
+            Role::User => self.close(),
+            Role::System => {}
+            Role::Assistant => {
+                let Some(last) = message.blocks.last() else {
+                    return;
+                };
+                if last.is_thinking() {
+                    self.problem(Rule::ThinkingLast, last.entry());
+                }
+                let text = last.text_field().unwrap_or_default();
+                if is_last && last.kind() == BlockKind::Text && text.ends_with(char::is_whitespace)
+                {
+                    self.problem(Rule::TrailingSpace, last.entry());
+                }
+            }
+        }
+    }
+
+    /// The message behind the calls is read: what has no result by now never gets one.
+    fn close(&mut self) {
+        for (_, entry, is_answered) in std::mem::take(&mut self.open) {
+            if !is_answered {
+                self.problem(Rule::MissingResult, entry);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn message(role: Role, blocks: &[&str]) -> Message {
+        let read = |text: &&str| Block::read(Raw::parse(text).expect("test blocks are JSON"), 7);
+        Message {
+            role,
+            blocks: blocks.iter().map(read).collect(),
+        }
+    }
+
+    fn user(blocks: &[&str]) -> Message {
+        message(Role::User, blocks)
+    }
+
+    fn answer(blocks: &[&str]) -> Message {
+        message(Role::Assistant, blocks)
+    }
+
+    fn broken(messages: &[Message]) -> Vec<Rule> {
+        let problems = lint(messages).problems;
+        problems.iter().map(|problem| problem.rule).collect()
+    }
+
+    const TEXT: &str = r#"{"type":"text","text":"hi"}"#;
+    const BLANK: &str = r#"{"type":"text","text":" \n"}"#;
+    const CALL: &str = r#"{"type":"tool_use","id":"a","name":"Bash","input":{}}"#;
+    const OTHER_CALL: &str = r#"{"type":"tool_use","id":"b","name":"Bash","input":{}}"#;
+    const RESULT: &str = r#"{"type":"tool_result","tool_use_id":"a","content":"ok"}"#;
+    const OTHER_RESULT: &str = r#"{"type":"tool_result","tool_use_id":"b","content":"ok"}"#;
+    const SEALED: &str = r#"{"type":"thinking","thinking":"x","signature":"s"}"#;
+    const UNSIGNED: &str = r#"{"type":"thinking","thinking":"x"}"#;
+
+    #[test]
+    fn a_proper_request_has_no_problem() {
+        let messages = [
+            user(&[TEXT]),
+            answer(&[SEALED, TEXT, CALL, OTHER_CALL]),
+            user(&[OTHER_RESULT, RESULT, TEXT]),
+            message(Role::System, &[TEXT]),
+            answer(&[TEXT]),
+            user(&[TEXT]),
+        ];
+        assert_eq!(lint(&messages), Lint::default());
+    }
+
+    #[test]
+    fn each_rule_is_broken_by_its_own_request() {
+        let bad_call = |call: &str, rule: Rule| {
+            let id = if rule == Rule::CallId { "a b" } else { "a" };
+            let result = format!(r#"{{"type":"tool_result","tool_use_id":"{id}","content":""}}"#);
+            assert_eq!(
+                broken(&[user(&[TEXT]), answer(&[call]), user(&[&result])]),
+                [rule]
+            );
+        };
+        bad_call(
+            r#"{"type":"tool_use","id":"a b","name":"Bash","input":{}}"#,
+            Rule::CallId,
+        );
+        bad_call(
+            r#"{"type":"tool_use","id":"a","name":"","input":{}}"#,
+            Rule::CallName,
+        );
+        bad_call(
+            r#"{"type":"tool_use","id":"a","name":"Bash","input":"{}"}"#,
+            Rule::CallInput,
+        );
+        let after_user = |blocks: &[&str]| broken(&[user(&[TEXT]), answer(blocks)]);
+        let cases: [(Vec<Rule>, Rule); 15] = [
+            (broken(&[]), Rule::NoMessages),
+            (broken(&[answer(&[TEXT])]), Rule::FirstNotUser),
+            (broken(&[user(&[TEXT]), user(&[TEXT])]), Rule::SameRole),
+            (
+                broken(&[
+                    user(&[TEXT]),
+                    answer(&[TEXT]),
+                    message(Role::System, &[TEXT]),
+                ]),
+                Rule::SystemPlace,
+            ),
+            (broken(&[user(&[])]), Rule::EmptyContent),
+            (broken(&[user(&[BLANK])]), Rule::BlankText),
+            (broken(&[user(&["7"])]), Rule::NoBlock),
+            (broken(&[user(&[CALL])]), Rule::WrongRole),
+            (
+                broken(&[user(&[TEXT]), answer(&[CALL, CALL]), user(&[RESULT])]),
+                Rule::RepeatedCall,
+            ),
+            (broken(&[user(&[RESULT])]), Rule::OrphanResult),
+            (
+                broken(&[user(&[TEXT]), answer(&[CALL]), user(&[RESULT, RESULT])]),
+                Rule::RepeatedResult,
+            ),
+            (after_user(&[CALL]), Rule::MissingResult),
+            (
+                broken(&[user(&[TEXT]), answer(&[CALL]), user(&[TEXT, RESULT])]),
+                Rule::ResultNotFirst,
+            ),
+            (after_user(&[UNSIGNED, TEXT]), Rule::UnsignedThinking),
+            (after_user(&[SEALED]), Rule::ThinkingLast),
+        ];
+        for (found, rule) in cases {
+            assert_eq!(found, [rule]);
+        }
+        let trailing = r#"{"type":"text","text":"so: "}"#;
+        assert_eq!(after_user(&[trailing]), [Rule::TrailingSpace]);
+    }
+
+    #[test]
+    fn a_result_that_comes_too_late_is_missing_and_an_orphan() {
+        let messages = [
+            user(&[TEXT]),
+            answer(&[CALL]),
+            user(&[TEXT]),
+            answer(&[TEXT]),
+            user(&[RESULT]),
+        ];
+        assert_eq!(broken(&messages), [Rule::MissingResult, Rule::OrphanResult]);
+    }
+
+    #[test]
+    fn media_over_the_limit_is_a_problem_and_size_and_strange_blocks_are_warnings() {
+        let image = |len: usize| {
+            let data = "A".repeat(len);
+            format!(
+                r#"{{"type":"image","source":{{"type":"base64","media_type":"image/png","data":"{data}"}}}}"#
+            )
+        };
+        let (large, small) = (image(7 << 20), image(6 << 20));
+        assert_eq!(broken(&[user(&[&large])]), [Rule::MediaTooLarge]);
+        assert_eq!(broken(&[user(&[&small])]), []);
+        let six = [&*small; 6];
+        let strange = r#"{"type":"hologram"}"#;
+        let warnings = lint(&[user(&six), answer(&[strange])]).warnings;
+        let warnings: Vec<Rule> = warnings.iter().map(|warning| warning.rule).collect();
+        assert_eq!(warnings, [Rule::UnknownBlock, Rule::RequestSize]);
+    }
+
+    #[test]
+    fn a_problem_names_message_and_entry() {
+        let problems = lint(&[user(&[TEXT]), answer(&[TEXT, BLANK])]).problems;
+        assert_eq!((problems[0].message, problems[0].entry), (Some(1), Some(7)));
+    }
+}
