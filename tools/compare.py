@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """tools/compare.py [--rounds N] [--bin PATH] SESSION.jsonl...
 
-Times `transcript replay` beside programs that everyone has, on the same files in the same run, and prints a Markdown
+Times `transcript replay` and `resume` beside programs that everyone has, on the same files in the same run, and prints a Markdown
 table for each file: median wall time, its ratio to `wc -l`, and the peak memory of the process. The rounds of all
 commands are interleaved, so that a busy machine slows them alike. A command that is not installed is left out."""
-import argparse, os, shutil, statistics, sys, time
+import argparse, os, shutil, statistics, subprocess, sys, time
 
 LOOP = ("import json,sys\nfor line in open(sys.argv[1],'rb'):\n  try: d=json.loads(line)\n  except ValueError: continue\n"
         "  if isinstance(d,dict): d.get('uuid'),d.get('parentUuid')")
@@ -16,6 +16,7 @@ def commands(binary, path):
     yield "`transcript replay --format ids`", [binary, "-q", "replay", "--format", "ids", path]
     yield "`transcript replay --format json`", [binary, "-q", "replay", "--format", "json", path]
     yield "`transcript replay` (text)", [binary, "-q", "replay", path]
+    yield "`transcript resume --json`", [binary, "-q", "resume", "--json", path]
     yield "Python `json.loads` loop", [sys.executable, "-c", LOOP, path]
     yield "`jq -c .uuid`", ["jq", "-c", ".uuid", path]
 
@@ -33,6 +34,12 @@ def run(command):
     if status:
         sys.exit("%s ended with status %d" % (command[0], os.waitstatus_to_exitcode(status)))
     return time.monotonic() - start, usage.ru_maxrss / 1024
+
+
+def written(command):
+    """how many bytes a command prints"""
+    process = subprocess.Popen(command, stdout=subprocess.PIPE)
+    return sum(len(block) for block in iter(lambda: process.stdout.read(1 << 20), b""))
 
 
 def main():
@@ -54,7 +61,7 @@ def main():
         for name, _ in todo:
             wall = statistics.median(t for t, _ in seen[name])
             print("| %s | %.3f s | %.1f | %.0f MiB |" % (name, wall, wall / base, max(m for _, m in seen[name])))
-        print()
+        print("\n`resume --json` wrote %.0f MiB.\n" % (written([o.bin, "-q", "resume", "--json", path]) / 2**20))
 
 
 main()

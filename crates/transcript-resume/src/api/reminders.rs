@@ -136,6 +136,7 @@ impl Facts<'_> {
                 ),
                 format!("Result of calling the Bash tool:\n{}", self.str("content")),
             ])),
+            Kind::Diagnostics => self.diagnostics(),
             Kind::CompactFileReference => one(format!(
                 "Note: {} was read before the last conversation was summarized, but the contents \
                  are too large to include. Use Read tool if you need to access it.",
@@ -372,6 +373,56 @@ impl Facts<'_> {
             ),
             format!("Result of calling the Read tool:\n{}", numbered.join("\n")),
         ]))
+    }
+
+    /// What the client shows of an error is known; of other severities, only that it is there.
+    fn diagnostics(&self) -> Option<Text> {
+        let mut are_errors = true;
+        let mut files = Vec::new();
+        for file in self.list("files") {
+            let file = Facts(file.object());
+            let path = file.str("uri");
+            let mut text = format!("{}:", path.rsplit('/').next().unwrap_or_default());
+            for found in file.list("diagnostics") {
+                let found = Facts(found.object());
+                let severity = found.str("severity");
+                let sign = if severity == "Error" {
+                    "✘"
+                } else {
+                    &severity
+                };
+                are_errors &= severity == "Error";
+                let range = found.within("range");
+                let start = range.within("start");
+                let from_one = |key| {
+                    start
+                        .get(key)
+                        .and_then(Raw::u64)
+                        .unwrap_or(0)
+                        .saturating_add(1)
+                };
+                let (line, column) = (from_one("line"), from_one("character"));
+                text += &format!("\n  {sign} [Line {line}:{column}] {}", found.str("message"));
+                if let Some(code) = found.get("code") {
+                    let code = code.str().unwrap_or_else(|| code.text().into());
+                    text += &format!(" [{code}]");
+                }
+                if let Some(source) = found.get("source").and_then(Raw::str) {
+                    text += &format!(" ({source})");
+                }
+            }
+            files.push(text);
+        }
+        let text = format!(
+            "<new-diagnostics>The following new diagnostic issues were detected:\n\n{}\
+             </new-diagnostics>",
+            files.join("\n\n")
+        );
+        Some(if are_errors {
+            Text::Client(vec![text])
+        } else {
+            Text::Ours(text)
+        })
     }
 
     fn mcp_resource(&self) -> Option<Text> {

@@ -575,3 +575,32 @@ fn texts_of_the_client_are_told_from_those_of_people_and_tools() {
     ));
     assert!(!is_placeholder_result(of_clients[2]));
 }
+
+#[test]
+fn diagnostics_are_sent_with_file_place_and_source() {
+    let found = |severity: &str| {
+        format!(
+            r#""attachment":{{"type":"diagnostics","files":[{{"uri":"/w/src/f.txt","diagnostics":[{{"message":"M","severity":"{severity}","range":{{"start":{{"line":0,"character":4}}}},"code":"1","source":"ts"}}]}}]}}"#
+        )
+    };
+    let session = |severity: &str| {
+        Session::default()
+            .user("\"hi\"")
+            .line("attachment", &found(severity))
+    };
+    let sent = |severity: &str| session(severity).sent(&Options::new()).join("\n");
+    let text = sent("Error");
+    assert!(
+        text.contains("detected:\\n\\nf.txt:\\n  ✘ [Line 1:5] M [1] (ts)</new-diagnostics>"),
+        "{text}"
+    );
+    // The sign of a hint is not known, so that text is ours and said to be.
+    let made_up = |severity: &str| {
+        let request = session(severity).request(&Options::new());
+        let kinds = request.synthetic.iter().map(|one| one.kind);
+        kinds
+            .filter(|kind| *kind == SyntheticKind::Reminder)
+            .count()
+    };
+    assert_eq!((made_up("Error"), made_up("Hint")), (0, 1));
+}

@@ -78,6 +78,48 @@ pub(super) fn unwrapped(text: &str) -> &str {
         .unwrap_or(text)
 }
 
+/// One paragraph a file, one line a diagnostic.
+fn diagnostics(attachment: &Value) -> String {
+    let none = Vec::new();
+    let list = |value: &Value| value.as_array().unwrap_or(&none).clone();
+    let mut paragraphs = Vec::new();
+    for file in list(&attachment["files"]) {
+        let path = file["uri"].as_str().unwrap_or_default();
+        let mut lines = vec![format!(
+            "{}:",
+            &path[path.rfind('/').map_or(0, |at| at + 1)..]
+        )];
+        for found in list(&file["diagnostics"]) {
+            let start = &found["range"]["start"];
+            let place = |key: &str| start[key].as_u64().unwrap_or(0).saturating_add(1);
+            let mut line = format!(
+                "  {} [Line {}:{}] {}",
+                match found["severity"].as_str().unwrap_or_default() {
+                    "Error" => "✘",
+                    other => other,
+                },
+                place("line"),
+                place("character"),
+                found["message"].as_str().unwrap_or_default()
+            );
+            match found.get("code") {
+                Some(Value::String(code)) => line += &format!(" [{code}]"),
+                Some(code) => line += &format!(" [{code}]"),
+                None => {}
+            }
+            if let Some(source) = found["source"].as_str() {
+                line += &format!(" ({source})");
+            }
+            lines.push(line);
+        }
+        paragraphs.push(lines.join("\n"));
+    }
+    let all = paragraphs.join("\n\n");
+    format!(
+        "<new-diagnostics>The following new diagnostic issues were detected:\n\n{all}</new-diagnostics>"
+    )
+}
+
 /// The texts that 2.1.329 makes of an attachment without stored ones (rig, appendix B). Types that
 /// are not listed send nothing, or their text depends on more than the attachment.
 fn rendered_anew(attachment: &Value) -> Vec<String> {
@@ -159,6 +201,7 @@ fn rendered_anew(attachment: &Value) -> Vec<String> {
             text("planFilePath"),
             text("planContent")
         )),
+        "diagnostics" => one(diagnostics(attachment)),
         "skill_listing" => one(format!(
             "The following skills are available for use with the Skill tool:\n\n{}",
             text("content")
