@@ -376,7 +376,7 @@ fn write_messages(out: &mut impl Write, messages: &[Message]) -> Result<()> {
         if at > 0 {
             out.write_all(b",")?;
         }
-        out.write_all(&serde_json::to_vec(message)?)?;
+        out.write_all(message.json().as_bytes())?;
     }
     out.write_all(b"]")?;
     Ok(())

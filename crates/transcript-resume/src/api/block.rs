@@ -5,6 +5,8 @@ use std::borrow::Cow;
 use serde::{Serialize, Serializer};
 use transcript_format::object::{JsonKind, Object, Raw, Str};
 
+use super::js_trim;
+
 /// One block of a message: JSON text that is only moved, unless a rule of the client changes it.
 ///
 /// Numbers, key order, escapes and unknown fields are those of the transcript. `cache_control` is
@@ -166,10 +168,11 @@ impl Block {
         self.is_plain = false;
     }
 
-    /// Returns the string that is the content when the block is the only one of its message.
-    pub(super) fn as_plain(&self) -> Option<Raw<'_>> {
+    /// Returns the string that is the content when the block is the only one of its message, as
+    /// JSON.
+    pub(super) fn as_plain(&self) -> Option<&str> {
         let string = self.json.strip_prefix(PLAIN_START)?.strip_suffix('}')?;
-        self.is_plain.then(|| Raw::parse(string).ok())?
+        self.is_plain.then_some(string)
     }
 
     pub(super) fn object(&self) -> Option<Object<'_>> {
@@ -179,6 +182,23 @@ impl Block {
     /// Returns the field `text`, whatever the type of the block.
     pub(super) fn text_field(&self) -> Option<Str<'_>> {
         Raw::parse(&self.json).ok().and_then(text_of)
+    }
+
+    /// Whether the text is nothing but white space.
+    pub(super) fn is_blank(&self) -> bool {
+        // A plain character at the start tells, without a look at the rest.
+        let starts =
+            |text: &str| text.starts_with(|c: char| c.is_ascii_graphic() && !"\\\"".contains(c));
+        if self
+            .json
+            .strip_prefix(PLAIN_START)
+            .and_then(|text| text.strip_prefix('"'))
+            .is_some_and(starts)
+        {
+            return false;
+        }
+        self.text_field()
+            .is_none_or(|text| js_trim(&text).is_empty())
     }
 
     /// Puts a line end behind the text of a text block.

@@ -6,9 +6,9 @@
 
 use std::collections::HashSet;
 
-use transcript_format::object::{JsonKind, Object, Raw};
+use transcript_format::object::{JsonKind, Raw};
 
-use super::{Block, BlockKind, Message, Role, js_trim, media};
+use super::{Block, BlockKind, Message, Role, media};
 
 /// What a provider may say about a request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -208,45 +208,51 @@ impl Linter {
 
     fn check_block(&mut self, message: &Message, place: usize, block: &Block) {
         let entry = block.entry();
-        let Some(object) = block.object() else {
-            return self.problem(Rule::NoBlock, entry);
-        };
-        let Some(kind) = object.get("type").and_then(Raw::str) else {
-            return self.problem(Rule::NoBlock, entry);
-        };
         let is_answer = message.role == Role::Assistant;
         match block.kind() {
             BlockKind::Text => {
-                let text = block.text_field();
-                if text.is_none_or(|text| js_trim(&text).is_empty()) {
+                if block.is_blank() {
                     self.problem(Rule::BlankText, entry);
                 }
             }
-            BlockKind::ToolUse if is_answer => self.check_call(&object, block),
+            BlockKind::ToolUse if is_answer => self.check_call(block),
             BlockKind::ToolResult if !is_answer => self.check_result(message, place, block),
             BlockKind::Thinking if is_answer => self.problem(Rule::UnsignedThinking, entry),
             BlockKind::SealedThinking | BlockKind::ServerToolUse if is_answer => {}
             BlockKind::Image | BlockKind::Document if !is_answer => {
-                if media::is_too_large(object.raw()) {
+                if media::is_too_large(block) {
                     self.problem(Rule::MediaTooLarge, entry);
                 }
             }
-            BlockKind::Other => {
-                if !DOCUMENTED.contains(&&*kind) {
-                    let message = Some(self.at);
-                    self.lint.warnings.push(Problem {
-                        rule: Rule::UnknownBlock,
-                        message,
-                        entry,
-                    });
-                }
-            }
+            BlockKind::Other => self.check_other(block),
             _ => self.problem(Rule::WrongRole, entry),
         }
     }
 
-    fn check_call(&mut self, call: &Object<'_>, block: &Block) {
+    fn check_other(&mut self, block: &Block) {
         let entry = block.entry();
+        let kind = block
+            .object()
+            .and_then(|block| Some(block.get("type")?.str()?.into_owned()));
+        match kind {
+            None => self.problem(Rule::NoBlock, entry),
+            Some(kind) if DOCUMENTED.contains(&&*kind) => {}
+            Some(_) => {
+                let message = Some(self.at);
+                self.lint.warnings.push(Problem {
+                    rule: Rule::UnknownBlock,
+                    message,
+                    entry,
+                });
+            }
+        }
+    }
+
+    fn check_call(&mut self, block: &Block) {
+        let entry = block.entry();
+        let Some(call) = block.object() else {
+            return self.problem(Rule::NoBlock, entry);
+        };
         let id = block.call_id().unwrap_or_default();
         let is_plain = |c: u8| c.is_ascii_alphanumeric() || c == b'_' || c == b'-';
         if id.is_empty() || !id.bytes().all(is_plain) {
@@ -278,10 +284,7 @@ impl Linter {
         if before.is_some_and(|before| before.kind() != BlockKind::ToolResult) {
             self.problem(Rule::ResultNotFirst, entry);
         }
-        let content = block
-            .object()
-            .and_then(|result| result.get("content")?.array());
-        if content.into_iter().flatten().any(media::is_too_large) {
+        if media::is_too_large(block) {
             self.problem(Rule::MediaTooLarge, entry);
         }
     }

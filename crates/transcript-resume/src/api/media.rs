@@ -15,8 +15,7 @@ const MAX_TEXT_DOCUMENT: usize = 5 << 20;
 /// The block, with a note in place of every image and document that is too large: one of them makes
 /// the API refuse this request and every one after it.
 pub(super) fn within_limits(mut block: Block, log: &mut Log) -> Block {
-    // Base64 is longer than what it stands for, so a short block cannot hold a large file.
-    if block.json().len() <= MAX_IMAGE.min(MAX_TEXT_DOCUMENT) {
+    if !may_be_too_large(&block) {
         return block;
     }
     let entry = block.entry();
@@ -52,9 +51,25 @@ pub(super) fn within_limits(mut block: Block, log: &mut Log) -> Block {
     }
 }
 
-/// Whether a block is an image or a document that is larger than the API takes.
-pub(super) fn is_too_large(block: Raw<'_>) -> bool {
-    block.text().len() > MAX_IMAGE.min(MAX_TEXT_DOCUMENT) && refusal(block).is_some()
+/// Whether a block is an image or a document that is larger than the API takes, or a result that
+/// holds one.
+pub(super) fn is_too_large(block: &Block) -> bool {
+    if !may_be_too_large(block) {
+        return false;
+    }
+    let Some(object) = block.object() else {
+        return false;
+    };
+    let content = object.get("content").and_then(Raw::array);
+    let blocks = content.into_iter().flatten();
+    blocks
+        .chain([object.raw()])
+        .any(|raw| refusal(raw).is_some())
+}
+
+/// Base64 is longer than what it stands for, so a short block cannot hold a large file.
+fn may_be_too_large(block: &Block) -> bool {
+    block.json().len() > MAX_IMAGE.min(MAX_TEXT_DOCUMENT)
 }
 
 /// What stands in place of media that are too large; `None` for all others.

@@ -47,6 +47,7 @@ use std::rc::Rc;
 use serde::ser::SerializeStruct;
 use serde::{Serialize, Serializer};
 use transcript_format::kind::{EntryKind, SystemKind};
+use transcript_format::object::Raw;
 use transcript_reader::{Bodies, Candidate, Error};
 
 use crate::chain::{Path, Refusal};
@@ -401,6 +402,37 @@ impl Message {
     pub fn blocks(&self) -> &[Block] {
         &self.blocks
     }
+
+    /// Returns the message as JSON. The same as serialising it, but no byte of a block is looked
+    /// at again.
+    #[must_use]
+    pub fn json(&self) -> String {
+        let role = self.role.name();
+        let mut json = format!(r#"{{"role":"{role}","content":"#);
+        match self.only_string() {
+            Some(text) => json += text,
+            None => {
+                json.push('[');
+                for (at, block) in self.blocks.iter().enumerate() {
+                    if at > 0 {
+                        json.push(',');
+                    }
+                    json += block.json();
+                }
+                json.push(']');
+            }
+        }
+        json.push('}');
+        json
+    }
+
+    /// The string that is the whole content, as JSON.
+    fn only_string(&self) -> Option<&str> {
+        match self.blocks.as_slice() {
+            [block] => block.as_plain(),
+            _ => None,
+        }
+    }
 }
 
 impl From<Draft> for Message {
@@ -416,11 +448,7 @@ impl Serialize for Message {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut message = serializer.serialize_struct("Message", 2)?;
         message.serialize_field("role", self.role.name())?;
-        let only = match self.blocks.as_slice() {
-            [block] => block.as_plain(),
-            _ => None,
-        };
-        match only {
+        match self.only_string().and_then(|text| Raw::parse(text).ok()) {
             Some(text) => message.serialize_field("content", &text)?,
             None => message.serialize_field("content", &self.blocks)?,
         }

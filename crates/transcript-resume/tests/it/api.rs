@@ -6,7 +6,7 @@ use std::io::Write;
 use serde_json::Value;
 use transcript_reader::{Bodies, Index, Source};
 use transcript_resume::api::recorded::{self, Outcome};
-use transcript_resume::api::{Options, Request};
+use transcript_resume::api::{Message, Options, Request};
 use transcript_resume::{Policy, Tree};
 use transcript_testkit::{damage, generate, model, oracle, shared};
 
@@ -24,8 +24,12 @@ fn request(bytes: &[u8], options: &Options) -> Request {
 
 /// The messages as values, content always a list; `None` for a refusal.
 fn messages(request: &Request) -> Option<Vec<Value>> {
-    let value = |message| {
+    let value = |message: &Message| {
         let mut value = serde_json::to_value(message).unwrap();
+        assert_eq!(
+            serde_json::from_str::<Value>(&message.json()).unwrap(),
+            value
+        );
         value["content"] = oracle::as_blocks(&value["content"]).into();
         value
     };
