@@ -8,17 +8,19 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+mod append;
 mod choice;
 mod escape;
 mod exit;
 mod explain;
+mod known;
 mod replay;
 mod resume;
 mod screen;
 mod session;
 mod tell;
 
-/// Replay and resume agent conversations kept as JSON Lines
+/// Write, replay and resume agent conversations kept as JSON Lines
 #[derive(Debug, Parser)]
 #[command(name = "transcript", version, propagate_version = true)]
 struct Cli {
@@ -30,6 +32,7 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    Append(append::Args),
     Replay(replay::Args),
     Resume(resume::Args),
 }
@@ -50,6 +53,7 @@ fn main() -> ExitCode {
         }
     };
     let result = match cli.command {
+        Command::Append(args) => append::run(&args, &cli.output),
         Command::Replay(args) => replay::run(&args, &cli.output),
         Command::Resume(args) => resume::run(&args, &cli.output),
     };

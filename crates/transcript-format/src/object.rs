@@ -201,6 +201,24 @@ impl<'a> Object<'a> {
         self.raw.text()
     }
 
+    /// Returns the text of the object with `key` set to `value`, which is JSON. Everything else
+    /// stays as it is; a new key stands last.
+    #[must_use]
+    pub fn with(&self, key: &str, value: &str) -> String {
+        let text = self.text();
+        let Some(old) = self.get(key) else {
+            let open = text.strip_suffix('}').unwrap_or(text).trim_ascii_end();
+            let comma = if self.members().is_empty() { "" } else { "," };
+            // A string always serialises.
+            let key = serde_json::to_string(key).unwrap_or_default();
+            return format!("{open}{comma}{key}:{value}}}");
+        };
+        // The value is a part of the text, so the distance of the two is its place.
+        let start = old.text().as_ptr() as usize - text.as_ptr() as usize;
+        let end = start + old.text().len();
+        [&text[..start], value, &text[end..]].concat()
+    }
+
     /// Returns the members in the order of the text; a key that stands twice is there twice.
     #[must_use]
     pub fn members(&self) -> &[(Str<'a>, Raw<'a>)] {

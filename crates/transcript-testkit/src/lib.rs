@@ -2,11 +2,14 @@
 //!
 //! [`model`] rebuilds a conversation the obvious way, over plain JSON values and without any code of
 //! the other crates. Every fast path must give the same answer as the model. [`generate`] makes
-//! sessions to compare them on, and [`damage`] hurts them.
+//! sessions to compare them on, and [`damage`] hurts them. [`fake_disk`] is where writers are killed,
+//! and [`naive_writer`] the one that does not survive it.
 
 pub mod damage;
+pub mod fake_disk;
 pub mod generate;
 pub mod model;
+pub mod naive_writer;
 pub mod oracle;
 pub mod rng;
 

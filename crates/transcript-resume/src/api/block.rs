@@ -213,7 +213,7 @@ impl Block {
     /// Sets a field; its value is JSON.
     pub(super) fn set(&mut self, key: &str, value: &str) {
         if let Some(object) = self.object() {
-            self.json = with_member(&object, key, value).into();
+            self.json = object.with(key, value).into();
         }
     }
 
@@ -267,27 +267,13 @@ pub(super) fn with_newline(raw: Raw<'_>) -> Option<String> {
         .get("text")
         .filter(|text| text.kind() == JsonKind::String)?;
     let open = text.text().strip_suffix('"')?;
-    Some(with_member(&object, "text", &format!("{open}\\n\"")))
+    Some(object.with("text", &format!("{open}\\n\"")))
 }
 
 /// `text` as a JSON string, NULs as U+FFFD.
 pub(super) fn quoted(text: &str) -> String {
     // A string always serialises: there is no key to be refused and no value out of range.
     serde_json::to_string(&text.replace('\0', "\u{fffd}")).unwrap_or_default()
-}
-
-/// The object with `key` set to `value`, which is JSON. Everything else stays as it is.
-fn with_member(object: &Object<'_>, key: &str, value: &str) -> String {
-    let text = object.text();
-    let Some(old) = object.get(key) else {
-        let open = text.strip_suffix('}').unwrap_or(text).trim_ascii_end();
-        let comma = if object.members().is_empty() { "" } else { "," };
-        return format!("{open}{comma}{}:{value}}}", quoted(key));
-    };
-    // The value is a part of the text, so the distance of the two is its place.
-    let start = old.text().as_ptr() as usize - text.as_ptr() as usize;
-    let end = start + old.text().len();
-    [&text[..start], value, &text[end..]].concat()
 }
 
 /// The block without cache breakpoints: its own, and those of the blocks of a result.

@@ -1,0 +1,579 @@
+//! `transcript append`: a writer for any language.
+
+use std::io::{self, BufWriter, Read, Write};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use clap::{Args as ClapArgs, ValueEnum};
+use serde::Serialize;
+use serde_json::value::RawValue;
+use transcript_format::kind::EntryKind;
+use transcript_format::lines::{DEFAULT_LINE_CAP, Framed, Framer};
+use transcript_format::object::{JsonKind, Object, Raw};
+use transcript_writer::{
+    Anchor, Draft, Error, ErrorKind, Invalid, Known, OnBusy, Options, Repair, SyncPolicy, Writer,
+    Written,
+};
+
+use crate::session::Session;
+use crate::{exit, known, screen};
+
+/// Append to a session: commands on standard input, answers on standard output
+///
+/// One JSON object a line, both ways and in the same order. An answer means that the bytes are
+/// written: they survive the end of this process, and after "sync" a power cut. Ends with 1 when
+/// any command failed.
+#[derive(Debug, ClapArgs)]
+pub(crate) struct Args {
+    /// Path of a .jsonl file
+    #[arg(value_name = "SESSION-FILE")]
+    file: PathBuf,
+    /// When written bytes are made to survive a power cut
+    #[arg(long, value_enum, default_value_t = Sync::Interval, value_name = "WHEN")]
+    sync: Sync,
+    /// Make the file when it is missing
+    #[arg(long)]
+    create: bool,
+    /// The session that entries belong to [default: the name of the file]
+    #[arg(long, value_name = "ID")]
+    session_id: Option<String>,
+    /// The folder that entries name [default: the current one]
+    #[arg(long, value_name = "DIR")]
+    cwd: Option<PathBuf>,
+    /// What to do when another process writes to the session
+    #[arg(long, value_enum, default_value_t = Busy::Fail, value_name = "ACTION")]
+    on_busy: Busy,
+    /// Answer groups of commands at once
+    #[arg(long)]
+    ack_batch: bool,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Sync {
+    /// When asked to, and at the end
+    None,
+    /// 100 ms after a write
+    Interval,
+    /// Before each answer
+    Each,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Busy {
+    /// Refuse
+    Fail,
+    /// Take turns
+    Wait,
+    /// Refuse, and say that the caller should fork
+    Fork,
+}
+
+/// What `hello` answers, and what entries say that name no version.
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// How much is read at once. What is there together is written together.
+const CHUNK_BYTES: usize = 256 << 10;
+
+pub(crate) fn run(args: &Args, output: &screen::Options) -> Result<u8> {
+    let writer = open(args)?;
+    if !output.quiet
+        && let Some(repair) = writer.repair()
+    {
+        screen::note(&describe_repair(&args.file, &repair));
+    }
+    let mut desk = Desk {
+        writer,
+        waiting: Vec::new(),
+        answers: Answers {
+            out: BufWriter::with_capacity(64 << 10, io::stdout().lock()),
+            any_failed: false,
+        },
+        ack_batch: args.ack_batch,
+    };
+    let end = desk.serve(io::stdin().lock());
+    let Desk {
+        writer,
+        mut answers,
+        ..
+    } = desk;
+    // Asked between the last sync and the end: that sync may be the one that fails.
+    let synced = writer.sync();
+    let rescued = writer.rescue_file();
+    let closed = synced.and(writer.close());
+    if let Some(rescued) = rescued {
+        screen::note(&format!(
+            "{}: what may not survive a power cut was saved in {}",
+            args.file.display(),
+            rescued.display()
+        ));
+    }
+    match end {
+        Ok(End::Asked(id)) => {
+            let answer = closed.map(|()| Answer::done());
+            answers.give(id.as_deref(), answer.map_err(Failure::from))?;
+            answers.out.flush()?;
+        }
+        Ok(End::OfInput) => closed?,
+        Err(error) => {
+            closed?;
+            return Err(error);
+        }
+    }
+    Ok(if answers.any_failed {
+        exit::NO
+    } else {
+        exit::DONE
+    })
+}
+
+fn open(args: &Args) -> Result<Writer> {
+    let path = &args.file;
+    if path == Path::new("-") {
+        bail!("append takes the path of a file; standard input holds the commands");
+    }
+    let cwd = match &args.cwd {
+        Some(cwd) => std::path::absolute(cwd),
+        None => std::env::current_dir(),
+    };
+    let cwd = cwd.context("cannot tell the current folder; --cwd names one")?;
+    let mut options = Options::new()
+        .cwd(cwd.to_string_lossy())
+        .version(VERSION)
+        .sync(match args.sync {
+            Sync::None => SyncPolicy::None,
+            Sync::Interval => SyncPolicy::Interval(Duration::from_millis(100)),
+            Sync::Each => SyncPolicy::Each,
+        })
+        .on_busy(match args.on_busy {
+            Busy::Fail => OnBusy::Fail,
+            Busy::Wait => OnBusy::Wait,
+            Busy::Fork => OnBusy::Fork,
+        });
+    if args.create {
+        options = options.create();
+    }
+    let mut session_id = args.session_id.clone();
+    let known = if path.exists() {
+        let session = Session::open(path)?;
+        session_id = session_id.or_else(|| session.id());
+        known::of(&session)?
+    } else {
+        // Should it appear before it is opened, it is not what was looked at.
+        let mut known = Known::default();
+        known.anchor = Some(Anchor {
+            len: 0,
+            tail: Vec::new(),
+        });
+        known
+    };
+    if let Some(id) = session_id {
+        options = options.session_id(id);
+    }
+    Ok(options.open(path, known)?)
+}
+
+fn describe_repair(path: &Path, repair: &Repair) -> String {
+    let path = path.display();
+    match repair {
+        Repair::Completed { offset } => {
+            format!("{path}: the last line lacked its newline, which was added at byte {offset}")
+        }
+        Repair::Cut { offset, len, saved } => format!(
+            "{path}: a torn line of {len} bytes at byte {offset} was cut off and saved in {}",
+            saved.display()
+        ),
+        Repair::Sealed { offset, len } => format!(
+            "{path}: a torn line of {len} bytes at byte {offset} was ended with a newline; it \
+             stays, as another process may be writing it"
+        ),
+        _ => format!("{path}: the end of the file was repaired"),
+    }
+}
+
+/// Takes commands and gives answers.
+struct Desk<W: Write> {
+    writer: Writer,
+    /// Appends that were read and not written yet.
+    waiting: Vec<Waiting>,
+    answers: Answers<W>,
+    ack_batch: bool,
+}
+
+struct Waiting {
+    id: Option<Box<RawValue>>,
+    drafts: Vec<Draft>,
+}
+
+/// Why no further command is read.
+enum End {
+    OfInput,
+    /// The command `close`, with its id. It is not answered yet.
+    Asked(Option<Box<RawValue>>),
+}
+
+impl<W: Write> Desk<W> {
+    fn serve(&mut self, mut input: impl Read) -> Result<End> {
+        let mut framer = Framer::new();
+        let mut chunk = vec![0; CHUNK_BYTES];
+        loop {
+            // Nobody waits for an answer while we wait for a command.
+            self.write_waiting()?;
+            self.answers.out.flush()?;
+            let read = match input.read(&mut chunk) {
+                Ok(read) => read,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => return Err(error).context("cannot read standard input"),
+            };
+            let mut rest = &chunk[..read];
+            while let Some(line) = framer.next(&mut rest) {
+                if let Some(end) = self.take(line)? {
+                    self.answers.out.flush()?;
+                    return Ok(end);
+                }
+            }
+            if read == 0 {
+                let end = match framer.finish() {
+                    Some(line) => self.take(line)?,
+                    None => None,
+                };
+                self.write_waiting()?;
+                self.answers.out.flush()?;
+                return Ok(end.unwrap_or(End::OfInput));
+            }
+        }
+    }
+
+    fn take(&mut self, line: Framed<'_>) -> Result<Option<End>> {
+        let Some(Request { id, command }) = Request::read(line) else {
+            return Ok(None);
+        };
+        let answer = match command {
+            Ok(Command::Append(drafts)) => {
+                self.waiting.push(Waiting { id, drafts });
+                return Ok(None);
+            }
+            Ok(Command::Close) => {
+                self.write_waiting()?;
+                return Ok(Some(End::Asked(id)));
+            }
+            Ok(Command::Sync) => {
+                self.write_waiting()?;
+                let synced = self.writer.sync();
+                synced.map(|()| Answer::done()).map_err(Failure::from)
+            }
+            Ok(Command::Hello) => Ok(Answer::hello()),
+            Err(failure) => Err(failure),
+        };
+        // Answers come in the order of the commands.
+        self.write_waiting()?;
+        self.answers.give(id.as_deref(), answer)?;
+        Ok(None)
+    }
+
+    /// Appends what waits, as one batch, and answers it.
+    fn write_waiting(&mut self) -> Result<()> {
+        let waiting = std::mem::take(&mut self.waiting);
+        if waiting.is_empty() {
+            return Ok(());
+        }
+        if waiting.len() == 1 {
+            for Waiting { id, drafts } in waiting {
+                self.write_one(id.as_deref(), drafts)?;
+            }
+        } else {
+            let all = waiting.iter().flat_map(|one| one.drafts.iter().cloned());
+            match self.writer.append_all(all.collect()) {
+                Ok(written) => {
+                    let mut written = written.into_iter();
+                    for Waiting { id, drafts } in &waiting {
+                        let own = written.by_ref().take(drafts.len());
+                        let answer = Answer::written(own.collect());
+                        self.answers.give(id.as_deref(), Ok(answer))?;
+                    }
+                }
+                // One of them may be at fault, and the others need not suffer for it.
+                Err(error) if may_spare_others(error.kind()) => {
+                    for Waiting { id, drafts } in waiting {
+                        self.write_one(id.as_deref(), drafts)?;
+                    }
+                }
+                Err(error) => {
+                    for Waiting { id, .. } in &waiting {
+                        let failure = Failure::from(error.clone());
+                        self.answers.give(id.as_deref(), Err(failure))?;
+                    }
+                }
+            }
+        }
+        if !self.ack_batch {
+            self.answers.out.flush()?;
+        }
+        Ok(())
+    }
+
+    fn write_one(&mut self, id: Option<&RawValue>, drafts: Vec<Draft>) -> Result<()> {
+        let written = self.writer.append_all(drafts);
+        let answer = written.map(Answer::written).map_err(Failure::from);
+        Ok(self.answers.give(id, answer)?)
+    }
+}
+
+/// Whether what fails for a batch may work for a part of it.
+fn may_spare_others(kind: ErrorKind) -> bool {
+    matches!(
+        kind,
+        ErrorKind::InvalidEntry
+            | ErrorKind::UnknownParent
+            | ErrorKind::RepeatedUuid
+            | ErrorKind::QueueFull
+            | ErrorKind::Full
+            | ErrorKind::Io
+    )
+}
+
+struct Request {
+    id: Option<Box<RawValue>>,
+    command: Result<Command, Failure>,
+}
+
+enum Command {
+    Hello,
+    Append(Vec<Draft>),
+    Sync,
+    Close,
+}
+
+impl Request {
+    /// Reads a line of the input; `None` when it is blank.
+    fn read(line: Framed<'_>) -> Option<Self> {
+        let bytes = match line {
+            Framed::Line(line) => line.bytes.trim_ascii(),
+            Framed::TooLong { .. } => {
+                let cap = DEFAULT_LINE_CAP >> 20;
+                return Some(Self::nameless(format!("the line is longer than {cap} MiB")));
+            }
+        };
+        if bytes.is_empty() {
+            return None;
+        }
+        let text = match std::str::from_utf8(bytes) {
+            Ok(text) => text,
+            Err(error) => {
+                let at = error.valid_up_to();
+                return Some(Self::nameless(format!("the line is not UTF-8 (byte {at})")));
+            }
+        };
+        Some(match Object::parse(text) {
+            Ok(object) => Self {
+                // A value that was parsed is JSON.
+                id: object
+                    .get("id")
+                    .and_then(|id| RawValue::from_string(id.text().to_owned()).ok()),
+                command: command(&object),
+            },
+            Err(error) => Self::nameless(format!("the line is {error}")),
+        })
+    }
+
+    fn nameless(message: String) -> Self {
+        Self {
+            id: None,
+            command: Err(Failure::bad_command(message)),
+        }
+    }
+}
+
+fn command(object: &Object<'_>) -> Result<Command, Failure> {
+    match object.str("op").as_deref() {
+        Some("hello") => Ok(Command::Hello),
+        Some("append") => drafts(object).map(Command::Append),
+        Some("meta") => metadata(object).map(|draft| Command::Append(vec![draft])),
+        Some("sync") => Ok(Command::Sync),
+        Some("close") => Ok(Command::Close),
+        Some("record" | "compact" | "tombstone" | "rewind") => Err(Failure {
+            kind: "unsupported",
+            message: "the command does not exist yet".to_owned(),
+            retry: false,
+        }),
+        Some(_) => Err(Failure::bad_command("there is no such op")),
+        None => Err(Failure::bad_command("there is no op")),
+    }
+}
+
+/// The entries of an `append`.
+fn drafts(object: &Object<'_>) -> Result<Vec<Draft>, Failure> {
+    let [entry, user, assistant] = ["entry", "user", "assistant"].map(|key| object.get(key));
+    match (entry, user, assistant) {
+        (Some(entry), None, None) => Ok(vec![Draft::entry(entry.text())?]),
+        (None, Some(user), None) => match user.str() {
+            Some(text) => Ok(vec![Draft::user(&text)]),
+            None => Err(Failure::bad_command("user is not a string")),
+        },
+        (None, None, Some(message)) => Ok(Draft::assistant(message.text())?),
+        _ => Err(Failure::bad_command(
+            "append takes one of entry, user and assistant",
+        )),
+    }
+}
+
+/// The entry of a `meta`, which does not move the conversation on.
+fn metadata(object: &Object<'_>) -> Result<Draft, Failure> {
+    let Some(entry) = object
+        .get("entry")
+        .filter(|raw| raw.kind() == JsonKind::Object)
+    else {
+        return Err(Failure::bad_command("meta takes an entry"));
+    };
+    let kind = entry.object().and_then(|entry| {
+        let name = entry.get("type").and_then(Raw::str)?;
+        Some(EntryKind::from_name(&name))
+    });
+    if kind.is_some_and(EntryKind::is_chain) {
+        return Err(Failure::bad_command(
+            "the entry is a part of the conversation; append takes it",
+        ));
+    }
+    Ok(Draft::entry(entry.text())?)
+}
+
+struct Answers<W: Write> {
+    out: W,
+    any_failed: bool,
+}
+
+impl<W: Write> Answers<W> {
+    fn give(&mut self, id: Option<&RawValue>, answer: Result<Answer, Failure>) -> io::Result<()> {
+        let body = answer.unwrap_or_else(|failure| {
+            self.any_failed = true;
+            Answer::failed(failure)
+        });
+        let mut line = serde_json::to_vec(&Line { id, body })?;
+        line.push(b'\n');
+        self.out.write_all(&line)
+    }
+}
+
+#[derive(Serialize)]
+struct Line<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<&'a RawValue>,
+    #[serde(flatten)]
+    body: Answer,
+}
+
+/// An answer without the id of its command.
+#[derive(Default, Serialize)]
+struct Answer {
+    ok: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    schema: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    version: Option<&'static str>,
+    #[serde(flatten)]
+    written: Option<WrittenRecord>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<Failure>,
+}
+
+#[derive(Serialize)]
+struct WrittenRecord {
+    entries: Vec<EntryRecord>,
+    /// That of the last entry; null for metadata.
+    uuid: Option<String>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct EntryRecord {
+    uuid: Option<String>,
+    parent_uuid: Option<String>,
+    offset: u64,
+    len: u64,
+}
+
+/// Why a command did not work; says nothing of what an entry holds.
+#[derive(Serialize)]
+struct Failure {
+    kind: &'static str,
+    message: String,
+    /// Whether the same command may work later.
+    retry: bool,
+}
+
+impl Answer {
+    fn done() -> Self {
+        Self {
+            ok: true,
+            ..Self::default()
+        }
+    }
+
+    fn hello() -> Self {
+        Self {
+            schema: Some(1),
+            version: Some(VERSION),
+            ..Self::done()
+        }
+    }
+
+    fn written(entries: Vec<Written>) -> Self {
+        let entries: Vec<_> = entries
+            .into_iter()
+            .map(|entry| EntryRecord {
+                uuid: entry.uuid.map(|id| id.to_string()),
+                parent_uuid: entry.parent.map(|id| id.to_string()),
+                offset: entry.offset,
+                len: entry.len,
+            })
+            .collect();
+        let uuid = entries.last().and_then(|last| last.uuid.clone());
+        Self {
+            written: Some(WrittenRecord { entries, uuid }),
+            ..Self::done()
+        }
+    }
+
+    fn failed(failure: Failure) -> Self {
+        Self {
+            error: Some(failure),
+            ..Self::default()
+        }
+    }
+}
+
+impl Failure {
+    fn bad_command(message: impl Into<String>) -> Self {
+        Self {
+            kind: "bad-command",
+            message: message.into(),
+            retry: false,
+        }
+    }
+}
+
+impl From<Invalid> for Failure {
+    fn from(invalid: Invalid) -> Self {
+        Self {
+            kind: ErrorKind::InvalidEntry.name(),
+            message: invalid.to_string(),
+            retry: false,
+        }
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        let retry = error.is_retryable();
+        let kind = error.kind().name();
+        let message = match std::error::Error::source(&error) {
+            Some(source) => format!("{error}: {source}"),
+            None => error.to_string(),
+        };
+        Self {
+            kind,
+            message,
+            retry,
+        }
+    }
+}

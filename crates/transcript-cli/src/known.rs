@@ -1,0 +1,128 @@
+//! What a writer has to know of a session that it goes on with.
+//!
+//! It moves to the facade crate once that exists, as other programs want it too.
+
+use std::collections::{HashMap, HashSet};
+
+use anyhow::Result;
+use transcript_format::kind::EntryKind;
+use transcript_format::scan::{Flags, Scanner, ToolRole};
+use transcript_reader::{Bodies, Candidate, Id, Index, Source};
+use transcript_resume::{Policy, Tree};
+use transcript_writer::{Anchor, EntryId, Known};
+
+use crate::session::Session;
+
+/// How much of the end of the file tells it from others.
+const ANCHOR_BYTES: u64 = 64;
+
+/// Returns what `session` holds, as far as a writer needs it. Only the bodies of entries with
+/// calls that have no result are read.
+///
+/// # Errors
+///
+/// When the system fails to read.
+pub(crate) fn of(session: &Session) -> Result<Known> {
+    let Session { source, index } = session;
+    let mut known = Known::default();
+    known.uuids = index
+        .candidates()
+        .filter_map(|candidate| entry_id(&candidate, index))
+        .collect();
+    known.leaf = leaf(index);
+    known.agent_leaves = agent_leaves(index);
+    known.calls = open_calls(source, index)?;
+    known.anchor = Some(anchor(source, index)?);
+    Ok(known)
+}
+
+/// The entry that the real client would go on from. What has no id cannot be a parent: the entry
+/// above it is taken then.
+fn leaf(index: &Index) -> Option<EntryId> {
+    let path = Tree::new(index, Policy::Vendor).path();
+    let above = path.entries.iter().rev().map(|entry| entry.candidate());
+    path.leaf
+        .into_iter()
+        .chain(above)
+        .find_map(|candidate| entry_id(&index.candidate(candidate), index))
+}
+
+/// The last entry of each agent.
+fn agent_leaves(index: &Index) -> HashMap<String, EntryId> {
+    let mut leaves = HashMap::new();
+    let mut seen: HashSet<&str> = HashSet::new();
+    for candidate in index.candidates().rev() {
+        let is_in_chain = candidate.kind().is_chain() && candidate.kind() != EntryKind::Progress;
+        if is_in_chain
+            && candidate.flags().contains(Flags::SIDECHAIN)
+            && let (Some(agent), Some(id)) = (candidate.agent(), entry_id(&candidate, index))
+            && seen.insert(agent)
+        {
+            leaves.insert(agent.to_owned(), id);
+        }
+    }
+    leaves
+}
+
+/// The calls without a result, with the entries that make them.
+fn open_calls(source: &Source, index: &Index) -> Result<HashMap<String, EntryId>> {
+    let answered: HashSet<_> = ends(index, EntryKind::User, ToolRole::Result).collect();
+    let mut calls = HashMap::new();
+    let mut bodies = Bodies::new(source);
+    let mut scanner = Scanner::new();
+    for candidate in index.candidates() {
+        let is_open = candidate.kind() == EntryKind::Assistant
+            && candidate
+                .tools()
+                .iter()
+                .any(|end| end.role() == ToolRole::Use && !answered.contains(&end.key()));
+        if !is_open {
+            continue;
+        }
+        let Some(entry) = entry_id(&candidate, index) else {
+            continue;
+        };
+        let body = bodies.get(&candidate)?;
+        // What changed on disk since it was indexed is no concern of ours: the anchor shows it.
+        let Ok(envelope) = scanner.scan(body.text.as_bytes()) else {
+            continue;
+        };
+        for (end, tool) in candidate.tools().iter().zip(envelope.tools()) {
+            if tool.role == ToolRole::Use && !answered.contains(&end.key()) {
+                calls.insert(tool.id.decode().into_owned(), entry.clone());
+            }
+        }
+    }
+    Ok(calls)
+}
+
+fn ends(
+    index: &Index,
+    kind: EntryKind,
+    role: ToolRole,
+) -> impl Iterator<Item = transcript_reader::ToolKey> + '_ {
+    let entries = index
+        .candidates()
+        .filter(move |candidate| candidate.kind() == kind);
+    entries
+        .flat_map(|candidate| candidate.tools())
+        .filter(move |end| end.role() == role)
+        .map(|end| end.key())
+}
+
+fn anchor(source: &Source, index: &Index) -> Result<Anchor> {
+    let len = index.byte_count();
+    let from = len.saturating_sub(ANCHOR_BYTES);
+    // At most 64.
+    let mut tail = vec![0; (len - from) as usize];
+    let read = source.read_at(from, &mut tail)?;
+    tail.truncate(read);
+    Ok(Anchor { len, tail })
+}
+
+fn entry_id(candidate: &Candidate<'_>, index: &Index) -> Option<EntryId> {
+    Some(match candidate.uuid()? {
+        Id::Uuid(uuid) => EntryId::from(uuid),
+        id @ Id::Odd(_) => EntryId::from(&*index.id_text(id)),
+    })
+}

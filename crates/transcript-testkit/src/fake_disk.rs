@@ -1,0 +1,1040 @@
+//! A disk in memory that fails, dies and loses power where a test says so.
+//!
+//! Of each file it keeps two images: what processes see, and what would be there after a power cut.
+//! Nothing in it waits, and equal seeds and equal calls give equal results.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::io;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use transcript_writer::file::{Disk, File, Identity, Opened, Status};
+
+use crate::rng::Rng;
+
+/// What can be asked of a disk or of a file on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Op {
+    /// [`Disk::open`].
+    Open,
+    /// [`Disk::identity`].
+    IdentityOfPath,
+    /// [`Disk::write_new`].
+    WriteNew,
+    /// [`File::append`].
+    Append,
+    /// [`File::read_at`].
+    ReadAt,
+    /// [`File::truncate`].
+    Truncate,
+    /// [`File::sync`].
+    Sync,
+    /// [`File::status`].
+    Status,
+    /// [`File::identity`].
+    Identity,
+    /// [`File::try_lock`].
+    TryLock,
+    /// [`File::unlock`].
+    Unlock,
+}
+
+impl Op {
+    /// All of them.
+    pub const ALL: [Self; 11] = [
+        Self::Open,
+        Self::IdentityOfPath,
+        Self::WriteNew,
+        Self::Append,
+        Self::ReadAt,
+        Self::Truncate,
+        Self::Sync,
+        Self::Status,
+        Self::Identity,
+        Self::TryLock,
+        Self::Unlock,
+    ];
+}
+
+/// Something that goes wrong at one operation: the next one, unless [`Fault::at`] says otherwise.
+#[derive(Debug)]
+#[must_use]
+pub struct Fault {
+    op: Option<Op>,
+    /// How many more operations of the kind it takes; 1 is the next.
+    left: u64,
+    is_lasting: bool,
+    what: What,
+}
+
+impl Fault {
+    /// The operation fails and does nothing.
+    pub fn error(kind: io::ErrorKind) -> Self {
+        Self::new(What::Error(Cause::Kind(kind)))
+    }
+
+    /// The operation fails with this number of the system and does nothing.
+    pub fn errno(number: i32) -> Self {
+        Self::new(What::Error(Cause::Number(number)))
+    }
+
+    /// An append takes so many bytes and says so; a new file gets so many and fails.
+    pub fn short(bytes: usize) -> Self {
+        Self::new(What::Part(bytes, None))
+    }
+
+    /// An append takes so many bytes and fails all the same. Other operations happen, and fail.
+    pub fn torn(bytes: usize, kind: io::ErrorKind) -> Self {
+        Self::new(What::Part(bytes, Some(kind)))
+    }
+
+    /// A sync fails and what it was to save is lost, as the next ones do not tell.
+    pub fn lost_sync() -> Self {
+        Self::new(What::LostSync)
+    }
+
+    /// The process dies during the operation; an append may have taken any part of its bytes.
+    pub fn kill() -> Self {
+        Self::new(What::Kill(None))
+    }
+
+    /// The process dies during the operation; an append has taken so many bytes.
+    pub fn kill_after(bytes: usize) -> Self {
+        Self::new(What::Kill(Some(bytes)))
+    }
+
+    /// Somebody else does something right before the operation.
+    pub fn hook(hook: impl FnOnce(&FakeDisk) + Send + 'static) -> Self {
+        Self::new(What::Hook(Hook(Box::new(hook))))
+    }
+
+    /// Waits for operation `nth` of this kind, counted from 1 and from when the fault is set.
+    pub fn at(mut self, op: Op, nth: u64) -> Self {
+        self.op = Some(op);
+        self.left = nth;
+        self
+    }
+
+    /// Waits for operation `nth` of any kind, counted from 1 and from when the fault is set.
+    pub fn at_any(mut self, nth: u64) -> Self {
+        self.op = None;
+        self.left = nth;
+        self
+    }
+
+    /// Hits every operation of the kind from then on.
+    pub fn lasting(mut self) -> Self {
+        self.is_lasting = true;
+        self
+    }
+
+    fn new(what: What) -> Self {
+        Self {
+            op: None,
+            left: 1,
+            is_lasting: false,
+            what,
+        }
+    }
+}
+
+#[derive(Debug)]
+enum What {
+    Error(Cause),
+    Part(usize, Option<io::ErrorKind>),
+    LostSync,
+    Kill(Option<usize>),
+    Hook(Hook),
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Cause {
+    Kind(io::ErrorKind),
+    Number(i32),
+}
+
+impl Cause {
+    fn error(self) -> io::Error {
+        match self {
+            Self::Kind(kind) => kind.into(),
+            Self::Number(number) => io::Error::from_raw_os_error(number),
+        }
+    }
+}
+
+struct Hook(Box<dyn FnOnce(&FakeDisk) + Send>);
+
+impl fmt::Debug for Hook {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Hook")
+    }
+}
+
+/// How the unsynced changes of a file survive a power cut.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Loss {
+    /// The first of them, the last of these torn; NULs may stand where a length arrived and bytes
+    /// did not.
+    InOrder,
+    /// The length after some of them, and any of the blocks.
+    Reordered,
+}
+
+/// One operation that was asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Asked {
+    /// Its kind.
+    pub op: Op,
+    /// The file, by the name that it was opened with.
+    pub path: PathBuf,
+    /// Bytes to append or to write, or the length to cut to.
+    pub len: Option<u64>,
+}
+
+/// A disk in memory. Clones are the same disk.
+#[derive(Clone)]
+pub struct FakeDisk {
+    state: Arc<Mutex<State>>,
+    /// The process that asks; `None` is the one that runs.
+    process: Option<u64>,
+}
+
+struct State {
+    rng: Rng,
+    names: BTreeMap<PathBuf, usize>,
+    files: Vec<Inode>,
+    last_handle: u64,
+    /// Handles of an earlier process are dead.
+    process: u64,
+    is_dead: bool,
+    faults: Vec<Fault>,
+    log: Vec<Asked>,
+    space: Option<usize>,
+    other_writer: Option<Option<bool>>,
+    is_remote: bool,
+}
+
+#[derive(Debug, Default)]
+struct Inode {
+    buffered: Vec<u8>,
+    durable: Vec<u8>,
+    /// What was done since the last sync.
+    changes: Vec<Change>,
+    /// Where bytes were lost by a failed sync, though processes still see them.
+    lost: Vec<Range<usize>>,
+    lock: Option<Owner>,
+    is_linked: bool,
+    handles: BTreeSet<u64>,
+}
+
+#[derive(Clone, Debug)]
+enum Change {
+    Append { offset: usize, bytes: Vec<u8> },
+    Truncate { len: usize },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Owner {
+    Handle(u64),
+    SomebodyElse,
+}
+
+impl fmt::Debug for FakeDisk {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("FakeDisk")
+    }
+}
+
+/// What tests prepare and look at.
+impl FakeDisk {
+    /// Makes an empty disk.
+    #[must_use]
+    pub fn new(seed: u64) -> Self {
+        let state = State {
+            rng: Rng::new(seed),
+            names: BTreeMap::new(),
+            files: Vec::new(),
+            last_handle: 0,
+            process: 0,
+            is_dead: false,
+            faults: Vec::new(),
+            log: Vec::new(),
+            space: None,
+            other_writer: None,
+            is_remote: false,
+        };
+        Self {
+            state: Arc::new(Mutex::new(state)),
+            process: None,
+        }
+    }
+
+    /// Returns the disk as the process has it that runs now. It dies with the process, as threads
+    /// of a writer have to that go on for a moment.
+    #[must_use]
+    pub fn process(&self) -> Arc<dyn Disk> {
+        Arc::new(Self {
+            state: Arc::clone(&self.state),
+            process: Some(self.state().process),
+        })
+    }
+
+    /// Puts a file in place, whole and durable. One that had the name before loses it.
+    pub fn put(&self, path: impl AsRef<Path>, bytes: &[u8]) {
+        let mut state = self.state();
+        state.unlink(path.as_ref());
+        state.link(path.as_ref(), bytes);
+    }
+
+    /// Takes the name away; open handles keep the file.
+    pub fn remove(&self, path: impl AsRef<Path>) {
+        self.state().unlink(path.as_ref());
+    }
+
+    /// Gives the file another name, as `mv` does.
+    ///
+    /// # Panics
+    /// When there is no such file.
+    pub fn rename(&self, from: impl AsRef<Path>, to: impl AsRef<Path>) {
+        let mut state = self.state();
+        state.unlink(to.as_ref());
+        let inode = state.names.remove(from.as_ref()).expect("such a file");
+        state.names.insert(to.as_ref().to_owned(), inode);
+    }
+
+    /// Appends as another process does that knows nothing of locks.
+    ///
+    /// # Panics
+    /// When there is no such file.
+    pub fn append_as_other(&self, path: impl AsRef<Path>, bytes: &[u8]) {
+        let mut state = self.state();
+        state.named(path.as_ref()).append(bytes);
+    }
+
+    /// Cuts the file as another process does.
+    ///
+    /// # Panics
+    /// When there is no such file.
+    pub fn cut_as_other(&self, path: impl AsRef<Path>, len: usize) {
+        let mut state = self.state();
+        state.named(path.as_ref()).truncate(len);
+    }
+
+    /// Takes the lock as another process does; it keeps it until [`FakeDisk::release_lock`].
+    ///
+    /// # Panics
+    /// When there is no such file.
+    pub fn hold_lock(&self, path: impl AsRef<Path>) {
+        self.state().named(path.as_ref()).lock = Some(Owner::SomebodyElse);
+    }
+
+    /// Gives back what [`FakeDisk::hold_lock`] took.
+    ///
+    /// # Panics
+    /// When there is no such file.
+    pub fn release_lock(&self, path: impl AsRef<Path>) {
+        let mut state = self.state();
+        let inode = state.named(path.as_ref());
+        if inode.lock == Some(Owner::SomebodyElse) {
+            inode.lock = None;
+        }
+    }
+
+    /// Returns whether anybody has the lock.
+    ///
+    /// # Panics
+    /// When there is no such file.
+    #[must_use]
+    pub fn is_locked(&self, path: impl AsRef<Path>) -> bool {
+        self.state().named(path.as_ref()).lock.is_some()
+    }
+
+    /// Sets what opening a file says about other writers. Without it, it tells whether a handle is
+    /// open.
+    pub fn set_other_writer(&self, answer: Option<bool>) {
+        self.state().other_writer = Some(answer);
+    }
+
+    /// Sets whether files are on a network.
+    pub fn set_remote(&self, is_remote: bool) {
+        self.state().is_remote = is_remote;
+    }
+
+    /// Leaves so many bytes free; `None` is no limit.
+    pub fn set_space(&self, bytes: Option<usize>) {
+        self.state().space = bytes;
+    }
+
+    /// Adds a fault.
+    pub fn set(&self, fault: Fault) {
+        self.state().faults.push(fault);
+    }
+
+    /// Takes all faults back, hit or not.
+    pub fn clear_faults(&self) {
+        self.state().faults.clear();
+    }
+
+    /// Returns how many faults wait for their operation; a lasting one always does.
+    #[must_use]
+    pub fn faults_left(&self) -> usize {
+        self.state().faults.len()
+    }
+
+    /// Lets the process die at operation `nth` of any kind, counted from 1 and from now.
+    pub fn kill_at(&self, nth: u64) {
+        self.set(Fault::kill().at_any(nth));
+    }
+
+    /// Returns whether the process died.
+    #[must_use]
+    pub fn is_dead(&self) -> bool {
+        self.state().is_dead
+    }
+
+    /// Ends the process, if it did not die, and starts another: its handles are dead, its locks
+    /// free, its faults gone. What was written stays.
+    pub fn restart(&self) {
+        self.state().restart();
+    }
+
+    /// Takes the power away and starts again: of each file the durable image is left, and of what
+    /// was not synced what `seed` says.
+    pub fn cut_power(&self, seed: u64) -> Loss {
+        let loss = if seed & 1 == 0 {
+            Loss::InOrder
+        } else {
+            Loss::Reordered
+        };
+        self.cut_power_with(loss, seed);
+        loss
+    }
+
+    /// Takes the power away with this kind of loss.
+    pub fn cut_power_with(&self, loss: Loss, seed: u64) {
+        let mut state = self.state();
+        let mut rng = Rng::new(seed ^ 0x00C0_FFEE);
+        for inode in &mut state.files {
+            let image = match loss {
+                Loss::InOrder => inode.after_loss_in_order(&mut rng),
+                Loss::Reordered => inode.after_reordered_loss(&mut rng),
+            };
+            inode.buffered.clone_from(&image);
+            inode.durable = image;
+            inode.changes.clear();
+            inode.lost.clear();
+        }
+        state.restart();
+    }
+
+    /// Returns what processes see in the file; `None` when nothing has the name.
+    #[must_use]
+    pub fn bytes(&self, path: impl AsRef<Path>) -> Option<Vec<u8>> {
+        let state = self.state();
+        let inode = state.names.get(path.as_ref())?;
+        Some(state.files[*inode].buffered.clone())
+    }
+
+    /// Returns what of the file would surely be there after a power cut.
+    #[must_use]
+    pub fn durable(&self, path: impl AsRef<Path>) -> Option<Vec<u8>> {
+        let state = self.state();
+        let inode = state.names.get(path.as_ref())?;
+        Some(state.files[*inode].durable.clone())
+    }
+
+    /// Returns the names of all files in order.
+    #[must_use]
+    pub fn names(&self) -> Vec<PathBuf> {
+        self.state().names.keys().cloned().collect()
+    }
+
+    /// Returns what was asked for so far, also of a dead process.
+    #[must_use]
+    pub fn log(&self) -> Vec<Asked> {
+        self.state().log.clone()
+    }
+
+    /// Returns how many operations of any kind were asked for so far.
+    #[must_use]
+    pub fn operations(&self) -> u64 {
+        self.state().log.len() as u64
+    }
+
+    /// Returns how many operations of this kind were asked for so far.
+    #[must_use]
+    pub fn count(&self, op: Op) -> u64 {
+        let state = self.state();
+        state.log.iter().filter(|asked| asked.op == op).count() as u64
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // A hook of a test that failed may have panicked; the disk is whole all the same.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Counts an operation, and finds what goes wrong with it.
+    fn begin(
+        &self,
+        process: Option<u64>,
+        op: Op,
+        path: &Path,
+        len: Option<u64>,
+    ) -> io::Result<(MutexGuard<'_, State>, Turn)> {
+        let mut state = self.state();
+        let path = path.to_owned();
+        state.log.push(Asked { op, path, len });
+        if state.is_dead || process.is_some_and(|process| process != state.process) {
+            return Err(dead());
+        }
+        let mut hooks = Vec::new();
+        let mut turn = Turn::Go;
+        let faults = std::mem::take(&mut state.faults);
+        for mut fault in faults {
+            if fault.op.is_some_and(|of| of != op) {
+                state.faults.push(fault);
+                continue;
+            }
+            fault.left = fault.left.saturating_sub(1);
+            if fault.left > 0 {
+                state.faults.push(fault);
+                continue;
+            }
+            match fault.what {
+                What::Hook(hook) => {
+                    hooks.push(hook);
+                    continue;
+                }
+                // Only one thing goes wrong at a time; the other waits.
+                _ if !matches!(turn, Turn::Go) => {
+                    fault.left = 1;
+                    state.faults.push(fault);
+                    continue;
+                }
+                What::Error(cause) => turn = Turn::Fail(cause.error()),
+                What::Part(bytes, kind) => turn = Turn::Part(bytes, kind.map(io::Error::from)),
+                What::LostSync => turn = Turn::LostSync,
+                What::Kill(bytes) => turn = Turn::Die(bytes),
+            }
+            if fault.is_lasting {
+                fault.left = 1;
+                state.faults.push(fault);
+            }
+        }
+        if matches!(turn, Turn::Die(_)) {
+            state.is_dead = true;
+        }
+        if !hooks.is_empty() {
+            drop(state);
+            for hook in hooks {
+                hook.0(self);
+            }
+            state = self.state();
+        }
+        Ok((state, turn))
+    }
+}
+
+/// What becomes of an operation.
+#[derive(Debug)]
+enum Turn {
+    Go,
+    Fail(io::Error),
+    Part(usize, Option<io::Error>),
+    LostSync,
+    Die(Option<usize>),
+}
+
+impl Turn {
+    /// For operations that happen or do not: whether this one does, and what it says instead.
+    fn whole(self, rng: &mut Rng) -> io::Result<Option<io::Error>> {
+        match self {
+            Self::Go | Self::Part(_, None) => Ok(None),
+            Self::Fail(error) => Err(error),
+            Self::Part(_, error) => Ok(error),
+            Self::LostSync => Err(io::Error::other("lost")),
+            Self::Die(_) if rng.one_in(2) => Err(dead()),
+            Self::Die(_) => Ok(Some(dead())),
+        }
+    }
+}
+
+fn dead() -> io::Error {
+    io::Error::other("the process was killed")
+}
+
+fn done<T>(value: T, error: Option<io::Error>) -> io::Result<T> {
+    error.map_or(Ok(value), Err)
+}
+
+impl State {
+    fn named(&mut self, path: &Path) -> &mut Inode {
+        let inode = self.names.get(path).expect("a file with this name");
+        &mut self.files[*inode]
+    }
+
+    fn link(&mut self, path: &Path, bytes: &[u8]) -> usize {
+        self.files.push(Inode {
+            buffered: bytes.to_vec(),
+            durable: bytes.to_vec(),
+            is_linked: true,
+            ..Inode::default()
+        });
+        self.names.insert(path.to_owned(), self.files.len() - 1);
+        self.files.len() - 1
+    }
+
+    fn unlink(&mut self, path: &Path) {
+        if let Some(inode) = self.names.remove(path) {
+            self.files[inode].is_linked = false;
+        }
+    }
+
+    fn restart(&mut self) {
+        self.process += 1;
+        self.is_dead = false;
+        self.faults.clear();
+        for inode in &mut self.files {
+            inode.lock = None;
+            inode.handles.clear();
+        }
+    }
+
+    /// Takes up to `len` bytes of what is free.
+    fn take_space(&mut self, len: usize) -> usize {
+        let Some(space) = &mut self.space else {
+            return len;
+        };
+        let taken = len.min(*space);
+        *space -= taken;
+        taken
+    }
+}
+
+impl Inode {
+    fn append(&mut self, bytes: &[u8]) {
+        if bytes.is_empty() {
+            return;
+        }
+        let offset = self.buffered.len();
+        let bytes = bytes.to_vec();
+        self.buffered.extend_from_slice(&bytes);
+        self.changes.push(Change::Append { offset, bytes });
+    }
+
+    fn truncate(&mut self, len: usize) {
+        self.buffered.resize(len, 0);
+        self.lost.retain_mut(|range| {
+            range.end = range.end.min(len);
+            range.start < range.end
+        });
+        self.changes.push(Change::Truncate { len });
+    }
+
+    fn sync(&mut self) {
+        self.durable.clone_from(&self.buffered);
+        self.changes.clear();
+        for range in &self.lost {
+            self.durable[range.clone()].fill(0);
+        }
+    }
+
+    /// Forgets what was to be synced, so that the next sync finds nothing to do.
+    fn lose(&mut self) {
+        for change in std::mem::take(&mut self.changes) {
+            if let Change::Append { offset, bytes } = change {
+                let end = (offset + bytes.len()).min(self.buffered.len());
+                if offset < end {
+                    self.lost.push(offset..end);
+                }
+            }
+        }
+    }
+
+    /// The durable image and the first `count` changes.
+    fn after(&self, count: usize) -> Vec<u8> {
+        let mut image = self.durable.clone();
+        for change in &self.changes[..count] {
+            match change {
+                Change::Append { offset, bytes } => {
+                    image.resize(*offset, 0);
+                    image.extend_from_slice(bytes);
+                }
+                Change::Truncate { len } => image.resize(*len, 0),
+            }
+        }
+        for range in &self.lost {
+            let end = range.end.min(image.len());
+            if range.start < end {
+                image[range.start..end].fill(0);
+            }
+        }
+        image
+    }
+
+    fn after_loss_in_order(&self, rng: &mut Rng) -> Vec<u8> {
+        let count = rng.range(0, self.changes.len());
+        let mut image = self.after(count);
+        if let Some(Change::Append { offset, bytes }) = self.changes.get(count) {
+            // A device writes whole blocks.
+            let unit = *rng.pick(&[512, 4096]);
+            let end = offset + rng.range(0, bytes.len());
+            let end = (end / unit * unit).max(*offset);
+            image.resize(*offset, 0);
+            image.extend_from_slice(&bytes[..end - offset]);
+            if rng.one_in(4) {
+                // The length was saved, the bytes were not.
+                let len = rng.range(end, self.buffered.len().max(end));
+                image.resize(len, 0);
+            }
+        }
+        image
+    }
+
+    fn after_reordered_loss(&self, rng: &mut Rng) -> Vec<u8> {
+        let count = rng.range(0, self.changes.len());
+        let mut image = self.after(count);
+        let unit = *rng.pick(&[512, 4096]);
+        let odds = rng.range(2, 8);
+        for start in (0..image.len()).step_by(unit) {
+            let end = (start + unit).min(image.len());
+            let kept = self.durable.len().clamp(start, end);
+            let is_same = kept == end && image[start..end] == self.durable[start..end];
+            if is_same || !rng.one_in(odds) {
+                continue;
+            }
+            if start < kept {
+                image[start..kept].copy_from_slice(&self.durable[start..kept]);
+            }
+            image[kept..end].fill(0);
+        }
+        image
+    }
+}
+
+impl Disk for FakeDisk {
+    fn open(&self, path: &Path, create: bool) -> io::Result<Opened> {
+        let (mut state, turn) = self.begin(self.process, Op::Open, path, None)?;
+        let error = turn.whole(&mut state.rng)?;
+        let (inode, is_new) = match state.names.get(path) {
+            Some(inode) => (*inode, false),
+            None if create => (state.link(path, b""), true),
+            None => return Err(io::ErrorKind::NotFound.into()),
+        };
+        if let Some(error) = error {
+            return Err(error);
+        }
+        let is_open = !state.files[inode].handles.is_empty();
+        let has_other_writer = state.other_writer.unwrap_or(Some(is_open));
+        state.last_handle += 1;
+        let handle = state.last_handle;
+        state.files[inode].handles.insert(handle);
+        Ok(Opened {
+            file: Arc::new(FakeFile {
+                disk: self.clone(),
+                path: path.to_owned(),
+                inode,
+                handle,
+                process: state.process,
+            }),
+            is_new,
+            has_other_writer,
+            is_remote: state.is_remote,
+        })
+    }
+
+    fn identity(&self, path: &Path) -> io::Result<Option<Identity>> {
+        let (mut state, turn) = self.begin(self.process, Op::IdentityOfPath, path, None)?;
+        let error = turn.whole(&mut state.rng)?;
+        done(state.names.get(path).map(|inode| identity(*inode)), error)
+    }
+
+    fn write_new(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
+        let len = bytes.len();
+        let (mut state, turn) = self.begin(self.process, Op::WriteNew, path, Some(len as u64))?;
+        if state.names.contains_key(path) {
+            return Err(io::ErrorKind::AlreadyExists.into());
+        }
+        let (wanted, error) = match turn {
+            Turn::Go => (len, None),
+            Turn::Fail(error) => return Err(error),
+            Turn::Part(part, None) => (part, Some(io::ErrorKind::StorageFull.into())),
+            Turn::Part(part, error) => (part, error),
+            Turn::LostSync => (len, Some(io::Error::other("lost"))),
+            Turn::Die(None) => (state.rng.range(0, len), Some(dead())),
+            Turn::Die(Some(part)) => (part, Some(dead())),
+        };
+        let taken = state.take_space(wanted.min(len));
+        state.link(path, &bytes[..taken]);
+        if let Some(error) = error {
+            return Err(error);
+        }
+        if taken < len {
+            return Err(io::ErrorKind::StorageFull.into());
+        }
+        Ok(())
+    }
+}
+
+fn identity(inode: usize) -> Identity {
+    Identity {
+        device: 1,
+        file: inode as u64,
+    }
+}
+
+#[derive(Debug)]
+struct FakeFile {
+    disk: FakeDisk,
+    path: PathBuf,
+    inode: usize,
+    handle: u64,
+    process: u64,
+}
+
+impl FakeFile {
+    fn begin(&self, op: Op, len: Option<u64>) -> io::Result<(MutexGuard<'_, State>, Turn)> {
+        self.disk.begin(Some(self.process), op, &self.path, len)
+    }
+}
+
+impl Drop for FakeFile {
+    fn drop(&mut self) {
+        let mut state = self.disk.state();
+        let inode = &mut state.files[self.inode];
+        inode.handles.remove(&self.handle);
+        if inode.lock == Some(Owner::Handle(self.handle)) {
+            inode.lock = None;
+        }
+    }
+}
+
+impl File for FakeFile {
+    fn append(&self, bytes: &[u8]) -> io::Result<usize> {
+        let len = bytes.len();
+        let (mut state, turn) = self.begin(Op::Append, Some(len as u64))?;
+        let (wanted, error) = match turn {
+            Turn::Go => (len, None),
+            Turn::Fail(error) => return Err(error),
+            Turn::Part(part, error) => (part.min(len), error),
+            Turn::LostSync => return Err(io::Error::other("lost")),
+            Turn::Die(None) => (state.rng.range(0, len), Some(dead())),
+            Turn::Die(Some(part)) => (part.min(len), Some(dead())),
+        };
+        let taken = state.take_space(wanted);
+        state.files[self.inode].append(&bytes[..taken]);
+        if let Some(error) = error {
+            return Err(error);
+        }
+        if taken == 0 && wanted > 0 {
+            return Err(io::ErrorKind::StorageFull.into());
+        }
+        Ok(taken)
+    }
+
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
+        let (mut state, turn) = self.begin(Op::ReadAt, Some(buffer.len() as u64))?;
+        let limit = match turn {
+            Turn::Part(part, None) => part,
+            _ => usize::MAX,
+        };
+        let error = turn.whole(&mut state.rng)?;
+        let bytes = &state.files[self.inode].buffered;
+        let start = usize::try_from(offset).map_or(bytes.len(), |at| at.min(bytes.len()));
+        let len = buffer.len().min(bytes.len() - start).min(limit);
+        buffer[..len].copy_from_slice(&bytes[start..start + len]);
+        done(len, error)
+    }
+
+    fn truncate(&self, len: u64) -> io::Result<()> {
+        let (mut state, turn) = self.begin(Op::Truncate, Some(len))?;
+        let error = turn.whole(&mut state.rng)?;
+        let len = usize::try_from(len).map_err(|_| io::ErrorKind::FileTooLarge)?;
+        let freed = state.files[self.inode].buffered.len().saturating_sub(len);
+        if let Some(space) = &mut state.space {
+            *space += freed;
+        }
+        state.files[self.inode].truncate(len);
+        done((), error)
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        let (mut state, turn) = self.begin(Op::Sync, None)?;
+        if matches!(turn, Turn::LostSync) {
+            state.files[self.inode].lose();
+        }
+        let error = turn.whole(&mut state.rng)?;
+        state.files[self.inode].sync();
+        done((), error)
+    }
+
+    fn status(&self) -> io::Result<Status> {
+        let (mut state, turn) = self.begin(Op::Status, None)?;
+        let error = turn.whole(&mut state.rng)?;
+        let inode = &state.files[self.inode];
+        let status = Status {
+            len: inode.buffered.len() as u64,
+            is_linked: inode.is_linked,
+        };
+        done(status, error)
+    }
+
+    fn identity(&self) -> io::Result<Identity> {
+        let (mut state, turn) = self.begin(Op::Identity, None)?;
+        let error = turn.whole(&mut state.rng)?;
+        done(identity(self.inode), error)
+    }
+
+    fn try_lock(&self) -> io::Result<bool> {
+        let (mut state, turn) = self.begin(Op::TryLock, None)?;
+        let error = turn.whole(&mut state.rng)?;
+        let me = Owner::Handle(self.handle);
+        let lock = &mut state.files[self.inode].lock;
+        let is_mine = *lock.get_or_insert(me) == me;
+        done(is_mine, error)
+    }
+
+    fn unlock(&self) -> io::Result<()> {
+        let (mut state, turn) = self.begin(Op::Unlock, None)?;
+        let error = turn.whole(&mut state.rng)?;
+        let lock = &mut state.files[self.inode].lock;
+        if *lock == Some(Owner::Handle(self.handle)) {
+            *lock = None;
+        }
+        done((), error)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "a test may panic")]
+
+    use super::*;
+
+    const PATH: &str = "a.jsonl";
+
+    fn open(disk: &FakeDisk) -> Arc<dyn File> {
+        disk.open(Path::new(PATH), true).unwrap().file
+    }
+
+    #[test]
+    fn what_was_synced_survives_every_power_cut_and_of_the_rest_comes_a_part() {
+        let mut lengths = BTreeSet::new();
+        for seed in 0..400 {
+            let disk = FakeDisk::new(seed);
+            let file = open(&disk);
+            file.append(&[b'a'; 700]).unwrap();
+            file.sync().unwrap();
+            file.append(&[b'b'; 9000]).unwrap();
+            file.append(&[b'c'; 9000]).unwrap();
+            let loss = disk.cut_power(seed);
+            let bytes = disk.bytes(PATH).unwrap();
+            assert_eq!(bytes[..700], [b'a'; 700], "seed {seed}");
+            assert!(bytes.len() <= 18_700, "seed {seed}");
+            lengths.insert(bytes.len());
+            if loss == Loss::InOrder {
+                let kept = bytes.iter().position(|byte| *byte == 0);
+                let kept = kept.unwrap_or(bytes.len());
+                assert!(bytes[kept..].iter().all(|byte| *byte == 0), "seed {seed}");
+                let whole = [vec![b'a'; 700], vec![b'b'; 9000], vec![b'c'; 9000]].concat();
+                assert_eq!(bytes[..kept], whole[..kept], "seed {seed}");
+            }
+            file.append(b"x").unwrap_err();
+        }
+        assert!(lengths.len() > 40, "{lengths:?}");
+    }
+
+    #[test]
+    fn a_lost_sync_is_told_once_and_the_bytes_are_nuls_after_the_next() {
+        let disk = FakeDisk::new(1);
+        let file = open(&disk);
+        file.append(b"one").unwrap();
+        file.sync().unwrap();
+        file.append(b"two").unwrap();
+        disk.set(Fault::lost_sync().at(Op::Sync, 1));
+        file.sync().unwrap_err();
+        file.append(b"three").unwrap();
+        file.sync().unwrap();
+        assert_eq!(disk.bytes(PATH).unwrap(), b"onetwothree");
+        assert_eq!(disk.durable(PATH).unwrap(), b"one\0\0\0three");
+        disk.cut_power(2);
+        assert_eq!(disk.bytes(PATH).unwrap(), b"one\0\0\0three");
+    }
+
+    #[test]
+    fn a_full_disk_takes_a_part_and_then_nothing() {
+        let disk = FakeDisk::new(1);
+        let file = open(&disk);
+        disk.set_space(Some(5));
+        assert_eq!(file.append(b"abcdefgh").unwrap(), 5);
+        let error = file.append(b"fgh").unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::StorageFull);
+        file.truncate(2).unwrap();
+        assert_eq!(file.append(b"xyz").unwrap(), 3);
+        assert_eq!(disk.bytes(PATH).unwrap(), b"abxyz");
+        let error = disk.write_new(Path::new("b"), b"12").unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::StorageFull);
+    }
+
+    #[test]
+    fn faults_hit_the_operation_that_they_name() {
+        let disk = FakeDisk::new(1);
+        let file = open(&disk);
+        disk.set(Fault::error(io::ErrorKind::Interrupted).at(Op::Append, 2));
+        disk.set(Fault::errno(5).at(Op::Sync, 1).lasting());
+        file.append(b"1").unwrap();
+        file.append(b"2").unwrap_err();
+        file.append(b"3").unwrap();
+        file.sync().unwrap_err();
+        file.sync().unwrap_err();
+        assert_eq!(disk.bytes(PATH).unwrap(), b"13");
+        disk.clear_faults();
+        disk.set(Fault::hook(|disk| disk.append_as_other(PATH, b"!")).at(Op::Append, 1));
+        disk.set(Fault::short(1).at(Op::Append, 1));
+        assert_eq!(file.append(b"45").unwrap(), 1);
+        disk.set(Fault::torn(1, io::ErrorKind::TimedOut).at(Op::Append, 1));
+        file.append(b"67").unwrap_err();
+        assert_eq!(disk.bytes(PATH).unwrap(), b"13!46");
+        assert_eq!(disk.faults_left(), 0);
+    }
+
+    #[test]
+    fn the_dead_do_nothing_and_give_their_locks_back() {
+        let disk = FakeDisk::new(1);
+        let file = open(&disk);
+        assert!(file.try_lock().unwrap());
+        let second = disk.open(Path::new(PATH), false).unwrap();
+        assert_eq!(second.has_other_writer, Some(true));
+        assert!(!second.file.try_lock().unwrap());
+        disk.set(Fault::kill_after(1).at(Op::Append, 1));
+        file.append(b"ab").unwrap_err();
+        file.append(b"cd").unwrap_err();
+        assert!(disk.is_dead());
+        disk.restart();
+        file.append(b"ef").unwrap_err();
+        let third = disk.open(Path::new(PATH), false).unwrap();
+        assert_eq!(third.has_other_writer, Some(false));
+        assert!(third.file.try_lock().unwrap());
+        assert_eq!(disk.bytes(PATH).unwrap(), b"a");
+        assert_eq!(disk.count(Op::Append), 3);
+    }
+
+    #[test]
+    fn files_can_be_replaced_shrunk_and_locked_by_others() {
+        let disk = FakeDisk::new(1);
+        let file = open(&disk);
+        file.append(b"abc").unwrap();
+        disk.cut_as_other(PATH, 1);
+        assert_eq!(file.status().unwrap().len, 1);
+        disk.hold_lock(PATH);
+        assert!(!file.try_lock().unwrap());
+        disk.release_lock(PATH);
+        assert!(file.try_lock().unwrap());
+        disk.put(PATH, b"new");
+        assert!(!file.status().unwrap().is_linked);
+        let there = Disk::identity(&disk, Path::new(PATH)).unwrap();
+        assert_ne!(there, Some(file.identity().unwrap()));
+    }
+}

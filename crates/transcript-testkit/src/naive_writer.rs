@@ -1,0 +1,83 @@
+//! A writer as today's tools have it: what the real one must be better than.
+
+use std::fs;
+use std::io::{self, Write};
+use std::path::Path;
+use std::sync::Arc;
+
+use transcript_writer::file::{Disk, File};
+
+/// How often an append is tried.
+const ATTEMPTS: usize = 2;
+
+/// Appends a line and then its newline. It takes no lock, looks at nothing before it writes, and
+/// after an error starts the line again without taking its beginning away.
+#[derive(Debug)]
+pub struct NaiveWriter(To);
+
+#[derive(Debug)]
+enum To {
+    Disk(Arc<dyn File>),
+    Plain(fs::File),
+}
+
+impl NaiveWriter {
+    /// Opens a file on `disk`, and makes it when it is missing.
+    ///
+    /// # Errors
+    /// When the disk fails.
+    pub fn open(disk: &dyn Disk, path: &Path) -> io::Result<Self> {
+        Ok(Self(To::Disk(disk.open(path, true)?.file)))
+    }
+
+    /// Opens a file of this machine by the standard library alone, and makes it when it is missing.
+    ///
+    /// # Errors
+    /// When the system fails.
+    pub fn open_plain(path: &Path) -> io::Result<Self> {
+        let file = fs::OpenOptions::new().append(true).create(true).open(path);
+        Ok(Self(To::Plain(file?)))
+    }
+
+    /// Appends a line, which must have no newline.
+    ///
+    /// # Errors
+    /// When it failed twice. A part of the line may be in the file, or two.
+    pub fn append(&self, line: &[u8]) -> io::Result<()> {
+        let mut result = Ok(());
+        for _ in 0..ATTEMPTS {
+            result = self.write_all(line).and_then(|()| self.write_all(b"\n"));
+            if result.is_ok() {
+                break;
+            }
+        }
+        result
+    }
+
+    /// Syncs the file, and believes the answer.
+    ///
+    /// # Errors
+    /// When the system fails.
+    pub fn sync(&self) -> io::Result<()> {
+        match &self.0 {
+            To::Disk(file) => file.sync(),
+            To::Plain(file) => file.sync_data(),
+        }
+    }
+
+    fn write_all(&self, mut bytes: &[u8]) -> io::Result<()> {
+        while !bytes.is_empty() {
+            let written = match &self.0 {
+                To::Disk(file) => file.append(bytes),
+                To::Plain(file) => (&mut &*file).write(bytes),
+            };
+            match written {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(taken) => bytes = &bytes[taken..],
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+}

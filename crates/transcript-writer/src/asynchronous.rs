@@ -1,0 +1,148 @@
+//! The same writer for tokio: the thread writes, tasks wait.
+
+use tokio::sync::{Semaphore, oneshot};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::draft::Draft;
+use crate::error::Error;
+use crate::writer::{Ticket, Writer, Written};
+
+/// Writes entries to one session from tasks. Clones share the writer.
+///
+/// A future that is dropped takes nothing back: an entry that was handed over is written. After
+/// [`cancel`](Self::cancellation) nothing more is handed over.
+#[derive(Clone, Debug)]
+pub struct AsyncWriter {
+    writer: std::sync::Arc<Writer>,
+    cancel: CancellationToken,
+    running: TaskTracker,
+    /// One permit for each byte that may be on its way to the thread.
+    room: std::sync::Arc<Semaphore>,
+}
+
+impl AsyncWriter {
+    /// Makes a writer usable from tasks.
+    #[must_use]
+    pub fn new(writer: Writer) -> Self {
+        Self::with_cancellation(writer, CancellationToken::new())
+    }
+
+    /// The same, ended by `cancel`.
+    #[must_use]
+    pub fn with_cancellation(writer: Writer, cancel: CancellationToken) -> Self {
+        let room = writer.room().min(Semaphore::MAX_PERMITS);
+        Self {
+            room: Semaphore::new(room).into(),
+            writer: writer.into(),
+            cancel,
+            running: TaskTracker::new(),
+        }
+    }
+
+    /// Returns the token that ends the writer: appends that come later fail as closed, those that
+    /// are on their way are finished.
+    #[must_use]
+    pub fn cancellation(&self) -> &CancellationToken {
+        &self.cancel
+    }
+
+    /// Returns the writer itself, for what does not wait.
+    #[must_use]
+    pub fn writer(&self) -> &Writer {
+        &self.writer
+    }
+
+    /// Writes one entry; see [`Writer::append`].
+    ///
+    /// # Errors
+    /// As there; and as closed after the cancellation.
+    pub async fn append(&self, draft: Draft) -> Result<Written, Error> {
+        let mut written = self.append_all(vec![draft]).await?;
+        written.pop().ok_or_else(|| self.writer.shared().closed())
+    }
+
+    /// Writes entries with one write; see [`Writer::append_all`].
+    ///
+    /// # Errors
+    /// As for [`append`](Self::append).
+    pub async fn append_all(&self, drafts: Vec<Draft>) -> Result<Vec<Written>, Error> {
+        let closed = || self.writer.shared().closed();
+        if self.cancel.is_cancelled() {
+            return Err(closed());
+        }
+        let _running = self.running.token();
+        let bytes: usize = drafts.iter().map(Draft::len).sum();
+        let bytes = bytes.min(self.writer.room());
+        let permits = self
+            .room
+            .acquire_many(u32::try_from(bytes).unwrap_or(u32::MAX));
+        let _room = permits.await.map_err(|_| closed())?;
+        let (reply, outcome) = oneshot::channel();
+        self.writer.shared().submit(drafts, move |outcome| {
+            // Nobody waits any more; the entry is written all the same.
+            let _ = reply.send(outcome);
+        })?;
+        outcome.await.map_err(|_| closed())?
+    }
+
+    /// Queues an entry; see [`Writer::queue`].
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn queue(&self, draft: Draft) -> Result<Ticket, Error> {
+        let writer = std::sync::Arc::clone(&self.writer);
+        self.blocking(move || writer.queue(draft)).await
+    }
+
+    /// Writes everything that is queued; see [`Writer::flush`].
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn flush(&self) -> Result<(), Error> {
+        self.append_all(Vec::new()).await.map(drop)
+    }
+
+    /// Makes everything so far survive a power cut; see [`Writer::sync`].
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn sync(&self) -> Result<(), Error> {
+        let writer = std::sync::Arc::clone(&self.writer);
+        self.blocking(move || writer.sync()).await
+    }
+
+    /// Takes no more, finishes what is on its way, writes and syncs everything.
+    ///
+    /// # Errors
+    /// As for [`Writer::close`]. When clones are alive the threads go on until the last is dropped.
+    pub async fn close(self) -> Result<(), Error> {
+        self.cancel.cancel();
+        self.running.close();
+        self.running.wait().await;
+        match std::sync::Arc::try_unwrap(self.writer) {
+            Ok(writer) => {
+                let path = writer.path().to_owned();
+                let closed = tokio::task::spawn_blocking(move || writer.close()).await;
+                closed.unwrap_or_else(|_| Err(Error::new(crate::ErrorKind::Closed, &path)))
+            }
+            Err(writer) => {
+                let path = writer.path().to_owned();
+                let synced = tokio::task::spawn_blocking(move || writer.sync()).await;
+                synced.unwrap_or_else(|_| Err(Error::new(crate::ErrorKind::Closed, &path)))
+            }
+        }
+    }
+
+    async fn blocking<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> Result<T, Error> + Send + 'static,
+    ) -> Result<T, Error> {
+        if self.cancel.is_cancelled() {
+            return Err(self.writer.shared().closed());
+        }
+        let _running = self.running.token();
+        let result = tokio::task::spawn_blocking(work).await;
+        result.unwrap_or_else(|_| Err(self.writer.shared().closed()))
+    }
+}

@@ -1,0 +1,392 @@
+//! Entries before they are written: what they say, and what has to be filled in.
+
+use std::fmt::{self, Write as _};
+
+use transcript_format::ids::Uuid;
+use transcript_format::kind::EntryKind;
+use transcript_format::object::{JsonKind, Object, Raw};
+use transcript_format::scan::{Flags, Scanner, ToolRole};
+
+/// The id of an entry.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum EntryId {
+    /// A uuid in its canonical form.
+    Uuid(Uuid),
+    /// Any other string, as older tools wrote them.
+    Odd(Box<str>),
+}
+
+impl From<&str> for EntryId {
+    fn from(text: &str) -> Self {
+        Uuid::parse(text.as_bytes()).map_or_else(|| Self::Odd(text.into()), Self::Uuid)
+    }
+}
+
+impl From<Uuid> for EntryId {
+    fn from(uuid: Uuid) -> Self {
+        Self::Uuid(uuid)
+    }
+}
+
+impl fmt::Display for EntryId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Uuid(uuid) => uuid.fmt(f),
+            Self::Odd(text) => f.pad(text),
+        }
+    }
+}
+
+/// An entry to be written: one JSON object.
+///
+/// Its bytes stay as they are. What an entry of its kind needs and does not have is added when it
+/// is written: `uuid`, `parentUuid`, `timestamp`, `sessionId`, `cwd`, `version`, `isSidechain`,
+/// `userType`, and `sourceToolAssistantUUID` for results of tools.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Draft {
+    /// The members of the object, without its braces and without newlines.
+    inside: String,
+    pub(crate) kind: EntryKind,
+    pub(crate) uuid: Option<EntryId>,
+    pub(crate) parent: Parent,
+    /// The chain that it belongs to: the id of an agent, or the main one.
+    pub(crate) chain: Option<Box<str>>,
+    /// The calls that it makes, and those that it answers.
+    pub(crate) calls: Vec<Box<str>>,
+    pub(crate) results: Vec<Box<str>>,
+    has: Members,
+}
+
+/// The parent that an entry asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Parent {
+    /// The last entry of its chain, or the call that it answers.
+    Chain,
+    /// None: it starts a conversation.
+    Root,
+    /// This one.
+    Entry(EntryId),
+}
+
+/// What stands in the text of a draft already.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Members {
+    uuid: bool,
+    parent: bool,
+    timestamp: bool,
+    session: bool,
+    cwd: bool,
+    version: bool,
+    sidechain: bool,
+    user_type: bool,
+    source: bool,
+}
+
+/// Why a text is no entry. It names a byte of the text and never quotes it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Invalid {
+    reason: &'static str,
+    at: usize,
+}
+
+impl Invalid {
+    /// Returns the reason in a few words.
+    #[must_use]
+    pub fn reason(&self) -> &'static str {
+        self.reason
+    }
+
+    /// Returns the byte of the text where it stops being one.
+    #[must_use]
+    pub fn at(&self) -> usize {
+        self.at
+    }
+}
+
+impl fmt::Display for Invalid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "not an entry: {} (byte {})", self.reason, self.at)
+    }
+}
+
+impl std::error::Error for Invalid {}
+
+const fn invalid(reason: &'static str, at: usize) -> Invalid {
+    Invalid { reason, at }
+}
+
+/// Readers skip longer lines.
+const MAX_LEN: usize = 60 << 20;
+
+impl Draft {
+    /// Takes a JSON object with a `type` as an entry.
+    ///
+    /// # Errors
+    /// When readers would take the line for damage: no object, bad UTF-8, control bytes in strings,
+    /// too deep, too long, a repeated name among those that link entries, a `uuid` that is no
+    /// string.
+    pub fn entry(json: &str) -> Result<Self, Invalid> {
+        let text = json.trim_ascii();
+        if text.len() > MAX_LEN {
+            return Err(invalid("longer than readers take", MAX_LEN));
+        }
+        let mut scanner = Scanner::new();
+        let envelope = scanner
+            .scan(text.as_bytes())
+            .map_err(|error| invalid(error.kind.reason(), error.at))?;
+        let flags = envelope.flags();
+        if flags.contains(Flags::DUPLICATE_NAME) {
+            return Err(invalid("a name stands twice", 0));
+        }
+        if flags.intersects(Flags::UUID_ODD | Flags::UUID_EMPTY | Flags::UUID_NULL) {
+            return Err(invalid("the uuid is no string", 0));
+        }
+        let object = Object::parse(text).map_err(|_| invalid("not a JSON object", 0))?;
+        let kind_name = object.get("type").and_then(Raw::str);
+        if kind_name.is_none_or(|name| name.is_empty()) {
+            return Err(invalid("there is no type", 0));
+        }
+        let has = |key: &str| object.get(key).is_some();
+        let parent = match object.get("parentUuid") {
+            None => Parent::Chain,
+            Some(raw) if raw.is_null() => Parent::Root,
+            Some(raw) => match raw.str() {
+                Some(id) => Parent::Entry(EntryId::from(&*id)),
+                None => return Err(invalid("the parent is no string", 0)),
+            },
+        };
+        let agent = envelope.agent_id().map(|id| id.decode().into());
+        let ids = |role: ToolRole| {
+            envelope
+                .tools()
+                .filter(move |tool| tool.role == role)
+                .map(|tool| tool.id.decode().into())
+                .collect()
+        };
+        let inside = &text[1..text.len() - 1];
+        Ok(Self {
+            kind: envelope.kind(),
+            uuid: envelope.uuid().map(|id| EntryId::from(&*id.decode())),
+            parent,
+            chain: agent.filter(|_| flags.contains(Flags::SIDECHAIN)),
+            calls: ids(ToolRole::Use),
+            results: ids(ToolRole::Result),
+            has: Members {
+                uuid: has("uuid"),
+                parent: has("parentUuid"),
+                timestamp: has("timestamp"),
+                session: has("sessionId"),
+                cwd: has("cwd"),
+                version: has("version"),
+                sidechain: has("isSidechain"),
+                user_type: has("userType"),
+                source: has("sourceToolAssistantUUID"),
+            },
+            // Line ends can only be white space between the parts of the object.
+            inside: if inside.contains(['\n', '\r']) {
+                inside.replace(['\n', '\r'], " ")
+            } else {
+                inside.to_owned()
+            },
+        })
+    }
+
+    /// What a person wrote.
+    #[must_use]
+    pub fn user(text: &str) -> Self {
+        let text = quoted(if text.is_empty() {
+            "(no content)"
+        } else {
+            text
+        });
+        Self {
+            inside: format!(r#""type":"user","message":{{"role":"user","content":{text}}}"#),
+            kind: EntryKind::User,
+            uuid: None,
+            parent: Parent::Chain,
+            chain: None,
+            calls: Vec::new(),
+            results: Vec::new(),
+            has: Members::default(),
+        }
+    }
+
+    /// What a model answered: one entry for each block of the message, all with its id and usage,
+    /// as clients write them (`facts/sdk.md` 2).
+    ///
+    /// # Errors
+    /// When `message` is no message of the API: an object with a list or a string as `content`.
+    pub fn assistant(message: &str) -> Result<Vec<Self>, Invalid> {
+        let object = Object::parse(message).map_err(|_| invalid("the message is no object", 0))?;
+        let Some(content) = object.get("content") else {
+            return Err(invalid("the message has no content", 0));
+        };
+        let blocks = match content.kind() {
+            JsonKind::String => {
+                vec![format!(r#"{{"type":"text","text":{}}}"#, content.text())]
+            }
+            _ => match content.array() {
+                Some(blocks) => blocks
+                    .into_iter()
+                    .map(|block| block.text().to_owned())
+                    .collect(),
+                None => return Err(invalid("the content is no list", 0)),
+            },
+        };
+        let blocks = if blocks.is_empty() {
+            vec![r#"{"type":"text","text":"(no content)"}"#.to_owned()]
+        } else {
+            blocks
+        };
+        let entries = blocks.iter().map(|block| {
+            let message = object.with("content", &format!("[{block}]"));
+            Self::entry(&format!(r#"{{"type":"assistant","message":{message}}}"#))
+        });
+        entries.collect()
+    }
+
+    /// Sets the parent, whatever the text says.
+    #[must_use]
+    pub fn parent(mut self, parent: EntryId) -> Self {
+        self.drop_member("parentUuid");
+        self.has.parent = false;
+        self.parent = Parent::Entry(parent);
+        self
+    }
+
+    /// Gives the entry an id when it is of a kind that has one.
+    pub(crate) fn identify(&mut self, id: impl FnOnce() -> Uuid) {
+        if self.kind.is_chain() && self.uuid.is_none() {
+            self.uuid = Some(EntryId::Uuid(id()));
+        }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.inside.len()
+    }
+
+    /// Sets `usage` and `stop_reason` of the message; both are JSON.
+    pub(crate) fn amend(&mut self, usage: Option<&str>, stop_reason: Option<&str>) -> bool {
+        let text = format!("{{{}}}", self.inside);
+        let amended = Object::parse(&text).ok().and_then(|entry| {
+            let mut message = entry.get("message")?.object()?.text().to_owned();
+            for (key, value) in [("usage", usage), ("stop_reason", stop_reason)] {
+                let Some(value) = value else { continue };
+                Raw::parse(value).ok()?;
+                message = Object::parse(&message).ok()?.with(key, value);
+            }
+            Some(entry.with("message", &message))
+        });
+        let Some(amended) = amended.filter(|text| !text.contains(['\n', '\r'])) else {
+            return false;
+        };
+        self.inside = amended[1..amended.len() - 1].to_owned();
+        true
+    }
+
+    fn drop_member(&mut self, key: &str) {
+        let text = format!("{{{}}}", self.inside);
+        let Ok(object) = Object::parse(&text) else {
+            return;
+        };
+        if object.get(key).is_none() {
+            return;
+        }
+        let members = object.members().iter().filter(|(name, _)| name != key);
+        let members: Vec<String> = members
+            .map(|(name, value)| format!("{}:{}", quoted(name), value.text()))
+            .collect();
+        self.inside = members.join(",");
+    }
+
+    /// Writes the line, newline included.
+    pub(crate) fn write(&self, line: &mut String, fill: &Fill<'_>) {
+        line.push('{');
+        if self.kind.is_chain() {
+            if !self.has.parent {
+                line.push_str("\"parentUuid\":");
+                match fill.parent {
+                    Some(parent) => push_id(line, parent),
+                    None => line.push_str("null"),
+                }
+                line.push(',');
+            }
+            if !self.has.sidechain {
+                line.push_str("\"isSidechain\":false,");
+            }
+        }
+        line.push_str(&self.inside);
+        let mut add = |is_there: bool, key: &str, value: &str| {
+            if !is_there && !value.is_empty() {
+                line.push_str(",\"");
+                line.push_str(key);
+                line.push_str("\":");
+                line.push_str(value);
+            }
+        };
+        if self.kind.is_chain() {
+            if let (false, Some(uuid)) = (self.has.uuid, &self.uuid) {
+                add(false, "uuid", &id_json(uuid));
+            }
+            if let (false, Some(source)) = (self.has.source, fill.source) {
+                add(false, "sourceToolAssistantUUID", &id_json(source));
+            }
+            add(self.has.timestamp, "timestamp", fill.timestamp);
+            add(self.has.user_type, "userType", "\"external\"");
+            add(self.has.cwd, "cwd", fill.cwd);
+            add(self.has.version, "version", fill.version);
+        }
+        add(self.has.session, "sessionId", fill.session);
+        line.push_str("}\n");
+    }
+}
+
+/// What is filled in where a draft has nothing; all but ids as JSON, empty for nothing.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Fill<'a> {
+    pub(crate) parent: Option<&'a EntryId>,
+    /// The entry with the call that a result answers.
+    pub(crate) source: Option<&'a EntryId>,
+    pub(crate) timestamp: &'a str,
+    pub(crate) session: &'a str,
+    pub(crate) cwd: &'a str,
+    pub(crate) version: &'a str,
+}
+
+pub(crate) fn quoted(text: &str) -> String {
+    let mut json = String::with_capacity(text.len() + 2);
+    json.push('"');
+    for c in text.chars() {
+        match c {
+            '"' => json.push_str("\\\""),
+            '\\' => json.push_str("\\\\"),
+            '\n' => json.push_str("\\n"),
+            '\r' => json.push_str("\\r"),
+            '\t' => json.push_str("\\t"),
+            c if c < ' ' => {
+                // A string takes everything.
+                let _ = write!(json, "\\u{:04x}", u32::from(c));
+            }
+            c => json.push(c),
+        }
+    }
+    json.push('"');
+    json
+}
+
+fn id_json(id: &EntryId) -> String {
+    let mut json = String::new();
+    push_id(&mut json, id);
+    json
+}
+
+fn push_id(json: &mut String, id: &EntryId) {
+    match id {
+        EntryId::Uuid(uuid) => {
+            json.push('"');
+            json.extend(uuid.text().iter().map(|byte| char::from(*byte)));
+            json.push('"');
+        }
+        EntryId::Odd(text) => json.push_str(&quoted(text)),
+    }
+}

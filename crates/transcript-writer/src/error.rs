@@ -1,0 +1,183 @@
+//! Why an entry was not written.
+
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Nothing of the entry is in the file, whatever the kind.
+#[derive(Clone, Debug)]
+pub struct Error {
+    kind: ErrorKind,
+    path: PathBuf,
+    offset: Option<u64>,
+    source: Option<Arc<io::Error>>,
+}
+
+/// What went wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// There is no such file, and it was not to be made.
+    NotFound,
+    /// Opening or writing it is not allowed.
+    NotAllowed,
+    /// The path is no regular file with one name, or not the caller's.
+    NotAFile,
+    /// Another process writes to the session, or holds its lock for too long.
+    Busy,
+    /// Another process writes to the session, and the caller wanted to go on in a fork then.
+    Fork,
+    /// The file is not the one that was read before: shorter, or with other bytes.
+    Changed,
+    /// The file was deleted, moved or replaced. Bytes would go where nobody looks; the writer takes
+    /// no more.
+    Replaced,
+    /// The file became shorter than what was written to it. The writer takes no more.
+    Shrunk,
+    /// No space, no quota, or a limit on the size of files; the file is as it was.
+    Full,
+    /// The system failed to write; the file is as it was, or ends with a damaged line of its own.
+    Io,
+    /// Bytes may not survive a power cut, though they were written. The writer takes no more; what
+    /// was not yet synced is in a rescue file.
+    SyncFailed,
+    /// The entry is not one: no JSON object, no type, or what readers would take for damage.
+    InvalidEntry,
+    /// The entry names a parent that is not in the file.
+    UnknownParent,
+    /// The file holds an entry with the same uuid.
+    RepeatedUuid,
+    /// More is queued than the writer may hold.
+    QueueFull,
+    /// The writer was closed.
+    Closed,
+}
+
+impl ErrorKind {
+    /// Returns the stable name.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::NotFound => "not-found",
+            Self::NotAllowed => "not-allowed",
+            Self::NotAFile => "not-a-file",
+            Self::Busy => "busy",
+            Self::Fork => "fork",
+            Self::Changed => "changed",
+            Self::Replaced => "replaced",
+            Self::Shrunk => "shrunk",
+            Self::Full => "full",
+            Self::Io => "io",
+            Self::SyncFailed => "sync-failed",
+            Self::InvalidEntry => "invalid-entry",
+            Self::UnknownParent => "unknown-parent",
+            Self::RepeatedUuid => "repeated-uuid",
+            Self::QueueFull => "queue-full",
+            Self::Closed => "closed",
+        }
+    }
+
+    const fn words(self) -> &'static str {
+        match self {
+            Self::NotFound => "no such file",
+            Self::NotAllowed => "writing is not allowed",
+            Self::NotAFile => "not a regular file with one name that belongs to the caller",
+            Self::Busy => "another process writes to it",
+            Self::Fork => "another process writes to it; go on in a fork",
+            Self::Changed => "not the file that was read; read it again",
+            Self::Replaced => "deleted, moved or replaced while it was open; open it again",
+            Self::Shrunk => "became shorter while it was open; open it again",
+            Self::Full => "no space for the entry; nothing of it was kept",
+            Self::Io => "cannot be written",
+            Self::SyncFailed => "written bytes may not survive a power cut; open it again",
+            Self::InvalidEntry => "the entry is not a JSON object with a type on one line",
+            Self::UnknownParent => "the entry names a parent that is not in the file",
+            Self::RepeatedUuid => "the file holds an entry with the same uuid",
+            Self::QueueFull => "too much is queued; flush first",
+            Self::Closed => "the writer was closed",
+        }
+    }
+}
+
+impl Error {
+    pub(crate) fn new(kind: ErrorKind, path: &Path) -> Self {
+        Self {
+            kind,
+            path: path.to_owned(),
+            offset: None,
+            source: None,
+        }
+    }
+
+    pub(crate) fn io(path: &Path, source: io::Error) -> Self {
+        let kind = match source.kind() {
+            io::ErrorKind::NotFound => ErrorKind::NotFound,
+            io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+                ErrorKind::NotAllowed
+            }
+            io::ErrorKind::InvalidInput => ErrorKind::NotAFile,
+            io::ErrorKind::StorageFull
+            | io::ErrorKind::QuotaExceeded
+            | io::ErrorKind::FileTooLarge => ErrorKind::Full,
+            _ => ErrorKind::Io,
+        };
+        Self {
+            source: Some(Arc::new(source)),
+            ..Self::new(kind, path)
+        }
+    }
+
+    pub(crate) fn at(mut self, offset: u64) -> Self {
+        self.offset = Some(offset);
+        self
+    }
+
+    pub(crate) fn because(mut self, source: io::Error) -> Self {
+        self.source = Some(Arc::new(source));
+        self
+    }
+
+    /// Returns what went wrong.
+    #[must_use]
+    pub fn kind(&self) -> ErrorKind {
+        self.kind
+    }
+
+    /// Returns the file.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Returns the byte offset in the file, or in an entry that is not valid.
+    #[must_use]
+    pub fn offset(&self) -> Option<u64> {
+        self.offset
+    }
+
+    /// Returns whether the same call on the same writer may work later.
+    #[must_use]
+    pub fn is_retryable(&self) -> bool {
+        matches!(
+            self.kind,
+            ErrorKind::Busy | ErrorKind::Full | ErrorKind::Io | ErrorKind::QueueFull
+        )
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.path.display(), self.kind.words())?;
+        if let Some(offset) = self.offset {
+            write!(f, " (byte {offset})")?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.source.as_deref().map(|source| source as _)
+    }
+}

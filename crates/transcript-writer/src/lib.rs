@@ -1,0 +1,47 @@
+//! Appends to transcripts so that what was acknowledged survives.
+//!
+//! ```no_run
+//! use std::path::Path;
+//! use transcript_writer::{Draft, Known, Options};
+//!
+//! let writer = Options::new()
+//!     .create()
+//!     .cwd("/home/ada/src")
+//!     .open(Path::new("1999463e-ee08-4b08-99d5-2d9a36fd8293.jsonl"), Known::default())?;
+//! let prompt = writer.append(Draft::user("Which years have a leap day?"))?;
+//! println!("{} bytes at {}", prompt.len, prompt.offset);
+//! writer.close()?;
+//! # Ok::<(), transcript_writer::Error>(())
+//! ```
+//!
+//! # What a crash may lose
+//!
+//! | acknowledged by | lost by a kill of the process | lost by a power cut |
+//! | --- | --- | --- |
+//! | [`Writer::append`] | never | what the [`SyncPolicy`] has not synced yet |
+//! | [`Writer::queue`] | what was queued in the last 100 ms | the same |
+//! | [`Writer::flush`] | never | what is not synced yet |
+//! | [`Writer::sync`], [`Writer::close`] | never | never, if the disk does not lie |
+//!
+//! The contract is that of `facts/reliability.md` 3, row by row in `docs/durability.md`.
+
+#[cfg(feature = "async")]
+pub mod asynchronous;
+mod chain;
+mod draft;
+mod error;
+pub mod file;
+mod log;
+mod options;
+mod sync;
+mod sys;
+mod tail;
+mod writer;
+
+pub use chain::{Anchor, Known};
+pub use draft::{Draft, EntryId, Invalid};
+pub use error::{Error, ErrorKind};
+pub use options::{OnBusy, Options, SyncPolicy};
+pub use sys::RealDisk;
+pub use tail::Repair;
+pub use writer::{Stats, Ticket, Writer, Written};

@@ -1,0 +1,503 @@
+//! A file to which whole lines are appended, and nothing else is ever done.
+//!
+//! The rules are those of `facts/reliability.md` 3: one write for a batch, under a lock; a newline
+//! before it when the file does not end with one; a failed write is cut off again. What another
+//! process does to the file is noticed before the next batch, and told.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use transcript_format::lines::{Framed, Framer};
+use transcript_format::scan::Scanner;
+
+use crate::chain::Anchor;
+use crate::draft::EntryId;
+use crate::error::{Error, ErrorKind};
+use crate::file::{Disk, File, Opened};
+use crate::options::OnBusy;
+use crate::tail::{self, Repair};
+
+/// How often the name of the file is looked at: it may lead to another one by now.
+const CHECK_NAME: Duration = Duration::from_millis(100);
+
+/// How much that others appended is read to see what it is.
+const MAX_GROWTH: u64 = 16 << 20;
+
+/// How often a batch is written again that came to stand behind half a line of another process.
+const ATTEMPTS: u32 = 3;
+
+pub(crate) struct Log {
+    disk: Arc<dyn Disk>,
+    path: PathBuf,
+    create: bool,
+    on_busy: OnBusy,
+    lock_wait: Duration,
+    file: Option<Arc<dyn File>>,
+    is_remote: bool,
+    /// The length behind the last line that was looked at; `None` when the end is in doubt.
+    end: Option<u64>,
+    /// What a failed write left in the file and could not be cut off yet.
+    debt: Option<Debt>,
+    name_checked: Option<Instant>,
+    repair: Option<Repair>,
+    /// The file is not ours any more: every later call fails the same way.
+    broken: Option<Error>,
+}
+
+/// A part of `bytes` stands in the file at `offset`, and must not stay there.
+struct Debt {
+    offset: u64,
+    bytes: Vec<u8>,
+}
+
+/// What a batch came to.
+#[derive(Debug)]
+pub(crate) struct Appended {
+    /// The offset of its first byte.
+    pub(crate) offset: u64,
+    /// The offset of its first line, when that had to be written again behind the others.
+    pub(crate) first_line: Option<u64>,
+    /// The entries that other processes appended before it.
+    pub(crate) foreign: Vec<EntryId>,
+}
+
+impl Log {
+    pub(crate) fn new(
+        disk: Arc<dyn Disk>,
+        path: &Path,
+        create: bool,
+        on_busy: OnBusy,
+        lock_wait: Duration,
+    ) -> Self {
+        Self {
+            disk,
+            path: path.to_owned(),
+            create,
+            on_busy,
+            lock_wait,
+            file: None,
+            is_remote: false,
+            end: None,
+            debt: None,
+            name_checked: None,
+            repair: None,
+            broken: None,
+        }
+    }
+
+    pub(crate) fn file(&self) -> Option<&Arc<dyn File>> {
+        self.file.as_ref()
+    }
+
+    pub(crate) fn repair(&self) -> Option<&Repair> {
+        self.repair.as_ref()
+    }
+
+    /// Whether the file is on a network or in user space: every write is synced there, and only
+    /// one process may write.
+    pub(crate) fn is_remote(&self) -> bool {
+        self.is_remote
+    }
+
+    /// Opens what is there and mends its end. A file that is to be made is made by the first batch.
+    pub(crate) fn open(&mut self, anchor: Option<&Anchor>) -> Result<(), Error> {
+        let missing = self.create
+            && self
+                .disk
+                .identity(&self.path)
+                .map_err(|error| self.io(error))?
+                .is_none();
+        if missing {
+            return match anchor {
+                Some(anchor) if anchor.len > 0 => Err(self.error(ErrorKind::Changed)),
+                _ => Ok(()),
+            };
+        }
+        self.open_file(anchor)
+    }
+
+    fn open_file(&mut self, anchor: Option<&Anchor>) -> Result<(), Error> {
+        let Opened {
+            file,
+            is_new,
+            has_other_writer,
+            is_remote,
+        } = self
+            .disk
+            .open(&self.path, self.create)
+            .map_err(|error| self.io(error))?;
+        let takes_turns = self.on_busy == OnBusy::Wait && !is_remote;
+        if has_other_writer == Some(true) && !takes_turns {
+            return Err(self.busy());
+        }
+        let _lock = self.lock(&file)?;
+        let len = self.status(&file)?.len;
+        if let Some(anchor) = anchor {
+            self.check_anchor(&file, anchor, len)?;
+        }
+        let is_alone = if is_new {
+            Some(true)
+        } else {
+            has_other_writer.map(|other| !other)
+        };
+        let mended = tail::mend(&*file, &*self.disk, &self.path, is_alone)
+            .map_err(|error| self.io(error))?;
+        self.end = Some(mended.len);
+        self.repair = mended.repair;
+        self.is_remote = is_remote;
+        self.name_checked = Some(Instant::now());
+        self.file = Some(Arc::clone(&file));
+        if let Some(repair) = &self.repair {
+            tracing::warn!(offset = repair.offset(), "the end of the file was mended");
+        }
+        Ok(())
+    }
+
+    /// Compares the file with what was read of it. Lines that others added since count as growth.
+    fn check_anchor(&self, file: &Arc<dyn File>, anchor: &Anchor, len: u64) -> Result<(), Error> {
+        let start = anchor.len.checked_sub(anchor.tail.len() as u64);
+        let Some(start) = start.filter(|_| anchor.len <= len) else {
+            return Err(self.error(ErrorKind::Changed));
+        };
+        let bytes = self.read(file, start, anchor.len)?;
+        if bytes != anchor.tail {
+            return Err(self.error(ErrorKind::Changed).at(start));
+        }
+        if len > anchor.len {
+            self.look_at_growth(file, anchor.len, len)?;
+        }
+        Ok(())
+    }
+
+    /// Appends whole lines as one batch.
+    ///
+    /// When it fails, nothing of them is in the file; if the system does not let us cut the file,
+    /// what is left of them stands on a line of its own.
+    pub(crate) fn append(&mut self, lines: &[u8]) -> Result<Appended, Error> {
+        if let Some(broken) = &self.broken {
+            return Err(broken.clone());
+        }
+        if self.file.is_none() {
+            self.open_file(None)?;
+        }
+        let Some(file) = self.file.clone() else {
+            return Err(self.error(ErrorKind::Closed));
+        };
+        let _lock = self.lock(&file)?;
+        let mut foreign = Vec::new();
+        for _ in 0..ATTEMPTS {
+            let len = self.look(&file, &mut foreign)?;
+            let offset = self.write_lines(&file, len, lines)?;
+            let end = offset + lines.len() as u64;
+            self.end = Some(end);
+            // The lines are in the file: what fails from here on is no failure to append them.
+            let Ok(now) = file.status().map(|status| status.len) else {
+                return Ok(Appended {
+                    offset,
+                    first_line: None,
+                    foreign,
+                });
+            };
+            if now == end {
+                return Ok(Appended {
+                    offset,
+                    first_line: None,
+                    foreign,
+                });
+            }
+            // Another process wrote without the lock, before our batch, behind it or into it.
+            match self.find(&file, len, now, lines) {
+                Found::Nowhere => tracing::warn!(offset = len, "others wrote into a batch"),
+                Found::OnItsOwn(offset) => {
+                    self.end = Some(offset + lines.len() as u64);
+                    foreign.extend(self.ids(&file, len, offset));
+                    return Ok(Appended {
+                        offset,
+                        first_line: None,
+                        foreign,
+                    });
+                }
+                Found::Glued(offset) => {
+                    tracing::warn!(offset, "a batch came to stand behind half a line of others");
+                    self.end = Some(offset + lines.len() as u64);
+                    let first = lines.split_inclusive(|byte| *byte == b'\n').next();
+                    let again =
+                        self.append_again(&file, first.unwrap_or_default(), &mut foreign)?;
+                    return Ok(Appended {
+                        offset,
+                        first_line: Some(again),
+                        foreign,
+                    });
+                }
+            }
+        }
+        Err(self.busy())
+    }
+
+    /// Writes a line again whose first copy is part of a damaged line.
+    fn append_again(
+        &mut self,
+        file: &Arc<dyn File>,
+        line: &[u8],
+        foreign: &mut Vec<EntryId>,
+    ) -> Result<u64, Error> {
+        let len = self.look(file, foreign)?;
+        let offset = self.write_lines(file, len, line)?;
+        self.end = Some(offset + line.len() as u64);
+        Ok(offset)
+    }
+
+    /// Writes whole lines at the end, which is `len`, behind a newline if there is none. Returns
+    /// the offset of the first.
+    fn write_lines(&mut self, file: &Arc<dyn File>, len: u64, lines: &[u8]) -> Result<u64, Error> {
+        if self.end == Some(len) || !self.ends_in_a_line(file, len)? {
+            return self.write(file, len, lines);
+        }
+        tracing::warn!(offset = len, "a line without an end was sealed");
+        Ok(self.write(file, len, &[b"\n", lines].concat())? + 1)
+    }
+
+    /// Looks at what happened to the file since the last batch; returns its length.
+    fn look(&mut self, file: &Arc<dyn File>, foreign: &mut Vec<EntryId>) -> Result<u64, Error> {
+        let status = self.status(file)?;
+        if !status.is_linked || self.has_new_name(file)? {
+            return Err(self.break_off(ErrorKind::Replaced));
+        }
+        let len = self.settle(file, status.len)?;
+        let Some(end) = self.end else {
+            return Ok(len);
+        };
+        if len < end {
+            return Err(self.break_off(ErrorKind::Shrunk));
+        }
+        if len > end {
+            foreign.extend(self.look_at_growth(file, end, len)?);
+            // Their last line may not have an end.
+            self.end = None;
+        }
+        Ok(len)
+    }
+
+    /// Cuts off what a failed write left behind, if that could not be done then. Returns the length.
+    fn settle(&mut self, file: &Arc<dyn File>, len: u64) -> Result<u64, Error> {
+        let Some(debt) = &self.debt else {
+            return Ok(len);
+        };
+        let offset = debt.offset;
+        if self.is_all_ours(file, debt, len)? && len > offset {
+            file.truncate(offset)
+                .map_err(|error| self.io(error).at(offset))?;
+            self.debt = None;
+            return Ok(offset);
+        }
+        // Others wrote behind it: it is not ours to cut any more.
+        self.debt = None;
+        Ok(len)
+    }
+
+    /// Whether nothing but a part of our own bytes stands behind `debt.offset`.
+    fn is_all_ours(&self, file: &Arc<dyn File>, debt: &Debt, len: u64) -> Result<bool, Error> {
+        let left = len.checked_sub(debt.offset).map(usize::try_from);
+        let Some(ours) = left.and_then(|left| debt.bytes.get(..left.ok()?)) else {
+            return Ok(false);
+        };
+        Ok(self.read(file, debt.offset, len)? == ours)
+    }
+
+    /// Whether the name leads to another file by now. It is looked at now and then.
+    fn has_new_name(&mut self, file: &Arc<dyn File>) -> Result<bool, Error> {
+        let is_fresh = |at: Instant| at.elapsed() < CHECK_NAME;
+        if self.name_checked.is_some_and(is_fresh) {
+            return Ok(false);
+        }
+        let there = self.disk.identity(&self.path);
+        let ours = file.identity().map_err(|error| self.io(error))?;
+        let there = there.map_err(|error| self.io(error))?;
+        self.name_checked = Some(Instant::now());
+        Ok(there != Some(ours))
+    }
+
+    /// Reads what others appended. Lines beside the conversation, such as a title, are welcome;
+    /// entries are not, unless we take turns.
+    fn look_at_growth(
+        &self,
+        file: &Arc<dyn File>,
+        from: u64,
+        to: u64,
+    ) -> Result<Vec<EntryId>, Error> {
+        if to - from > MAX_GROWTH {
+            return match self.on_busy {
+                OnBusy::Wait => Ok(Vec::new()),
+                _ => Err(self.busy()),
+            };
+        }
+        let ids = entries(&self.read(file, from, to)?);
+        if !ids.is_empty() && self.on_busy != OnBusy::Wait {
+            return Err(self.busy().at(from));
+        }
+        Ok(ids)
+    }
+
+    /// The entries that stand between two offsets, as far as they can be read.
+    fn ids(&self, file: &Arc<dyn File>, from: u64, to: u64) -> Vec<EntryId> {
+        self.read(file, from, to)
+            .map(|bytes| entries(&bytes))
+            .unwrap_or_default()
+    }
+
+    /// Writes `bytes` at the end, which is `len`, whole or not at all. Returns `len`.
+    fn write(&mut self, file: &Arc<dyn File>, len: u64, bytes: &[u8]) -> Result<u64, Error> {
+        let mut written = 0;
+        while written < bytes.len() {
+            match file.append(&bytes[written..]) {
+                Ok(0) => {
+                    return Err(self.roll_back(
+                        file,
+                        len,
+                        bytes,
+                        std::io::ErrorKind::WriteZero.into(),
+                    ));
+                }
+                Ok(count) => written += count,
+                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(self.roll_back(file, len, bytes, error)),
+            }
+        }
+        Ok(len)
+    }
+
+    /// Cuts off what a failed write left behind, now or before the next batch.
+    fn roll_back(
+        &mut self,
+        file: &Arc<dyn File>,
+        len: u64,
+        bytes: &[u8],
+        cause: std::io::Error,
+    ) -> Error {
+        self.debt = Some(Debt {
+            offset: len,
+            bytes: bytes.to_vec(),
+        });
+        let settled = self
+            .status(file)
+            .and_then(|status| self.settle(file, status.len));
+        if let Err(error) = settled {
+            tracing::warn!(offset = len, %error, "a failed write is not cut off yet");
+        }
+        self.io(cause).at(len)
+    }
+
+    /// Finds our batch behind `from`.
+    fn find(&self, file: &Arc<dyn File>, from: u64, to: u64, lines: &[u8]) -> Found {
+        let start = from.saturating_sub(1);
+        let Ok(bytes) = self.read(file, start, to) else {
+            // It was written, and where it would stand without the others is the best guess.
+            return Found::OnItsOwn(from);
+        };
+        let mut glued = None;
+        for (at, window) in bytes.windows(lines.len()).enumerate() {
+            if window == lines {
+                let offset = start + at as u64;
+                if offset == 0 || at > 0 && bytes[at - 1] == b'\n' {
+                    return Found::OnItsOwn(offset);
+                }
+                glued = Some(offset);
+            }
+        }
+        glued.map_or(Found::Nowhere, Found::Glued)
+    }
+
+    fn ends_in_a_line(&self, file: &Arc<dyn File>, len: u64) -> Result<bool, Error> {
+        let Some(last) = len.checked_sub(1) else {
+            return Ok(false);
+        };
+        Ok(self.read(file, last, len)? != b"\n")
+    }
+
+    fn read(&self, file: &Arc<dyn File>, from: u64, to: u64) -> Result<Vec<u8>, Error> {
+        tail::read(&**file, from, to).map_err(|error| self.io(error).at(from))
+    }
+
+    fn status(&self, file: &Arc<dyn File>) -> Result<crate::file::Status, Error> {
+        file.status().map_err(|error| self.io(error))
+    }
+
+    /// Takes the lock, waiting for it as long as is allowed.
+    fn lock(&self, file: &Arc<dyn File>) -> Result<Lock, Error> {
+        let deadline = Instant::now() + self.lock_wait;
+        let mut pause = Duration::from_micros(50);
+        loop {
+            match file.try_lock() {
+                Ok(true) => return Ok(Lock(Arc::clone(file))),
+                Ok(false) if Instant::now() < deadline => {
+                    std::thread::sleep(pause);
+                    pause = (pause * 2).min(Duration::from_millis(5));
+                }
+                Ok(false) => return Err(self.busy()),
+                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(self.io(error)),
+            }
+        }
+    }
+
+    fn busy(&self) -> Error {
+        self.error(match self.on_busy {
+            OnBusy::Fork => ErrorKind::Fork,
+            OnBusy::Fail | OnBusy::Wait => ErrorKind::Busy,
+        })
+    }
+
+    fn break_off(&mut self, kind: ErrorKind) -> Error {
+        let error = self.error(kind);
+        tracing::error!(kind = kind.name(), "the file is not ours any more");
+        self.broken = Some(error.clone());
+        error
+    }
+
+    fn error(&self, kind: ErrorKind) -> Error {
+        Error::new(kind, &self.path)
+    }
+
+    fn io(&self, error: std::io::Error) -> Error {
+        Error::io(&self.path, error)
+    }
+}
+
+/// Where a batch stands, when others wrote at the same time.
+enum Found {
+    /// On lines of its own, from this offset on.
+    OnItsOwn(u64),
+    /// From this offset on, but half a line of others stands before it.
+    Glued(u64),
+    /// It is not in one piece.
+    Nowhere,
+}
+
+/// The ids of the entries in `bytes`.
+fn entries(bytes: &[u8]) -> Vec<EntryId> {
+    let (mut framer, mut scanner, mut rest) = (Framer::new(), Scanner::new(), bytes);
+    let mut ids = Vec::new();
+    while let Some(framed) = framer.next(&mut rest) {
+        if let Framed::Line(line) = framed
+            && let Ok(envelope) = scanner.scan(line.bytes)
+            && let Some(uuid) = envelope.uuid()
+            && envelope.kind().is_chain()
+        {
+            ids.push(EntryId::from(&*uuid.decode()));
+        }
+    }
+    ids
+}
+
+/// Holds the lock of a file.
+struct Lock(Arc<dyn File>);
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        // The lock also goes with the handle; nothing better can be done here.
+        if let Err(error) = self.0.unlock() {
+            tracing::warn!(%error, "the lock could not be given back");
+        }
+    }
+}

@@ -1,0 +1,182 @@
+//! How a session is opened for writing.
+
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use transcript_format::ids::Uuid;
+
+use crate::chain::Known;
+use crate::error::Error;
+use crate::file::Disk;
+use crate::sys::RealDisk;
+use crate::writer::Writer;
+
+/// When written bytes are made to survive a power cut. They survive the end of the process, however
+/// it ends, as soon as they are acknowledged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SyncPolicy {
+    /// When the caller asks for it, and when the writer is closed.
+    None,
+    /// At most this long after they were written, and the time that one sync takes.
+    Interval(Duration),
+    /// Before an append is acknowledged. Appends that wait at the same time share a sync.
+    Each,
+}
+
+/// What to do when another process writes to the session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OnBusy {
+    /// Fail: at opening when another process has the file open for writing, later when entries
+    /// appear that are not ours. Lines beside the conversation, such as a title, are welcome.
+    Fail,
+    /// Take turns. Each process goes on from its own last entry, so the conversation branches.
+    Wait,
+    /// As `Fail`, but the error asks the caller to go on in a fork.
+    Fork,
+}
+
+/// How to open a session for writing.
+#[derive(Clone)]
+pub struct Options {
+    pub(crate) create: bool,
+    pub(crate) sync: SyncPolicy,
+    pub(crate) on_busy: OnBusy,
+    pub(crate) lock_wait: Duration,
+    pub(crate) queue_bytes: usize,
+    pub(crate) session_id: Option<String>,
+    pub(crate) cwd: String,
+    pub(crate) version: String,
+    pub(crate) disk: Arc<dyn Disk>,
+    pub(crate) clock: Arc<dyn Fn() -> SystemTime + Send + Sync>,
+    pub(crate) ids: Arc<dyn Fn() -> Uuid + Send + Sync>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            create: false,
+            sync: SyncPolicy::Interval(Duration::from_millis(100)),
+            on_busy: OnBusy::Fail,
+            lock_wait: Duration::from_secs(2),
+            queue_bytes: 16 << 20,
+            session_id: None,
+            cwd: String::new(),
+            version: String::new(),
+            disk: Arc::new(RealDisk),
+            clock: Arc::new(SystemTime::now),
+            ids: Arc::new(|| Uuid(uuid::Uuid::new_v4().as_u128())),
+        }
+    }
+}
+
+impl fmt::Debug for Options {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Options")
+            .field("create", &self.create)
+            .field("sync", &self.sync)
+            .field("on_busy", &self.on_busy)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Options {
+    /// An existing file, synced every 100 ms, alone.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Makes the file when it is missing, at the first write: a session without an entry leaves no
+    /// file. It is readable by its owner alone, and so are folders made for it.
+    #[must_use]
+    pub fn create(mut self) -> Self {
+        self.create = true;
+        self
+    }
+
+    /// Sets when written bytes are made to survive a power cut; every 100 ms by default.
+    #[must_use]
+    pub fn sync(mut self, policy: SyncPolicy) -> Self {
+        self.sync = policy;
+        self
+    }
+
+    /// Sets what to do when another process writes to the session; fail by default.
+    #[must_use]
+    pub fn on_busy(mut self, on_busy: OnBusy) -> Self {
+        self.on_busy = on_busy;
+        self
+    }
+
+    /// Sets how long to wait for the lock of the file; 2 s by default. Others hold it for one write.
+    #[must_use]
+    pub fn lock_wait(mut self, wait: Duration) -> Self {
+        self.lock_wait = wait;
+        self
+    }
+
+    /// Sets how many bytes the writer holds at most, queued ones and those not yet synced together;
+    /// 16 MiB by default. When it holds half of that in either, callers wait.
+    #[must_use]
+    pub fn queue_bytes(mut self, bytes: usize) -> Self {
+        self.queue_bytes = bytes;
+        self
+    }
+
+    /// Sets the session id for entries that have none; the name of the file by default.
+    #[must_use]
+    pub fn session_id(mut self, id: impl Into<String>) -> Self {
+        self.session_id = Some(id.into());
+        self
+    }
+
+    /// Sets the working folder for entries that name none.
+    #[must_use]
+    pub fn cwd(mut self, cwd: impl Into<String>) -> Self {
+        self.cwd = cwd.into();
+        self
+    }
+
+    /// Sets the version of the client for entries that name none.
+    #[must_use]
+    pub fn version(mut self, version: impl Into<String>) -> Self {
+        self.version = version.into();
+        self
+    }
+
+    /// Sets where files are.
+    #[must_use]
+    pub fn disk(mut self, disk: Arc<dyn Disk>) -> Self {
+        self.disk = disk;
+        self
+    }
+
+    /// Sets the clock for timestamps.
+    #[must_use]
+    pub fn clock(mut self, clock: Arc<dyn Fn() -> SystemTime + Send + Sync>) -> Self {
+        self.clock = clock;
+        self
+    }
+
+    /// Sets the source of ids.
+    #[must_use]
+    pub fn ids(mut self, ids: Arc<dyn Fn() -> Uuid + Send + Sync>) -> Self {
+        self.ids = ids;
+        self
+    }
+
+    /// Opens the session at `path`. `known` is what a reader found in it.
+    ///
+    /// A last line that a kill or a full disk left without an end is completed, cut off or sealed:
+    /// [`Writer::repair`] says what was done.
+    ///
+    /// # Errors
+    /// When the file is missing and was not to be made, is no regular file with one name that
+    /// belongs to the caller, is not the one that was read, is written to by another process, or
+    /// the system fails.
+    pub fn open(&self, path: &Path, known: Known) -> Result<Writer, Error> {
+        Writer::open(self, path, known)
+    }
+}

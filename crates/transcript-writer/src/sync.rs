@@ -1,0 +1,255 @@
+//! Makes written bytes survive a power cut, on a thread of its own: no append waits for the disk
+//! unless its caller wants to.
+
+use std::collections::VecDeque;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use crate::error::{Error, ErrorKind};
+use crate::file::{Disk, File};
+use crate::options::SyncPolicy;
+use crate::tail::{side_file, write_side_file};
+
+/// What the threads that write and the one that syncs have in common.
+///
+/// Bytes are counted from the opening on: `written` of them are in the kernel, `synced` survive a
+/// power cut.
+pub(crate) struct Syncer {
+    state: Mutex<State>,
+    /// There is something to do for the thread.
+    work: Condvar,
+    /// Something was synced, or failed.
+    done: Condvar,
+    disk: Arc<dyn Disk>,
+    path: PathBuf,
+    policy: SyncPolicy,
+    /// How many unsynced bytes are held.
+    most: usize,
+}
+
+#[derive(Default)]
+struct State {
+    file: Option<Arc<dyn File>>,
+    written: u64,
+    synced: u64,
+    /// Somebody waits until this much is synced.
+    wanted: u64,
+    dirty_since: Option<Instant>,
+    /// Copies of what is not synced, oldest first, each with the count of bytes up to its end. They
+    /// are all that is left of it when a sync fails (`facts/reliability.md` 0, finding 6).
+    unsynced: VecDeque<(u64, Vec<u8>)>,
+    unsynced_bytes: usize,
+    each: bool,
+    failed: Option<Error>,
+    rescued: Option<PathBuf>,
+    stop: bool,
+}
+
+impl Syncer {
+    pub(crate) fn new(disk: Arc<dyn Disk>, path: &Path, policy: SyncPolicy, most: usize) -> Self {
+        Self {
+            state: Mutex::new(State {
+                each: policy == SyncPolicy::Each,
+                ..State::default()
+            }),
+            work: Condvar::new(),
+            done: Condvar::new(),
+            disk,
+            path: path.to_owned(),
+            policy,
+            most,
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // No code that holds it panics between two changes that belong together.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Fails when a sync failed before: nothing is to be written behind bytes that may be lost.
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        self.state().failed.clone().map_or(Ok(()), Err)
+    }
+
+    pub(crate) fn rescued(&self) -> Option<PathBuf> {
+        self.state().rescued.clone()
+    }
+
+    pub(crate) fn unsynced_bytes(&self) -> u64 {
+        let state = self.state();
+        state.written - state.synced
+    }
+
+    /// Every write has to be synced before it is acknowledged, whatever the policy.
+    pub(crate) fn sync_each(&self) {
+        self.state().each = true;
+    }
+
+    pub(crate) fn syncs_each(&self) -> bool {
+        self.state().each
+    }
+
+    /// Waits until there is room for more unsynced bytes.
+    pub(crate) fn wait_for_room(&self) {
+        let mut state = self.state();
+        while state.unsynced_bytes > self.most && state.failed.is_none() && !state.stop {
+            if self.policy == SyncPolicy::None && !state.each {
+                // Nobody asked for a sync, so there is nothing to hold copies for but a `sync` to
+                // come; the oldest go.
+                while state.unsynced_bytes > self.most {
+                    let Some((_, bytes)) = state.unsynced.pop_front() else {
+                        break;
+                    };
+                    state.unsynced_bytes -= bytes.len();
+                }
+                return;
+            }
+            state.wanted = state.written;
+            self.work.notify_one();
+            state = self
+                .done
+                .wait(state)
+                .unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// Takes note of bytes that are in the kernel. Returns the count up to their end.
+    pub(crate) fn written(&self, file: &Arc<dyn File>, bytes: Vec<u8>) -> u64 {
+        let mut state = self.state();
+        if state.file.is_none() {
+            state.file = Some(Arc::clone(file));
+        }
+        state.written += bytes.len() as u64;
+        let end = state.written;
+        if state.failed.is_some() {
+            // Written while the sync failed: as unsafe as what came before.
+            self.rescue(&mut state, vec![bytes]);
+            return end;
+        }
+        state.unsynced_bytes += bytes.len();
+        state.unsynced.push_back((end, bytes));
+        let is_first = state.dirty_since.is_none();
+        if is_first {
+            state.dirty_since = Some(Instant::now());
+        }
+        // The thread waits for the first byte; after that it waits for the clock.
+        if is_first && !matches!(self.policy, SyncPolicy::None) {
+            self.work.notify_one();
+        }
+        end
+    }
+
+    /// Waits until everything up to `end` survives a power cut.
+    pub(crate) fn wait(&self, end: u64) -> Result<(), Error> {
+        let mut state = self.state();
+        while state.synced < end {
+            if let Some(failed) = &state.failed {
+                return Err(failed.clone());
+            }
+            if state.wanted < end {
+                state.wanted = end;
+                self.work.notify_one();
+            }
+            state = self
+                .done
+                .wait(state)
+                .unwrap_or_else(PoisonError::into_inner);
+        }
+        Ok(())
+    }
+
+    /// Waits until everything written so far survives a power cut.
+    pub(crate) fn wait_for_all(&self) -> Result<(), Error> {
+        let end = self.state().written;
+        self.check()?;
+        self.wait(end)
+    }
+
+    /// Ends the thread, after a last sync.
+    pub(crate) fn stop(&self) {
+        self.state().stop = true;
+        self.work.notify_one();
+    }
+
+    /// The thread.
+    pub(crate) fn run(&self) {
+        let mut state = self.state();
+        loop {
+            let is_dirty = state.written > state.synced;
+            let is_wanted = state.wanted > state.synced;
+            let rest = match (self.policy, state.dirty_since) {
+                (SyncPolicy::Interval(interval), Some(since)) if is_dirty => {
+                    Some(interval.saturating_sub(since.elapsed()))
+                }
+                _ => None,
+            };
+            if state.failed.is_some() || (state.stop && !is_dirty) {
+                return;
+            }
+            if is_wanted || (state.stop && is_dirty) || rest == Some(Duration::ZERO) {
+                state = self.sync_once(state);
+                continue;
+            }
+            state = match rest {
+                Some(rest) => {
+                    self.work
+                        .wait_timeout(state, rest)
+                        .unwrap_or_else(PoisonError::into_inner)
+                        .0
+                }
+                None => self
+                    .work
+                    .wait(state)
+                    .unwrap_or_else(PoisonError::into_inner),
+            };
+        }
+    }
+
+    fn sync_once<'a>(&'a self, mut state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
+        let Some(file) = state.file.clone() else {
+            state.synced = state.written;
+            return state;
+        };
+        let end = state.written;
+        drop(state);
+        let result = file.sync();
+        let mut state = self.state();
+        match result {
+            Ok(()) => {
+                state.synced = end;
+                while state.unsynced.front().is_some_and(|(at, _)| *at <= end) {
+                    if let Some((_, bytes)) = state.unsynced.pop_front() {
+                        state.unsynced_bytes -= bytes.len();
+                    }
+                }
+                state.dirty_since = (state.written > end).then(Instant::now);
+            }
+            Err(error) => self.fail(&mut state, error),
+        }
+        self.done.notify_all();
+        state
+    }
+
+    /// A failed sync is final: the system may have dropped the bytes and will not say so again.
+    fn fail(&self, state: &mut State, error: std::io::Error) {
+        tracing::error!(%error, unsynced = state.unsynced_bytes, "a sync failed");
+        state.failed = Some(Error::new(ErrorKind::SyncFailed, &self.path).because(error));
+        let unsynced = std::mem::take(&mut state.unsynced);
+        state.unsynced_bytes = 0;
+        self.rescue(state, unsynced.into_iter().map(|(_, bytes)| bytes));
+    }
+
+    /// Writes lines to a file of their own.
+    fn rescue(&self, state: &mut State, lines: impl IntoIterator<Item = Vec<u8>>) {
+        let bytes = lines.into_iter().collect::<Vec<_>>().concat();
+        if bytes.is_empty() {
+            return;
+        }
+        let path = side_file(&self.path, "rescue", state.synced);
+        match write_side_file(&*self.disk, &path, &bytes) {
+            Ok(path) => state.rescued = Some(path),
+            Err(error) => tracing::error!(%error, "unsynced lines could not be rescued"),
+        }
+    }
+}

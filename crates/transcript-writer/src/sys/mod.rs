@@ -1,0 +1,14 @@
+//! The file system of this machine.
+//!
+//! This is the only module of the crate with `unsafe`: calls into the system that the standard
+//! library does not have.
+
+#[cfg(unix)]
+mod unix;
+#[cfg(windows)]
+mod windows;
+
+#[cfg(unix)]
+pub use unix::RealDisk;
+#[cfg(windows)]
+pub use windows::RealDisk;

@@ -1,0 +1,107 @@
+//! Windows: append access, a lock on the whole file. Written, never run (see `docs/durability.md`).
+
+use std::fs;
+use std::io::{self, Write};
+use std::os::windows::fs::{FileExt, OpenOptionsExt};
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::file::{Disk, File, Identity, Opened, Status};
+
+/// The file system of this machine.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct RealDisk;
+
+/// Others may read, write and delete while we have the file open.
+const SHARE_ALL: u32 = 1 | 2 | 4;
+
+impl Disk for RealDisk {
+    fn open(&self, path: &Path, create: bool) -> io::Result<Opened> {
+        if create && let Some(folder) = path.parent() {
+            fs::create_dir_all(folder)?;
+        }
+        let is_new = !path.exists();
+        let file = fs::OpenOptions::new()
+            .read(true)
+            .append(true)
+            .create(create)
+            .share_mode(SHARE_ALL)
+            .open(path)?;
+        if !file.metadata()?.is_file() || fs::symlink_metadata(path)?.is_symlink() {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        Ok(Opened {
+            file: Arc::new(RealFile(file)),
+            is_new,
+            has_other_writer: None,
+            is_remote: false,
+        })
+    }
+
+    fn identity(&self, path: &Path) -> io::Result<Option<Identity>> {
+        match fs::metadata(path) {
+            Ok(metadata) => Ok(Some(identity(&metadata))),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn write_new(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
+        let mut file = fs::File::create_new(path)?;
+        file.write_all(bytes)?;
+        file.sync_all()
+    }
+}
+
+/// The standard library has no stable file id here; the time of creation stands in for it.
+fn identity(metadata: &fs::Metadata) -> Identity {
+    use std::os::windows::fs::MetadataExt;
+    Identity {
+        device: 0,
+        file: metadata.creation_time(),
+    }
+}
+
+#[derive(Debug)]
+struct RealFile(fs::File);
+
+impl File for RealFile {
+    fn append(&self, bytes: &[u8]) -> io::Result<usize> {
+        (&self.0).write(bytes)
+    }
+
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
+        self.0.seek_read(buffer, offset)
+    }
+
+    fn truncate(&self, len: u64) -> io::Result<()> {
+        self.0.set_len(len)
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.0.sync_data()
+    }
+
+    fn status(&self) -> io::Result<Status> {
+        Ok(Status {
+            len: self.0.metadata()?.len(),
+            is_linked: true,
+        })
+    }
+
+    fn identity(&self) -> io::Result<Identity> {
+        Ok(identity(&self.0.metadata()?))
+    }
+
+    fn try_lock(&self) -> io::Result<bool> {
+        match self.0.try_lock() {
+            Ok(()) => Ok(true),
+            Err(fs::TryLockError::WouldBlock) => Ok(false),
+            Err(fs::TryLockError::Error(error)) => Err(error),
+        }
+    }
+
+    fn unlock(&self) -> io::Result<()> {
+        self.0.unlock()
+    }
+}

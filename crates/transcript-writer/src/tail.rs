@@ -1,0 +1,194 @@
+//! What a kill or a full disk leaves at the end of a file, and what is done about it when the file
+//! is opened (D12 and D13 of `facts/reliability.md` 3).
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use transcript_format::scan::Scanner;
+
+use crate::file::{Disk, File};
+
+/// What opening a file did to its end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Repair {
+    /// The last line was whole but for its newline, which was added.
+    Completed {
+        /// Where the line starts.
+        offset: u64,
+    },
+    /// The last line was torn. Its bytes were saved in a file beside it and cut off.
+    Cut {
+        /// Where it started.
+        offset: u64,
+        /// Its length in bytes.
+        len: u64,
+        /// Where its bytes are now.
+        saved: PathBuf,
+    },
+    /// The last line was torn and another process may still write it: it was ended with a newline,
+    /// and stays as a line that cannot be read.
+    Sealed {
+        /// Where it starts.
+        offset: u64,
+        /// Its length in bytes, without the newline.
+        len: u64,
+    },
+}
+
+impl Repair {
+    /// Returns where the last line starts.
+    #[must_use]
+    pub fn offset(&self) -> u64 {
+        match self {
+            Self::Completed { offset } | Self::Cut { offset, .. } | Self::Sealed { offset, .. } => {
+                *offset
+            }
+        }
+    }
+}
+
+pub(crate) struct Mended {
+    /// The length of the file, which ends with a newline or is empty.
+    pub(crate) len: u64,
+    pub(crate) repair: Option<Repair>,
+}
+
+/// Where no lease tells whether somebody writes, the file has to keep its length for this long.
+const STABLE: Duration = Duration::from_millis(250);
+
+const BLOCK: u64 = 64 << 10;
+
+/// Makes the file end with a newline. The lock is held; `is_alone` says whether nobody else has the
+/// file open for writing, if that is known.
+pub(crate) fn mend(
+    file: &dyn File,
+    disk: &dyn Disk,
+    path: &Path,
+    is_alone: Option<bool>,
+) -> io::Result<Mended> {
+    let len = file.status()?.len;
+    let start = last_line(file, len)?;
+    if start == len {
+        return Ok(Mended { len, repair: None });
+    }
+    let line = read(file, start, len)?;
+    if Scanner::new().scan(&line).is_ok() {
+        append_newline(file)?;
+        return Ok(Mended {
+            len: len + 1,
+            repair: Some(Repair::Completed { offset: start }),
+        });
+    }
+    if is_alone.map_or_else(|| is_stable(file, len), Ok)? {
+        let saved = write_side_file(disk, &side_file(path, "torn", start), &line)?;
+        // Somebody without the lock may have gone on writing since.
+        if file.status()?.len == len {
+            file.truncate(start)?;
+            file.sync()?;
+            return Ok(Mended {
+                len: start,
+                repair: Some(Repair::Cut {
+                    offset: start,
+                    len: len - start,
+                    saved,
+                }),
+            });
+        }
+    }
+    append_newline(file)?;
+    Ok(Mended {
+        len: file.status()?.len,
+        repair: Some(Repair::Sealed {
+            offset: start,
+            len: len - start,
+        }),
+    })
+}
+
+/// Writes a side file, under another name when there is one of that name with other bytes: one with
+/// the same bytes was left by a process that died right behind this. Returns where it is.
+pub(crate) fn write_side_file(disk: &dyn Disk, path: &Path, bytes: &[u8]) -> io::Result<PathBuf> {
+    const NAMES: u32 = 100;
+    for number in 0..NAMES {
+        let mut name = path.as_os_str().to_owned();
+        if number > 0 {
+            name.push(format!(".{number}"));
+        }
+        match disk.write_new(Path::new(&name), bytes) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                if holds(disk, Path::new(&name), bytes) {
+                    return Ok(name.into());
+                }
+            }
+            result => return result.map(|()| name.into()),
+        }
+    }
+    Err(io::ErrorKind::AlreadyExists.into())
+}
+
+fn holds(disk: &dyn Disk, path: &Path, bytes: &[u8]) -> bool {
+    disk.open(path, false).is_ok_and(|opened| {
+        let file = &*opened.file;
+        let is_same_len = file
+            .status()
+            .is_ok_and(|status| status.len == bytes.len() as u64);
+        is_same_len
+            && read(file, 0, bytes.len() as u64).is_ok_and(|there| there == bytes)
+            && file.sync().is_ok()
+    })
+}
+
+/// `SESSION.jsonl.torn-812`
+pub(crate) fn side_file(path: &Path, what: &str, offset: u64) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(format!(".{what}-{offset}"));
+    PathBuf::from(name)
+}
+
+fn is_stable(file: &dyn File, len: u64) -> io::Result<bool> {
+    std::thread::sleep(STABLE);
+    Ok(file.status()?.len == len)
+}
+
+fn append_newline(file: &dyn File) -> io::Result<()> {
+    loop {
+        match file.append(b"\n") {
+            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+            Ok(_) => return Ok(()),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// Where the last line starts that has no newline; `len` when there is none.
+fn last_line(file: &dyn File, len: u64) -> io::Result<u64> {
+    let mut end = len;
+    while end > 0 {
+        let start = end.saturating_sub(BLOCK);
+        let block = read(file, start, end)?;
+        if let Some(at) = block.iter().rposition(|byte| *byte == b'\n') {
+            return Ok(start + at as u64 + 1);
+        }
+        end = start;
+    }
+    Ok(0)
+}
+
+/// Reads from `from` to `to`; shorter when the file ends before.
+pub(crate) fn read(file: &dyn File, from: u64, to: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = vec![0; (to - from) as usize];
+    let mut done = 0;
+    while done < bytes.len() {
+        match file.read_at(from + done as u64, &mut bytes[done..]) {
+            Ok(0) => break,
+            Ok(count) => done += count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    bytes.truncate(done);
+    Ok(bytes)
+}

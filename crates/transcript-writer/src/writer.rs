@@ -1,0 +1,736 @@
+//! The writer of one session: callers, a queue, and two threads.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant, SystemTime};
+
+use transcript_format::ids::Uuid;
+
+use crate::chain::{Chains, Known};
+use crate::draft::{Draft, EntryId, Fill, quoted};
+use crate::error::{Error, ErrorKind};
+use crate::log::Log;
+use crate::options::Options;
+use crate::sync::Syncer;
+use crate::tail::Repair;
+
+/// How long a queued entry may wait.
+const QUEUE_TIME: Duration = Duration::from_millis(100);
+
+/// How long the writer waits at most before it tries a failed write again by itself.
+const MAX_PAUSE: Duration = Duration::from_secs(5);
+
+/// An entry that is in the file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Written {
+    /// Its id; `None` for a line beside the conversation.
+    pub uuid: Option<EntryId>,
+    /// The entry that it hangs under.
+    pub parent: Option<EntryId>,
+    /// The offset of its first byte in the file.
+    pub offset: u64,
+    /// Its length in bytes, without the newline.
+    pub len: u64,
+}
+
+/// What the writer has on its hands.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Stats {
+    /// Entries that were queued and are not in the file.
+    pub unacknowledged: u64,
+    /// Bytes that are in the file and would not survive a power cut.
+    pub unsynced_bytes: u64,
+    /// How many writes failed since the last one that did not.
+    pub failures: u32,
+    /// How many entries were written since the opening.
+    pub written: u64,
+}
+
+/// Writes entries to one session. May be shared between threads.
+///
+/// What [`append`](Self::append) acknowledged is in the kernel: it survives the end of this
+/// process, by whatever cause, and every process can read it. It survives a power cut when the
+/// policy has synced it, at the latest when [`sync`](Self::sync) or [`close`](Self::close) return.
+///
+/// Dropping a writer writes what is queued, as far as it can, and leaves the last sync to a thread;
+/// only [`close`](Self::close) tells whether that worked.
+pub struct Writer {
+    shared: Arc<Shared>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+pub(crate) struct Shared {
+    core: Mutex<Core>,
+    /// The queue needs to be written now, or the writer ends.
+    work: Condvar,
+    syncer: Syncer,
+    ids: Arc<dyn Fn() -> Uuid + Send + Sync>,
+    /// How many bytes may be queued.
+    most: usize,
+    path: PathBuf,
+}
+
+struct Core {
+    log: Log,
+    chains: Chains,
+    queue: VecDeque<Group>,
+    queue_bytes: usize,
+    /// When the queue is to be written; `None` when nothing in it has a time.
+    due: Option<Instant>,
+    /// Somebody waits for an entry in the queue.
+    is_urgent: bool,
+    next_ticket: u64,
+    failures: u32,
+    written: u64,
+    is_closed: bool,
+    clock: Arc<dyn Fn() -> SystemTime + Send + Sync>,
+    session: String,
+    cwd: String,
+    version: String,
+}
+
+/// Entries that are written together or not at all.
+struct Group {
+    drafts: Vec<Draft>,
+    reply: Reply,
+}
+
+/// What a batch came to.
+#[derive(Default)]
+#[must_use]
+struct Drained {
+    /// The caller's own entries.
+    own: Vec<Written>,
+    /// Those of others, who are not told yet.
+    others: Vec<(Reply, Vec<Written>)>,
+    /// The count of bytes up to the end of the batch.
+    end: u64,
+}
+
+pub(crate) type Outcome = Result<Vec<Written>, Error>;
+
+enum Reply {
+    /// To the caller who has the lock.
+    Here,
+    /// To whoever waits. The entries are not kept when they cannot be written.
+    Call(Box<dyn FnOnce(Outcome) + Send>),
+    /// To a ticket. The entry stays queued until it is written.
+    Ticket(u64, Arc<TicketState>),
+}
+
+impl Writer {
+    pub(crate) fn open(options: &Options, path: &Path, known: Known) -> Result<Self, Error> {
+        let mut known = known;
+        let anchor = known.anchor.take();
+        let mut log = Log::new(
+            Arc::clone(&options.disk),
+            path,
+            options.create,
+            options.on_busy,
+            options.lock_wait,
+        );
+        log.open(anchor.as_ref())?;
+        let stem = path.file_stem().map(|stem| stem.to_string_lossy());
+        let session = options.session_id.clone();
+        let session = session.or(stem.map(Into::into)).unwrap_or_default();
+        let json = |text: &str| {
+            if text.is_empty() {
+                String::new()
+            } else {
+                quoted(text)
+            }
+        };
+        let most = options.queue_bytes / 2;
+        let syncer = Syncer::new(Arc::clone(&options.disk), path, options.sync, most);
+        if log.is_remote() {
+            syncer.sync_each();
+        }
+        let shared = Arc::new(Shared {
+            core: Mutex::new(Core {
+                log,
+                chains: Chains::new(known),
+                queue: VecDeque::new(),
+                queue_bytes: 0,
+                due: None,
+                is_urgent: false,
+                next_ticket: 0,
+                failures: 0,
+                written: 0,
+                is_closed: false,
+                clock: Arc::clone(&options.clock),
+                session: json(&session),
+                cwd: json(&options.cwd),
+                version: json(&options.version),
+            }),
+            work: Condvar::new(),
+            syncer,
+            ids: Arc::clone(&options.ids),
+            most,
+            path: path.to_owned(),
+        });
+        let spawn = |name: &str, run: fn(&Shared)| {
+            let shared = Arc::clone(&shared);
+            std::thread::Builder::new()
+                .name(name.to_owned())
+                .spawn(move || run(&shared))
+                .map_err(|error| Error::io(path, error))
+        };
+        let threads = vec![
+            spawn("transcript-write", Shared::run)?,
+            spawn("transcript-sync", |shared| shared.syncer.run())?,
+        ];
+        Ok(Self { shared, threads })
+    }
+
+    /// Writes one entry, behind everything that was queued before. On return it is in the kernel.
+    ///
+    /// # Errors
+    /// When it could not be written: nothing of it is in the file then, it is not kept, and the
+    /// same call may be made again if the error [is retryable](Error::is_retryable). Under
+    /// [`SyncPolicy::Each`](crate::SyncPolicy::Each) a failed sync is an error too; the entry is in
+    /// the file and in the [rescue file](Self::rescue_file) then.
+    pub fn append(&self, draft: Draft) -> Result<Written, Error> {
+        let mut written = self.append_all(vec![draft])?;
+        written.pop().ok_or_else(|| self.shared.closed())
+    }
+
+    /// Writes entries with one write: all of them or none. Rows of one message stay together.
+    ///
+    /// # Errors
+    /// As for [`append`](Self::append).
+    pub fn append_all(&self, drafts: Vec<Draft>) -> Result<Vec<Written>, Error> {
+        self.shared.append(drafts)
+    }
+
+    /// Queues an entry. It is written at most 100 ms later, before any entry that is appended
+    /// later, and until then it can be [amended](Ticket::amend). When it cannot be written it stays
+    /// queued and is tried again.
+    ///
+    /// A crash before it is written loses it.
+    ///
+    /// # Errors
+    /// When the queue is full and cannot be written, or the writer takes no more.
+    pub fn queue(&self, draft: Draft) -> Result<Ticket, Error> {
+        self.shared.queue(draft)
+    }
+
+    /// Writes everything that is queued. On return it is in the kernel.
+    ///
+    /// # Errors
+    /// When it could not be written; it stays queued.
+    pub fn flush(&self) -> Result<(), Error> {
+        self.shared.append(Vec::new()).map(drop)
+    }
+
+    /// Makes everything so far survive a power cut.
+    ///
+    /// # Errors
+    /// When it may not; see [`rescue_file`](Self::rescue_file). Every later call fails too.
+    pub fn sync(&self) -> Result<(), Error> {
+        self.flush()?;
+        self.shared.syncer.wait_for_all()
+    }
+
+    /// Writes and syncs everything and ends the threads.
+    ///
+    /// # Errors
+    /// When something queued could not be written, and is lost, or may not survive a power cut.
+    pub fn close(mut self) -> Result<(), Error> {
+        let result = self.sync();
+        self.shared.end();
+        for thread in self.threads.drain(..) {
+            if thread.join().is_err() {
+                tracing::error!("a thread of the writer panicked");
+            }
+        }
+        result
+    }
+
+    /// Returns what opening the file did to a last line without an end.
+    #[must_use]
+    pub fn repair(&self) -> Option<Repair> {
+        self.shared.core().log.repair().cloned()
+    }
+
+    /// Returns the file that holds the lines that were not synced when a sync failed.
+    #[must_use]
+    pub fn rescue_file(&self) -> Option<PathBuf> {
+        self.shared.syncer.rescued()
+    }
+
+    /// Returns the last entry of the main chain that is in the file.
+    #[must_use]
+    pub fn leaf(&self) -> Option<EntryId> {
+        self.shared.core().chains.leaf().cloned()
+    }
+
+    /// Returns the file.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.shared.path
+    }
+
+    /// Returns what the writer has on its hands.
+    #[must_use]
+    pub fn stats(&self) -> Stats {
+        let unsynced_bytes = self.shared.syncer.unsynced_bytes();
+        let core = self.shared.core();
+        Stats {
+            unacknowledged: core
+                .queue
+                .iter()
+                .map(|group| group.drafts.len() as u64)
+                .sum(),
+            unsynced_bytes,
+            failures: core.failures,
+            written: core.written,
+        }
+    }
+
+    /// How many bytes may be on their way.
+    #[cfg(feature = "async")]
+    pub(crate) fn room(&self) -> usize {
+        self.shared.most.max(1)
+    }
+
+    #[cfg(feature = "async")]
+    pub(crate) fn shared(&self) -> &Arc<Shared> {
+        &self.shared
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        if !self.threads.is_empty() {
+            if let Err(error) = self.flush() {
+                tracing::error!(kind = error.kind().name(), "queued entries were lost");
+            }
+            // The threads end by themselves: a disk that hangs must not hang the caller.
+            self.shared.end();
+        }
+    }
+}
+
+impl fmt::Debug for Writer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Writer")
+            .field("path", &self.shared.path)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Shared {
+    fn core(&self) -> MutexGuard<'_, Core> {
+        // A panic of the caller's clock is the only one that can happen while it is held, and it
+        // happens before anything is changed.
+        self.core.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn closed(&self) -> Error {
+        Error::new(ErrorKind::Closed, &self.path)
+    }
+
+    fn identify(&self, drafts: &mut [Draft]) {
+        for draft in drafts {
+            draft.identify(|| (self.ids)());
+        }
+    }
+
+    fn append(&self, mut drafts: Vec<Draft>) -> Outcome {
+        self.identify(&mut drafts);
+        self.syncer.wait_for_room();
+        let mut core = self.core();
+        self.check_open(&core)?;
+        let own = (!drafts.is_empty()).then_some(Group {
+            drafts,
+            reply: Reply::Here,
+        });
+        let drained = self.write_queue(&mut core, own)?;
+        drop(core);
+        self.acknowledge(drained)
+    }
+
+    /// Waits for the sync where every entry is synced, tells those who wait, and returns what became
+    /// of the caller's own entries.
+    fn acknowledge(&self, drained: Drained) -> Outcome {
+        let synced = if self.syncer.syncs_each() {
+            self.syncer.wait(drained.end)
+        } else {
+            Ok(())
+        };
+        for (reply, written) in drained.others {
+            reply.send(synced.clone().map(|()| written));
+        }
+        synced.map(|()| drained.own)
+    }
+
+    fn queue(self: &Arc<Self>, mut draft: Draft) -> Result<Ticket, Error> {
+        self.identify(std::slice::from_mut(&mut draft));
+        self.syncer.wait_for_room();
+        let mut core = self.core();
+        self.check_open(&core)?;
+        if core.queue_bytes + draft.len() > self.most {
+            let drained = self.write_queue(&mut core, None)?;
+            drop(core);
+            self.acknowledge(drained)?;
+            core = self.core();
+            self.check_open(&core)?;
+        }
+        let id = core.next_ticket;
+        core.next_ticket += 1;
+        let uuid = draft.uuid.clone();
+        let state = Arc::new(TicketState::default());
+        let reply = Reply::Ticket(id, Arc::clone(&state));
+        core.push(Group {
+            drafts: vec![draft],
+            reply,
+        });
+        if core.due.is_none() {
+            core.due = Some(Instant::now() + QUEUE_TIME);
+            self.work.notify_one();
+        }
+        drop(core);
+        Ok(Ticket {
+            id,
+            uuid,
+            state,
+            shared: Arc::clone(self),
+        })
+    }
+
+    /// Queues entries for the thread, and calls back when they are in the file or cannot be.
+    #[cfg(feature = "async")]
+    pub(crate) fn submit(
+        &self,
+        mut drafts: Vec<Draft>,
+        reply: impl FnOnce(Outcome) + Send + 'static,
+    ) -> Result<(), Error> {
+        self.identify(&mut drafts);
+        let mut core = self.core();
+        self.check_open(&core)?;
+        core.push(Group {
+            drafts,
+            reply: Reply::Call(Box::new(reply)),
+        });
+        core.is_urgent = true;
+        self.work.notify_one();
+        Ok(())
+    }
+
+    fn check_open(&self, core: &Core) -> Result<(), Error> {
+        if core.is_closed {
+            return Err(self.closed());
+        }
+        self.syncer.check()
+    }
+
+    fn end(&self) {
+        self.core().is_closed = true;
+        self.work.notify_one();
+        self.syncer.stop();
+    }
+
+    /// The thread that writes what nobody else does.
+    fn run(&self) {
+        let mut core = self.core();
+        loop {
+            if core.is_closed {
+                // Whoever still waits has to hear about it.
+                for group in core.take_queue() {
+                    group.reply.send(Err(self.closed()));
+                }
+                return;
+            }
+            let now = Instant::now();
+            let rest = core.due.map(|due| due.saturating_duration_since(now));
+            if core.is_urgent || rest == Some(Duration::ZERO) {
+                let drained = self.write_queue(&mut core, None);
+                drop(core);
+                if let Err(error) = drained.and_then(|drained| self.acknowledge(drained)) {
+                    let kind = error.kind().name();
+                    tracing::warn!(kind, "queued entries were not written");
+                }
+                self.syncer.wait_for_room();
+                core = self.core();
+                continue;
+            }
+            core = match rest {
+                Some(rest) => {
+                    self.work
+                        .wait_timeout(core, rest)
+                        .unwrap_or_else(PoisonError::into_inner)
+                        .0
+                }
+                None => self.work.wait(core).unwrap_or_else(PoisonError::into_inner),
+            };
+        }
+    }
+
+    /// Writes the queue, and `own` behind it, as one batch.
+    fn write_queue(&self, core: &mut Core, own: Option<Group>) -> Result<Drained, Error> {
+        core.due = None;
+        core.is_urgent = false;
+        if let Err(failed) = self.syncer.check() {
+            for group in core.take_queue() {
+                group.reply.send(Err(failed.clone()));
+            }
+            return Err(failed);
+        }
+        let mut groups = core.take_queue();
+        groups.extend(own);
+        if groups.is_empty() {
+            return Ok(Drained::default());
+        }
+        let mut batch = Batch::new(core);
+        let mut refused = None;
+        let mut staged = Vec::with_capacity(groups.len());
+        for group in groups {
+            match batch.add(core, &group.drafts) {
+                Ok(written) => staged.push((group, written)),
+                Err(kind) => {
+                    let error = Error::new(kind, &self.path);
+                    if matches!(group.reply, Reply::Here) {
+                        refused = Some(error);
+                    } else {
+                        group.reply.send(Err(error));
+                    }
+                }
+            }
+        }
+        if batch.lines.is_empty() {
+            let others = staged
+                .into_iter()
+                .map(|(group, written)| (group.reply, written));
+            let drained = Drained {
+                others: others.collect(),
+                ..Drained::default()
+            };
+            return self.settle(drained, refused);
+        }
+        let lines = batch.lines.into_bytes();
+        let appended = match core.log.append(&lines) {
+            Ok(appended) => appended,
+            Err(error) => {
+                core.chains.undo(0);
+                core.give_back(staged.into_iter().map(|(group, _)| group), &error);
+                return Err(refused.unwrap_or(error));
+            }
+        };
+        core.chains.commit();
+        core.chains.learn(appended.foreign);
+        core.failures = 0;
+        if core.log.is_remote() {
+            self.syncer.sync_each();
+        }
+        let end = match core.log.file() {
+            Some(file) => self.syncer.written(file, lines),
+            None => 0,
+        };
+        let mut drained = Drained {
+            end,
+            ..Drained::default()
+        };
+        for (group, mut written) in staged {
+            core.written += written.len() as u64;
+            for entry in &mut written {
+                entry.offset = match appended.first_line {
+                    Some(first) if entry.offset == 0 => first,
+                    _ => entry.offset + appended.offset,
+                };
+            }
+            match group.reply {
+                Reply::Here => drained.own = written,
+                reply => drained.others.push((reply, written)),
+            }
+        }
+        self.settle(drained, refused)
+    }
+
+    /// When the caller's own entries were refused, the others have to hear that theirs were not.
+    fn settle(&self, drained: Drained, refused: Option<Error>) -> Result<Drained, Error> {
+        match refused {
+            None => Ok(drained),
+            Some(refused) => {
+                self.acknowledge(drained)?;
+                Err(refused)
+            }
+        }
+    }
+}
+
+impl Core {
+    fn push(&mut self, group: Group) {
+        self.queue_bytes += group.drafts.iter().map(Draft::len).sum::<usize>();
+        self.queue.push_back(group);
+    }
+
+    fn take_queue(&mut self) -> VecDeque<Group> {
+        self.queue_bytes = 0;
+        std::mem::take(&mut self.queue)
+    }
+
+    /// A batch failed: tickets go back into the queue, the others are told.
+    fn give_back(&mut self, groups: impl Iterator<Item = Group>, error: &Error) {
+        self.failures = self.failures.saturating_add(1);
+        for group in groups {
+            match group.reply {
+                Reply::Ticket(_, _) if error.is_retryable() => self.push(group),
+                Reply::Here => {}
+                reply => reply.send(Err(error.clone())),
+            }
+        }
+        if !self.queue.is_empty() {
+            let pause = QUEUE_TIME * 2u32.pow(self.failures.min(8));
+            self.due = Some(Instant::now() + pause.min(MAX_PAUSE));
+        }
+    }
+}
+
+/// The lines of one write.
+struct Batch {
+    lines: String,
+    timestamp: String,
+}
+
+impl Batch {
+    fn new(core: &Core) -> Self {
+        let now = (core.clock)();
+        let timestamp = jiff::Timestamp::try_from(now).unwrap_or_default();
+        Self {
+            lines: String::new(),
+            timestamp: format!("\"{timestamp:.3}\""),
+        }
+    }
+
+    /// Adds the lines of a group, or none of them.
+    fn add(&mut self, core: &mut Core, drafts: &[Draft]) -> Result<Vec<Written>, ErrorKind> {
+        let (mark, start) = (core.chains.mark(), self.lines.len());
+        let mut written = Vec::with_capacity(drafts.len());
+        for draft in drafts {
+            let place = match core.chains.place(draft) {
+                Ok(place) => place,
+                Err(kind) => {
+                    core.chains.undo(mark);
+                    self.lines.truncate(start);
+                    return Err(kind);
+                }
+            };
+            let offset = self.lines.len();
+            self.lines.reserve(draft.len() + 512);
+            draft.write(
+                &mut self.lines,
+                &Fill {
+                    parent: place.parent.as_ref(),
+                    source: place.source.as_ref(),
+                    timestamp: &self.timestamp,
+                    session: &core.session,
+                    cwd: &core.cwd,
+                    version: &core.version,
+                },
+            );
+            written.push(Written {
+                uuid: draft.uuid.clone(),
+                parent: place.parent,
+                offset: offset as u64,
+                len: (self.lines.len() - offset - 1) as u64,
+            });
+        }
+        Ok(written)
+    }
+}
+
+impl Reply {
+    fn send(self, outcome: Outcome) {
+        match self {
+            Self::Here => {}
+            Self::Call(call) => call(outcome),
+            Self::Ticket(_, state) => state.set(outcome.and_then(|mut written| {
+                written
+                    .pop()
+                    .ok_or_else(|| Error::new(ErrorKind::Closed, Path::new("")))
+            })),
+        }
+    }
+}
+
+/// A queued entry.
+#[derive(Clone)]
+pub struct Ticket {
+    id: u64,
+    uuid: Option<EntryId>,
+    state: Arc<TicketState>,
+    shared: Arc<Shared>,
+}
+
+#[derive(Default)]
+struct TicketState {
+    outcome: Mutex<Option<Result<Written, Error>>>,
+    changed: Condvar,
+}
+
+impl TicketState {
+    fn set(&self, outcome: Result<Written, Error>) {
+        *self.outcome.lock().unwrap_or_else(PoisonError::into_inner) = Some(outcome);
+        self.changed.notify_all();
+    }
+}
+
+impl Ticket {
+    /// Returns the id that the entry has or will have.
+    #[must_use]
+    pub fn uuid(&self) -> Option<&EntryId> {
+        self.uuid.as_ref()
+    }
+
+    /// Returns what became of the entry, if that is known by now.
+    #[must_use]
+    pub fn outcome(&self) -> Option<Result<Written, Error>> {
+        let outcome = self.state.outcome.lock();
+        outcome.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Sets `usage` and `stop_reason` of the message, both as JSON: they arrive when a reply ends.
+    /// Returns false when the entry is written already, or they are no JSON on one line; then
+    /// nothing is changed.
+    pub fn amend(&self, usage: Option<&str>, stop_reason: Option<&str>) -> bool {
+        let mut core = self.shared.core();
+        let group = core
+            .queue
+            .iter_mut()
+            .find(|group| matches!(&group.reply, Reply::Ticket(id, _) if *id == self.id));
+        let draft = group.and_then(|group| group.drafts.first_mut());
+        draft.is_some_and(|draft| draft.amend(usage, stop_reason))
+    }
+
+    /// Waits until the entry is in the file.
+    ///
+    /// # Errors
+    /// When it can never be: it is not valid, or the writer ended.
+    pub fn wait(&self) -> Result<Written, Error> {
+        let outcome = self.state.outcome.lock();
+        let mut outcome = outcome.unwrap_or_else(PoisonError::into_inner);
+        loop {
+            if let Some(outcome) = &*outcome {
+                return outcome.clone();
+            }
+            outcome = self
+                .state
+                .changed
+                .wait(outcome)
+                .unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+}
+
+impl fmt::Debug for Ticket {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Ticket")
+            .field("uuid", &self.uuid)
+            .finish_non_exhaustive()
+    }
+}

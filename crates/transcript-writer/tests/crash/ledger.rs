@@ -1,0 +1,168 @@
+//! What is in the file, read without any code of ours.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{ErrorKind, Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+
+use crate::driver::{Ack, size};
+
+/// The lines of a session file, read bit by bit as it grows.
+pub(crate) struct Ledger {
+    path: PathBuf,
+    sizes: Vec<usize>,
+    /// Where the first line begins that was not looked at yet.
+    at: u64,
+    pub(crate) records: Vec<Record>,
+    by_uuid: HashMap<String, usize>,
+    /// Lines that hold a part of a record and nothing else.
+    pub(crate) torn: usize,
+    /// Lines that hold a whole record behind something else.
+    pub(crate) spliced: usize,
+    /// Other lines that are no record.
+    pub(crate) bad: usize,
+    pub(crate) doubled: usize,
+}
+
+/// A whole line.
+#[derive(Clone, Debug)]
+pub(crate) struct Record {
+    pub(crate) writer: u64,
+    pub(crate) number: u64,
+    pub(crate) uuid: String,
+    pub(crate) parent: Option<String>,
+    pub(crate) offset: u64,
+    pub(crate) len: u64,
+}
+
+#[derive(Deserialize)]
+struct Line<'a> {
+    uuid: &'a str,
+    #[serde(rename = "parentUuid")]
+    parent: Option<&'a str>,
+    writer: u64,
+    number: u64,
+    message: Message<'a>,
+}
+
+#[derive(Deserialize)]
+struct Message<'a> {
+    content: &'a str,
+}
+
+impl Ledger {
+    pub(crate) fn new(path: &Path, sizes: &[usize]) -> Self {
+        Self {
+            path: path.to_owned(),
+            sizes: sizes.to_vec(),
+            at: 0,
+            records: Vec::new(),
+            by_uuid: HashMap::new(),
+            torn: 0,
+            spliced: 0,
+            bad: 0,
+            doubled: 0,
+        }
+    }
+
+    /// Reads what was added since; returns the bytes behind the last newline.
+    pub(crate) fn read(&mut self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        match File::open(&self.path) {
+            Ok(mut file) => {
+                file.seek(SeekFrom::Start(self.at)).unwrap();
+                file.read_to_end(&mut bytes).unwrap();
+            }
+            Err(error) => assert_eq!(error.kind(), ErrorKind::NotFound),
+        }
+        let mut start = 0;
+        while let Some(len) = bytes[start..].iter().position(|byte| *byte == b'\n') {
+            self.line(&bytes[start..start + len]);
+            start += len + 1;
+            self.at += len as u64 + 1;
+        }
+        bytes.split_off(start)
+    }
+
+    /// Where the line after the last newline begins.
+    pub(crate) fn end(&self) -> u64 {
+        self.at
+    }
+
+    pub(crate) fn leaf(&self) -> Option<String> {
+        self.records.last().map(|record| record.uuid.clone())
+    }
+
+    fn line(&mut self, bytes: &[u8]) {
+        if let Some(line) = self.parse(bytes) {
+            let record = Record {
+                writer: line.writer,
+                number: line.number,
+                uuid: line.uuid.to_owned(),
+                parent: line.parent.map(str::to_owned),
+                offset: self.at,
+                len: bytes.len() as u64,
+            };
+            let again = self.by_uuid.insert(record.uuid.clone(), self.records.len());
+            self.doubled += usize::from(again.is_some());
+            self.records.push(record);
+        } else if !bytes.is_empty() {
+            // A record has three braces that open at most, and its text has none.
+            let mut starts = (1..bytes.len()).filter(|at| bytes[*at] == b'{');
+            if starts.any(|at| self.parse(&bytes[at..]).is_some()) {
+                self.spliced += 1;
+            } else if bytes[0] == b'{' {
+                self.torn += 1;
+            } else {
+                self.bad += 1;
+            }
+        }
+    }
+
+    /// Returns the record if the line is one, and its text is the one that was asked for.
+    fn parse<'a>(&self, bytes: &'a [u8]) -> Option<Line<'a>> {
+        let line: Line<'_> = serde_json::from_slice(bytes).ok()?;
+        let text = line.message.content.as_bytes();
+        let letter = b'a' + (line.number % 26) as u8;
+        let is_whole = text.len() == size(line.number, &self.sizes);
+        (is_whole && text.iter().all(|byte| *byte == letter)).then_some(line)
+    }
+
+    /// Counts the acknowledged records that are not where the acknowledgement says, or not what it
+    /// says.
+    pub(crate) fn lost(&self, acks: &[Ack]) -> usize {
+        acks.iter().filter(|ack| !self.has(ack)).count()
+    }
+
+    fn has(&self, ack: &Ack) -> bool {
+        self.by_uuid.get(&ack.uuid).is_some_and(|at| {
+            let record = &self.records[*at];
+            let is_there = match ack.place {
+                Some(place) => place == (record.offset, record.len) && ack.parent == record.parent,
+                None => true,
+            };
+            is_there && (record.writer, record.number) == (ack.writer, ack.number)
+        })
+    }
+
+    /// Counts the records whose parent is in no line before them; the first one needs none.
+    pub(crate) fn orphans(&self) -> usize {
+        let hangs = |(at, record): (usize, &Record)| match &record.parent {
+            Some(parent) => self.by_uuid.get(parent).is_some_and(|before| *before < at),
+            None => at == 0,
+        };
+        let records = self.records.iter().enumerate();
+        records.filter(|record| !hangs(*record)).count()
+    }
+
+    /// Returns whether the records of each writer are in the order of their numbers.
+    pub(crate) fn is_in_order(&self) -> bool {
+        let mut last = HashMap::new();
+        self.records.iter().all(|record| {
+            let before = last.insert(record.writer, record.number);
+            before.is_none_or(|before| before < record.number)
+        })
+    }
+}

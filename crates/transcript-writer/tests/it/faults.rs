@@ -1,0 +1,1129 @@
+//! Every operation fails once, every error has its outcome, every kill leaves what was acknowledged.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use transcript_testkit::fake_disk::{FakeDisk, Fault, Op};
+use transcript_testkit::naive_writer::NaiveWriter;
+use transcript_writer::{
+    Draft, EntryId, Error, ErrorKind, Known, OnBusy, Options, Repair, SyncPolicy, Writer,
+};
+
+use crate::fake::{
+    PATH, damaged, foreign_line, judge, known, open, open_with, options, text, texts, texts_of,
+    user,
+};
+
+fn bytes(disk: &FakeDisk) -> Vec<u8> {
+    disk.bytes(PATH).unwrap_or_default()
+}
+
+#[track_caller]
+fn check(disk: &FakeDisk, acked: &[String], most_damaged: usize, what: &str) {
+    if let Err(reason) = judge(&bytes(disk), acked, &[], most_damaged) {
+        panic!("{what}: {reason}\n{}", String::from_utf8_lossy(&bytes(disk)));
+    }
+}
+
+fn try_open(disk: &FakeDisk, options: &Options) -> Result<Writer, Error> {
+    options.open(Path::new(PATH), known(&bytes(disk)))
+}
+
+/// A file with three entries of another tool, and half of a fourth.
+fn prepare(disk: &FakeDisk) -> Vec<String> {
+    let mut file: Vec<u8> = (900..903).flat_map(foreign_line).collect();
+    file.extend_from_slice(&foreign_line(903)[..60]);
+    disk.put(PATH, &file);
+    texts_of(900..903)
+}
+
+// ---- one fault at a time -------------------------------------------------------------------
+
+/// What may go wrong with one operation.
+fn mishaps() -> Vec<(&'static str, fn() -> Fault)> {
+    vec![
+        ("error", || Fault::error(io::ErrorKind::Other)),
+        ("no space", || Fault::error(io::ErrorKind::StorageFull)),
+        ("not allowed", || {
+            Fault::error(io::ErrorKind::PermissionDenied)
+        }),
+        ("nothing taken", || Fault::short(0)),
+        ("one byte taken", || Fault::short(1)),
+        ("a part taken", || Fault::short(70)),
+        ("a part taken and error", || {
+            Fault::torn(70, io::ErrorKind::Other)
+        }),
+        ("done and error", || {
+            Fault::torn(usize::MAX, io::ErrorKind::Other)
+        }),
+    ]
+}
+
+/// Opens, appends, queues, syncs and closes, each again when it failed. Returns what was
+/// acknowledged, or why what happened must not.
+fn scenario(disk: &FakeDisk, mut acked: Vec<String>) -> Result<Vec<String>, String> {
+    let options = options(disk);
+    let again = |what: &str, disk: &FakeDisk, acked: &[String], error: Error| {
+        if disk.faults_left() > 0 {
+            return Err(format!("{what}: {error:?} without a reason"));
+        }
+        judge(&bytes(disk), acked, &[], 1).map_err(|reason| format!("{what} failed: {reason}"))
+    };
+    let writer = match try_open(disk, &options) {
+        Ok(writer) => writer,
+        Err(error) => {
+            again("open", disk, &acked, error)?;
+            try_open(disk, &options).map_err(|error| format!("second open: {error:?}"))?
+        }
+    };
+    for number in 0..6 {
+        let what = format!("append {number}");
+        let append = || match number {
+            3 => writer.append_all(vec![user(3), user(30), user(31)]).map(drop),
+            _ => writer.append(user(number)).map(drop),
+        };
+        if let Err(error) = append() {
+            again(&what, disk, &acked, error)?;
+            append().map_err(|error| format!("second {what}: {error:?}"))?;
+        }
+        acked.push(text(number));
+        if number == 3 {
+            acked.extend(texts_of([30, 31]));
+        }
+        judge(&bytes(disk), &acked, &[], 1).map_err(|reason| format!("{what}: {reason}"))?;
+    }
+    for number in 6..8 {
+        writer.queue(user(number)).map_err(|error| format!("queue: {error:?}"))?;
+    }
+    if let Err(error) = writer.flush() {
+        again("flush", disk, &acked, error)?;
+        writer.flush().map_err(|error| format!("second flush: {error:?}"))?;
+    }
+    acked.extend(texts_of(6..8));
+    if let Err(error) = writer.sync() {
+        if error.kind() != ErrorKind::SyncFailed {
+            return Err(format!("sync: {error:?}"));
+        }
+        for result in [writer.append(user(99)).map(drop), writer.flush(), writer.sync()] {
+            if result.map_err(|error| error.kind()) != Err(ErrorKind::SyncFailed) {
+                return Err("Ok after a failed sync".to_owned());
+            }
+        }
+        let rescue = writer.rescue_file().ok_or("no rescue file")?;
+        let rescued = disk.durable(rescue).unwrap_or_default();
+        let own = &acked[acked.len() - 10..];
+        judge(&rescued, own, &[], 0).map_err(|reason| format!("rescue file: {reason}"))?;
+        return Ok(acked);
+    }
+    writer.append(user(8)).map_err(|error| format!("last append: {error:?}"))?;
+    acked.push(text(8));
+    match writer.close() {
+        Ok(()) => {
+            let sure = disk.durable(PATH).unwrap_or_default();
+            judge(&sure, &acked, &[], 1).map_err(|reason| format!("after close: {reason}"))?;
+        }
+        Err(error) if error.kind() == ErrorKind::SyncFailed => {}
+        Err(error) => return Err(format!("close: {error:?}")),
+    }
+    Ok(acked)
+}
+
+#[test]
+fn every_operation_may_fail_once_and_nothing_is_lost_doubled_or_invented() {
+    let (mut failures, mut cases) = (Vec::new(), 0);
+    for op in Op::ALL {
+        for (name, mishap) in mishaps() {
+            for nth in 1.. {
+                let disk = FakeDisk::new(nth);
+                let prior = prepare(&disk);
+                disk.set(mishap().at(op, nth));
+                let what = format!("{op:?} {nth}, {name}");
+                let result = scenario(&disk, prior)
+                    .and_then(|acked| judge(&bytes(&disk), &acked, &[], 0));
+                if let Err(reason) = result {
+                    failures.push(format!("{what}: {reason}"));
+                }
+                if disk.faults_left() > 0 {
+                    break;
+                }
+                cases += 1;
+                assert!(nth < 10_000, "{what}: without an end");
+            }
+        }
+    }
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+    assert!(cases > 400, "{cases}");
+}
+
+#[test]
+fn every_operation_may_fail_from_some_point_on_and_what_was_acknowledged_stays() {
+    let (mut failures, mut cases) = (Vec::new(), 0);
+    for op in Op::ALL {
+        for nth in 1.. {
+            let disk = FakeDisk::new(nth);
+            let mut acked = prepare(&disk);
+            let mut refused = Vec::new();
+            disk.set(Fault::error(io::ErrorKind::StorageFull).at(op, nth).lasting());
+            if let Ok(writer) = try_open(&disk, &options(&disk)) {
+                for number in 0..20 {
+                    match writer.append(user(number)) {
+                        Ok(_) => acked.push(text(number)),
+                        Err(_) => refused.push(text(number)),
+                    }
+                    if number % 7 == 3 {
+                        // Whether it works or not, it changes nothing about the file.
+                        let _ = writer.sync();
+                    }
+                }
+                disk.clear_faults();
+                if writer.append(user(20)).is_ok() {
+                    acked.push(text(20));
+                } else {
+                    refused.push(text(20));
+                }
+            }
+            if let Err(reason) = judge(&bytes(&disk), &acked, &[], 1) {
+                failures.push(format!("{op:?} from {nth} on: {reason}"));
+            }
+            cases += 1;
+            if refused.is_empty() && acked.len() == 24 && op != Op::Unlock {
+                break;
+            }
+            assert!(nth < 10_000, "{op:?}: without an end");
+            if nth > 60 {
+                break;
+            }
+        }
+    }
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+    assert!(cases > 60, "{cases}");
+}
+
+#[test]
+fn interrupted_and_short_calls_are_finished_without_a_trace() {
+    for op in [Op::Append, Op::ReadAt, Op::TryLock] {
+        for nth in 1.. {
+            let disk = FakeDisk::new(nth);
+            let mut acked = prepare(&disk);
+            disk.set(Fault::error(io::ErrorKind::Interrupted).at(op, nth));
+            let writer = open(&disk);
+            for number in 0..5 {
+                writer.append(user(number)).unwrap();
+            }
+            acked.extend(texts_of(0..5));
+            check(&disk, &acked, 0, &format!("{op:?} {nth}"));
+            if disk.faults_left() > 0 {
+                break;
+            }
+        }
+    }
+    // A disk that takes one byte at a time.
+    let disk = FakeDisk::new(1);
+    disk.set(Fault::short(1).at(Op::Append, 1).lasting());
+    let writer = open(&disk);
+    writer.append_all(vec![user(1), user(2)]).unwrap();
+    check(&disk, &texts_of([1, 2]), 0, "one byte at a time");
+    assert_eq!(disk.count(Op::Append), bytes(&disk).len() as u64);
+}
+
+#[test]
+fn the_naive_writer_breaks_under_the_same_faults() {
+    let mut broken = BTreeMap::new();
+    for (name, mishap) in mishaps() {
+        for nth in 1.. {
+            let disk = FakeDisk::new(nth);
+            let mut acked = prepare(&disk);
+            // Its own file is whole: this is not about the torn tail.
+            disk.put(PATH, &bytes(&disk)[..bytes(&disk).len() - 60]);
+            disk.set(mishap().at(Op::Append, nth));
+            let writer = NaiveWriter::open(&disk, Path::new(PATH)).unwrap();
+            for number in 0..6 {
+                let line = foreign_line(number);
+                if writer.append(&line[..line.len() - 1]).is_ok() {
+                    acked.push(text(number));
+                }
+            }
+            if judge(&bytes(&disk), &acked, &[], 0).is_err() {
+                *broken.entry(name).or_insert(0) += 1;
+            }
+            if disk.faults_left() > 0 {
+                break;
+            }
+        }
+    }
+    // An error before the newline doubles the line, one after a part splices it.
+    for name in ["error", "a part taken and error", "done and error"] {
+        assert!(broken.get(name).is_some_and(|count| *count >= 6), "{broken:?}");
+    }
+}
+
+// ---- named faults ---------------------------------------------------------------------------
+
+/// A writer with two entries in the file, on a disk without faults.
+fn started(options: impl FnOnce(Options) -> Options) -> (FakeDisk, Writer) {
+    let disk = FakeDisk::new(7);
+    let writer = open_with(&disk, &options(crate::fake::options(&disk)));
+    writer.append(user(0)).unwrap();
+    writer.append(user(1)).unwrap();
+    (disk, writer)
+}
+
+fn kind_of<T: std::fmt::Debug>(result: Result<T, Error>) -> ErrorKind {
+    result.unwrap_err().kind()
+}
+
+#[test]
+fn an_append_that_fails_leaves_the_file_as_it_was_and_the_writer_usable() {
+    use io::ErrorKind as Io;
+    let cases = [
+        (Fault::error(Io::StorageFull), ErrorKind::Full),
+        (Fault::error(Io::QuotaExceeded), ErrorKind::Full),
+        (Fault::error(Io::FileTooLarge), ErrorKind::Full),
+        (Fault::error(Io::Other), ErrorKind::Io),
+        (Fault::error(Io::PermissionDenied), ErrorKind::NotAllowed),
+        (Fault::error(Io::ReadOnlyFilesystem), ErrorKind::NotAllowed),
+        (Fault::errno(5), ErrorKind::Io),
+        (Fault::errno(28), ErrorKind::Full),
+        (Fault::short(0), ErrorKind::Io),
+        (Fault::torn(1, Io::StorageFull), ErrorKind::Full),
+        (Fault::torn(40, Io::Other), ErrorKind::Io),
+        (Fault::torn(usize::MAX, Io::StorageFull), ErrorKind::Full),
+    ];
+    for (fault, kind) in cases {
+        let (disk, writer) = started(|options| options);
+        let what = format!("{fault:?}");
+        let before = bytes(&disk);
+        let leaf = writer.leaf();
+        disk.set(fault.at(Op::Append, 1));
+        let error = writer.append(user(2)).unwrap_err();
+        assert_eq!(error.kind(), kind, "{what}");
+        assert_eq!(error.path(), Path::new(PATH), "{what}");
+        assert_eq!(bytes(&disk), before, "{what}");
+        assert_eq!(writer.leaf(), leaf, "{what}");
+        assert_eq!(writer.stats().unacknowledged, 0, "{what}");
+        assert!(!disk.is_locked(PATH), "{what}");
+        let written = writer.append(user(2)).unwrap();
+        assert_eq!(written.offset, before.len() as u64, "{what}");
+        assert_eq!(written.parent, leaf, "{what}");
+        check(&disk, &texts_of(0..3), 0, &what);
+    }
+}
+
+#[test]
+fn a_batch_that_fails_after_any_byte_is_taken_back_whole() {
+    let (disk, writer) = started(|options| options);
+    let before = bytes(&disk);
+    writer.append_all(vec![user(2), user(3), user(4)]).unwrap();
+    let len = bytes(&disk).len() - before.len();
+    drop(writer);
+    for taken in 0..=len {
+        let (disk, writer) = started(|options| options);
+        disk.set(Fault::torn(taken, io::ErrorKind::StorageFull).at(Op::Append, 1));
+        let drafts = || vec![user(2), user(3), user(4)];
+        assert_eq!(kind_of(writer.append_all(drafts())), ErrorKind::Full);
+        assert_eq!(bytes(&disk).len(), before.len(), "{taken} bytes");
+        writer.append_all(drafts()).unwrap();
+        check(&disk, &texts_of(0..5), 0, &format!("{taken} bytes"));
+    }
+}
+
+#[test]
+fn when_a_failed_write_cannot_be_cut_off_no_entry_of_it_is_ever_read() {
+    let len = |drafts: usize| {
+        let (disk, writer) = started(|options| options);
+        let before = bytes(&disk).len();
+        writer.append_all((2..2 + drafts).map(user).collect()).unwrap();
+        bytes(&disk).len() - before
+    };
+    let (one, two) = (len(1), len(2));
+    let mut failures = Vec::new();
+    for (drafts, taken) in [(1, 1), (1, 30), (1, one - 1), (1, one), (2, one), (2, one + 9), (2, two - 1)] {
+        // The status before the cut, the bytes to compare, the cut, and the status behind it.
+        for (op, nth) in [(Op::Status, 2), (Op::ReadAt, 1), (Op::Truncate, 1), (Op::Status, 3)] {
+            let (disk, writer) = started(|options| options);
+            let what = format!("{drafts} drafts, {taken} bytes taken, then {op:?} {nth} fails");
+            disk.set(Fault::torn(taken, io::ErrorKind::StorageFull).at(Op::Append, 1));
+            disk.set(Fault::error(io::ErrorKind::Other).at(op, nth));
+            let batch: Vec<Draft> = (2..2 + drafts).map(user).collect();
+            let first = writer.append_all(batch);
+            if first.is_ok() || disk.faults_left() > 0 {
+                failures.push(format!("{what}: not hit, {first:?}"));
+                continue;
+            }
+            // Whatever was refused stays out of the file, also when more is appended.
+            let next = writer.append(user(9)).or_else(|_| writer.append(user(9)));
+            let acked = if next.is_ok() { texts_of([0, 1, 9]) } else { texts_of([0, 1]) };
+            if let Err(reason) = judge(&bytes(&disk), &acked, &[], 1) {
+                failures.push(format!("{what}: {reason}"));
+            }
+            if let Err(error) = next {
+                failures.push(format!("{what}: not usable any more: {error:?}"));
+            }
+        }
+    }
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+}
+
+#[test]
+fn a_ticket_is_written_once_however_often_it_fails() {
+    let mishaps: [fn() -> Fault; 3] = [
+        || Fault::error(io::ErrorKind::StorageFull),
+        || Fault::torn(40, io::ErrorKind::StorageFull),
+        || Fault::torn(usize::MAX, io::ErrorKind::Other),
+    ];
+    for mishap in mishaps {
+        let (disk, writer) = started(|options| options);
+        let first = writer.queue(user(2)).unwrap();
+        let second = writer.queue(user(3)).unwrap();
+        for _ in 0..3 {
+            disk.set(mishap().at(Op::Append, 1));
+            writer.flush().unwrap_err();
+            assert_eq!(writer.stats().unacknowledged, 2);
+        }
+        // An append that fails takes nothing with it but itself.
+        disk.set(mishap().at(Op::Append, 1));
+        writer.append(user(4)).unwrap_err();
+        writer.append(user(5)).unwrap();
+        assert_eq!(first.wait().unwrap().uuid.as_ref(), first.uuid());
+        assert_eq!(second.wait().unwrap().parent.as_ref(), first.uuid());
+        check(&disk, &texts_of([0, 1, 2, 3, 5]), 0, "tickets");
+    }
+}
+
+#[test]
+fn an_error_while_looking_at_the_file_refuses_the_entry_and_passes() {
+    for (op, nth) in [(Op::Status, 1), (Op::TryLock, 1)] {
+        let (disk, writer) = started(|options| options);
+        let before = bytes(&disk);
+        disk.set(Fault::error(io::ErrorKind::Other).at(op, nth));
+        assert_eq!(kind_of(writer.append(user(2))), ErrorKind::Io, "{op:?}");
+        assert_eq!(bytes(&disk), before, "{op:?}");
+        writer.append(user(2)).unwrap();
+        check(&disk, &texts_of(0..3), 0, &format!("{op:?}"));
+    }
+}
+
+#[test]
+fn an_entry_that_is_whole_in_the_file_is_acknowledged_or_taken_back() {
+    // The look at the length behind the write fails, or whatever else comes after the write.
+    for op in Op::ALL {
+        for nth in 1..4 {
+            let (disk, writer) = started(|options| options);
+            let fault = move |disk: &FakeDisk| {
+                disk.set(Fault::error(io::ErrorKind::Other).at(op, nth));
+            };
+            // Counted from the append on; the hook runs before it.
+            disk.set(Fault::hook(fault).at(Op::Append, 1));
+            let mut acked = texts_of(0..2);
+            let what = format!("{op:?} {nth} behind the write");
+            match writer.append(user(2)) {
+                Ok(_) => acked.push(text(2)),
+                Err(error) => assert!(error.is_retryable(), "{what}: {error:?}"),
+            }
+            check(&disk, &acked, 0, &what);
+            disk.clear_faults();
+            if let Err(error) = writer.append(user(3)) {
+                panic!("{what}: not usable any more: {error:?}");
+            }
+            acked.push(text(3));
+            check(&disk, &acked, 0, &what);
+        }
+    }
+}
+
+#[test]
+fn a_lock_that_others_hold_makes_busy_and_nothing_is_written() {
+    for (on_busy, kind) in [
+        (OnBusy::Fail, ErrorKind::Busy),
+        (OnBusy::Wait, ErrorKind::Busy),
+        (OnBusy::Fork, ErrorKind::Fork),
+    ] {
+        let (disk, writer) = started(|options| options.on_busy(on_busy));
+        let before = bytes(&disk);
+        disk.hold_lock(PATH);
+        assert_eq!(kind_of(writer.append(user(2))), kind);
+        let ticket = writer.queue(user(3)).unwrap();
+        assert_eq!(kind_of(writer.flush()), kind);
+        assert_eq!(bytes(&disk), before);
+        assert_eq!(kind_of(try_open(&disk, &options(&disk).on_busy(OnBusy::Wait))), ErrorKind::Busy);
+        disk.release_lock(PATH);
+        writer.append(user(2)).unwrap();
+        ticket.wait().unwrap();
+        check(&disk, &texts_of([0, 1, 3, 2]), 0, "lock");
+    }
+}
+
+#[test]
+fn a_lock_that_is_not_given_back_does_not_stop_its_owner() {
+    let (disk, writer) = started(|options| options);
+    disk.set(Fault::error(io::ErrorKind::Other).at(Op::Unlock, 1));
+    writer.append(user(2)).unwrap();
+    assert!(disk.is_locked(PATH));
+    writer.append(user(3)).unwrap();
+    assert!(!disk.is_locked(PATH));
+    check(&disk, &texts_of(0..4), 0, "unlock");
+}
+
+// ---- others ---------------------------------------------------------------------------------
+
+#[test]
+fn entries_of_others_make_busy_and_titles_are_welcome() {
+    for (on_busy, kind) in [
+        (OnBusy::Fail, Some(ErrorKind::Busy)),
+        (OnBusy::Fork, Some(ErrorKind::Fork)),
+        (OnBusy::Wait, None),
+    ] {
+        let (disk, writer) = started(|options| options.on_busy(on_busy));
+        let leaf = writer.append(user(2)).unwrap().uuid;
+        disk.append_as_other(PATH, b"{\"type\":\"custom-title\",\"customTitle\":\"t\"}\n");
+        let written = writer.append(user(3)).unwrap();
+        assert_eq!(written.parent, leaf);
+        disk.append_as_other(PATH, &foreign_line(50));
+        let before = bytes(&disk);
+        for _ in 0..2 {
+            let result = writer.append(user(4));
+            match kind {
+                Some(kind) => {
+                    assert_eq!(kind_of(result), kind);
+                    assert_eq!(bytes(&disk), before);
+                }
+                None => assert!(result.is_ok(), "{result:?}"),
+            }
+            if kind.is_none() {
+                break;
+            }
+        }
+        if kind.is_none() {
+            // What they wrote is known by now, and our chain goes on from our own entry.
+            let same = Draft::entry(r#"{"type":"user","uuid":"foreign-50","message":{"role":"user","content":"x"}}"#);
+            assert_eq!(kind_of(writer.append(same.unwrap())), ErrorKind::RepeatedUuid);
+            check(&disk, &texts_of([0, 1, 2, 3, 50, 4]), 0, "turns");
+        }
+    }
+}
+
+#[test]
+fn entries_of_others_are_noticed_also_when_they_came_with_our_own_batch() {
+    // Somebody without the lock writes an entry behind our batch, before we look.
+    let (disk, writer) = started(|options| options);
+    disk.set(Fault::hook(|disk| {
+        disk.set(Fault::hook(|disk| disk.append_as_other(PATH, &foreign_line(50))).at(Op::Status, 1));
+    }).at(Op::Append, 1));
+    let first = writer.append(user(2));
+    assert!(first.is_ok(), "ours is whole: {first:?}");
+    assert_eq!(kind_of(writer.append(user(3))), ErrorKind::Busy);
+    check(&disk, &texts_of([0, 1, 2, 50]), 0, "behind");
+}
+
+#[test]
+fn half_a_line_of_another_tool_is_never_joined_to_ours() {
+    let half = &foreign_line(50)[..70];
+    // Before we look.
+    let (disk, writer) = started(|options| options);
+    disk.append_as_other(PATH, half);
+    writer.append(user(2)).unwrap();
+    writer.append(user(3)).unwrap();
+    check(&disk, &texts_of(0..4), 1, "before the look");
+    // Between the look and the write, which is what no lock prevents.
+    for drafts in 1..4 {
+        for times in 1..3 {
+            let (disk, writer) = started(|options| options);
+            for nth in 1..=times {
+                let half = half.to_vec();
+                disk.set(Fault::hook(move |disk| disk.append_as_other(PATH, &half)).at(Op::Append, nth));
+            }
+            let result = writer.append_all((2..2 + drafts).map(user).collect());
+            let what = format!("{drafts} drafts, {times} times: {result:?}");
+            assert!(result.is_ok(), "{what}");
+            check(&disk, &texts_of(0..2 + drafts), times as usize + 1, &what);
+            writer.append(user(9)).unwrap();
+            let acked = [texts_of(0..2 + drafts), texts_of([9])].concat();
+            check(&disk, &acked, times as usize + 1, &what);
+        }
+    }
+}
+
+#[test]
+fn a_whole_line_of_another_tool_between_look_and_write_costs_nothing() {
+    for drafts in 1..4 {
+        let (disk, writer) = started(|options| options.on_busy(OnBusy::Wait));
+        disk.set(Fault::hook(|disk| disk.append_as_other(PATH, &foreign_line(50))).at(Op::Append, 1));
+        let written = writer.append_all((2..2 + drafts).map(user).collect()).unwrap();
+        let acked = [texts_of([0, 1, 50]), texts_of(2..2 + drafts)].concat();
+        check(&disk, &acked, 0, "between");
+        for entry in written {
+            let range = entry.offset as usize..(entry.offset + entry.len) as usize;
+            let line = &bytes(&disk)[range];
+            let value: serde_json::Value = serde_json::from_slice(line).unwrap();
+            assert_eq!(value["uuid"].as_str().map(EntryId::from), entry.uuid);
+        }
+    }
+}
+
+#[test]
+fn what_another_wrote_behind_our_failed_write_is_not_cut_off() {
+    let (disk, writer) = started(|options| options);
+    disk.set(Fault::torn(40, io::ErrorKind::StorageFull).at(Op::Append, 1));
+    disk.set(Fault::hook(|disk| {
+        let line = [b"\n", &foreign_line(50)[..]].concat();
+        disk.append_as_other(PATH, &line);
+    }).at(Op::Status, 2));
+    assert_eq!(kind_of(writer.append(user(2))), ErrorKind::Full);
+    // Our part became a damaged line; theirs is whole.
+    check(&disk, &texts_of([0, 1, 50]), 1, "failed");
+}
+
+#[test]
+fn a_file_that_is_gone_replaced_or_shorter_is_written_no_more() {
+    type Change = fn(&FakeDisk);
+    let cases: [(&str, Change, ErrorKind); 3] = [
+        ("removed", |disk| disk.remove(PATH), ErrorKind::Replaced),
+        ("replaced", |disk| disk.put(PATH, b""), ErrorKind::Replaced),
+        ("cut", |disk| disk.cut_as_other(PATH, 10), ErrorKind::Shrunk),
+    ];
+    for (name, change, kind) in cases {
+        let (disk, writer) = started(|options| options);
+        change(&disk);
+        let after = disk.bytes(PATH);
+        assert_eq!(kind_of(writer.append(user(2))), kind, "{name}");
+        let ticket = writer.queue(user(3));
+        assert_eq!(kind_of(writer.flush()), kind, "{name}");
+        assert_eq!(kind_of(writer.append(user(2))), kind, "{name}");
+        assert_eq!(disk.bytes(PATH), after, "{name}");
+        if let Ok(ticket) = ticket {
+            assert_eq!(kind_of(ticket.wait()), kind, "{name}");
+        }
+    }
+}
+
+#[test]
+fn opening_refuses_what_is_missing_changed_or_busy() {
+    let disk = FakeDisk::new(1);
+    let missing = Options::new().disk(disk.process()).open(Path::new(PATH), Known::default());
+    assert_eq!(kind_of(missing), ErrorKind::NotFound);
+    assert_eq!(disk.names(), Vec::<PathBuf>::new());
+    // A session without an entry leaves no file.
+    open(&disk).close().unwrap();
+    assert_eq!(disk.names(), Vec::<PathBuf>::new());
+
+    let (disk, writer) = started(|options| options);
+    writer.close().unwrap();
+    let whole = bytes(&disk);
+    let read = known(&whole);
+    let open_it = |disk: &FakeDisk| options(disk).open(Path::new(PATH), read.clone());
+    disk.put(PATH, &whole[..whole.len() - 1]);
+    assert_eq!(kind_of(open_it(&disk)), ErrorKind::Changed);
+    let mut other = whole.clone();
+    let at = other.len() - 9;
+    other[at] ^= 1;
+    disk.put(PATH, &other);
+    assert_eq!(kind_of(open_it(&disk)), ErrorKind::Changed);
+    disk.remove(PATH);
+    assert_eq!(kind_of(open_it(&disk)), ErrorKind::Changed);
+    disk.put(PATH, &[&whole[..], &foreign_line(50)].concat());
+    assert_eq!(kind_of(open_it(&disk)), ErrorKind::Busy);
+    disk.put(PATH, &[&whole[..], b"{\"type\":\"custom-title\",\"customTitle\":\"t\"}\n"].concat());
+    open_it(&disk).unwrap().close().unwrap();
+
+    disk.put(PATH, &whole);
+    disk.set_other_writer(Some(true));
+    assert_eq!(kind_of(open_it(&disk)), ErrorKind::Busy);
+    let fork = options(&disk).on_busy(OnBusy::Fork);
+    assert_eq!(kind_of(try_open(&disk, &fork)), ErrorKind::Fork);
+    assert_eq!(bytes(&disk), whole);
+}
+
+// ---- sync -----------------------------------------------------------------------------------
+
+#[test]
+fn after_a_failed_sync_nothing_is_acknowledged_and_every_line_is_somewhere() {
+    for (name, fault) in [
+        ("error", (|| Fault::errno(5).at(Op::Sync, 2)) as fn() -> Fault),
+        ("lost", || Fault::lost_sync().at(Op::Sync, 2)),
+        ("for good", || Fault::errno(5).at(Op::Sync, 2).lasting()),
+    ] {
+        for policy in [SyncPolicy::None, SyncPolicy::Each] {
+            let disk = FakeDisk::new(3);
+            let writer = open_with(&disk, &options(&disk).sync(policy));
+            disk.set(fault());
+            let mut acked = Vec::new();
+            for number in 0..4 {
+                if writer.append(user(number)).is_ok() {
+                    acked.push(text(number));
+                }
+                if number == 0 && policy == SyncPolicy::None {
+                    writer.sync().unwrap();
+                }
+            }
+            let what = format!("{name}, {policy:?}");
+            let unsure = writer.sync().unwrap_err();
+            assert_eq!(unsure.kind(), ErrorKind::SyncFailed, "{what}");
+            assert!(!unsure.is_retryable(), "{what}");
+            let before = bytes(&disk);
+            for _ in 0..3 {
+                assert_eq!(kind_of(writer.append(user(9))), ErrorKind::SyncFailed, "{what}");
+                assert_eq!(kind_of(writer.queue(user(9))), ErrorKind::SyncFailed, "{what}");
+                assert_eq!(kind_of(writer.flush()), ErrorKind::SyncFailed, "{what}");
+                assert_eq!(kind_of(writer.sync()), ErrorKind::SyncFailed, "{what}");
+            }
+            assert_eq!(bytes(&disk), before, "{what}");
+            let rescue = writer.rescue_file().unwrap();
+            assert_eq!(kind_of(writer.close()), ErrorKind::SyncFailed, "{what}");
+            // After the cut each line is in the file or in the rescue file.
+            disk.cut_power(4);
+            let mut all = texts(&bytes(&disk));
+            let rescued = disk.bytes(&rescue).unwrap();
+            assert_eq!(damaged(&rescued), 0, "{what}");
+            all.extend(texts(&rescued));
+            for text in &acked {
+                assert!(all.contains(text), "{what}: {text} is lost");
+            }
+            assert!(rescue.starts_with("/sessions") || rescue.parent() == Path::new(PATH).parent());
+        }
+    }
+}
+
+#[test]
+fn a_failed_sync_whose_rescue_fails_too_is_still_told() {
+    let (disk, writer) = started(|options| options);
+    disk.set(Fault::errno(5).at(Op::Sync, 1));
+    disk.set(Fault::error(io::ErrorKind::StorageFull).at(Op::WriteNew, 1).lasting());
+    assert_eq!(kind_of(writer.sync()), ErrorKind::SyncFailed);
+    assert_eq!(writer.rescue_file(), None);
+    assert_eq!(kind_of(writer.append(user(2))), ErrorKind::SyncFailed);
+    check(&disk, &texts_of(0..2), 0, "rescue");
+}
+
+// ---- space ----------------------------------------------------------------------------------
+
+#[test]
+fn on_a_full_disk_nothing_is_kept_and_when_space_returns_the_next_append_works() {
+    let (disk, writer) = started(|options| options);
+    let before = bytes(&disk);
+    writer.append_all(vec![user(2), user(5), user(3)]).unwrap();
+    let len = bytes(&disk).len() - before.len();
+    drop(writer);
+    for space in 0..=len {
+        let (disk, writer) = started(|options| options);
+        disk.set_space(Some(space));
+        let drafts = || vec![user(2), user(5), user(3)];
+        let result = writer.append_all(drafts());
+        if space == len {
+            result.unwrap();
+        } else {
+            assert_eq!(kind_of(result), ErrorKind::Full, "{space} bytes free");
+            assert_eq!(bytes(&disk).len(), before.len(), "{space} bytes free");
+            assert_eq!(kind_of(writer.append_all(drafts())), ErrorKind::Full);
+            disk.set_space(None);
+            writer.append_all(drafts()).unwrap();
+        }
+        check(&disk, &texts_of([0, 1, 2, 5, 3]), 0, &format!("{space} bytes free"));
+    }
+}
+
+#[test]
+fn filling_and_freeing_a_disk_a_thousand_times_loses_and_doubles_nothing() {
+    let (disk, writer) = started(|options| options);
+    let mut acked = texts_of(0..2);
+    let mut refused = 0;
+    for round in 0..1_000 {
+        disk.set_space(Some(round * 7 % 1_201));
+        match writer.append(user(2 + round)) {
+            Ok(_) => acked.push(text(2 + round)),
+            Err(error) => {
+                assert_eq!(error.kind(), ErrorKind::Full, "round {round}");
+                refused += 1;
+            }
+        }
+    }
+    assert!(refused > 100 && acked.len() > 100, "{refused} refused");
+    check(&disk, &acked, 0, "rounds");
+}
+
+#[test]
+fn the_naive_writer_leaves_parts_on_a_full_disk() {
+    let mut broken = 0;
+    for space in 0..300 {
+        let disk = FakeDisk::new(1);
+        let writer = NaiveWriter::open(&disk, Path::new(PATH)).unwrap();
+        disk.set_space(Some(space));
+        let line = foreign_line(4);
+        let line = &line[..line.len() - 1];
+        if writer.append(line).is_err() {
+            disk.set_space(None);
+            writer.append(line).unwrap();
+            broken += usize::from(judge(&bytes(&disk), &[text(4)], &[], 1).is_err());
+        }
+    }
+    assert!(broken > 100, "{broken}");
+}
+
+// ---- kills ----------------------------------------------------------------------------------
+
+/// Fifty appends of three kinds. Returns what was acknowledged until the process died.
+fn fifty(disk: &FakeDisk, options: &Options) -> Vec<String> {
+    let mut acked = Vec::new();
+    let Ok(writer) = try_open(disk, options) else {
+        return acked;
+    };
+    for number in 0..50 {
+        let result = match number % 10 {
+            3 => writer.append_all(vec![user(number), user(number + 100)]).map(drop),
+            6 => writer.queue(user(number)).and_then(|_| writer.flush()),
+            _ => writer.append(user(number)).map(drop),
+        };
+        match result {
+            Ok(()) => {
+                acked.push(text(number));
+                if number % 10 == 3 {
+                    acked.push(text(number + 100));
+                }
+            }
+            Err(_) if disk.is_dead() => break,
+            Err(error) => panic!("{error:?}"),
+        }
+        if number % 20 == 19 {
+            let result = writer.sync();
+            assert!(result.is_ok() || disk.is_dead(), "{result:?}");
+        }
+    }
+    acked
+}
+
+#[test]
+fn killed_at_any_operation_the_next_writer_finds_every_acknowledged_line_once() {
+    let disk = FakeDisk::new(0);
+    fifty(&disk, &options(&disk));
+    let operations = disk.operations();
+    assert!(operations > 250, "{operations}");
+    let (mut repairs, mut kills) = ([0_usize; 4], 0);
+    let maybe: Vec<String> = texts_of(0..160);
+    for nth in 1..=operations {
+        let faults: [(&str, Fault); 5] = [
+            ("any part", Fault::kill()),
+            ("nothing", Fault::kill_after(0)),
+            ("a byte", Fault::kill_after(1)),
+            ("100 bytes", Fault::kill_after(100)),
+            ("all", Fault::kill_after(usize::MAX)),
+        ];
+        for (name, fault) in faults {
+            for other in [Some(false), Some(true)] {
+                let disk = FakeDisk::new(nth);
+                disk.set(match name {
+                    "any part" => Fault::kill(),
+                    "nothing" => Fault::kill_after(0),
+                    "a byte" => Fault::kill_after(1),
+                    "100 bytes" => Fault::kill_after(100),
+                    _ => Fault::kill_after(usize::MAX),
+                }.at_any(nth));
+                let _ = &fault;
+                let acked = fifty(&disk, &options(&disk));
+                assert!(disk.is_dead());
+                disk.restart();
+                disk.set_other_writer(other);
+                kills += 1;
+                let what = format!("killed at {nth}, {name}, other writer: {other:?}");
+                let writer = open_with(&disk, &options(&disk).on_busy(OnBusy::Wait));
+                repairs[match writer.repair() {
+                    None => 0,
+                    Some(Repair::Completed { .. }) => 1,
+                    Some(Repair::Cut { .. }) => 2,
+                    Some(_) => 3,
+                }] += 1;
+                writer.append(user(200)).unwrap();
+                writer.close().unwrap();
+                let most_damaged = usize::from(other == Some(true));
+                let acked = [acked, texts_of([200])].concat();
+                if let Err(reason) = judge(&bytes(&disk), &acked, &maybe, most_damaged) {
+                    panic!("{what}: {reason}");
+                }
+            }
+        }
+    }
+    // Every way to mend a tail was needed.
+    assert!(kills > 2_500 && repairs.iter().skip(1).all(|count| *count > 10), "{repairs:?}");
+}
+
+#[test]
+fn killed_while_it_mends_a_tail_the_next_opening_mends_it() {
+    for other in [Some(false), Some(true)] {
+        for nth in 1.. {
+            let disk = FakeDisk::new(nth);
+            let mut acked = prepare(&disk);
+            disk.set_other_writer(other);
+            let options = options(&disk).on_busy(OnBusy::Wait);
+            disk.kill_at(nth);
+            let first = try_open(&disk, &options);
+            if first.is_ok() {
+                break;
+            }
+            disk.restart();
+            let writer = open_with(&disk, &crate::fake::options(&disk).on_busy(OnBusy::Wait));
+            writer.append(user(1)).unwrap();
+            acked.push(text(1));
+            check(&disk, &acked, 1, &format!("killed at {nth}, {other:?}"));
+        }
+    }
+}
+
+#[test]
+fn the_naive_writer_loses_an_acknowledged_line_to_a_kill() {
+    let mut spliced = 0;
+    for nth in 2..100 {
+        let disk = FakeDisk::new(nth);
+        disk.kill_at(nth);
+        let mut acked = Vec::new();
+        let writer = NaiveWriter::open(&disk, Path::new(PATH)).unwrap();
+        let append = |writer: &NaiveWriter, number| {
+            let line = foreign_line(number);
+            writer.append(&line[..line.len() - 1])
+        };
+        for number in 0..60 {
+            if append(&writer, number).is_err() {
+                break;
+            }
+            acked.push(text(number));
+        }
+        disk.restart();
+        let writer = NaiveWriter::open(&disk, Path::new(PATH)).unwrap();
+        append(&writer, 200).unwrap();
+        acked.push(text(200));
+        spliced += usize::from(judge(&bytes(&disk), &acked, &texts_of(0..60), 1).is_err());
+    }
+    assert!(spliced > 50, "{spliced}");
+}
+
+// ---- torn tails -----------------------------------------------------------------------------
+
+fn fifty_lines() -> Vec<u8> {
+    let disk = FakeDisk::new(0);
+    let writer = open(&disk);
+    for number in 0..50 {
+        writer.append(user(number % 7 + 10 * number)).unwrap();
+    }
+    writer.close().unwrap();
+    bytes(&disk)
+}
+
+#[test]
+fn a_file_torn_at_any_byte_is_cut_and_the_torn_bytes_are_saved() {
+    let whole = fifty_lines();
+    for len in 0..=whole.len() {
+        let disk = FakeDisk::new(1);
+        disk.put(PATH, &whole[..len]);
+        let kept = texts(&whole[..len]);
+        let start = whole[..len].iter().rposition(|byte| *byte == b'\n');
+        let start = start.map_or(0, |at| at + 1);
+        let writer = open(&disk);
+        let mut acked = kept;
+        match writer.repair() {
+            None => assert_eq!(start, len),
+            Some(Repair::Completed { offset }) => {
+                assert_eq!((whole[len], offset), (b'\n', start as u64));
+                acked = texts(&whole[..=len]);
+            }
+            Some(Repair::Cut { offset, len: torn, saved }) => {
+                assert_eq!((offset, torn), (start as u64, (len - start) as u64));
+                assert_eq!(disk.durable(saved).unwrap(), &whole[start..len]);
+                assert_eq!(disk.durable(PATH).unwrap(), &whole[..start], "{len} bytes");
+            }
+            other => panic!("{len} bytes: {other:?}"),
+        }
+        writer.append(Draft::user("new")).unwrap();
+        writer.close().unwrap();
+        acked.push("new".to_owned());
+        check(&disk, &acked, 0, &format!("{len} bytes"));
+    }
+}
+
+#[test]
+fn a_file_torn_at_any_byte_while_another_writes_is_sealed() {
+    let whole = fifty_lines();
+    for len in 0..=whole.len() {
+        let disk = FakeDisk::new(1);
+        disk.put(PATH, &whole[..len]);
+        disk.set_other_writer(Some(true));
+        let start = whole[..len].iter().rposition(|byte| *byte == b'\n');
+        let start = start.map_or(0, |at| at + 1);
+        if start < len && len % 16 == 0 {
+            let result = try_open(&disk, &options(&disk));
+            assert_eq!(kind_of(result), ErrorKind::Busy);
+            assert_eq!(bytes(&disk), &whole[..len]);
+        }
+        let writer = open_with(&disk, &options(&disk).on_busy(OnBusy::Wait));
+        let mut acked = texts(&whole[..len]);
+        let mut most_damaged = 0;
+        match writer.repair() {
+            None => assert_eq!(start, len),
+            Some(Repair::Completed { .. }) => acked = texts(&whole[..=len]),
+            Some(Repair::Sealed { offset, len: torn }) => {
+                assert_eq!((offset, torn), (start as u64, (len - start) as u64));
+                most_damaged = 1;
+            }
+            other => panic!("{len} bytes: {other:?}"),
+        }
+        assert_eq!(disk.names(), [Path::new(PATH)]);
+        writer.append(Draft::user("new")).unwrap();
+        acked.push("new".to_owned());
+        check(&disk, &acked, most_damaged, &format!("{len} bytes"));
+    }
+}
+
+#[test]
+fn where_nothing_tells_of_others_a_torn_file_is_cut_when_it_stands_still() {
+    let whole = fifty_lines();
+    // The writer waits for a while here, so few cases, at the same time.
+    std::thread::scope(|scope| {
+        for len in [1, 40, 300, 1_111, whole.len() - 5] {
+            let whole = &whole;
+            scope.spawn(move || {
+                let disk = FakeDisk::new(1);
+                disk.put(PATH, &whole[..len]);
+                disk.set_other_writer(None);
+                let writer = open(&disk);
+                let repair = writer.repair();
+                assert!(matches!(repair, Some(Repair::Cut { .. })), "{len}: {repair:?}");
+                writer.append(Draft::user("new")).unwrap();
+                let acked = [texts(&whole[..len]), vec!["new".to_owned()]].concat();
+                check(&disk, &acked, 0, &format!("{len} bytes"));
+            });
+            scope.spawn(move || {
+                // It grows meanwhile: somebody still writes the line.
+                for nth in 3..5 {
+                    let disk = FakeDisk::new(1);
+                    disk.put(PATH, &whole[..len]);
+                    disk.set_other_writer(None);
+                    let end = whole[len..].iter().position(|byte| *byte == b'\n');
+                    let rest = whole[len..=len + end.unwrap()].to_vec();
+                    let hook = move |disk: &FakeDisk| disk.append_as_other(PATH, &rest);
+                    disk.set(Fault::hook(hook).at(Op::Status, nth));
+                    let result = try_open(&disk, &options(&disk).on_busy(OnBusy::Wait));
+                    assert_eq!(disk.faults_left(), 0, "status {nth}");
+                    let writer = result.unwrap();
+                    writer.append(Draft::user("new")).unwrap();
+                    let line = len + end.unwrap() + 1;
+                    let acked = [texts(&whole[..line]), vec!["new".to_owned()]].concat();
+                    // A blank line is no damage to a reader, but it is one here.
+                    check(&disk, &acked, 1, &format!("{len} bytes, grown before status {nth}"));
+                }
+            });
+        }
+    });
+}
+
+#[test]
+fn a_tail_of_nuls_is_cut_as_a_torn_one_is() {
+    let whole = fifty_lines();
+    for nuls in [1, 511, 512, 4_096, 70_000] {
+        for part in [0, 25] {
+            let disk = FakeDisk::new(1);
+            let tail = [&whole[..part], &vec![0; nuls]].concat();
+            disk.put(PATH, &[&whole[..], &tail].concat());
+            let writer = open(&disk);
+            let Some(Repair::Cut { saved, .. }) = writer.repair() else {
+                panic!("{nuls} NULs: {:?}", writer.repair());
+            };
+            assert_eq!(disk.bytes(saved).unwrap(), tail);
+            assert_eq!(bytes(&disk), whole);
+        }
+    }
+}
+
+#[test]
+fn a_tail_that_cannot_be_mended_fails_the_opening_and_stays() {
+    use io::ErrorKind as Io;
+    for (op, nth, error, kind) in [
+        (Op::Status, 1, Io::Other, ErrorKind::Io),
+        (Op::Status, 2, Io::Other, ErrorKind::Io),
+        (Op::ReadAt, 1, Io::Other, ErrorKind::Io),
+        (Op::ReadAt, 2, Io::Other, ErrorKind::Io),
+        (Op::ReadAt, 3, Io::Other, ErrorKind::Io),
+        (Op::WriteNew, 1, Io::StorageFull, ErrorKind::Full),
+        (Op::WriteNew, 1, Io::PermissionDenied, ErrorKind::NotAllowed),
+        (Op::Truncate, 1, Io::PermissionDenied, ErrorKind::NotAllowed),
+        (Op::Truncate, 1, Io::Other, ErrorKind::Io),
+        (Op::TryLock, 1, Io::Other, ErrorKind::Io),
+        (Op::Open, 1, Io::PermissionDenied, ErrorKind::NotAllowed),
+        (Op::Open, 1, Io::InvalidInput, ErrorKind::NotAFile),
+    ] {
+        let disk = FakeDisk::new(1);
+        let mut acked = prepare(&disk);
+        let before = bytes(&disk);
+        disk.set(Fault::error(error).at(op, nth));
+        let what = format!("{op:?} {nth}, {error:?}");
+        assert_eq!(kind_of(try_open(&disk, &options(&disk))), kind, "{what}");
+        assert_eq!(bytes(&disk), before, "{what}");
+        assert_eq!(disk.faults_left(), 0, "{what}");
+        let writer = open(&disk);
+        let Some(Repair::Cut { saved, .. }) = writer.repair() else {
+            panic!("{what}: {:?}", writer.repair());
+        };
+        assert!(before.ends_with(&disk.bytes(saved).unwrap()), "{what}");
+        writer.append(user(1)).unwrap();
+        acked.push(text(1));
+        check(&disk, &acked, 0, &what);
+    }
+}
+
+#[test]
+fn opening_that_fails_at_the_same_place_for_long_still_works_when_it_can() {
+    let disk = FakeDisk::new(1);
+    prepare(&disk);
+    let tail = foreign_line(903)[..60].to_vec();
+    for _ in 0..150 {
+        disk.set(Fault::error(io::ErrorKind::Other).at(Op::Truncate, 1));
+        assert_eq!(kind_of(try_open(&disk, &options(&disk))), ErrorKind::Io);
+    }
+    let writer = open(&disk);
+    let Some(Repair::Cut { saved, .. }) = writer.repair() else {
+        panic!("{:?}", writer.repair());
+    };
+    assert_eq!(disk.bytes(saved).unwrap(), tail);
+    // The bytes are saved, but not over and over.
+    assert!(disk.names().len() <= 3, "{} files", disk.names().len());
+}
+
+#[test]
+fn the_naive_writer_glues_its_line_to_a_torn_tail() {
+    let whole = fifty_lines();
+    let mut glued = 0;
+    for len in 0..=whole.len() {
+        let disk = FakeDisk::new(1);
+        disk.put(PATH, &whole[..len]);
+        let writer = NaiveWriter::open(&disk, Path::new(PATH)).unwrap();
+        let line = foreign_line(1);
+        writer.append(&line[..line.len() - 1]).unwrap();
+        let acked = [texts(&whole[..len]), vec![text(1)]].concat();
+        glued += usize::from(judge(&bytes(&disk), &acked, &[], 1).is_err());
+    }
+    // All but where a line ended.
+    assert_eq!(glued, whole.len() - 50);
+}
+
+// ---- several writers ------------------------------------------------------------------------
+
+#[test]
+fn writers_that_take_turns_lose_and_mix_nothing() {
+    let disk = FakeDisk::new(1);
+    let options = options(&disk).on_busy(OnBusy::Wait).lock_wait(std::time::Duration::from_secs(60));
+    open_with(&disk, &options).append(user(0)).unwrap();
+    let writers: Vec<Arc<Writer>> = (0..3).map(|_| Arc::new(open_with(&disk, &options))).collect();
+    std::thread::scope(|scope| {
+        for (at, writer) in writers.iter().enumerate() {
+            scope.spawn(move || {
+                for number in 0..50 {
+                    writer.append(user(1_000 * (at + 1) + number)).unwrap();
+                }
+            });
+        }
+    });
+    let found = texts(&bytes(&disk));
+    assert_eq!((found.len(), damaged(&bytes(&disk))), (151, 0));
+    for at in 1..4 {
+        let own: Vec<String> = texts_of(1_000 * at..1_000 * at + 50);
+        let seen: Vec<&String> = found.iter().filter(|text| own.contains(text)).collect();
+        assert!(seen.into_iter().eq(&own), "order of writer {at}");
+    }
+}

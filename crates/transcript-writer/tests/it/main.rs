@@ -1,0 +1,5 @@
+//! The integration tests of transcript-writer, one module per area.
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+
+mod fake;
+mod faults;
