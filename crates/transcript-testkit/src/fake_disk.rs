@@ -97,12 +97,17 @@ impl Fault {
 
     /// The process dies during the operation; an append may have taken any part of its bytes.
     pub fn kill() -> Self {
-        Self::new(What::Kill(None))
+        Self::new(What::Kill(Taken::Any))
     }
 
     /// The process dies during the operation; an append has taken so many bytes.
     pub fn kill_after(bytes: usize) -> Self {
-        Self::new(What::Kill(Some(bytes)))
+        Self::new(What::Kill(Taken::First(bytes)))
+    }
+
+    /// The process dies during the operation; an append has taken all but so many bytes.
+    pub fn kill_before_last(bytes: usize) -> Self {
+        Self::new(What::Kill(Taken::AllBut(bytes)))
     }
 
     /// Somebody else does something right before the operation.
@@ -145,8 +150,26 @@ enum What {
     Error(Cause),
     Part(usize, Option<io::ErrorKind>),
     LostSync,
-    Kill(Option<usize>),
+    Kill(Taken),
     Hook(Hook),
+}
+
+/// How much of its bytes the append of a dying process takes.
+#[derive(Clone, Copy, Debug)]
+enum Taken {
+    Any,
+    First(usize),
+    AllBut(usize),
+}
+
+impl Taken {
+    fn of(self, len: usize, rng: &mut Rng) -> usize {
+        match self {
+            Self::Any => rng.range(0, len),
+            Self::First(bytes) => bytes.min(len),
+            Self::AllBut(bytes) => len.saturating_sub(bytes),
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -516,7 +539,7 @@ impl FakeDisk {
                 What::Error(cause) => turn = Turn::Fail(cause.error()),
                 What::Part(bytes, kind) => turn = Turn::Part(bytes, kind.map(io::Error::from)),
                 What::LostSync => turn = Turn::LostSync,
-                What::Kill(bytes) => turn = Turn::Die(bytes),
+                What::Kill(taken) => turn = Turn::Die(taken),
             }
             if fault.is_lasting {
                 fault.left = 1;
@@ -544,7 +567,7 @@ enum Turn {
     Fail(io::Error),
     Part(usize, Option<io::Error>),
     LostSync,
-    Die(Option<usize>),
+    Die(Taken),
 }
 
 impl Turn {
@@ -763,8 +786,7 @@ impl Disk for FakeDisk {
             Turn::Part(part, None) => (part, Some(io::ErrorKind::StorageFull.into())),
             Turn::Part(part, error) => (part, error),
             Turn::LostSync => (len, Some(io::Error::other("lost"))),
-            Turn::Die(None) => (state.rng.range(0, len), Some(dead())),
-            Turn::Die(Some(part)) => (part, Some(dead())),
+            Turn::Die(taken) => (taken.of(len, &mut state.rng), Some(dead())),
         };
         let taken = state.take_space(wanted.min(len));
         state.link(path, &bytes[..taken]);
@@ -820,8 +842,7 @@ impl File for FakeFile {
             Turn::Fail(error) => return Err(error),
             Turn::Part(part, error) => (part.min(len), error),
             Turn::LostSync => return Err(io::Error::other("lost")),
-            Turn::Die(None) => (state.rng.range(0, len), Some(dead())),
-            Turn::Die(Some(part)) => (part.min(len), Some(dead())),
+            Turn::Die(taken) => (taken.of(len, &mut state.rng), Some(dead())),
         };
         let taken = state.take_space(wanted);
         state.files[self.inode].append(&bytes[..taken]);

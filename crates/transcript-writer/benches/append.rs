@@ -33,7 +33,8 @@ fn main() {
     let bench = Bench {
         folder: folder.path().to_owned(),
     };
-    let rows: &[(&str, fn(&Bench) -> f64)] = &[
+    type Way = (&'static str, fn(&Bench) -> f64);
+    let rows: &[Way] = &[
         ("one `write` per line, bare", Bench::bare),
         ("`append`, no sync", |bench| bench.append(SyncPolicy::None)),
         ("`append`, sync every 100 ms", |bench| {

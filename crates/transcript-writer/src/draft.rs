@@ -168,7 +168,10 @@ impl Draft {
             kind: envelope.kind(),
             uuid: envelope.uuid().map(|id| EntryId::from(&*id.decode())),
             parent,
-            chain: agent.filter(|_| flags.contains(Flags::SIDECHAIN)),
+            // Clients of 1.0.x name no agent: their sidechains are one chain, apart from the main one.
+            chain: flags
+                .contains(Flags::SIDECHAIN)
+                .then(|| agent.unwrap_or_default()),
             calls: ids(ToolRole::Use),
             results: ids(ToolRole::Result),
             has: Members {
@@ -316,6 +319,16 @@ impl Draft {
             }
         }
         line.push_str(&self.inside);
+        if self.kind.is_chain() {
+            if let (false, Some(uuid)) = (self.has.uuid, &self.uuid) {
+                line.push_str(",\"uuid\":");
+                push_id(line, uuid);
+            }
+            if let (false, Some(source)) = (self.has.source, fill.source) {
+                line.push_str(",\"sourceToolAssistantUUID\":");
+                push_id(line, source);
+            }
+        }
         let mut add = |is_there: bool, key: &str, value: &str| {
             if !is_there && !value.is_empty() {
                 line.push_str(",\"");
@@ -325,12 +338,6 @@ impl Draft {
             }
         };
         if self.kind.is_chain() {
-            if let (false, Some(uuid)) = (self.has.uuid, &self.uuid) {
-                add(false, "uuid", &id_json(uuid));
-            }
-            if let (false, Some(source)) = (self.has.source, fill.source) {
-                add(false, "sourceToolAssistantUUID", &id_json(source));
-            }
             add(self.has.timestamp, "timestamp", fill.timestamp);
             add(self.has.user_type, "userType", "\"external\"");
             add(self.has.cwd, "cwd", fill.cwd);
@@ -374,17 +381,11 @@ pub(crate) fn quoted(text: &str) -> String {
     json
 }
 
-fn id_json(id: &EntryId) -> String {
-    let mut json = String::new();
-    push_id(&mut json, id);
-    json
-}
-
 fn push_id(json: &mut String, id: &EntryId) {
     match id {
         EntryId::Uuid(uuid) => {
             json.push('"');
-            json.extend(uuid.text().iter().map(|byte| char::from(*byte)));
+            json.push_str(std::str::from_utf8(&uuid.text()).unwrap_or_default());
             json.push('"');
         }
         EntryId::Odd(text) => json.push_str(&quoted(text)),

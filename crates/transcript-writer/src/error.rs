@@ -12,6 +12,7 @@ pub struct Error {
     path: PathBuf,
     offset: Option<u64>,
     source: Option<Arc<io::Error>>,
+    is_final: bool,
 }
 
 /// What went wrong.
@@ -107,6 +108,7 @@ impl Error {
             path: path.to_owned(),
             offset: None,
             source: None,
+            is_final: false,
         }
     }
 
@@ -138,6 +140,12 @@ impl Error {
         self
     }
 
+    /// It will be the same next time.
+    pub(crate) fn for_good(mut self) -> Self {
+        self.is_final = true;
+        self
+    }
+
     /// Returns what went wrong.
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
@@ -159,10 +167,11 @@ impl Error {
     /// Returns whether the same call on the same writer may work later.
     #[must_use]
     pub fn is_retryable(&self) -> bool {
-        matches!(
+        let may_pass = matches!(
             self.kind,
             ErrorKind::Busy | ErrorKind::Full | ErrorKind::Io | ErrorKind::QueueFull
-        )
+        );
+        may_pass && !self.is_final
     }
 }
 

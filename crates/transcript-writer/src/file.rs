@@ -19,6 +19,15 @@ pub trait File: Debug + Send + Sync {
     /// When nothing of it was written, as far as the system says.
     fn append(&self, bytes: &[u8]) -> io::Result<usize>;
 
+    /// Returns the offset behind the bytes that the last [`append`](Self::append) took.
+    ///
+    /// # Errors
+    /// When the system fails. By default this is the length of the file, which is the same while
+    /// nobody else writes.
+    fn position(&self) -> io::Result<u64> {
+        self.status().map(|status| status.len)
+    }
+
     /// Reads from `offset` on; 0 at the end.
     ///
     /// # Errors

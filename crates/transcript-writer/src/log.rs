@@ -39,6 +39,10 @@ pub(crate) struct Log {
     end: Option<u64>,
     /// What a failed write left in the file and could not be cut off yet.
     debt: Option<Debt>,
+    /// How the file was read, until it is opened.
+    anchor: Option<Anchor>,
+    /// Entries that others appended between the reading and the opening.
+    since: Vec<EntryId>,
     name_checked: Option<Instant>,
     repair: Option<Repair>,
     /// The file is not ours any more: every later call fails the same way.
@@ -80,6 +84,8 @@ impl Log {
             is_remote: false,
             end: None,
             debt: None,
+            anchor: None,
+            since: Vec::new(),
             name_checked: None,
             repair: None,
             broken: None,
@@ -101,23 +107,23 @@ impl Log {
     }
 
     /// Opens what is there and mends its end. A file that is to be made is made by the first batch.
-    pub(crate) fn open(&mut self, anchor: Option<&Anchor>) -> Result<(), Error> {
-        let missing = self.create
-            && self
-                .disk
-                .identity(&self.path)
-                .map_err(|error| self.io(error))?
-                .is_none();
-        if missing {
-            return match anchor {
-                Some(anchor) if anchor.len > 0 => Err(self.error(ErrorKind::Changed)),
-                _ => Ok(()),
-            };
+    pub(crate) fn open(&mut self, anchor: Option<Anchor>) -> Result<(), Error> {
+        self.anchor = anchor;
+        if !self.create || self.is_there()? {
+            return self.open_file();
         }
-        self.open_file(anchor)
+        match &self.anchor {
+            Some(anchor) if anchor.len > 0 => Err(self.error(ErrorKind::Changed)),
+            _ => Ok(()),
+        }
     }
 
-    fn open_file(&mut self, anchor: Option<&Anchor>) -> Result<(), Error> {
+    fn is_there(&self) -> Result<bool, Error> {
+        let there = self.disk.identity(&self.path);
+        Ok(there.map_err(|error| self.io(error))?.is_some())
+    }
+
+    fn open_file(&mut self) -> Result<(), Error> {
         let Opened {
             file,
             is_new,
@@ -133,8 +139,8 @@ impl Log {
         }
         let _lock = self.lock(&file)?;
         let len = self.status(&file)?.len;
-        if let Some(anchor) = anchor {
-            self.check_anchor(&file, anchor, len)?;
+        if let Some(anchor) = &self.anchor {
+            self.since = self.check_anchor(&file, anchor, len)?;
         }
         let is_alone = if is_new {
             Some(true)
@@ -155,7 +161,12 @@ impl Log {
     }
 
     /// Compares the file with what was read of it. Lines that others added since count as growth.
-    fn check_anchor(&self, file: &Arc<dyn File>, anchor: &Anchor, len: u64) -> Result<(), Error> {
+    fn check_anchor(
+        &self,
+        file: &Arc<dyn File>,
+        anchor: &Anchor,
+        len: u64,
+    ) -> Result<Vec<EntryId>, Error> {
         let start = anchor.len.checked_sub(anchor.tail.len() as u64);
         let Some(start) = start.filter(|_| anchor.len <= len) else {
             return Err(self.error(ErrorKind::Changed));
@@ -165,9 +176,9 @@ impl Log {
             return Err(self.error(ErrorKind::Changed).at(start));
         }
         if len > anchor.len {
-            self.look_at_growth(file, anchor.len, len)?;
+            return self.look_at_growth(file, anchor.len, len);
         }
-        Ok(())
+        Ok(Vec::new())
     }
 
     /// Appends whole lines as one batch.
@@ -179,27 +190,27 @@ impl Log {
             return Err(broken.clone());
         }
         if self.file.is_none() {
-            self.open_file(None)?;
+            self.open_file()?;
         }
         let Some(file) = self.file.clone() else {
             return Err(self.error(ErrorKind::Closed));
         };
         let _lock = self.lock(&file)?;
-        let mut foreign = Vec::new();
+        let mut foreign = std::mem::take(&mut self.since);
         for _ in 0..ATTEMPTS {
             let len = self.look(&file, &mut foreign)?;
             let offset = self.write_lines(&file, len, lines)?;
             let end = offset + lines.len() as u64;
             self.end = Some(end);
             // The lines are in the file: what fails from here on is no failure to append them.
-            let Ok(now) = file.status().map(|status| status.len) else {
+            let Ok(position) = file.position() else {
                 return Ok(Appended {
                     offset,
                     first_line: None,
                     foreign,
                 });
             };
-            if now == end {
+            if position == end {
                 return Ok(Appended {
                     offset,
                     first_line: None,
@@ -207,7 +218,7 @@ impl Log {
                 });
             }
             // Another process wrote without the lock, before our batch, behind it or into it.
-            match self.find(&file, len, now, lines) {
+            match self.find(&file, len, lines) {
                 Found::Nowhere => tracing::warn!(offset = len, "others wrote into a batch"),
                 Found::OnItsOwn(offset) => {
                     self.end = Some(offset + lines.len() as u64);
@@ -235,17 +246,27 @@ impl Log {
         Err(self.busy())
     }
 
-    /// Writes a line again whose first copy is part of a damaged line.
+    /// Writes a line again whose first copy is part of a damaged line, until it stands on its own.
     fn append_again(
         &mut self,
         file: &Arc<dyn File>,
         line: &[u8],
         foreign: &mut Vec<EntryId>,
     ) -> Result<u64, Error> {
-        let len = self.look(file, foreign)?;
-        let offset = self.write_lines(file, len, line)?;
-        self.end = Some(offset + line.len() as u64);
-        Ok(offset)
+        for _ in 0..ATTEMPTS {
+            let len = self.look(file, foreign)?;
+            let offset = self.write_lines(file, len, line)?;
+            let end = offset + line.len() as u64;
+            self.end = Some(end);
+            if file.position().map_or(true, |position| position == end) {
+                return Ok(offset);
+            }
+            if let Found::OnItsOwn(offset) = self.find(file, len, line) {
+                self.end = Some(offset + line.len() as u64);
+                return Ok(offset);
+            }
+        }
+        Err(self.busy())
     }
 
     /// Writes whole lines at the end, which is `len`, behind a newline if there is none. Returns
@@ -334,7 +355,7 @@ impl Log {
         }
         let ids = entries(&self.read(file, from, to)?);
         if !ids.is_empty() && self.on_busy != OnBusy::Wait {
-            return Err(self.busy().at(from));
+            return Err(self.busy().at(from).for_good());
         }
         Ok(ids)
     }
@@ -389,9 +410,12 @@ impl Log {
     }
 
     /// Finds our batch behind `from`.
-    fn find(&self, file: &Arc<dyn File>, from: u64, to: u64, lines: &[u8]) -> Found {
+    fn find(&self, file: &Arc<dyn File>, from: u64, lines: &[u8]) -> Found {
         let start = from.saturating_sub(1);
-        let Ok(bytes) = self.read(file, start, to) else {
+        let bytes = self
+            .status(file)
+            .and_then(|status| self.read(file, start, status.len));
+        let Ok(bytes) = bytes else {
             // It was written, and where it would stand without the others is the best guess.
             return Found::OnItsOwn(from);
         };

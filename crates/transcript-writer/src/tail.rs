@@ -27,8 +27,8 @@ pub enum Repair {
         /// Where its bytes are now.
         saved: PathBuf,
     },
-    /// The last line was torn and another process may still write it: it was ended with a newline,
-    /// and stays as a line that cannot be read.
+    /// The last line was damaged, and another process may still write it or a whole entry stands in
+    /// it: it was ended with a newline, and stays as it is.
     Sealed {
         /// Where it starts.
         offset: u64,
@@ -81,7 +81,7 @@ pub(crate) fn mend(
             repair: Some(Repair::Completed { offset: start }),
         });
     }
-    if is_alone.map_or_else(|| is_stable(file, len), Ok)? {
+    if !holds_an_entry(&line) && is_alone.map_or_else(|| is_stable(file, len), Ok)? {
         let saved = write_side_file(disk, &side_file(path, "torn", start), &line)?;
         // Somebody without the lock may have gone on writing since.
         if file.status()?.len == len {
@@ -106,6 +106,30 @@ pub(crate) fn mend(
         }),
     })
 }
+
+/// Whether readers may find a whole entry in a damaged line: at its start, behind NULs or a byte
+/// order mark, or as its end (B3 to B7 of `facts/reliability.md` 5). Such a line is not cut: what
+/// hangs under the entry would lose its parent.
+fn holds_an_entry(line: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(line);
+    let text = text.trim_start_matches(['\0', '\u{feff}', ' ', '\t', '\r']);
+    let text = text.trim_end_matches('\0').as_bytes();
+    let mut scanner = Scanner::new();
+    if scanner.scan_first(text).is_ok() {
+        return true;
+    }
+    // Parts of the torn entry end before its end, or name no type.
+    let starts = text.windows(2).enumerate().skip(1);
+    let starts = starts.filter(|(_, two)| *two == b"{\"");
+    starts.take(MAX_STARTS).any(|(at, _)| {
+        scanner
+            .scan(&text[at..])
+            .is_ok_and(|entry| entry.kind().is_chain() && entry.uuid().is_some())
+    })
+}
+
+/// How many places in a damaged line are tried as the start of an entry.
+const MAX_STARTS: usize = 10_000;
 
 /// Writes a side file, under another name when there is one of that name with other bytes: one with
 /// the same bytes was left by a process that died right behind this. Returns where it is.
@@ -177,18 +201,17 @@ fn last_line(file: &dyn File, len: u64) -> io::Result<u64> {
     Ok(0)
 }
 
-/// Reads from `from` to `to`; shorter when the file ends before.
+/// Reads from `from` to `to`, all of it or nothing.
 pub(crate) fn read(file: &dyn File, from: u64, to: u64) -> io::Result<Vec<u8>> {
     let mut bytes = vec![0; (to - from) as usize];
     let mut done = 0;
     while done < bytes.len() {
         match file.read_at(from + done as u64, &mut bytes[done..]) {
-            Ok(0) => break,
+            Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
             Ok(count) => done += count,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => return Err(error),
         }
     }
-    bytes.truncate(done);
     Ok(bytes)
 }

@@ -89,6 +89,8 @@ struct Core {
     written: u64,
     is_closed: bool,
     clock: Arc<dyn Fn() -> SystemTime + Send + Sync>,
+    /// The last timestamp, as JSON, and its millisecond: entries come faster than that.
+    timestamp: (i64, String),
     session: String,
     cwd: String,
     version: String,
@@ -134,7 +136,7 @@ impl Writer {
             options.on_busy,
             options.lock_wait,
         );
-        log.open(anchor.as_ref())?;
+        log.open(anchor)?;
         let stem = path.file_stem().map(|stem| stem.to_string_lossy());
         let session = options.session_id.clone();
         let session = session.or(stem.map(Into::into)).unwrap_or_default();
@@ -163,6 +165,7 @@ impl Writer {
                 written: 0,
                 is_closed: false,
                 clock: Arc::clone(&options.clock),
+                timestamp: (i64::MIN, String::new()),
                 session: json(&session),
                 cwd: json(&options.cwd),
                 version: json(&options.version),
@@ -222,7 +225,8 @@ impl Writer {
     /// Writes everything that is queued. On return it is in the kernel.
     ///
     /// # Errors
-    /// When it could not be written; it stays queued.
+    /// When it could not be written. It stays queued if the error [is
+    /// retryable](Error::is_retryable); otherwise each ticket is told.
     pub fn flush(&self) -> Result<(), Error> {
         self.shared.append(Vec::new()).map(drop)
     }
@@ -486,7 +490,11 @@ impl Shared {
         if groups.is_empty() {
             return Ok(Drained::default());
         }
-        let mut batch = Batch::new(core);
+        core.look_at_clock();
+        let bytes: usize = groups.iter().map(Group::len).sum();
+        let mut batch = Batch {
+            lines: String::with_capacity(bytes),
+        };
         let mut refused = None;
         let mut staged = Vec::with_capacity(groups.len());
         for group in groups {
@@ -563,9 +571,25 @@ impl Shared {
     }
 }
 
+impl Group {
+    /// About how many bytes it takes.
+    fn len(&self) -> usize {
+        // What is filled in takes a few hundred.
+        self.drafts.iter().map(|draft| draft.len() + 512).sum()
+    }
+}
+
 impl Core {
+    fn look_at_clock(&mut self) {
+        let now = jiff::Timestamp::try_from((self.clock)()).unwrap_or_default();
+        let millis = now.as_millisecond();
+        if self.timestamp.0 != millis {
+            self.timestamp = (millis, format!("\"{now:.3}\""));
+        }
+    }
+
     fn push(&mut self, group: Group) {
-        self.queue_bytes += group.drafts.iter().map(Draft::len).sum::<usize>();
+        self.queue_bytes += group.len();
         self.queue.push_back(group);
     }
 
@@ -592,21 +616,12 @@ impl Core {
 }
 
 /// The lines of one write.
+#[derive(Default)]
 struct Batch {
     lines: String,
-    timestamp: String,
 }
 
 impl Batch {
-    fn new(core: &Core) -> Self {
-        let now = (core.clock)();
-        let timestamp = jiff::Timestamp::try_from(now).unwrap_or_default();
-        Self {
-            lines: String::new(),
-            timestamp: format!("\"{timestamp:.3}\""),
-        }
-    }
-
     /// Adds the lines of a group, or none of them.
     fn add(&mut self, core: &mut Core, drafts: &[Draft]) -> Result<Vec<Written>, ErrorKind> {
         let (mark, start) = (core.chains.mark(), self.lines.len());
@@ -621,13 +636,12 @@ impl Batch {
                 }
             };
             let offset = self.lines.len();
-            self.lines.reserve(draft.len() + 512);
             draft.write(
                 &mut self.lines,
                 &Fill {
                     parent: place.parent.as_ref(),
                     source: place.source.as_ref(),
-                    timestamp: &self.timestamp,
+                    timestamp: &core.timestamp.1,
                     session: &core.session,
                     cwd: &core.cwd,
                     version: &core.version,

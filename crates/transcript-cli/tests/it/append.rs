@@ -768,6 +768,32 @@ fn a_second_writer_fails_forks_or_waits_as_it_is_told() {
     assert_eq!(session.entries().len(), 3);
 }
 
+#[test]
+fn what_others_append_beside_the_conversation_is_accepted_and_entries_are_not() {
+    let session = Session::new();
+    let mut client = session.spawn(&["--create"]);
+    let root = client.ask(&user("x"))["uuid"].clone();
+    let append = |line: &str| {
+        let mut file = fs::OpenOptions::new()
+            .append(true)
+            .open(&session.path)
+            .unwrap();
+        file.write_all(line.as_bytes()).unwrap();
+    };
+    append("{\"type\":\"custom-title\",\"customTitle\":\"t\"}\n");
+    let answer = client.ask(&user("y"));
+    assert_eq!(answer["entries"][0]["parentUuid"], root);
+    append("{\"type\":\"user\",\"uuid\":\"u9\",\"message\":{\"role\":\"user\"}}\n");
+    let before = session.bytes();
+    // Two at once fail alike.
+    client.send(&lines(&[user("z"), user("z")]));
+    for _ in 0..2 {
+        assert_eq!(client.answer()["error"]["kind"], "busy");
+    }
+    assert_eq!(session.bytes(), before);
+    assert_eq!(client.finish().status.code(), Some(1));
+}
+
 #[cfg(unix)]
 #[test]
 fn a_new_session_is_readable_by_its_owner_alone() {

@@ -1,7 +1,7 @@
 //! Unix: `O_APPEND`, `flock`, leases on Linux.
 
 use std::fs;
-use std::io::{self, Write};
+use std::io::{self, Seek, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
@@ -223,6 +223,11 @@ struct RealFile(fs::File);
 impl File for RealFile {
     fn append(&self, bytes: &[u8]) -> io::Result<usize> {
         (&self.0).write(bytes)
+    }
+
+    fn position(&self) -> io::Result<u64> {
+        // With O_APPEND each write moves the position of the handle to its own end.
+        (&self.0).stream_position()
     }
 
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {

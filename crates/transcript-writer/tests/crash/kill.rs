@@ -1,6 +1,7 @@
 //! `kill -9` of a process that appends, at any time.
 
 use std::fs;
+use std::path::Path;
 
 use transcript_testkit::rng::Rng;
 
@@ -84,7 +85,10 @@ fn kill_again_and_again(task: Task, size: usize, kills: usize, rng: &mut Rng) ->
     for _ in 0..kills {
         let mut life = job.start();
         let mut events = life.until(rng.below(most));
-        for _ in 0..rng.below(4_000) {
+        if rng.one_in(2) {
+            wait_for_growth(&path);
+        }
+        for _ in 0..rng.below(1_000) {
             std::hint::spin_loop();
         }
         events.extend(life.kill());
@@ -115,6 +119,15 @@ fn kill_again_and_again(task: Task, size: usize, kills: usize, rng: &mut Rng) ->
     tally.lost += ledger.lost(&acks(&events));
     count(task, &ledger, &mut tally);
     tally
+}
+
+/// Waits until the file grows, so that a kill comes while a line is being written; not for ever, as
+/// the process may wait for us.
+fn wait_for_growth(path: &Path) {
+    let len = || fs::metadata(path).map_or(0, |metadata| metadata.len());
+    let before = len();
+    let mut looks = 0..20_000;
+    while len() == before && looks.next().is_some() {}
 }
 
 fn count(task: Task, ledger: &Ledger, tally: &mut Tally) {

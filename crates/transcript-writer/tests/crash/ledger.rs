@@ -12,7 +12,8 @@ use crate::driver::{Ack, size};
 /// The lines of a session file, read bit by bit as it grows.
 pub(crate) struct Ledger {
     path: PathBuf,
-    sizes: Vec<usize>,
+    /// The bytes of text in the records of each writer, in turn; of the last one, if there are more.
+    sizes: Vec<Vec<usize>>,
     /// Where the first line begins that was not looked at yet.
     at: u64,
     pub(crate) records: Vec<Record>,
@@ -56,7 +57,7 @@ impl Ledger {
     pub(crate) fn new(path: &Path, sizes: &[usize]) -> Self {
         Self {
             path: path.to_owned(),
-            sizes: sizes.to_vec(),
+            sizes: vec![sizes.to_vec()],
             at: 0,
             records: Vec::new(),
             by_uuid: HashMap::new(),
@@ -65,6 +66,12 @@ impl Ledger {
             bad: 0,
             doubled: 0,
         }
+    }
+
+    /// Says that the next writer has other sizes.
+    pub(crate) fn and(mut self, sizes: &[usize]) -> Self {
+        self.sizes.push(sizes.to_vec());
+        self
     }
 
     /// Reads what was added since; returns the bytes behind the last newline.
@@ -126,7 +133,8 @@ impl Ledger {
         let line: Line<'_> = serde_json::from_slice(bytes).ok()?;
         let text = line.message.content.as_bytes();
         let letter = b'a' + (line.number % 26) as u8;
-        let is_whole = text.len() == size(line.number, &self.sizes);
+        let sizes = self.sizes.get(line.writer as usize).or(self.sizes.last())?;
+        let is_whole = text.len() == size(line.number, sizes);
         (is_whole && text.iter().all(|byte| *byte == letter)).then_some(line)
     }
 
@@ -134,6 +142,23 @@ impl Ledger {
     /// says.
     pub(crate) fn lost(&self, acks: &[Ack]) -> usize {
         acks.iter().filter(|ack| !self.has(ack)).count()
+    }
+
+    /// Says what stands where the first of the lost records should.
+    pub(crate) fn explain(&self, acks: &[Ack]) -> String {
+        let bytes = std::fs::read(&self.path).unwrap();
+        let lost = acks.iter().filter(|ack| !self.has(ack)).take(3);
+        let texts = lost.map(|ack| {
+            let offset = ack.place.map_or(0, |(offset, _)| offset as usize);
+            let range = offset.saturating_sub(60).min(bytes.len())..(offset + 20).min(bytes.len());
+            let copies = bytes
+                .windows(ack.uuid.len())
+                .filter(|window| *window == ack.uuid.as_bytes())
+                .count();
+            let there = String::from_utf8_lossy(&bytes[range]);
+            format!("{ack:?}, {copies} copies of its id, there: {there:?}\n")
+        });
+        texts.collect()
     }
 
     fn has(&self, ack: &Ack) -> bool {

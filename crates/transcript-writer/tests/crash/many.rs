@@ -11,6 +11,7 @@ use crate::ledger::Ledger;
 use crate::support::{alone, folder, rng, soak};
 
 const SIZES: [usize; 3] = [100, 999, 4_097];
+const LONG: [usize; 3] = [100, 999, 65_537];
 
 #[test]
 fn eight_processes_take_turns_and_nothing_is_lost() {
@@ -125,7 +126,7 @@ fn survive(first: Task, second: Task, kills: usize) -> (Ledger, Vec<Ack>, Vec<Ac
     let folder = folder();
     let path = folder.path().join("session.jsonl");
     let mut rng = rng("survivor");
-    let mut survivor = shared(first, &path, 1).start();
+    let mut survivor = shared(first, &path, 0).start();
     let mut seen = survivor.until(1);
     let stop = AtomicBool::new(false);
     let mut others = Vec::new();
@@ -142,9 +143,9 @@ fn survive(first: Task, second: Task, kills: usize) -> (Ledger, Vec<Ack>, Vec<Ac
             seen.extend(survivor.kill());
             seen
         });
-        let mut job = shared(second, &path, 2);
+        let mut job = shared(second, &path, 1);
         // Long lines are torn more often.
-        job.sizes = vec![SIZES[0], SIZES[1], 65_537];
+        job.sizes = LONG.to_vec();
         for _ in 0..kills {
             let mut life = job.start();
             let mut events = life.until(rng.below(20));
@@ -168,7 +169,7 @@ fn survive(first: Task, second: Task, kills: usize) -> (Ledger, Vec<Ack>, Vec<Ac
         .filter(|event| matches!(event, Event::Failed(..)))
         .count();
     let survivors = acks(&survivors);
-    let mut ledger = Ledger::new(&path, &SIZES);
+    let mut ledger = Ledger::new(&path, &SIZES).and(&LONG);
     ledger.read();
     println!(
         "survivor {first:?}, killed {second:?}: {kills} kills, {} and {} acknowledged, {} and {} lost, \
@@ -182,5 +183,10 @@ fn survive(first: Task, second: Task, kills: usize) -> (Ledger, Vec<Ack>, Vec<Ac
         ledger.torn,
         ledger.bad,
     );
+    for (task, acks) in [(first, &survivors), (second, &others)] {
+        if task == Task::Ours {
+            print!("{}", ledger.explain(acks));
+        }
+    }
     (ledger, survivors, others)
 }

@@ -23,7 +23,10 @@ fn bytes(disk: &FakeDisk) -> Vec<u8> {
 #[track_caller]
 fn check(disk: &FakeDisk, acked: &[String], most_damaged: usize, what: &str) {
     if let Err(reason) = judge(&bytes(disk), acked, &[], most_damaged) {
-        panic!("{what}: {reason}\n{}", String::from_utf8_lossy(&bytes(disk)));
+        panic!(
+            "{what}: {reason}\n{}",
+            String::from_utf8_lossy(&bytes(disk))
+        );
     }
 }
 
@@ -81,7 +84,9 @@ fn scenario(disk: &FakeDisk, mut acked: Vec<String>) -> Result<Vec<String>, Stri
     for number in 0..6 {
         let what = format!("append {number}");
         let append = || match number {
-            3 => writer.append_all(vec![user(3), user(30), user(31)]).map(drop),
+            3 => writer
+                .append_all(vec![user(3), user(30), user(31)])
+                .map(drop),
             _ => writer.append(user(number)).map(drop),
         };
         if let Err(error) = append() {
@@ -94,19 +99,34 @@ fn scenario(disk: &FakeDisk, mut acked: Vec<String>) -> Result<Vec<String>, Stri
         }
         judge(&bytes(disk), &acked, &[], 1).map_err(|reason| format!("{what}: {reason}"))?;
     }
-    for number in 6..8 {
-        writer.queue(user(number)).map_err(|error| format!("queue: {error:?}"))?;
-    }
+    let queue = || -> Result<(), String> {
+        for number in 6..8 {
+            let ticket = writer.queue(user(number));
+            ticket.map_err(|error| format!("queue: {error:?}"))?;
+        }
+        Ok(())
+    };
+    queue()?;
     if let Err(error) = writer.flush() {
+        let is_kept = error.is_retryable();
         again("flush", disk, &acked, error)?;
-        writer.flush().map_err(|error| format!("second flush: {error:?}"))?;
+        if !is_kept {
+            queue()?;
+        }
+        writer
+            .flush()
+            .map_err(|error| format!("second flush: {error:?}"))?;
     }
     acked.extend(texts_of(6..8));
     if let Err(error) = writer.sync() {
         if error.kind() != ErrorKind::SyncFailed {
             return Err(format!("sync: {error:?}"));
         }
-        for result in [writer.append(user(99)).map(drop), writer.flush(), writer.sync()] {
+        for result in [
+            writer.append(user(99)).map(drop),
+            writer.flush(),
+            writer.sync(),
+        ] {
             if result.map_err(|error| error.kind()) != Err(ErrorKind::SyncFailed) {
                 return Err("Ok after a failed sync".to_owned());
             }
@@ -117,7 +137,11 @@ fn scenario(disk: &FakeDisk, mut acked: Vec<String>) -> Result<Vec<String>, Stri
         judge(&rescued, own, &[], 0).map_err(|reason| format!("rescue file: {reason}"))?;
         return Ok(acked);
     }
-    writer.append(user(8)).map_err(|error| format!("last append: {error:?}"))?;
+    if let Err(error) = writer.append(user(8)) {
+        again("last append", disk, &acked, error)?;
+        let second = writer.append(user(8));
+        second.map_err(|error| format!("second last append: {error:?}"))?;
+    }
     acked.push(text(8));
     match writer.close() {
         Ok(()) => {
@@ -140,8 +164,8 @@ fn every_operation_may_fail_once_and_nothing_is_lost_doubled_or_invented() {
                 let prior = prepare(&disk);
                 disk.set(mishap().at(op, nth));
                 let what = format!("{op:?} {nth}, {name}");
-                let result = scenario(&disk, prior)
-                    .and_then(|acked| judge(&bytes(&disk), &acked, &[], 0));
+                let result =
+                    scenario(&disk, prior).and_then(|acked| judge(&bytes(&disk), &acked, &[], 0));
                 if let Err(reason) = result {
                     failures.push(format!("{what}: {reason}"));
                 }
@@ -165,7 +189,11 @@ fn every_operation_may_fail_from_some_point_on_and_what_was_acknowledged_stays()
             let disk = FakeDisk::new(nth);
             let mut acked = prepare(&disk);
             let mut refused = Vec::new();
-            disk.set(Fault::error(io::ErrorKind::StorageFull).at(op, nth).lasting());
+            disk.set(
+                Fault::error(io::ErrorKind::StorageFull)
+                    .at(op, nth)
+                    .lasting(),
+            );
             if let Ok(writer) = try_open(&disk, &options(&disk)) {
                 for number in 0..20 {
                     match writer.append(user(number)) {
@@ -255,7 +283,10 @@ fn the_naive_writer_breaks_under_the_same_faults() {
     }
     // An error before the newline doubles the line, one after a part splices it.
     for name in ["error", "a part taken and error", "done and error"] {
-        assert!(broken.get(name).is_some_and(|count| *count >= 6), "{broken:?}");
+        assert!(
+            broken.get(name).is_some_and(|count| *count >= 6),
+            "{broken:?}"
+        );
     }
 }
 
@@ -334,14 +365,24 @@ fn when_a_failed_write_cannot_be_cut_off_no_entry_of_it_is_ever_read() {
     let len = |drafts: usize| {
         let (disk, writer) = started(|options| options);
         let before = bytes(&disk).len();
-        writer.append_all((2..2 + drafts).map(user).collect()).unwrap();
+        writer
+            .append_all((2..2 + drafts).map(user).collect())
+            .unwrap();
         bytes(&disk).len() - before
     };
     let (one, two) = (len(1), len(2));
     let mut failures = Vec::new();
-    for (drafts, taken) in [(1, 1), (1, 30), (1, one - 1), (1, one), (2, one), (2, one + 9), (2, two - 1)] {
-        // The status before the cut, the bytes to compare, the cut, and the status behind it.
-        for (op, nth) in [(Op::Status, 2), (Op::ReadAt, 1), (Op::Truncate, 1), (Op::Status, 3)] {
+    for (drafts, taken) in [
+        (1, 1),
+        (1, 30),
+        (1, one - 1),
+        (1, one),
+        (2, one),
+        (2, one + 9),
+        (2, two - 1),
+    ] {
+        // The status before the cut, the bytes to compare, and the cut.
+        for (op, nth) in [(Op::Status, 2), (Op::ReadAt, 1), (Op::Truncate, 1)] {
             let (disk, writer) = started(|options| options);
             let what = format!("{drafts} drafts, {taken} bytes taken, then {op:?} {nth} fails");
             disk.set(Fault::torn(taken, io::ErrorKind::StorageFull).at(Op::Append, 1));
@@ -354,7 +395,11 @@ fn when_a_failed_write_cannot_be_cut_off_no_entry_of_it_is_ever_read() {
             }
             // Whatever was refused stays out of the file, also when more is appended.
             let next = writer.append(user(9)).or_else(|_| writer.append(user(9)));
-            let acked = if next.is_ok() { texts_of([0, 1, 9]) } else { texts_of([0, 1]) };
+            let acked = if next.is_ok() {
+                texts_of([0, 1, 9])
+            } else {
+                texts_of([0, 1])
+            };
             if let Err(reason) = judge(&bytes(&disk), &acked, &[], 1) {
                 failures.push(format!("{what}: {reason}"));
             }
@@ -447,11 +492,20 @@ fn a_lock_that_others_hold_makes_busy_and_nothing_is_written() {
         let ticket = writer.queue(user(3)).unwrap();
         assert_eq!(kind_of(writer.flush()), kind);
         assert_eq!(bytes(&disk), before);
-        assert_eq!(kind_of(try_open(&disk, &options(&disk).on_busy(OnBusy::Wait))), ErrorKind::Busy);
+        assert_eq!(
+            kind_of(try_open(&disk, &options(&disk).on_busy(OnBusy::Wait))),
+            ErrorKind::Busy
+        );
         disk.release_lock(PATH);
         writer.append(user(2)).unwrap();
-        ticket.wait().unwrap();
-        check(&disk, &texts_of([0, 1, 3, 2]), 0, "lock");
+        if kind == ErrorKind::Fork {
+            // The caller goes on elsewhere, so nothing is kept for later.
+            assert_eq!(kind_of(ticket.wait()), kind);
+            check(&disk, &texts_of([0, 1, 2]), 0, "lock");
+        } else {
+            ticket.wait().unwrap();
+            check(&disk, &texts_of([0, 1, 3, 2]), 0, "lock");
+        }
     }
 }
 
@@ -497,8 +551,13 @@ fn entries_of_others_make_busy_and_titles_are_welcome() {
         }
         if kind.is_none() {
             // What they wrote is known by now, and our chain goes on from our own entry.
-            let same = Draft::entry(r#"{"type":"user","uuid":"foreign-50","message":{"role":"user","content":"x"}}"#);
-            assert_eq!(kind_of(writer.append(same.unwrap())), ErrorKind::RepeatedUuid);
+            let same = Draft::entry(
+                r#"{"type":"user","uuid":"foreign-50","message":{"role":"user","content":"x"}}"#,
+            );
+            assert_eq!(
+                kind_of(writer.append(same.unwrap())),
+                ErrorKind::RepeatedUuid
+            );
             check(&disk, &texts_of([0, 1, 2, 3, 50, 4]), 0, "turns");
         }
     }
@@ -508,9 +567,14 @@ fn entries_of_others_make_busy_and_titles_are_welcome() {
 fn entries_of_others_are_noticed_also_when_they_came_with_our_own_batch() {
     // Somebody without the lock writes an entry behind our batch, before we look.
     let (disk, writer) = started(|options| options);
-    disk.set(Fault::hook(|disk| {
-        disk.set(Fault::hook(|disk| disk.append_as_other(PATH, &foreign_line(50))).at(Op::Status, 1));
-    }).at(Op::Append, 1));
+    disk.set(
+        Fault::hook(|disk| {
+            disk.set(
+                Fault::hook(|disk| disk.append_as_other(PATH, &foreign_line(50))).at(Op::Status, 1),
+            );
+        })
+        .at(Op::Append, 1),
+    );
     let first = writer.append(user(2));
     assert!(first.is_ok(), "ours is whole: {first:?}");
     assert_eq!(kind_of(writer.append(user(3))), ErrorKind::Busy);
@@ -532,7 +596,9 @@ fn half_a_line_of_another_tool_is_never_joined_to_ours() {
             let (disk, writer) = started(|options| options);
             for nth in 1..=times {
                 let half = half.to_vec();
-                disk.set(Fault::hook(move |disk| disk.append_as_other(PATH, &half)).at(Op::Append, nth));
+                disk.set(
+                    Fault::hook(move |disk| disk.append_as_other(PATH, &half)).at(Op::Append, nth),
+                );
             }
             let result = writer.append_all((2..2 + drafts).map(user).collect());
             let what = format!("{drafts} drafts, {times} times: {result:?}");
@@ -549,8 +615,12 @@ fn half_a_line_of_another_tool_is_never_joined_to_ours() {
 fn a_whole_line_of_another_tool_between_look_and_write_costs_nothing() {
     for drafts in 1..4 {
         let (disk, writer) = started(|options| options.on_busy(OnBusy::Wait));
-        disk.set(Fault::hook(|disk| disk.append_as_other(PATH, &foreign_line(50))).at(Op::Append, 1));
-        let written = writer.append_all((2..2 + drafts).map(user).collect()).unwrap();
+        disk.set(
+            Fault::hook(|disk| disk.append_as_other(PATH, &foreign_line(50))).at(Op::Append, 1),
+        );
+        let written = writer
+            .append_all((2..2 + drafts).map(user).collect())
+            .unwrap();
         let acked = [texts_of([0, 1, 50]), texts_of(2..2 + drafts)].concat();
         check(&disk, &acked, 0, "between");
         for entry in written {
@@ -566,10 +636,13 @@ fn a_whole_line_of_another_tool_between_look_and_write_costs_nothing() {
 fn what_another_wrote_behind_our_failed_write_is_not_cut_off() {
     let (disk, writer) = started(|options| options);
     disk.set(Fault::torn(40, io::ErrorKind::StorageFull).at(Op::Append, 1));
-    disk.set(Fault::hook(|disk| {
-        let line = [b"\n", &foreign_line(50)[..]].concat();
-        disk.append_as_other(PATH, &line);
-    }).at(Op::Status, 2));
+    disk.set(
+        Fault::hook(|disk| {
+            let line = [b"\n", &foreign_line(50)[..]].concat();
+            disk.append_as_other(PATH, &line);
+        })
+        .at(Op::Status, 2),
+    );
     assert_eq!(kind_of(writer.append(user(2))), ErrorKind::Full);
     // Our part became a damaged line; theirs is whole.
     check(&disk, &texts_of([0, 1, 50]), 1, "failed");
@@ -601,7 +674,9 @@ fn a_file_that_is_gone_replaced_or_shorter_is_written_no_more() {
 #[test]
 fn opening_refuses_what_is_missing_changed_or_busy() {
     let disk = FakeDisk::new(1);
-    let missing = Options::new().disk(disk.process()).open(Path::new(PATH), Known::default());
+    let missing = Options::new()
+        .disk(disk.process())
+        .open(Path::new(PATH), Known::default());
     assert_eq!(kind_of(missing), ErrorKind::NotFound);
     assert_eq!(disk.names(), Vec::<PathBuf>::new());
     // A session without an entry leaves no file.
@@ -624,7 +699,14 @@ fn opening_refuses_what_is_missing_changed_or_busy() {
     assert_eq!(kind_of(open_it(&disk)), ErrorKind::Changed);
     disk.put(PATH, &[&whole[..], &foreign_line(50)].concat());
     assert_eq!(kind_of(open_it(&disk)), ErrorKind::Busy);
-    disk.put(PATH, &[&whole[..], b"{\"type\":\"custom-title\",\"customTitle\":\"t\"}\n"].concat());
+    disk.put(
+        PATH,
+        &[
+            &whole[..],
+            b"{\"type\":\"custom-title\",\"customTitle\":\"t\"}\n",
+        ]
+        .concat(),
+    );
     open_it(&disk).unwrap().close().unwrap();
 
     disk.put(PATH, &whole);
@@ -640,7 +722,10 @@ fn opening_refuses_what_is_missing_changed_or_busy() {
 #[test]
 fn after_a_failed_sync_nothing_is_acknowledged_and_every_line_is_somewhere() {
     for (name, fault) in [
-        ("error", (|| Fault::errno(5).at(Op::Sync, 2)) as fn() -> Fault),
+        (
+            "error",
+            (|| Fault::errno(5).at(Op::Sync, 2)) as fn() -> Fault,
+        ),
         ("lost", || Fault::lost_sync().at(Op::Sync, 2)),
         ("for good", || Fault::errno(5).at(Op::Sync, 2).lasting()),
     ] {
@@ -663,8 +748,16 @@ fn after_a_failed_sync_nothing_is_acknowledged_and_every_line_is_somewhere() {
             assert!(!unsure.is_retryable(), "{what}");
             let before = bytes(&disk);
             for _ in 0..3 {
-                assert_eq!(kind_of(writer.append(user(9))), ErrorKind::SyncFailed, "{what}");
-                assert_eq!(kind_of(writer.queue(user(9))), ErrorKind::SyncFailed, "{what}");
+                assert_eq!(
+                    kind_of(writer.append(user(9))),
+                    ErrorKind::SyncFailed,
+                    "{what}"
+                );
+                assert_eq!(
+                    kind_of(writer.queue(user(9))),
+                    ErrorKind::SyncFailed,
+                    "{what}"
+                );
                 assert_eq!(kind_of(writer.flush()), ErrorKind::SyncFailed, "{what}");
                 assert_eq!(kind_of(writer.sync()), ErrorKind::SyncFailed, "{what}");
             }
@@ -689,7 +782,11 @@ fn after_a_failed_sync_nothing_is_acknowledged_and_every_line_is_somewhere() {
 fn a_failed_sync_whose_rescue_fails_too_is_still_told() {
     let (disk, writer) = started(|options| options);
     disk.set(Fault::errno(5).at(Op::Sync, 1));
-    disk.set(Fault::error(io::ErrorKind::StorageFull).at(Op::WriteNew, 1).lasting());
+    disk.set(
+        Fault::error(io::ErrorKind::StorageFull)
+            .at(Op::WriteNew, 1)
+            .lasting(),
+    );
     assert_eq!(kind_of(writer.sync()), ErrorKind::SyncFailed);
     assert_eq!(writer.rescue_file(), None);
     assert_eq!(kind_of(writer.append(user(2))), ErrorKind::SyncFailed);
@@ -719,7 +816,12 @@ fn on_a_full_disk_nothing_is_kept_and_when_space_returns_the_next_append_works()
             disk.set_space(None);
             writer.append_all(drafts()).unwrap();
         }
-        check(&disk, &texts_of([0, 1, 2, 5, 3]), 0, &format!("{space} bytes free"));
+        check(
+            &disk,
+            &texts_of([0, 1, 2, 5, 3]),
+            0,
+            &format!("{space} bytes free"),
+        );
     }
 }
 
@@ -770,7 +872,9 @@ fn fifty(disk: &FakeDisk, options: &Options) -> Vec<String> {
     };
     for number in 0..50 {
         let result = match number % 10 {
-            3 => writer.append_all(vec![user(number), user(number + 100)]).map(drop),
+            3 => writer
+                .append_all(vec![user(number), user(number + 100)])
+                .map(drop),
             6 => writer.queue(user(number)).and_then(|_| writer.flush()),
             _ => writer.append(user(number)).map(drop),
         };
@@ -801,24 +905,17 @@ fn killed_at_any_operation_the_next_writer_finds_every_acknowledged_line_once() 
     let (mut repairs, mut kills) = ([0_usize; 4], 0);
     let maybe: Vec<String> = texts_of(0..160);
     for nth in 1..=operations {
-        let faults: [(&str, Fault); 5] = [
-            ("any part", Fault::kill()),
-            ("nothing", Fault::kill_after(0)),
-            ("a byte", Fault::kill_after(1)),
-            ("100 bytes", Fault::kill_after(100)),
-            ("all", Fault::kill_after(usize::MAX)),
+        let faults: [(&str, fn() -> Fault); 5] = [
+            ("any part", Fault::kill),
+            ("nothing", || Fault::kill_after(0)),
+            ("a byte", || Fault::kill_after(1)),
+            ("all but the newline", || Fault::kill_before_last(1)),
+            ("all", || Fault::kill_after(usize::MAX)),
         ];
         for (name, fault) in faults {
             for other in [Some(false), Some(true)] {
                 let disk = FakeDisk::new(nth);
-                disk.set(match name {
-                    "any part" => Fault::kill(),
-                    "nothing" => Fault::kill_after(0),
-                    "a byte" => Fault::kill_after(1),
-                    "100 bytes" => Fault::kill_after(100),
-                    _ => Fault::kill_after(usize::MAX),
-                }.at_any(nth));
-                let _ = &fault;
+                disk.set(fault().at_any(nth));
                 let acked = fifty(&disk, &options(&disk));
                 assert!(disk.is_dead());
                 disk.restart();
@@ -843,7 +940,10 @@ fn killed_at_any_operation_the_next_writer_finds_every_acknowledged_line_once() 
         }
     }
     // Every way to mend a tail was needed.
-    assert!(kills > 2_500 && repairs.iter().skip(1).all(|count| *count > 10), "{repairs:?}");
+    assert!(
+        kills > 2_500 && repairs.iter().skip(1).all(|count| *count > 10),
+        "{repairs:?}"
+    );
 }
 
 #[test]
@@ -924,7 +1024,11 @@ fn a_file_torn_at_any_byte_is_cut_and_the_torn_bytes_are_saved() {
                 assert_eq!((whole[len], offset), (b'\n', start as u64));
                 acked = texts(&whole[..=len]);
             }
-            Some(Repair::Cut { offset, len: torn, saved }) => {
+            Some(Repair::Cut {
+                offset,
+                len: torn,
+                saved,
+            }) => {
                 assert_eq!((offset, torn), (start as u64, (len - start) as u64));
                 assert_eq!(disk.durable(saved).unwrap(), &whole[start..len]);
                 assert_eq!(disk.durable(PATH).unwrap(), &whole[..start], "{len} bytes");
@@ -984,7 +1088,10 @@ fn where_nothing_tells_of_others_a_torn_file_is_cut_when_it_stands_still() {
                 disk.set_other_writer(None);
                 let writer = open(&disk);
                 let repair = writer.repair();
-                assert!(matches!(repair, Some(Repair::Cut { .. })), "{len}: {repair:?}");
+                assert!(
+                    matches!(repair, Some(Repair::Cut { .. })),
+                    "{len}: {repair:?}"
+                );
                 writer.append(Draft::user("new")).unwrap();
                 let acked = [texts(&whole[..len]), vec!["new".to_owned()]].concat();
                 check(&disk, &acked, 0, &format!("{len} bytes"));
@@ -1006,7 +1113,12 @@ fn where_nothing_tells_of_others_a_torn_file_is_cut_when_it_stands_still() {
                     let line = len + end.unwrap() + 1;
                     let acked = [texts(&whole[..line]), vec!["new".to_owned()]].concat();
                     // A blank line is no damage to a reader, but it is one here.
-                    check(&disk, &acked, 1, &format!("{len} bytes, grown before status {nth}"));
+                    check(
+                        &disk,
+                        &acked,
+                        1,
+                        &format!("{len} bytes, grown before status {nth}"),
+                    );
                 }
             });
         }
@@ -1107,9 +1219,13 @@ fn the_naive_writer_glues_its_line_to_a_torn_tail() {
 #[test]
 fn writers_that_take_turns_lose_and_mix_nothing() {
     let disk = FakeDisk::new(1);
-    let options = options(&disk).on_busy(OnBusy::Wait).lock_wait(std::time::Duration::from_secs(60));
+    let options = options(&disk)
+        .on_busy(OnBusy::Wait)
+        .lock_wait(std::time::Duration::from_secs(60));
     open_with(&disk, &options).append(user(0)).unwrap();
-    let writers: Vec<Arc<Writer>> = (0..3).map(|_| Arc::new(open_with(&disk, &options))).collect();
+    let writers: Vec<Arc<Writer>> = (0..3)
+        .map(|_| Arc::new(open_with(&disk, &options)))
+        .collect();
     std::thread::scope(|scope| {
         for (at, writer) in writers.iter().enumerate() {
             scope.spawn(move || {
