@@ -10,8 +10,10 @@ SESSION ?= fixtures/v1/sessions/parallel-tools.jsonl
 RUNS ?= 1000000
 # Fuzz targets: all of them, or make fuzz TARGETS=scan
 TARGETS ?= $(sort $(basename $(notdir $(wildcard fuzz/fuzz_targets/*.rs))))
+# How many times longer than usual the soak tests run.
+SOAK ?= 20
 
-.PHONY: help replay test lint fmt-check clippy unit doc deny bench fuzz install components
+.PHONY: help replay test lint fmt-check clippy unit doc deny bench fuzz soak install components
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -71,6 +73,14 @@ fuzz: ## Fuzz each target RUNS times (needs nightly and cargo-fuzz)
 		echo "cargo +nightly fuzz run $$t -- -runs=$(RUNS)"; \
 		$(CARGO) +nightly fuzz run $$t -- -runs=$(RUNS) || exit 1; \
 	done
+
+soak: ## Kill, stop and starve writers for a long time (SOAK=20 times as long as `make test`)
+	TRANSCRIPT_SOAK=$(SOAK) $(CARGO) test --release --locked -p transcript-writer --test crash --test it -- --nocapture
+	@if [ ! -x target/release/transcript ]; then \
+		echo "skipped: no target/release/transcript (cargo build --release -p transcript-cli)"; \
+	else \
+		echo "python3 tests/kill_append.py"; python3 tests/kill_append.py; \
+	fi
 
 install: ## Install the `transcript` command
 	$(CARGO) install --path crates/transcript-cli --locked

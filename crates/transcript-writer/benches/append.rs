@@ -1,7 +1,7 @@
 //! How fast entries of 2.4 KB are appended, beside what the system itself can do. Every way is
 //! measured in turn, five rounds; the table has medians.
 //!
-//! `cargo bench -p transcript-writer --bench append`
+//! `cargo bench -p transcript-writer --bench append`; a part of a name behind `--` runs that way alone.
 
 #![expect(
     clippy::print_stdout,
@@ -69,6 +69,18 @@ fn main() {
             Bench::bare_synced,
         ),
     ];
+    let wanted = std::env::args()
+        .skip(1)
+        .find(|text| !text.starts_with("--"));
+    if let Some(wanted) = wanted {
+        for (name, run) in rows.iter().filter(|(name, _)| name.contains(&wanted)) {
+            println!(
+                "{name}: {:.0}",
+                median((0..ROUNDS).map(|_| run(&bench)).collect())
+            );
+        }
+        return;
+    }
     let mut seen = vec![Vec::new(); rows.len()];
     for _ in 0..ROUNDS {
         for (at, (_, run)) in rows.iter().enumerate() {

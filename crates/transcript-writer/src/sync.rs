@@ -36,14 +36,74 @@ struct State {
     /// Somebody waits until this much is synced.
     wanted: u64,
     dirty_since: Option<Instant>,
-    /// Copies of what is not synced, oldest first, each with the count of bytes up to its end. They
-    /// are all that is left of it when a sync fails (`facts/reliability.md` 0, finding 6).
-    unsynced: VecDeque<(u64, Vec<u8>)>,
-    unsynced_bytes: usize,
+    unsynced: Copies,
     each: bool,
     failed: Option<Error>,
     rescued: Option<PathBuf>,
     stop: bool,
+}
+
+/// Copies of what is not synced, in order. They are all that is left of it when a sync fails
+/// (`facts/reliability.md` 0, finding 6).
+#[derive(Default)]
+struct Copies {
+    chunks: VecDeque<Vec<u8>>,
+    /// The count of bytes up to the start of the first chunk.
+    start: u64,
+    len: usize,
+    /// Chunks to use again: memory that the kernel does not have to find anew.
+    spare: Vec<Vec<u8>>,
+}
+
+/// How much one chunk holds.
+const CHUNK: usize = 256 << 10;
+
+impl Copies {
+    fn push(&mut self, bytes: &[u8]) {
+        self.len += bytes.len();
+        match self.chunks.back_mut() {
+            Some(last) if last.len() + bytes.len() <= last.capacity() => {
+                last.extend_from_slice(bytes);
+            }
+            _ => {
+                let mut chunk = self.spare.pop().unwrap_or_default();
+                chunk.reserve(bytes.len().max(CHUNK));
+                chunk.extend_from_slice(bytes);
+                self.chunks.push_back(chunk);
+            }
+        }
+    }
+
+    /// Drops the chunks that end at `end` or before.
+    fn drop_until(&mut self, end: u64) {
+        while let Some(first) = self.chunks.front() {
+            let first_end = self.start + first.len() as u64;
+            if first_end > end {
+                break;
+            }
+            self.drop_first();
+        }
+    }
+
+    fn drop_first(&mut self) {
+        if let Some(mut chunk) = self.chunks.pop_front() {
+            self.start += chunk.len() as u64;
+            self.len -= chunk.len();
+            if chunk.capacity() <= 2 * CHUNK && self.spare.len() < 4 {
+                chunk.clear();
+                self.spare.push(chunk);
+            }
+        }
+    }
+
+    /// Takes out everything behind `synced`.
+    fn take(&mut self, synced: u64) -> Vec<u8> {
+        let skip = synced.saturating_sub(self.start) as usize;
+        let bytes = std::mem::take(self).chunks.into_iter().collect::<Vec<_>>();
+        bytes
+            .concat()
+            .split_off(skip.min(bytes.iter().map(Vec::len).sum()))
+    }
 }
 
 impl Syncer {
@@ -90,23 +150,24 @@ impl Syncer {
         self.state().each
     }
 
-    /// Waits until there is room for more unsynced bytes.
+    /// Waits until there is room for more unsynced bytes. A sync is asked for long before.
     pub(crate) fn wait_for_room(&self) {
         let mut state = self.state();
-        while state.unsynced_bytes > self.most && state.failed.is_none() && !state.stop {
+        while state.unsynced.len > self.most / 2 && state.failed.is_none() && !state.stop {
             if self.policy == SyncPolicy::None && !state.each {
-                // Nobody asked for a sync, so there is nothing to hold copies for but a `sync` to
-                // come; the oldest go.
-                while state.unsynced_bytes > self.most {
-                    let Some((_, bytes)) = state.unsynced.pop_front() else {
-                        break;
-                    };
-                    state.unsynced_bytes -= bytes.len();
+                // Nobody asked for a sync, so the copies are for one that may come: the oldest go.
+                while state.unsynced.len > self.most / 2 {
+                    state.unsynced.drop_first();
                 }
                 return;
             }
-            state.wanted = state.written;
-            self.work.notify_one();
+            if state.wanted <= state.synced {
+                state.wanted = state.written;
+                self.work.notify_one();
+            }
+            if state.unsynced.len <= self.most {
+                return;
+            }
             state = self
                 .done
                 .wait(state)
@@ -115,7 +176,7 @@ impl Syncer {
     }
 
     /// Takes note of bytes that are in the kernel. Returns the count up to their end.
-    pub(crate) fn written(&self, file: &Arc<dyn File>, bytes: Vec<u8>) -> u64 {
+    pub(crate) fn written(&self, file: &Arc<dyn File>, bytes: &[u8]) -> u64 {
         let mut state = self.state();
         if state.file.is_none() {
             state.file = Some(Arc::clone(file));
@@ -124,11 +185,10 @@ impl Syncer {
         let end = state.written;
         if state.failed.is_some() {
             // Written while the sync failed: as unsafe as what came before.
-            self.rescue(&mut state, vec![bytes]);
+            self.rescue(&mut state, bytes);
             return end;
         }
-        state.unsynced_bytes += bytes.len();
-        state.unsynced.push_back((end, bytes));
+        state.unsynced.push(bytes);
         let is_first = state.dirty_since.is_none();
         if is_first {
             state.dirty_since = Some(Instant::now());
@@ -218,11 +278,7 @@ impl Syncer {
         match result {
             Ok(()) => {
                 state.synced = end;
-                while state.unsynced.front().is_some_and(|(at, _)| *at <= end) {
-                    if let Some((_, bytes)) = state.unsynced.pop_front() {
-                        state.unsynced_bytes -= bytes.len();
-                    }
-                }
+                state.unsynced.drop_until(end);
                 state.dirty_since = (state.written > end).then(Instant::now);
             }
             Err(error) => self.fail(&mut state, error),
@@ -233,21 +289,20 @@ impl Syncer {
 
     /// A failed sync is final: the system may have dropped the bytes and will not say so again.
     fn fail(&self, state: &mut State, error: std::io::Error) {
-        tracing::error!(%error, unsynced = state.unsynced_bytes, "a sync failed");
+        tracing::error!(%error, unsynced = state.unsynced.len, "a sync failed");
         state.failed = Some(Error::new(ErrorKind::SyncFailed, &self.path).because(error));
-        let unsynced = std::mem::take(&mut state.unsynced);
-        state.unsynced_bytes = 0;
-        self.rescue(state, unsynced.into_iter().map(|(_, bytes)| bytes));
+        let synced = state.synced;
+        let unsynced = state.unsynced.take(synced);
+        self.rescue(state, &unsynced);
     }
 
     /// Writes lines to a file of their own.
-    fn rescue(&self, state: &mut State, lines: impl IntoIterator<Item = Vec<u8>>) {
-        let bytes = lines.into_iter().collect::<Vec<_>>().concat();
-        if bytes.is_empty() {
+    fn rescue(&self, state: &mut State, lines: &[u8]) {
+        if lines.is_empty() {
             return;
         }
         let path = side_file(&self.path, "rescue", state.synced);
-        match write_side_file(&*self.disk, &path, &bytes) {
+        match write_side_file(&*self.disk, &path, lines) {
             Ok(path) => state.rescued = Some(path),
             Err(error) => tracing::error!(%error, "unsynced lines could not be rescued"),
         }

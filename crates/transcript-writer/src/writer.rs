@@ -20,6 +20,9 @@ use crate::tail::Repair;
 /// How long a queued entry may wait.
 const QUEUE_TIME: Duration = Duration::from_millis(100);
 
+/// A queue of this size is written at once: more in one write is no faster.
+const QUEUE_BYTES: usize = 256 << 10;
+
 /// How long the writer waits at most before it tries a failed write again by itself.
 const MAX_PAUSE: Duration = Duration::from_secs(5);
 
@@ -80,6 +83,8 @@ struct Core {
     chains: Chains,
     queue: VecDeque<Group>,
     queue_bytes: usize,
+    /// Memory for the lines of a batch.
+    lines: String,
     /// When the queue is to be written; `None` when nothing in it has a time.
     due: Option<Instant>,
     /// Somebody waits for an entry in the queue.
@@ -158,6 +163,7 @@ impl Writer {
                 chains: Chains::new(known),
                 queue: VecDeque::new(),
                 queue_bytes: 0,
+                lines: String::new(),
                 due: None,
                 is_urgent: false,
                 next_ticket: 0,
@@ -378,12 +384,16 @@ impl Shared {
         self.syncer.wait_for_room();
         let mut core = self.core();
         self.check_open(&core)?;
-        if core.queue_bytes + draft.len() > self.most {
-            let drained = self.write_queue(&mut core, None)?;
+        if core.queue_bytes + draft.len() > self.most.min(QUEUE_BYTES) {
+            let drained = self.write_queue(&mut core, None);
             drop(core);
-            self.acknowledge(drained)?;
+            let written = drained.and_then(|drained| self.acknowledge(drained));
             core = self.core();
             self.check_open(&core)?;
+            // What cannot be written is kept, as long as there is room.
+            if core.queue_bytes + draft.len() > self.most {
+                written?;
+            }
         }
         let id = core.next_ticket;
         core.next_ticket += 1;
@@ -493,8 +503,10 @@ impl Shared {
         core.look_at_clock();
         let bytes: usize = groups.iter().map(Group::len).sum();
         let mut batch = Batch {
-            lines: String::with_capacity(bytes),
+            lines: std::mem::take(&mut core.lines),
         };
+        batch.lines.clear();
+        batch.lines.reserve(bytes);
         let mut refused = None;
         let mut staged = Vec::with_capacity(groups.len());
         for group in groups {
@@ -520,8 +532,8 @@ impl Shared {
             };
             return self.settle(drained, refused);
         }
-        let lines = batch.lines.into_bytes();
-        let appended = match core.log.append(&lines) {
+        let lines = batch.lines;
+        let appended = match core.log.append(lines.as_bytes()) {
             Ok(appended) => appended,
             Err(error) => {
                 core.chains.undo(0);
@@ -536,9 +548,12 @@ impl Shared {
             self.syncer.sync_each();
         }
         let end = match core.log.file() {
-            Some(file) => self.syncer.written(file, lines),
+            Some(file) => self.syncer.written(file, lines.as_bytes()),
             None => 0,
         };
+        if lines.capacity() <= 4 * QUEUE_BYTES {
+            core.lines = lines;
+        }
         let mut drained = Drained {
             end,
             ..Drained::default()

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use transcript_testkit::rng::Rng;
 
-use crate::driver::{Fix, Job, Task, acks, fix};
+use crate::driver::{Event, Fix, Job, Task, acks, fix};
 use crate::ledger::Ledger;
 use crate::support::{alone, folder, rng, soak};
 
@@ -93,6 +93,10 @@ fn kill_again_and_again(task: Task, size: usize, kills: usize, rng: &mut Rng) ->
         }
         events.extend(life.kill());
         let acks = acks(&events);
+        let refused = events
+            .iter()
+            .find(|event| matches!(event, Event::Failed(..)));
+        assert_eq!(refused, None);
         if task == Task::Ours {
             check_repair(fix(&events).as_ref(), ledger.end(), &tail);
         }

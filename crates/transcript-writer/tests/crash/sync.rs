@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use transcript_writer::SyncPolicy;
 
@@ -18,7 +19,7 @@ fn nothing_is_called_durable_after_a_failed_sync() {
     let (mut cases, mut failed, mut rescued) = (0, 0, 0);
     for policy in [
         SyncPolicy::None,
-        SyncPolicy::Interval(std::time::Duration::ZERO),
+        SyncPolicy::Interval(Duration::from_millis(100)),
         SyncPolicy::Each,
     ] {
         for at in 1..=8 {

@@ -10,11 +10,13 @@ use crate::ledger::Ledger;
 use crate::support::{alone, folder, has_strace, soak};
 
 /// Calls on the session file itself: strace is told its path.
-const ON_THE_FILE: [&str; 5] = ["write", "flock", "pread64", "fstat,statx", "fcntl"];
+const ON_THE_FILE: [&str; 4] = ["flock", "pread64", "fstat,statx", "fcntl"];
 
 /// Calls that happen to side files and folders too.
-const ANYWHERE: [&str; 6] = [
+const ANYWHERE: [&str; 8] = [
+    "write",
     "openat",
+    "mkdir",
     "ftruncate",
     "fdatasync",
     "fsync",
@@ -33,29 +35,39 @@ fn a_kill_before_any_system_call_loses_nothing_acknowledged() {
     // 200 in the long form.
     let appends = (8 * soak() as u64).min(200);
     let (mut kills, mut acked, mut torn) = (0, 0, 0);
-    let path = folder.path().join("session.jsonl");
-    for (calls, on_the_file) in ON_THE_FILE
-        .map(|calls| (calls, true))
-        .into_iter()
-        .chain(ANYWHERE.map(|calls| (calls, false)))
-    {
-        let mut points = 0;
-        // Loading the program takes a dozen calls, and there are a few threads.
-        for at in 1..appends * 20 + 200 {
-            fs::write(&path, &template).unwrap();
-            let run = kill_at(&path, calls, on_the_file, at, appends);
-            acked += run.acked;
-            torn += usize::from(run.torn);
-            if !run.killed {
-                break;
+    let path = folder.path().join("project").join("session.jsonl");
+    for (name, template) in [("torn", &template[..]), ("new", &[])] {
+        for (calls, on_the_file) in calls() {
+            let mut points = 0;
+            // Loading the program takes a few dozen calls, and there are a few threads.
+            for at in 1..appends * 20 + 200 {
+                // Without what the last run saved beside it.
+                let _ = fs::remove_dir_all(path.parent().unwrap());
+                if !template.is_empty() {
+                    fs::create_dir(path.parent().unwrap()).unwrap();
+                    fs::write(&path, template).unwrap();
+                }
+                let run = kill_at(&path, calls, on_the_file, at, appends);
+                acked += run.acked;
+                torn += usize::from(run.torn);
+                if !run.killed {
+                    break;
+                }
+                points += 1;
             }
-            points += 1;
+            println!("syscalls, {name} file, {calls}: {points} kills");
+            kills += points;
         }
-        println!("syscalls, {calls}: {points} kills");
-        kills += points;
     }
     println!("syscalls: {kills} kills, {acked} acknowledged, 0 lost, {torn} torn tails");
     assert!(kills > 50, "the kills did not come: {kills}");
+}
+
+fn calls() -> impl Iterator<Item = (&'static str, bool)> {
+    let on_the_file = ON_THE_FILE.map(|calls| (calls, true));
+    on_the_file
+        .into_iter()
+        .chain(ANYWHERE.map(|calls| (calls, false)))
 }
 
 struct Run {

@@ -87,7 +87,11 @@ pub(crate) fn damaged(bytes: &[u8]) -> usize {
 
 /// What the entries of a person say, in file order.
 pub(crate) fn texts(bytes: &[u8]) -> Vec<String> {
-    let values = values(bytes).into_iter().flatten();
+    texts_in(&values(bytes))
+}
+
+fn texts_in(values: &[Option<Value>]) -> Vec<String> {
+    let values = values.iter().flatten();
     values
         .filter_map(|value| Some(value["message"]["content"].as_str()?.to_owned()))
         .collect()
@@ -102,20 +106,21 @@ pub(crate) fn judge(
     most_damaged: usize,
 ) -> Result<(), String> {
     let short = |text: &str| text.split(':').next().unwrap_or_default().to_owned();
-    let found = texts(bytes);
+    let values = values(bytes);
+    let found = texts_in(&values);
     let mut seen = HashSet::new();
     if let Some(twice) = found.iter().find(|text| !seen.insert(*text)) {
         return Err(format!("{} stands twice", short(twice)));
     }
-    let sure: Vec<&String> = found.iter().filter(|text| acked.contains(text)).collect();
-    if sure.len() < acked.len() {
-        let lost = acked.iter().find(|text| !found.contains(text));
-        return Err(format!("{} is lost", short(lost.map_or("", |text| text))));
+    if let Some(lost) = acked.iter().find(|text| !seen.contains(text)) {
+        return Err(format!("{} is lost", short(lost)));
     }
-    if !sure.into_iter().eq(acked) {
+    let promised: HashSet<&String> = acked.iter().collect();
+    let sure = found.iter().filter(|text| promised.contains(text));
+    if !sure.eq(acked) {
         return Err("the order is another".to_owned());
     }
-    let known = |text: &&String| acked.contains(text) || maybe.contains(text);
+    let known = |text: &&String| promised.contains(text) || maybe.contains(text);
     if let Some(alien) = found.iter().find(|text| !known(text)) {
         return Err(format!(
             "{} is there and was not acknowledged",
@@ -123,14 +128,14 @@ pub(crate) fn judge(
         ));
     }
     let mut uuids = HashSet::new();
-    for value in values(bytes).into_iter().flatten() {
+    for value in values.iter().flatten() {
         if let Some(uuid) = value["uuid"].as_str()
-            && !uuids.insert(uuid.to_owned())
+            && !uuids.insert(uuid)
         {
             return Err(format!("two entries have the uuid {uuid}"));
         }
     }
-    let damaged = damaged(bytes);
+    let damaged = values.iter().filter(|value| value.is_none()).count();
     if damaged > most_damaged {
         return Err(format!("{damaged} lines are damaged"));
     }

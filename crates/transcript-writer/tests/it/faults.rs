@@ -1007,22 +1007,43 @@ fn fifty_lines() -> Vec<u8> {
     bytes(&disk)
 }
 
+/// Where the line starts that is torn when only `len` bytes are left.
+fn torn_line(whole: &[u8], len: usize) -> usize {
+    let newline = whole[..len].iter().rposition(|byte| *byte == b'\n');
+    newline.map_or(0, |at| at + 1)
+}
+
+/// The lines before `start` are as they were, and behind them stand, of lines that can be read,
+/// what is said.
+fn check_torn(disk: &FakeDisk, kept: &[u8], acked: &[&str], most_damaged: usize, what: &str) {
+    let bytes = bytes(disk);
+    assert!(bytes.starts_with(kept), "{what}");
+    let acked: Vec<String> = acked.iter().map(|text| (*text).to_owned()).collect();
+    if let Err(reason) = judge(&bytes[kept.len()..], &acked, &[], most_damaged) {
+        panic!("{what}: {reason}");
+    }
+}
+
+fn open_unread(disk: &FakeDisk, options: &Options) -> Result<Writer, Error> {
+    options.open(Path::new(PATH), Known::default())
+}
+
 #[test]
 fn a_file_torn_at_any_byte_is_cut_and_the_torn_bytes_are_saved() {
     let whole = fifty_lines();
+    let mut cut = 0;
     for len in 0..=whole.len() {
         let disk = FakeDisk::new(1);
         disk.put(PATH, &whole[..len]);
-        let kept = texts(&whole[..len]);
-        let start = whole[..len].iter().rposition(|byte| *byte == b'\n');
-        let start = start.map_or(0, |at| at + 1);
-        let writer = open(&disk);
-        let mut acked = kept;
+        let start = torn_line(&whole, len);
+        let what = format!("{len} bytes");
+        let writer = open_unread(&disk, &options(&disk)).unwrap();
+        let mut kept = &whole[..start];
         match writer.repair() {
             None => assert_eq!(start, len),
             Some(Repair::Completed { offset }) => {
                 assert_eq!((whole[len], offset), (b'\n', start as u64));
-                acked = texts(&whole[..=len]);
+                kept = &whole[..=len];
             }
             Some(Repair::Cut {
                 offset,
@@ -1031,48 +1052,54 @@ fn a_file_torn_at_any_byte_is_cut_and_the_torn_bytes_are_saved() {
             }) => {
                 assert_eq!((offset, torn), (start as u64, (len - start) as u64));
                 assert_eq!(disk.durable(saved).unwrap(), &whole[start..len]);
-                assert_eq!(disk.durable(PATH).unwrap(), &whole[..start], "{len} bytes");
+                assert_eq!(disk.durable(PATH).unwrap(), kept, "{what}");
+                cut += 1;
             }
-            other => panic!("{len} bytes: {other:?}"),
+            other => panic!("{what}: {other:?}"),
         }
         writer.append(Draft::user("new")).unwrap();
         writer.close().unwrap();
-        acked.push("new".to_owned());
-        check(&disk, &acked, 0, &format!("{len} bytes"));
+        check_torn(&disk, kept, &["new"], 0, &what);
     }
+    // All but where a line ended, with its newline or without.
+    assert_eq!(cut, whole.len() - 100);
 }
 
 #[test]
 fn a_file_torn_at_any_byte_while_another_writes_is_sealed() {
     let whole = fifty_lines();
+    let mut sealed = 0;
     for len in 0..=whole.len() {
         let disk = FakeDisk::new(1);
         disk.put(PATH, &whole[..len]);
         disk.set_other_writer(Some(true));
-        let start = whole[..len].iter().rposition(|byte| *byte == b'\n');
-        let start = start.map_or(0, |at| at + 1);
+        let start = torn_line(&whole, len);
+        let what = format!("{len} bytes");
         if start < len && len % 16 == 0 {
-            let result = try_open(&disk, &options(&disk));
+            let result = open_unread(&disk, &options(&disk));
             assert_eq!(kind_of(result), ErrorKind::Busy);
             assert_eq!(bytes(&disk), &whole[..len]);
         }
-        let writer = open_with(&disk, &options(&disk).on_busy(OnBusy::Wait));
-        let mut acked = texts(&whole[..len]);
-        let mut most_damaged = 0;
+        let writer = open_unread(&disk, &options(&disk).on_busy(OnBusy::Wait)).unwrap();
+        let mut kept = &whole[..len];
+        let mut damaged = 0;
         match writer.repair() {
             None => assert_eq!(start, len),
-            Some(Repair::Completed { .. }) => acked = texts(&whole[..=len]),
+            Some(Repair::Completed { .. }) => kept = &whole[..=len],
             Some(Repair::Sealed { offset, len: torn }) => {
                 assert_eq!((offset, torn), (start as u64, (len - start) as u64));
-                most_damaged = 1;
+                assert_eq!(bytes(&disk)[len..], *b"\n");
+                // The newline alone, as the torn bytes are looked at already.
+                damaged = 1;
+                sealed += 1;
             }
-            other => panic!("{len} bytes: {other:?}"),
+            other => panic!("{what}: {other:?}"),
         }
         assert_eq!(disk.names(), [Path::new(PATH)]);
         writer.append(Draft::user("new")).unwrap();
-        acked.push("new".to_owned());
-        check(&disk, &acked, most_damaged, &format!("{len} bytes"));
+        check_torn(&disk, kept, &["new"], damaged, &what);
     }
+    assert_eq!(sealed, whole.len() - 100);
 }
 
 #[test]
@@ -1207,8 +1234,8 @@ fn the_naive_writer_glues_its_line_to_a_torn_tail() {
         let writer = NaiveWriter::open(&disk, Path::new(PATH)).unwrap();
         let line = foreign_line(1);
         writer.append(&line[..line.len() - 1]).unwrap();
-        let acked = [texts(&whole[..len]), vec![text(1)]].concat();
-        glued += usize::from(judge(&bytes(&disk), &acked, &[], 1).is_err());
+        let end = &bytes(&disk)[torn_line(&whole, len)..];
+        glued += usize::from(judge(end, &[text(1)], &[], 1).is_err());
     }
     // All but where a line ended.
     assert_eq!(glued, whole.len() - 50);
