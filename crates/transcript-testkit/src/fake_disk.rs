@@ -774,6 +774,14 @@ impl Disk for FakeDisk {
         done(state.names.get(path).map(|inode| identity(*inode)), error)
     }
 
+    /// Names survive here as soon as they are there.
+    fn sync_name(&self, path: &Path) -> io::Result<()> {
+        let is_there = self.state().names.contains_key(path);
+        is_there
+            .then_some(())
+            .ok_or_else(|| io::ErrorKind::NotFound.into())
+    }
+
     fn write_new(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
         let len = bytes.len();
         let (mut state, turn) = self.begin(self.process, Op::WriteNew, path, Some(len as u64))?;

@@ -109,6 +109,12 @@ pub trait Disk: Debug + Send + Sync {
     /// When the system fails.
     fn identity(&self, path: &Path) -> io::Result<Option<Identity>>;
 
+    /// Makes the name `path` survive a power cut.
+    ///
+    /// # Errors
+    /// When it may not.
+    fn sync_name(&self, path: &Path) -> io::Result<()>;
+
     /// Writes a new file that only its owner can read, and makes it survive a power cut.
     ///
     /// # Errors

@@ -197,72 +197,56 @@ impl Log {
         };
         let _lock = self.lock(&file)?;
         let mut foreign = std::mem::take(&mut self.since);
-        for _ in 0..ATTEMPTS {
-            let len = self.look(&file, &mut foreign)?;
-            let offset = self.write_lines(&file, len, lines)?;
-            let end = offset + lines.len() as u64;
-            self.end = Some(end);
-            // The lines are in the file: what fails from here on is no failure to append them.
-            let Ok(position) = file.position() else {
-                return Ok(Appended {
-                    offset,
-                    first_line: None,
-                    foreign,
-                });
-            };
-            if position == end {
-                return Ok(Appended {
-                    offset,
-                    first_line: None,
-                    foreign,
-                });
-            }
+        let len = self.look(&file, &mut foreign)?;
+        let mut offset = self.write_lines(&file, len, lines)?;
+        // The lines are in the file: what fails from here on is no failure to append them.
+        let mut first_line = None;
+        let mut end = 0;
+        if !self.stands_at(&file, offset, lines) {
             // Another process wrote without the lock, before our batch, behind it or into it.
-            match self.find(&file, len, lines) {
-                Found::Nowhere => tracing::warn!(offset = len, "others wrote into a batch"),
-                Found::OnItsOwn(offset) => {
-                    self.end = Some(offset + lines.len() as u64);
-                    foreign.extend(self.ids(&file, len, offset));
-                    return Ok(Appended {
-                        offset,
-                        first_line: None,
-                        foreign,
-                    });
-                }
+            offset = match self.find(&file, len, lines) {
+                Found::OnItsOwn(offset) => offset,
                 Found::Glued(offset) => {
                     tracing::warn!(offset, "a batch came to stand behind half a line of others");
-                    self.end = Some(offset + lines.len() as u64);
                     let first = lines.split_inclusive(|byte| *byte == b'\n').next();
-                    let again =
-                        self.append_again(&file, first.unwrap_or_default(), &mut foreign)?;
-                    return Ok(Appended {
-                        offset,
-                        first_line: Some(again),
-                        foreign,
-                    });
+                    let first = first.unwrap_or_default();
+                    let at = self.append_again(&file, first)?;
+                    first_line = Some(at);
+                    end = at + first.len() as u64;
+                    offset
                 }
-            }
+                Found::Nowhere => {
+                    tracing::warn!(offset = len, "others wrote into a batch");
+                    self.append_again(&file, lines)?
+                }
+            };
+            foreign.extend(self.ids(&file, len, offset));
         }
-        Err(self.busy())
+        self.end = Some(end.max(offset + lines.len() as u64));
+        Ok(Appended {
+            offset,
+            first_line,
+            foreign,
+        })
     }
 
-    /// Writes a line again whose first copy is part of a damaged line, until it stands on its own.
-    fn append_again(
-        &mut self,
-        file: &Arc<dyn File>,
-        line: &[u8],
-        foreign: &mut Vec<EntryId>,
-    ) -> Result<u64, Error> {
+    /// Whether nobody wrote before or into what was just written to `offset`.
+    fn stands_at(&self, file: &Arc<dyn File>, offset: u64, lines: &[u8]) -> bool {
+        let end = offset + lines.len() as u64;
+        file.position().map_or(true, |position| position == end)
+    }
+
+    /// Writes lines again whose first copy is part of a damaged line. The newline in front of them
+    /// is in the same write, so that nothing can come between. Returns where they stand.
+    fn append_again(&mut self, file: &Arc<dyn File>, lines: &[u8]) -> Result<u64, Error> {
+        let sealed = [b"\n", lines].concat();
         for _ in 0..ATTEMPTS {
-            let len = self.look(file, foreign)?;
-            let offset = self.write_lines(file, len, line)?;
-            let end = offset + line.len() as u64;
-            self.end = Some(end);
-            if file.position().map_or(true, |position| position == end) {
-                return Ok(offset);
+            let len = self.status(file)?.len;
+            self.write(file, len, &sealed)?;
+            if self.stands_at(file, len + 1, lines) {
+                return Ok(len + 1);
             }
-            if let Found::OnItsOwn(offset) = self.find(file, len, line) {
-                self.end = Some(offset + line.len() as u64);
+            if let Found::OnItsOwn(offset) = self.find(file, len, lines) {
                 return Ok(offset);
             }
         }
@@ -298,6 +282,24 @@ impl Log {
             self.end = None;
         }
         Ok(len)
+    }
+
+    /// Cuts off what a failed write left behind, if that could not be done then.
+    pub(crate) fn clean_up(&mut self) -> Result<(), Error> {
+        if self.debt.is_none() {
+            return Ok(());
+        }
+        let Some(file) = self.file.clone() else {
+            return Ok(());
+        };
+        let _lock = self.lock(&file)?;
+        let len = self.status(&file)?.len;
+        self.settle(&file, len).map(drop)
+    }
+
+    /// Gives the file back.
+    pub(crate) fn release(&mut self) {
+        self.file = None;
     }
 
     /// Cuts off what a failed write left behind, if that could not be done then. Returns the length.

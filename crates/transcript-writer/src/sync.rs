@@ -41,6 +41,7 @@ struct State {
     failed: Option<Error>,
     rescued: Option<PathBuf>,
     stop: bool,
+    has_ended: bool,
 }
 
 /// Copies of what is not synced, in order. They are all that is left of it when a sync fails
@@ -232,8 +233,25 @@ impl Syncer {
         self.work.notify_one();
     }
 
+    /// Waits until the thread has ended and given the file back, but not for ever.
+    pub(crate) fn wait_for_end(&self, most: Duration) {
+        let state = self.state();
+        let ended = self
+            .done
+            .wait_timeout_while(state, most, |state| !state.has_ended);
+        // A disk that hangs keeps the thread; nothing is left to do about it here.
+        drop(ended);
+    }
+
     /// The thread.
     pub(crate) fn run(&self) {
+        let mut state = self.sync_on();
+        state.file = None;
+        state.has_ended = true;
+        self.done.notify_all();
+    }
+
+    fn sync_on(&self) -> MutexGuard<'_, State> {
         let mut state = self.state();
         loop {
             let is_dirty = state.written > state.synced;
@@ -245,7 +263,7 @@ impl Syncer {
                 _ => None,
             };
             if state.failed.is_some() || (state.stop && !is_dirty) {
-                return;
+                return state;
             }
             if is_wanted || (state.stop && is_dirty) || rest == Some(Duration::ZERO) {
                 state = self.sync_once(state);

@@ -152,6 +152,7 @@ pub(crate) fn write_side_file(disk: &dyn Disk, path: &Path, bytes: &[u8]) -> io:
     Err(io::ErrorKind::AlreadyExists.into())
 }
 
+/// Whether a file holds these bytes, and keeps them and its name over a power cut.
 fn holds(disk: &dyn Disk, path: &Path, bytes: &[u8]) -> bool {
     disk.open(path, false).is_ok_and(|opened| {
         let file = &*opened.file;
@@ -161,6 +162,7 @@ fn holds(disk: &dyn Disk, path: &Path, bytes: &[u8]) -> bool {
         is_same_len
             && read(file, 0, bytes.len() as u64).is_ok_and(|there| there == bytes)
             && file.sync().is_ok()
+            && disk.sync_name(path).is_ok()
     })
 }
 

@@ -20,6 +20,9 @@ use crate::tail::Repair;
 /// How long a queued entry may wait.
 const QUEUE_TIME: Duration = Duration::from_millis(100);
 
+/// How long dropping a writer waits for its last sync.
+const END_TIME: Duration = Duration::from_secs(1);
+
 /// A queue of this size is written at once: more in one write is no faster.
 const QUEUE_BYTES: usize = 256 << 10;
 
@@ -249,16 +252,17 @@ impl Writer {
     /// Writes and syncs everything and ends the threads.
     ///
     /// # Errors
-    /// When something queued could not be written, and is lost, or may not survive a power cut.
+    /// When something queued could not be written, and is lost, or may not survive a power cut; or
+    /// when a part of a failed write could not be cut off.
     pub fn close(mut self) -> Result<(), Error> {
-        let result = self.sync();
-        self.shared.end();
+        let synced = self.sync();
+        let cleaned = self.shared.end();
         for thread in self.threads.drain(..) {
             if thread.join().is_err() {
                 tracing::error!("a thread of the writer panicked");
             }
         }
-        result
+        synced.and(cleaned)
     }
 
     /// Returns what opening the file did to a last line without an end.
@@ -317,11 +321,12 @@ impl Writer {
 impl Drop for Writer {
     fn drop(&mut self) {
         if !self.threads.is_empty() {
-            if let Err(error) = self.flush() {
+            // The threads end by themselves: a disk that hangs must not hang the caller.
+            let flushed = self.flush();
+            if let Err(error) = flushed.and(self.shared.end()) {
                 tracing::error!(kind = error.kind().name(), "queued entries were lost");
             }
-            // The threads end by themselves: a disk that hangs must not hang the caller.
-            self.shared.end();
+            self.shared.syncer.wait_for_end(END_TIME);
         }
     }
 }
@@ -443,10 +448,15 @@ impl Shared {
         self.syncer.check()
     }
 
-    fn end(&self) {
-        self.core().is_closed = true;
+    fn end(&self) -> Result<(), Error> {
+        let mut core = self.core();
+        core.is_closed = true;
+        let cleaned = core.log.clean_up();
+        core.log.release();
+        drop(core);
         self.work.notify_one();
         self.syncer.stop();
+        cleaned
     }
 
     /// The thread that writes what nobody else does.
@@ -498,6 +508,7 @@ impl Shared {
         let mut groups = core.take_queue();
         groups.extend(own);
         if groups.is_empty() {
+            core.log.clean_up()?;
             return Ok(Drained::default());
         }
         core.look_at_clock();

@@ -46,6 +46,11 @@ impl Disk for RealDisk {
         }
     }
 
+    fn sync_name(&self, _path: &Path) -> io::Result<()> {
+        // Folders cannot be synced here; the file system keeps names by itself.
+        Ok(())
+    }
+
     fn write_new(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
         let mut file = fs::File::create_new(path)?;
         file.write_all(bytes)?;

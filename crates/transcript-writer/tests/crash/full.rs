@@ -2,6 +2,7 @@
 
 use std::fs;
 
+use rustix::fs::FallocateFlags;
 use transcript_testkit::rng::Rng;
 
 use crate::driver::{Event, Job, Pen, Task, Voice};
@@ -73,8 +74,12 @@ pub(crate) fn child(job: &Job, voice: &Voice) {
         let free = rustix::fs::statvfs(job.path.parent().unwrap()).unwrap();
         let room = rng.below(60_000) as u64;
         let take = (free.f_bavail * free.f_frsize).saturating_sub(room);
-        // What does not fit is the point.
-        let _ = fs::write(&ballast, vec![b'.'; take as usize]);
+        let file = fs::File::create(&ballast).unwrap();
+        if take > 0 {
+            // Where some of it is kept back, less is left: the more often is it full.
+            let _ = rustix::fs::fallocate(&file, FallocateFlags::empty(), 0, take);
+        }
+        drop(file);
         let (mut acks, mut left) = (Vec::new(), 2);
         while left > 0 {
             match pen.append(job, number) {

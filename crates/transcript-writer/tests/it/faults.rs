@@ -1024,7 +1024,7 @@ fn check_torn(disk: &FakeDisk, kept: &[u8], acked: &[&str], most_damaged: usize,
     }
 }
 
-fn open_unread(disk: &FakeDisk, options: &Options) -> Result<Writer, Error> {
+fn open_unread(options: &Options) -> Result<Writer, Error> {
     options.open(Path::new(PATH), Known::default())
 }
 
@@ -1037,7 +1037,7 @@ fn a_file_torn_at_any_byte_is_cut_and_the_torn_bytes_are_saved() {
         disk.put(PATH, &whole[..len]);
         let start = torn_line(&whole, len);
         let what = format!("{len} bytes");
-        let writer = open_unread(&disk, &options(&disk)).unwrap();
+        let writer = open_unread(&options(&disk)).unwrap();
         let mut kept = &whole[..start];
         match writer.repair() {
             None => assert_eq!(start, len),
@@ -1076,11 +1076,11 @@ fn a_file_torn_at_any_byte_while_another_writes_is_sealed() {
         let start = torn_line(&whole, len);
         let what = format!("{len} bytes");
         if start < len && len % 16 == 0 {
-            let result = open_unread(&disk, &options(&disk));
+            let result = open_unread(&options(&disk));
             assert_eq!(kind_of(result), ErrorKind::Busy);
             assert_eq!(bytes(&disk), &whole[..len]);
         }
-        let writer = open_unread(&disk, &options(&disk).on_busy(OnBusy::Wait)).unwrap();
+        let writer = open_unread(&options(&disk).on_busy(OnBusy::Wait)).unwrap();
         let mut kept = &whole[..len];
         let mut damaged = 0;
         match writer.repair() {
