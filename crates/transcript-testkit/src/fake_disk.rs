@@ -938,8 +938,6 @@ impl File for FakeFile {
 
 #[cfg(test)]
 mod tests {
-    #![expect(clippy::unwrap_used, reason = "a test may panic")]
-
     use super::*;
 
     const PATH: &str = "a.jsonl";

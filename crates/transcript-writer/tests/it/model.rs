@@ -297,7 +297,11 @@ impl Session {
     ///
     /// A writer that dies before it could cut off a failed write leaves whole lines of that, too.
     fn settle(&mut self, died: bool) {
-        let bytes = self.bytes();
+        let mut bytes = self.bytes();
+        if !bytes.ends_with(b"\n") {
+            // A last line that lacks its newline alone is completed by the next opening.
+            bytes.push(b'\n');
+        }
         let values = values(&bytes);
         let there = |entry: &Entry| {
             values.iter().position(|value| {
