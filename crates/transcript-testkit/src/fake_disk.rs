@@ -3,7 +3,7 @@
 //! Of each file it keeps two images: what processes see, and what would be there after a power cut.
 //! Nothing in it waits, and equal seeds and equal calls give equal results.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
 use std::ops::Range;
@@ -25,6 +25,8 @@ pub enum Op {
     WriteNew,
     /// [`File::append`].
     Append,
+    /// [`File::position`].
+    Position,
     /// [`File::read_at`].
     ReadAt,
     /// [`File::truncate`].
@@ -43,11 +45,12 @@ pub enum Op {
 
 impl Op {
     /// All of them.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::Open,
         Self::IdentityOfPath,
         Self::WriteNew,
         Self::Append,
+        Self::Position,
         Self::ReadAt,
         Self::Truncate,
         Self::Sync,
@@ -249,7 +252,8 @@ struct Inode {
     lost: Vec<Range<usize>>,
     lock: Option<Owner>,
     is_linked: bool,
-    handles: BTreeSet<u64>,
+    /// The open handles, and the end of what each appended last.
+    handles: BTreeMap<u64, u64>,
 }
 
 #[derive(Clone, Debug)]
@@ -753,7 +757,7 @@ impl Disk for FakeDisk {
         let has_other_writer = state.other_writer.unwrap_or(Some(is_open));
         state.last_handle += 1;
         let handle = state.last_handle;
-        state.files[inode].handles.insert(handle);
+        state.files[inode].handles.insert(handle, 0);
         Ok(Opened {
             file: Arc::new(FakeFile {
                 disk: self.clone(),
@@ -853,7 +857,12 @@ impl File for FakeFile {
             Turn::Die(taken) => (taken.of(len, &mut state.rng), Some(dead())),
         };
         let taken = state.take_space(wanted);
-        state.files[self.inode].append(&bytes[..taken]);
+        let inode = &mut state.files[self.inode];
+        inode.append(&bytes[..taken]);
+        let end = inode.buffered.len() as u64;
+        if taken > 0 {
+            inode.handles.insert(self.handle, end);
+        }
         if let Some(error) = error {
             return Err(error);
         }
@@ -861,6 +870,13 @@ impl File for FakeFile {
             return Err(io::ErrorKind::StorageFull.into());
         }
         Ok(taken)
+    }
+
+    fn position(&self) -> io::Result<u64> {
+        let (mut state, turn) = self.begin(Op::Position, None)?;
+        let error = turn.whole(&mut state.rng)?;
+        let position = state.files[self.inode].handles.get(&self.handle);
+        done(position.copied().unwrap_or(0), error)
     }
 
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
@@ -938,6 +954,8 @@ impl File for FakeFile {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
 
     const PATH: &str = "a.jsonl";

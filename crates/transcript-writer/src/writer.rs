@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime};
@@ -19,6 +20,9 @@ use crate::tail::Repair;
 
 /// How long a queued entry may wait.
 const QUEUE_TIME: Duration = Duration::from_millis(100);
+
+/// How long the thread looks for more work before it sleeps.
+const LINGER: Duration = Duration::from_micros(20);
 
 /// How long dropping a writer waits for its last sync.
 const END_TIME: Duration = Duration::from_secs(1);
@@ -74,6 +78,8 @@ pub(crate) struct Shared {
     core: Mutex<Core>,
     /// The queue needs to be written now, or the writer ends.
     work: Condvar,
+    /// As `Core::is_urgent`, to be seen without the lock.
+    has_urgent: AtomicBool,
     syncer: Syncer,
     ids: Arc<dyn Fn() -> Uuid + Send + Sync>,
     /// How many bytes may be queued.
@@ -128,6 +134,7 @@ enum Reply {
     /// To the caller who has the lock.
     Here,
     /// To whoever waits. The entries are not kept when they cannot be written.
+    #[cfg(feature = "async")]
     Call(Box<dyn FnOnce(Outcome) + Send>),
     /// To a ticket. The entry stays queued until it is written.
     Ticket(u64, Arc<TicketState>),
@@ -180,6 +187,7 @@ impl Writer {
                 version: json(&options.version),
             }),
             work: Condvar::new(),
+            has_urgent: AtomicBool::new(false),
             syncer,
             ids: Arc::clone(&options.ids),
             most,
@@ -437,6 +445,7 @@ impl Shared {
             reply: Reply::Call(Box::new(reply)),
         });
         core.is_urgent = true;
+        self.has_urgent.store(true, Ordering::Relaxed);
         self.work.notify_one();
         Ok(())
     }
@@ -473,6 +482,8 @@ impl Shared {
             let now = Instant::now();
             let rest = core.due.map(|due| due.saturating_duration_since(now));
             if core.is_urgent || rest == Some(Duration::ZERO) {
+                let was_urgent = core.is_urgent;
+                self.has_urgent.store(false, Ordering::Relaxed);
                 let drained = self.write_queue(&mut core, None);
                 drop(core);
                 if let Err(error) = drained.and_then(|drained| self.acknowledge(drained)) {
@@ -480,6 +491,9 @@ impl Shared {
                     tracing::warn!(kind, "queued entries were not written");
                 }
                 self.syncer.wait_for_room();
+                if was_urgent {
+                    self.linger();
+                }
                 core = self.core();
                 continue;
             }
@@ -492,6 +506,15 @@ impl Shared {
                 }
                 None => self.work.wait(core).unwrap_or_else(PoisonError::into_inner),
             };
+        }
+    }
+
+    /// Stays awake for a moment: who just got an answer often comes with the next entry, and to wake
+    /// a thread takes longer than to write one.
+    fn linger(&self) {
+        let start = Instant::now();
+        while !self.has_urgent.load(Ordering::Relaxed) && start.elapsed() < LINGER {
+            std::hint::spin_loop();
         }
     }
 
@@ -688,6 +711,7 @@ impl Reply {
     fn send(self, outcome: Outcome) {
         match self {
             Self::Here => {}
+            #[cfg(feature = "async")]
             Self::Call(call) => call(outcome),
             Self::Ticket(_, state) => state.set(outcome.and_then(|mut written| {
                 written

@@ -304,6 +304,7 @@ fn started(options: impl FnOnce(Options) -> Options) -> (FakeDisk, Writer) {
     (disk, writer)
 }
 
+#[track_caller]
 fn kind_of<T: std::fmt::Debug>(result: Result<T, Error>) -> ErrorKind {
     result.unwrap_err().kind()
 }
@@ -566,22 +567,73 @@ fn entries_of_others_make_busy_and_titles_are_welcome() {
     }
 }
 
-#[test]
-fn entries_of_others_are_noticed_also_when_they_came_with_our_own_batch() {
-    // Somebody without the lock writes an entry behind our batch, before we look.
-    let (disk, writer) = started(|options| options);
+/// Lets another tool append right behind the next append, before its writer looks.
+fn append_behind(disk: &FakeDisk, bytes: Vec<u8>) {
     disk.set(
-        Fault::hook(|disk| {
-            disk.set(
-                Fault::hook(|disk| disk.append_as_other(PATH, &foreign_line(50))).at(Op::Status, 1),
-            );
+        Fault::hook(move |disk| {
+            let hook = Fault::hook(move |disk| disk.append_as_other(PATH, &bytes));
+            disk.set(hook.at_any(1));
         })
         .at(Op::Append, 1),
     );
+}
+
+#[test]
+fn entries_of_others_are_noticed_also_when_they_came_with_our_own_batch() {
+    // Somebody without the lock writes an entry behind our batch.
+    let (disk, writer) = started(|options| options);
+    append_behind(&disk, foreign_line(50));
     let first = writer.append(user(2));
     assert!(first.is_ok(), "ours is whole: {first:?}");
     assert_eq!(kind_of(writer.append(user(3))), ErrorKind::Busy);
     check(&disk, &texts_of([0, 1, 2, 50]), 0, "behind");
+    // And half a line that is finished later.
+    let (disk, writer) = started(|options| options);
+    let line = foreign_line(50);
+    append_behind(&disk, line[..70].to_vec());
+    writer.append(user(2)).unwrap();
+    disk.append_as_other(PATH, &line[70..]);
+    assert_eq!(kind_of(writer.append(user(3))), ErrorKind::Busy);
+    check(&disk, &texts_of([0, 1, 2, 50]), 0, "behind, later");
+    // Before our batch: ours is in the file, the next one is refused.
+    let (disk, writer) = started(|options| options);
+    let hook = Fault::hook(|disk| disk.append_as_other(PATH, &foreign_line(50)));
+    disk.set(hook.at(Op::Append, 1));
+    writer.append(user(2)).unwrap();
+    assert_eq!(kind_of(writer.append(user(3))), ErrorKind::Busy);
+    check(&disk, &texts_of([0, 1, 50, 2]), 0, "before");
+}
+
+#[test]
+fn others_between_the_parts_of_a_short_write_double_nothing() {
+    let half = foreign_line(50)[..70].to_vec();
+    let mut failures = Vec::new();
+    for foreign in [foreign_line(50), half] {
+        for drafts in 1..4 {
+            for taken in [1, 50, 300, 500, 700] {
+                let (disk, writer) = started(|options| options.on_busy(OnBusy::Wait));
+                disk.set(Fault::short(taken).at(Op::Append, 1));
+                let bytes_of_others = foreign.clone();
+                let hook = move |disk: &FakeDisk| disk.append_as_other(PATH, &bytes_of_others);
+                disk.set(Fault::hook(hook).at(Op::Append, 2));
+                let result = writer.append_all((2..2 + drafts).map(user).collect());
+                let what = format!(
+                    "{drafts} drafts, {taken} bytes, then {} of others",
+                    foreign.len()
+                );
+                if let Err(error) = result {
+                    failures.push(format!("{what}: {error:?}"));
+                    continue;
+                }
+                // Their line is spoilt by ours, as nobody can prevent.
+                let acked = texts_of(0..2 + drafts);
+                if let Err(reason) = judge(&bytes(&disk), &acked, &texts_of([50]), 3) {
+                    failures.push(format!("{what}: {reason}"));
+                }
+            }
+        }
+    }
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
 }
 
 #[test]
@@ -615,6 +667,33 @@ fn half_a_line_of_another_tool_is_never_joined_to_ours() {
             check(&disk, &acked, times as usize + 1, &what);
         }
     }
+}
+
+#[test]
+fn a_batch_behind_half_a_line_that_cannot_be_mended_is_not_there_when_it_is_tried_again() {
+    // Half a line comes before the batch, and then the disk is full.
+    let mut failures = Vec::new();
+    for drafts in 1..4 {
+        let (disk, writer) = started(|options| options);
+        let half = foreign_line(50)[..70].to_vec();
+        let hook = move |disk: &FakeDisk| disk.append_as_other(PATH, &half);
+        disk.set(Fault::hook(hook).at(Op::Append, 1));
+        disk.set(Fault::error(io::ErrorKind::StorageFull).at(Op::Append, 2));
+        let batch = || (2..2 + drafts).map(user).collect();
+        let first = writer.append_all(batch()).map(drop);
+        assert_eq!(disk.faults_left(), 0);
+        if first.is_err() {
+            writer.append_all(batch()).unwrap();
+        }
+        let mut found = texts(&bytes(&disk));
+        found.sort();
+        let mut wanted = texts_of(0..2 + drafts);
+        wanted.sort();
+        if found != wanted {
+            failures.push(format!("{drafts} drafts, {first:?}: {found:?}"));
+        }
+    }
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
 }
 
 #[test]
