@@ -36,6 +36,7 @@ mod options;
 mod sync;
 mod sys;
 mod tail;
+mod threads;
 mod writer;
 
 pub use chain::{Anchor, Known};

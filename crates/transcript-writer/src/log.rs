@@ -43,6 +43,8 @@ pub(crate) struct Log {
     anchor: Option<Anchor>,
     /// Entries that others appended between the reading and the opening.
     since: Vec<EntryId>,
+    /// Where others appended an entry at the same time as we did.
+    intruded: Option<u64>,
     name_checked: Option<Instant>,
     repair: Option<Repair>,
     /// The file is not ours any more: every later call fails the same way.
@@ -60,9 +62,9 @@ struct Debt {
 pub(crate) struct Appended {
     /// The offset of its first byte.
     pub(crate) offset: u64,
-    /// The offset of its first line, when that had to be written again behind the others.
-    pub(crate) first_line: Option<u64>,
-    /// The entries that other processes appended before it.
+    /// The offset of each line, when others wrote into the batch and it does not stand in one piece.
+    pub(crate) moved: Option<Vec<u64>>,
+    /// The entries that other processes appended.
     pub(crate) foreign: Vec<EntryId>,
 }
 
@@ -86,6 +88,7 @@ impl Log {
             debt: None,
             anchor: None,
             since: Vec::new(),
+            intruded: None,
             name_checked: None,
             repair: None,
             broken: None,
@@ -198,56 +201,69 @@ impl Log {
         let _lock = self.lock(&file)?;
         let mut foreign = std::mem::take(&mut self.since);
         let len = self.look(&file, &mut foreign)?;
-        let mut offset = self.write_lines(&file, len, lines)?;
-        // The lines are in the file: what fails from here on is no failure to append them.
-        let mut first_line = None;
-        let mut end = 0;
-        if !self.stands_at(&file, offset, lines) {
-            // Another process wrote without the lock, before our batch, behind it or into it.
-            offset = match self.find(&file, len, lines) {
-                Found::OnItsOwn(offset) => offset,
-                Found::Glued(offset) => {
-                    tracing::warn!(offset, "a batch came to stand behind half a line of others");
-                    let first = lines.split_inclusive(|byte| *byte == b'\n').next();
-                    let first = first.unwrap_or_default();
-                    let at = self.append_again(&file, first)?;
-                    first_line = Some(at);
-                    end = at + first.len() as u64;
-                    offset
-                }
-                Found::Nowhere => {
-                    tracing::warn!(offset = len, "others wrote into a batch");
-                    self.append_again(&file, lines)?
-                }
-            };
-            foreign.extend(self.ids(&file, len, offset));
-        }
-        self.end = Some(end.max(offset + lines.len() as u64));
+        let offset = self.write_lines(&file, len, lines)?;
+        let end = offset + lines.len() as u64;
+        self.end = Some(end);
+        // The lines are in the file: that the question fails is no failure to append them.
+        let is_alone = file.position().map_or(true, |position| position == end);
+        let moved = if is_alone {
+            None
+        } else {
+            tracing::warn!(
+                offset,
+                "another process wrote at the same time, without the lock"
+            );
+            Some(self.gather(&file, len, lines, &mut foreign)?)
+        };
         Ok(Appended {
             offset,
-            first_line,
+            moved,
             foreign,
         })
     }
 
-    /// Whether nobody wrote before or into what was just written to `offset`.
-    fn stands_at(&self, file: &Arc<dyn File>, offset: u64, lines: &[u8]) -> bool {
-        let end = offset + lines.len() as u64;
-        file.position().map_or(true, |position| position == end)
-    }
-
-    /// Writes lines again whose first copy is part of a damaged line. The newline in front of them
-    /// is in the same write, so that nothing can come between. Returns where they stand.
-    fn append_again(&mut self, file: &Arc<dyn File>, lines: &[u8]) -> Result<u64, Error> {
-        let sealed = [b"\n", lines].concat();
-        for _ in 0..ATTEMPTS {
-            let len = self.status(file)?.len;
-            self.write(file, len, &sealed)?;
-            if self.stands_at(file, len + 1, lines) {
-                return Ok(len + 1);
+    /// Finds the lines of a batch behind `from`, where others wrote as well. Those that are not whole
+    /// are written again, behind a newline in the same write, so that nothing can come between.
+    /// Returns where each line stands.
+    fn gather(
+        &mut self,
+        file: &Arc<dyn File>,
+        from: u64,
+        lines: &[u8],
+        foreign: &mut Vec<EntryId>,
+    ) -> Result<Vec<u64>, Error> {
+        // In doubt until all is well: the next batch looks at the last byte then.
+        self.end = None;
+        let batch = lines;
+        let lines: Vec<&[u8]> = lines.split_inclusive(|byte| *byte == b'\n').collect();
+        let start = from.saturating_sub(1);
+        for attempt in 0..=ATTEMPTS {
+            let now = self.status(file)?.len;
+            let bytes = self.read(file, start, now)?;
+            let (places, others) = sort_out(&bytes, start, &lines);
+            let missing = lines
+                .iter()
+                .zip(&places)
+                .filter(|(_, place)| place.is_none());
+            let missing: Vec<u8> = missing.flat_map(|(line, _)| line.iter().copied()).collect();
+            if missing.is_empty() {
+                if !others.is_empty() && self.on_busy != OnBusy::Wait {
+                    self.intruded = Some(from);
+                }
+                foreign.extend(others);
+                self.end = bytes.ends_with(b"\n").then_some(now);
+                return Ok(places.into_iter().flatten().collect());
             }
-            if let Found::OnItsOwn(offset) = self.find(file, len, lines) {
-                return Ok(offset);
+            if attempt == ATTEMPTS {
+                break;
+            }
+            if let Err(error) = self.write(file, now, &[b"\n", &*missing].concat()) {
+                // The lines that are whole must not stay without the others, if that can be helped.
+                if self.debt.is_none() && bytes.ends_with(batch) {
+                    let offset = now - batch.len() as u64;
+                    self.owe(file, offset, batch);
+                }
+                return Err(error);
             }
         }
         Err(self.busy())
@@ -268,6 +284,9 @@ impl Log {
         let status = self.status(file)?;
         if !status.is_linked || self.has_new_name(file)? {
             return Err(self.break_off(ErrorKind::Replaced));
+        }
+        if let Some(offset) = self.intruded {
+            return Err(self.busy().at(offset).for_good());
         }
         let len = self.settle(file, status.len)?;
         let Some(end) = self.end else {
@@ -362,13 +381,6 @@ impl Log {
         Ok(ids)
     }
 
-    /// The entries that stand between two offsets, as far as they can be read.
-    fn ids(&self, file: &Arc<dyn File>, from: u64, to: u64) -> Vec<EntryId> {
-        self.read(file, from, to)
-            .map(|bytes| entries(&bytes))
-            .unwrap_or_default()
-    }
-
     /// Writes `bytes` at the end, which is `len`, whole or not at all. Returns `len`.
     fn write(&mut self, file: &Arc<dyn File>, len: u64, bytes: &[u8]) -> Result<u64, Error> {
         let mut written = 0;
@@ -398,40 +410,22 @@ impl Log {
         bytes: &[u8],
         cause: std::io::Error,
     ) -> Error {
+        self.owe(file, len, bytes);
+        self.io(cause).at(len)
+    }
+
+    /// Notes that a part of `bytes` stands at `offset` and must not, and cuts it off if possible.
+    fn owe(&mut self, file: &Arc<dyn File>, offset: u64, bytes: &[u8]) {
         self.debt = Some(Debt {
-            offset: len,
+            offset,
             bytes: bytes.to_vec(),
         });
         let settled = self
             .status(file)
             .and_then(|status| self.settle(file, status.len));
         if let Err(error) = settled {
-            tracing::warn!(offset = len, %error, "a failed write is not cut off yet");
+            tracing::warn!(offset, %error, "a failed write is not cut off yet");
         }
-        self.io(cause).at(len)
-    }
-
-    /// Finds our batch behind `from`.
-    fn find(&self, file: &Arc<dyn File>, from: u64, lines: &[u8]) -> Found {
-        let start = from.saturating_sub(1);
-        let bytes = self
-            .status(file)
-            .and_then(|status| self.read(file, start, status.len));
-        let Ok(bytes) = bytes else {
-            // It was written, and where it would stand without the others is the best guess.
-            return Found::OnItsOwn(from);
-        };
-        let mut glued = None;
-        for (at, window) in bytes.windows(lines.len()).enumerate() {
-            if window == lines {
-                let offset = start + at as u64;
-                if offset == 0 || at > 0 && bytes[at - 1] == b'\n' {
-                    return Found::OnItsOwn(offset);
-                }
-                glued = Some(offset);
-            }
-        }
-        glued.map_or(Found::Nowhere, Found::Glued)
     }
 
     fn ends_in_a_line(&self, file: &Arc<dyn File>, len: u64) -> Result<bool, Error> {
@@ -490,14 +484,24 @@ impl Log {
     }
 }
 
-/// Where a batch stands, when others wrote at the same time.
-enum Found {
-    /// On lines of its own, from this offset on.
-    OnItsOwn(u64),
-    /// From this offset on, but half a line of others stands before it.
-    Glued(u64),
-    /// It is not in one piece.
-    Nowhere,
+/// Finds each of `lines` in `bytes`, which start at `start`, where it stands on its own; and the
+/// entries of others there. What stands before the first newline is of before.
+fn sort_out(bytes: &[u8], start: u64, lines: &[&[u8]]) -> (Vec<Option<u64>>, Vec<EntryId>) {
+    let mut places = vec![None; lines.len()];
+    let mut others = Vec::new();
+    let mut offset = start;
+    for (at, line) in bytes.split_inclusive(|byte| *byte == b'\n').enumerate() {
+        let here = offset;
+        offset += line.len() as u64;
+        if at == 0 && start > 0 {
+            continue;
+        }
+        match lines.iter().position(|ours| *ours == line) {
+            Some(ours) => places[ours] = Some(here),
+            None => others.extend(entries(line)),
+        }
+    }
+    (places, others)
 }
 
 /// The ids of the entries in `bytes`.

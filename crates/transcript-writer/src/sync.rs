@@ -3,13 +3,14 @@
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::time::Duration;
 
 use crate::error::{Error, ErrorKind};
 use crate::file::{Disk, File};
 use crate::options::SyncPolicy;
 use crate::tail::{side_file, write_side_file};
+use crate::threads::{Condvar, Instant, Mutex, MutexGuard, PoisonError};
 
 /// What the threads that write and the one that syncs have in common.
 ///

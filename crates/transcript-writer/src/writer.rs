@@ -3,10 +3,9 @@
 use std::collections::VecDeque;
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread::JoinHandle;
-use std::time::{Duration, Instant, SystemTime};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, SystemTime};
 
 use transcript_format::ids::Uuid;
 
@@ -17,6 +16,9 @@ use crate::log::Log;
 use crate::options::Options;
 use crate::sync::Syncer;
 use crate::tail::Repair;
+use crate::threads::{
+    AtomicBool, Builder, Condvar, Instant, JoinHandle, Mutex, MutexGuard, PoisonError,
+};
 
 /// How long a queued entry may wait.
 const QUEUE_TIME: Duration = Duration::from_millis(100);
@@ -195,7 +197,7 @@ impl Writer {
         });
         let spawn = |name: &str, run: fn(&Shared)| {
             let shared = Arc::clone(&shared);
-            std::thread::Builder::new()
+            Builder::new()
                 .name(name.to_owned())
                 .spawn(move || run(&shared))
                 .map_err(|error| Error::io(path, error))
@@ -592,13 +594,11 @@ impl Shared {
             end,
             ..Drained::default()
         };
+        let mut moved = appended.moved.into_iter().flatten();
         for (group, mut written) in staged {
             core.written += written.len() as u64;
             for entry in &mut written {
-                entry.offset = match appended.first_line {
-                    Some(first) if entry.offset == 0 => first,
-                    _ => entry.offset + appended.offset,
-                };
+                entry.offset = moved.next().unwrap_or(entry.offset + appended.offset);
             }
             match group.reply {
                 Reply::Here => drained.own = written,

@@ -28,8 +28,12 @@ fn eight_processes_take_turns_and_nothing_is_lost() {
 #[test]
 fn eight_naive_processes_break_the_lines_of_each_other() {
     let _alone = alone();
-    let (ledger, acked) = together(Task::Naive, 2_000);
-    assert!(damage(&ledger) + ledger.lost(&acked) > 0);
+    // On one core they hardly meet.
+    let breaks = |_| {
+        let (ledger, acked) = together(Task::Naive, 2_000);
+        damage(&ledger) + ledger.lost(&acked) > 0
+    };
+    assert!((0..5).any(breaks));
 }
 
 fn together(task: Task, count: usize) -> (Ledger, Vec<Ack>) {

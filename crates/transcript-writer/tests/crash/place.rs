@@ -101,6 +101,21 @@ fn a_file_that_shrank_gets_no_line() {
 }
 
 #[test]
+fn a_dropped_writer_lets_go_of_the_file() {
+    let _alone = alone();
+    let folder = fast_folder();
+    let path = folder.path().join("s.jsonl");
+    for _ in 0..1_000 {
+        let writer = open(&path);
+        let mut known = Known::default();
+        known.leaf = writer.append(Draft::user("Again.")).unwrap().uuid;
+        drop(writer);
+        // Nobody else has it open for writing: opening fails otherwise.
+        Options::new().open(&path, known).unwrap().close().unwrap();
+    }
+}
+
+#[test]
 fn only_a_regular_file_of_ours_with_one_name_is_opened() {
     let _alone = alone();
     let folder = fast_folder();

@@ -55,7 +55,6 @@ fn a_session_cut_at_any_byte_keeps_every_whole_line() {
         };
         let written = writer.append(Draft::user("Go on.")).unwrap();
         assert_eq!(written.offset, left as u64, "{len}");
-        // Dropped, it could still have the file open when the next one comes.
         writer.close().unwrap();
         let bytes = fs::read(&path).unwrap();
         assert_eq!(bytes[..left], whole[..left], "{len}");

@@ -627,8 +627,12 @@ fn others_between_the_parts_of_a_short_write_double_nothing() {
                 }
                 // Their line is spoilt by ours, as nobody can prevent.
                 let acked = texts_of(0..2 + drafts);
-                if let Err(reason) = judge(&bytes(&disk), &acked, &texts_of([50]), 3) {
-                    failures.push(format!("{what}: {reason}"));
+                match judge(&bytes(&disk), &acked, &texts_of([50]), 3) {
+                    // What had to be written again stands behind the rest.
+                    Err(reason) if !reason.contains("the order is another") => {
+                        failures.push(format!("{what}: {reason}"));
+                    }
+                    _ => {}
                 }
             }
         }
@@ -1269,6 +1273,7 @@ fn a_tail_that_cannot_be_mended_fails_the_opening_and_stays() {
         (Op::Truncate, 1, Io::PermissionDenied, ErrorKind::NotAllowed),
         (Op::Truncate, 1, Io::Other, ErrorKind::Io),
         (Op::TryLock, 1, Io::Other, ErrorKind::Io),
+        (Op::IdentityOfPath, 1, Io::Other, ErrorKind::Io),
         (Op::Open, 1, Io::PermissionDenied, ErrorKind::NotAllowed),
         (Op::Open, 1, Io::InvalidInput, ErrorKind::NotAFile),
     ] {
@@ -1289,6 +1294,56 @@ fn a_tail_that_cannot_be_mended_fails_the_opening_and_stays() {
         acked.push(text(1));
         check(&disk, &acked, 0, &what);
     }
+}
+
+#[test]
+fn a_newline_that_cannot_be_added_fails_the_opening_and_the_file_stays() {
+    let whole = fifty_lines();
+    for (len, other) in [
+        (whole.len() - 1, Some(false)),
+        (whole.len() - 1, Some(true)),
+        (whole.len() - 9, Some(true)),
+    ] {
+        for (fault, kind) in [
+            (Fault::error(io::ErrorKind::StorageFull), ErrorKind::Full),
+            (Fault::errno(5), ErrorKind::Io),
+            (Fault::short(0), ErrorKind::Io),
+        ] {
+            let disk = FakeDisk::new(1);
+            disk.put(PATH, &whole[..len]);
+            disk.set_other_writer(other);
+            disk.set(fault.at(Op::Append, 1));
+            let options = options(&disk).on_busy(OnBusy::Wait);
+            assert_eq!(kind_of(try_unread(&options)), kind);
+            assert_eq!(bytes(&disk), &whole[..len]);
+            let writer = try_unread(&options).unwrap();
+            assert!(writer.repair().is_some());
+            writer.append(user(1)).unwrap();
+            let is_whole = len + 1 == whole.len();
+            let kept = &whole[..if is_whole { whole.len() } else { len }];
+            check_torn(&disk, kept, &[&text(1)], usize::from(!is_whole), "newline");
+        }
+    }
+}
+
+#[test]
+fn a_cut_that_may_not_be_durable_fails_the_opening_and_the_next_one_goes_on() {
+    let disk = FakeDisk::new(1);
+    let mut acked = prepare(&disk);
+    disk.set(Fault::errno(5).at(Op::Sync, 1));
+    try_open(&disk, &options(&disk)).unwrap_err();
+    assert_eq!(disk.faults_left(), 0);
+    let writer = open(&disk);
+    writer.append(user(1)).unwrap();
+    acked.push(text(1));
+    check(&disk, &acked, 0, "cut");
+    let saved: Vec<Vec<u8>> = disk
+        .names()
+        .iter()
+        .filter(|name| *name != Path::new(PATH))
+        .map(|name| disk.bytes(name).unwrap())
+        .collect();
+    assert_eq!(saved, [&foreign_line(903)[..60]]);
 }
 
 #[test]
@@ -1324,6 +1379,102 @@ fn the_naive_writer_glues_its_line_to_a_torn_tail() {
     }
     // All but where a line ended.
     assert_eq!(glued, whole.len() - 50);
+}
+
+// ---- the queue and the timers ---------------------------------------------------------------
+
+#[test]
+fn a_ticket_is_written_without_a_call_also_after_a_failure() {
+    let (disk, writer) = started(|options| options);
+    disk.set(Fault::torn(40, io::ErrorKind::StorageFull).at(Op::Append, 1));
+    let ticket = writer.queue(user(2)).unwrap();
+    assert_eq!(ticket.outcome().map(|outcome| outcome.is_ok()), None);
+    let written = ticket.wait().unwrap();
+    assert_eq!(written.uuid.as_ref(), ticket.uuid());
+    assert_eq!(disk.faults_left(), 0);
+    check(&disk, &texts_of(0..3), 0, "by itself");
+}
+
+#[test]
+fn a_writer_that_is_dropped_writes_what_is_queued() {
+    let (disk, writer) = started(|options| options);
+    let ticket = writer.queue(user(2)).unwrap();
+    drop(writer);
+    ticket.wait().unwrap();
+    check(&disk, &texts_of(0..3), 0, "dropped");
+    // When it cannot, the ticket says so.
+    let (disk, writer) = started(|options| options);
+    let ticket = writer.queue(user(2)).unwrap();
+    disk.set(
+        Fault::torn(40, io::ErrorKind::StorageFull)
+            .at(Op::Append, 1)
+            .lasting(),
+    );
+    drop(writer);
+    ticket.wait().unwrap_err();
+    disk.clear_faults();
+    check(&disk, &texts_of(0..2), 0, "dropped on a full disk");
+}
+
+#[test]
+fn a_queue_that_cannot_be_written_refuses_more_and_keeps_what_it_has() {
+    let (disk, writer) = started(|options| options.queue_bytes(20_000));
+    disk.set(
+        Fault::error(io::ErrorKind::StorageFull)
+            .at(Op::Append, 1)
+            .lasting(),
+    );
+    let mut tickets = Vec::new();
+    let refused = loop {
+        match writer.queue(user(2 + tickets.len())) {
+            Ok(ticket) => tickets.push(ticket),
+            Err(error) => break error,
+        }
+        assert!(tickets.len() < 100, "no bound");
+    };
+    assert!(refused.is_retryable(), "{refused:?}");
+    assert!(tickets.len() > 5, "{}", tickets.len());
+    disk.clear_faults();
+    writer.flush().unwrap();
+    let count = tickets.len();
+    assert!(tickets.into_iter().all(|ticket| ticket.wait().is_ok()));
+    writer.queue(user(90)).unwrap();
+    writer.flush().unwrap();
+    let acked = [texts_of(0..2 + count), texts_of([90])].concat();
+    check(&disk, &acked, 0, "queue");
+}
+
+#[test]
+fn more_unsynced_bytes_than_are_held_force_a_sync() {
+    let hour = SyncPolicy::Interval(std::time::Duration::from_secs(3_600));
+    let (disk, writer) = started(|options| options.queue_bytes(8_000).sync(hour));
+    let mut most = 0;
+    for number in 2..200 {
+        writer.append(user(number)).unwrap();
+        most = most.max(writer.stats().unsynced_bytes);
+    }
+    assert!(disk.count(Op::Sync) > 5, "{}", disk.count(Op::Sync));
+    assert!(most < 8_000, "{most} bytes");
+}
+
+#[test]
+fn a_file_that_was_moved_away_is_noticed() {
+    let (disk, writer) = started(|options| options);
+    disk.rename(PATH, "/elsewhere.jsonl");
+    // The name is looked at now and then; what is appended until then is in the moved file.
+    let mut acked = texts_of(0..2);
+    let error = loop {
+        match writer.append(user(acked.len())) {
+            Ok(_) => acked.push(text(acked.len())),
+            Err(error) => break error,
+        }
+        std::thread::yield_now();
+        assert!(acked.len() < 1_000_000, "not noticed");
+    };
+    assert_eq!(error.kind(), ErrorKind::Replaced);
+    assert_eq!(kind_of(writer.append(user(1))), ErrorKind::Replaced);
+    assert_eq!(disk.bytes(PATH), None);
+    assert_eq!(texts(&disk.bytes("/elsewhere.jsonl").unwrap()), acked);
 }
 
 // ---- several writers ------------------------------------------------------------------------

@@ -1,0 +1,188 @@
+//! The threads, locks and clock that callers and the two threads meet with: those of std, or with
+//! the feature `shuttle` those of a model checker, so that tests can try orders that a machine
+//! seldom takes.
+
+#[cfg(not(feature = "shuttle"))]
+pub(crate) use std::{
+    sync::atomic::AtomicBool,
+    sync::{Condvar, Mutex, MutexGuard, PoisonError},
+    thread::{Builder, JoinHandle},
+    time::Instant,
+};
+
+#[cfg(feature = "shuttle")]
+pub(crate) use model::{
+    AtomicBool, Builder, Condvar, Instant, JoinHandle, Mutex, MutexGuard, PoisonError,
+};
+
+/// What shuttle has, and what it lacks: a wait that ends by itself, and a clock.
+#[cfg(feature = "shuttle")]
+mod model {
+    use std::cell::Cell;
+    use std::ops::{Add, Deref, DerefMut};
+    pub(crate) use std::sync::PoisonError;
+    use std::sync::atomic::{AtomicU64, Ordering};
+    use std::time::Duration;
+
+    use shuttle::rand::{Rng, thread_rng};
+    pub(crate) use shuttle::sync::atomic::AtomicBool;
+    use shuttle::thread::yield_now;
+    pub(crate) use shuttle::thread::{Builder, JoinHandle};
+
+    type LockResult<T> = Result<T, PoisonError<T>>;
+
+    #[derive(Default)]
+    pub(crate) struct Mutex<T>(shuttle::sync::Mutex<T>);
+
+    /// Knows its mutex, so that a timed wait can let go of it.
+    pub(crate) struct MutexGuard<'a, T> {
+        mutex: &'a Mutex<T>,
+        guard: shuttle::sync::MutexGuard<'a, T>,
+    }
+
+    impl<T> Mutex<T> {
+        pub(crate) fn new(value: T) -> Self {
+            Self(shuttle::sync::Mutex::new(value))
+        }
+
+        pub(crate) fn lock(&self) -> LockResult<MutexGuard<'_, T>> {
+            // A panic ends the whole run, so that nothing is ever poisoned.
+            let guard = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            Ok(MutexGuard { mutex: self, guard })
+        }
+    }
+
+    impl<T> Deref for MutexGuard<'_, T> {
+        type Target = T;
+
+        fn deref(&self) -> &T {
+            &self.guard
+        }
+    }
+
+    impl<T> DerefMut for MutexGuard<'_, T> {
+        fn deref_mut(&mut self) -> &mut T {
+            &mut self.guard
+        }
+    }
+
+    /// Who waits without a time is woken by a notice, or deadlocks, which shuttle tells. Who waits
+    /// with a time looks whether there was a notice, and after a few looks its time is over.
+    #[derive(Default)]
+    pub(crate) struct Condvar {
+        inner: shuttle::sync::Condvar,
+        notices: AtomicU64,
+    }
+
+    impl Condvar {
+        pub(crate) fn new() -> Self {
+            Self::default()
+        }
+
+        pub(crate) fn notify_one(&self) {
+            self.notices.fetch_add(1, Ordering::Relaxed);
+            self.inner.notify_one();
+        }
+
+        pub(crate) fn notify_all(&self) {
+            self.notices.fetch_add(1, Ordering::Relaxed);
+            self.inner.notify_all();
+        }
+
+        pub(crate) fn wait<'a, T>(
+            &self,
+            guard: MutexGuard<'a, T>,
+        ) -> LockResult<MutexGuard<'a, T>> {
+            let MutexGuard { mutex, guard } = guard;
+            if thread_rng().gen_ratio(1, 16) {
+                // Without a reason, as the real one may.
+                drop(guard);
+                return mutex.lock();
+            }
+            let guard = self.inner.wait(guard);
+            let guard = guard.unwrap_or_else(PoisonError::into_inner);
+            Ok(MutexGuard { mutex, guard })
+        }
+
+        /// Also returns whether the time is over.
+        pub(crate) fn wait_timeout<'a, T>(
+            &self,
+            guard: MutexGuard<'a, T>,
+            most: Duration,
+        ) -> LockResult<(MutexGuard<'a, T>, bool)> {
+            let until = Instant::now() + most;
+            let before = self.notices.load(Ordering::Relaxed);
+            let mutex = guard.mutex;
+            drop(guard);
+            let mut looks = thread_rng().gen_range(0..12);
+            let is_over = loop {
+                if self.notices.load(Ordering::Relaxed) != before {
+                    break false;
+                }
+                if looks == 0 {
+                    until.pass();
+                    break true;
+                }
+                looks -= 1;
+                yield_now();
+            };
+            let guard = mutex.lock().unwrap_or_else(PoisonError::into_inner);
+            Ok((guard, is_over))
+        }
+
+        pub(crate) fn wait_timeout_while<'a, T>(
+            &self,
+            mut guard: MutexGuard<'a, T>,
+            most: Duration,
+            mut condition: impl FnMut(&mut T) -> bool,
+        ) -> LockResult<(MutexGuard<'a, T>, bool)> {
+            let mut is_over = false;
+            while condition(&mut guard) && !is_over {
+                let waited = self.wait_timeout(guard, most);
+                (guard, is_over) = waited.unwrap_or_else(PoisonError::into_inner);
+            }
+            Ok((guard, is_over))
+        }
+    }
+
+    thread_local! {
+        /// All threads of the model are one, so that this is one clock.
+        static NOW: Cell<Duration> = const { Cell::new(Duration::ZERO) };
+    }
+
+    /// How long it takes to ask for the time.
+    const TICK: Duration = Duration::from_micros(10);
+
+    /// A time that passes when it is asked for and when somebody has waited for it: a run says the
+    /// same again whenever its schedule is run again.
+    #[derive(Clone, Copy)]
+    pub(crate) struct Instant(Duration);
+
+    impl Instant {
+        pub(crate) fn now() -> Self {
+            Self(NOW.get() + TICK).pass()
+        }
+
+        pub(crate) fn elapsed(self) -> Duration {
+            Self::now().saturating_duration_since(self)
+        }
+
+        pub(crate) fn saturating_duration_since(self, earlier: Self) -> Duration {
+            self.0.saturating_sub(earlier.0)
+        }
+
+        /// Makes it this time, if it is not later.
+        fn pass(self) -> Self {
+            NOW.set(NOW.get().max(self.0));
+            self
+        }
+    }
+
+    impl Add<Duration> for Instant {
+        type Output = Self;
+
+        fn add(self, time: Duration) -> Self {
+            Self(self.0 + time)
+        }
+    }
+}
