@@ -55,10 +55,13 @@ fn agent_leaves(index: &Index) -> HashMap<String, EntryId> {
         let is_in_chain = candidate.kind().is_chain() && candidate.kind() != EntryKind::Progress;
         if is_in_chain
             && candidate.flags().contains(Flags::SIDECHAIN)
-            && let (Some(agent), Some(id)) = (candidate.agent(), entry_id(&candidate, index))
-            && seen.insert(agent)
+            && let Some(id) = entry_id(&candidate, index)
         {
-            leaves.insert(agent.to_owned(), id);
+            // Old clients name no agent.
+            let agent = candidate.agent().unwrap_or_default();
+            if seen.insert(agent) {
+                leaves.insert(agent.to_owned(), id);
+            }
         }
     }
     leaves

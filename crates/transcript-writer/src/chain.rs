@@ -15,7 +15,8 @@ pub struct Known {
     pub uuids: HashSet<EntryId>,
     /// The entry that the main conversation goes on from.
     pub leaf: Option<EntryId>,
-    /// The same for each agent whose entries are in the file.
+    /// The same for each agent whose entries are in the file as a sidechain; sidechains without an
+    /// agent are those of the agent with the empty name.
     pub agent_leaves: HashMap<String, EntryId>,
     /// The calls that have no result yet: the id of the call, and the entry that makes it.
     pub calls: HashMap<String, EntryId>,

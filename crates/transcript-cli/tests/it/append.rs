@@ -712,6 +712,44 @@ fn a_torn_tail_is_cut_off_saved_and_reported() {
     assert_eq!(stderr(&quiet), "");
 }
 
+/// What readers take for an entry may be a parent, and must not be cut off.
+#[test]
+fn a_damaged_last_line_with_a_whole_entry_in_it_stays() {
+    let line = |uuid: &str, parent: &str| {
+        format!(
+            r#"{{"type":"user","uuid":"{uuid}","parentUuid":{parent},"timestamp":"2026-11-01T10:00:00Z","message":{{"role":"user","content":"x"}}}}"#
+        )
+    };
+    let (first, second) = (line("u1", "null"), line("u2", "\"u1\""));
+    for tail in [
+        format!("{second}{{\"type\":\"us"),
+        format!("{second}\0\0\0\0"),
+        format!("\0\0\0{second}"),
+        format!("{{\"type\":\"us{second}"),
+    ] {
+        let text = format!("{first}\n{tail}");
+        let session = Session::with(&text);
+        let leaf = session.leaf();
+        let output = session.run(&[], &lines(&[user("Go on.")]));
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+        assert!(session.bytes().starts_with(text.as_bytes()), "{tail:?}");
+        assert_eq!(answers(&output)[0]["entries"][0]["parentUuid"], leaf);
+    }
+}
+
+#[test]
+fn a_sidechain_without_an_agent_is_no_part_of_the_main_chain() {
+    let text = r#"{"type":"user","uuid":"u1","parentUuid":null,"isSidechain":false,"timestamp":"2026-11-01T10:00:00Z","message":{"role":"user","content":"x"}}
+{"type":"user","uuid":"s1","parentUuid":null,"isSidechain":true,"timestamp":"2026-11-01T10:00:01Z","message":{"role":"user","content":"x"}}
+"#;
+    let session = Session::with(text);
+    let side = entry(&json!({"type": "user", "isSidechain": true,
+        "message": {"role": "user", "content": "z"}}));
+    let answers = session.append(&[side, user("y")]);
+    assert_eq!(answers[0]["entries"][0]["parentUuid"], "s1");
+    assert_eq!(answers[1]["entries"][0]["parentUuid"], "u1");
+}
+
 #[test]
 fn a_whole_last_line_without_a_newline_is_kept_as_the_leaf() {
     let text = fs::read_to_string(fixture("linear.jsonl")).unwrap();

@@ -1,1 +1,371 @@
-fn main() {}
+//! The hand-off between callers, the thread that writes and the one that syncs, in many orders of
+//! their steps. The model checker `shuttle` draws them, and tells when nobody can go on.
+//!
+//! `cargo test -p transcript-writer --features shuttle --test shuttle`
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+
+mod stage;
+
+use std::io::ErrorKind::{StorageFull, TimedOut};
+use std::sync::Arc;
+use std::time::Duration;
+
+use shuttle::rand::{Rng, thread_rng};
+use shuttle::thread::{JoinHandle, spawn};
+use transcript_testkit::fake_disk::{Fault, Op};
+use transcript_writer::{Draft, ErrorKind, SyncPolicy, Ticket, Writer};
+
+use crate::stage::{PATH, Stage, check, one_in, pick, turn};
+
+const INTERVAL: SyncPolicy = SyncPolicy::Interval(Duration::from_millis(100));
+
+type Tickets = Vec<(String, Ticket)>;
+
+/// A caller who makes `calls` calls of any kind. Returns the tickets, of which nothing is known.
+fn write_some(stage: &Stage, writer: &Writer, caller: usize, calls: usize) -> Tickets {
+    let mut tickets = Tickets::new();
+    let mut number = 0;
+    let mut next = || {
+        number += 1;
+        format!("{caller}-{number}")
+    };
+    for _ in 0..calls {
+        match thread_rng().gen_range(0..5) {
+            0 => drop(stage.append(writer, &[next()])),
+            1 => drop(stage.append(writer, &[next(), next()])),
+            2 => {
+                // Everything queued so far by this caller is in the file when a flush has returned.
+                if writer.flush().is_ok() {
+                    let bytes = stage.disk.bytes(PATH).unwrap_or_default();
+                    let bytes = String::from_utf8(bytes).unwrap_or_default();
+                    for (text, ticket) in &tickets {
+                        let is_lost = matches!(ticket.outcome(), Some(Err(_)));
+                        assert!(is_lost || bytes.contains(text), "{text} was not flushed");
+                    }
+                }
+            }
+            _ => {
+                let text = next();
+                match writer.queue(Draft::user(&text)) {
+                    Ok(ticket) => {
+                        stage.book().taken.insert(text.clone());
+                        tickets.push((text, ticket));
+                    }
+                    Err(error) => drop(stage.note(&text, Err(error))),
+                }
+            }
+        }
+    }
+    tickets
+}
+
+/// Waits for what becomes of queued entries.
+fn wait(stage: &Stage, tickets: &Tickets) -> Result<(), ErrorKind> {
+    let mut result = Ok(());
+    for (text, ticket) in tickets {
+        let outcome = stage.note(text, ticket.wait());
+        result = result.and(outcome);
+    }
+    result
+}
+
+/// Starts three callers; they share the writer.
+fn start(
+    stage: &Arc<Stage>,
+    writer: &Arc<Writer>,
+    run: impl Fn(&Stage, Arc<Writer>, usize) + Copy + Send + 'static,
+) -> Vec<JoinHandle<()>> {
+    let callers = (0..3).map(|caller| {
+        let (stage, writer) = (Arc::clone(stage), Arc::clone(writer));
+        spawn(move || run(&stage, writer, caller))
+    });
+    callers.collect()
+}
+
+fn join(callers: Vec<JoinHandle<()>>) {
+    for caller in callers {
+        caller.join().unwrap();
+    }
+}
+
+fn only(writer: Arc<Writer>) -> Writer {
+    Arc::into_inner(writer).unwrap()
+}
+
+#[test]
+fn what_three_callers_write_is_in_the_file_once_and_in_order_while_another_syncs() {
+    check(400, || {
+        let stage = Stage::new();
+        let writer = Arc::new(stage.open(pick(&[SyncPolicy::None, INTERVAL])));
+        let callers = start(&stage, &writer, |stage, writer, caller| {
+            let tickets = write_some(stage, &writer, caller, 4);
+            wait(stage, &tickets).unwrap();
+        });
+        for _ in 0..2 {
+            stage.sync(&writer).unwrap();
+        }
+        join(callers);
+        assert_eq!(writer.stats().unacknowledged, 0);
+        only(writer).close().unwrap();
+        stage.judge_closed();
+        assert!(stage.book().refused.is_empty());
+    });
+}
+
+#[test]
+fn a_write_that_fails_takes_nothing_and_what_was_queued_comes_later() {
+    check(300, || {
+        let stage = Stage::new();
+        let writer = Arc::new(stage.open(pick(&[SyncPolicy::None, INTERVAL, SyncPolicy::Each])));
+        for _ in 0..thread_rng().gen_range(1..4) {
+            let fault = match thread_rng().gen_range(0..2) {
+                0 => Fault::error(StorageFull),
+                _ => Fault::torn(thread_rng().gen_range(0..900), TimedOut),
+            };
+            let nth = thread_rng().gen_range(1..6);
+            stage.disk.set(fault.at(Op::Append, nth));
+        }
+        let callers = start(&stage, &writer, |stage, writer, caller| {
+            let tickets = write_some(stage, &writer, caller, 4);
+            // The thread tries again by itself.
+            wait(stage, &tickets).unwrap();
+        });
+        join(callers);
+        stage.disk.clear_faults();
+        only(writer).close().unwrap();
+        stage.judge_closed();
+    });
+}
+
+#[test]
+fn what_is_acknowledged_with_a_sync_for_each_is_durable_at_once_and_after_a_power_cut() {
+    check(400, || {
+        let stage = Stage::new();
+        let writer = Arc::new(stage.open(SyncPolicy::Each));
+        let callers = start(&stage, &writer, |stage, writer, caller| {
+            for number in 1..4 {
+                let text = format!("{caller}-{number}");
+                let is_acked = if one_in(2) {
+                    stage.append(&writer, std::slice::from_ref(&text)).is_ok()
+                } else {
+                    match writer.queue(Draft::user(&text)) {
+                        // Without a power cut it comes to an end by itself.
+                        Ok(ticket) if stage.disk.faults_left() == 0 && one_in(2) => {
+                            turn();
+                            writer.flush().is_ok() && {
+                                let outcome = ticket.outcome();
+                                outcome.is_some_and(|outcome| stage.note(&text, outcome).is_ok())
+                            }
+                        }
+                        Ok(_) => false,
+                        Err(_) => false,
+                    }
+                };
+                if is_acked {
+                    stage.assert_durable([&text]);
+                }
+            }
+        });
+        if one_in(2) {
+            for _ in 0..thread_rng().gen_range(0..60) {
+                turn();
+            }
+            stage.disk.cut_power(thread_rng().gen_range(0..u64::MAX));
+        }
+        join(callers);
+        drop(writer);
+        stage.disk.cut_power(thread_rng().gen_range(0..u64::MAX));
+        stage.assert_durable(stage.book().acked.keys());
+    });
+}
+
+#[test]
+fn tickets_of_a_writer_that_ends_are_told_and_nothing_acknowledged_is_missing() {
+    check(400, || {
+        let stage = Stage::new();
+        let writer = Arc::new(stage.open(pick(&[SyncPolicy::None, INTERVAL, SyncPolicy::Each])));
+        if one_in(3) {
+            let nth = thread_rng().gen_range(1..6);
+            let fault = Fault::error(StorageFull).at(Op::Append, nth);
+            stage.disk.set(fault.lasting());
+        }
+        let callers = start(&stage, &writer, |stage, writer, caller| {
+            let tickets = write_some(stage, &writer, caller, 3);
+            // The last one to go ends it, while others wait.
+            if one_in(2) {
+                drop(writer);
+            } else if let Some(writer) = Arc::into_inner(writer) {
+                let result = writer.close();
+                assert!(result.is_ok() || stage.disk.faults_left() > 0);
+            }
+            match wait(stage, &tickets) {
+                Ok(()) => {}
+                Err(kind) => {
+                    assert_eq!(kind, ErrorKind::Closed);
+                    assert!(stage.disk.faults_left() > 0);
+                }
+            }
+        });
+        drop(writer);
+        join(callers);
+        stage.judge();
+    });
+}
+
+#[test]
+fn after_a_sync_that_failed_none_succeeds_and_every_line_is_durable_or_rescued() {
+    check(400, || {
+        let stage = Stage::new();
+        let policy = pick(&[SyncPolicy::None, INTERVAL, SyncPolicy::Each]);
+        let writer = Arc::new(stage.open(policy));
+        let nth = thread_rng().gen_range(1..5);
+        let fault = pick(&[Fault::lost_sync as fn() -> Fault, || Fault::errno(5)]);
+        stage.disk.set(fault().at(Op::Sync, nth));
+        let callers = start(&stage, &writer, |stage, writer, caller| {
+            let mut tickets = write_some(stage, &writer, caller, 2);
+            let first = stage.sync(&writer);
+            let more = write_some(stage, &writer, 3 + caller, 1);
+            tickets.extend(more);
+            let second = stage.sync(&writer);
+            assert!(first.is_ok() || second == first, "{first:?}, {second:?}");
+            drop(wait(stage, &tickets));
+        });
+        join(callers);
+        let rescue = writer.rescue_file();
+        let closed = only(writer).close().map_err(|error| error.kind());
+        stage.judge();
+        if stage.has_failed_sync() {
+            assert_eq!(closed, Err(ErrorKind::SyncFailed));
+            let safe = &stage.durable() | &stage.rescued();
+            for text in stage.all() {
+                assert!(safe.contains(&text), "{text} is not safe");
+            }
+            let rescue = rescue.unwrap();
+            assert!(stage.disk.names().contains(&rescue));
+        } else {
+            closed.unwrap();
+            stage.judge_closed();
+        }
+    });
+}
+
+#[test]
+fn an_entry_has_its_amended_usage_exactly_when_the_amendment_was_taken() {
+    check(300, || {
+        let stage = Stage::new();
+        let writer = Arc::new(stage.open(pick(&[INTERVAL, SyncPolicy::Each])));
+        let callers = start(&stage, &writer, |stage, writer, caller| {
+            for number in 1..3 {
+                let text = format!("{caller}-{number}");
+                let message = format!(
+                    r#"{{"id":"m{text}","role":"assistant","content":[{{"type":"text","text":"{text}"}}],"usage":{{"output_tokens":1}}}}"#
+                );
+                let draft = Draft::assistant(&message).unwrap().remove(0);
+                let ticket = writer.queue(draft).unwrap();
+                let other = ticket.clone();
+                let by_other =
+                    spawn(move || other.amend(Some(r#"{"output_tokens":3}"#), Some("\"end_turn\"")));
+                if one_in(3) {
+                    writer.flush().unwrap();
+                }
+                let by_me = ticket.amend(Some(r#"{"output_tokens":2}"#), None);
+                let by_other = by_other.join().unwrap();
+                stage.note(&text, ticket.wait()).unwrap();
+                assert!(!ticket.amend(Some("{}"), None), "it is written");
+                let usage = stage.usage(&text);
+                let is_right = match (by_me, by_other) {
+                    (false, false) => usage == 1,
+                    (true, false) => usage == 2,
+                    (false, true) => usage == 3,
+                    (true, true) => usage == 2 || usage == 3,
+                };
+                assert!(is_right, "{text} has {usage}: {by_me}, {by_other}");
+            }
+        });
+        join(callers);
+        only(writer).close().unwrap();
+        stage.judge_closed();
+    });
+}
+
+#[test]
+fn callers_of_a_writer_that_holds_next_to_nothing_wait_and_go_on() {
+    check(400, || {
+        let stage = Stage::new();
+        let policy = pick(&[SyncPolicy::None, INTERVAL, SyncPolicy::Each]);
+        let options = stage.options().sync(policy);
+        let options = options.queue_bytes(pick(&[0, 1, 700, 3_000]));
+        let writer = Arc::new(stage.open_with(&options));
+        let callers = start(&stage, &writer, |stage, writer, caller| {
+            let tickets = write_some(stage, &writer, caller, 4);
+            if one_in(2) {
+                stage.sync(&writer).unwrap();
+            }
+            wait(stage, &tickets).unwrap();
+        });
+        join(callers);
+        only(writer).close().unwrap();
+        stage.judge_closed();
+        assert!(stage.book().refused.is_empty());
+    });
+}
+
+#[cfg(feature = "async")]
+mod asynchronous {
+    use std::future::Future;
+    use std::pin::pin;
+    use std::task::Poll;
+
+    use shuttle::future::block_on;
+    use transcript_writer::asynchronous::AsyncWriter;
+
+    use super::*;
+
+    #[test]
+    fn tasks_get_what_became_of_their_entries_until_one_cancels() {
+        check(300, || {
+            let stage = Stage::new();
+            let policy = pick(&[SyncPolicy::None, INTERVAL, SyncPolicy::Each]);
+            let options = stage.options().sync(policy);
+            let options = options.queue_bytes(pick(&[0, 700, 16 << 20]));
+            let writer = AsyncWriter::new(stage.open_with(&options));
+            let tasks = (0..3).map(|caller| {
+                let (stage, writer) = (Arc::clone(&stage), writer.clone());
+                spawn(move || {
+                    for number in 1..4 {
+                        let text = format!("{caller}-{number}");
+                        let draft = Draft::user(&text);
+                        if one_in(4) {
+                            // Who goes away takes nothing back.
+                            block_on(async {
+                                let mut append = pin!(writer.append(draft));
+                                std::future::poll_fn(|context| {
+                                    let _ = append.as_mut().poll(context);
+                                    Poll::Ready(())
+                                })
+                                .await;
+                            });
+                            continue;
+                        }
+                        let outcome = block_on(writer.append(draft));
+                        if let Err(kind) = stage.note(&text, outcome) {
+                            assert_eq!(kind, ErrorKind::Closed);
+                            assert!(writer.cancellation().is_cancelled());
+                        }
+                    }
+                    drop(block_on(writer.flush()));
+                })
+            });
+            let tasks = tasks.collect();
+            if one_in(2) {
+                for _ in 0..thread_rng().gen_range(0..40) {
+                    turn();
+                }
+                writer.cancellation().cancel();
+            }
+            drop(writer);
+            join(tasks);
+            stage.judge();
+        });
+    }
+}

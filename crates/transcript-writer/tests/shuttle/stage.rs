@@ -1,0 +1,371 @@
+//! What the tests share: a disk on which others get their turn during every write and sync, and a
+//! book of what was promised.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::{Duration, UNIX_EPOCH};
+
+use serde_json::Value;
+use shuttle::rand::{Rng, thread_rng};
+use shuttle::scheduler::{PctScheduler, RandomScheduler};
+use shuttle::{Config, MaxSteps, Runner};
+use transcript_format::ids::Uuid;
+use transcript_testkit::fake_disk::FakeDisk;
+use transcript_writer::file::{Disk, File, Identity, Opened, Status};
+use transcript_writer::{Draft, Error, ErrorKind, Known, Options, SyncPolicy, Writer, Written};
+
+pub(crate) const PATH: &str = "/sessions/1999463e-ee08-4b08-99d5-2d9a36fd8293.jsonl";
+
+/// Makes every run of the tests the same; `SHUTTLE_RANDOM_SEED` in the environment makes another.
+const SEED: u64 = 0x5e55_1043;
+
+/// Runs a test in so many orders, `TRANSCRIPT_SOAK` times as many where that is set.
+///
+/// In half of them the next thread is drawn at each step. In the others one thread runs as long as
+/// it can, but for a few changes: bugs that need a long delay show up there.
+pub(crate) fn check(schedules: usize, test: fn()) {
+    let times = std::env::var("TRANSCRIPT_SOAK").ok();
+    let times: usize = times.and_then(|times| times.parse().ok()).unwrap_or(1);
+    let half = schedules.div_ceil(2) * times;
+    let mut config = Config::default();
+    config.stack_size = 256 << 10;
+    config.max_steps = MaxSteps::FailAfter(100_000);
+    // Nothing here depends on a weaker order than shuttle models.
+    config.silence_warnings = true;
+    Runner::new(RandomScheduler::new_from_seed(SEED, half), config.clone()).run(test);
+    Runner::new(PctScheduler::new_from_seed(SEED, 3, half), config).run(test);
+}
+
+/// A choice that belongs to the schedule, as all of them have to.
+pub(crate) fn pick<T: Clone>(choices: &[T]) -> T {
+    choices[thread_rng().gen_range(0..choices.len())].clone()
+}
+
+pub(crate) fn one_in(odds: u32) -> bool {
+    thread_rng().gen_ratio(1, odds)
+}
+
+/// Others get their turn.
+pub(crate) fn turn() {
+    shuttle::thread::sleep(Duration::ZERO);
+}
+
+/// One session, and what was promised about it. Its own locks are never held over a turn.
+pub(crate) struct Stage {
+    pub(crate) disk: FakeDisk,
+    book: Mutex<Book>,
+    has_failed_sync: Arc<AtomicBool>,
+}
+
+#[derive(Clone, Default)]
+pub(crate) struct Book {
+    /// Entries that are in the file.
+    pub(crate) acked: BTreeMap<String, Written>,
+    /// Entries that are in the file or queued.
+    pub(crate) taken: BTreeSet<String>,
+    /// Entries that are not in the file and never will be.
+    pub(crate) refused: BTreeSet<String>,
+}
+
+impl Stage {
+    pub(crate) fn new() -> Arc<Self> {
+        Arc::new(Self {
+            disk: FakeDisk::new(thread_rng().gen_range(0..u64::MAX)),
+            book: Mutex::default(),
+            has_failed_sync: Arc::default(),
+        })
+    }
+
+    pub(crate) fn options(&self) -> Options {
+        let ids = AtomicU64::new(1);
+        Options::new()
+            .create()
+            .cwd("/home/ada")
+            .version("1.0.0")
+            .disk(Arc::new(SlowDisk {
+                disk: self.disk.process(),
+                has_failed_sync: Arc::clone(&self.has_failed_sync),
+            }))
+            .clock(Arc::new(|| UNIX_EPOCH + Duration::from_secs(1_000_000)))
+            .ids(Arc::new(move || {
+                Uuid(u128::from(ids.fetch_add(1, Ordering::Relaxed)) << 64 | 0x4000)
+            }))
+    }
+
+    pub(crate) fn open(&self, policy: SyncPolicy) -> Writer {
+        self.open_with(&self.options().sync(policy))
+    }
+
+    pub(crate) fn open_with(&self, options: &Options) -> Writer {
+        options.open(Path::new(PATH), Known::default()).unwrap()
+    }
+
+    pub(crate) fn book(&self) -> MutexGuard<'_, Book> {
+        self.book.lock().unwrap()
+    }
+
+    /// Whether a sync of the disk has failed by now.
+    pub(crate) fn has_failed_sync(&self) -> bool {
+        self.has_failed_sync.load(Ordering::Relaxed)
+    }
+
+    /// Appends entries with one call, and takes down what came of it.
+    pub(crate) fn append(&self, writer: &Writer, texts: &[String]) -> Result<(), ErrorKind> {
+        let drafts = texts.iter().map(|text| Draft::user(text)).collect();
+        self.note_all(texts, writer.append_all(drafts))
+    }
+
+    pub(crate) fn note_all(
+        &self,
+        texts: &[String],
+        outcome: Result<Vec<Written>, Error>,
+    ) -> Result<(), ErrorKind> {
+        match outcome {
+            Ok(written) => {
+                assert_eq!(written.len(), texts.len());
+                for two in written.windows(2) {
+                    assert_eq!(two[0].offset + two[0].len + 1, two[1].offset);
+                    assert_eq!(two[0].uuid, two[1].parent);
+                }
+                for (text, written) in texts.iter().zip(written) {
+                    self.note(text, Ok(written)).unwrap();
+                }
+                Ok(())
+            }
+            Err(error) => {
+                for text in texts {
+                    self.note(text, Err(error.clone())).unwrap_err();
+                }
+                Err(error.kind())
+            }
+        }
+    }
+
+    /// Takes down what came of an entry.
+    pub(crate) fn note(&self, text: &str, outcome: Result<Written, Error>) -> Result<(), ErrorKind> {
+        let mut book = self.book();
+        match outcome {
+            Ok(written) => {
+                book.taken.insert(text.to_owned());
+                book.acked.insert(text.to_owned(), written);
+                Ok(())
+            }
+            // It may be in the file, but nobody was promised anything.
+            Err(error) if error.kind() == ErrorKind::SyncFailed => {
+                book.taken.remove(text);
+                Err(error.kind())
+            }
+            Err(error) => {
+                book.taken.remove(text);
+                book.refused.insert(text.to_owned());
+                Err(error.kind())
+            }
+        }
+    }
+
+    /// Syncs; what was taken before that has to be durable then.
+    pub(crate) fn sync(&self, writer: &Writer) -> Result<(), ErrorKind> {
+        let had_failed = self.has_failed_sync();
+        let taken = self.book().taken.clone();
+        let result = writer.sync();
+        match &result {
+            Ok(()) => {
+                assert!(!had_failed, "a sync succeeded after one that failed");
+                self.assert_durable(&taken);
+            }
+            Err(_) => {}
+        }
+        result.map_err(|error| error.kind())
+    }
+
+    pub(crate) fn assert_durable<'a>(&self, texts: impl IntoIterator<Item = &'a String>) {
+        let durable = self.durable();
+        for text in texts {
+            assert!(durable.contains(text), "{text} is not durable");
+        }
+    }
+
+    pub(crate) fn durable(&self) -> BTreeSet<String> {
+        let bytes = self.disk.durable(PATH).unwrap_or_default();
+        texts(&bytes).into_iter().collect()
+    }
+
+    /// The entries that a failed sync saved elsewhere.
+    pub(crate) fn rescued(&self) -> BTreeSet<String> {
+        let names = self.disk.names();
+        let names = names.iter().filter(|name| {
+            let name = name.to_string_lossy();
+            name.contains("rescue")
+        });
+        names
+            .flat_map(|name| texts(&self.disk.durable(name).unwrap()))
+            .collect()
+    }
+
+    /// All entries of the file.
+    pub(crate) fn all(&self) -> Vec<String> {
+        texts(&self.disk.bytes(PATH).unwrap_or_default())
+    }
+
+    /// The output tokens of a message in the file.
+    pub(crate) fn usage(&self, text: &str) -> u64 {
+        let bytes = self.disk.bytes(PATH).unwrap();
+        let values = values(&bytes);
+        let value = values.iter().find(|value| text_of(value) == text).unwrap();
+        let usage = &value["message"]["usage"]["output_tokens"];
+        usage.as_u64().unwrap()
+    }
+
+    /// Compares the file, which nothing has damaged, with what was promised.
+    pub(crate) fn judge(&self) {
+        let bytes = self.disk.bytes(PATH).unwrap_or_default();
+        let book = self.book();
+        let mut last = None;
+        let mut numbers = BTreeMap::new();
+        let mut found = BTreeSet::new();
+        for line in bytes.split_inclusive(|byte| *byte == b'\n') {
+            let value: Value = serde_json::from_slice(line).unwrap();
+            let uuid = value["uuid"].as_str().map(str::to_owned);
+            assert_eq!(value["parentUuid"].as_str(), last.as_deref(), "the chain");
+            last = uuid;
+            let text = text_of(&value);
+            // Each caller counts; so the order is kept, and nothing stands twice.
+            let (caller, number) = text.split_once('-').unwrap();
+            let number: u32 = number.parse().unwrap();
+            let before = numbers.insert(caller.to_owned(), number);
+            assert!(before < Some(number), "{text} comes behind {before:?}");
+            found.insert(text);
+        }
+        for (text, written) in &book.acked {
+            assert!(found.contains(text), "{text} is lost");
+            let start = written.offset as usize;
+            let line = &bytes[start..start + written.len as usize];
+            let value: Value = serde_json::from_slice(line).unwrap();
+            assert_eq!(text_of(&value), *text);
+            let uuid = written.uuid.as_ref().map(ToString::to_string);
+            assert_eq!(value["uuid"].as_str(), uuid.as_deref());
+            let parent = written.parent.as_ref().map(ToString::to_string);
+            assert_eq!(value["parentUuid"].as_str(), parent.as_deref());
+        }
+        for text in &book.refused {
+            assert!(!found.contains(text), "{text} was refused");
+        }
+    }
+
+    /// After a close that succeeded: everything is durable, and in the file.
+    pub(crate) fn judge_closed(&self) {
+        self.judge();
+        self.assert_durable(&self.book().taken);
+        assert_eq!(self.disk.bytes(PATH), self.disk.durable(PATH));
+    }
+}
+
+fn text_of(value: &Value) -> String {
+    let content = &value["message"]["content"];
+    let text = content.as_str().or(content[0]["text"].as_str());
+    text.unwrap().to_owned()
+}
+
+/// The lines that are whole.
+fn values(bytes: &[u8]) -> Vec<Value> {
+    let lines = bytes.split_inclusive(|byte| *byte == b'\n');
+    lines
+        .filter_map(|line| serde_json::from_slice(line.strip_suffix(b"\n")?).ok())
+        .collect()
+}
+
+/// What they say.
+fn texts(bytes: &[u8]) -> Vec<String> {
+    values(bytes).iter().map(text_of).collect()
+}
+
+/// Gives others a turn right before and right behind what takes long on a real disk.
+#[derive(Debug)]
+struct SlowDisk {
+    disk: Arc<dyn Disk>,
+    has_failed_sync: Arc<AtomicBool>,
+}
+
+impl Disk for SlowDisk {
+    fn open(&self, path: &Path, create: bool) -> io::Result<Opened> {
+        let opened = self.disk.open(path, create)?;
+        Ok(Opened {
+            file: Arc::new(SlowFile {
+                file: opened.file,
+                has_failed_sync: Arc::clone(&self.has_failed_sync),
+            }),
+            ..opened
+        })
+    }
+
+    fn identity(&self, path: &Path) -> io::Result<Option<Identity>> {
+        self.disk.identity(path)
+    }
+
+    fn sync_name(&self, path: &Path) -> io::Result<()> {
+        self.disk.sync_name(path)
+    }
+
+    fn write_new(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
+        turn();
+        let result = self.disk.write_new(path, bytes);
+        turn();
+        result
+    }
+}
+
+#[derive(Debug)]
+struct SlowFile {
+    file: Arc<dyn File>,
+    has_failed_sync: Arc<AtomicBool>,
+}
+
+impl File for SlowFile {
+    fn append(&self, bytes: &[u8]) -> io::Result<usize> {
+        turn();
+        let result = self.file.append(bytes);
+        turn();
+        result
+    }
+
+    fn position(&self) -> io::Result<u64> {
+        self.file.position()
+    }
+
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
+        self.file.read_at(offset, buffer)
+    }
+
+    fn truncate(&self, len: u64) -> io::Result<()> {
+        self.file.truncate(len)
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        turn();
+        let result = self.file.sync();
+        if result.is_err() {
+            self.has_failed_sync.store(true, Ordering::Relaxed);
+        }
+        turn();
+        result
+    }
+
+    fn status(&self) -> io::Result<Status> {
+        self.file.status()
+    }
+
+    fn identity(&self) -> io::Result<Identity> {
+        self.file.identity()
+    }
+
+    fn try_lock(&self) -> io::Result<bool> {
+        self.file.try_lock()
+    }
+
+    fn unlock(&self) -> io::Result<()> {
+        self.file.unlock()
+    }
+}
