@@ -100,6 +100,8 @@ struct Core {
     due: Option<Instant>,
     /// Somebody waits for an entry in the queue.
     is_urgent: bool,
+    /// The thread waits to be woken. To wake one that does not is a system call for nothing.
+    is_asleep: bool,
     next_ticket: u64,
     failures: u32,
     written: u64,
@@ -178,6 +180,7 @@ impl Writer {
                 lines: String::new(),
                 due: None,
                 is_urgent: false,
+                is_asleep: false,
                 next_ticket: 0,
                 failures: 0,
                 written: 0,
@@ -448,7 +451,11 @@ impl Shared {
         });
         core.is_urgent = true;
         self.has_urgent.store(true, Ordering::Relaxed);
-        self.work.notify_one();
+        let is_asleep = core.is_asleep;
+        drop(core);
+        if is_asleep {
+            self.work.notify_one();
+        }
         Ok(())
     }
 
@@ -499,6 +506,7 @@ impl Shared {
                 core = self.core();
                 continue;
             }
+            core.is_asleep = true;
             core = match rest {
                 Some(rest) => {
                     self.work
@@ -508,6 +516,7 @@ impl Shared {
                 }
                 None => self.work.wait(core).unwrap_or_else(PoisonError::into_inner),
             };
+            core.is_asleep = false;
         }
     }
 

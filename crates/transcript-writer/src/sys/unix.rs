@@ -3,7 +3,7 @@
 use std::fs;
 use std::io::{self, Seek, Write};
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -59,6 +59,7 @@ impl Disk for RealDisk {
             .create_new(true)
             .mode(0o600)
             .open(path)?;
+        set_mode(&file, 0o600)?;
         file.write_all(bytes)?;
         file.sync_all()?;
         sync_folder(path)
@@ -112,6 +113,7 @@ fn create_at(path: &Path) -> io::Result<(fs::File, bool)> {
         .open(path);
     match made {
         Ok(file) => {
+            set_mode(&file, 0o600)?;
             file.sync_all()?;
             sync_folder(path)?;
             Ok((file, true))
@@ -123,6 +125,14 @@ fn create_at(path: &Path) -> io::Result<(fs::File, bool)> {
     }
 }
 
+/// A umask may have taken away from the owner, too.
+fn set_mode(file: &fs::File, mode: u32) -> io::Result<()> {
+    if file.metadata()?.mode() & 0o777 == mode {
+        return Ok(());
+    }
+    file.set_permissions(fs::Permissions::from_mode(mode))
+}
+
 /// Makes the folders above `path` that are not there, and makes their names survive.
 fn make_folders(path: &Path) -> io::Result<()> {
     let missing: Vec<&Path> = path
@@ -132,9 +142,11 @@ fn make_folders(path: &Path) -> io::Result<()> {
         .collect();
     for folder in missing.into_iter().rev() {
         match fs::DirBuilder::new().mode(0o700).create(folder) {
-            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
-            _ => sync_folder(folder)?,
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(error),
+            Ok(()) => fs::set_permissions(folder, fs::Permissions::from_mode(0o700))?,
         }
+        sync_folder(folder)?;
     }
     Ok(())
 }

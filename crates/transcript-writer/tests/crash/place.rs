@@ -153,7 +153,7 @@ fn only_a_regular_file_of_ours_with_one_name_is_opened() {
 #[test]
 fn files_and_folders_are_private_whatever_the_umask() {
     let _alone = alone();
-    for umask in ["000", "022", "077"] {
+    for umask in ["000", "022", "077", "177", "277", "777"] {
         let folder = folder();
         let path = folder.path().join("a").join("b").join("s.jsonl");
         let mut job = Job::new(Task::Ours, &path);

@@ -263,8 +263,9 @@ fn an_entry_has_its_amended_usage_exactly_when_the_amendment_was_taken() {
                 let draft = Draft::assistant(&message).unwrap().remove(0);
                 let ticket = writer.queue(draft).unwrap();
                 let other = ticket.clone();
-                let by_other =
-                    spawn(move || other.amend(Some(r#"{"output_tokens":3}"#), Some("\"end_turn\"")));
+                let by_other = spawn(move || {
+                    other.amend(Some(r#"{"output_tokens":3}"#), Some("\"end_turn\""))
+                });
                 if one_in(3) {
                     writer.flush().unwrap();
                 }

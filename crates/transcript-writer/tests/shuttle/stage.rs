@@ -145,7 +145,11 @@ impl Stage {
     }
 
     /// Takes down what came of an entry.
-    pub(crate) fn note(&self, text: &str, outcome: Result<Written, Error>) -> Result<(), ErrorKind> {
+    pub(crate) fn note(
+        &self,
+        text: &str,
+        outcome: Result<Written, Error>,
+    ) -> Result<(), ErrorKind> {
         let mut book = self.book();
         match outcome {
             Ok(written) => {
