@@ -202,6 +202,12 @@ impl Syncer {
         end
     }
 
+    /// Takes note that a failed write was cut off: a sync may have come between the two, and a power
+    /// cut would bring the entry back. The cut counts as one byte, a blank line among the copies.
+    pub(crate) fn cut(&self, file: &Arc<dyn File>) {
+        self.written(file, b"\n");
+    }
+
     /// Waits until everything up to `end` survives a power cut.
     pub(crate) fn wait(&self, end: u64) -> Result<(), Error> {
         let mut state = self.state();

@@ -581,6 +581,11 @@ impl Shared {
         let appended = match core.log.append(lines.as_bytes()) {
             Ok(appended) => appended,
             Err(error) => {
+                if let (ErrorKind::Full | ErrorKind::Io, Some(file)) =
+                    (error.kind(), core.log.file())
+                {
+                    self.syncer.cut(file);
+                }
                 core.chains.undo(0);
                 core.give_back(staged.into_iter().map(|(group, _)| group), &error);
                 return Err(refused.unwrap_or(error));

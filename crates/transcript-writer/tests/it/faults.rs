@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use transcript_testkit::fake_disk::{FakeDisk, Fault, Op};
 use transcript_testkit::naive_writer::NaiveWriter;
@@ -510,6 +511,59 @@ fn a_lock_that_others_hold_makes_busy_and_nothing_is_written() {
             ticket.wait().unwrap();
             check(&disk, &texts_of([0, 1, 3, 2]), 0, "lock");
         }
+    }
+}
+
+#[test]
+fn the_lock_is_held_while_anything_is_changed() {
+    let (disk, writer) = started(|options| options);
+    let seen = Arc::new(AtomicUsize::new(0));
+    let expect_lock = |op: Op, nth: u64| {
+        let seen = Arc::clone(&seen);
+        let look = move |disk: &FakeDisk| {
+            assert!(disk.is_locked(PATH), "{op:?}");
+            seen.fetch_add(1, Ordering::Relaxed);
+        };
+        Fault::hook(look).at(op, nth)
+    };
+    disk.set(expect_lock(Op::Append, 1));
+    writer.append(user(2)).unwrap();
+    // And while a failed write is cut off.
+    disk.set(Fault::torn(40, io::ErrorKind::StorageFull).at(Op::Append, 1));
+    disk.set(expect_lock(Op::Truncate, 1));
+    assert_eq!(kind_of(writer.append(user(3))), ErrorKind::Full);
+    assert!(!disk.is_locked(PATH));
+    drop(writer);
+    // And while a torn tail is mended.
+    disk.append_as_other(PATH, b"{\"type\":\"us");
+    disk.set_other_writer(Some(false));
+    disk.set(expect_lock(Op::Truncate, 1));
+    try_open(&disk, &options(&disk)).unwrap();
+    assert_eq!(seen.load(Ordering::Relaxed), 3);
+}
+
+#[test]
+fn a_last_line_that_holds_a_whole_entry_is_sealed_and_not_cut() {
+    let whole = String::from_utf8(foreign_line(50)).unwrap();
+    let whole = whole.trim_end();
+    for tail in [
+        format!("{whole}{{\"type\":\"us"),
+        format!("{whole}\0\0\0"),
+        format!("\0\0{whole}\0"),
+        format!("\u{feff}{whole}x"),
+        format!("{{\"type\":\"us{whole}"),
+    ] {
+        let (disk, writer) = started(|options| options);
+        drop(writer);
+        disk.append_as_other(PATH, tail.as_bytes());
+        disk.set_other_writer(Some(false));
+        let before = bytes(&disk);
+        let writer = try_open(&disk, &options(&disk)).unwrap();
+        assert!(
+            matches!(writer.repair(), Some(Repair::Sealed { .. })),
+            "{tail:?}"
+        );
+        assert_eq!(bytes(&disk), [before, b"\n".to_vec()].concat());
     }
 }
 
