@@ -922,6 +922,19 @@ fn after_a_failed_sync_nothing_is_acknowledged_and_every_line_is_somewhere() {
 }
 
 #[test]
+fn the_rescue_file_holds_what_was_not_synced_and_nothing_else() {
+    let (disk, writer) = started(|options| options.sync(SyncPolicy::None));
+    writer.sync().unwrap();
+    let synced = bytes(&disk).len();
+    writer.append(user(2)).unwrap();
+    writer.append(user(3)).unwrap();
+    disk.set(Fault::error(io::ErrorKind::Other).at(Op::Sync, 1));
+    assert_eq!(kind_of(writer.sync()), ErrorKind::SyncFailed);
+    let rescued = disk.bytes(writer.rescue_file().unwrap()).unwrap();
+    assert_eq!(rescued, bytes(&disk)[synced..]);
+}
+
+#[test]
 fn a_failed_sync_whose_rescue_fails_too_is_still_told() {
     let (disk, writer) = started(|options| options);
     disk.set(Fault::errno(5).at(Op::Sync, 1));

@@ -1,6 +1,8 @@
 //! The integration tests of transcript-writer, one module per area.
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
+#[cfg(feature = "async")]
+mod asynchronous;
 mod fake;
 mod faults;
 mod model;
