@@ -33,6 +33,7 @@ clippy: components
 
 unit:
 	$(CARGO) test --workspace --locked
+	$(CARGO) test --locked -p transcript-writer --features shuttle --test shuttle
 
 doc:
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked
@@ -76,6 +77,7 @@ fuzz: ## Fuzz each target RUNS times (needs nightly and cargo-fuzz)
 
 soak: ## Kill, stop and starve writers for a long time (SOAK=20 times as long as `make test`)
 	TRANSCRIPT_SOAK=$(SOAK) $(CARGO) test --release --locked -p transcript-writer --test crash --test it -- --nocapture
+	TRANSCRIPT_SOAK=$(SOAK) $(CARGO) test --release --locked -p transcript-writer --features shuttle --test shuttle
 	@if [ ! -x target/release/transcript ]; then \
 		echo "skipped: no target/release/transcript (cargo build --release -p transcript-cli)"; \
 	else \

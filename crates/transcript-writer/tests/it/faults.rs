@@ -935,6 +935,24 @@ fn the_rescue_file_holds_what_was_not_synced_and_nothing_else() {
 }
 
 #[test]
+fn what_is_written_while_a_sync_runs_is_held_for_the_next_one() {
+    let (disk, writer) = started(|options| options.sync(SyncPolicy::None));
+    let writer = Arc::new(writer);
+    let meanwhile = Arc::clone(&writer);
+    let hook = move |_: &FakeDisk| drop(meanwhile.append(user(2)).unwrap());
+    disk.set(Fault::hook(hook).at(Op::Sync, 1));
+    let before = bytes(&disk).len();
+    let end = writer.append(user(3)).unwrap();
+    writer.sync().unwrap();
+    let synced = (end.offset + end.len + 1) as usize;
+    assert!(before < synced && synced < bytes(&disk).len());
+    disk.set(Fault::error(io::ErrorKind::Other).at(Op::Sync, 1));
+    assert_eq!(kind_of(writer.sync()), ErrorKind::SyncFailed);
+    let rescued = disk.bytes(writer.rescue_file().unwrap()).unwrap();
+    assert_eq!(rescued, bytes(&disk)[synced..]);
+}
+
+#[test]
 fn a_failed_sync_whose_rescue_fails_too_is_still_told() {
     let (disk, writer) = started(|options| options);
     disk.set(Fault::errno(5).at(Op::Sync, 1));

@@ -70,6 +70,8 @@ pub(crate) struct Book {
     pub(crate) refused: BTreeSet<String>,
     /// Entries whose caller heard of a failed sync.
     pub(crate) unsure: BTreeSet<String>,
+    /// What was only in the kernel may be gone.
+    pub(crate) had_power_cut: bool,
 }
 
 impl Stage {
@@ -204,6 +206,11 @@ impl Stage {
         names
             .flat_map(|name| texts(&self.disk.durable(name).unwrap()))
             .collect()
+    }
+
+    pub(crate) fn cut_power(&self) {
+        self.book().had_power_cut = true;
+        self.disk.cut_power(thread_rng().gen_range(0..u64::MAX));
     }
 
     /// Whether the file would be the same after a power cut.
