@@ -99,9 +99,9 @@ pub(crate) fn run(args: &Args, output: &screen::Options) -> Result<u8> {
     } = desk;
     // Asked between the last sync and the end: that sync may be the one that fails.
     let synced = writer.sync();
-    let rescued = writer.rescue_file();
+    let rescued = writer.rescue_files();
     let closed = synced.and(writer.close());
-    if let Some(rescued) = rescued {
+    for rescued in rescued {
         screen::note(&format!(
             "{}: what may not survive a power cut was saved in {}",
             args.file.display(),

@@ -39,6 +39,8 @@ pub(crate) struct Log {
     end: Option<u64>,
     /// What a failed write left in the file and could not be cut off yet.
     debt: Option<Debt>,
+    /// Something was cut off since this was asked for the last time.
+    has_cut: bool,
     /// How the file was read, until it is opened.
     anchor: Option<Anchor>,
     /// Entries that others appended between the reading and the opening.
@@ -86,6 +88,7 @@ impl Log {
             is_remote: false,
             end: None,
             debt: None,
+            has_cut: false,
             anchor: None,
             since: Vec::new(),
             intruded: None,
@@ -316,6 +319,11 @@ impl Log {
         self.settle(&file, len).map(drop)
     }
 
+    /// Returns whether something was cut off since the last call.
+    pub(crate) fn take_cut(&mut self) -> bool {
+        std::mem::take(&mut self.has_cut)
+    }
+
     /// Gives the file back.
     pub(crate) fn release(&mut self) {
         self.file = None;
@@ -331,6 +339,7 @@ impl Log {
             file.truncate(offset)
                 .map_err(|error| self.io(error).at(offset))?;
             self.debt = None;
+            self.has_cut = true;
             return Ok(offset);
         }
         // Others wrote behind it: it is not ours to cut any more.

@@ -40,7 +40,7 @@ struct State {
     unsynced: Copies,
     each: bool,
     failed: Option<Error>,
-    rescued: Option<PathBuf>,
+    rescued: Vec<PathBuf>,
     stop: bool,
     has_ended: bool,
 }
@@ -134,7 +134,7 @@ impl Syncer {
         self.state().failed.clone().map_or(Ok(()), Err)
     }
 
-    pub(crate) fn rescued(&self) -> Option<PathBuf> {
+    pub(crate) fn rescued(&self) -> Vec<PathBuf> {
         self.state().rescued.clone()
     }
 
@@ -205,7 +205,9 @@ impl Syncer {
     /// Takes note that a failed write was cut off: a sync may have come between the two, and a power
     /// cut would bring the entry back. The cut counts as one byte, a blank line among the copies.
     pub(crate) fn cut(&self, file: &Arc<dyn File>) {
-        self.written(file, b"\n");
+        if self.check().is_ok() {
+            self.written(file, b"\n");
+        }
     }
 
     /// Waits until everything up to `end` survives a power cut.
@@ -328,7 +330,7 @@ impl Syncer {
         }
         let path = side_file(&self.path, "rescue", state.synced);
         match write_side_file(&*self.disk, &path, lines) {
-            Ok(path) => state.rescued = Some(path),
+            Ok(path) => state.rescued.push(path),
             Err(error) => tracing::error!(%error, "unsynced lines could not be rescued"),
         }
     }

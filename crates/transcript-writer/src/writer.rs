@@ -218,7 +218,7 @@ impl Writer {
     /// When it could not be written: nothing of it is in the file then, it is not kept, and the
     /// same call may be made again if the error [is retryable](Error::is_retryable). Under
     /// [`SyncPolicy::Each`](crate::SyncPolicy::Each) a failed sync is an error too; the entry is in
-    /// the file and in the [rescue file](Self::rescue_file) then.
+    /// the file and in the [rescue file](Self::rescue_files) then.
     pub fn append(&self, draft: Draft) -> Result<Written, Error> {
         let mut written = self.append_all(vec![draft])?;
         written.pop().ok_or_else(|| self.shared.closed())
@@ -256,7 +256,7 @@ impl Writer {
     /// Makes everything so far survive a power cut.
     ///
     /// # Errors
-    /// When it may not; see [`rescue_file`](Self::rescue_file). Every later call fails too.
+    /// When it may not; see [`rescue_files`](Self::rescue_files). Every later call fails too.
     pub fn sync(&self) -> Result<(), Error> {
         self.flush()?;
         self.shared.syncer.wait_for_all()
@@ -284,9 +284,10 @@ impl Writer {
         self.shared.core().log.repair().cloned()
     }
 
-    /// Returns the file that holds the lines that were not synced when a sync failed.
+    /// Returns the files that hold the lines that were not synced when a sync failed: as a rule
+    /// one, and another for lines that were written while it failed.
     #[must_use]
-    pub fn rescue_file(&self) -> Option<PathBuf> {
+    pub fn rescue_files(&self) -> Vec<PathBuf> {
         self.shared.syncer.rescued()
     }
 
@@ -470,6 +471,7 @@ impl Shared {
         let mut core = self.core();
         core.is_closed = true;
         let cleaned = core.log.clean_up();
+        self.note_cut(&mut core);
         core.log.release();
         drop(core);
         self.work.notify_one();
@@ -542,8 +544,9 @@ impl Shared {
         let mut groups = core.take_queue();
         groups.extend(own);
         if groups.is_empty() {
-            core.log.clean_up()?;
-            return Ok(Drained::default());
+            let cleaned = core.log.clean_up();
+            self.note_cut(core);
+            return cleaned.map(|()| Drained::default());
         }
         core.look_at_clock();
         let bytes: usize = groups.iter().map(Group::len).sum();
@@ -581,16 +584,13 @@ impl Shared {
         let appended = match core.log.append(lines.as_bytes()) {
             Ok(appended) => appended,
             Err(error) => {
-                if let (ErrorKind::Full | ErrorKind::Io, Some(file)) =
-                    (error.kind(), core.log.file())
-                {
-                    self.syncer.cut(file);
-                }
+                self.note_cut(core);
                 core.chains.undo(0);
                 core.give_back(staged.into_iter().map(|(group, _)| group), &error);
                 return Err(refused.unwrap_or(error));
             }
         };
+        self.note_cut(core);
         core.chains.commit();
         core.chains.learn(appended.foreign);
         core.failures = 0;
@@ -620,6 +620,15 @@ impl Shared {
             }
         }
         self.settle(drained, refused)
+    }
+
+    /// What was cut off may have been synced before: the cut has to be, too.
+    fn note_cut(&self, core: &mut Core) {
+        if core.log.take_cut()
+            && let Some(file) = core.log.file()
+        {
+            self.syncer.cut(file);
+        }
     }
 
     /// When the caller's own entries were refused, the others have to hear that theirs were not.

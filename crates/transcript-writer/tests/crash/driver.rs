@@ -437,7 +437,7 @@ fn append(job: &Job, voice: &Voice) {
             voice.say(&format!("synced {}", result(writer.sync())));
         }
     }
-    if let Some(rescue) = writer.rescue_file() {
+    if let Some(rescue) = writer.rescue_files().pop() {
         voice.say(&format!("rescue {}", rescue.display()));
     }
     voice.say(&format!("closed {}", result(writer.close())));
