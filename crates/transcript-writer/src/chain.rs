@@ -37,7 +37,9 @@ pub struct Anchor {
 #[derive(Debug)]
 pub(crate) struct Chains {
     known: HashSet<EntryId>,
-    leaves: HashMap<Option<Box<str>>, EntryId>,
+    /// The last entry of the main chain, and those of the agents'.
+    leaf: Option<EntryId>,
+    agent_leaves: HashMap<Box<str>, EntryId>,
     calls: HashMap<Box<str>, EntryId>,
     /// What the batch that is not written yet changed, so that it can be taken back.
     journal: Vec<Change>,
@@ -61,23 +63,34 @@ pub(crate) struct Place {
 impl Chains {
     pub(crate) fn new(known: Known) -> Self {
         let agents = known.agent_leaves.into_iter();
-        let mut leaves: HashMap<_, _> = agents
-            .map(|(agent, leaf)| (Some(agent.into()), leaf))
-            .collect();
-        if let Some(leaf) = known.leaf {
-            leaves.insert(None, leaf);
-        }
         let calls = known.calls.into_iter();
         Self {
             known: known.uuids,
-            leaves,
+            leaf: known.leaf,
+            agent_leaves: agents.map(|(agent, leaf)| (agent.into(), leaf)).collect(),
             calls: calls.map(|(call, entry)| (call.into(), entry)).collect(),
             journal: Vec::new(),
         }
     }
 
     pub(crate) fn leaf(&self) -> Option<&EntryId> {
-        self.leaves.get(&None)
+        self.leaf.as_ref()
+    }
+
+    fn leaf_of(&self, chain: Option<&str>) -> Option<&EntryId> {
+        match chain {
+            None => self.leaf.as_ref(),
+            Some(agent) => self.agent_leaves.get(agent),
+        }
+    }
+
+    /// Sets the last entry of a chain; returns the one before.
+    fn set_leaf(&mut self, chain: Option<&str>, leaf: Option<EntryId>) -> Option<EntryId> {
+        match (chain, leaf) {
+            (None, leaf) => std::mem::replace(&mut self.leaf, leaf),
+            (Some(agent), Some(leaf)) => self.agent_leaves.insert(agent.into(), leaf),
+            (Some(agent), None) => self.agent_leaves.remove(agent),
+        }
     }
 
     /// Takes `draft` as the next entry, for now.
@@ -98,7 +111,7 @@ impl Chains {
             // A result hangs under its own call, wherever the chain has got to.
             Parent::Chain => source
                 .clone()
-                .or_else(|| self.leaves.get(&draft.chain).cloned()),
+                .or_else(|| self.leaf_of(draft.chain.as_deref()).cloned()),
         };
         if let Some(uuid) = &draft.uuid {
             if !self.known.insert(uuid.clone()) {
@@ -107,9 +120,8 @@ impl Chains {
             self.journal.push(Change::Known(uuid.clone()));
             // Nothing hangs under a progress line.
             if draft.kind != EntryKind::Progress {
-                let chain = draft.chain.clone();
-                let before = self.leaves.insert(chain.clone(), uuid.clone());
-                self.journal.push(Change::Leaf(chain, before));
+                let before = self.set_leaf(draft.chain.as_deref(), Some(uuid.clone()));
+                self.journal.push(Change::Leaf(draft.chain.clone(), before));
             }
             for call in &draft.calls {
                 let before = self.calls.insert(call.clone(), uuid.clone());
@@ -136,11 +148,8 @@ impl Chains {
                 Some(Change::Known(uuid)) => {
                     self.known.remove(&uuid);
                 }
-                Some(Change::Leaf(chain, Some(leaf))) => {
-                    self.leaves.insert(chain, leaf);
-                }
-                Some(Change::Leaf(chain, None)) => {
-                    self.leaves.remove(&chain);
+                Some(Change::Leaf(chain, leaf)) => {
+                    self.set_leaf(chain.as_deref(), leaf);
                 }
                 Some(Change::Call(call, Some(entry))) => {
                     self.calls.insert(call, entry);

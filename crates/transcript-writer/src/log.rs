@@ -454,16 +454,20 @@ impl Log {
 
     /// Takes the lock, waiting for it as long as is allowed.
     fn lock(&self, file: &Arc<dyn File>) -> Result<Lock, Error> {
-        let deadline = Instant::now() + self.lock_wait;
+        let mut deadline = None;
         let mut pause = Duration::from_micros(50);
         loop {
             match file.try_lock() {
                 Ok(true) => return Ok(Lock(Arc::clone(file))),
-                Ok(false) if Instant::now() < deadline => {
+                Ok(false) => {
+                    // As a rule nobody else has it, and the clock is not asked.
+                    let now = Instant::now();
+                    if now >= *deadline.get_or_insert(now + self.lock_wait) {
+                        return Err(self.busy());
+                    }
                     std::thread::sleep(pause);
                     pause = (pause * 2).min(Duration::from_millis(5));
                 }
-                Ok(false) => return Err(self.busy()),
                 Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(self.io(error)),
             }

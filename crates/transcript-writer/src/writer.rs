@@ -374,7 +374,9 @@ impl Shared {
         self.identify(&mut drafts);
         self.syncer.wait_for_room();
         let mut core = self.core();
-        self.check_open(&core)?;
+        if core.is_closed {
+            return Err(self.closed());
+        }
         let own = (!drafts.is_empty()).then_some(Group {
             drafts,
             reply: Reply::Here,
