@@ -325,7 +325,8 @@ impl Syncer {
 
     /// Writes lines to a file of their own.
     fn rescue(&self, state: &mut State, lines: &[u8]) {
-        if lines.is_empty() {
+        // Nothing but cuts.
+        if lines.iter().all(|byte| *byte == b'\n') {
             return;
         }
         let path = side_file(&self.path, "rescue", state.synced);

@@ -13,13 +13,33 @@ const GUARDED: [&str; 3] = [
 ];
 const KEPT_OUT: [&str; 3] = ["tokio", "notify", "anyhow"];
 
-/// What `cargo metadata` says about this workspace, for the machine that the test runs on: other
-/// platforms may need packages that nobody has fetched.
+/// What `cargo metadata` says about this workspace, with all features of the guarded crates, for
+/// the machine that the test runs on: other platforms, and features of other crates, may need
+/// packages that nobody has fetched.
 fn metadata() -> Value {
+    let members = cargo_metadata(&["--no-deps"]);
+    let packages = members["packages"].as_array().expect("a list of packages");
+    let mut features = Vec::new();
+    for package in packages {
+        let name = package["name"].as_str().expect("a name");
+        if GUARDED.contains(&name) {
+            let of_package = package["features"].as_object().expect("a table");
+            features.extend(of_package.keys().map(|feature| format!("{name}/{feature}")));
+        }
+    }
+    cargo_metadata(&[
+        "--filter-platform",
+        &host(),
+        "--features",
+        &features.join(","),
+    ])
+}
+
+fn cargo_metadata(arguments: &[&str]) -> Value {
     let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let output = Command::new(cargo)
         .args(["metadata", "--format-version", "1", "--offline"])
-        .args(["--all-features", "--filter-platform", &host()])
+        .args(arguments)
         .current_dir(env!("CARGO_MANIFEST_DIR"))
         .output()
         .expect("cargo runs");

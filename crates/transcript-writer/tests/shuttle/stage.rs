@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, UNIX_EPOCH};
@@ -196,16 +196,10 @@ impl Stage {
         texts(&bytes).into_iter().collect()
     }
 
-    /// The entries that a failed sync saved elsewhere.
-    pub(crate) fn rescued(&self) -> BTreeSet<String> {
-        let names = self.disk.names();
-        let names = names.iter().filter(|name| {
-            let name = name.to_string_lossy();
-            name.contains("rescue")
-        });
-        names
-            .flat_map(|name| texts(&self.disk.durable(name).unwrap()))
-            .collect()
+    /// The entries that survive a power cut in other files.
+    pub(crate) fn texts_in(&self, files: &[PathBuf]) -> BTreeSet<String> {
+        let bytes = files.iter().map(|file| self.disk.durable(file).unwrap());
+        bytes.flat_map(|bytes| texts(&bytes)).collect()
     }
 
     pub(crate) fn cut_power(&self) {
