@@ -326,7 +326,6 @@ fn may_spare_others(kind: ErrorKind) -> bool {
         ErrorKind::InvalidEntry
             | ErrorKind::UnknownParent
             | ErrorKind::RepeatedUuid
-            | ErrorKind::QueueFull
             | ErrorKind::Full
             | ErrorKind::Io
     )

@@ -1,6 +1,6 @@
 //! Entries before they are written: what they say, and what has to be filled in.
 
-use std::fmt::{self, Write as _};
+use std::fmt;
 
 use transcript_format::ids::Uuid;
 use transcript_format::kind::EntryKind;
@@ -360,25 +360,10 @@ pub(crate) struct Fill<'a> {
     pub(crate) version: &'a str,
 }
 
+/// `text` as JSON.
 pub(crate) fn quoted(text: &str) -> String {
-    let mut json = String::with_capacity(text.len() + 2);
-    json.push('"');
-    for c in text.chars() {
-        match c {
-            '"' => json.push_str("\\\""),
-            '\\' => json.push_str("\\\\"),
-            '\n' => json.push_str("\\n"),
-            '\r' => json.push_str("\\r"),
-            '\t' => json.push_str("\\t"),
-            c if c < ' ' => {
-                // A string takes everything.
-                let _ = write!(json, "\\u{:04x}", u32::from(c));
-            }
-            c => json.push(c),
-        }
-    }
-    json.push('"');
-    json
+    // A string always serialises: there is no key to be refused and no value out of range.
+    serde_json::to_string(text).unwrap_or_default()
 }
 
 fn push_id(json: &mut String, id: &EntryId) {

@@ -5,7 +5,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Nothing of the entry is in the file, whatever the kind.
+/// Why an entry was not acknowledged. Nothing of it is in the file, but for a failed sync, after which
+/// it is there and in the [rescue file](crate::Writer::rescue_files).
 #[derive(Clone, Debug)]
 pub struct Error {
     kind: ErrorKind,
@@ -49,8 +50,6 @@ pub enum ErrorKind {
     UnknownParent,
     /// The file holds an entry with the same uuid.
     RepeatedUuid,
-    /// More is queued than the writer may hold.
-    QueueFull,
     /// The writer was closed.
     Closed,
 }
@@ -74,7 +73,6 @@ impl ErrorKind {
             Self::InvalidEntry => "invalid-entry",
             Self::UnknownParent => "unknown-parent",
             Self::RepeatedUuid => "repeated-uuid",
-            Self::QueueFull => "queue-full",
             Self::Closed => "closed",
         }
     }
@@ -95,7 +93,6 @@ impl ErrorKind {
             Self::InvalidEntry => "the entry is not a JSON object with a type on one line",
             Self::UnknownParent => "the entry names a parent that is not in the file",
             Self::RepeatedUuid => "the file holds an entry with the same uuid",
-            Self::QueueFull => "too much is queued; flush first",
             Self::Closed => "the writer was closed",
         }
     }
@@ -167,10 +164,7 @@ impl Error {
     /// Returns whether the same call on the same writer may work later.
     #[must_use]
     pub fn is_retryable(&self) -> bool {
-        let may_pass = matches!(
-            self.kind,
-            ErrorKind::Busy | ErrorKind::Full | ErrorKind::Io | ErrorKind::QueueFull
-        );
+        let may_pass = matches!(self.kind, ErrorKind::Busy | ErrorKind::Full | ErrorKind::Io);
         may_pass && !self.is_final
     }
 }
