@@ -20,7 +20,7 @@ pub(crate) struct Choice {
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum PolicyName {
-    /// Bring back what can be proved (until that exists: as vendor)
+    /// Bring back what can be proved
     Recover,
     /// What the real client would do with the file
     Vendor,
@@ -29,14 +29,8 @@ enum PolicyName {
 impl Choice {
     pub(crate) fn policy(&self) -> Policy {
         match self.policy {
-            PolicyName::Recover | PolicyName::Vendor => Policy::Vendor,
-        }
-    }
-
-    pub(crate) fn policy_name(&self) -> &'static str {
-        match self.policy() {
-            Policy::Vendor => "vendor",
-            _ => "other",
+            PolicyName::Recover => Policy::Recover,
+            PolicyName::Vendor => Policy::Vendor,
         }
     }
 

@@ -55,6 +55,35 @@ pub(crate) fn describe(index: &Index, decision: &Decision) -> String {
             };
             format!("{} ends the conversation: {reason}", name(entry))
         }
+        Decision::Bridge {
+            entry,
+            parent,
+            evidence,
+        } => format!(
+            "the parent of {} is lost; {} stands in its place ({}): {}",
+            name(entry),
+            name(parent),
+            evidence.confidence().name(),
+            evidence.words()
+        ),
+        Decision::Gap {
+            entry,
+            reason,
+            hidden,
+        } => format!(
+            "the parent of {} is lost and the history ends there, as {}; messages before it that \
+             are not shown: {hidden}",
+            name(entry),
+            reason.words()
+        ),
+        Decision::Salvage { entry } => {
+            format!("{} was brought back from a damaged line", name(entry))
+        }
+        Decision::Foreign { entry, count } => format!(
+            "entries of another session that are no part of the conversation: {count}, the first \
+             is {}",
+            name(entry)
+        ),
         Decision::PinHidesNewer { entry, newer } => format!(
             "the conversation ends at {}, which a last-prompt line names; {} is newer and not shown",
             name(entry),

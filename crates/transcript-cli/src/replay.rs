@@ -152,7 +152,7 @@ fn write_json(out: &mut impl Write, args: &Args, session: &Session, path: &Path)
             schema: 1,
             session_id: session.id(),
             path: session.path().to_string_lossy().into_owned(),
-            policy: args.choice.policy_name(),
+            policy: args.choice.policy().name(),
             leaf: path.leaf.and_then(uuid),
             lines: index.line_count(),
             entries: index.len(),

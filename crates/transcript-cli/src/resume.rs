@@ -281,7 +281,7 @@ fn write_json(
         schema: 1,
         session_id: session.id(),
         path: session.path().to_string_lossy().into_owned(),
-        policy: args.choice.policy_name(),
+        policy: args.choice.policy().name(),
         scope: "file",
         resumable: request.is_resumable(),
         reason: path.refusal.map(|refusal| refusal.reason()),

@@ -11,7 +11,7 @@ use transcript_format::scan::{Envelope, Flags, ScanError, ScanErrorKind, Scanner
 use transcript_format::time;
 
 use crate::error::Error;
-use crate::index::{Boundary, Id, Index, Marks, Preserved, Record, SideTables, ToolEnd};
+use crate::index::{Boundary, Id, Index, Marks, NO_TIME, Preserved, Record, SideTables, ToolEnd};
 use crate::names::{self, Names};
 use crate::source::Source;
 
@@ -322,7 +322,6 @@ impl Part {
             .timestamp()
             .and_then(|time| time::millis(&time.bytes()));
         marks |= uuid_marks | link_marks;
-        marks.set(Marks::TIME, millis.is_some());
         let tools = self.tools.len() as u32;
         self.tools.extend(
             envelope
@@ -347,7 +346,7 @@ impl Part {
             uuid,
             link,
             offset,
-            time: millis.unwrap_or(0),
+            time: millis.unwrap_or(NO_TIME),
             message: envelope
                 .message_id()
                 .map_or(0, |id| names::hash(&id.bytes()).max(1)),

@@ -51,7 +51,7 @@ pub(crate) struct Record {
     /// `parentUuid`; of `last-prompt` and `summary` lines `leafUuid`. As `uuid`.
     pub(crate) link: u128,
     pub(crate) offset: u64,
-    /// Milliseconds since 1970.
+    /// Milliseconds since 1970; [`NO_TIME`] for none.
     pub(crate) time: i64,
     /// Hash of `message.id`; 0 for none.
     pub(crate) message: u64,
@@ -68,6 +68,9 @@ pub(crate) struct Record {
     pub(crate) marks: Marks,
     pub(crate) content: Content,
 }
+
+/// The time of an entry that has none that can be read.
+pub(crate) const NO_TIME: i64 = i64::MIN;
 
 const _: () = assert!(
     size_of::<Record>() == 80,
@@ -92,8 +95,8 @@ bitflags! {
         const LINK = 1 << 5;
         /// It is not in canonical form.
         const ODD_LINK = 1 << 6;
-        /// There is a timestamp that can be read.
-        const TIME = 1 << 7;
+        /// The object was brought back from a damaged line. The client does not see it.
+        const SALVAGED = 1 << 7;
     }
 }
 
@@ -489,10 +492,7 @@ impl<'i> Candidate<'i> {
     /// Returns its time in milliseconds since 1970; `None` when it has none that can be read.
     #[must_use]
     pub fn millis(&self) -> Option<i64> {
-        self.record
-            .marks
-            .contains(Marks::TIME)
-            .then_some(self.record.time)
+        Some(self.record.time).filter(|time| *time != NO_TIME)
     }
 
     /// Returns what tells its API message apart: lines with one `message.id` share it.
@@ -517,6 +517,12 @@ impl<'i> Candidate<'i> {
     #[must_use]
     pub fn marks(&self) -> Marks {
         self.record.marks
+    }
+
+    /// Returns whether it was brought back from a damaged line.
+    #[must_use]
+    pub fn is_salvaged(&self) -> bool {
+        self.marks().contains(Marks::SALVAGED)
     }
 
     /// Returns the ends of tool calls in its message, in their order.

@@ -77,6 +77,37 @@ pub enum Decision {
         /// Which form named them.
         form: SpliceForm,
     },
+    /// The parent is lost; what is known about it leads to this entry.
+    Bridge {
+        /// The entry whose parent is lost.
+        entry: u32,
+        /// The entry that stands above it now.
+        parent: u32,
+        /// What speaks for that.
+        evidence: Evidence,
+    },
+    /// The parent is lost and nothing proves what stood there: the history ends here.
+    Gap {
+        /// The entry whose parent is lost.
+        entry: u32,
+        /// Why there is no bridge.
+        reason: GapReason,
+        /// How many messages of the main conversation stand before it in the file and are not
+        /// shown.
+        hidden: u32,
+    },
+    /// The entry was brought back from a damaged line.
+    Salvage {
+        /// The entry.
+        entry: u32,
+    },
+    /// Entries of another session stand in the file; they are no part of the conversation.
+    Foreign {
+        /// The first of them.
+        entry: u32,
+        /// How many there are.
+        count: u32,
+    },
     /// Lines of one API message, or results of its calls, that hang beside the chain.
     Siblings {
         /// The first line of the message on the path.
@@ -84,6 +115,126 @@ pub enum Decision {
         /// How many lines were brought back.
         recovered: u32,
     },
+}
+
+/// What speaks for a bridge over a lost parent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Evidence {
+    /// The line of the parent is there and names its own parent; only its body cannot be used.
+    Unusable,
+    /// Another file of the session holds the parent, and names what stands above it.
+    OtherFile,
+    /// The parent's uuid stands on several lines, and the one before the entry stands further down
+    /// the conversation.
+    LaterCopy,
+    /// Two entries name each other's parents: exchanged back, both follow the line before them.
+    Exchanged,
+    /// The result answers a call of this entry.
+    Call,
+    /// The entry before it in the file, in the same session and chain, has no other child, and the
+    /// times agree.
+    FileOrder,
+}
+
+impl Evidence {
+    /// Returns the stable name.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Unusable => "unusable",
+            Self::OtherFile => "other-file",
+            Self::LaterCopy => "later-copy",
+            Self::Exchanged => "exchanged",
+            Self::Call => "call",
+            Self::FileOrder => "file-order",
+        }
+    }
+
+    /// Returns what it says, in words.
+    #[must_use]
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::Unusable => "the line of the parent is there, but its body cannot be used",
+            Self::OtherFile => "another file of the session holds the parent",
+            Self::LaterCopy => "the parent stands in the file again, further down",
+            Self::Exchanged => "two entries name each other's parents",
+            Self::Call => "the result answers one of its calls",
+            Self::FileOrder => "it stands before it in the file and has no other child",
+        }
+    }
+
+    /// Returns how sure the bridge is.
+    #[must_use]
+    pub const fn confidence(self) -> Confidence {
+        match self {
+            Self::Unusable | Self::OtherFile | Self::Call => Confidence::Proved,
+            Self::LaterCopy | Self::Exchanged | Self::FileOrder => Confidence::Likely,
+        }
+    }
+}
+
+/// How sure a bridge is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Confidence {
+    /// The link stands in a file.
+    Proved,
+    /// All that is there speaks for it, but the link itself is lost.
+    Likely,
+}
+
+impl Confidence {
+    /// Returns the stable name.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Proved => "proved",
+            Self::Likely => "likely",
+        }
+    }
+}
+
+/// Why a lost parent was not bridged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum GapReason {
+    /// No entry of the same session and chain stands before it.
+    NothingBefore,
+    /// The entry before it opens a branch that a rewind made, or the conversation went on under it
+    /// elsewhere.
+    Rewind,
+    /// The entry before it is newer.
+    Time,
+    /// It is the summary of a compaction whose boundary is lost.
+    Boundary,
+    /// The parent stands in the file of another session.
+    OtherSession,
+}
+
+impl GapReason {
+    /// Returns the stable name.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::NothingBefore => "nothing-before",
+            Self::Rewind => "rewind",
+            Self::Time => "time",
+            Self::Boundary => "boundary",
+            Self::OtherSession => "other-session",
+        }
+    }
+
+    /// Returns the reason in words.
+    #[must_use]
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::NothingBefore => "no entry of the same conversation stands before it",
+            Self::Rewind => "a rewind stands before it",
+            Self::Time => "the entry before it is newer",
+            Self::Boundary => "it follows a compaction whose boundary is lost",
+            Self::OtherSession => "its parent stands in another session",
+        }
+    }
 }
 
 /// Why an entry is the leaf.
@@ -126,6 +277,10 @@ impl Decision {
             Self::Cut { .. } => "cut",
             Self::Splice { .. } => "splice",
             Self::SpliceIgnored { .. } => "splice-ignored",
+            Self::Bridge { .. } => "bridge",
+            Self::Gap { .. } => "gap",
+            Self::Salvage { .. } => "salvage",
+            Self::Foreign { .. } => "foreign",
             Self::Siblings { .. } => "siblings",
         }
     }
@@ -141,6 +296,10 @@ impl Decision {
             | Self::Relink { entry, .. }
             | Self::Truncated { entry }
             | Self::Cycle { entry }
+            | Self::Bridge { entry, .. }
+            | Self::Gap { entry, .. }
+            | Self::Salvage { entry }
+            | Self::Foreign { entry, .. }
             | Self::Siblings { entry, .. } => entry,
             Self::Cut { boundary, .. }
             | Self::Splice { boundary, .. }

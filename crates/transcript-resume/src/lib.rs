@@ -17,6 +17,6 @@ mod state;
 pub mod texts;
 
 pub use chain::{Path, PathEntry, Refusal, Via};
-pub use decision::{Decision, LeafReason, SpliceForm};
+pub use decision::{Confidence, Decision, Evidence, GapReason, LeafReason, SpliceForm};
 pub use links::{NodeId, Parent, Policy, Tree};
 pub use state::{State, Usage};

@@ -12,9 +12,23 @@ use crate::decision::{Decision, SpliceForm};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Policy {
-    /// What the real client (2.1.329) does with the file.
+    /// What can be proved is brought back: salvaged lines count, lost parents are bridged on
+    /// evidence, and the request is one that a strict provider accepts.
     #[default]
+    Recover,
+    /// What the real client (2.1.329) does with the file.
     Vendor,
+}
+
+impl Policy {
+    /// Returns the stable name.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Recover => "recover",
+            Self::Vendor => "vendor",
+        }
+    }
 }
 
 /// An entry of the tree, counted by the first place of its uuid in the file.
@@ -110,7 +124,6 @@ impl<'i> Tree<'i> {
 
     /// Links the candidates that `is_there` accepts.
     fn with(index: &'i Index, policy: Policy, is_there: impl Fn(&Candidate<'_>) -> bool) -> Self {
-        let Policy::Vendor = policy;
         let mut tree = Self {
             index,
             policy,
@@ -134,6 +147,12 @@ impl<'i> Tree<'i> {
         tree.splice();
         tree.hang_children();
         tree
+    }
+
+    /// Returns whose rules apply.
+    #[must_use]
+    pub fn policy(&self) -> Policy {
+        self.policy
     }
 
     /// Returns the index that was linked.
