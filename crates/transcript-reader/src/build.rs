@@ -79,7 +79,11 @@ impl LoadOptions {
         } else {
             self.load_parts(source)?
         };
-        Ok(join(parts, source.len()))
+        let mut index = join(parts, source.len());
+        let stem = source.path().file_stem().and_then(|stem| stem.to_str());
+        let named = stem.and_then(|stem| index.side.sessions.find(stem));
+        index.named_session = named.and_then(|number| u16::try_from(number + 1).ok());
+        Ok(index)
     }
 
     fn load_parts(&self, source: &Source) -> Result<Vec<Part>, Error> {
@@ -369,12 +373,14 @@ impl Part {
         let metadata = Object::parse(&text)
             .ok()
             .and_then(|entry| entry.get("compactMetadata")?.object());
+        let [list, segment] = ["preservedMessages", "preservedSegment"]
+            .map(|name| metadata.as_ref()?.get(name)?.object());
+        let logical_parent = envelope.logical_parent_uuid();
         self.boundaries.push(Boundary {
             candidate: self.records.len(),
-            logical_parent: envelope
-                .logical_parent_uuid()
-                .map(|id| intern(&id.decode(), odd)),
-            preserved: metadata.map_or(Preserved::Nothing, |metadata| preserved(&metadata, odd)),
+            logical_parent: logical_parent.map(|id| intern(&id.decode(), odd)),
+            preserved: preserved(list.as_ref(), segment.as_ref(), odd),
+            ends: ["headUuid", "tailUuid"].map(|name| id_at(segment.as_ref()?, name, odd)),
         });
     }
 
@@ -444,25 +450,27 @@ fn code_of(error: ScanError, line: Line<'_>) -> Code {
     }
 }
 
-fn preserved(metadata: &Object<'_>, odd: &mut Names) -> Preserved {
-    let mut id = |raw: Option<Raw<'_>>| Some(intern(&raw?.str()?, odd));
-    let object = |name| metadata.get(name).and_then(Raw::object);
+fn preserved(
+    list: Option<&Object<'_>>,
+    segment: Option<&Object<'_>>,
+    odd: &mut Names,
+) -> Preserved {
     // The client reads the names as they are written on disk, no other form.
-    if let Some(list) = object("preservedMessages") {
+    if let Some(list) = list {
         let uuids = list.get("uuids").and_then(Raw::array).unwrap_or_default();
+        let mut id = |uuid: Raw<'_>| Some(intern(&uuid.str()?, odd));
         return Preserved::List {
-            anchor: id(list.get("anchorUuid")),
-            uuids: uuids.into_iter().map(|uuid| id(Some(uuid))).collect(),
+            uuids: uuids.into_iter().map(&mut id).collect(),
+            anchor: id_at(list, "anchorUuid", odd),
         };
     }
-    match object("preservedSegment") {
-        None => Preserved::Nothing,
-        Some(segment) => Preserved::Segment {
-            anchor: id(segment.get("anchorUuid")),
-            head: id(segment.get("headUuid")),
-            tail: id(segment.get("tailUuid")),
-        },
-    }
+    segment.map_or(Preserved::Nothing, |segment| Preserved::Segment {
+        anchor: id_at(segment, "anchorUuid", odd),
+    })
+}
+
+fn id_at(object: &Object<'_>, name: &str, odd: &mut Names) -> Option<Id> {
+    Some(intern(&object.get(name)?.str()?, odd))
 }
 
 fn intern(text: &str, odd: &mut Names) -> Id {
@@ -576,6 +584,7 @@ fn append(index: &mut Index, part: Part) {
         .extend(part.boundaries.into_iter().map(|mut boundary| {
             boundary.candidate += first_record;
             boundary.logical_parent = boundary.logical_parent.map(rename);
+            boundary.ends = boundary.ends.map(|end| end.map(rename));
             match &mut boundary.preserved {
                 Preserved::Nothing => {}
                 Preserved::List { anchor, uuids } => {
@@ -584,11 +593,7 @@ fn append(index: &mut Index, part: Part) {
                         .chain([anchor])
                         .for_each(|id| *id = id.map(rename));
                 }
-                Preserved::Segment { anchor, head, tail } => {
-                    [anchor, head, tail]
-                        .into_iter()
-                        .for_each(|id| *id = id.map(rename));
-                }
+                Preserved::Segment { anchor } => *anchor = anchor.map(rename),
             }
             boundary
         }));

@@ -31,6 +31,8 @@ pub struct Index {
     pub(crate) lines: u64,
     pub(crate) blank_lines: u64,
     pub(crate) len: u64,
+    /// The session that the name of the file names, when a line names it too.
+    pub(crate) named_session: Option<u16>,
     uuids: Uuids,
 }
 
@@ -153,6 +155,8 @@ pub struct Boundary {
     pub logical_parent: Option<Id>,
     /// Which entries stay in the conversation.
     pub preserved: Preserved,
+    /// The oldest and the newest entry of `preservedSegment`, also where the list wins.
+    pub ends: [Option<Id>; 2],
 }
 
 /// The preserved segment of a boundary. The list wins over the ends when a boundary has both
@@ -168,14 +172,10 @@ pub enum Preserved {
         /// The entries, oldest first.
         uuids: Vec<Option<Id>>,
     },
-    /// `preservedSegment`: the ends of a chain.
+    /// `preservedSegment`: the chain between [`Boundary::ends`].
     Segment {
         /// What the head follows.
         anchor: Option<Id>,
-        /// The oldest entry.
-        head: Option<Id>,
-        /// The newest entry.
-        tail: Option<Id>,
     },
 }
 
@@ -210,6 +210,7 @@ impl Index {
             lines: 0,
             blank_lines: 0,
             len,
+            named_session: None,
             uuids: Uuids::default(),
         }
     }
@@ -312,6 +313,27 @@ impl Index {
     /// Returns the ids of the sessions that the lines name, in the order of the file.
     pub fn sessions(&self) -> impl Iterator<Item = &str> {
         self.side.sessions.texts()
+    }
+
+    /// Returns the session that the file belongs to: the one that the file is named after, else the
+    /// one that most messages name.
+    #[must_use]
+    pub fn own_session(&self) -> Option<&str> {
+        let number = self.named_session.or_else(|| {
+            let mut counts = vec![0_u32; self.sessions().count() + 1];
+            for record in self
+                .records
+                .iter()
+                .filter(|record| record.kind.is_message())
+            {
+                counts[usize::from(record.session)] += 1;
+            }
+            // Of equal counts the session that comes first in the file.
+            let named = (1..counts.len()).rev();
+            let most = named.max_by_key(|number| counts[*number])?;
+            u16::try_from(most).ok()
+        })?;
+        Some(self.side.sessions.get(u32::from(number) - 1))
     }
 
     /// Returns roughly how much memory the index takes, in bytes.

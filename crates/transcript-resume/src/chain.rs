@@ -3,9 +3,9 @@
 use bitflags::bitflags;
 use transcript_format::kind::EntryKind;
 
-use crate::decision::{Decision, LeafReason};
+use crate::decision::{Decision, GapReason, LeafReason};
 use crate::leaf::MessagesAbove;
-use crate::links::{NodeId, Parent, Tree};
+use crate::links::{NodeId, Parent, Policy, Tree};
 
 /// The entries of a conversation, oldest first, and the decisions that led to them.
 #[derive(Clone, Debug, Default)]
@@ -136,6 +136,18 @@ impl Tree<'_> {
         path
     }
 
+    /// How many messages of the main conversation stand before `node` in the file and are not on
+    /// the path.
+    fn hidden_before(&self, node: NodeId, is_shown: impl Fn(NodeId) -> bool) -> u32 {
+        let before = self.nodes().take(node.at()).filter(|before| {
+            self.entry(*before).kind().is_message()
+                && !self.is_sidechain(*before)
+                && !self.is_foreign(*before)
+                && !is_shown(*before)
+        });
+        before.count() as u32
+    }
+
     /// Returns the path to `leaf`, whatever the policy would choose.
     #[must_use]
     pub fn path_to_leaf(&self, leaf: NodeId) -> Path {
@@ -150,10 +162,10 @@ impl Tree<'_> {
         walk.add_attachments_under(leaf);
         walk.cut_at_boundary();
         walk.add_siblings();
-        let is_timeless = self.entry(leaf).millis().is_none();
+        let is_refused = self.policy() == Policy::Vendor && self.entry(leaf).millis().is_none();
         Path {
             leaf: Some(entry as usize),
-            refusal: is_timeless.then_some(Refusal::LeafWithoutTime),
+            refusal: is_refused.then_some(Refusal::LeafWithoutTime),
             ..walk.finish()
         }
     }
@@ -207,8 +219,9 @@ impl<'t, 'i> Walk<'t, 'i> {
         !self.via[node.at()].is_empty()
     }
 
-    /// Follows parents from `leaf` on. A lost parent, and one that closes a cycle, is replaced by
-    /// the entry before in time (`facts/rig.md` 5).
+    /// Follows parents from `leaf` on. Under `vendor` a lost parent, and one that closes a cycle, is
+    /// replaced by the entry before in time (`facts/rig.md` 5); `recover` has found what can stand
+    /// in its place before.
     fn up_from(&mut self, leaf: NodeId) {
         let (mut node, mut via) = (leaf, Via::PARENT);
         loop {
@@ -225,9 +238,13 @@ impl<'t, 'i> Walk<'t, 'i> {
                 Parent::Lost => None,
             };
             if let Some(parent) = parent {
-                self.note_how_linked(node, parent);
-                (node, via) = (parent, Via::PARENT);
+                via = self.note_how_linked(node, parent);
+                node = parent;
                 continue;
+            }
+            if self.tree.policy() == Policy::Recover {
+                self.note_gap(node);
+                break;
             }
             let Some((parent, gap_millis)) = self.relink(node) else {
                 self.decisions.push(Decision::Truncated { entry });
@@ -244,18 +261,37 @@ impl<'t, 'i> Walk<'t, 'i> {
         self.chain.reverse();
     }
 
-    /// A link that is not the one in the file goes past progress lines or comes from a splice.
-    fn note_how_linked(&mut self, child: NodeId, parent: NodeId) {
-        let (entry, above) = (self.tree.entry(child), self.tree.entry(parent));
-        if entry.parent() == above.uuid() {
-            return;
-        }
-        let (entry, parent) = (entry.number() as u32, above.number() as u32);
+    /// Returns how `parent` came to the chain as that of `child`. A link that is not the one in the
+    /// file bridges a gap, goes past progress lines or comes from a splice.
+    fn note_how_linked(&mut self, child: NodeId, parent: NodeId) -> Via {
+        let above = self.tree.entry(parent);
+        let (entry, parent) = (self.tree.candidate_of(child), above.number() as u32);
         if self.tree.is_spliced(child) {
-            self.via[child.at()] |= Via::SPLICE;
-        } else {
+            if self.tree.lineage(child).parent() != above.uuid() {
+                self.via[child.at()] |= Via::SPLICE;
+            }
+        } else if let Some(evidence) = self.tree.recovery.bridge(child) {
+            self.decisions.push(Decision::Bridge {
+                entry,
+                parent,
+                evidence,
+            });
+            return Via::BRIDGE;
+        } else if self.tree.lineage(child).parent() != above.uuid() {
             self.decisions.push(Decision::Progress { entry, parent });
         }
+        Via::PARENT
+    }
+
+    fn note_gap(&mut self, node: NodeId) {
+        let reason = self.tree.recovery.gap(node);
+        self.decisions.push(Decision::Gap {
+            entry: self.tree.candidate_of(node),
+            reason: reason.unwrap_or(GapReason::NothingBefore),
+            hidden: self
+                .tree
+                .hidden_before(node, |other| self.is_on_chain(other)),
+        });
     }
 
     /// The newest entry that is not newer than `node` and at most 5 s older; of equal ones the
@@ -280,10 +316,15 @@ impl<'t, 'i> Walk<'t, 'i> {
         }
     }
 
-    /// The conversation starts at the last boundary of the chain.
+    /// The conversation starts at the last boundary of the chain. For `recover` only when a message
+    /// follows: a compaction that was cut short has summed up nothing.
     fn cut_at_boundary(&mut self) {
-        let Some(at) = self
-            .chain
+        let mut end = self.chain.len();
+        if self.tree.policy() == Policy::Recover {
+            let is_message = |node: &NodeId| self.tree.entry(*node).kind().is_message();
+            end = self.chain.iter().rposition(is_message).unwrap_or(0);
+        }
+        let Some(at) = self.chain[..end]
             .iter()
             .rposition(|node| self.tree.entry(*node).is_boundary())
         else {
@@ -299,8 +340,21 @@ impl<'t, 'i> Walk<'t, 'i> {
         }
     }
 
-    fn finish(self) -> Path {
+    fn finish(mut self) -> Path {
         let mut decisions = self.decisions;
+        for node in &self.chain {
+            if self.tree.entry(*node).is_salvaged() {
+                self.via[node.at()] |= Via::SALVAGE;
+                let entry = self.tree.candidate_of(*node);
+                decisions.push(Decision::Salvage { entry });
+            }
+        }
+        if let foreign @ [first, ..] = self.tree.recovery.foreign() {
+            decisions.push(Decision::Foreign {
+                entry: self.tree.candidate_of(*first),
+                count: foreign.len() as u32,
+            });
+        }
         let is_shown = |candidate: usize| {
             self.tree
                 .node(candidate)

@@ -121,7 +121,8 @@ pub enum Decision {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Evidence {
-    /// The line of the parent is there and names its own parent; only its body cannot be used.
+    /// The line of the parent is there and names its own parent, but it is no entry: its body cannot
+    /// be used, or its type is not known.
     Unusable,
     /// Another file of the session holds the parent, and names what stands above it.
     OtherFile,

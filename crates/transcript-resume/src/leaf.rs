@@ -8,7 +8,7 @@ use transcript_format::scan::Flags;
 use transcript_reader::{Candidate, Id};
 
 use crate::decision::LeafReason;
-use crate::links::{NodeId, Tree};
+use crate::links::{NodeId, Policy, Tree};
 
 impl Tree<'_> {
     /// Returns the tips of the main conversation in file order: entries that no entry of it names
@@ -56,7 +56,12 @@ impl Tree<'_> {
     /// What the last `last-prompt` line that names a leaf asks for; `None` when it has no say.
     fn pinned_leaf(&self, messages: &mut MessagesAbove<'_, '_>) -> Option<(NodeId, LeafReason)> {
         let line = self.index.candidates().rev().find(|candidate| {
-            candidate.leaf_uuid().is_some() && candidate.kind() == EntryKind::LastPrompt
+            candidate.kind() == EntryKind::LastPrompt
+                && self.counts(candidate)
+                && candidate.leaf_uuid().is_some_and(|leaf| {
+                    self.node_with_uuid(leaf)
+                        .is_none_or(|leaf| !self.is_foreign(leaf))
+                })
         })?;
         // A uuid that is not there is ignored (case 41-22); the zero uuid lifts a pin that way.
         let id = line
@@ -69,7 +74,7 @@ impl Tree<'_> {
 
         let later =
             (line.number() + 1..self.index.len()).map(|number| self.index.candidate(number));
-        let later = later.filter(|candidate| is_entry_line(candidate));
+        let later = later.filter(|candidate| is_entry_line(candidate) && self.counts(candidate));
         let mut later = later
             .filter_map(|candidate| self.node_of_line(&candidate))
             .peekable();
@@ -91,6 +96,17 @@ impl Tree<'_> {
         match last {
             Some(last) if is_under_pin(last) => Some((last, LeafReason::AfterPin)),
             _ => Some((pin, LeafReason::Pinned)),
+        }
+    }
+
+    /// Whether a line has a say. For `vendor` a salvaged line is not there; for `recover` a uuid
+    /// that is written again is nothing new.
+    fn counts(&self, candidate: &Candidate<'_>) -> bool {
+        match self.policy() {
+            Policy::Vendor => !candidate.is_salvaged(),
+            Policy::Recover => self
+                .node(candidate.number())
+                .is_none_or(|node| self.lineage(node).number() == candidate.number()),
         }
     }
 
@@ -121,7 +137,10 @@ impl<'t, 'i> MessagesAbove<'t, 'i> {
     /// Whether the conversation may end here: not in a sidechain, and not at a boundary alone
     /// (case 45-03).
     pub(crate) fn can_be_leaf(&mut self, node: NodeId) -> bool {
-        !self.tree.is_gone(node) && !self.tree.is_sidechain(node) && self.has_message(node)
+        !self.tree.is_gone(node)
+            && !self.tree.is_sidechain(node)
+            && !self.tree.is_foreign(node)
+            && self.has_message(node)
     }
 
     fn has_message(&mut self, node: NodeId) -> bool {

@@ -12,6 +12,7 @@ mod chain;
 mod decision;
 mod leaf;
 mod links;
+mod recover;
 mod siblings;
 mod state;
 pub mod texts;

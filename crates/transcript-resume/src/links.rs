@@ -7,6 +7,7 @@ use transcript_format::scan::{Content, Flags};
 use transcript_reader::{Boundary, Candidate, Id, Index, Preserved};
 
 use crate::decision::{Decision, SpliceForm};
+use crate::recover::Recovery;
 
 /// Whose rules apply.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -61,7 +62,7 @@ pub struct Tree<'i> {
     policy: Policy,
     /// The candidate that counts for each node.
     content: Vec<u32>,
-    parents: Vec<Packed>,
+    pub(crate) parents: Vec<Packed>,
     first_child: Vec<u32>,
     next_sibling: Vec<u32>,
     /// Nodes that a splice took out of the tree.
@@ -74,21 +75,23 @@ pub struct Tree<'i> {
     pub(crate) is_all_sidechain: bool,
     /// What was decided about the tree as a whole.
     pub(crate) decisions: Vec<Decision>,
+    /// What policy `recover` changed; empty under `vendor`.
+    pub(crate) recovery: Recovery,
 }
 
 /// A [`Parent`] in four bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Packed(u32);
+pub(crate) struct Packed(pub(crate) u32);
 
 impl Packed {
-    const ROOT: Self = Self(u32::MAX);
-    const LOST: Self = Self(u32::MAX - 1);
+    pub(crate) const ROOT: Self = Self(u32::MAX);
+    pub(crate) const LOST: Self = Self(u32::MAX - 1);
     /// Not resolved yet.
     const OPEN: Self = Self(u32::MAX - 2);
     /// Being resolved: meeting it again is a cycle.
     const BUSY: Self = Self(u32::MAX - 3);
 
-    fn unpack(self) -> Parent {
+    pub(crate) fn unpack(self) -> Parent {
         match self {
             Self::ROOT => Parent::Root,
             Self(node) if node < Self::BUSY.0 => Parent::Node(NodeId(node)),
@@ -136,6 +139,7 @@ impl<'i> Tree<'i> {
             node_of: vec![Packed::OPEN; index.len()],
             is_all_sidechain: false,
             decisions: Vec::new(),
+            recovery: Recovery::default(),
         };
         tree.collect_nodes(is_there);
         tree.link();
@@ -144,6 +148,9 @@ impl<'i> Tree<'i> {
             let entry = tree.entry(node);
             entry.flags().contains(Flags::SIDECHAIN) || !entry.kind().is_message()
         });
+        if policy == Policy::Recover {
+            tree.recover();
+        }
         tree.splice();
         tree.hang_children();
         tree
@@ -239,10 +246,16 @@ impl<'i> Tree<'i> {
 
     /// Gives each uuid one node: at the place of its first line, with the content of its last
     /// (case 40-10). Lines without a uuid share one node as well (case 91-31).
+    ///
+    /// Policy `recover` keeps lines without a uuid apart, and prefers a whole line to a salvaged
+    /// one.
     fn collect_nodes(&mut self, is_there: impl Fn(&Candidate<'_>) -> bool) {
+        let recovers = self.policy == Policy::Recover;
         let mut unnamed = [None; 3];
         for candidate in self.index.candidates() {
-            let is_usable = has_usable_body(&candidate) && is_there(&candidate);
+            let is_usable = has_usable_body(&candidate)
+                && (recovers || !candidate.is_salvaged())
+                && is_there(&candidate);
             if !is_entry(candidate.kind()) || !is_usable {
                 continue;
             }
@@ -254,15 +267,21 @@ impl<'i> Tree<'i> {
                     .take_while(|earlier| *earlier < candidate.number())
                     .find_map(|earlier| self.entry_node(earlier)),
                 Some(_) => None,
+                None if recovers => None,
                 None => unnamed_key(candidate.flags()).and_then(|key| unnamed[key]),
             };
             let node = known.unwrap_or(NodeId(self.content.len() as u32));
             if known.is_some() {
-                let replaced = std::mem::replace(&mut self.content[node.at()], number);
-                self.decisions.push(Decision::Repeated {
-                    entry: number,
-                    replaced,
-                });
+                let (mut entry, mut replaced) = (number, self.content[node.at()]);
+                if recovers {
+                    self.recovery.add_copy(node, replaced, number);
+                    let before = self.index.candidate(replaced as usize);
+                    if candidate.is_salvaged() && !before.is_salvaged() {
+                        std::mem::swap(&mut entry, &mut replaced);
+                    }
+                }
+                self.content[node.at()] = entry;
+                self.decisions.push(Decision::Repeated { entry, replaced });
             } else {
                 self.content.push(number);
             }
@@ -290,7 +309,7 @@ impl<'i> Tree<'i> {
         }
     }
 
-    fn entry_node(&self, candidate: usize) -> Option<NodeId> {
+    pub(crate) fn entry_node(&self, candidate: usize) -> Option<NodeId> {
         match self.node_of[candidate].unpack() {
             Parent::Node(node) => Some(node),
             Parent::Root | Parent::Lost => None,
@@ -302,14 +321,22 @@ impl<'i> Tree<'i> {
         self.parents = Vec::with_capacity(self.content.len());
         let mut walk = Vec::new();
         for node in self.nodes() {
-            let entry = self.entry(node);
-            let parent = self.resolve(&entry, &mut walk);
+            let parent = self.resolve(&self.lineage(node), &mut walk);
             self.parents.push(parent);
         }
     }
 
+    /// The line whose parent counts: under `recover` the first one with the uuid, else the one
+    /// whose body counts.
+    pub(crate) fn lineage(&self, node: NodeId) -> Candidate<'i> {
+        match self.recovery.copies(node) {
+            [first, ..] => self.index.candidate(*first as usize),
+            [] => self.entry(node),
+        }
+    }
+
     /// Where the parent of `from` leads, past progress lines.
-    fn resolve(&mut self, from: &Candidate<'i>, walk: &mut Vec<usize>) -> Packed {
+    pub(crate) fn resolve(&mut self, from: &Candidate<'i>, walk: &mut Vec<usize>) -> Packed {
         let mut at = *from;
         let found = loop {
             let Some(parent) = at.parent() else {
@@ -345,22 +372,24 @@ impl<'i> Tree<'i> {
             .number()
             .checked_sub(1)
             .map(|number| self.index.candidate(number));
+        let counts = |candidate: &Candidate<'_>| {
+            is_linked(candidate.kind())
+                && (self.policy == Policy::Recover || !candidate.is_salvaged())
+        };
         if let Some(before) = before
             && before.uuid() == Some(id)
             && !self.index.has_repeated_uuids()
         {
-            return is_linked(before.kind()).then_some(before);
+            return counts(&before).then_some(before);
         }
         let named = self
             .index
             .with_uuid(id)
             .map(|number| self.index.candidate(number));
-        named
-            .filter(|named| is_linked(named.kind()))
-            .max_by_key(|named| {
-                // Of several the last one counts, but progress lines come first.
-                (named.kind() == EntryKind::Progress, named.number())
-            })
+        named.filter(counts).max_by_key(|named| {
+            // Of several the last one counts, but progress lines come first.
+            (named.kind() == EntryKind::Progress, named.number())
+        })
     }
 
     /// Puts the entries that the last boundary keeps behind its anchor, and what hung under the
@@ -383,7 +412,11 @@ impl<'i> Tree<'i> {
             Preserved::List { .. } => SpliceForm::List,
             Preserved::Segment { .. } => SpliceForm::Segment,
         };
-        let Some((anchor, kept)) = self.preserved(boundary) else {
+        let preserved = match self.policy {
+            Policy::Recover => self.preserved_as_far_as_there(node, boundary),
+            Policy::Vendor => self.preserved(boundary),
+        };
+        let Some((anchor, kept)) = preserved else {
             self.decisions.push(Decision::SpliceIgnored {
                 boundary: candidate,
                 form,
@@ -424,7 +457,7 @@ impl<'i> Tree<'i> {
     }
 
     /// The anchor and the kept entries, oldest first; `None` when any of them is not there.
-    fn preserved(&self, boundary: &Boundary) -> Option<(NodeId, Vec<NodeId>)> {
+    pub(crate) fn preserved(&self, boundary: &Boundary) -> Option<(NodeId, Vec<NodeId>)> {
         let (anchor, kept) = match &boundary.preserved {
             Preserved::Nothing => return None,
             Preserved::List { anchor, uuids } => {
@@ -432,9 +465,10 @@ impl<'i> Tree<'i> {
                     uuids.iter().map(|id| self.node_with_uuid((*id)?)).collect();
                 (*anchor, kept?)
             }
-            Preserved::Segment { anchor, head, tail } => {
-                let head = self.node_with_uuid((*head)?)?;
-                let mut kept: Vec<_> = self.ancestors(self.node_with_uuid((*tail)?)?).collect();
+            Preserved::Segment { anchor } => {
+                let [head, tail] = boundary.ends;
+                let head = self.node_with_uuid(head?)?;
+                let mut kept: Vec<_> = self.ancestors(self.node_with_uuid(tail?)?).collect();
                 kept.truncate(kept.iter().position(|node| *node == head)? + 1);
                 kept.reverse();
                 (*anchor, kept)
@@ -450,7 +484,7 @@ impl<'i> Tree<'i> {
         std::iter::successors(Some(node), |node| self.parent_node(*node)).take(self.content.len())
     }
 
-    fn hang_children(&mut self) {
+    pub(crate) fn hang_children(&mut self) {
         self.first_child = vec![NONE; self.content.len()];
         self.next_sibling = vec![NONE; self.content.len()];
         for child in self.nodes().rev() {

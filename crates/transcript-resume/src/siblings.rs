@@ -162,7 +162,8 @@ impl Beside {
     /// `None` when nothing hangs beside the chain, as in a session without parallel calls.
     fn collect(walk: &Walk<'_, '_>) -> Option<Self> {
         let tree = walk.tree;
-        let there = || tree.nodes().filter(|node| !tree.is_gone(*node));
+        let is_there = |node: &NodeId| !tree.is_gone(*node) && !tree.is_foreign(*node);
+        let there = || tree.nodes().filter(is_there);
         let mut beside = Self {
             members: HashMap::new(),
             results: HashMap::new(),

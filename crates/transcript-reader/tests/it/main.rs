@@ -80,15 +80,14 @@ fn picture(index: &Index) -> Vec<String> {
                 Preserved::List { anchor, uuids } => {
                     format!("list {:?} {:?}", text(*anchor), texts(uuids))
                 }
-                Preserved::Segment { anchor, head, tail } => {
-                    format!("segment {:?}", texts(&[*anchor, *head, *tail]))
-                }
+                Preserved::Segment { anchor } => format!("segment {:?}", text(*anchor)),
             };
             let logical = text(boundary.logical_parent);
             write!(
                 line,
-                " boundary of {}, {logical:?}, {preserved}",
-                boundary.candidate
+                " boundary of {}, {logical:?}, {preserved}, ends {:?}",
+                boundary.candidate,
+                texts(&boundary.ends)
             )
             .expect("a string takes all");
         }
