@@ -4,10 +4,22 @@ use std::io::{self, Write};
 
 use transcript_format::finding::Finding;
 use transcript_reader::{Candidate, Index};
-use transcript_resume::{Decision, LeafReason, Path, SpliceForm};
+use transcript_resume::{Decision, LeafReason, Path, Policy, SpliceForm, Tree};
+
+/// Returns what is wrong with the lines of a file, its links and the calls on a path, by offset.
+pub(crate) fn findings(tree: &Tree<'_>, path: &Path) -> Vec<Finding> {
+    let mut all = tree.index().findings().to_vec();
+    all.extend(match tree.policy() {
+        Policy::Recover => tree.findings(path),
+        _ => Tree::new(tree.index(), Policy::Recover).findings(path),
+    });
+    all.sort_by_key(|finding| (finding.offset, finding.code));
+    all
+}
 
 /// Writes every decision and every finding, one a line.
-pub(crate) fn write(out: &mut impl Write, index: &Index, path: &Path) -> io::Result<()> {
+pub(crate) fn write(out: &mut impl Write, tree: &Tree<'_>, path: &Path) -> io::Result<()> {
+    let index = tree.index();
     for decision in &path.decisions {
         writeln!(
             out,
@@ -23,8 +35,8 @@ pub(crate) fn write(out: &mut impl Write, index: &Index, path: &Path) -> io::Res
             refusal.reason()
         )?;
     }
-    for finding in index.findings() {
-        writeln!(out, "finding {}", describe_finding(finding))?;
+    for finding in findings(tree, path) {
+        writeln!(out, "finding {}", describe_finding(&finding))?;
     }
     Ok(())
 }

@@ -7,6 +7,7 @@ use anyhow::Result;
 use clap::{Args as ClapArgs, ValueEnum};
 use serde::Serialize;
 use transcript_format::entry::Entry;
+use transcript_format::finding::{Finding, Severity};
 use transcript_format::kind::EntryKind;
 use transcript_format::object::Raw;
 use transcript_reader::{Bodies, Candidate, Id};
@@ -66,7 +67,7 @@ pub(crate) fn run(args: &Args, output: &screen::Options) -> Result<u8> {
     let format = if args.json { Format::Json } else { args.format };
     match format {
         Format::Ids => write_ids(&mut out, &session, &path)?,
-        Format::Json => write_json(&mut out, args, &session, &path)?,
+        Format::Json => write_json(&mut out, args, &session, &tree, &path)?,
         Format::Text => {
             let teller = Teller::new(&session, &path, output.styles(), args.thinking, args.tools);
             teller.tell(&mut out)?;
@@ -74,21 +75,24 @@ pub(crate) fn run(args: &Args, output: &screen::Options) -> Result<u8> {
     }
     out.flush()?;
     if args.explain {
-        explain::write(&mut io::stderr().lock(), &session.index, &path)?;
+        explain::write(&mut io::stderr().lock(), &tree, &path)?;
     } else if !output.quiet {
-        note_findings(&session, &path);
+        note_findings(&tree, &path);
     }
     Ok(exit::DONE)
 }
 
-pub(crate) fn note_findings(session: &Session, path: &Path) {
+/// Tells how much is damaged; what is merely worth knowing is for those who ask.
+pub(crate) fn note_findings(tree: &Tree<'_>, path: &Path) {
     if let Some(refusal) = path.refusal {
         screen::note(&format!(
             "note: the client would not resume: {}",
             refusal.reason()
         ));
     }
-    let count = session.index.findings().len();
+    let is_damage = |finding: &Finding| finding.code.severity() == Severity::Damage;
+    let findings = explain::findings(tree, path);
+    let count = findings.into_iter().filter(is_damage).count();
     if count > 0 {
         let findings = if count == 1 { "finding" } else { "findings" };
         screen::note(&format!("note: {count} {findings}; --explain lists them"));
@@ -143,7 +147,13 @@ enum Record<'a> {
     },
 }
 
-fn write_json(out: &mut impl Write, args: &Args, session: &Session, path: &Path) -> Result<()> {
+fn write_json(
+    out: &mut impl Write,
+    args: &Args,
+    session: &Session,
+    tree: &Tree<'_>,
+    path: &Path,
+) -> Result<()> {
     let index = &session.index;
     let uuid = |number: usize| index.candidate(number).uuid().map(|id| index.id_text(id));
     write_record(
@@ -152,7 +162,7 @@ fn write_json(out: &mut impl Write, args: &Args, session: &Session, path: &Path)
             schema: 1,
             session_id: session.id(),
             path: session.path().to_string_lossy().into_owned(),
-            policy: args.choice.policy().name(),
+            policy: tree.policy().name(),
             leaf: path.leaf.and_then(uuid),
             lines: index.line_count(),
             entries: index.len(),
@@ -164,7 +174,8 @@ fn write_json(out: &mut impl Write, args: &Args, session: &Session, path: &Path)
         let body = bodies.get(&candidate)?;
         write_entry(out, args, session, entry, &candidate, body.text)?;
     }
-    let (findings, decisions) = (index.findings().len(), path.decisions.len());
+    let findings = explain::findings(tree, path).len();
+    let decisions = path.decisions.len();
     write_record(
         out,
         &Record::End {

@@ -65,7 +65,7 @@ pub(crate) fn run(args: &Args, output: &screen::Options) -> Result<u8> {
 
     let mut out = BufWriter::with_capacity(64 << 10, io::stdout().lock());
     if args.json {
-        write_json(&mut out, args, &session, &request)?;
+        write_json(&mut out, &tree, &session, &request)?;
     } else if args.request {
         write_messages(&mut out, &request.messages)?;
         writeln!(out)?;
@@ -74,9 +74,9 @@ pub(crate) fn run(args: &Args, output: &screen::Options) -> Result<u8> {
     }
     out.flush()?;
     if args.explain {
-        explain::write(&mut io::stderr().lock(), &session.index, &request.path)?;
+        explain::write(&mut io::stderr().lock(), &tree, &request.path)?;
     } else if !output.quiet && !args.json {
-        replay::note_findings(&session, &request.path);
+        replay::note_findings(&tree, &request.path);
     }
     Ok(if request.is_resumable() {
         exit::DONE
@@ -270,7 +270,7 @@ impl Place {
 
 fn write_json(
     out: &mut impl Write,
-    args: &Args,
+    tree: &Tree<'_>,
     session: &Session,
     request: &Request,
 ) -> Result<()> {
@@ -281,7 +281,7 @@ fn write_json(
         schema: 1,
         session_id: session.id(),
         path: session.path().to_string_lossy().into_owned(),
-        policy: args.choice.policy().name(),
+        policy: tree.policy().name(),
         scope: "file",
         resumable: request.is_resumable(),
         reason: path.refusal.map(|refusal| refusal.reason()),
@@ -332,8 +332,7 @@ fn write_json(
                 detail: explain::describe(index, decision),
             })
             .collect(),
-        findings: index
-            .findings()
+        findings: explain::findings(tree, path)
             .iter()
             .map(|finding| FindingRecord {
                 code: finding.code.as_str(),

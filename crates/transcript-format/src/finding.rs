@@ -62,6 +62,42 @@ codes! {
     Shrunk = "L-SHRUNK", Damage;
     /// A known field has a value of an unexpected kind.
     Shape = "S-SHAPE", Note;
+    /// Entries of subagents stand in the file of a main conversation.
+    Mixed = "S-MIXED", Note;
+    /// Entries of another session stand in the file, and no link connects them with this one.
+    OtherSession = "X-SESSION", Damage;
+    /// An entry names a parent that no line of the file has.
+    Dangling = "G-DANGLING", Damage;
+    /// A uuid stands on more than one line.
+    Repeated = "G-DUP", Damage;
+    /// The parent links form a cycle, or an entry names itself.
+    Cycle = "G-CYCLE", Damage;
+    /// The conversation was taken back to an earlier entry; the branch that starts here was left.
+    Rewind = "G-REWIND", Note;
+    /// The conversation goes on in two branches that were written at the same time.
+    Fork = "G-FORK", Damage;
+    /// Lines of an answer, or results of its calls, hang beside the chain: a walk along parents does
+    /// not meet them.
+    Sibling = "G-SIBLING", Note;
+    /// A `last-prompt` line names the leaf, and newer entries are not shown because of it.
+    Leaf = "G-LEAF", Note;
+    /// The `logicalParentUuid` of a boundary is in no line.
+    LogicalParent = "C-LOGICAL", Note;
+    /// The `logicalParentUuid` of a boundary leads to what was written under the boundary.
+    LogicalCycle = "C-CYCLE", Note;
+    /// Some of the entries that a boundary keeps, or their anchor, cannot be found by its words.
+    Segment = "C-SEGMENT", Damage;
+    /// None of the entries that a boundary keeps is in the file: it names those of the session that
+    /// it was copied from.
+    Stale = "C-STALE", Damage;
+    /// The summary of a compaction stands without its boundary.
+    NoBoundary = "C-NOBOUNDARY", Damage;
+    /// A call on the path has no result.
+    NoResult = "P-NORESULT", Damage;
+    /// A result on the path has no call.
+    NoUse = "P-NOUSE", Damage;
+    /// A result on the path stands before its call, or behind a later answer.
+    PairOrder = "P-ORDER", Damage;
 }
 
 /// How much a finding matters.

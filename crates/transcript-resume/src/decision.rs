@@ -136,6 +136,9 @@ pub enum Evidence {
     /// The entry before it in the file, in the same session and chain, has no other child, and the
     /// times agree.
     FileOrder,
+    /// A rewind left several ends, and this one was written up to five seconds before the entry: the
+    /// client joins them, too.
+    Time,
 }
 
 impl Evidence {
@@ -149,6 +152,7 @@ impl Evidence {
             Self::Exchanged => "exchanged",
             Self::Call => "call",
             Self::FileOrder => "file-order",
+            Self::Time => "time",
         }
     }
 
@@ -156,12 +160,13 @@ impl Evidence {
     #[must_use]
     pub const fn words(self) -> &'static str {
         match self {
-            Self::Unusable => "the line of the parent is there, but its body cannot be used",
+            Self::Unusable => "the line of the parent is there, but it cannot be used as an entry",
             Self::OtherFile => "another file of the session holds the parent",
             Self::LaterCopy => "the parent stands in the file again, further down",
             Self::Exchanged => "two entries name each other's parents",
             Self::Call => "the result answers one of its calls",
             Self::FileOrder => "it stands before it in the file and has no other child",
+            Self::Time => "of several ends it is the one that was written right before",
         }
     }
 
@@ -170,7 +175,7 @@ impl Evidence {
     pub const fn confidence(self) -> Confidence {
         match self {
             Self::Unusable | Self::OtherFile | Self::Call => Confidence::Proved,
-            Self::LaterCopy | Self::Exchanged | Self::FileOrder => Confidence::Likely,
+            Self::LaterCopy | Self::Exchanged | Self::FileOrder | Self::Time => Confidence::Likely,
         }
     }
 }

@@ -10,6 +10,7 @@
 pub mod api;
 mod chain;
 mod decision;
+mod findings;
 mod leaf;
 mod links;
 mod recover;

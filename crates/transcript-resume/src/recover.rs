@@ -10,7 +10,8 @@
 //! 3. two entries name each other's parents: exchanged back;
 //! 4. the entry before it in the file, of the same session and chain. Not when the conversation goes
 //!    on under that one elsewhere, when it opens a branch that a rewind made, when it is clearly
-//!    newer, or when a compaction stands between.
+//!    newer, or when a compaction stands between. Where a rewind left several ends and the time
+//!    speaks for another one, that is taken, as the client does.
 
 use std::collections::HashMap;
 
@@ -23,6 +24,8 @@ use crate::links::{NodeId, Packed, Parent, Tree};
 
 /// How much newer the entry before may be: lines are stamped before they are written.
 const CLOCK_TOLERANCE_MILLIS: i64 = 60_000;
+/// How far back the client looks for the entry before in time (`facts/rig.md` 5).
+const CLIENT_WINDOW_MILLIS: i64 = 5_000;
 /// How far a walk over neighbours goes before it gives up: real ones take a few steps.
 const MAX_STEPS: usize = 1_000;
 
@@ -225,8 +228,8 @@ impl Tree<'_> {
         self.recovery.foreign = foreign.collect();
     }
 
-    /// Of a prompt or an answer: whether a person wrote it, or the client for one.
-    fn is_prompt(&self, node: NodeId) -> bool {
+    /// Whether the entry is of the user and answers no call.
+    pub(crate) fn is_prompt(&self, node: NodeId) -> bool {
         let entry = self.entry(node);
         entry.kind() == EntryKind::User && !entry.flags().contains(Flags::HAS_TOOL_RESULT)
     }
@@ -238,16 +241,22 @@ impl Tree<'_> {
     }
 
     /// The messages that follow `node`, past attachments and system lines.
-    fn messages_below(&self, node: NodeId) -> Vec<NodeId> {
+    pub(crate) fn messages_below(&self, node: NodeId) -> Vec<NodeId> {
         let mut found = Vec::new();
         let mut open = vec![node];
+        let mut steps = 0;
         while let Some(at) = open.pop() {
-            for child in self.children(at).take(MAX_STEPS) {
+            for child in self.children(at) {
+                steps += 1;
                 let entry = self.entry(child);
                 if entry.kind().is_message() {
                     found.push(child);
-                } else if !entry.is_boundary() && open.len() < MAX_STEPS {
+                } else if !entry.is_boundary() {
                     open.push(child);
+                }
+                // The links may form a cycle under `vendor`.
+                if steps == MAX_STEPS {
+                    return found;
                 }
             }
         }
@@ -353,6 +362,8 @@ struct Bridging<'t, 'i> {
     /// For each entry the one before it in the file that is of the same chain.
     before: Vec<Option<NodeId>>,
     boundaries: Vec<NodeId>,
+    /// The entries by their times.
+    by_time: Vec<(i64, NodeId)>,
     /// The entry with each call.
     calls: Option<HashMap<ToolKey, NodeId>>,
 }
@@ -396,7 +407,12 @@ impl<'t, 'i> Bridging<'t, 'i> {
             }
         }
         let is_boundary = |node: &NodeId| tree.entry(*node).is_boundary();
+        let timed = tree.nodes().filter(|node| !tree.is_foreign(*node));
+        let timed = timed.filter_map(|node| Some((tree.entry(node).millis()?, node)));
+        let mut by_time: Vec<_> = timed.collect();
+        by_time.sort_unstable();
         Self {
+            by_time,
             boundaries: tree.nodes().filter(is_boundary).collect(),
             islands: Islands::of(tree),
             tree,
@@ -473,8 +489,43 @@ impl<'t, 'i> Bridging<'t, 'i> {
         if let Some(found) = self.exchanged(node) {
             return Ok(found);
         }
-        let parent = self.before_in_file(group)?;
-        Ok(Found::Parent(parent, Evidence::FileOrder))
+        let before = self.before_in_file(group)?;
+        match self.before_in_time(group, before) {
+            Some(parent) => Ok(Found::Parent(parent, Evidence::Time)),
+            None => Ok(Found::Parent(before, Evidence::FileOrder)),
+        }
+    }
+
+    /// The end of another branch, where that was written shortly before the group and `before` was
+    /// not.
+    fn before_in_time(&mut self, group: &[NodeId], before: NodeId) -> Option<NodeId> {
+        const NEAR: usize = 64;
+        let node = group[0];
+        let entry = self.tree.entry(node);
+        let own = entry.millis()?;
+        let until = self.by_time.partition_point(|(millis, _)| *millis <= own);
+        let island = self.islands.root(node);
+        let newest = (0..until).rev().take(NEAR).map(|at| self.by_time[at]);
+        let (millis, newest) = newest
+            .filter(|(millis, _)| own - millis <= CLIENT_WINDOW_MILLIS)
+            .find(|(_, other)| {
+                *other < node
+                    && self.islands.peek(*other) != island
+                    && Chain::of(&self.tree.entry(*other)) == Chain::of(&entry)
+            })?;
+        let is_newer = self
+            .tree
+            .entry(before)
+            .millis()
+            .is_some_and(|time| time < millis);
+        let mut above = self.tree.ancestors(before).take(NEAR);
+        let is_message = self.tree.entry(newest).kind().is_message();
+        let is_other_end = is_newer
+            && is_message
+            && !above.any(|above| above == newest)
+            && !self.boundary_between(newest, node)
+            && !self.goes_on_elsewhere(newest, group, self.tree.is_prompt(node));
+        is_other_end.then_some(newest)
     }
 
     /// The parent of the lost parent, when its line is there after all.
@@ -705,13 +756,16 @@ impl Islands {
 }
 
 /// Tells at once whether an entry stands under another one.
-struct Descent {
+pub(crate) struct Descent {
     /// When a walk through the tree enters an entry and when it leaves it.
     times: Vec<(u32, u32)>,
+    /// Of each entry and what stands under it: what stands last in the file.
+    last: Vec<NodeId>,
 }
 
 impl Descent {
-    fn of(tree: &Tree<'_>) -> Self {
+    pub(crate) fn of(tree: &Tree<'_>) -> Self {
+        let mut last: Vec<NodeId> = tree.nodes().collect();
         let mut times = vec![(0, 0); tree.parents.len()];
         let mut clock = 0;
         for root in tree
@@ -728,16 +782,25 @@ impl Descent {
                     open.push((child, tree.children(child)));
                 } else {
                     times[node.at()].1 = clock;
+                    let lowest = last[node.at()];
                     open.pop();
+                    if let Some((above, _)) = open.last() {
+                        last[above.at()] = last[above.at()].max(lowest);
+                    }
                 }
             }
         }
-        Self { times }
+        Self { times, last }
     }
 
     /// Whether `node` is `above` or stands under it.
-    fn is_under(&self, node: NodeId, above: NodeId) -> bool {
+    pub(crate) fn is_under(&self, node: NodeId, above: NodeId) -> bool {
         let ((enter, leave), (from, to)) = (self.times[node.at()], self.times[above.at()]);
         from <= enter && leave <= to
+    }
+
+    /// What stands last in the file of `node` and all under it.
+    pub(crate) fn last_under(&self, node: NodeId) -> NodeId {
+        self.last[node.at()]
     }
 }

@@ -12,7 +12,7 @@ use transcript_reader::{MessageKey, ToolKey};
 
 use crate::chain::{Via, Walk};
 use crate::decision::Decision;
-use crate::links::{NodeId, Tree};
+use crate::links::{NodeId, Policy, Tree};
 
 impl Walk<'_, '_> {
     /// Rebuilds each message of the chain of which something hangs beside it.
@@ -23,20 +23,27 @@ impl Walk<'_, '_> {
         let mut order = Order::new(&self.chain, self.via.len());
         let mut done = HashSet::new();
         for node in std::mem::take(&mut self.chain) {
-            if let Some(message) = self.tree.message(node)
-                && done.insert(message)
-            {
-                self.rebuild(node, message, &beside, &mut order);
+            match self.tree.message(node) {
+                Some(message) => {
+                    if done.insert(message)
+                        && let Some(members) = beside.members.get(&message)
+                    {
+                        self.rebuild(node, members, &beside, &mut order);
+                    }
+                }
+                // The client finds results by the id of the message; a line without one can still
+                // say what it calls.
+                None if self.tree.policy() == Policy::Recover => {
+                    self.rebuild(node, &[node], &beside, &mut order);
+                }
+                None => {}
             }
         }
         self.chain = order.nodes().collect();
     }
 
-    /// `first` is the first line of `message` on the chain.
-    fn rebuild(&mut self, first: NodeId, message: MessageKey, beside: &Beside, order: &mut Order) {
-        let Some(members) = beside.members.get(&message) else {
-            return;
-        };
+    /// `first` is the first line on the chain of a message with the lines `members`.
+    fn rebuild(&mut self, first: NodeId, members: &[NodeId], beside: &Beside, order: &mut Order) {
         let calls: HashSet<ToolKey> = members
             .iter()
             .flat_map(|member| self.tree.tool_keys(*member, ToolRole::Use))
