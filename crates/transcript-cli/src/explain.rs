@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use transcript_format::finding::Finding;
 use transcript_reader::{Candidate, Index};
-use transcript_resume::{Decision, LeafReason, Path, Policy, SpliceForm, Tree};
+use transcript_resume::{Decision, Evidence, LeafReason, Path, Policy, SpliceForm, Tree};
 
 /// Returns what is wrong with the lines of a file, its links and the calls on a path, by offset.
 pub(crate) fn findings(tree: &Tree<'_>, path: &Path) -> Vec<Finding> {
@@ -71,19 +71,25 @@ pub(crate) fn describe(index: &Index, decision: &Decision) -> String {
             entry,
             parent,
             evidence,
-        } => format!(
-            "the parent of {} is lost; {} stands in its place ({}): {}",
-            name(entry),
-            name(parent),
-            evidence.confidence().name(),
-            evidence.words()
-        ),
+        } => {
+            let place = match evidence {
+                Evidence::LaterCopy | Evidence::Exchanged => "follows another entry than it names",
+                _ => "has lost its parent",
+            };
+            format!(
+                "{} {place}; {} stands above it ({}): {}",
+                name(entry),
+                name(parent),
+                evidence.confidence().name(),
+                evidence.words()
+            )
+        }
         Decision::Gap {
             entry,
             reason,
             hidden,
         } => format!(
-            "the parent of {} is lost and the history ends there, as {}; messages before it that \
+            "{} has lost its parent and the history ends there, as {}; messages before it that \
              are not shown: {hidden}",
             name(entry),
             reason.words()

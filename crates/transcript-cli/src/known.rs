@@ -23,7 +23,7 @@ const ANCHOR_BYTES: u64 = 64;
 ///
 /// When the system fails to read.
 pub(crate) fn of(session: &Session) -> Result<Known> {
-    let Session { source, index } = session;
+    let Session { source, index, .. } = session;
     let mut known = Known::default();
     known.uuids = index
         .candidates()

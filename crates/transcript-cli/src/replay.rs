@@ -61,7 +61,7 @@ enum Format {
 
 pub(crate) fn run(args: &Args, output: &screen::Options) -> Result<u8> {
     let session = Session::open(&args.session)?;
-    let tree = Tree::new(&session.index, args.choice.policy());
+    let tree = session.tree(args.choice.policy());
     let path = args.choice.path(&tree)?;
     let mut out = BufWriter::with_capacity(64 << 10, io::stdout().lock());
     let format = if args.json { Format::Json } else { args.format };

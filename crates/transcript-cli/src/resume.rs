@@ -45,7 +45,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args, output: &screen::Options) -> Result<u8> {
     let session = Session::open(&args.session)?;
-    let tree = Tree::new(&session.index, args.choice.policy());
+    let tree = session.tree(args.choice.policy());
     // Says what is wrong with --leaf and --at before any body is read.
     args.choice.path(&tree)?;
     let mut options = api::Options::new();

@@ -1,17 +1,20 @@
 //! Finds and opens the session that the command line names.
 
+use std::cell::OnceCell;
 use std::fs::File;
 use std::io::{self, Seek};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use transcript_format::ids::Uuid;
-use transcript_reader::{Index, Source};
+use transcript_reader::{Index, OtherFiles, Source};
+use transcript_resume::{Policy, Tree};
 
 /// An open session.
 pub(crate) struct Session {
     pub(crate) source: Source,
     pub(crate) index: Index,
+    others: OnceCell<OtherFiles>,
 }
 
 impl Session {
@@ -28,7 +31,26 @@ impl Session {
             );
         };
         let index = Index::load(&source)?;
-        Ok(Self { source, index })
+        Ok(Self {
+            source,
+            index,
+            others: OnceCell::new(),
+        })
+    }
+
+    /// Links the entries under `policy`. What `recover` misses is looked for in the files beside.
+    pub(crate) fn tree(&self, policy: Policy) -> Tree<'_> {
+        let tree = Tree::new(&self.index, policy);
+        let missing = tree.missing_parents();
+        if missing.is_empty() || self.source.path() == Path::new("-") {
+            return tree;
+        }
+        let search = || OtherFiles::search(&self.source, &self.index, &missing);
+        let others = self.others.get_or_init(search);
+        if others.is_empty() {
+            return tree;
+        }
+        Tree::with_others(&self.index, others)
     }
 
     /// The session's id: the name of the file, as its lines may name another session; else what

@@ -11,6 +11,7 @@ use transcript_format::scan::{Envelope, Flags, ScanError, ScanErrorKind, Scanner
 use transcript_format::time;
 
 use crate::error::Error;
+use crate::forked;
 use crate::index::{Boundary, Id, Index, Marks, NO_TIME, Preserved, Record, SideTables, ToolEnd};
 use crate::names::{self, Names};
 use crate::source::Source;
@@ -82,6 +83,7 @@ impl LoadOptions {
         let mut index = join(parts, source.len());
         let stem = source.path().file_stem().and_then(|stem| stem.to_str());
         let named = stem.and_then(|stem| index.side.sessions.find(stem));
+        index.new_names = forked::new_names(source, &index)?;
         index.named_session = named.and_then(|number| u16::try_from(number + 1).ok());
         Ok(index)
     }

@@ -33,6 +33,8 @@ pub struct Index {
     pub(crate) len: u64,
     /// The session that the name of the file names, when a line names it too.
     pub(crate) named_session: Option<u16>,
+    /// See [`Self::new_name`].
+    pub(crate) new_names: HashMap<Id, Id>,
     uuids: Uuids,
 }
 
@@ -211,6 +213,7 @@ impl Index {
             blank_lines: 0,
             len,
             named_session: None,
+            new_names: HashMap::new(),
             uuids: Uuids::default(),
         }
     }
@@ -251,6 +254,13 @@ impl Index {
         let first = self.uuids.first(&self.records, id);
         std::iter::successors(first, |number| self.uuids.next.get(number).copied())
             .map(|number| number as usize)
+    }
+
+    /// Returns the id that a fork gave to the entry with the id `old`. Known for ids that a boundary
+    /// names and no line has.
+    #[must_use]
+    pub fn new_name(&self, old: Id) -> Option<Id> {
+        self.new_names.get(&old).copied()
     }
 
     /// Returns whether any uuid stands in the file more than once.

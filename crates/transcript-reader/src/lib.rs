@@ -30,12 +30,15 @@
 mod bodies;
 mod build;
 mod error;
+mod forked;
 mod index;
 mod names;
+mod other_files;
 mod source;
 
 pub use bodies::{Bodies, Body};
 pub use build::LoadOptions;
 pub use error::{Error, ErrorKind};
 pub use index::{Boundary, Candidate, Id, Index, Marks, MessageKey, Preserved, ToolEnd, ToolKey};
+pub use other_files::OtherFiles;
 pub use source::Source;

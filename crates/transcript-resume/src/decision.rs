@@ -213,8 +213,11 @@ pub enum GapReason {
     Time,
     /// It is the summary of a compaction whose boundary is lost.
     Boundary,
-    /// The parent stands in the file of another session.
+    /// The entry before it belongs to another session.
     OtherSession,
+    /// The parent stands in another file, which leads to no entry of this one: a subagent that
+    /// started from its parent's conversation.
+    OtherFile,
 }
 
 impl GapReason {
@@ -227,6 +230,7 @@ impl GapReason {
             Self::Time => "time",
             Self::Boundary => "boundary",
             Self::OtherSession => "other-session",
+            Self::OtherFile => "other-file",
         }
     }
 
@@ -238,7 +242,8 @@ impl GapReason {
             Self::Rewind => "a rewind stands before it",
             Self::Time => "the entry before it is newer",
             Self::Boundary => "it follows a compaction whose boundary is lost",
-            Self::OtherSession => "its parent stands in another session",
+            Self::OtherSession => "the entry before it belongs to another session",
+            Self::OtherFile => "its parent stands in another file",
         }
     }
 }

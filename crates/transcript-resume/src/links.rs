@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use transcript_format::kind::EntryKind;
 use transcript_format::scan::{Content, Flags};
-use transcript_reader::{Boundary, Candidate, Id, Index, Preserved};
+use transcript_reader::{Boundary, Candidate, Id, Index, OtherFiles, Preserved};
 
 use crate::decision::{Decision, SpliceForm};
 use crate::recover::Recovery;
@@ -60,6 +60,7 @@ pub enum Parent {
 pub struct Tree<'i> {
     pub(crate) index: &'i Index,
     policy: Policy,
+    others: Option<&'i OtherFiles>,
     /// The candidate that counts for each node.
     content: Vec<u32>,
     pub(crate) parents: Vec<Packed>,
@@ -106,7 +107,14 @@ impl<'i> Tree<'i> {
     /// Links the candidates of `index`.
     #[must_use]
     pub fn new(index: &'i Index, policy: Policy) -> Self {
-        Self::with(index, policy, |_| true)
+        Self::with(index, policy, None, |_| true)
+    }
+
+    /// Links the candidates of `index` under [`Policy::Recover`], with what other files say about
+    /// [`Self::missing_parents`].
+    #[must_use]
+    pub fn with_others(index: &'i Index, others: &'i OtherFiles) -> Self {
+        Self::with(index, Policy::Recover, Some(others), |_| true)
     }
 
     /// Returns the tree as if `candidates` were not in the file. For those whose body proves
@@ -116,20 +124,26 @@ impl<'i> Tree<'i> {
     pub fn without(&self, candidates: &HashSet<u32>) -> Self {
         let is_there =
             |candidate: &Candidate<'_>| !candidates.contains(&(candidate.number() as u32));
-        Self::with(self.index, self.policy, is_there)
+        Self::with(self.index, self.policy, self.others, is_there)
     }
 
     /// Returns the tree as it stood when the file ended before candidate `end`.
     #[must_use]
     pub fn before(index: &'i Index, policy: Policy, end: usize) -> Self {
-        Self::with(index, policy, |candidate| candidate.number() < end)
+        Self::with(index, policy, None, |candidate| candidate.number() < end)
     }
 
     /// Links the candidates that `is_there` accepts.
-    fn with(index: &'i Index, policy: Policy, is_there: impl Fn(&Candidate<'_>) -> bool) -> Self {
+    fn with(
+        index: &'i Index,
+        policy: Policy,
+        others: Option<&'i OtherFiles>,
+        is_there: impl Fn(&Candidate<'_>) -> bool,
+    ) -> Self {
         let mut tree = Self {
             index,
             policy,
+            others,
             content: Vec::new(),
             parents: Vec::new(),
             first_child: Vec::new(),
@@ -149,7 +163,7 @@ impl<'i> Tree<'i> {
             entry.flags().contains(Flags::SIDECHAIN) || !entry.kind().is_message()
         });
         if policy == Policy::Recover {
-            tree.recover();
+            tree.recover(others);
         }
         tree.splice();
         tree.hang_children();

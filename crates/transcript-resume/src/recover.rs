@@ -6,18 +6,19 @@
 //! than a gap that says so (`facts/pains.md` 3). The first rule that applies counts:
 //!
 //! 1. the line of the parent is there, but is no entry: what it names as its own parent;
-//! 2. the entry is a result: the line with its call;
-//! 3. two entries name each other's parents: exchanged back;
-//! 4. the entry before it in the file, of the same session and chain. Not when the conversation goes
+//! 2. another file of the session holds the parent and leads back to an entry of this one;
+//! 3. the entry is a result: the line with its call;
+//! 4. two entries name each other's parents: exchanged back;
+//! 5. the entry before it in the file, of the same session and chain. Not when the conversation goes
 //!    on under that one elsewhere, when it opens a branch that a rewind made, when it is clearly
 //!    newer, or when a compaction stands between. Where a rewind left several ends and the time
 //!    speaks for another one, that is taken, as the client does.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use transcript_format::kind::EntryKind;
 use transcript_format::scan::{Flags, ToolRole};
-use transcript_reader::{Boundary, Candidate, Id, Preserved, ToolKey};
+use transcript_reader::{Boundary, Candidate, Id, OtherFiles, Preserved, ToolKey};
 
 use crate::decision::{Decision, Evidence, GapReason};
 use crate::links::{NodeId, Packed, Parent, Tree};
@@ -69,7 +70,7 @@ impl Recovery {
 
 impl Tree<'_> {
     /// Mends the links, which stand as they are written.
-    pub(crate) fn recover(&mut self) {
+    pub(crate) fn recover(&mut self, others: Option<&OtherFiles>) {
         self.choose_lineages();
         let mut cut = self.cut_cycles();
         if self.follow_later_copies() {
@@ -80,8 +81,26 @@ impl Tree<'_> {
         let lost: Vec<NodeId> = self.nodes().filter(is_lost).collect();
         if !lost.is_empty() {
             self.hang_children();
-            Bridging::new(self, cut).run(&lost);
+            Bridging::new(self, others, cut).run(&lost);
         }
+    }
+
+    /// Returns the ids of lost parents that nothing in the file itself leads back from, or only its
+    /// order: another file may know more.
+    #[must_use]
+    pub fn missing_parents(&self) -> Vec<Id> {
+        let is_open = |node: &NodeId| {
+            let evidence = self.recovery.bridge(*node);
+            self.recovery.gap(*node).is_some()
+                || matches!(evidence, Some(Evidence::FileOrder | Evidence::Time))
+        };
+        let open = self.nodes().filter(is_open);
+        let mut missing: Vec<Id> = open
+            .filter_map(|node| self.lineage(node).parent())
+            .collect();
+        let mut seen = HashSet::new();
+        missing.retain(|id| self.index.with_uuid(*id).next().is_none() && seen.insert(*id));
+        missing
     }
 
     /// Whether the entry belongs to another session and is not linked to this one.
@@ -275,7 +294,11 @@ impl Tree<'_> {
         if let Some(preserved) = self.preserved(boundary) {
             return Some(preserved);
         }
-        let find = |id: Option<Id>| self.node_with_uuid(id?).filter(|found| *found < node);
+        let there = |id: Id| {
+            let renamed = || self.node_with_uuid(self.index.new_name(id)?);
+            self.node_with_uuid(id).or_else(renamed)
+        };
+        let find = |id: Option<Id>| there(id?).filter(|found| *found < node);
         let (anchor, mut kept) = match &boundary.preserved {
             Preserved::Nothing => return None,
             Preserved::List { anchor, uuids } => {
@@ -288,7 +311,7 @@ impl Tree<'_> {
                 (*anchor, self.between(head?, tail?)?)
             }
         };
-        let mut seen = std::collections::HashSet::new();
+        let mut seen = HashSet::new();
         kept.retain(|entry| seen.insert(*entry));
         let summary = || {
             let is_summary = |child: &NodeId| {
@@ -297,9 +320,7 @@ impl Tree<'_> {
             };
             self.nodes().skip(node.at()).find(is_summary)
         };
-        let anchor = anchor
-            .and_then(|id| self.node_with_uuid(id))
-            .or_else(summary);
+        let anchor = anchor.and_then(there).or_else(summary);
         (!kept.is_empty()).then_some((anchor.unwrap_or(node), kept))
     }
 
@@ -356,6 +377,7 @@ impl Tree<'_> {
 /// Finds what stands in the place of lost parents.
 struct Bridging<'t, 'i> {
     tree: &'t mut Tree<'i>,
+    others: Option<&'t OtherFiles>,
     islands: Islands,
     /// The links that were cut because they closed a cycle: child and parent.
     cut: HashMap<NodeId, NodeId>,
@@ -396,7 +418,11 @@ impl<'i> Chain<'i> {
 }
 
 impl<'t, 'i> Bridging<'t, 'i> {
-    fn new(tree: &'t mut Tree<'i>, cut: HashMap<NodeId, NodeId>) -> Self {
+    fn new(
+        tree: &'t mut Tree<'i>,
+        others: Option<&'t OtherFiles>,
+        cut: HashMap<NodeId, NodeId>,
+    ) -> Self {
         let mut last: HashMap<Chain<'i>, NodeId> = HashMap::new();
         let mut before = Vec::with_capacity(tree.parents.len());
         for node in tree.nodes() {
@@ -416,6 +442,7 @@ impl<'t, 'i> Bridging<'t, 'i> {
             boundaries: tree.nodes().filter(is_boundary).collect(),
             islands: Islands::of(tree),
             tree,
+            others,
             cut,
             before,
             calls: None,
@@ -483,13 +510,20 @@ impl<'t, 'i> Bridging<'t, 'i> {
         if let Some(found) = self.behind_unusable(node) {
             return Ok(found);
         }
+        let elsewhere = self.in_other_file(node);
+        if let Some(Some(parent)) = elsewhere {
+            return Ok(Found::Parent(parent, Evidence::OtherFile));
+        }
         if let Some(call) = self.call_of(node) {
             return Ok(Found::Parent(call, Evidence::Call));
         }
         if let Some(found) = self.exchanged(node) {
             return Ok(found);
         }
-        let before = self.before_in_file(group)?;
+        let before = match self.before_in_file(group) {
+            Err(GapReason::NothingBefore) if elsewhere.is_some() => Err(GapReason::OtherFile),
+            before => before,
+        }?;
         match self.before_in_time(group, before) {
             Some(parent) => Ok(Found::Parent(parent, Evidence::Time)),
             None => Ok(Found::Parent(before, Evidence::FileOrder)),
@@ -549,6 +583,14 @@ impl<'t, 'i> Bridging<'t, 'i> {
             }
         }
         None
+    }
+
+    /// What another file says about the lost parent: where that leads back to, if it does.
+    fn in_other_file(&self, node: NodeId) -> Option<Option<NodeId>> {
+        let missing = self.tree.lineage(node).parent()?;
+        let parent = self.others?.parent_of(missing)?;
+        let parent = parent.and_then(|id| self.tree.node_with_uuid(id));
+        Some(parent.filter(|parent| self.islands.peek(*parent) != self.islands.peek(node)))
     }
 
     /// The entry with the call that the result `node` answers.

@@ -1,0 +1,334 @@
+//! What is wrong with the links of a file: findings of the graph, of compactions and of calls.
+//!
+//! The reader finds what is wrong with single lines. Codes and their meaning are those of
+//! `facts/pains.md`; a finding says what the file holds, a decision what was made of it.
+
+use std::collections::{HashMap, HashSet};
+
+use transcript_format::finding::{Code, Finding};
+use transcript_format::kind::EntryKind;
+use transcript_format::scan::{Flags, ToolRole};
+use transcript_reader::{Boundary, Candidate, Id, MessageKey, Preserved, ToolKey};
+
+use crate::chain::Path;
+use crate::decision::Decision;
+use crate::links::{NodeId, Parent, Tree};
+use crate::recover::Descent;
+
+impl Tree<'_> {
+    /// Returns what is wrong with the links of the file, and with the calls on `path`, by offset.
+    ///
+    /// Cycles and entries of other sessions are found under [`Policy::Recover`](crate::Policy)
+    /// only.
+    #[must_use]
+    pub fn findings(&self, path: &Path) -> Vec<Finding> {
+        let mut findings = Findings {
+            tree: self,
+            found: Vec::new(),
+        };
+        findings.of_links();
+        findings.of_branches();
+        findings.of_compactions();
+        findings.of_path(path);
+        let mut found = findings.found;
+        found.sort_by_key(|finding| (finding.offset, finding.code));
+        found
+    }
+}
+
+struct Findings<'t, 'i> {
+    tree: &'t Tree<'i>,
+    found: Vec<Finding>,
+}
+
+impl<'i> Findings<'_, 'i> {
+    fn add(&mut self, code: Code, entry: Candidate<'_>, detail: &'static str) {
+        self.found.push(Finding {
+            code,
+            line: Some(entry.line()),
+            offset: entry.offset(),
+            len: entry.byte_len(),
+            detail,
+        });
+    }
+
+    fn of_links(&mut self) {
+        let tree = self.tree;
+        let mut was_mixed = tree.is_all_sidechain;
+        for node in tree.nodes() {
+            let entry = tree.lineage(node);
+            let is_linked = matches!(tree.parent(node), Parent::Node(_))
+                && tree.recovery.bridge(node).is_none()
+                && !tree.is_spliced(node);
+            if !is_linked
+                && let Some(id) = entry.parent()
+                && tree.index.with_uuid(id).next().is_none()
+            {
+                let detail = match (tree.recovery.bridge(node), tree.recovery.gap(node)) {
+                    (Some(_), _) => "the parent is in no line; what stood before it is known",
+                    (_, Some(reason)) => reason.words(),
+                    _ => "the parent is in no line",
+                };
+                self.add(Code::Dangling, entry, detail);
+            }
+            for copy in tree.recovery.copies(node).iter().skip(1) {
+                let copy = tree.index.candidate(*copy as usize);
+                let detail = if copy.parent() == entry.parent() {
+                    "the uuid stands on an earlier line with the same parent"
+                } else {
+                    "the uuid stands on an earlier line with another parent"
+                };
+                self.add(Code::Repeated, copy, detail);
+            }
+            if !was_mixed && tree.is_sidechain(node) {
+                was_mixed = true;
+                self.add(Code::Mixed, entry, "the first entry of a subagent");
+            }
+        }
+        for decision in &tree.decisions {
+            if let Decision::Cycle { entry } = decision {
+                let entry = tree.index.candidate(*entry as usize);
+                self.add(Code::Cycle, entry, "its parent stands under it");
+            }
+        }
+        let mut before = None;
+        for node in tree.recovery.foreign() {
+            // One finding for each run.
+            if before.replace(node.0 + 1) != Some(node.0) {
+                let detail = "the first of entries that name another session";
+                self.add(Code::OtherSession, tree.entry(*node), detail);
+            }
+        }
+    }
+
+    fn of_branches(&mut self) {
+        let tree = self.tree;
+        let has_several = |node: &NodeId| tree.children(*node).nth(1).is_some();
+        if !tree.nodes().any(|node| has_several(&node)) {
+            return;
+        }
+        let descent = Descent::of(tree);
+        for node in tree.nodes().filter(|node| !tree.is_foreign(*node)) {
+            if !tree.entry(node).kind().is_message() {
+                continue;
+            }
+            let mut branches = self.branches(node);
+            branches.sort_unstable();
+            for pair in branches.windows(2) {
+                let is_interleaved = descent.last_under(pair[0]) > pair[1];
+                if is_interleaved {
+                    let detail = "the branch beside it was written before this one ended";
+                    self.add(Code::Fork, tree.entry(pair[1]), detail);
+                } else {
+                    let detail = "the first entry of a branch that was left";
+                    self.add(Code::Rewind, tree.entry(pair[0]), detail);
+                }
+            }
+        }
+    }
+
+    /// The first messages of the branches under a message. Results, and further lines of one
+    /// answer, are no branches.
+    fn branches(&self, node: NodeId) -> Vec<NodeId> {
+        let tree = self.tree;
+        let mut answers: HashSet<Option<MessageKey>> = HashSet::new();
+        let own = tree.entry(node);
+        let mut branches = tree.messages_below(node);
+        branches.retain(|child| {
+            let entry = tree.entry(*child);
+            let is_same_chain = tree.is_sidechain(*child) == tree.is_sidechain(node);
+            let is_line = entry.kind() == EntryKind::Assistant
+                && (entry.message().is_none() || answers.insert(entry.message()));
+            let goes_on = own.kind() == EntryKind::Assistant && entry.message() == own.message();
+            is_same_chain && (tree.is_prompt(*child) || (is_line && !goes_on))
+        });
+        branches
+    }
+
+    fn of_compactions(&mut self) {
+        let tree = self.tree;
+        let is_boundary = |node: &NodeId| tree.entry(*node).is_boundary();
+        let boundaries: Vec<NodeId> = tree.nodes().filter(is_boundary).collect();
+        let descent = (!boundaries.is_empty()).then(|| Descent::of(tree));
+        for node in boundaries {
+            let entry = tree.entry(node);
+            let Some(boundary) = tree.index.boundary(entry.number()) else {
+                continue;
+            };
+            if let Some(id) = boundary.logical_parent {
+                let target = tree
+                    .index
+                    .with_uuid(id)
+                    .find_map(|line| tree.entry_node(line));
+                let is_under = |target| {
+                    descent
+                        .as_ref()
+                        .is_some_and(|descent| descent.is_under(target, node))
+                };
+                if target.is_some_and(is_under) {
+                    let detail = "logicalParentUuid names an entry under the boundary";
+                    self.add(Code::LogicalCycle, entry, detail);
+                } else if tree.index.with_uuid(id).next().is_none() {
+                    let detail = "logicalParentUuid is in no line";
+                    self.add(Code::LogicalParent, entry, detail);
+                }
+            }
+            if let Some((code, detail)) = self.preserved(boundary) {
+                self.add(code, entry, detail);
+            }
+        }
+        for node in tree.nodes() {
+            let entry = tree.entry(node);
+            let is_summary = entry.flags().contains(Flags::COMPACT_SUMMARY);
+            if is_summary && !self.has_boundary_above(node) {
+                self.add(
+                    Code::NoBoundary,
+                    entry,
+                    "no boundary stands above the summary",
+                );
+            }
+        }
+    }
+
+    /// What is wrong with the names of preserved entries.
+    fn preserved(&self, boundary: &Boundary) -> Option<(Code, &'static str)> {
+        let is_there =
+            |id: &Option<Id>| id.is_some_and(|id| self.tree.index.with_uuid(id).next().is_some());
+        let (anchor, named) = match &boundary.preserved {
+            Preserved::Nothing => return None,
+            Preserved::List { uuids, .. } if uuids.is_empty() => return None,
+            Preserved::List { anchor, uuids } => (anchor, uuids.as_slice()),
+            Preserved::Segment { anchor } => (anchor, boundary.ends.as_slice()),
+        };
+        let there = named.iter().filter(|id| is_there(id)).count();
+        if there == 0 {
+            Some((
+                Code::Stale,
+                "none of the entries that it keeps is in the file",
+            ))
+        } else if there < named.len() {
+            Some((
+                Code::Segment,
+                "some of the entries that it keeps are not in the file",
+            ))
+        } else if !is_there(anchor) {
+            Some((
+                Code::Segment,
+                "the anchor of the entries that it keeps is not in the file",
+            ))
+        } else if let ([Some(head), Some(tail)], Preserved::Segment { .. }) =
+            (boundary.ends, &boundary.preserved)
+            && !self.leads_to(tail, head)
+        {
+            Some((
+                Code::Segment,
+                "the links from its tail do not lead to its head",
+            ))
+        } else {
+            None
+        }
+    }
+
+    /// Whether the links as they are written lead from one entry up to another.
+    fn leads_to(&self, from: Id, to: Id) -> bool {
+        let index = self.tree.index;
+        let line = |id: Id| index.with_uuid(id).next().map(|line| index.candidate(line));
+        let above = |entry: &Candidate<'i>| line(entry.parent()?);
+        let mut chain = std::iter::successors(line(from), above).take(index.len());
+        chain.any(|entry| entry.uuid() == Some(to))
+    }
+
+    fn has_boundary_above(&self, summary: NodeId) -> bool {
+        let above = self.tree.ancestors(summary).skip(1);
+        let mut above = above.map(|node| self.tree.entry(node));
+        above
+            .find(|entry| entry.is_boundary() || entry.kind().is_message())
+            .is_some_and(|entry| entry.is_boundary())
+    }
+
+    fn of_path(&mut self, path: &Path) {
+        let index = self.tree.index;
+        for decision in &path.decisions {
+            match *decision {
+                Decision::Siblings { entry, .. } => {
+                    let entry = index.candidate(entry as usize);
+                    self.add(
+                        Code::Sibling,
+                        entry,
+                        "parts of the answer hang beside the chain",
+                    );
+                }
+                Decision::PinHidesNewer { entry, .. } => {
+                    let entry = index.candidate(entry as usize);
+                    let detail = "a last-prompt line ends the conversation here";
+                    self.add(Code::Leaf, entry, detail);
+                }
+                _ => {}
+            }
+        }
+        self.of_calls(path);
+    }
+
+    /// Calls without a result, results without a call, and pairs that stand in the wrong order.
+    fn of_calls(&mut self, path: &Path) {
+        let index = self.tree.index;
+        // Of each call: its entry, its message, and whether a result was seen.
+        let mut calls: HashMap<ToolKey, (Candidate<'i>, bool)> = HashMap::new();
+        let mut early: Vec<(ToolKey, Candidate<'i>)> = Vec::new();
+        let mut answer: Option<Candidate<'i>> = None;
+        for entry in &path.entries {
+            let entry = index.candidate(entry.candidate());
+            if entry.kind() == EntryKind::Assistant {
+                answer = Some(entry);
+            }
+            for end in entry.tools() {
+                match (end.role(), entry.kind()) {
+                    (ToolRole::Use, EntryKind::Assistant) => {
+                        calls.entry(end.key()).or_insert((entry, false));
+                    }
+                    (ToolRole::Result, EntryKind::User) => match calls.get_mut(&end.key()) {
+                        None => early.push((end.key(), entry)),
+                        Some((call, is_answered)) => {
+                            let is_late = answer.is_some_and(|answer| {
+                                answer.message() != call.message() || call.message().is_none()
+                            });
+                            let is_other =
+                                answer.is_some_and(|answer| answer.number() != call.number());
+                            *is_answered = true;
+                            if is_late && is_other {
+                                let detail = "the result stands behind a later answer";
+                                self.add(Code::PairOrder, entry, detail);
+                            }
+                        }
+                    },
+                    _ => {}
+                }
+            }
+        }
+        for (call, entry) in early {
+            if let Some((_, is_answered)) = calls.get_mut(&call) {
+                *is_answered = true;
+                self.add(Code::PairOrder, entry, "the result stands before its call");
+            } else {
+                self.add(
+                    Code::NoUse,
+                    entry,
+                    "no call on the path has the id of the result",
+                );
+            }
+        }
+        let mut open: Vec<_> = calls
+            .into_values()
+            .filter(|(_, answered)| !answered)
+            .collect();
+        open.sort_by_key(|(entry, _)| entry.number());
+        open.dedup_by_key(|(entry, _)| entry.number());
+        for (entry, _) in open {
+            self.add(
+                Code::NoResult,
+                entry,
+                "a call of this entry has no result on the path",
+            );
+        }
+    }
+}
