@@ -13,7 +13,9 @@ use transcript_format::content::{Block, Content};
 use transcript_format::entry::Entry;
 use transcript_format::scan::Flags;
 use transcript_reader::{Bodies, Candidate};
-use transcript_resume::{Branch, Branches, Decision, PathEntry, Start, is_prompt, texts};
+use transcript_resume::{
+    Branch, Branches, Decision, LeafReason, Path, PathEntry, Policy, Start, is_prompt, texts,
+};
 use unicode_width::UnicodeWidthStr;
 
 use crate::escape::one_line;
@@ -264,14 +266,14 @@ impl<'s> Drawing<'s> {
         }
         if let Some((first, last)) = self.days()? {
             // The day is said once.
-            let last = match last.split_once(' ') {
-                Some((day, time)) if first.starts_with(day) => time,
-                _ => &last,
+            let span = match last.split_once(' ') {
+                Some((day, time)) if first.starts_with(day) => format!("{first}–{time}"),
+                _ => format!("{first} – {last}"),
             };
-            text.push_str(&format!(" · {first} to {last}"));
+            text.push_str(&format!(" · {span}"));
         }
         let dim = self.styles.dim;
-        writeln!(out, "{dim}{}{dim:#}", cut(&text, self.width))?;
+        writeln!(out, "{dim}{text}{dim:#}")?;
         Ok(())
     }
 
@@ -452,19 +454,25 @@ impl<'s> Drawing<'s> {
             leaves.push(shown.last);
         }
         for (place, entry) in leaves.iter().enumerate() {
-            let policies = self.forest.policies_at(*entry);
-            let (name, style) = if policies.is_empty() {
-                ("tip".to_owned(), self.styles.dim)
-            } else {
-                (
-                    format!("leaf of {}", policies.join(" and ")),
-                    self.styles.person,
-                )
-            };
-            let pinned = if self.forest.pin == Some(*entry) {
+            let ends_here = |path: &&(Policy, Path)| path.1.leaf == Some(*entry);
+            let paths: Vec<_> = self.forest.paths.iter().filter(ends_here).collect();
+            let names: Vec<_> = paths.iter().map(|(policy, _)| policy.name()).collect();
+            let is_pinned = paths.iter().any(|(_, path)| {
+                let pinned = LeafReason::Pinned;
+                matches!(leaf_decision(path), Some(Decision::Leaf { reason, .. }) if *reason == pinned)
+            });
+            let pinned = if is_pinned {
                 ", pinned by last-prompt"
             } else {
                 ""
+            };
+            let (name, style) = if paths.is_empty() {
+                ("tip".to_owned(), self.styles.dim)
+            } else {
+                (
+                    format!("leaf of {}", names.join(" and ")),
+                    self.styles.person,
+                )
             };
             let uuid = index.candidate(*entry).uuid().map(|id| index.id_text(id));
             let uuid = uuid.unwrap_or_else(|| "without a uuid".to_owned());

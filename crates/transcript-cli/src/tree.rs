@@ -8,7 +8,6 @@ use anyhow::Result;
 use clap::Args as ClapArgs;
 use serde::Serialize;
 use transcript_format::entry::Entry;
-use transcript_format::kind::EntryKind;
 use transcript_reader::{Bodies, Boundary, Candidate, Id, Index, Preserved};
 use transcript_resume::{Branches, Decision, LeafReason, Path, Policy, Start, Tree};
 
@@ -35,8 +34,6 @@ pub(crate) struct Forest<'s> {
     pub(crate) branches: Branches,
     /// The policy that draws the line comes first.
     pub(crate) paths: [(Policy, Path); 2],
-    /// The entry that the last `last-prompt` line names.
-    pub(crate) pin: Option<usize>,
     /// How many entries the paths keep at their boundaries.
     kept: HashMap<usize, usize>,
 }
@@ -75,11 +72,6 @@ impl<'s> Forest<'s> {
         let recover = tree.path();
         let leaves: Vec<usize> = recover.leaf.into_iter().chain(vendor.leaf).collect();
         let branches = Branches::new(&tree, &leaves, &recover.decisions);
-        let mut lines = index.candidates().rev();
-        let pin = lines
-            .find(|line| line.kind() == EntryKind::LastPrompt && line.leaf_uuid().is_some())
-            .and_then(|line| line.leaf_uuid())
-            .and_then(|id| index.with_uuid(id).last());
         let decisions = recover.decisions.iter().chain(&vendor.decisions);
         let kept = decisions.filter_map(|decision| match *decision {
             Decision::Splice { boundary, kept, .. } => Some((boundary as usize, kept as usize)),
@@ -90,7 +82,6 @@ impl<'s> Forest<'s> {
             branches,
             kept: kept.collect(),
             paths: [(Policy::Recover, recover), (Policy::Vendor, vendor)],
-            pin,
         }
     }
 
@@ -103,13 +94,6 @@ impl<'s> Forest<'s> {
         let leaf = self.paths[0].1.leaf;
         let branch = leaf.and_then(|leaf| self.branches.branch_of(leaf));
         branch.map_or(Vec::new(), |branch| self.branches.line_to(branch))
-    }
-
-    /// The policies that end the conversation at `entry`.
-    pub(crate) fn policies_at(&self, entry: usize) -> Vec<&'static str> {
-        let at = |path: &Path| path.leaf == Some(entry);
-        let policies = self.paths.iter().filter(|(_, path)| at(path));
-        policies.map(|(policy, _)| policy.name()).collect()
     }
 }
 

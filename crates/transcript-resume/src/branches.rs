@@ -148,8 +148,8 @@ impl Branches {
         self.children[branch].iter().map(|child| *child as usize)
     }
 
-    /// Returns the branch that holds an entry; `None` for sidechains and for lines that are no
-    /// entry or do not count.
+    /// Returns the branch that holds an entry, or the line that counts in its place; `None` for
+    /// sidechains and for lines that are no entry.
     #[must_use]
     pub fn branch_of(&self, entry: usize) -> Option<usize> {
         let branch = *self.branch_of.get(entry)?;
@@ -206,6 +206,14 @@ impl<'t, 'i> Links<'t, 'i> {
 
     fn node(&self, candidate: usize) -> Option<u32> {
         Some(self.node_of[candidate]).filter(|node| *node != NONE)
+    }
+
+    /// The node of a line, also of one that a line with the same uuid stands in for.
+    fn node_of_line(&self, line: &Candidate<'_>) -> Option<u32> {
+        let is_entry = line.kind().is_chain() && line.kind() != EntryKind::Progress;
+        let stand_in = || self.node_with_uuid(line.uuid()?);
+        let node = self.node(line.number());
+        node.or_else(|| is_entry.then(stand_in).flatten())
     }
 
     fn node_with_uuid(&self, id: Id) -> Option<u32> {
@@ -455,7 +463,8 @@ impl<'t, 'i> Links<'t, 'i> {
     fn branches(self, order: &[u32], head: &[u32], breaks: &[usize]) -> Branches {
         let breaks: HashSet<u32> = breaks
             .iter()
-            .filter_map(|entry| Some(head[self.node(*entry)? as usize]))
+            .filter_map(|entry| self.node_of_line(&self.index.candidate(*entry)))
+            .map(|node| head[node as usize])
             .collect();
         let mut forks = vec![0_u32; head.len()];
         for node in order {
@@ -506,6 +515,13 @@ impl<'t, 'i> Links<'t, 'i> {
             branch_of[entry.number()] = number as u32;
             if entry.kind() != EntryKind::Attachment && self.above[node as usize] != NONE {
                 leads_on[self.above[node as usize] as usize] = true;
+            }
+        }
+        for line in self.index.candidates() {
+            if branch_of[line.number()] == NONE
+                && let Some(node) = self.node_of_line(&line)
+            {
+                branch_of[line.number()] = branch_of[self.entry(node).number()];
             }
         }
         let mut branches = Branches {
