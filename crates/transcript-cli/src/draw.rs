@@ -150,27 +150,29 @@ impl<'s> Drawing<'s> {
             .filter(|(_, branch)| branch.parent.is_none())
             .map(|(number, _)| number)
             .collect();
-        let (fold, total) = self.folded(&roots, ROOTS);
         let mut steps = Vec::new();
-        for (place, root) in roots.iter().enumerate() {
-            if place > 0 && (!fold.contains(&place) || place == fold.start) {
+        for line in self.lines(&roots, 0, ROOTS) {
+            if !steps.is_empty() {
                 steps.push(Step::Gap);
             }
-            match total {
-                Some(total) if place == fold.start => steps.push(Step::Fold {
-                    total,
-                    level: 0,
-                    is_line: false,
-                }),
-                _ if fold.contains(&place) => {}
-                _ => steps.push(Step::Line {
-                    top: *root,
-                    level: 0,
-                }),
-            }
+            steps.push(line);
         }
         steps.reverse();
         steps
+    }
+
+    /// A line for each of `tops`, with those in the middle folded when there are many.
+    fn lines(&self, tops: &[usize], level: usize, limit: (usize, usize)) -> Vec<Step> {
+        let (fold, total) = self.folded(tops, limit);
+        let line = |top: &usize| Step::Line { top: *top, level };
+        let mut lines: Vec<Step> = tops[..fold.start].iter().map(line).collect();
+        lines.extend(total.map(|total| Step::Fold {
+            total,
+            level,
+            is_line: false,
+        }));
+        lines.extend(tops[fold.end..].iter().map(line));
+        lines
     }
 
     /// The places of a list that are not drawn, and what they hold.
@@ -180,7 +182,8 @@ impl<'s> Drawing<'s> {
         (start, end): (usize, usize),
     ) -> (Range<usize>, Option<Total>) {
         // One row more costs no more than the row that says so.
-        if list.len() <= start + end + 1 {
+        let drawn = start + end;
+        if list.len() <= drawn + usize::from(drawn > 0) {
             return (0..0, None);
         }
         let fold = start..list.len() - end;
@@ -217,28 +220,10 @@ impl<'s> Drawing<'s> {
             });
             let aside = |child: &usize| Some(*child) != self.straight[*branch];
             let sides: Vec<usize> = self.branches().children(*branch).filter(aside).collect();
-            self.push_sides(&mut later, &sides, level + 1);
+            let limit = if level < LEVELS { FORK } else { (0, 0) };
+            later.extend(self.lines(&sides, level + 1, limit));
         }
         steps.extend(later.into_iter().rev());
-    }
-
-    fn push_sides(&self, steps: &mut Vec<Step>, sides: &[usize], level: usize) {
-        let limit = if level > LEVELS { (0, 0) } else { FORK };
-        let (mut fold, mut total) = self.folded(sides, limit);
-        if level > LEVELS && sides.len() == 1 {
-            (fold, total) = (0..1, Some(self.below[sides[0]]));
-        }
-        for (place, top) in sides.iter().enumerate() {
-            match total {
-                Some(total) if place == fold.start => steps.push(Step::Fold {
-                    total,
-                    level,
-                    is_line: false,
-                }),
-                _ if fold.contains(&place) => {}
-                _ => steps.push(Step::Line { top: *top, level }),
-            }
-        }
     }
 
     /// What hangs between two branches of a line, the second one not counted.
