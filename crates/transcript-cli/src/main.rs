@@ -10,6 +10,7 @@ use clap::{Parser, Subcommand};
 
 mod append;
 mod choice;
+mod draw;
 mod escape;
 mod exit;
 mod explain;
@@ -19,6 +20,7 @@ mod resume;
 mod screen;
 mod session;
 mod tell;
+mod tree;
 
 /// Write, replay and resume agent conversations kept as JSON Lines
 #[derive(Debug, Parser)]
@@ -35,6 +37,7 @@ enum Command {
     Append(append::Args),
     Replay(replay::Args),
     Resume(resume::Args),
+    Tree(tree::Args),
 }
 
 fn main() -> ExitCode {
@@ -56,6 +59,7 @@ fn main() -> ExitCode {
         Command::Append(args) => append::run(&args, &cli.output),
         Command::Replay(args) => replay::run(&args, &cli.output),
         Command::Resume(args) => resume::run(&args, &cli.output),
+        Command::Tree(args) => tree::run(&args, &cli.output),
     };
     match result {
         Ok(code) => ExitCode::from(code),

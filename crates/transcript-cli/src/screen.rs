@@ -70,6 +70,12 @@ impl Styles {
     }
 }
 
+/// How many columns standard output has; 100 when it is no terminal.
+pub(crate) fn width() -> usize {
+    terminal_size::terminal_size_of(io::stdout())
+        .map_or(100, |(terminal_size::Width(width), _)| usize::from(width))
+}
+
 /// Writes an error and its causes to standard error.
 pub(crate) fn complain(error: &anyhow::Error) {
     let mut text = format!("transcript: {error}");

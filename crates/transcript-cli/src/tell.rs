@@ -591,7 +591,7 @@ fn first_lines(text: &str) -> String {
 }
 
 /// The start of a line, at most `width` columns of it.
-fn cut(line: &str, width: usize) -> String {
+pub(crate) fn cut(line: &str, width: usize) -> String {
     if line.width() <= width {
         return line.to_owned();
     }

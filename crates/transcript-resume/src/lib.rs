@@ -8,6 +8,7 @@
 //! `docs/format.md` of the project and are compared with an independent slow model in the tests.
 
 pub mod api;
+mod branches;
 mod chain;
 mod decision;
 mod findings;
@@ -18,6 +19,7 @@ mod siblings;
 mod state;
 pub mod texts;
 
+pub use branches::{Branch, Branches, Sidechain, Start, is_prompt};
 pub use chain::{Path, PathEntry, Refusal, Via};
 pub use decision::{Confidence, Decision, Evidence, GapReason, LeafReason, SpliceForm};
 pub use links::{NodeId, Parent, Policy, Tree};

@@ -5,6 +5,7 @@
 mod append;
 mod replay;
 mod resume;
+mod tree;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};

@@ -4,5 +4,6 @@
 
 mod api;
 mod api_forms;
+mod branches;
 mod path;
 mod state;

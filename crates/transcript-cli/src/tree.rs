@@ -1,0 +1,401 @@
+//! `transcript tree`: the branches of a session, and which of them each policy goes on from.
+
+use std::collections::{HashMap, HashSet};
+use std::io::{self, BufWriter, Write};
+use std::path::PathBuf;
+
+use anyhow::Result;
+use clap::Args as ClapArgs;
+use serde::Serialize;
+use transcript_format::entry::Entry;
+use transcript_reader::{Bodies, Boundary, Candidate, Id, Index, Preserved};
+use transcript_resume::{Branches, Decision, LeafReason, Path, Policy, Start, Tree};
+
+use crate::draw::Drawing;
+use crate::session::Session;
+use crate::{exit, explain, screen};
+
+/// Draw the branches of a session
+///
+/// Prompts that were taken back or edited, compactions, subagents, what lost its parent, and the
+/// entry that each policy goes on from. A row stands for all entries up to the next fork.
+#[derive(Debug, ClapArgs)]
+pub(crate) struct Args {
+    /// Path of a .jsonl file, or - for standard input
+    session: PathBuf,
+    /// Print one JSON object with all of it
+    #[arg(long)]
+    json: bool,
+}
+
+/// A session with its branches, and the paths of the policies.
+pub(crate) struct Forest<'s> {
+    pub(crate) session: &'s Session,
+    pub(crate) branches: Branches,
+    /// The policy that draws the line comes first.
+    pub(crate) paths: [(Policy, Path); 2],
+    /// How many entries the paths keep at their boundaries.
+    kept: HashMap<usize, usize>,
+}
+
+pub(crate) fn run(args: &Args, output: &screen::Options) -> Result<u8> {
+    let session = Session::open(&args.session)?;
+    let forest = Forest::new(&session);
+    let mut out = BufWriter::with_capacity(64 << 10, io::stdout().lock());
+    if args.json {
+        write_json(&mut out, &forest)?;
+    } else {
+        Drawing::new(&forest, output.styles(), screen::width()).draw(&mut out)?;
+    }
+    out.flush()?;
+    if !output.quiet {
+        note_findings(&session.index);
+    }
+    Ok(exit::DONE)
+}
+
+fn note_findings(index: &Index) {
+    let count = index.findings().len();
+    if count > 0 {
+        let findings = if count == 1 { "finding" } else { "findings" };
+        screen::note(&format!(
+            "note: {count} {findings}; transcript replay --explain lists them"
+        ));
+    }
+}
+
+impl<'s> Forest<'s> {
+    fn new(session: &'s Session) -> Self {
+        let index = &session.index;
+        let vendor = Tree::new(index, Policy::Vendor).path();
+        let tree = Tree::new(index, Policy::Recover);
+        let recover = tree.path();
+        let leaves: Vec<usize> = recover.leaf.into_iter().chain(vendor.leaf).collect();
+        let branches = Branches::new(&tree, &leaves, &recover.decisions);
+        let decisions = recover.decisions.iter().chain(&vendor.decisions);
+        let kept = decisions.filter_map(|decision| match *decision {
+            Decision::Splice { boundary, kept, .. } => Some((boundary as usize, kept as usize)),
+            _ => None,
+        });
+        Self {
+            session,
+            branches,
+            kept: kept.collect(),
+            paths: [(Policy::Recover, recover), (Policy::Vendor, vendor)],
+        }
+    }
+
+    pub(crate) fn index(&self) -> &'s Index {
+        &self.session.index
+    }
+
+    /// The branches down to the leaf of the policy that draws the line.
+    pub(crate) fn main_line(&self) -> Vec<usize> {
+        let leaf = self.paths[0].1.leaf;
+        let branch = leaf.and_then(|leaf| self.branches.branch_of(leaf));
+        branch.map_or(Vec::new(), |branch| self.branches.line_to(branch))
+    }
+}
+
+/// What a compact boundary says about itself.
+pub(crate) struct Compaction {
+    pub(crate) trigger: Option<String>,
+    pub(crate) pre_tokens: Option<u64>,
+    /// How many entries it keeps; `None` when it names only the ends of a chain that no path runs
+    /// through.
+    pub(crate) kept: Option<usize>,
+    /// How many of the entries that it names are not in the file.
+    pub(crate) missing: usize,
+}
+
+impl Compaction {
+    pub(crate) fn read(
+        forest: &Forest<'_>,
+        boundary: &Candidate<'_>,
+        bodies: &mut Bodies<'_>,
+    ) -> Result<Self> {
+        let index = forest.index();
+        let body = bodies.get(boundary)?;
+        let entry = Entry::parse(body.text).ok();
+        let metadata = entry.and_then(|entry| entry.object().object("compactMetadata"));
+        let metadata = metadata.as_ref();
+        let named = index.boundary(boundary.number());
+        let is_missing = |id: &Option<Id>| id.is_none_or(|id| index.with_uuid(id).next().is_none());
+        let (kept, missing) = match named.map(|named| &named.preserved) {
+            Some(Preserved::List { uuids, .. }) => (
+                Some(uuids.len()),
+                uuids.iter().filter(|id| is_missing(id)).count(),
+            ),
+            Some(Preserved::Segment { head, tail, .. }) => {
+                let ends = [head, tail];
+                let missing = ends.into_iter().filter(|id| is_missing(id)).count();
+                (forest.kept.get(&boundary.number()).copied(), missing)
+            }
+            _ => (Some(0), 0),
+        };
+        Ok(Self {
+            trigger: metadata
+                .and_then(|metadata| metadata.str("trigger"))
+                .map(|trigger| trigger.into_owned()),
+            pre_tokens: metadata.and_then(|metadata| metadata.u64("preTokens")),
+            kept,
+            missing,
+        })
+    }
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Record {
+    schema: u32,
+    session_id: Option<String>,
+    path: String,
+    lines: u64,
+    entries: usize,
+    roots: Vec<RootRecord>,
+    branches: Vec<BranchRecord>,
+    boundaries: Vec<BoundaryRecord>,
+    sidechains: Vec<SidechainRecord>,
+    leaves: Leaves,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct RootRecord {
+    #[serde(flatten)]
+    entry: Place,
+    kind: &'static str,
+    parent_uuid: Option<String>,
+    branch: usize,
+}
+
+#[derive(Serialize)]
+struct BranchRecord {
+    id: usize,
+    parent: Option<usize>,
+    from: Option<Place>,
+    start: &'static str,
+    kind: &'static str,
+    tip: bool,
+    entries: usize,
+    messages: usize,
+    prompts: usize,
+    first: Place,
+    last: Place,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct BoundaryRecord {
+    #[serde(flatten)]
+    entry: Place,
+    trigger: Option<String>,
+    pre_tokens: Option<u64>,
+    logical_parent: Option<Named>,
+    anchor: Option<Named>,
+    head: Option<Named>,
+    tail: Option<Named>,
+    kept: Option<usize>,
+    missing: usize,
+}
+
+#[derive(Serialize)]
+struct SidechainRecord {
+    agent: Option<String>,
+    entries: usize,
+    first: Place,
+}
+
+#[derive(Serialize)]
+struct Leaves {
+    recover: Option<LeafRecord>,
+    vendor: Option<LeafRecord>,
+}
+
+#[derive(Serialize)]
+struct LeafRecord {
+    #[serde(flatten)]
+    entry: Place,
+    reason: &'static str,
+    detail: String,
+    branch: Option<usize>,
+    entries: usize,
+}
+
+#[derive(Serialize)]
+struct Place {
+    line: u64,
+    uuid: Option<String>,
+}
+
+impl Place {
+    fn new(index: &Index, entry: usize) -> Self {
+        let entry = index.candidate(entry);
+        Self {
+            line: entry.line(),
+            uuid: entry.uuid().map(|id| index.id_text(id)),
+        }
+    }
+}
+
+/// An entry that another one names.
+#[derive(Serialize)]
+struct Named {
+    uuid: String,
+    resolves: bool,
+}
+
+impl Named {
+    fn new(index: &Index, id: Id) -> Self {
+        Self {
+            uuid: index.id_text(id),
+            resolves: index.with_uuid(id).next().is_some(),
+        }
+    }
+}
+
+fn write_json(out: &mut impl Write, forest: &Forest<'_>) -> Result<()> {
+    let (session, index) = (forest.session, forest.index());
+    let sidechains = forest.branches.sidechains().iter();
+    let [recover, vendor] = &forest.paths;
+    let record = Record {
+        schema: 1,
+        session_id: session.id(),
+        path: session.path().to_string_lossy().into_owned(),
+        lines: index.line_count(),
+        entries: index.len(),
+        roots: roots(forest),
+        branches: branches(forest),
+        boundaries: boundaries(forest)?,
+        sidechains: sidechains
+            .map(|sidechain| SidechainRecord {
+                agent: sidechain.agent.clone(),
+                entries: sidechain.entries,
+                first: Place::new(index, sidechain.first),
+            })
+            .collect(),
+        leaves: Leaves {
+            recover: leaf(forest, &recover.1),
+            vendor: leaf(forest, &vendor.1),
+        },
+    };
+    let mut line = serde_json::to_vec(&record)?;
+    line.push(b'\n');
+    out.write_all(&line)?;
+    Ok(())
+}
+
+/// The entries that nothing stands above, and those whose parent is lost or closes a cycle.
+fn roots(forest: &Forest<'_>) -> Vec<RootRecord> {
+    let index = forest.index();
+    let branches = forest.branches.all().iter().enumerate();
+    let is_root = |start: Start, has_parent: bool| match start {
+        Start::Boundary => !has_parent,
+        start => start != Start::Child,
+    };
+    branches
+        .filter(|(_, branch)| is_root(branch.start, branch.parent.is_some()))
+        .map(|(number, branch)| RootRecord {
+            entry: Place::new(index, branch.first),
+            kind: branch.start.name(),
+            parent_uuid: index
+                .candidate(branch.first)
+                .parent()
+                .map(|id| index.id_text(id)),
+            branch: number,
+        })
+        .collect()
+}
+
+fn branches(forest: &Forest<'_>) -> Vec<BranchRecord> {
+    let index = forest.index();
+    let main: HashSet<usize> = forest.main_line().into_iter().collect();
+    let all = forest.branches.all().iter().enumerate();
+    all.map(|(number, branch)| BranchRecord {
+        id: number,
+        parent: branch.parent,
+        from: branch.from.map(|from| Place::new(index, from)),
+        start: branch.start.name(),
+        kind: if main.contains(&number) {
+            "main"
+        } else {
+            "side"
+        },
+        tip: branch.is_tip,
+        entries: forest.branches.entries(number).len(),
+        messages: branch.messages,
+        prompts: branch.prompts,
+        first: Place::new(index, branch.first),
+        last: Place::new(index, branch.last),
+    })
+    .collect()
+}
+
+fn boundaries(forest: &Forest<'_>) -> Result<Vec<BoundaryRecord>> {
+    let index = forest.index();
+    let mut bodies = Bodies::new(&forest.session.source);
+    let mut records = Vec::new();
+    for candidate in index.candidates().filter(Candidate::is_boundary) {
+        let compaction = Compaction::read(forest, &candidate, &mut bodies)?;
+        let named = |id: Option<Id>| id.map(|id| Named::new(index, id));
+        let boundary = index.boundary(candidate.number());
+        let [anchor, head, tail] = boundary.map_or([None; 3], ends);
+        records.push(BoundaryRecord {
+            entry: Place::new(index, candidate.number()),
+            trigger: compaction.trigger,
+            pre_tokens: compaction.pre_tokens,
+            logical_parent: named(boundary.and_then(|boundary| boundary.logical_parent)),
+            anchor: named(anchor),
+            head: named(head),
+            tail: named(tail),
+            kept: compaction.kept,
+            missing: compaction.missing,
+        });
+    }
+    Ok(records)
+}
+
+/// Anchor, head and tail of what a boundary keeps.
+fn ends(boundary: &Boundary) -> [Option<Id>; 3] {
+    match &boundary.preserved {
+        Preserved::Nothing => [None; 3],
+        Preserved::List { anchor, uuids } => {
+            let end = |id: Option<&Option<Id>>| id.copied().flatten();
+            [*anchor, end(uuids.first()), end(uuids.last())]
+        }
+        Preserved::Segment { anchor, head, tail } => [*anchor, *head, *tail],
+    }
+}
+
+fn leaf(forest: &Forest<'_>, path: &Path) -> Option<LeafRecord> {
+    let index = forest.index();
+    let leaf = path.leaf?;
+    let decision = leaf_decision(path)?;
+    let Decision::Leaf { reason, .. } = *decision else {
+        return None;
+    };
+    Some(LeafRecord {
+        entry: Place::new(index, leaf),
+        reason: reason_name(reason),
+        detail: explain::describe(index, decision),
+        branch: forest.branches.branch_of(leaf),
+        entries: path.entries.len(),
+    })
+}
+
+/// Why the path ends where it ends.
+pub(crate) fn leaf_decision(path: &Path) -> Option<&Decision> {
+    let mut decisions = path.decisions.iter();
+    decisions.find(|decision| matches!(decision, Decision::Leaf { .. }))
+}
+
+fn reason_name(reason: LeafReason) -> &'static str {
+    match reason {
+        LeafReason::LastTip => "last-tip",
+        LeafReason::LastEntry => "last-entry",
+        LeafReason::Pinned => "pinned",
+        LeafReason::AfterPin => "after-pin",
+        LeafReason::Asked => "asked",
+        _ => "chosen",
+    }
+}

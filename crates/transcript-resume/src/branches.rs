@@ -1,0 +1,668 @@
+//! Groups the entries of a file into branches, for whoever draws or lists them.
+//!
+//! The links are those that stand in the file, past progress lines: entries that a compaction left
+//! behind are there too. A branch is a run of entries without a fork. Only where the conversation
+//! goes on in two ways is a fork: the lines of one API message, the results of its calls,
+//! attachments, and system lines under which no message stands belong to the message above them
+//! (`facts/corpus.md` 3.4).
+
+use std::collections::{HashMap, HashSet};
+use std::ops::Range;
+
+use transcript_format::kind::EntryKind;
+use transcript_format::scan::{Flags, ToolRole};
+use transcript_reader::{Candidate, Id, Index, Preserved};
+
+use crate::decision::Decision;
+use crate::links::{NodeId, Parent, Tree};
+
+/// The branches of a file. Entries are named by the number of their candidate in the index.
+///
+/// Takes 8 bytes for each candidate, and about 100 for each branch.
+#[derive(Debug)]
+pub struct Branches {
+    branches: Vec<Branch>,
+    /// The entries of all branches, one branch after the other.
+    entries: Vec<u32>,
+    /// For each candidate: the branch that it is in, [`NONE`] for none.
+    branch_of: Vec<u32>,
+    children: Vec<Vec<u32>>,
+    sidechains: Vec<Sidechain>,
+}
+
+/// A run of entries without a fork.
+#[derive(Clone, Debug)]
+pub struct Branch {
+    /// The branch that it goes on from.
+    pub parent: Option<usize>,
+    /// The entry of that branch under which it hangs.
+    pub from: Option<usize>,
+    /// How it starts.
+    pub start: Start,
+    /// The entry above all others of the branch.
+    pub first: usize,
+    /// The entry to ask for to end a conversation here: the one that other branches go on from; of
+    /// a tip the last one in the file that no other entry follows, attachments aside.
+    pub last: usize,
+    /// Whether no other branch goes on from it.
+    pub is_tip: bool,
+    /// How many user and assistant entries it has.
+    pub messages: usize,
+    /// How many of them [look like a prompt](is_prompt).
+    pub prompts: usize,
+    entries: Range<usize>,
+}
+
+/// How a branch starts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Start {
+    /// Its first entry names no parent.
+    Root,
+    /// Its first entry names an entry of the parent branch.
+    Child,
+    /// With a compact boundary. The parent branch is the one that the boundary names, as its
+    /// parent or as its logical parent.
+    Boundary,
+    /// The parent of its first entry is lost; the policy of the tree has another one for it.
+    Bridge,
+    /// The parent of its first entry is lost: the branch is the start of an island.
+    Lost,
+    /// Its first entry names an entry of a sidechain.
+    Sidechain,
+    /// The entries above its first one lead back to it; the link is taken as lost.
+    Cycle,
+}
+
+impl Start {
+    /// Returns the stable name.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Root => "root",
+            Self::Child => "child",
+            Self::Boundary => "boundary",
+            Self::Bridge => "bridge",
+            Self::Lost => "lost",
+            Self::Sidechain => "sidechain",
+            Self::Cycle => "cycle",
+        }
+    }
+}
+
+/// The entries of one subagent in the file of a main conversation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sidechain {
+    /// The subagent; old clients name none.
+    pub agent: Option<String>,
+    /// How many entries it has.
+    pub entries: usize,
+    /// The first of them.
+    pub first: usize,
+}
+
+impl Branches {
+    /// Groups the entries of `tree`. A branch also ends at each of `breaks`, candidates such as the
+    /// leaves that policies take, whatever stands below them. `decisions` are those of a path:
+    /// where they go on in place of a lost parent, the branches do so, too.
+    #[must_use]
+    pub fn new(tree: &Tree<'_>, breaks: &[usize], decisions: &[Decision]) -> Self {
+        let mut links = Links::new(tree);
+        links.link(decisions);
+        let order = links.order();
+        let groups = links.groups(&order);
+        links.branches(&order, &groups, breaks)
+    }
+
+    /// Returns how many branches there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.branches.len()
+    }
+
+    /// Returns whether there is no entry at all.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.branches.is_empty()
+    }
+
+    /// Returns the branches in the order in which they start in the file; their place is their
+    /// number.
+    #[must_use]
+    pub fn all(&self) -> &[Branch] {
+        &self.branches
+    }
+
+    /// Returns the entries of a branch in file order.
+    pub fn entries(
+        &self,
+        branch: usize,
+    ) -> impl ExactSizeIterator<Item = usize> + DoubleEndedIterator + '_ {
+        let entries = &self.entries[self.branches[branch].entries.clone()];
+        entries.iter().map(|entry| *entry as usize)
+    }
+
+    /// Returns the branches that go on from `branch`, in the order in which they start in the
+    /// file.
+    pub fn children(&self, branch: usize) -> impl DoubleEndedIterator<Item = usize> + '_ {
+        self.children[branch].iter().map(|child| *child as usize)
+    }
+
+    /// Returns the branch that holds an entry, or the line that counts in its place; `None` for
+    /// sidechains and for lines that are no entry.
+    #[must_use]
+    pub fn branch_of(&self, entry: usize) -> Option<usize> {
+        let branch = *self.branch_of.get(entry)?;
+        (branch != NONE).then_some(branch as usize)
+    }
+
+    /// Returns the branches from a root to `branch`, the root first.
+    #[must_use]
+    pub fn line_to(&self, branch: usize) -> Vec<usize> {
+        let above = |branch: &usize| self.branches[*branch].parent;
+        let mut line: Vec<usize> = std::iter::successors(Some(branch), above).collect();
+        line.reverse();
+        line
+    }
+
+    /// Returns the subagents of the file, in the order of their first entry.
+    #[must_use]
+    pub fn sidechains(&self) -> &[Sidechain] {
+        &self.sidechains
+    }
+}
+
+const NONE: u32 = u32::MAX;
+
+/// The links as they stand in the file. Nodes are counted as in the tree.
+struct Links<'t, 'i> {
+    tree: &'t Tree<'i>,
+    index: &'i Index,
+    /// The node of each candidate that counts, also of those that a splice took out of the tree.
+    node_of: Vec<u32>,
+    above: Vec<u32>,
+    /// How nodes start a branch; those that have no say are not in here.
+    starts: HashMap<u32, Start>,
+    /// What stands above progress lines.
+    behind: HashMap<usize, Written>,
+}
+
+impl<'t, 'i> Links<'t, 'i> {
+    fn new(tree: &'t Tree<'i>) -> Self {
+        let index = tree.index();
+        let mut node_of = vec![NONE; index.len()];
+        for node in tree.nodes() {
+            node_of[tree.entry(node).number()] = node.0;
+        }
+        Self {
+            tree,
+            index,
+            node_of,
+            above: Vec::new(),
+            starts: HashMap::new(),
+            behind: HashMap::new(),
+        }
+    }
+
+    fn node(&self, candidate: usize) -> Option<u32> {
+        Some(self.node_of[candidate]).filter(|node| *node != NONE)
+    }
+
+    /// The node of a line, also of one that a line with the same uuid stands in for.
+    fn node_of_line(&self, line: &Candidate<'_>) -> Option<u32> {
+        let is_entry = line.kind().is_chain() && line.kind() != EntryKind::Progress;
+        let stand_in = || self.node_with_uuid(line.uuid()?);
+        let node = self.node(line.number());
+        node.or_else(|| is_entry.then(stand_in).flatten())
+    }
+
+    fn node_with_uuid(&self, id: Id) -> Option<u32> {
+        let mut lines = self.index.with_uuid(id);
+        lines.find_map(|candidate| self.node(candidate))
+    }
+
+    fn link(&mut self, decisions: &[Decision]) {
+        let stitches = self.stitches();
+        let bridges = bridges(decisions);
+        self.above = vec![NONE; self.tree.nodes().count()];
+        for node in self.tree.nodes() {
+            if self.tree.is_sidechain(node) {
+                continue;
+            }
+            let entry = self.tree.entry(node);
+            let (parent, start) = self.parent(node, &entry, &bridges);
+            // What follows a compaction hangs under its summary or under the last entry that it
+            // keeps (`facts/corpus.md` 4): the first is how it reads.
+            let stitched = parent.and_then(|parent| stitches.get(&parent));
+            let parent = match stitched {
+                Some((boundary, anchor)) if entry.number() > *boundary && *anchor != node.0 => {
+                    Some(*anchor)
+                }
+                _ => parent,
+            };
+            let parent = parent.filter(|parent| !self.tree.is_sidechain(NodeId(*parent)));
+            self.above[node.at()] = parent.unwrap_or(NONE);
+            if start != Start::Child {
+                self.starts.insert(node.0, start);
+            }
+        }
+    }
+
+    /// The last entry that each boundary keeps, with the boundary and the entry that what was kept
+    /// follows.
+    fn stitches(&self) -> HashMap<u32, (usize, u32)> {
+        let boundaries = self.index.candidates().filter(Candidate::is_boundary);
+        let stitches = boundaries.filter_map(|candidate| {
+            let boundary = self.index.boundary(candidate.number())?;
+            let (anchor, tail) = match &boundary.preserved {
+                Preserved::Nothing => return None,
+                Preserved::List { anchor, uuids } => (*anchor, *uuids.last()?),
+                Preserved::Segment { anchor, tail, .. } => (*anchor, *tail),
+            };
+            let (anchor, tail) = (self.node_with_uuid(anchor?)?, self.node_with_uuid(tail?)?);
+            (anchor != tail).then_some((tail, (candidate.number(), anchor)))
+        });
+        stitches.collect()
+    }
+
+    fn parent(
+        &mut self,
+        node: NodeId,
+        entry: &Candidate<'i>,
+        bridges: &HashMap<usize, usize>,
+    ) -> (Option<u32>, Start) {
+        let written = self.written_parent(entry);
+        if entry.is_boundary() {
+            let boundary = self.index.boundary(entry.number());
+            let logical = || boundary?.logical_parent;
+            let parent = match written {
+                Written::Node(parent) => Some(parent),
+                _ => logical().and_then(|id| self.node_with_uuid(id)),
+            };
+            return (parent.filter(|parent| *parent != node.0), Start::Boundary);
+        }
+        match written {
+            Written::Node(parent) if self.tree.is_sidechain(NodeId(parent)) => {
+                (None, Start::Sidechain)
+            }
+            Written::Node(parent) => (Some(parent), Start::Child),
+            Written::Root => (None, Start::Root),
+            Written::Lost => {
+                let by_decision = bridges
+                    .get(&entry.number())
+                    .and_then(|above| self.node(*above));
+                let bridged = by_decision.or(match self.tree.parent(node) {
+                    Parent::Node(parent) if !self.tree.is_gone(node) => Some(parent.0),
+                    _ => None,
+                });
+                let start = bridged.map_or(Start::Lost, |_| Start::Bridge);
+                (bridged, start)
+            }
+        }
+    }
+
+    /// What the entry names as its parent. Of lines that share a uuid the first one stands where
+    /// the entry was written.
+    fn written_parent(&mut self, entry: &Candidate<'i>) -> Written {
+        let mut line = *entry;
+        if self.index.has_repeated_uuids()
+            && let Some(id) = entry.uuid()
+        {
+            let same = self
+                .index
+                .with_uuid(id)
+                .map(|number| self.index.candidate(number));
+            let is_entry =
+                |line: &Candidate<'_>| line.kind().is_chain() && line.kind() != EntryKind::Progress;
+            line = same.into_iter().find(is_entry).unwrap_or(line);
+        }
+        let is_odd = line.flags().contains(Flags::PARENT_ODD);
+        match line.parent() {
+            None if is_odd => Written::Lost,
+            None => Written::Root,
+            Some(_) => self.past_progress(line),
+        }
+    }
+
+    fn past_progress(&mut self, from: Candidate<'i>) -> Written {
+        let mut at = from;
+        let mut passed = Vec::new();
+        let found = loop {
+            let Some(id) = at.parent() else {
+                let is_odd = at.flags().contains(Flags::PARENT_ODD);
+                break if is_odd { Written::Lost } else { Written::Root };
+            };
+            if let Some(node) = self.node_with_uuid(id) {
+                break Written::Node(node);
+            }
+            let progress = self
+                .index
+                .with_uuid(id)
+                .map(|number| self.index.candidate(number))
+                .find(|line| line.kind() == EntryKind::Progress);
+            let Some(progress) = progress else {
+                break Written::Lost;
+            };
+            if let Some(known) = self.behind.get(&progress.number()) {
+                break *known;
+            }
+            // Meeting it again is a cycle of progress lines: nothing is found.
+            self.behind.insert(progress.number(), Written::Lost);
+            passed.push(progress.number());
+            at = progress;
+        };
+        for progress in passed {
+            self.behind.insert(progress, found);
+        }
+        found
+    }
+
+    /// The nodes of the main conversation, each after the one above it. Where links form a cycle,
+    /// one of them is cut.
+    fn order(&mut self) -> Vec<u32> {
+        let main = self.tree.nodes();
+        let main = main.filter(|node| !self.tree.is_sidechain(*node));
+        let main: Vec<u32> = main.map(|node| node.0).collect();
+        let mut order = Order::new(&main, &self.above);
+        for node in &main {
+            if self.above[*node as usize] == NONE {
+                order.visit(*node);
+            }
+        }
+        for node in &main {
+            if !order.seen[*node as usize] {
+                let first = self.cut_cycle_above(*node);
+                order.visit(first);
+            }
+        }
+        order.nodes
+    }
+
+    /// Cuts a link of the cycle that `node` leads up to, and returns the node below the cut: a
+    /// boundary, as its logical parent is no link of the chain, else the first in the file.
+    fn cut_cycle_above(&mut self, node: u32) -> u32 {
+        let mut walked = HashSet::new();
+        let mut at = node;
+        while walked.insert(at) {
+            at = self.above[at as usize];
+        }
+        let is_boundary = |node: u32| self.tree.entry(NodeId(node)).is_boundary();
+        let mut cut = at;
+        let mut member = self.above[at as usize];
+        while member != at {
+            if (!is_boundary(member), member) < (!is_boundary(cut), cut) {
+                cut = member;
+            }
+            member = self.above[member as usize];
+        }
+        self.above[cut as usize] = NONE;
+        if !is_boundary(cut) {
+            self.starts.insert(cut, Start::Cycle);
+        }
+        cut
+    }
+
+    /// For each node the head of its group: the entries of one message and what belongs to it.
+    fn groups(&self, order: &[u32]) -> Vec<u32> {
+        let mut head = vec![NONE; self.above.len()];
+        for node in order {
+            let above = self.above_in_branch(*node);
+            let joined = above.filter(|above| self.belongs_to(*node, head[*above as usize]));
+            head[*node as usize] = joined.map_or(*node, |above| head[above as usize]);
+        }
+        let mut has_message = vec![false; self.above.len()];
+        for node in order.iter().rev() {
+            let own = head[*node as usize];
+            has_message[own as usize] |= self.entry(*node).kind().is_message();
+            if own == *node
+                && has_message[own as usize]
+                && let Some(above) = self.above_in_branch(*node)
+            {
+                has_message[head[above as usize] as usize] = true;
+            }
+        }
+        // System lines under which no message stands belong to the message above them.
+        for node in order {
+            let own = head[*node as usize];
+            let above = self.above_in_branch(*node);
+            head[*node as usize] = match above {
+                Some(above) if own != *node || !has_message[own as usize] => head[above as usize],
+                _ => own,
+            };
+        }
+        head
+    }
+
+    /// The node above, unless a branch starts between the two whatever else is there.
+    fn above_in_branch(&self, node: u32) -> Option<u32> {
+        let above = self.above[node as usize];
+        (above != NONE && !self.starts.contains_key(&node)).then_some(above)
+    }
+
+    fn entry(&self, node: u32) -> Candidate<'i> {
+        self.tree.entry(NodeId(node))
+    }
+
+    /// Whether `node` is a part of the message that `head` starts.
+    fn belongs_to(&self, node: u32, head: u32) -> bool {
+        let (entry, head) = (self.entry(node), self.entry(head));
+        let is_answer = head.kind() == EntryKind::Assistant;
+        match entry.kind() {
+            EntryKind::Attachment => true,
+            EntryKind::Assistant => {
+                is_answer && entry.message().is_some() && entry.message() == head.message()
+            }
+            EntryKind::User => {
+                let mut ends = entry.tools().iter();
+                is_answer && ends.any(|end| end.role() == ToolRole::Result)
+            }
+            _ => false,
+        }
+    }
+
+    fn branches(self, order: &[u32], head: &[u32], breaks: &[usize]) -> Branches {
+        let breaks: HashSet<u32> = breaks
+            .iter()
+            .filter_map(|entry| self.node_of_line(&self.index.candidate(*entry)))
+            .map(|node| head[node as usize])
+            .collect();
+        let mut forks = vec![0_u32; head.len()];
+        for node in order {
+            let above = self.above[*node as usize];
+            if above != NONE && head[*node as usize] == *node {
+                forks[head[above as usize] as usize] += 1;
+            }
+        }
+        // The first node of the branch of each node.
+        let mut top = vec![NONE; head.len()];
+        for node in order {
+            let own = head[*node as usize];
+            top[*node as usize] = match self.above_in_branch(*node) {
+                Some(above) if own != *node => top[above as usize],
+                Some(above) => {
+                    let above = head[above as usize];
+                    let goes_on = forks[above as usize] == 1 && !breaks.contains(&above);
+                    if goes_on { top[above as usize] } else { *node }
+                }
+                None => *node,
+            };
+        }
+        self.collect(&top)
+    }
+
+    /// Numbers the branches in file order and fills them.
+    fn collect(&self, top: &[u32]) -> Branches {
+        let mut number_of = HashMap::new();
+        let mut lists: Vec<Vec<u32>> = Vec::new();
+        let mut tops = Vec::new();
+        let mut branch_of = vec![NONE; self.index.len()];
+        let mut leads_on = vec![false; top.len()];
+        let mut sidechains = Sidechains::default();
+        for entry in self.index.candidates() {
+            let Some(node) = self.node(entry.number()) else {
+                continue;
+            };
+            if top[node as usize] == NONE {
+                sidechains.add(&entry);
+                continue;
+            }
+            let number = *number_of.entry(top[node as usize]).or_insert_with(|| {
+                lists.push(Vec::new());
+                tops.push(top[node as usize]);
+                lists.len() - 1
+            });
+            lists[number].push(entry.number() as u32);
+            branch_of[entry.number()] = number as u32;
+            if entry.kind() != EntryKind::Attachment && self.above[node as usize] != NONE {
+                leads_on[self.above[node as usize] as usize] = true;
+            }
+        }
+        for line in self.index.candidates() {
+            if branch_of[line.number()] == NONE
+                && let Some(node) = self.node_of_line(&line)
+            {
+                branch_of[line.number()] = branch_of[self.entry(node).number()];
+            }
+        }
+        let mut branches = Branches {
+            branches: Vec::with_capacity(lists.len()),
+            entries: Vec::with_capacity(self.index.len()),
+            branch_of,
+            children: vec![Vec::new(); lists.len()],
+            sidechains: sidechains.list,
+        };
+        for (list, top) in lists.iter().zip(tops) {
+            let above = Some(self.above[top as usize]).filter(|above| *above != NONE);
+            let from = above.map(|above| self.entry(above).number());
+            let parent = from.and_then(|from| branches.branch_of(from));
+            if let Some(parent) = parent {
+                branches.children[parent].push(branches.branches.len() as u32);
+            }
+            let is_end = |entry: &&u32| !leads_on[self.node_of[**entry as usize] as usize];
+            let first = self.entry(top).number();
+            let last = list.iter().rev().find(is_end).or(list.last());
+            let start = branches.entries.len();
+            branches.entries.extend(list);
+            let lines = || {
+                list.iter()
+                    .map(|entry| self.index.candidate(*entry as usize))
+            };
+            branches.branches.push(Branch {
+                parent,
+                from,
+                start: self.starts.get(&top).copied().unwrap_or(Start::Child),
+                first,
+                last: last.map_or(first, |last| *last as usize),
+                is_tip: true,
+                messages: lines().filter(|line| line.kind().is_message()).count(),
+                prompts: lines().filter(is_prompt).count(),
+                entries: start..branches.entries.len(),
+            });
+        }
+        for (number, children) in branches.children.iter().enumerate() {
+            let from = |child: &u32| branches.branches[*child as usize].from;
+            if let Some(last) = children.iter().filter_map(from).max() {
+                branches.branches[number].last = last;
+                branches.branches[number].is_tip = false;
+            }
+        }
+        branches
+    }
+}
+
+/// Returns whether an entry looks like a prompt: a user entry that a person may have written. Its
+/// text can still be one that a client wrote ([`texts::is_synthetic`](crate::texts::is_synthetic)).
+#[must_use]
+pub fn is_prompt(entry: &Candidate<'_>) -> bool {
+    let mut ends = entry.tools().iter();
+    entry.kind() == EntryKind::User
+        && !entry
+            .flags()
+            .intersects(Flags::META | Flags::COMPACT_SUMMARY)
+        && !ends.any(|end| end.role() == ToolRole::Result)
+}
+
+/// What an entry names as its parent.
+#[derive(Clone, Copy)]
+enum Written {
+    Root,
+    Node(u32),
+    Lost,
+}
+
+/// Where a path goes on in place of lost parents.
+fn bridges(decisions: &[Decision]) -> HashMap<usize, usize> {
+    let bridges = decisions.iter().filter_map(|decision| match *decision {
+        Decision::Bridge { entry, parent, .. } | Decision::Relink { entry, parent, .. } => {
+            Some((entry as usize, parent as usize))
+        }
+        _ => None,
+    });
+    bridges.collect()
+}
+
+/// Nodes, each after the one above it.
+struct Order {
+    nodes: Vec<u32>,
+    seen: Vec<bool>,
+    first_child: Vec<u32>,
+    next_sibling: Vec<u32>,
+}
+
+impl Order {
+    fn new(nodes: &[u32], above: &[u32]) -> Self {
+        let mut first_child = vec![NONE; above.len()];
+        let mut next_sibling = vec![NONE; above.len()];
+        for node in nodes.iter().rev() {
+            let above = above[*node as usize];
+            if above != NONE {
+                let first = std::mem::replace(&mut first_child[above as usize], *node);
+                next_sibling[*node as usize] = first;
+            }
+        }
+        Self {
+            nodes: Vec::with_capacity(nodes.len()),
+            seen: vec![false; above.len()],
+            first_child,
+            next_sibling,
+        }
+    }
+
+    /// Adds `root` and everything under it.
+    fn visit(&mut self, root: u32) {
+        let mut at = self.nodes.len();
+        self.seen[root as usize] = true;
+        self.nodes.push(root);
+        while let Some(node) = self.nodes.get(at) {
+            let mut child = self.first_child[*node as usize];
+            while child != NONE {
+                if !std::mem::replace(&mut self.seen[child as usize], true) {
+                    self.nodes.push(child);
+                }
+                child = self.next_sibling[child as usize];
+            }
+            at += 1;
+        }
+    }
+}
+
+#[derive(Default)]
+struct Sidechains<'i> {
+    list: Vec<Sidechain>,
+    by_agent: HashMap<Option<&'i str>, usize>,
+}
+
+impl<'i> Sidechains<'i> {
+    fn add(&mut self, entry: &Candidate<'i>) {
+        let agent = entry.agent();
+        let place = *self.by_agent.entry(agent).or_insert_with(|| {
+            self.list.push(Sidechain {
+                agent: agent.map(str::to_owned),
+                entries: 0,
+                first: entry.number(),
+            });
+            self.list.len() - 1
+        });
+        self.list[place].entries += 1;
+    }
+}
