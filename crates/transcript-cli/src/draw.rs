@@ -361,13 +361,22 @@ impl<'s> Drawing<'s> {
             Start::Boundary => self.boundary(&first)?,
             Start::Lost => {
                 let parent = first.parent().map(|id| self.forest.index().id_text(id));
-                let parent = parent.map(|id| format!(": {}", one_line(&id)));
-                format!(
-                    "the parent of line {line} is lost{}",
-                    parent.unwrap_or_default()
-                )
+                let parent = parent.map(|id| format!(" ({})", one_line(&id)));
+                let parent = parent.unwrap_or_default();
+                match self
+                    .forest
+                    .tree
+                    .node(shown.first)
+                    .and_then(|node| self.forest.tree.mend(node))
+                {
+                    Some(Decision::Gap { reason, .. }) => format!(
+                        "line {line} has lost its parent{parent}, and {}",
+                        reason.words()
+                    ),
+                    _ => format!("line {line} has lost its parent{parent}"),
+                }
             }
-            Start::Bridge => self.bridge(shown.first),
+            Start::Bridge => self.mend(shown.first).unwrap_or_default(),
             Start::Cycle => format!("what stands above line {line} leads back to it"),
             Start::Sidechain => format!("line {line} hangs under an entry of a subagent"),
             _ => return Ok(false),
@@ -403,23 +412,11 @@ impl<'s> Drawing<'s> {
         Ok(text)
     }
 
-    /// Why the entry goes on where it goes on, though its parent is lost.
-    fn bridge(&self, entry: usize) -> String {
-        let index = self.forest.index();
-        let decisions = self
-            .forest
-            .paths
-            .iter()
-            .flat_map(|(_, path)| &path.decisions);
-        let mut bridges = decisions.filter(|decision| {
-            matches!(decision, Decision::Bridge { .. } | Decision::Relink { .. })
-                && decision.entry() as usize == entry
-        });
-        let line = index.candidate(entry).line();
-        bridges.next().map_or_else(
-            || format!("the parent of line {line} is lost and was bridged"),
-            |decision| explain::describe(index, decision),
-        )
+    /// What was decided about the lost parent of the entry.
+    fn mend(&self, entry: usize) -> Option<String> {
+        let tree = &self.forest.tree;
+        let decision = tree.mend(tree.node(entry)?)?;
+        Some(explain::describe(self.forest.index(), &decision))
     }
 
     /// What has to be said below a branch: that it is a tip, and who goes on from it.

@@ -69,7 +69,14 @@ pub(crate) fn run(args: &Args, output: &screen::Options) -> Result<u8> {
         Format::Ids => write_ids(&mut out, &session, &path)?,
         Format::Json => write_json(&mut out, args, &session, &tree, &path)?,
         Format::Text => {
-            let teller = Teller::new(&session, &path, output.styles(), args.thinking, args.tools);
+            let teller = Teller::new(
+                &session,
+                &path,
+                tree.policy(),
+                output.styles(),
+                args.thinking,
+                args.tools,
+            );
             teller.tell(&mut out)?;
         }
     }

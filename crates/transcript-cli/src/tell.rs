@@ -12,7 +12,7 @@ use transcript_format::kind::{AttachmentKind, EntryKind, SystemKind};
 use transcript_format::object::Object;
 use transcript_format::scan::{Flags, ToolRole};
 use transcript_reader::{Bodies, Candidate, Preserved, ToolKey};
-use transcript_resume::{Decision, Path};
+use transcript_resume::{Decision, Path, Policy};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use crate::escape::{escape, one_line};
@@ -39,6 +39,7 @@ const RESULT_LINES: usize = 4;
 pub(crate) struct Teller<'s> {
     session: &'s Session,
     path: &'s Path,
+    policy: Policy,
     styles: Styles,
     thinking: bool,
     tools: Tools,
@@ -64,6 +65,7 @@ impl<'s> Teller<'s> {
     pub(crate) fn new(
         session: &'s Session,
         path: &'s Path,
+        policy: Policy,
         styles: Styles,
         thinking: bool,
         tools: Tools,
@@ -71,6 +73,7 @@ impl<'s> Teller<'s> {
         let mut teller = Self {
             session,
             path,
+            policy,
             styles,
             thinking,
             tools,
@@ -108,6 +111,29 @@ impl<'s> Teller<'s> {
                     line(parent)
                 ),
             )),
+            Decision::Bridge { entry, parent, evidence } => Some((
+                entry,
+                format!(
+                    "the parent of line {} is lost; goes on from line {} ({})",
+                    line(entry),
+                    line(parent),
+                    evidence.confidence().name()
+                ),
+            )),
+            Decision::Gap { entry, reason, hidden } => {
+                let hidden = match hidden {
+                    0 => String::new(),
+                    1 => ": 1 message before it is not shown".to_owned(),
+                    many => format!(": {many} messages before it are not shown"),
+                };
+                Some((
+                    entry,
+                    format!("the parent of line {} is lost; {}{hidden}", line(entry), reason.words()),
+                ))
+            }
+            Decision::Salvage { entry } => {
+                Some((entry, format!("line {} is damaged; this was brought back from it", line(entry))))
+            }
             Decision::Truncated { entry } => Some((
                 entry,
                 format!("what came before line {} cannot be reached: its parent is lost", line(entry)),
@@ -117,7 +143,12 @@ impl<'s> Teller<'s> {
             }
             _ => None,
         });
-        gaps.map(|(entry, text)| (entry as usize, text)).collect()
+        // The first decision on an entry says most.
+        let mut said = HashMap::new();
+        for (entry, text) in gaps {
+            said.entry(entry as usize).or_insert(text);
+        }
+        said
     }
 
     pub(crate) fn tell(mut self, out: &mut impl Write) -> Result<()> {
@@ -146,8 +177,9 @@ impl<'s> Teller<'s> {
         let dim = self.styles.dim;
         writeln!(
             out,
-            "{dim}session {} · {shown} entries of {lines} lines · policy vendor{dim:#}",
-            one_line(&id)
+            "{dim}session {} · {shown} entries of {lines} lines · policy {}{dim:#}",
+            one_line(&id),
+            self.policy.name()
         )?;
         Ok(())
     }

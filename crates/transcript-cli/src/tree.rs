@@ -9,11 +9,11 @@ use clap::Args as ClapArgs;
 use serde::Serialize;
 use transcript_format::entry::Entry;
 use transcript_reader::{Bodies, Boundary, Candidate, Id, Index, Preserved};
-use transcript_resume::{Branches, Decision, LeafReason, Path, Policy, Start, Tree};
+use transcript_resume::{Branches, Decision, Path, Policy, Start, Tree};
 
 use crate::draw::Drawing;
 use crate::session::Session;
-use crate::{exit, explain, screen};
+use crate::{exit, explain, replay, screen};
 
 /// Draw the branches of a session
 ///
@@ -31,6 +31,7 @@ pub(crate) struct Args {
 /// A session with its branches, and the paths of the policies.
 pub(crate) struct Forest<'s> {
     pub(crate) session: &'s Session,
+    pub(crate) tree: Tree<'s>,
     pub(crate) branches: Branches,
     /// The policy that draws the line comes first.
     pub(crate) paths: [(Policy, Path); 2],
@@ -49,29 +50,19 @@ pub(crate) fn run(args: &Args, output: &screen::Options) -> Result<u8> {
     }
     out.flush()?;
     if !output.quiet {
-        note_findings(&session.index);
+        replay::note_findings(&forest.tree, &forest.paths[0].1);
     }
     Ok(exit::DONE)
-}
-
-fn note_findings(index: &Index) {
-    let count = index.findings().len();
-    if count > 0 {
-        let findings = if count == 1 { "finding" } else { "findings" };
-        screen::note(&format!(
-            "note: {count} {findings}; transcript replay --explain lists them"
-        ));
-    }
 }
 
 impl<'s> Forest<'s> {
     fn new(session: &'s Session) -> Self {
         let index = &session.index;
         let vendor = Tree::new(index, Policy::Vendor).path();
-        let tree = Tree::new(index, Policy::Recover);
+        let tree = session.tree(Policy::Recover);
         let recover = tree.path();
         let leaves: Vec<usize> = recover.leaf.into_iter().chain(vendor.leaf).collect();
-        let branches = Branches::new(&tree, &leaves, &recover.decisions);
+        let branches = Branches::new(&tree, &leaves);
         let decisions = recover.decisions.iter().chain(&vendor.decisions);
         let kept = decisions.filter_map(|decision| match *decision {
             Decision::Splice { boundary, kept, .. } => Some((boundary as usize, kept as usize)),
@@ -79,6 +70,7 @@ impl<'s> Forest<'s> {
         });
         Self {
             session,
+            tree,
             branches,
             kept: kept.collect(),
             paths: [(Policy::Recover, recover), (Policy::Vendor, vendor)],
@@ -126,9 +118,9 @@ impl Compaction {
                 Some(uuids.len()),
                 uuids.iter().filter(|id| is_missing(id)).count(),
             ),
-            Some(Preserved::Segment { head, tail, .. }) => {
-                let ends = [head, tail];
-                let missing = ends.into_iter().filter(|id| is_missing(id)).count();
+            Some(Preserved::Segment { .. }) => {
+                let ends = named.map_or([None; 2], |named| named.ends);
+                let missing = ends.iter().filter(|id| is_missing(id)).count();
                 (forest.kept.get(&boundary.number()).copied(), missing)
             }
             _ => (Some(0), 0),
@@ -363,7 +355,7 @@ fn ends(boundary: &Boundary) -> [Option<Id>; 3] {
             let end = |id: Option<&Option<Id>>| id.copied().flatten();
             [*anchor, end(uuids.first()), end(uuids.last())]
         }
-        Preserved::Segment { anchor, head, tail } => [*anchor, *head, *tail],
+        Preserved::Segment { anchor } => [*anchor, boundary.ends[0], boundary.ends[1]],
     }
 }
 
@@ -376,7 +368,7 @@ fn leaf(forest: &Forest<'_>, path: &Path) -> Option<LeafRecord> {
     };
     Some(LeafRecord {
         entry: Place::new(index, leaf),
-        reason: reason_name(reason),
+        reason: reason.name(),
         detail: explain::describe(index, decision),
         branch: forest.branches.branch_of(leaf),
         entries: path.entries.len(),
@@ -387,15 +379,4 @@ fn leaf(forest: &Forest<'_>, path: &Path) -> Option<LeafRecord> {
 pub(crate) fn leaf_decision(path: &Path) -> Option<&Decision> {
     let mut decisions = path.decisions.iter();
     decisions.find(|decision| matches!(decision, Decision::Leaf { .. }))
-}
-
-fn reason_name(reason: LeafReason) -> &'static str {
-    match reason {
-        LeafReason::LastTip => "last-tip",
-        LeafReason::LastEntry => "last-entry",
-        LeafReason::Pinned => "pinned",
-        LeafReason::AfterPin => "after-pin",
-        LeafReason::Asked => "asked",
-        _ => "chosen",
-    }
 }

@@ -1,7 +1,7 @@
 //! Groups the entries of a file into branches, for whoever draws or lists them.
 //!
-//! The links are those that stand in the file, past progress lines: entries that a compaction left
-//! behind are there too. A branch is a run of entries without a fork. Only where the conversation
+//! The links are those of the tree before a compaction is spliced: the entries that it left behind
+//! are there too. A branch is a run of entries without a fork. Only where the conversation
 //! goes on in two ways is a fork: the lines of one API message, the results of its calls,
 //! attachments, and system lines under which no message stands belong to the message above them
 //! (`facts/corpus.md` 3.4).
@@ -13,7 +13,6 @@ use transcript_format::kind::EntryKind;
 use transcript_format::scan::{Flags, ToolRole};
 use transcript_reader::{Candidate, Id, Index, Preserved};
 
-use crate::decision::Decision;
 use crate::links::{NodeId, Parent, Tree};
 
 /// The branches of a file. Entries are named by the number of their candidate in the index.
@@ -103,12 +102,11 @@ pub struct Sidechain {
 
 impl Branches {
     /// Groups the entries of `tree`. A branch also ends at each of `breaks`, candidates such as the
-    /// leaves that policies take, whatever stands below them. `decisions` are those of a path:
-    /// where they go on in place of a lost parent, the branches do so, too.
+    /// leaves that policies take, whatever stands below them.
     #[must_use]
-    pub fn new(tree: &Tree<'_>, breaks: &[usize], decisions: &[Decision]) -> Self {
+    pub fn new(tree: &Tree<'_>, breaks: &[usize]) -> Self {
         let mut links = Links::new(tree);
-        links.link(decisions);
+        links.link();
         let order = links.order();
         let groups = links.groups(&order);
         links.branches(&order, &groups, breaks)
@@ -174,63 +172,53 @@ impl Branches {
 
 const NONE: u32 = u32::MAX;
 
-/// The links as they stand in the file. Nodes are counted as in the tree.
+/// The links as they stand in the file, mended but not spliced. Nodes are counted as in the tree.
 struct Links<'t, 'i> {
     tree: &'t Tree<'i>,
     index: &'i Index,
-    /// The node of each candidate that counts, also of those that a splice took out of the tree.
-    node_of: Vec<u32>,
     above: Vec<u32>,
     /// How nodes start a branch; those that have no say are not in here.
     starts: HashMap<u32, Start>,
-    /// What stands above progress lines.
-    behind: HashMap<usize, Written>,
 }
 
 impl<'t, 'i> Links<'t, 'i> {
     fn new(tree: &'t Tree<'i>) -> Self {
-        let index = tree.index();
-        let mut node_of = vec![NONE; index.len()];
-        for node in tree.nodes() {
-            node_of[tree.entry(node).number()] = node.0;
-        }
         Self {
             tree,
-            index,
-            node_of,
+            index: tree.index(),
             above: Vec::new(),
             starts: HashMap::new(),
-            behind: HashMap::new(),
         }
     }
 
+    /// The node of the line that counts, also of one that a splice took out of the tree.
     fn node(&self, candidate: usize) -> Option<u32> {
-        Some(self.node_of[candidate]).filter(|node| *node != NONE)
+        let node = self.node_of_line(&self.index.candidate(candidate))?;
+        let counts = self.tree.candidate_of(NodeId(node)) as usize == candidate;
+        counts.then_some(node)
     }
 
     /// The node of a line, also of one that a line with the same uuid stands in for.
     fn node_of_line(&self, line: &Candidate<'_>) -> Option<u32> {
         let is_entry = line.kind().is_chain() && line.kind() != EntryKind::Progress;
-        let stand_in = || self.node_with_uuid(line.uuid()?);
-        let node = self.node(line.number());
-        node.or_else(|| is_entry.then(stand_in).flatten())
+        let node = || self.tree.entry_node(line.number());
+        is_entry.then(node).flatten().map(|node| node.0)
     }
 
     fn node_with_uuid(&self, id: Id) -> Option<u32> {
         let mut lines = self.index.with_uuid(id);
-        lines.find_map(|candidate| self.node(candidate))
+        lines.find_map(|line| self.node_of_line(&self.index.candidate(line)))
     }
 
-    fn link(&mut self, decisions: &[Decision]) {
+    fn link(&mut self) {
         let stitches = self.stitches();
-        let bridges = bridges(decisions);
         self.above = vec![NONE; self.tree.nodes().count()];
         for node in self.tree.nodes() {
             if self.tree.is_sidechain(node) {
                 continue;
             }
             let entry = self.tree.entry(node);
-            let (parent, start) = self.parent(node, &entry, &bridges);
+            let (parent, start) = self.parent(node, &entry);
             // What follows a compaction hangs under its summary or under the last entry that it
             // keeps (`facts/corpus.md` 4): the first is how it reads.
             let stitched = parent.and_then(|parent| stitches.get(&parent));
@@ -240,7 +228,6 @@ impl<'t, 'i> Links<'t, 'i> {
                 }
                 _ => parent,
             };
-            let parent = parent.filter(|parent| !self.tree.is_sidechain(NodeId(*parent)));
             self.above[node.at()] = parent.unwrap_or(NONE);
             if start != Start::Child {
                 self.starts.insert(node.0, start);
@@ -257,7 +244,7 @@ impl<'t, 'i> Links<'t, 'i> {
             let (anchor, tail) = match &boundary.preserved {
                 Preserved::Nothing => return None,
                 Preserved::List { anchor, uuids } => (*anchor, *uuids.last()?),
-                Preserved::Segment { anchor, tail, .. } => (*anchor, *tail),
+                Preserved::Segment { anchor } => (*anchor, boundary.ends[1]),
             };
             let (anchor, tail) = (self.node_with_uuid(anchor?)?, self.node_with_uuid(tail?)?);
             (anchor != tail).then_some((tail, (candidate.number(), anchor)))
@@ -265,96 +252,27 @@ impl<'t, 'i> Links<'t, 'i> {
         stitches.collect()
     }
 
-    fn parent(
-        &mut self,
-        node: NodeId,
-        entry: &Candidate<'i>,
-        bridges: &HashMap<usize, usize>,
-    ) -> (Option<u32>, Start) {
-        let written = self.written_parent(entry);
+    fn parent(&self, node: NodeId, entry: &Candidate<'i>) -> (Option<u32>, Start) {
+        let parent = self.tree.parent_before_splice(node);
         if entry.is_boundary() {
-            let boundary = self.index.boundary(entry.number());
-            let logical = || boundary?.logical_parent;
-            let parent = match written {
-                Written::Node(parent) => Some(parent),
+            let logical = || self.index.boundary(entry.number())?.logical_parent;
+            let parent = match parent {
+                Parent::Node(parent) => Some(parent.0),
                 _ => logical().and_then(|id| self.node_with_uuid(id)),
             };
-            return (parent.filter(|parent| *parent != node.0), Start::Boundary);
+            let is_main =
+                |parent: &u32| *parent != node.0 && !self.tree.is_sidechain(NodeId(*parent));
+            return (parent.filter(is_main), Start::Boundary);
         }
-        match written {
-            Written::Node(parent) if self.tree.is_sidechain(NodeId(parent)) => {
-                (None, Start::Sidechain)
+        match parent {
+            Parent::Root => (None, Start::Root),
+            Parent::Lost => (None, Start::Lost),
+            Parent::Node(parent) if self.tree.is_sidechain(parent) => (None, Start::Sidechain),
+            Parent::Node(parent) if self.tree.recovery.bridge(node).is_some() => {
+                (Some(parent.0), Start::Bridge)
             }
-            Written::Node(parent) => (Some(parent), Start::Child),
-            Written::Root => (None, Start::Root),
-            Written::Lost => {
-                let by_decision = bridges
-                    .get(&entry.number())
-                    .and_then(|above| self.node(*above));
-                let bridged = by_decision.or(match self.tree.parent(node) {
-                    Parent::Node(parent) if !self.tree.is_gone(node) => Some(parent.0),
-                    _ => None,
-                });
-                let start = bridged.map_or(Start::Lost, |_| Start::Bridge);
-                (bridged, start)
-            }
+            Parent::Node(parent) => (Some(parent.0), Start::Child),
         }
-    }
-
-    /// What the entry names as its parent. Of lines that share a uuid the first one stands where
-    /// the entry was written.
-    fn written_parent(&mut self, entry: &Candidate<'i>) -> Written {
-        let mut line = *entry;
-        if self.index.has_repeated_uuids()
-            && let Some(id) = entry.uuid()
-        {
-            let same = self
-                .index
-                .with_uuid(id)
-                .map(|number| self.index.candidate(number));
-            let is_entry =
-                |line: &Candidate<'_>| line.kind().is_chain() && line.kind() != EntryKind::Progress;
-            line = same.into_iter().find(is_entry).unwrap_or(line);
-        }
-        let is_odd = line.flags().contains(Flags::PARENT_ODD);
-        match line.parent() {
-            None if is_odd => Written::Lost,
-            None => Written::Root,
-            Some(_) => self.past_progress(line),
-        }
-    }
-
-    fn past_progress(&mut self, from: Candidate<'i>) -> Written {
-        let mut at = from;
-        let mut passed = Vec::new();
-        let found = loop {
-            let Some(id) = at.parent() else {
-                let is_odd = at.flags().contains(Flags::PARENT_ODD);
-                break if is_odd { Written::Lost } else { Written::Root };
-            };
-            if let Some(node) = self.node_with_uuid(id) {
-                break Written::Node(node);
-            }
-            let progress = self
-                .index
-                .with_uuid(id)
-                .map(|number| self.index.candidate(number))
-                .find(|line| line.kind() == EntryKind::Progress);
-            let Some(progress) = progress else {
-                break Written::Lost;
-            };
-            if let Some(known) = self.behind.get(&progress.number()) {
-                break *known;
-            }
-            // Meeting it again is a cycle of progress lines: nothing is found.
-            self.behind.insert(progress.number(), Written::Lost);
-            passed.push(progress.number());
-            at = progress;
-        };
-        for progress in passed {
-            self.behind.insert(progress, found);
-        }
-        found
     }
 
     /// The nodes of the main conversation, each after the one above it. Where links form a cycle,
@@ -538,7 +456,10 @@ impl<'t, 'i> Links<'t, 'i> {
             if let Some(parent) = parent {
                 branches.children[parent].push(branches.branches.len() as u32);
             }
-            let is_end = |entry: &&u32| !leads_on[self.node_of[**entry as usize] as usize];
+            let is_end = |entry: &&u32| {
+                let node = self.node(**entry as usize);
+                node.is_some_and(|node| !leads_on[node as usize])
+            };
             let first = self.entry(top).number();
             let last = list.iter().rev().find(is_end).or(list.last());
             let start = branches.entries.len();
@@ -580,25 +501,6 @@ pub fn is_prompt(entry: &Candidate<'_>) -> bool {
             .flags()
             .intersects(Flags::META | Flags::COMPACT_SUMMARY)
         && !ends.any(|end| end.role() == ToolRole::Result)
-}
-
-/// What an entry names as its parent.
-#[derive(Clone, Copy)]
-enum Written {
-    Root,
-    Node(u32),
-    Lost,
-}
-
-/// Where a path goes on in place of lost parents.
-fn bridges(decisions: &[Decision]) -> HashMap<usize, usize> {
-    let bridges = decisions.iter().filter_map(|decision| match *decision {
-        Decision::Bridge { entry, parent, .. } | Decision::Relink { entry, parent, .. } => {
-            Some((entry as usize, parent as usize))
-        }
-        _ => None,
-    });
-    bridges.collect()
 }
 
 /// Nodes, each after the one above it.

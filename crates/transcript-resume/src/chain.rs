@@ -3,7 +3,7 @@
 use bitflags::bitflags;
 use transcript_format::kind::EntryKind;
 
-use crate::decision::{Decision, GapReason, LeafReason};
+use crate::decision::{Decision, LeafReason};
 use crate::leaf::MessagesAbove;
 use crate::links::{NodeId, Parent, Policy, Tree};
 
@@ -136,18 +136,6 @@ impl Tree<'_> {
         path
     }
 
-    /// How many messages of the main conversation stand before `node` in the file and are not on
-    /// the path.
-    fn hidden_before(&self, node: NodeId, is_shown: impl Fn(NodeId) -> bool) -> u32 {
-        let before = self.nodes().take(node.at()).filter(|before| {
-            self.entry(*before).kind().is_message()
-                && !self.is_sidechain(*before)
-                && !self.is_foreign(*before)
-                && !is_shown(*before)
-        });
-        before.count() as u32
-    }
-
     /// Returns the path to `leaf`, whatever the policy would choose.
     #[must_use]
     pub fn path_to_leaf(&self, leaf: NodeId) -> Path {
@@ -243,7 +231,7 @@ impl<'t, 'i> Walk<'t, 'i> {
                 continue;
             }
             if self.tree.policy() == Policy::Recover {
-                self.note_gap(node);
+                self.decisions.extend(self.tree.mend(node));
                 break;
             }
             let Some((parent, gap_millis)) = self.relink(node) else {
@@ -270,28 +258,13 @@ impl<'t, 'i> Walk<'t, 'i> {
             if self.tree.lineage(child).parent() != above.uuid() {
                 self.via[child.at()] |= Via::SPLICE;
             }
-        } else if let Some(evidence) = self.tree.recovery.bridge(child) {
-            self.decisions.push(Decision::Bridge {
-                entry,
-                parent,
-                evidence,
-            });
+        } else if let Some(bridge) = self.tree.mend(child) {
+            self.decisions.push(bridge);
             return Via::BRIDGE;
         } else if self.tree.lineage(child).parent() != above.uuid() {
             self.decisions.push(Decision::Progress { entry, parent });
         }
         Via::PARENT
-    }
-
-    fn note_gap(&mut self, node: NodeId) {
-        let reason = self.tree.recovery.gap(node);
-        self.decisions.push(Decision::Gap {
-            entry: self.tree.candidate_of(node),
-            reason: reason.unwrap_or(GapReason::NothingBefore),
-            hidden: self
-                .tree
-                .hidden_before(node, |other| self.is_on_chain(other)),
-        });
     }
 
     /// The newest entry that is not newer than `node` and at most 5 s older; of equal ones the

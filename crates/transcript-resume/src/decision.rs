@@ -92,7 +92,7 @@ pub enum Decision {
         entry: u32,
         /// Why there is no bridge.
         reason: GapReason,
-        /// How many messages of the main conversation stand before it in the file and are not
+        /// How many messages of the main conversation stand before it in the file. They are not
         /// shown.
         hidden: u32,
     },
@@ -262,6 +262,20 @@ pub enum LeafReason {
     AfterPin,
     /// The caller asked for it.
     Asked,
+}
+
+impl LeafReason {
+    /// Returns the stable name.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::LastTip => "last-tip",
+            Self::LastEntry => "last-entry",
+            Self::Pinned => "pinned",
+            Self::AfterPin => "after-pin",
+            Self::Asked => "asked",
+        }
+    }
 }
 
 /// How a boundary names the entries that it keeps.

@@ -1,6 +1,6 @@
 //! Links the candidates of an index under a policy.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use transcript_format::kind::EntryKind;
 use transcript_format::scan::{Content, Flags};
@@ -68,8 +68,8 @@ pub struct Tree<'i> {
     next_sibling: Vec<u32>,
     /// Nodes that a splice took out of the tree.
     gone: Vec<bool>,
-    /// Nodes whose parent a splice set.
-    spliced: HashSet<NodeId>,
+    /// Nodes whose parent a splice set, with the one before.
+    spliced: HashMap<NodeId, Packed>,
     /// For each candidate: its node. Progress lines have the node behind them.
     node_of: Vec<Packed>,
     /// A file that holds sidechain entries only is its own main chain.
@@ -149,7 +149,7 @@ impl<'i> Tree<'i> {
             first_child: Vec::new(),
             next_sibling: Vec::new(),
             gone: Vec::new(),
-            spliced: HashSet::new(),
+            spliced: HashMap::new(),
             node_of: vec![Packed::OPEN; index.len()],
             is_all_sidechain: false,
             decisions: Vec::new(),
@@ -245,7 +245,13 @@ impl<'i> Tree<'i> {
 
     /// Whether the parent of `node` was set by a splice.
     pub(crate) fn is_spliced(&self, node: NodeId) -> bool {
-        self.spliced.contains(&node)
+        self.spliced.contains_key(&node)
+    }
+
+    /// What stands above `node` when nothing is spliced, bridges included.
+    pub(crate) fn parent_before_splice(&self, node: NodeId) -> Parent {
+        let parent = self.spliced.get(&node);
+        parent.unwrap_or(&self.parents[node.at()]).unpack()
     }
 
     /// Returns whether the node belongs to a subagent within a file of a main conversation.
@@ -451,14 +457,14 @@ impl<'i> Tree<'i> {
             if let Some(parent) = self.parent_node(child)
                 && (parent == anchor || self.gone[parent.at()])
             {
-                self.parents[child.at()] = Packed(tail.0);
-                self.spliced.insert(child);
+                let before = std::mem::replace(&mut self.parents[child.at()], Packed(tail.0));
+                self.spliced.insert(child, before);
             }
         }
         let mut parent = anchor;
         for entry in &kept {
-            self.parents[entry.at()] = Packed(parent.0);
-            self.spliced.insert(*entry);
+            let before = std::mem::replace(&mut self.parents[entry.at()], Packed(parent.0));
+            self.spliced.entry(*entry).or_insert(before);
             parent = *entry;
         }
         let kept = kept.len() as u32;

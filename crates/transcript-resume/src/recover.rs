@@ -109,6 +109,35 @@ impl Tree<'_> {
         self.recovery.foreign.binary_search(&node).is_ok()
     }
 
+    /// Returns what policy `recover` decided about the link above `node`: a bridge or a gap; `None`
+    /// when the link stands as it is written.
+    #[must_use]
+    pub fn mend(&self, node: NodeId) -> Option<Decision> {
+        let entry = self.candidate_of(node);
+        if let (Some(evidence), Parent::Node(parent)) =
+            (self.recovery.bridge(node), self.parent_before_splice(node))
+        {
+            let parent = self.candidate_of(parent);
+            return Some(Decision::Bridge {
+                entry,
+                parent,
+                evidence,
+            });
+        }
+        let reason = self.recovery.gap(node)?;
+        let is_hidden = |before: &NodeId| {
+            self.entry(*before).kind().is_message()
+                && !self.is_sidechain(*before)
+                && !self.is_foreign(*before)
+        };
+        let hidden = self.nodes().take(node.at()).filter(is_hidden).count() as u32;
+        Some(Decision::Gap {
+            entry,
+            reason,
+            hidden,
+        })
+    }
+
     /// Chooses the parent of each uuid that stands in the file more than once: that of the first
     /// line, unless that is lost, or a later line was written again behind a compaction and hangs
     /// there (`facts/pains.md` 4 and 16).

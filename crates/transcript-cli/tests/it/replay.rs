@@ -29,6 +29,11 @@ fn text_marks_gaps_and_explain_says_why() {
     let session = fixture("dangling-parent.jsonl");
     let output = transcript(&["replay", "--explain", &session]);
     let (text, why) = (stdout(&output), stderr(&output));
+    assert!(text.contains("goes on from line 4 (likely)"), "{text}");
+    assert!(why.contains("decision bridge: "), "{why}");
+    assert!(why.contains("finding G-DANGLING: "), "{why}");
+    let output = transcript(&["replay", "--explain", "--policy", "vendor", &session]);
+    let (text, why) = (stdout(&output), stderr(&output));
     assert!(text.contains("cannot be reached"), "{text}");
     assert!(text.contains("is lost; goes on from line"), "{text}");
     assert!(why.contains("decision relink: "), "{why}");
@@ -59,7 +64,7 @@ fn json_is_a_head_the_entries_of_the_path_and_an_end() {
         (&"session".into(), &1.into())
     );
     assert_eq!(head["lines"], 65);
-    assert_eq!(head["policy"], "vendor");
+    assert_eq!(head["policy"], "recover");
     assert_eq!(end["kind"], "end");
     assert!(end["decisions"].as_u64().unwrap() > 0);
     assert!(entries.len() > 40);

@@ -90,14 +90,14 @@ fn drawing_of_a_rewind_of_a_rewind() {
 #[test]
 fn drawing_of_islands() {
     let mut session = prompts([("u1", "", "Before."), ("u2", "gone", "After.")]);
-    // More than 5 s later, so that no client joins it.
-    session = session.replace("00:00:01.000Z", "00:10:00.000Z");
+    // Long before the line that stands before it: nothing says that they belong together.
+    session = session.replace("2026-01-01T00:00:01.000Z", "2025-01-01T00:10:00.000Z");
     let (_file, session) = file(&session);
     let text = drawing(&session);
     assert!(text.contains("○ Before."), "{text}");
     assert!(text.contains("● After."), "{text}");
     assert!(
-        text.contains("── the parent of line 2 is lost: gone"),
+        text.contains("── line 2 has lost its parent (gone), and the entry before it is newer"),
         "{text}"
     );
 }
