@@ -40,6 +40,7 @@ pub mod recorded;
 mod reminders;
 mod repair;
 mod step;
+mod strict;
 
 use std::collections::HashSet;
 use std::rc::Rc;
@@ -51,7 +52,7 @@ use transcript_format::object::Raw;
 use transcript_reader::{Bodies, Candidate, Error};
 
 use crate::chain::{Path, Refusal};
-use crate::links::Tree;
+use crate::links::{Policy, Tree};
 use crate::state::{State, Usage};
 pub use block::{Block, BlockKind};
 pub use lint::{Lint, Problem, Rule, lint};
@@ -187,14 +188,15 @@ impl Options {
         let asked = self.model.as_deref().map(Rc::from);
         let model: Option<Rc<str>> = asked.or(names.last_answerer);
         let (state, usage) = names.record.finish(tree.index(), bodies)?;
-        let open = repair::drop_unfinished(&mut steps, &mut log);
+        let policy = tree.policy();
+        let open = repair::drop_unfinished(&mut steps, policy, &mut log);
         repair::complete(&mut steps, &open, &mut log);
         if let Some(prompt) = &self.prompt {
             steps.push(Step::user(Block::plain_text(prompt)));
         }
         Ok(Request {
             path,
-            messages: messages(steps, model.as_deref(), &mut log),
+            messages: messages(steps, model.as_deref(), policy, &mut log),
             model: model.map(|model| model.as_ref().into()),
             synthetic: log.synthetic,
             omissions: log.omissions,
@@ -205,15 +207,15 @@ impl Options {
 }
 
 /// From steps to messages.
-fn messages(steps: Vec<Step>, model: Option<&str>, log: &mut Log) -> Vec<Message> {
+fn messages(steps: Vec<Step>, model: Option<&str>, policy: Policy, log: &mut Log) -> Vec<Message> {
     let mut steps = bubble_up(steps);
     media::remove_rejected(&mut steps, log);
     drop_foreign_thinking(&mut steps, model, log);
     let drafts = merge::merge(steps, model.is_some_and(wants_system_role), log);
-    let mut drafts = pair::pair(drafts, log);
-    for draft in &mut drafts {
-        pair::finish(draft, log);
-    }
+    let drafts = match policy {
+        Policy::Vendor => pair::pair(drafts, log),
+        Policy::Recover => strict::make_strict(drafts, log),
+    };
     drafts.into_iter().map(Message::from).collect()
 }
 
@@ -479,6 +481,8 @@ pub enum SyntheticKind {
     NoResponse,
     /// The result of a call in the middle whose own one is lost.
     MissingResult,
+    /// The first message of the user, where the history starts with an answer.
+    MissingStart,
     /// What is left of an answer whose call has an id that was used before.
     RepeatedCall,
     /// What is left of a message without content.
@@ -499,6 +503,7 @@ impl SyntheticKind {
             Self::InterruptedResult => "interrupted-result",
             Self::NoResponse => "no-response",
             Self::MissingResult => "missing-result",
+            Self::MissingStart => "missing-start",
             Self::RepeatedCall => "repeated-call",
             Self::NoContent => "no-content",
             Self::OrphanRemoved => "orphan-removed",
@@ -553,6 +558,9 @@ pub enum Reason {
     RepeatedCall,
     /// A call of a tool of the API without a result in the same message.
     ServerCall,
+    /// A strict provider refuses the block, or the part of it that was changed: its id, name,
+    /// input or content.
+    Refused(Rule),
 }
 
 impl Reason {
@@ -572,6 +580,7 @@ impl Reason {
             Self::OrphanResult => "orphan-result",
             Self::RepeatedCall => "repeated-call",
             Self::ServerCall => "server-call",
+            Self::Refused(rule) => rule.name(),
         }
     }
 }

@@ -6,3 +6,4 @@ mod api;
 mod api_forms;
 mod path;
 mod state;
+mod strict;
