@@ -175,8 +175,10 @@ pub fn lint(messages: &[Message]) -> Lint {
                 _ => {}
             }
         }
-        for place in unpaired_api_tools(&message.blocks) {
-            linter.problem(Rule::ApiToolPair, message.blocks[place].entry());
+        if message.role == Role::Assistant {
+            for place in unpaired_api_tools(&message.blocks) {
+                linter.problem(Rule::ApiToolPair, message.blocks[place].entry());
+            }
         }
         linter.check_end(message, at + 1 == messages.len());
     }
@@ -490,13 +492,15 @@ mod tests {
     const RESULT: &str = r#"{"type":"tool_result","tool_use_id":"a","content":"ok"}"#;
     const OTHER_RESULT: &str = r#"{"type":"tool_result","tool_use_id":"b","content":"ok"}"#;
     const SEALED: &str = r#"{"type":"thinking","thinking":"x","signature":"s"}"#;
+    const SEARCH: &str = r#"{"type":"server_tool_use","id":"s","name":"web_search","input":{}}"#;
+    const FOUND: &str = r#"{"type":"web_search_tool_result","tool_use_id":"s","content":[]}"#;
     const UNSIGNED: &str = r#"{"type":"thinking","thinking":"x"}"#;
 
     #[test]
     fn a_proper_request_has_no_problem() {
         let messages = [
             user(&[TEXT]),
-            answer(&[SEALED, TEXT, CALL, OTHER_CALL]),
+            answer(&[SEALED, SEARCH, FOUND, TEXT, CALL, OTHER_CALL]),
             user(&[OTHER_RESULT, RESULT, TEXT]),
             message(Role::System, &[TEXT]),
             answer(&[TEXT]),
@@ -563,6 +567,38 @@ mod tests {
         ];
         for (found, rule) in cases {
             assert_eq!(found, [rule]);
+        }
+        let results: [(&str, &[Rule]); 6] = [
+            (r#""content":null"#, &[Rule::ResultContent]),
+            (r#""content":["out"]"#, &[Rule::NoBlock]),
+            (
+                r#""content":[{"type":"text","text":""}]"#,
+                &[Rule::BlankText],
+            ),
+            (r#""content":[{"type":"image"}]"#, &[Rule::UnusableMedia]),
+            (r#""content":[{"type":"tool_use"}]"#, &[Rule::ResultContent]),
+            (r#""content":"","is_error":true"#, &[Rule::SilentError]),
+        ];
+        for (content, rules) in results {
+            let result = format!(r#"{{"type":"tool_result","tool_use_id":"a",{content}}}"#);
+            let found = broken(&[user(&[TEXT]), answer(&[CALL]), user(&[&result])]);
+            assert_eq!(found, rules, "{content}");
+        }
+        let emptied = r#"{"type":"thinking","thinking":"","signature":"s"}"#;
+        assert_eq!(after_user(&[emptied, TEXT]), [Rule::EmptiedThinking]);
+        let bitmap =
+            r#"{"type":"image","source":{"type":"base64","media_type":"image/bmp","data":"A"}}"#;
+        assert_eq!(broken(&[user(&[bitmap])]), [Rule::UnusableMedia]);
+        assert_eq!(after_user(&[SEARCH, TEXT]), [Rule::ApiToolPair]);
+        assert_eq!(
+            after_user(&[FOUND, SEARCH, FOUND, TEXT]),
+            [Rule::ApiToolPair]
+        );
+        assert_eq!(broken(&[user(&[FOUND])]), [Rule::WrongRole]);
+        for half in [r#""a\ud800""#, r#""a\u0000""#] {
+            let mut messages = [user(&[TEXT])];
+            messages[0].blocks[0].set("text", half);
+            assert_eq!(broken(&messages), [Rule::UnsafeText]);
         }
         let trailing = r#"{"type":"text","text":"so: "}"#;
         assert_eq!(after_user(&[trailing]), [Rule::TrailingSpace]);

@@ -13,7 +13,7 @@ use super::lint::{self, Rule};
 use super::merge::Draft;
 use super::pair::{self, entry_of};
 use super::reminders::wrapped;
-use super::{Log, Reason, Role, SyntheticKind, media};
+use super::{Log, Reason, Role, Synthetic, SyntheticKind, media};
 use crate::texts;
 
 pub(super) fn make_strict(mut drafts: Vec<Draft>, log: &mut Log) -> Vec<Draft> {
@@ -34,6 +34,10 @@ pub(super) fn make_strict(mut drafts: Vec<Draft>, log: &mut Log) -> Vec<Draft> {
     let mut drafts = join(drafts);
     start_with_user(&mut drafts, log);
     trim_end(&mut drafts);
+    if !drafts.iter().any(is_made_up_answer) {
+        let is_sent = |one: &Synthetic| one.kind != SyntheticKind::NoResponse;
+        log.synthetic.retain(is_sent);
+    }
     drafts
 }
 
@@ -191,11 +195,18 @@ fn join(drafts: Vec<Draft>) -> Vec<Draft> {
         let is_apart = makes_calls;
         makes_calls = draft.role == Role::Assistant && draft.blocks.iter().any(is_call);
         match at.and_then(|at| joined.get_mut(at)) {
+            // What followed the answer is gone, so that nothing waits for one.
+            Some(_) if !is_apart && is_made_up_answer(&draft) => {}
             Some(before) if !is_apart => before.append(draft.blocks),
             _ => joined.push(draft),
         }
     }
     joined
+}
+
+/// Whether this is the "No response requested." of a turn without an answer.
+fn is_made_up_answer(draft: &Draft) -> bool {
+    draft.role == Role::Assistant && draft.blocks.iter().all(|block| block.entry().is_none())
 }
 
 fn is_call(block: &Block) -> bool {
