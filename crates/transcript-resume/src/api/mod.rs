@@ -1,10 +1,17 @@
-//! From a path to the request that the real client (2.1.329) would send.
+//! From a path to the next request: under policy `vendor` the one that the real client (2.1.329)
+//! would send, under `recover` one that a strict provider takes.
 //!
 //! Start with [`Options::request`]. The passes run in the order that the client was seen to have:
 //! read the entries as steps, drop what was never finished and complete the last turn, add the new
 //! prompt, move reminders to the front of their turn, remove refused media and foreign thoughts,
 //! merge lines into messages, pair calls with results, a last touch. The rules stand in
 //! `facts/rig.md` 6 to 8; comments name the oracle cases that prove them.
+//!
+//! Under [`Policy::Recover`] no line is dropped for a call without a result, and `strict` takes the
+//! place of the pairing: [`lint()`] finds no problem in what it makes. It attaches the results that
+//! exist before it makes up any, mends what can be mended, and says in [`Request::synthetic`] and
+//! [`Request::omissions`] what it made up and left out. A conversation that needs none of this is
+//! sent as under [`Policy::Vendor`].
 //!
 //! ```no_run
 //! use transcript_reader::{Bodies, Index, Source};

@@ -35,8 +35,8 @@ pub(super) fn make_strict(mut drafts: Vec<Draft>, log: &mut Log) -> Vec<Draft> {
     start_with_user(&mut drafts, log);
     trim_end(&mut drafts);
     if !drafts.iter().any(is_made_up_answer) {
-        let is_sent = |one: &Synthetic| one.kind != SyntheticKind::NoResponse;
-        log.synthetic.retain(is_sent);
+        let is_other = |one: &Synthetic| one.kind != SyntheticKind::NoResponse;
+        log.synthetic.retain(is_other);
     }
     drafts
 }
