@@ -13,7 +13,7 @@ TARGETS ?= $(sort $(basename $(notdir $(wildcard fuzz/fuzz_targets/*.rs))))
 # How many times longer than usual the soak tests run.
 SOAK ?= 20
 
-.PHONY: help replay test lint fmt-check clippy unit doc deny bench fuzz soak install components
+.PHONY: help replay test lint fmt-check clippy unit validator doc deny bench fuzz soak install components
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -21,7 +21,7 @@ help: ## List the targets
 replay: ## Build, then replay a bundled session (SESSION=path for another)
 	@$(CARGO) run --release -q --locked -p transcript-cli -- replay "$(SESSION)"
 
-test: fmt-check clippy unit doc deny ## Run everything that must pass: format, lints, tests, docs
+test: fmt-check clippy unit validator doc deny ## Run everything that must pass: format, lints, tests, docs
 
 lint: fmt-check clippy ## Check format and lints only
 
@@ -34,6 +34,13 @@ clippy: components
 unit:
 	$(CARGO) test --workspace --locked
 	$(CARGO) test --locked -p transcript-writer --features shuttle --test shuttle
+
+validator:
+	@if command -v python3 >/dev/null 2>&1; then \
+		echo "python3 tests/validate_request_test.py"; python3 tests/validate_request_test.py; \
+	else \
+		echo "skipped: no python3"; \
+	fi
 
 doc:
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked

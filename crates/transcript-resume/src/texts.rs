@@ -15,6 +15,12 @@ pub const CALL_INTERRUPTED: &str = "[Tool call interrupted: the session ended be
 /// Result of a call in the middle of a conversation whose own result is lost.
 pub const RESULT_MISSING: &str = "[Tool result missing due to internal error]";
 
+/// What stands before a history that starts with an answer. Not a text of the client.
+pub const START_MISSING: &str = "[The start of this conversation is missing]";
+
+/// Name of a called tool whose name is lost. Not a text of the client.
+pub const UNKNOWN_TOOL: &str = "unknown_tool";
+
 /// What is left of a first message of which all results are orphans.
 pub const ORPHAN_REMOVED: &str = "[Orphaned tool result removed due to conversation resume]";
 
@@ -34,6 +40,7 @@ pub const MEDIA_TOO_LARGE: &str = "[media left out: ";
 const WHOLE: &[&str] = &[
     NO_RESPONSE,
     RESULT_MISSING,
+    START_MISSING,
     ORPHAN_REMOVED,
     CALL_REPEATED,
     NO_CONTENT,

@@ -5,8 +5,6 @@ use std::borrow::Cow;
 use serde::{Serialize, Serializer};
 use transcript_format::object::{JsonKind, Object, Raw, Str};
 
-use super::js_trim;
-
 /// One block of a message: JSON text that is only moved, unless a rule of the client changes it.
 ///
 /// Numbers, key order, escapes and unknown fields are those of the transcript. `cache_control` is
@@ -184,21 +182,33 @@ impl Block {
         Raw::parse(&self.json).ok().and_then(text_of)
     }
 
-    /// Whether the text is nothing but white space.
+    /// Whether a text block says nothing: it has no text, or one of white space.
     pub(super) fn is_blank(&self) -> bool {
-        // A plain character at the start tells, without a look at the rest.
-        let starts =
-            |text: &str| text.starts_with(|c: char| c.is_ascii_graphic() && !"\\\"".contains(c));
-        if self
-            .json
-            .strip_prefix(PLAIN_START)
-            .and_then(|text| text.strip_prefix('"'))
-            .is_some_and(starts)
-        {
-            return false;
+        let is_plain = |text: &str| text.strip_prefix('"').is_some_and(starts_plainly);
+        !self.json.strip_prefix(PLAIN_START).is_some_and(is_plain)
+            && Raw::parse(&self.json).ok().is_none_or(is_blank)
+    }
+
+    /// Whether the call or result belongs to a tool that the API runs itself, and its id.
+    pub(super) fn api_tool(&self) -> Option<(ApiTool, Box<str>)> {
+        if !matches!(self.kind, BlockKind::ServerToolUse | BlockKind::Other) {
+            return None;
         }
-        self.text_field()
-            .is_none_or(|text| js_trim(&text).is_empty())
+        let object = self.object()?;
+        let (tool, key) = match &*object.get("type")?.str()? {
+            "server_tool_use" | "mcp_tool_use" => (ApiTool::Call, "id"),
+            name if is_api_result(name) => (ApiTool::Result, "tool_use_id"),
+            _ => return None,
+        };
+        let id = object.get(key).and_then(Raw::str).unwrap_or_default();
+        Some((tool, id.into()))
+    }
+
+    /// Renames the call, or the call that the result belongs to.
+    pub(super) fn rename(&mut self, id: &str) {
+        let is_call = self.kind == BlockKind::ToolUse;
+        self.set(if is_call { "id" } else { "tool_use_id" }, &quoted(id));
+        self.id = Some(id.into());
     }
 
     /// Puts a line end behind the text of a text block.
@@ -220,6 +230,13 @@ impl Block {
     pub(super) fn is_thinking(&self) -> bool {
         matches!(self.kind, BlockKind::Thinking | BlockKind::SealedThinking)
     }
+}
+
+/// What of a tool that the API runs itself: such a pair stands in one message of the assistant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ApiTool {
+    Call,
+    Result,
 }
 
 impl Serialize for Block {
@@ -258,6 +275,31 @@ pub(super) fn kind_of(raw: Raw<'_>) -> BlockKind {
 /// The field `text` of a block.
 pub(super) fn text_of(raw: Raw<'_>) -> Option<Str<'_>> {
     raw.object()?.get("text")?.str()
+}
+
+/// Whether this is the type of what a tool gave that the API runs itself.
+pub(super) fn is_api_result(type_name: &str) -> bool {
+    type_name.ends_with("_tool_result")
+}
+
+/// Whether a text block says nothing: it has no text, or one of white space.
+pub(super) fn is_blank(raw: Raw<'_>) -> bool {
+    let Some(text) = raw.object().and_then(|block| block.get("text")) else {
+        return true;
+    };
+    let is_plain = text.text().strip_prefix('"').is_some_and(starts_plainly);
+    !is_plain && text.str().is_none_or(|text| text.chars().all(is_space))
+}
+
+/// Whether a JSON string starts with a character that stands for itself and is not blank: that
+/// tells, without a look at the rest.
+fn starts_plainly(string: &str) -> bool {
+    string.starts_with(|c: char| c.is_ascii_graphic() && !"\\\"".contains(c))
+}
+
+/// What some provider or other takes for white space.
+pub(super) fn is_space(c: char) -> bool {
+    c.is_whitespace() || matches!(c, '\u{1c}'..='\u{1f}' | '\u{feff}')
 }
 
 /// A block with a line end behind its text; `None` when it has no text.

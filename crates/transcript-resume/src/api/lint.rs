@@ -4,10 +4,12 @@
 //! (`facts/pains.md` 5, 8, 16 and 27). The real client itself sends some requests that fail here,
 //! as its own provider joins neighbours of the same role.
 
-use std::collections::HashSet;
+use std::borrow::Cow;
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use transcript_format::object::{JsonKind, Raw};
 
+use super::block::{ApiTool, is_api_result, is_blank, is_space, kind_of, safe};
 use super::{Block, BlockKind, Message, Role, media};
 
 /// What a provider may say about a request.
@@ -96,14 +98,26 @@ rules! {
     MissingResult = "missing-result", "a call has no result in the message after it";
     /// Results stand before everything else.
     ResultNotFirst = "result-not-first", "a result stands behind another block";
+    /// Calls of tools that the API runs itself, and what they gave, stand in one message.
+    ApiToolPair = "api-tool-pair", "a call of a tool of the API and its result do not stand in one message";
+    /// The content of a result is a text, or a list of texts and media.
+    ResultContent = "result-content", "the content of a result is neither a text nor a list of texts and media";
+    /// A failed result says something.
+    SilentError = "silent-error", "a failed result has no content";
     /// Thoughts carry the signature of their model.
     UnsignedThinking = "unsigned-thinking", "a thought has no signature";
+    /// Thoughts with a signature have the text that was signed (`facts/pains.md` 9).
+    EmptiedThinking = "emptied-thinking", "a signed thought lost its text";
     /// The last block of an answer is no thought.
     ThinkingLast = "thinking-last", "an answer ends with a thought";
     /// A last message of the assistant does not end with white space.
     TrailingSpace = "trailing-space", "the last message is the assistant's and ends with white space";
     /// Images and documents keep to the limits.
     MediaTooLarge = "media-too-large", "an image or document is larger than the API takes";
+    /// Images and documents hold data.
+    UnusableMedia = "unusable-media", "an image or document holds no data, or is of a type that the API does not take";
+    /// Strings hold no NUL and no half of a surrogate pair.
+    UnsafeText = "unsafe-text", "a string holds a NUL or half of a surrogate pair";
     /// Of warnings: the request keeps to the limit of the API.
     RequestSize = "request-size", "the request is larger than the 32 MB that the API takes";
     /// Of warnings: the kind of block is not known here.
@@ -113,9 +127,12 @@ rules! {
 /// The most that the API takes, all messages together.
 const MAX_REQUEST: usize = 32 << 20;
 
+/// What only users bring.
+const SEARCH_RESULT: &str = "search_result";
+
 /// Kinds of blocks that the Messages API documents beside those of [`BlockKind`].
 const DOCUMENTED: [&str; 11] = [
-    "search_result",
+    SEARCH_RESULT,
     "container_upload",
     "web_search_tool_result",
     "web_fetch_tool_result",
@@ -146,7 +163,22 @@ pub fn lint(messages: &[Message]) -> Lint {
             at.checked_sub(1).map(|before| messages[before].role),
         );
         for (place, block) in message.blocks.iter().enumerate() {
-            linter.check_block(message, place, block);
+            for rule in faults(block, message.role) {
+                linter.problem(rule, block.entry());
+            }
+            match block.kind() {
+                BlockKind::ToolUse if message.role == Role::Assistant => linter.check_call(block),
+                BlockKind::ToolResult if message.role == Role::User => {
+                    linter.check_result(message, place, block);
+                }
+                BlockKind::Other => linter.check_name(block),
+                _ => {}
+            }
+        }
+        if message.role == Role::Assistant {
+            for place in unpaired_api_tools(&message.blocks) {
+                linter.problem(Rule::ApiToolPair, message.blocks[place].entry());
+            }
         }
         linter.check_end(message, at + 1 == messages.len());
     }
@@ -206,65 +238,21 @@ impl Linter {
         }
     }
 
-    fn check_block(&mut self, message: &Message, place: usize, block: &Block) {
-        let entry = block.entry();
-        let is_answer = message.role == Role::Assistant;
-        match block.kind() {
-            BlockKind::Text => {
-                if block.is_blank() {
-                    self.problem(Rule::BlankText, entry);
-                }
-            }
-            BlockKind::ToolUse if is_answer => self.check_call(block),
-            BlockKind::ToolResult if !is_answer => self.check_result(message, place, block),
-            BlockKind::Thinking if is_answer => self.problem(Rule::UnsignedThinking, entry),
-            BlockKind::SealedThinking | BlockKind::ServerToolUse if is_answer => {}
-            BlockKind::Image | BlockKind::Document if !is_answer => {
-                if media::is_too_large(block) {
-                    self.problem(Rule::MediaTooLarge, entry);
-                }
-            }
-            BlockKind::Other => self.check_other(block),
-            _ => self.problem(Rule::WrongRole, entry),
-        }
-    }
-
-    fn check_other(&mut self, block: &Block) {
-        let entry = block.entry();
-        let kind = block
-            .object()
-            .and_then(|block| Some(block.get("type")?.str()?.into_owned()));
-        match kind {
-            None => self.problem(Rule::NoBlock, entry),
-            Some(kind) if DOCUMENTED.contains(&&*kind) => {}
-            Some(_) => {
-                let message = Some(self.at);
-                self.lint.warnings.push(Problem {
-                    rule: Rule::UnknownBlock,
-                    message,
-                    entry,
-                });
-            }
+    fn check_name(&mut self, block: &Block) {
+        let kind = block.object();
+        let kind = kind.and_then(|block| block.get("type").and_then(Raw::str));
+        if kind.is_some_and(|kind| !DOCUMENTED.contains(&&*kind)) {
+            self.lint.warnings.push(Problem {
+                rule: Rule::UnknownBlock,
+                message: Some(self.at),
+                entry: block.entry(),
+            });
         }
     }
 
     fn check_call(&mut self, block: &Block) {
         let entry = block.entry();
-        let Some(call) = block.object() else {
-            return self.problem(Rule::NoBlock, entry);
-        };
         let id = block.call_id().unwrap_or_default();
-        let is_plain = |c: u8| c.is_ascii_alphanumeric() || c == b'_' || c == b'-';
-        if id.is_empty() || !id.bytes().all(is_plain) {
-            self.problem(Rule::CallId, entry);
-        }
-        let name = call.get("name").and_then(Raw::str);
-        if name.is_none_or(|name| name.is_empty()) {
-            self.problem(Rule::CallName, entry);
-        }
-        if call.get("input").map(Raw::kind) != Some(JsonKind::Object) {
-            self.problem(Rule::CallInput, entry);
-        }
         if self.calls.insert(id.into()) {
             self.open.push((id.into(), entry, false));
         } else {
@@ -284,9 +272,6 @@ impl Linter {
         if before.is_some_and(|before| before.kind() != BlockKind::ToolResult) {
             self.problem(Rule::ResultNotFirst, entry);
         }
-        if media::is_too_large(block) {
-            self.problem(Rule::MediaTooLarge, entry);
-        }
     }
 
     fn check_end(&mut self, message: &Message, is_last: bool) {
@@ -301,8 +286,7 @@ impl Linter {
                     self.problem(Rule::ThinkingLast, last.entry());
                 }
                 let text = last.text_field().unwrap_or_default();
-                if is_last && last.kind() == BlockKind::Text && text.ends_with(char::is_whitespace)
-                {
+                if is_last && last.kind() == BlockKind::Text && text.ends_with(is_space) {
                     self.problem(Rule::TrailingSpace, last.entry());
                 }
             }
@@ -317,6 +301,163 @@ impl Linter {
             }
         }
     }
+}
+
+/// The rules that a block breaks in a message of `role`, wherever it stands in it.
+pub(super) fn faults(block: &Block, role: Role) -> Vec<Rule> {
+    let is_answer = role == Role::Assistant;
+    let mut faults = match block.kind() {
+        BlockKind::Text if block.is_blank() => vec![Rule::BlankText],
+        BlockKind::Text => Vec::new(),
+        BlockKind::Other => other_faults(block, role),
+        _ if role == Role::System => vec![Rule::WrongRole],
+        BlockKind::ToolUse | BlockKind::ServerToolUse if is_answer => call_faults(block),
+        BlockKind::Thinking if is_answer => vec![Rule::UnsignedThinking],
+        BlockKind::SealedThinking if is_answer && is_emptied(block) => vec![Rule::EmptiedThinking],
+        BlockKind::SealedThinking if is_answer => Vec::new(),
+        BlockKind::ToolResult if !is_answer => result_faults(block),
+        BlockKind::Image | BlockKind::Document if !is_answer => media_fault(block),
+        _ => vec![Rule::WrongRole],
+    };
+    if matches!(safe(block.json()), Cow::Owned(safe) if safe != block.json()) {
+        faults.push(Rule::UnsafeText);
+    }
+    faults
+}
+
+/// Whether the API takes `id` for that of a call.
+pub(super) fn is_call_id(id: &str) -> bool {
+    let is_plain = |c: u8| c.is_ascii_alphanumeric() || c == b'_' || c == b'-';
+    !id.is_empty() && id.bytes().all(is_plain)
+}
+
+fn call_faults(block: &Block) -> Vec<Rule> {
+    let Some(call) = block.object() else {
+        return vec![Rule::NoBlock];
+    };
+    let name = call.get("name").and_then(Raw::str);
+    let is_fine = [
+        (
+            Rule::CallId,
+            is_call_id(block.call_id().unwrap_or_default()),
+        ),
+        (Rule::CallName, name.is_some_and(|name| !name.is_empty())),
+        (
+            Rule::CallInput,
+            call.get("input").map(Raw::kind) == Some(JsonKind::Object),
+        ),
+    ];
+    let broken = is_fine.into_iter().filter(|(_, is_fine)| !is_fine);
+    broken.map(|(rule, _)| rule).collect()
+}
+
+fn result_faults(block: &Block) -> Vec<Rule> {
+    let Some(result) = block.object() else {
+        return vec![Rule::NoBlock];
+    };
+    let content = result.get("content");
+    let blocks = content.and_then(Raw::array);
+    let mut faults: Vec<Rule> = blocks
+        .iter()
+        .flatten()
+        .copied()
+        .filter_map(nested_fault)
+        .collect();
+    if content.is_some_and(|content| content.kind() != JsonKind::String) && blocks.is_none() {
+        faults.push(Rule::ResultContent);
+    }
+    if media::is_too_large(block) {
+        faults.push(Rule::MediaTooLarge);
+    }
+    let is_silent = match blocks {
+        Some(blocks) => blocks.is_empty(),
+        None => content.is_none_or(|content| matches!(content.text(), "null" | "\"\"")),
+    };
+    if is_silent && result.get("is_error").and_then(Raw::bool) == Some(true) {
+        faults.push(Rule::SilentError);
+    }
+    faults
+}
+
+/// The rule that a block of the content of a result breaks.
+pub(super) fn nested_fault(raw: Raw<'_>) -> Option<Rule> {
+    match kind_of(raw) {
+        BlockKind::Text => is_blank(raw).then_some(Rule::BlankText),
+        BlockKind::Image | BlockKind::Document => {
+            media::is_unusable(raw).then_some(Rule::UnusableMedia)
+        }
+        BlockKind::Other => {
+            let object = raw.object();
+            match object.as_ref().and_then(|block| block.get("type")?.str()) {
+                None => Some(Rule::NoBlock),
+                Some(kind) => is_api_result(&kind).then_some(Rule::ResultContent),
+            }
+        }
+        _ => Some(Rule::ResultContent),
+    }
+}
+
+fn media_fault(block: &Block) -> Vec<Rule> {
+    let is_usable = Raw::parse(block.json()).is_ok_and(|raw| !media::is_unusable(raw));
+    if !is_usable {
+        vec![Rule::UnusableMedia]
+    } else if media::is_too_large(block) {
+        vec![Rule::MediaTooLarge]
+    } else {
+        Vec::new()
+    }
+}
+
+fn other_faults(block: &Block, role: Role) -> Vec<Rule> {
+    let object = block.object();
+    let Some(kind) = object.and_then(|block| block.get("type")?.str()) else {
+        return vec![Rule::NoBlock];
+    };
+    let is_placed = match role {
+        Role::System => false,
+        Role::User => block.api_tool().is_none(),
+        Role::Assistant => kind != SEARCH_RESULT,
+    };
+    if is_placed {
+        Vec::new()
+    } else {
+        vec![Rule::WrongRole]
+    }
+}
+
+/// Whether thoughts with a signature have nothing that was signed.
+fn is_emptied(block: &Block) -> bool {
+    let Some(thought) = block.object() else {
+        return true;
+    };
+    let text = ["thinking", "data"]
+        .into_iter()
+        .find_map(|key| thought.get(key)?.str());
+    text.is_none_or(|text| text.is_empty())
+}
+
+/// The places of calls of tools of the API without a result behind them, and of such results
+/// without their call.
+pub(super) fn unpaired_api_tools(blocks: &[Block]) -> BTreeSet<usize> {
+    let mut unpaired = BTreeSet::new();
+    let mut open = HashMap::new();
+    for (place, block) in blocks.iter().enumerate() {
+        match block.api_tool() {
+            Some((ApiTool::Call, id)) => {
+                open.entry(id).or_insert(place);
+                unpaired.insert(place);
+            }
+            Some((ApiTool::Result, id)) => {
+                if let Some(call) = open.remove(&id) {
+                    unpaired.remove(&call);
+                } else {
+                    unpaired.insert(place);
+                }
+            }
+            None => {}
+        }
+    }
+    unpaired
 }
 
 #[cfg(test)]
@@ -351,13 +492,15 @@ mod tests {
     const RESULT: &str = r#"{"type":"tool_result","tool_use_id":"a","content":"ok"}"#;
     const OTHER_RESULT: &str = r#"{"type":"tool_result","tool_use_id":"b","content":"ok"}"#;
     const SEALED: &str = r#"{"type":"thinking","thinking":"x","signature":"s"}"#;
+    const SEARCH: &str = r#"{"type":"server_tool_use","id":"s","name":"web_search","input":{}}"#;
+    const FOUND: &str = r#"{"type":"web_search_tool_result","tool_use_id":"s","content":[]}"#;
     const UNSIGNED: &str = r#"{"type":"thinking","thinking":"x"}"#;
 
     #[test]
     fn a_proper_request_has_no_problem() {
         let messages = [
             user(&[TEXT]),
-            answer(&[SEALED, TEXT, CALL, OTHER_CALL]),
+            answer(&[SEALED, SEARCH, FOUND, TEXT, CALL, OTHER_CALL]),
             user(&[OTHER_RESULT, RESULT, TEXT]),
             message(Role::System, &[TEXT]),
             answer(&[TEXT]),
@@ -424,6 +567,38 @@ mod tests {
         ];
         for (found, rule) in cases {
             assert_eq!(found, [rule]);
+        }
+        let results: [(&str, &[Rule]); 6] = [
+            (r#""content":null"#, &[Rule::ResultContent]),
+            (r#""content":["out"]"#, &[Rule::NoBlock]),
+            (
+                r#""content":[{"type":"text","text":""}]"#,
+                &[Rule::BlankText],
+            ),
+            (r#""content":[{"type":"image"}]"#, &[Rule::UnusableMedia]),
+            (r#""content":[{"type":"tool_use"}]"#, &[Rule::ResultContent]),
+            (r#""content":"","is_error":true"#, &[Rule::SilentError]),
+        ];
+        for (content, rules) in results {
+            let result = format!(r#"{{"type":"tool_result","tool_use_id":"a",{content}}}"#);
+            let found = broken(&[user(&[TEXT]), answer(&[CALL]), user(&[&result])]);
+            assert_eq!(found, rules, "{content}");
+        }
+        let emptied = r#"{"type":"thinking","thinking":"","signature":"s"}"#;
+        assert_eq!(after_user(&[emptied, TEXT]), [Rule::EmptiedThinking]);
+        let bitmap =
+            r#"{"type":"image","source":{"type":"base64","media_type":"image/bmp","data":"A"}}"#;
+        assert_eq!(broken(&[user(&[bitmap])]), [Rule::UnusableMedia]);
+        assert_eq!(after_user(&[SEARCH, TEXT]), [Rule::ApiToolPair]);
+        assert_eq!(
+            after_user(&[FOUND, SEARCH, FOUND, TEXT]),
+            [Rule::ApiToolPair]
+        );
+        assert_eq!(broken(&[user(&[FOUND])]), [Rule::WrongRole]);
+        for half in [r#""a\ud800""#, r#""a\u0000""#] {
+            let mut messages = [user(&[TEXT])];
+            messages[0].blocks[0].set("text", half);
+            assert_eq!(broken(&messages), [Rule::UnsafeText]);
         }
         let trailing = r#"{"type":"text","text":"so: "}"#;
         assert_eq!(after_user(&[trailing]), [Rule::TrailingSpace]);

@@ -12,6 +12,9 @@ const MAX_IMAGE: usize = 5 << 20;
 const MAX_PDF: usize = 32 << 20;
 const MAX_TEXT_DOCUMENT: usize = 5 << 20;
 
+/// The image types that the API takes.
+const IMAGE_TYPES: [&str; 4] = ["image/jpeg", "image/png", "image/gif", "image/webp"];
+
 /// The block, with a note in place of every image and document that is too large: one of them makes
 /// the API refuse this request and every one after it.
 pub(super) fn within_limits(mut block: Block, log: &mut Log) -> Block {
@@ -65,6 +68,26 @@ pub(super) fn is_too_large(block: &Block) -> bool {
     blocks
         .chain([object.raw()])
         .any(|raw| refusal(raw).is_some())
+}
+
+/// Whether an image or a document holds nothing that the API could take.
+pub(super) fn is_unusable(media: Raw<'_>) -> bool {
+    let Some(media) = media.object() else {
+        return true;
+    };
+    let Some(source) = media.get("source").and_then(Raw::object) else {
+        return true;
+    };
+    let text = |key: &str| source.get(key).and_then(Raw::str).unwrap_or_default();
+    let is_inline = matches!(&*text("type"), "base64" | "text");
+    let is_known =
+        BlockKind::of(&media) != BlockKind::Image || IMAGE_TYPES.contains(&&*text("media_type"));
+    is_inline && (text("data").is_empty() || !is_known)
+}
+
+/// What stands in place of media that [`is_unusable`] names.
+pub(super) fn unusable_note() -> Block {
+    Block::text(&format!("{}no usable data]", texts::MEDIA_TOO_LARGE))
 }
 
 /// Base64 is longer than what it stands for, so a short block cannot hold a large file.

@@ -32,6 +32,12 @@ impl Draft {
         }
     }
 
+    /// Adds the blocks of a message that follows.
+    pub(super) fn append(&mut self, blocks: Vec<Block>) {
+        self.is_merged = true;
+        self.blocks.extend(blocks);
+    }
+
     pub(super) fn into_blocks(mut self) -> Vec<Block> {
         if self.is_merged {
             self.blocks.iter_mut().for_each(Block::unlink_from_string);

@@ -1,10 +1,17 @@
-//! From a path to the request that the real client (2.1.329) would send.
+//! From a path to the next request: under policy `vendor` the one that the real client (2.1.329)
+//! would send, under `recover` one that a strict provider takes.
 //!
 //! Start with [`Options::request`]. The passes run in the order that the client was seen to have:
 //! read the entries as steps, drop what was never finished and complete the last turn, add the new
 //! prompt, move reminders to the front of their turn, remove refused media and foreign thoughts,
 //! merge lines into messages, pair calls with results, a last touch. The rules stand in
 //! `facts/rig.md` 6 to 8; comments name the oracle cases that prove them.
+//!
+//! Under [`Policy::Recover`] no line is dropped for a call without a result, and `strict` takes the
+//! place of the pairing: [`lint()`] finds no problem in what it makes. It attaches the results that
+//! exist before it makes up any, mends what can be mended, and says in [`Request::synthetic`] and
+//! [`Request::omissions`] what it made up and left out. A conversation that needs none of this is
+//! sent as under [`Policy::Vendor`].
 //!
 //! ```no_run
 //! use transcript_reader::{Bodies, Index, Source};
@@ -40,6 +47,7 @@ pub mod recorded;
 mod reminders;
 mod repair;
 mod step;
+mod strict;
 
 use std::collections::HashSet;
 use std::rc::Rc;
@@ -51,7 +59,7 @@ use transcript_format::object::Raw;
 use transcript_reader::{Bodies, Candidate, Error};
 
 use crate::chain::{Path, Refusal};
-use crate::links::Tree;
+use crate::links::{Policy, Tree};
 use crate::state::{State, Usage};
 pub use block::{Block, BlockKind};
 pub use lint::{Lint, Problem, Rule, lint};
@@ -187,14 +195,15 @@ impl Options {
         let asked = self.model.as_deref().map(Rc::from);
         let model: Option<Rc<str>> = asked.or(names.last_answerer);
         let (state, usage) = names.record.finish(tree.index(), bodies)?;
-        let open = repair::drop_unfinished(&mut steps, &mut log);
+        let policy = tree.policy();
+        let open = repair::drop_unfinished(&mut steps, policy, &mut log);
         repair::complete(&mut steps, &open, &mut log);
         if let Some(prompt) = &self.prompt {
             steps.push(Step::user(Block::plain_text(prompt)));
         }
         Ok(Request {
             path,
-            messages: messages(steps, model.as_deref(), &mut log),
+            messages: messages(steps, model.as_deref(), policy, &mut log),
             model: model.map(|model| model.as_ref().into()),
             synthetic: log.synthetic,
             omissions: log.omissions,
@@ -205,15 +214,15 @@ impl Options {
 }
 
 /// From steps to messages.
-fn messages(steps: Vec<Step>, model: Option<&str>, log: &mut Log) -> Vec<Message> {
+fn messages(steps: Vec<Step>, model: Option<&str>, policy: Policy, log: &mut Log) -> Vec<Message> {
     let mut steps = bubble_up(steps);
     media::remove_rejected(&mut steps, log);
     drop_foreign_thinking(&mut steps, model, log);
     let drafts = merge::merge(steps, model.is_some_and(wants_system_role), log);
-    let mut drafts = pair::pair(drafts, log);
-    for draft in &mut drafts {
-        pair::finish(draft, log);
-    }
+    let drafts = match policy {
+        Policy::Vendor => pair::pair(drafts, log),
+        Policy::Recover => strict::make_strict(drafts, log),
+    };
     drafts.into_iter().map(Message::from).collect()
 }
 
@@ -479,6 +488,8 @@ pub enum SyntheticKind {
     NoResponse,
     /// The result of a call in the middle whose own one is lost.
     MissingResult,
+    /// The first message of the user, where the history starts with an answer.
+    MissingStart,
     /// What is left of an answer whose call has an id that was used before.
     RepeatedCall,
     /// What is left of a message without content.
@@ -499,6 +510,7 @@ impl SyntheticKind {
             Self::InterruptedResult => "interrupted-result",
             Self::NoResponse => "no-response",
             Self::MissingResult => "missing-result",
+            Self::MissingStart => "missing-start",
             Self::RepeatedCall => "repeated-call",
             Self::NoContent => "no-content",
             Self::OrphanRemoved => "orphan-removed",
@@ -553,6 +565,9 @@ pub enum Reason {
     RepeatedCall,
     /// A call of a tool of the API without a result in the same message.
     ServerCall,
+    /// A strict provider refuses the block, or the part of it that was changed: its id, name,
+    /// input or content.
+    Refused(Rule),
 }
 
 impl Reason {
@@ -572,6 +587,7 @@ impl Reason {
             Self::OrphanResult => "orphan-result",
             Self::RepeatedCall => "repeated-call",
             Self::ServerCall => "server-call",
+            Self::Refused(rule) => rule.name(),
         }
     }
 }

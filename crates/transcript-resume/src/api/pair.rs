@@ -26,7 +26,11 @@ pub(super) fn pair(drafts: Vec<Draft>, log: &mut Log) -> Vec<Draft> {
         }
     }
     pairing.close();
-    pairing.paired
+    let mut paired = pairing.paired;
+    for draft in &mut paired {
+        finish(draft, log);
+    }
+    paired
 }
 
 struct Pairing<'l> {
@@ -133,7 +137,7 @@ impl Pairing<'_> {
     }
 }
 
-fn entry_of(block: &Block) -> Option<u32> {
+pub(super) fn entry_of(block: &Block) -> Option<u32> {
     block.entry().map(|entry| entry as u32)
 }
 

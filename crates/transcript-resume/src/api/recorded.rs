@@ -197,8 +197,8 @@ fn compare<B: BodySource>(
         return Ok(Outcome::UnusableBody);
     }
     // While a session runs nothing is completed: a turn that was cut off is only known on resume.
-    repair::drop_unfinished(&mut steps, &mut log);
-    let built = messages(steps, line.model.as_deref(), &mut log);
+    repair::drop_unfinished(&mut steps, Policy::Vendor, &mut log);
+    let built = messages(steps, line.model.as_deref(), Policy::Vendor, &mut log);
     let differs = (0..built.len().max(hashes.len())).find(|&at| {
         let built = built.get(at).map(hash);
         built.as_ref() != hashes.get(at)

@@ -30,10 +30,7 @@ pub(super) fn parts(object: &Object<'_>, entry: u32, log: &mut Log) -> Vec<Vec<B
     let Some(text) = attachment.text() else {
         return Vec::new();
     };
-    let wrapped = |text: &String| {
-        let wrapped = format!("<system-reminder>\n{text}\n</system-reminder>");
-        Block::plain_text(&wrapped).of_entry(entry)
-    };
+    let wrapped = |text: &String| Block::plain_text(&wrapped(text)).of_entry(entry);
     let texts = match text {
         Text::Client(texts) => texts,
         Text::Ours(text) => {
@@ -90,6 +87,10 @@ pub(super) fn is_for_system_role(object: &Object<'_>) -> bool {
 }
 
 /// The text of a reminder without its wrapper.
+pub(super) fn wrapped(text: &str) -> String {
+    format!("<system-reminder>\n{text}\n</system-reminder>")
+}
+
 pub(super) fn unwrapped(text: &str) -> &str {
     let inner = text
         .trim_end_matches('\n')

@@ -7,11 +7,19 @@ use std::rc::Rc;
 use super::block::{Block, BlockKind};
 use super::step::{Step, StepKind};
 use super::{Log, Reason, Role, SyntheticKind, is_blank_text};
+use crate::links::Policy;
 use crate::texts;
 
 /// Drops what was never finished. Returns the ids of the calls that are to be completed.
-pub(super) fn drop_unfinished(steps: &mut Vec<Step>, log: &mut Log) -> Vec<Box<str>> {
-    let open = drop_open_calls(steps, log);
+pub(super) fn drop_unfinished(
+    steps: &mut Vec<Step>,
+    policy: Policy,
+    log: &mut Log,
+) -> Vec<Box<str>> {
+    let open = drop_open_calls(steps, policy, log);
+    if policy == Policy::Recover {
+        drop_empty(steps, log);
+    }
     drop_silent(steps, log, is_thinking);
     drop_silent(steps, log, is_blank);
     open
@@ -36,8 +44,9 @@ pub(super) fn complete(steps: &mut Vec<Step>, open: &[Box<str>], log: &mut Log) 
 }
 
 /// Drops the lines whose calls never got a result. The calls of the last message, when nothing but
-/// results and reminders follows it, are kept and returned.
-fn drop_open_calls(steps: &mut Vec<Step>, log: &mut Log) -> Vec<Box<str>> {
+/// results and reminders follows it, are kept and returned. [`Policy::Recover`] keeps all lines:
+/// their calls get results later.
+fn drop_open_calls(steps: &mut Vec<Step>, policy: Policy, log: &mut Log) -> Vec<Box<str>> {
     let answered: HashSet<&str> = steps.iter().flat_map(Step::results).collect();
     let last_message = LastMessage::of(steps);
     let mut open = Vec::new();
@@ -52,7 +61,8 @@ fn drop_open_calls(steps: &mut Vec<Step>, log: &mut Log) -> Vec<Box<str>> {
             // In the middle a line goes when it has calls and none of them has a result; its text
             // goes as well (case 42-26). A line with an answered call stays (case 42-27).
             let calls = step.calls().count();
-            keep.push(!is_line || calls == 0 || unanswered().count() < calls);
+            let is_answered = calls == 0 || unanswered().count() < calls;
+            keep.push(policy == Policy::Recover || !is_line || is_answered);
         }
     }
     let mut keep = keep.into_iter();
@@ -64,6 +74,17 @@ fn drop_open_calls(steps: &mut Vec<Step>, log: &mut Log) -> Vec<Box<str>> {
         keep
     });
     open
+}
+
+/// Drops answers without any block: the client sends a placeholder for each (case 42-24).
+fn drop_empty(steps: &mut Vec<Step>, log: &mut Log) {
+    steps.retain(|step| {
+        let is_empty = step.kind == StepKind::Assistant && step.blocks.is_empty();
+        if is_empty {
+            log.left_out(step.entry, Reason::Empty);
+        }
+        !is_empty
+    });
 }
 
 /// The message that the conversation stopped in, if it did.

@@ -18,14 +18,14 @@ use transcript_testkit::model;
 
 /// A session of which each line hangs under the one before, a second later.
 #[derive(Default)]
-struct Session {
+pub(crate) struct Session {
     text: String,
     lines: u32,
 }
 
 impl Session {
     /// Adds a line; `members` is the inside of a JSON object.
-    fn line(mut self, kind: &str, members: &str) -> Self {
+    pub(crate) fn line(mut self, kind: &str, members: &str) -> Self {
         let line = self.lines;
         self.lines += 1;
         let parent = line
@@ -39,19 +39,19 @@ impl Session {
     }
 
     /// `content` is JSON.
-    fn user(self, content: &str) -> Self {
+    pub(crate) fn user(self, content: &str) -> Self {
         self.line(
             "user",
             &format!(r#""message":{{"role":"user","content":{content}}}"#),
         )
     }
 
-    fn assistant(self, id: &str, content: &str) -> Self {
+    pub(crate) fn assistant(self, id: &str, content: &str) -> Self {
         let message = format!(r#""id":"{id}","model":"claude-x-4-5","content":{content}"#);
         self.line("assistant", &format!(r#""message":{{{message}}}"#))
     }
 
-    fn reminder(self, role: &str, text: &str) -> Self {
+    pub(crate) fn reminder(self, role: &str, text: &str) -> Self {
         let rendered = format!(
             "\"rendered\":[{{\"content\":\"<system-reminder>\\n{text}\\n</system-reminder>\"}}]"
         );
@@ -69,9 +69,13 @@ impl Session {
     }
 
     fn request(&self, options: &Options) -> Request {
+        self.request_under(Policy::Vendor, options)
+    }
+
+    pub(crate) fn request_under(&self, policy: Policy, options: &Options) -> Request {
         let (_file, source) = self.write();
         let index = Index::load(&source).unwrap();
-        let tree = Tree::new(&index, Policy::Vendor);
+        let tree = Tree::new(&index, policy);
         options.request(&tree, &mut Bodies::new(&source)).unwrap()
     }
 
@@ -85,8 +89,8 @@ impl Session {
     }
 }
 
-const CALL: &str = r#"[{"type":"tool_use","id":"t","name":"Bash","input":{}}]"#;
-const RESULT: &str = r#"[{"type":"tool_result","tool_use_id":"t","content":"out"}]"#;
+pub(crate) const CALL: &str = r#"[{"type":"tool_use","id":"t","name":"Bash","input":{}}]"#;
+pub(crate) const RESULT: &str = r#"[{"type":"tool_result","tool_use_id":"t","content":"out"}]"#;
 
 fn newer() -> Options {
     Options::new().model("claude-opus-5-5")

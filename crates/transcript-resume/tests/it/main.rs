@@ -7,3 +7,4 @@ mod api_forms;
 mod branches;
 mod path;
 mod state;
+mod strict;

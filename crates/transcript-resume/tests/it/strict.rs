@@ -1,0 +1,653 @@
+//! Requests under policy `recover` are such that a strict provider takes them.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use serde_json::{Value, json};
+use transcript_reader::{Bodies, Index, Source};
+use transcript_resume::api::{Lint, Options, Reason, Request, Rule, SyntheticKind, lint};
+use transcript_resume::texts::{NO_RESPONSE, START_MISSING};
+use transcript_resume::{Policy, Tree};
+use transcript_testkit::{damage, generate, shared};
+
+use crate::api_forms::{CALL, RESULT, Session};
+
+// ---------------------------------------------------------------------------------------------
+// All sessions there are
+// ---------------------------------------------------------------------------------------------
+
+/// How many generated sessions; `TRANSCRIPT_SEEDS` sets another number.
+fn seeds() -> u64 {
+    let seeds = std::env::var("TRANSCRIPT_SEEDS").ok();
+    seeds.map_or(2_000, |seeds| seeds.parse().unwrap())
+}
+
+/// Calls `look` with the name and the bytes of each session: shared, generated, damaged.
+#[expect(clippy::print_stdout, reason = "says what a test did not look at")]
+fn for_each_session(seeds: u64, mut look: impl FnMut(&str, &[u8])) {
+    if let Some(shared) = shared() {
+        let mut files = Vec::new();
+        crate::path::transcripts_under(&shared.join("corpus/files"), &mut files);
+        crate::path::transcripts_under(&shared.join("oracle"), &mut files);
+        for file in files {
+            look(&file.display().to_string(), &fs::read(&file).unwrap());
+        }
+    } else {
+        println!("skipped: no shared data");
+    }
+    for seed in 0..seeds {
+        let session = generate::session(seed);
+        look(&format!("seed {seed}"), &session);
+        let (damaged, kinds) = damage::damage(&session, seed);
+        look(&format!("seed {seed}, damage {kinds:?}"), &damaged);
+    }
+}
+
+struct Loaded {
+    _file: tempfile::NamedTempFile,
+    source: Source,
+    index: Index,
+}
+
+impl Loaded {
+    fn new(bytes: &[u8]) -> Self {
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        file.write_all(bytes).unwrap();
+        let source = Source::open(file.path()).unwrap();
+        let index = Index::load(&source).unwrap();
+        Self {
+            _file: file,
+            source,
+            index,
+        }
+    }
+
+    fn request(&self, policy: Policy, options: &Options) -> Request {
+        let tree = Tree::new(&self.index, policy);
+        let mut bodies = Bodies::new(&self.source);
+        options.request(&tree, &mut bodies).unwrap()
+    }
+}
+
+fn forms() -> [Options; 3] {
+    [
+        Options::new(),
+        Options::new().prompt("NEXT"),
+        Options::new().prompt("NEXT").model("claude-opus-5-5"),
+    ]
+}
+
+#[test]
+fn every_session_with_a_conversation_gives_a_request_that_a_strict_provider_takes() {
+    let mut checked = 0;
+    for_each_session(seeds(), |name, bytes| {
+        let session = Loaded::new(bytes);
+        for options in forms() {
+            let request = session.request(Policy::Recover, &options);
+            if request.is_resumable() {
+                let problems = lint(&request.messages).problems;
+                assert!(problems.is_empty(), "{name}: {problems:?}");
+                checked += 1;
+            } else {
+                assert_eq!(request.messages, [], "{name}");
+            }
+        }
+    });
+    assert!(checked > seeds(), "{checked} requests of {} seeds", seeds());
+}
+
+fn says_something(block: &Value) -> bool {
+    let is_blank = |key: &str| {
+        block[key]
+            .as_str()
+            .is_none_or(|text| text.trim().is_empty())
+    };
+    match block["type"].as_str() {
+        // A first or last message that says nothing is gone, and what was made up for it.
+        Some("text") => {
+            !is_blank("text") && block["text"] != START_MISSING && block["text"] != NO_RESPONSE
+        }
+        Some("thinking") => !is_blank("thinking") && !is_blank("signature"),
+        _ => true,
+    }
+}
+
+/// What of a request is the same under both policies: a strict provider takes neither neighbours of
+/// one role nor blocks that say nothing.
+fn condensed(request: &Request) -> Vec<(String, Vec<Value>)> {
+    let mut messages: Vec<(String, Vec<Value>)> = Vec::new();
+    for message in &request.messages {
+        let blocks = message.blocks().iter();
+        let mut blocks: Vec<Value> = blocks
+            .map(|block| serde_json::from_str(block.json()).unwrap())
+            .collect();
+        blocks.retain(says_something);
+        for block in &mut blocks {
+            if let Some(inner) = block.get_mut("content").and_then(Value::as_array_mut) {
+                inner.retain(says_something);
+            }
+        }
+        let mut role = message.role().name();
+        // A reminder whose user message is gone is one itself.
+        if role == "system"
+            && messages
+                .last()
+                .is_none_or(|(before, _)| before == "assistant")
+        {
+            role = "user";
+            for block in &mut blocks {
+                let text = block["text"].as_str().unwrap();
+                block["text"] = format!("<system-reminder>\n{text}\n</system-reminder>").into();
+            }
+        }
+        match messages.last_mut() {
+            Some((before, so_far)) if *before == role => so_far.extend(blocks),
+            _ if blocks.is_empty() => {}
+            _ => messages.push((role.to_owned(), blocks)),
+        }
+    }
+    if let Some((_, blocks)) = messages.last_mut()
+        && let Some(text) = blocks.last_mut().and_then(|block| block.get_mut("text"))
+        && let Some(trimmed) = text.as_str().map(str::trim_end)
+    {
+        *text = trimmed.into();
+    }
+    messages
+}
+
+fn json_of(request: &Request) -> Vec<String> {
+    request.messages.iter().map(|one| one.json()).collect()
+}
+
+/// Compares without printing whole conversations.
+fn same<T: PartialEq + std::fmt::Debug>(name: &str, one: &[T], other: &[T]) {
+    let at = (0..one.len().max(other.len())).find(|&at| one.get(at) != other.get(at));
+    let show = |side: &[T]| -> String {
+        let message = at.and_then(|at| side.get(at));
+        message.map_or("nothing".into(), |message| {
+            format!("{message:?}").chars().take(600).collect()
+        })
+    };
+    assert!(
+        at.is_none(),
+        "{name}, message {at:?}:\n  {}\n  {}",
+        show(one),
+        show(other)
+    );
+}
+
+/// Whether a failed result, or the whole request, said nothing.
+fn says_no_content(request: &Request) -> bool {
+    let mut kinds = request.synthetic.iter().map(|one| one.kind);
+    kinds.any(|kind| kind == SyntheticKind::NoContent)
+}
+
+/// Rules that are kept by joining messages and leaving out what says nothing.
+const CONDENSED: [Rule; 5] = [
+    Rule::SameRole,
+    Rule::BlankText,
+    Rule::EmptiedThinking,
+    Rule::UnsignedThinking,
+    Rule::TrailingSpace,
+];
+
+#[test]
+fn healthy_sessions_are_sent_as_the_client_sends_them() {
+    let (mut equal, mut condensed_only) = (0, 0);
+    for_each_session(seeds(), |name, bytes| {
+        let session = Loaded::new(bytes);
+        for options in forms() {
+            let vendor = session.request(Policy::Vendor, &options);
+            let recover = session.request(Policy::Recover, &options);
+            let is_healthy = |rules: &[Rule]| {
+                let problems = lint(&vendor.messages).problems;
+                let is_lossy = |reason: Reason| {
+                    matches!(
+                        reason,
+                        Reason::UnansweredCall
+                            | Reason::OrphanResult
+                            | Reason::RepeatedCall
+                            | Reason::ServerCall
+                    )
+                };
+                let is_made_up = |kind| {
+                    matches!(
+                        kind,
+                        SyntheticKind::NoContent
+                            | SyntheticKind::OrphanRemoved
+                            | SyntheticKind::RepeatedCall
+                            | SyntheticKind::MissingResult
+                    )
+                };
+                vendor.is_resumable()
+                    && vendor.path.entries == recover.path.entries
+                    && problems.iter().all(|problem| rules.contains(&problem.rule))
+                    && !vendor
+                        .omissions
+                        .iter()
+                        .any(|omission| is_lossy(omission.reason))
+                    && !vendor.synthetic.iter().any(|one| is_made_up(one.kind))
+            };
+            if is_healthy(&[]) {
+                same(name, &json_of(&recover), &json_of(&vendor));
+                assert_eq!(recover.omissions, vendor.omissions, "{name}");
+                assert_eq!(recover.synthetic, vendor.synthetic, "{name}");
+                equal += 1;
+            } else if is_healthy(&CONDENSED) && !says_no_content(&recover) {
+                same(name, &condensed(&recover), &condensed(&vendor));
+                condensed_only += 1;
+            }
+        }
+    });
+    println!("{equal} requests equal, {condensed_only} but for what says nothing");
+    assert!(equal > seeds() / 2, "{equal} requests of {} seeds", seeds());
+    assert!(condensed_only > 0);
+}
+
+// ---------------------------------------------------------------------------------------------
+// The second validator
+// ---------------------------------------------------------------------------------------------
+
+/// Requests, one a line, and what the lint says of each.
+#[derive(Default)]
+struct Batch {
+    requests: Vec<u8>,
+    verdicts: Vec<(String, Lint)>,
+}
+
+impl Batch {
+    fn add(&mut self, name: String, request: &Request) {
+        writeln!(self.requests, "[{}]", json_of(request).join(",")).unwrap();
+        self.verdicts.push((name, lint(&request.messages)));
+    }
+
+    /// Checks that `tests/validate_request.py` agrees. Returns how many requests there are, and how
+    /// many of them are refused; `None` without Python.
+    fn compare(&self) -> Option<(usize, usize)> {
+        let said = validate(&self.requests)?;
+        let mut faults: BTreeMap<usize, Vec<&str>> = BTreeMap::new();
+        for line in said.lines() {
+            let number = line.strip_prefix("request ").unwrap().split(',').next();
+            let number: usize = number.unwrap().parse().unwrap();
+            faults.entry(number).or_default().push(line);
+        }
+        for (number, (name, lint)) in (1..).zip(&self.verdicts) {
+            let faults = faults.get(&number);
+            assert_eq!(
+                lint.is_ok(),
+                faults.is_none(),
+                "{name}: {:?} {faults:?}",
+                lint.problems
+            );
+        }
+        Some((self.verdicts.len(), faults.len()))
+    }
+}
+
+/// What the validator says of requests.
+fn validate(requests: &[u8]) -> Option<String> {
+    let validator = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/validate_request.py");
+    let mut file = tempfile::NamedTempFile::new().unwrap();
+    file.write_all(requests).unwrap();
+    let child = Command::new("python3")
+        .arg(validator)
+        .arg(file.path())
+        .stdout(Stdio::piped())
+        .spawn()
+        .ok()?;
+    let output = child.wait_with_output().unwrap();
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(i32::from(!said.is_empty())));
+    Some(said)
+}
+
+#[test]
+fn lint_and_the_validator_in_python_agree_under_both_policies() {
+    if validate(b"").is_none() {
+        println!("skipped: no python3");
+        return;
+    }
+    let (mut batch, mut requests, mut refused) = (Batch::default(), 0, 0);
+    let mut compare = |batch: &mut Batch| {
+        let (all, bad) = std::mem::take(batch).compare().unwrap();
+        (requests, refused) = (requests + all, refused + bad);
+    };
+    for_each_session(seeds() / 4, |name, bytes| {
+        let session = Loaded::new(bytes);
+        for policy in [Policy::Vendor, Policy::Recover] {
+            let request = session.request(policy, &Options::new().prompt("NEXT"));
+            if request.is_resumable() {
+                batch.add(format!("{name}, {policy:?}"), &request);
+            }
+        }
+        if batch.requests.len() > 64 << 20 {
+            compare(&mut batch);
+        }
+    });
+    compare(&mut batch);
+    println!("{requests} requests, {refused} refused");
+    assert!(0 < refused && refused < requests);
+}
+
+// ---------------------------------------------------------------------------------------------
+// One fault at a time
+// ---------------------------------------------------------------------------------------------
+
+const TEXT: &str = r#"[{"type":"text","text":"A"}]"#;
+
+/// The request of a session: each message as its role and its content, and what was left out or
+/// made up.
+struct Sent {
+    messages: Vec<Value>,
+    omitted: Vec<(usize, &'static str)>,
+    made_up: Vec<(SyntheticKind, Option<usize>)>,
+}
+
+fn sent(session: &Session) -> Sent {
+    let request = session.request_under(Policy::Recover, &Options::new());
+    assert_eq!(
+        lint(&request.messages).problems,
+        [],
+        "{:?}",
+        request.messages
+    );
+    let omissions = request.omissions.iter();
+    let synthetic = request.synthetic.iter();
+    let messages = json_of(&request);
+    Sent {
+        messages: messages
+            .iter()
+            .map(|json| serde_json::from_str(json).unwrap())
+            .collect(),
+        omitted: omissions
+            .map(|one| (one.entry, one.reason.name()))
+            .collect(),
+        made_up: synthetic.map(|one| (one.kind, one.entry)).collect(),
+    }
+}
+
+fn message(role: &str, content: &str) -> Value {
+    let content: Value = serde_json::from_str(content).unwrap();
+    json!({"role": role, "content": content})
+}
+
+fn result(id: &str, text: &str) -> String {
+    format!(r#"[{{"type":"tool_result","tool_use_id":"{id}","content":"{text}"}}]"#)
+}
+
+fn call(id: &str, name: &str, input: &str) -> String {
+    format!(r#"{{"type":"tool_use","id":"{id}","name":"{name}","input":{input}}}"#)
+}
+
+#[test]
+fn a_result_is_put_behind_its_call_wherever_it_stands() {
+    let expected = [
+        message("user", r#""Q""#),
+        message("assistant", CALL),
+        message("user", RESULT),
+        message("assistant", TEXT),
+    ];
+    let late = Session::default()
+        .user(r#""Q""#)
+        .assistant("m", CALL)
+        .assistant("n", TEXT)
+        .user(RESULT);
+    let late = sent(&late);
+    assert_eq!(late.messages, expected);
+    assert_eq!((late.omitted, late.made_up), (vec![], vec![]));
+
+    let early = Session::default()
+        .user(r#""Q""#)
+        .user(RESULT)
+        .assistant("m", CALL)
+        .assistant("n", TEXT);
+    let early = sent(&early);
+    assert_eq!(early.messages[1..], expected[1..]);
+    assert_eq!((early.omitted, early.made_up), (vec![], vec![]));
+
+    let further_down = Session::default()
+        .user(r#""Q""#)
+        .assistant("m", CALL)
+        .user(r#""and""#)
+        .assistant("n", TEXT)
+        .user(RESULT)
+        .user(r#""then""#)
+        .assistant("o", TEXT);
+    let further_down = sent(&further_down);
+    let with_text = RESULT.replace(']', r#",{"type":"text","text":"and"}]"#);
+    assert_eq!(further_down.messages[2], message("user", &with_text));
+    assert_eq!(further_down.messages[4]["content"][0]["text"], "then");
+    assert_eq!(
+        (further_down.omitted, further_down.made_up),
+        (vec![], vec![])
+    );
+}
+
+#[test]
+fn a_text_beside_an_unanswered_call_stays_and_the_call_gets_a_result() {
+    let both = format!(
+        r#"[{{"type":"text","text":"A"}},{}]"#,
+        call("t", "Bash", "{}")
+    );
+    let session = Session::default()
+        .user(r#""Q""#)
+        .assistant("m", &both)
+        .user(r#""R""#)
+        .assistant("n", TEXT);
+    let sent = sent(&session);
+    assert_eq!(sent.messages[1], message("assistant", &both));
+    let results = &sent.messages[2]["content"];
+    assert_eq!(
+        (&results[0]["tool_use_id"], &results[0]["is_error"]),
+        (&json!("t"), &json!(true))
+    );
+    assert_eq!(results[1]["text"], "R");
+    assert_eq!(sent.made_up, [(SyntheticKind::MissingResult, Some(1))]);
+    assert_eq!(sent.omitted, []);
+}
+
+#[test]
+fn a_history_that_starts_with_an_answer_gets_a_user_message_and_neighbours_join() {
+    let session = Session::default()
+        .assistant("m", TEXT)
+        .assistant("n", TEXT)
+        .user(r#""Q""#)
+        .user(r#"[{"type":"text","text":" "}]"#)
+        .assistant("o", TEXT);
+    let sent = sent(&session);
+    let start = json!([{"type": "text", "text": START_MISSING}]);
+    let twice = r#"[{"type":"text","text":"A"},{"type":"text","text":"A"}]"#;
+    assert_eq!(
+        sent.messages[..2],
+        [
+            json!({"role": "user", "content": start}),
+            message("assistant", twice)
+        ]
+    );
+    assert_eq!(sent.messages.len(), 4);
+    assert_eq!(sent.made_up, [(SyntheticKind::MissingStart, None)]);
+    assert_eq!(sent.omitted, [(3, "blank-text")]);
+}
+
+#[test]
+fn a_conversation_of_which_nothing_is_left_is_one_user_message() {
+    let session = Session::default()
+        .user(r#"[{"type":"text","text":""}]"#)
+        .assistant("m", r#"[{"type":"thinking","thinking":"hm"}]"#);
+    let request = session.request_under(Policy::Recover, &Options::new());
+    assert!(request.is_resumable());
+    assert_eq!(lint(&request.messages).problems, []);
+    assert_eq!(request.messages[0].role().name(), "user");
+}
+
+#[test]
+fn thoughts_that_the_api_refuses_are_left_out_and_named() {
+    let thoughts = r#"[{"type":"thinking","thinking":"","signature":"s"},
+        {"type":"thinking","thinking":"hm"},{"type":"thinking","thinking":"hm","signature":"s"},
+        {"type":"text","text":"A"},{"type":"thinking","thinking":"end","signature":"s"}]"#;
+    let session = Session::default()
+        .user(r#""Q""#)
+        .assistant("m", &thoughts.replace('\n', ""));
+    let sent = sent(&session);
+    let kept =
+        r#"[{"type":"thinking","thinking":"hm","signature":"s"},{"type":"text","text":"A"}]"#;
+    assert_eq!(sent.messages[1], message("assistant", kept));
+    assert_eq!(
+        sent.omitted,
+        [
+            (1, "emptied-thinking"),
+            (1, "unsigned-thinking"),
+            (1, "thinking-last")
+        ]
+    );
+}
+
+#[test]
+fn broken_calls_are_mended_and_their_results_follow() {
+    let calls = format!(
+        "[{},{},{}]",
+        call("a b", "Bash", r#""{\"command\":\"\\u0000\"}""#),
+        call("c", "", "7"),
+        r#"{"type":"tool_use","name":"Read"}"#
+    );
+    let session = Session::default()
+        .user(r#""Q""#)
+        .assistant("m", &calls)
+        .user(&result("a b", "one"))
+        .user(&result("c", "two"))
+        .assistant("n", &format!("[{}]", call("c", "Read", "{}")))
+        .user(&result("c", "three"))
+        .assistant("o", TEXT);
+    let sent = sent(&session);
+    let calls = &sent.messages[1]["content"];
+    assert_eq!(calls[0]["input"], json!({"command": "\u{fffd}"}));
+    assert_eq!(calls[1]["input"], json!({"input": 7}));
+    assert_eq!(calls[2]["input"], json!({}));
+    assert_eq!(calls[1]["name"], "unknown_tool");
+    let ids = |message: usize, key: &str| -> Vec<&str> {
+        let blocks = sent.messages[message]["content"].as_array().unwrap();
+        blocks
+            .iter()
+            .map(|block| block[key].as_str().unwrap())
+            .collect()
+    };
+    let texts = ids(2, "content");
+    assert_eq!(texts[1..], ["one", "two"]);
+    assert_eq!(
+        ids(2, "tool_use_id"),
+        [ids(1, "id")[2], ids(1, "id")[0], "c"]
+    );
+    assert_eq!(ids(3, "id"), ids(4, "tool_use_id"));
+    assert_eq!(ids(4, "content"), ["three"]);
+    assert_eq!(sent.made_up, [(SyntheticKind::MissingResult, Some(1))]);
+    let mut reasons: Vec<_> = sent.omitted.iter().map(|(_, reason)| *reason).collect();
+    reasons.sort_unstable();
+    let expected = [
+        "call-id",
+        "call-id",
+        "call-input",
+        "call-input",
+        "call-input",
+        "call-name",
+    ];
+    assert_eq!(reasons, [&expected[..], &["repeated-call"]].concat());
+}
+
+#[test]
+fn what_stands_in_the_wrong_place_or_is_no_block_is_moved_or_left_out() {
+    let user = format!(
+        r#"["bare",7,{{"text":"typeless"}},{},{{"type":"image","source":{{"type":"base64","media_type":"image/png","data":""}}}}]"#,
+        call("x", "Bash", "{}")
+    );
+    let search = r#"[{"type":"server_tool_use","id":"s","name":"web_search","input":{}},{"type":"web_search_tool_result","tool_use_id":"r","content":[]},{"type":"text","text":"A \n"}]"#;
+    let session = Session::default().user(&user).assistant("m", search);
+    let sent = sent(&session);
+    let content = &sent.messages[0]["content"];
+    assert_eq!(
+        (&content[0]["text"], &content[1]["text"]),
+        (&json!("bare"), &json!("typeless"))
+    );
+    assert_eq!(content[2]["text"], "[media left out: no usable data]");
+    assert_eq!(sent.messages[1], message("assistant", TEXT));
+    assert_eq!(sent.made_up, [(SyntheticKind::MediaNote, Some(0))]);
+    let reasons: Vec<_> = sent.omitted.iter().map(|(_, reason)| *reason).collect();
+    let expected = [
+        "no-block",
+        "no-block",
+        "no-block",
+        "wrong-role",
+        "unusable-media",
+    ];
+    assert_eq!(
+        reasons,
+        [&expected[..], &["api-tool-pair", "api-tool-pair"]].concat()
+    );
+}
+
+#[test]
+fn the_content_of_results_is_mended() {
+    let results = r#"[{"type":"tool_result","tool_use_id":"t","content":["bare",{"type":"text","text":""},{"type":"thinking","thinking":"x"}]}]"#;
+    let failed = r#"[{"type":"tool_result","tool_use_id":"u","content":null,"is_error":true}]"#;
+    let session = Session::default()
+        .user(r#""Q""#)
+        .assistant("m", CALL)
+        .user(results)
+        .assistant("n", &CALL.replace("\"t\"", "\"u\""))
+        .user(failed)
+        .assistant("o", TEXT);
+    let sent = sent(&session);
+    assert_eq!(
+        sent.messages[2]["content"][0]["content"],
+        json!([{"type": "text", "text": "bare"}])
+    );
+    assert_eq!(
+        sent.messages[4]["content"][0]["content"],
+        json!([{"type": "text", "text": "(no content)"}])
+    );
+    assert_eq!(sent.made_up, [(SyntheticKind::NoContent, Some(4))]);
+}
+
+#[test]
+fn a_replayed_call_and_an_orphan_result_are_left_out() {
+    let twice = format!("[{0},{0}]", call("t", "Bash", "{}"));
+    let session = Session::default()
+        .user(r#""Q""#)
+        .assistant("m", &twice)
+        .user(RESULT)
+        .user(RESULT)
+        .assistant("n", TEXT)
+        .user(&result("gone", "x"))
+        .assistant("o", TEXT);
+    let sent = sent(&session);
+    assert_eq!(sent.messages[1], message("assistant", CALL));
+    assert_eq!(sent.messages[2], message("user", RESULT));
+    assert_eq!(sent.messages.len(), 4);
+    assert_eq!(
+        sent.omitted,
+        [
+            (1, "repeated-call"),
+            (3, "orphan-result"),
+            (5, "orphan-result")
+        ]
+    );
+    assert_eq!(sent.made_up, []);
+}
+
+#[test]
+fn a_reminder_whose_user_message_is_gone_is_a_user_message() {
+    let session = Session::default()
+        .user(r#""Q""#)
+        .assistant("m", TEXT)
+        .reminder("system", "one")
+        .assistant("n", TEXT);
+    let options = Options::new().model("claude-opus-5-5");
+    let request = session.request_under(Policy::Recover, &options);
+    assert_eq!(lint(&request.messages).problems, []);
+    assert_eq!(
+        json_of(&request)[2],
+        r#"{"role":"user","content":[{"type":"text","text":"<system-reminder>\none\n</system-reminder>"}]}"#
+    );
+}
