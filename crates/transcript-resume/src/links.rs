@@ -72,6 +72,8 @@ pub struct Tree<'i> {
     spliced: HashMap<NodeId, Packed>,
     /// For each candidate: its node. Progress lines have the node behind them.
     node_of: Vec<Packed>,
+    /// The line that is meant by a uuid that stands on many, once it was looked for.
+    named: HashMap<Id, Option<u32>>,
     /// A file that holds sidechain entries only is its own main chain.
     pub(crate) is_all_sidechain: bool,
     /// What was decided about the tree as a whole.
@@ -151,6 +153,7 @@ impl<'i> Tree<'i> {
             gone: Vec::new(),
             spliced: HashMap::new(),
             node_of: vec![Packed::OPEN; index.len()],
+            named: HashMap::new(),
             is_all_sidechain: false,
             decisions: Vec::new(),
             recovery: Recovery::default(),
@@ -313,17 +316,20 @@ impl<'i> Tree<'i> {
             self.node_of[candidate.number()] = Packed(node.0);
         }
         // A line whose body is unusable is not there, but its uuid may name a node all the same.
+        let mut known: HashMap<Id, Option<NodeId>> = HashMap::new();
         for candidate in self
             .index
             .candidates()
             .filter(|candidate| is_entry(candidate.kind()))
         {
             if self.node_of[candidate.number()] == Packed::OPEN {
-                let node = candidate.uuid().and_then(|id| {
-                    self.index
-                        .with_uuid(id)
-                        .find_map(|other| self.entry_node(other))
-                });
+                let find = |id| {
+                    let mut lines = self.index.with_uuid(id);
+                    lines.find_map(|other| self.entry_node(other))
+                };
+                let node = candidate
+                    .uuid()
+                    .and_then(|id| *known.entry(id).or_insert_with(|| find(id)));
                 self.node_of[candidate.number()] = node.map_or(Packed::LOST, |node| Packed(node.0));
             }
         }
@@ -387,29 +393,34 @@ impl<'i> Tree<'i> {
 
     /// The line that `id` names as the parent of `child`: a progress line if there is one, as
     /// bridging comes first, else an entry.
-    fn find(&self, child: &Candidate<'i>, id: Id) -> Option<Candidate<'i>> {
+    fn find(&mut self, child: &Candidate<'i>, id: Id) -> Option<Candidate<'i>> {
         let before = child
             .number()
             .checked_sub(1)
             .map(|number| self.index.candidate(number));
+        let (index, policy) = (self.index, self.policy);
         let counts = |candidate: &Candidate<'_>| {
-            is_linked(candidate.kind())
-                && (self.policy == Policy::Recover || !candidate.is_salvaged())
+            is_linked(candidate.kind()) && (policy == Policy::Recover || !candidate.is_salvaged())
         };
         if let Some(before) = before
             && before.uuid() == Some(id)
-            && !self.index.has_repeated_uuids()
+            && !index.has_repeated_uuids()
         {
             return counts(&before).then_some(before);
         }
-        let named = self
-            .index
-            .with_uuid(id)
-            .map(|number| self.index.candidate(number));
-        named.filter(counts).max_by_key(|named| {
+        let find = || {
+            let lines = index.with_uuid(id).map(|line| index.candidate(line));
             // Of several the last one counts, but progress lines come first.
-            (named.kind() == EntryKind::Progress, named.number())
-        })
+            let rank = |line: &Candidate<'_>| (line.kind() == EntryKind::Progress, line.number());
+            let named = lines.filter(counts).max_by_key(rank)?;
+            Some(named.number() as u32)
+        };
+        let is_repeated = index.with_uuid(id).nth(1).is_some();
+        let named = match is_repeated {
+            true => *self.named.entry(id).or_insert_with(find),
+            false => find(),
+        };
+        named.map(|named| index.candidate(named as usize))
     }
 
     /// Puts the entries that the last boundary keeps behind its anchor, and what hung under the

@@ -156,11 +156,11 @@ impl Tree<'_> {
                     continue;
                 };
                 let is_lost = self.parent(node) == Parent::Lost && parent != node;
-                let last_boundary = boundaries.iter().rev().find(|boundary| {
-                    let line = self.entry(**boundary).number();
-                    first.number() < line && line < copy.number()
-                });
-                let is_behind = last_boundary.is_some_and(|boundary| parent >= *boundary);
+                let line = |boundary: &NodeId| self.entry(*boundary).number();
+                let until = boundaries.partition_point(|other| line(other) < copy.number());
+                let is_behind = boundaries[..until]
+                    .last()
+                    .is_some_and(|boundary| first.number() < line(boundary) && parent >= *boundary);
                 if is_lost || is_behind {
                     self.parents[node.at()] = Packed(parent.0);
                 }
@@ -196,8 +196,8 @@ impl Tree<'_> {
         for (node, places) in places {
             for child in self.children(node).collect::<Vec<_>>() {
                 let line = self.lineage(child).number() as u32;
-                let place = places.iter().rev().find(|(copy, _)| *copy < line);
-                if let Some((_, parent)) = place
+                let until = places.partition_point(|(copy, _)| *copy < line);
+                if let Some((_, parent)) = places[..until].last()
                     && descent.is_under(*parent, node)
                     && !descent.is_under(*parent, child)
                 {
@@ -412,6 +412,8 @@ struct Bridging<'t, 'i> {
     cut: HashMap<NodeId, NodeId>,
     /// For each entry the one before it in the file that is of the same chain.
     before: Vec<Option<NodeId>>,
+    /// As `before`, for messages and boundaries alone.
+    message_before: Vec<Option<NodeId>>,
     boundaries: Vec<NodeId>,
     /// The entries by their times.
     by_time: Vec<(i64, NodeId)>,
@@ -452,13 +454,18 @@ impl<'t, 'i> Bridging<'t, 'i> {
         others: Option<&'t OtherFiles>,
         cut: HashMap<NodeId, NodeId>,
     ) -> Self {
-        let mut last: HashMap<Chain<'i>, NodeId> = HashMap::new();
-        let mut before = Vec::with_capacity(tree.parents.len());
+        let mut last: HashMap<Chain<'i>, [Option<NodeId>; 2]> = HashMap::new();
+        let (mut before, mut message_before) = (Vec::new(), Vec::new());
         for node in tree.nodes() {
-            if tree.is_foreign(node) {
-                before.push(None);
-            } else {
-                before.push(last.insert(Chain::of(&tree.entry(node)), node));
+            let entry = tree.entry(node);
+            let [any, message] = last.entry(Chain::of(&entry)).or_default();
+            before.push(*any);
+            message_before.push(*message);
+            if !tree.is_foreign(node) {
+                *any = Some(node);
+                if entry.kind().is_message() || entry.is_boundary() {
+                    *message = Some(node);
+                }
             }
         }
         let is_boundary = |node: &NodeId| tree.entry(*node).is_boundary();
@@ -474,6 +481,7 @@ impl<'t, 'i> Bridging<'t, 'i> {
             others,
             cut,
             before,
+            message_before,
             calls: None,
         }
     }
@@ -685,31 +693,25 @@ impl<'t, 'i> Bridging<'t, 'i> {
         let node = group[0];
         let entry = self.tree.entry(node);
         let island = self.islands.root(node);
-        let mut before = self.before[node.at()];
-        let mut nearest = None;
-        let mut steps = 0;
-        let message = loop {
-            let at = before.ok_or(GapReason::NothingBefore)?;
-            before = self.before[at.at()];
-            steps += 1;
-            if steps > MAX_STEPS {
-                return Err(GapReason::NothingBefore);
+        let nearest = self.before[node.at()];
+        let mut message = self.message_before[node.at()];
+        for _ in 0..MAX_STEPS {
+            // What was written before its own parent is passed over.
+            match message {
+                Some(at) if self.islands.root(at) == island => {
+                    message = self.message_before[at.at()];
+                }
+                _ => break,
             }
-            // What was written before its own parent.
-            if self.islands.root(at) == island {
-                continue;
-            }
-            let other = self.tree.entry(at);
-            if let (Some(session), Some(own)) = (other.session(), entry.session())
-                && session != own
-            {
-                return Err(GapReason::OtherSession);
-            }
-            if other.kind().is_message() || other.is_boundary() {
-                break at;
-            }
-            nearest.get_or_insert(at);
-        };
+        }
+        let message = message
+            .filter(|at| self.islands.root(*at) != island)
+            .ok_or(GapReason::NothingBefore)?;
+        if let (Some(session), Some(own)) = (self.tree.entry(message).session(), entry.session())
+            && session != own
+        {
+            return Err(GapReason::OtherSession);
+        }
         let is_summary = |node: NodeId| {
             let flags = self.tree.entry(node).flags();
             flags.contains(Flags::COMPACT_SUMMARY)
@@ -732,7 +734,8 @@ impl<'t, 'i> Bridging<'t, 'i> {
         }
         // What hangs under that message without a message between belongs there, too.
         let hangs_there = |near: &NodeId| {
-            self.tree.message_above(*near) == Some(message)
+            *near > message
+                && self.tree.message_above(*near) == Some(message)
                 && self.tree.children(*near).next().is_none()
         };
         Ok(nearest.filter(hangs_there).unwrap_or(message))
@@ -766,13 +769,7 @@ impl<'t, 'i> Bridging<'t, 'i> {
             }
             // A new start, when something of this conversation stands before it.
             None => {
-                let first = self.before[message.at()];
-                let before = std::iter::successors(first, |at| self.before[at.at()]);
-                let mut before = before.take(MAX_STEPS);
-                let found = before.find(|before| {
-                    let entry = self.tree.entry(*before);
-                    entry.kind().is_message() || entry.is_boundary()
-                });
+                let found = self.message_before[message.at()];
                 found.is_some_and(|found| self.tree.entry(found).kind().is_message())
             }
         }
