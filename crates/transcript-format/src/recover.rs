@@ -209,6 +209,10 @@ impl<'b> Search<'b> {
             return;
         }
         let bytes = &self.bytes[place.clone()];
+        #[cfg(test)]
+        {
+            self.walked += bytes.len();
+        }
         let text = mend(bytes);
         let is_entry = self.scanner.scan(text.as_bytes()).is_ok_and(|envelope| {
             envelope.kind() != EntryKind::Other
@@ -370,5 +374,50 @@ impl<'b> Walk<'b> {
     fn peek(&mut self) -> Option<u8> {
         self.at = skip(self.bytes, self.at);
         self.bytes.get(self.at).copied()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every byte is walked over a few times, whatever is built from these pieces.
+    #[test]
+    fn the_walks_together_go_over_each_byte_a_few_times() {
+        let entry = &b"{\"type\":\"user\",\"sessionId\":\"s\",\"message\":{}}"[..];
+        let pieces: [&[u8]; 16] = [
+            b"{\"",
+            b"{",
+            b"}",
+            b"\"",
+            b"{\"a\":",
+            b"{\"a\":\"",
+            b"{\"a\":[",
+            b"[",
+            b",",
+            b"0,",
+            b"\\",
+            b"\0",
+            b" ",
+            b"\n",
+            entry,
+            b"\"b\":",
+        ];
+        for first in pieces {
+            for second in pieces {
+                for third in pieces {
+                    let (some, many) = ([first, second].concat(), [second, third].concat());
+                    let bytes = [some.repeat(60), many.repeat(2_000), third.repeat(60)].concat();
+                    let mut search = Search::new(&bytes);
+                    search.run();
+                    assert!(
+                        search.walked <= 4 * bytes.len(),
+                        "{first:?} {second:?} {third:?}: {} bytes, {} walked",
+                        bytes.len(),
+                        search.walked
+                    );
+                }
+            }
+        }
     }
 }
