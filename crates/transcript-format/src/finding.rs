@@ -38,12 +38,14 @@ macro_rules! codes {
 codes! {
     /// The last line has no newline and is no whole object: a write was cut short.
     TornTail = "L-TORN-TAIL", Damage;
-    /// A line in the middle does not hold one whole object.
+    /// A line in the middle, or a part of it, does not hold one whole object.
     TornMid = "L-TORN-MID", Damage;
     /// A whole object is followed by more bytes on its line.
     Glued = "L-GLUED", Damage;
-    /// A line holds NUL bytes outside of a string (power loss, delayed allocation).
+    /// A line holds NUL bytes (power loss, delayed allocation).
     Nul = "L-NUL", Damage;
+    /// An object is spread over several lines by line feeds that were not escaped.
+    Split = "L-SPLIT", Damage;
     /// The last line is whole but has no newline; the next append may glue to it.
     Unterminated = "L-UNTERMINATED", Note;
     /// A line is a JSON value but no object.

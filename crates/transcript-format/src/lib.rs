@@ -7,6 +7,7 @@
 //! 3. [`kind`] names every entry type, system subtype, attachment type and progress type.
 //! 4. [`entry`] gives typed views over the kept raw line; [`content`] the blocks of a message.
 //! 5. [`finding`] names what can be wrong with a line.
+//! 6. [`recover`] finds the whole entries that stand in damaged lines.
 
 pub mod attachment;
 pub mod compact;
@@ -19,6 +20,7 @@ pub mod lines;
 pub mod metadata;
 pub mod object;
 pub mod progress;
+pub mod recover;
 pub mod scan;
 pub mod system;
 pub mod time;

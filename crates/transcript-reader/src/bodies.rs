@@ -1,5 +1,6 @@
 //! Fetches the text of single candidates.
 
+use transcript_format::recover::mend;
 use transcript_format::scan::Scanner;
 
 use crate::error::Error;
@@ -23,7 +24,8 @@ pub struct Bodies<'s> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Body<'b> {
     /// One JSON object as it stands in the file, but for bytes that are not UTF-8, which read as
-    /// U+FFFD. Empty when the file no longer holds the candidate.
+    /// U+FFFD; of a salvaged candidate what [`mend`] makes of its bytes. Empty when the file no
+    /// longer holds the candidate.
     pub text: &'b str,
 }
 
@@ -49,6 +51,10 @@ impl<'s> Bodies<'s> {
         self.fill(candidate.offset(), len)?;
         let from = (candidate.offset() - self.start) as usize;
         let bytes = self.buffer.get(from..from + len).unwrap_or_default();
+        if candidate.is_salvaged() {
+            self.lossy = mend(bytes);
+            return Ok(Body { text: &self.lossy });
+        }
         if !candidate.marks().contains(Marks::LOSSY)
             && let Ok(text) = std::str::from_utf8(bytes)
         {

@@ -7,6 +7,7 @@ use transcript_format::ids::Uuid;
 use transcript_format::kind::{EntryKind, SystemKind};
 use transcript_format::lines::{BackwardFramer, DEFAULT_LINE_CAP, Framed, Framer, Line};
 use transcript_format::object::{Object, Raw};
+use transcript_format::recover;
 use transcript_format::scan::{Envelope, Flags, ScanError, ScanErrorKind, Scanner, Text};
 use transcript_format::time;
 
@@ -14,6 +15,7 @@ use crate::error::Error;
 use crate::forked;
 use crate::index::{Boundary, Id, Index, Marks, NO_TIME, Preserved, Record, SideTables, ToolEnd};
 use crate::names::{self, Names};
+use crate::salvage;
 use crate::source::Source;
 
 /// How much is read at once.
@@ -81,10 +83,12 @@ impl LoadOptions {
             self.load_parts(source)?
         };
         let mut index = join(parts, source.len());
+        salvage::salvage(&mut index, source, self.line_cap)?;
+        let mut index = index.finish();
         let stem = source.path().file_stem().and_then(|stem| stem.to_str());
         let named = stem.and_then(|stem| index.side.sessions.find(stem));
-        index.new_names = forked::new_names(source, &index)?;
         index.named_session = named.and_then(|number| u16::try_from(number + 1).ok());
+        index.new_names = forked::new_names(source, &index)?;
         Ok(index)
     }
 
@@ -211,14 +215,14 @@ fn index_backward(source: &Source, cap: usize) -> Result<Part, Error> {
 
 /// The index of some lines in a row. Line numbers count from its start.
 #[derive(Default)]
-struct Part {
-    records: Vec<Record>,
-    tools: Vec<ToolEnd>,
-    side: SideTables,
-    boundaries: Vec<Boundary>,
-    findings: Vec<Finding>,
-    lines: u64,
-    blank_lines: u64,
+pub(crate) struct Part {
+    pub(crate) records: Vec<Record>,
+    pub(crate) tools: Vec<ToolEnd>,
+    pub(crate) side: SideTables,
+    pub(crate) boundaries: Vec<Boundary>,
+    pub(crate) findings: Vec<Finding>,
+    pub(crate) lines: u64,
+    pub(crate) blank_lines: u64,
 }
 
 impl Part {
@@ -254,12 +258,7 @@ impl Part {
         match error.kind {
             ScanErrorKind::Blank => self.blank_lines += 1,
             ScanErrorKind::Trailing => {
-                let rest = Line {
-                    offset: line.offset + error.at as u64,
-                    bytes: &line.bytes[error.at..],
-                    ..line
-                };
-                self.find_line(Code::Glued, rest, error.kind.reason());
+                self.find_glued(line, error.at);
                 if let Ok(envelope) = scanner.scan_first(line.bytes) {
                     let end = envelope.end();
                     self.push(
@@ -294,19 +293,23 @@ impl Part {
                 marks,
             );
         }
-        if let Ok(envelope) = scanner.scan_first(text.as_bytes()) {
-            self.find_line(Code::Glued, line, ScanErrorKind::Trailing.reason());
+        if let Ok(envelope) = scanner.scan_first(text.as_bytes())
+            && let Some(end) = recover::end_of_object(line.bytes)
+        {
+            self.find_glued(line, end);
             self.push(
                 &envelope,
                 line.offset,
                 text.as_bytes(),
-                line.bytes.len(),
+                end,
                 marks | Marks::GLUED,
             );
         }
     }
 
-    fn push(
+    /// Keeps the object of the line that was counted last. `text` is what was scanned, `len` how
+    /// many bytes of the file it takes.
+    pub(crate) fn push(
         &mut self,
         envelope: &Envelope<'_>,
         offset: u64,
@@ -384,6 +387,16 @@ impl Part {
             preserved: preserved(list.as_ref(), segment.as_ref(), odd),
             ends: ["headUuid", "tailUuid"].map(|name| id_at(segment.as_ref()?, name, odd)),
         });
+    }
+
+    /// What stands on a line from `at` on, behind its first object.
+    fn find_glued(&mut self, line: Line<'_>, at: usize) {
+        let rest = Line {
+            offset: line.offset + at as u64,
+            bytes: &line.bytes[at..],
+            ..line
+        };
+        self.find_line(Code::Glued, rest, ScanErrorKind::Trailing.reason());
     }
 
     fn find_line(&mut self, code: Code, line: Line<'_>, detail: &'static str) {
@@ -496,7 +509,7 @@ fn pack(text: Option<Text<'_>>, odd: &mut Names, there: Marks, is_odd: Marks) ->
 }
 
 /// Numbers names in the order of their use, after they were numbered from the end of the file.
-fn number_anew<'r>(names: &mut Names, numbers: impl Iterator<Item = &'r mut u16>) {
+pub(crate) fn number_anew<'r>(names: &mut Names, numbers: impl Iterator<Item = &'r mut u16>) {
     let old = std::mem::take(names);
     for number in numbers.filter(|number| **number != 0) {
         let name = old.get(u32::from(*number) - 1);
@@ -511,7 +524,7 @@ fn number(text: Option<Text<'_>>, names: &mut Names) -> u16 {
     u16::try_from(names.number(&text.decode()) + 1).unwrap_or(0)
 }
 
-/// Puts neighbouring parts of a file of `len` bytes together.
+/// Puts neighbouring parts of a file of `len` bytes together; what is left is to finish the index.
 fn join(mut parts: Vec<Part>, len: u64) -> Index {
     let shrunk = take_shrunk(&mut parts, len);
     let mut index = Index::empty(shrunk.as_ref().map_or(len, |shrunk| shrunk.offset));
@@ -532,7 +545,7 @@ fn join(mut parts: Vec<Part>, len: u64) -> Index {
         }
     }
     index.findings.extend(shrunk);
-    index.finish()
+    index
 }
 
 /// Makes one finding of what all parts say about a file that became shorter.

@@ -2,8 +2,8 @@
 //!
 //! Start with [`Source::open`], then [`Index::load`]: it reads the file once, in buffers of 1 MiB
 //! and never through a memory map, and keeps at most 96 bytes for each line. The index holds every
-//! candidate for an entry in file order, duplicates and damaged lines that still hold an object
-//! included, and a [finding](transcript_format::finding) for every line that does not scan. It
+//! candidate for an entry in file order, duplicates included, as are objects that were brought back
+//! from damaged lines, and a [finding](transcript_format::finding) for every line that does not scan. It
 //! links nothing: which duplicate counts and whose parent is lost depends on a policy.
 //!
 //! Bodies stay in the file. [`Bodies`] fetches the text of single candidates by their offset.
@@ -34,6 +34,7 @@ mod forked;
 mod index;
 mod names;
 mod other_files;
+mod salvage;
 mod source;
 
 pub use bodies::{Bodies, Body};

@@ -5,6 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use transcript_format::recover;
 use transcript_format::scan::Scanner;
 
 use crate::file::{Disk, File};
@@ -114,22 +115,8 @@ fn holds_an_entry(line: &[u8]) -> bool {
     let text = String::from_utf8_lossy(line);
     let text = text.trim_start_matches(['\0', '\u{feff}', ' ', '\t', '\r']);
     let text = text.trim_end_matches('\0').as_bytes();
-    let mut scanner = Scanner::new();
-    if scanner.scan_first(text).is_ok() {
-        return true;
-    }
-    // Parts of the torn entry end before its end, or name no type.
-    let starts = text.windows(2).enumerate().skip(1);
-    let starts = starts.filter(|(_, two)| *two == b"{\"");
-    starts.take(MAX_STARTS).any(|(at, _)| {
-        scanner
-            .scan(&text[at..])
-            .is_ok_and(|entry| entry.kind().is_chain() && entry.uuid().is_some())
-    })
+    Scanner::new().scan_first(text).is_ok() || !recover::objects(line).is_empty()
 }
-
-/// How many places in a damaged line are tried as the start of an entry.
-const MAX_STARTS: usize = 10_000;
 
 /// Writes a side file, under another name when there is one of that name with other bytes: one with
 /// the same bytes was left by a process that died right behind this. Returns where it is.

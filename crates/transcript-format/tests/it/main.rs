@@ -3,4 +3,5 @@
 mod findings;
 mod lines;
 mod model;
+mod recover;
 mod scan;

@@ -3,6 +3,7 @@
 use std::fs::OpenOptions;
 
 use serde_json::{Deserializer, Value};
+use transcript_format::recover;
 use transcript_reader::{Bodies, Index, LoadOptions, Marks, Source};
 use transcript_testkit::rng::Rng;
 use transcript_testkit::{damage, generate};
@@ -28,6 +29,9 @@ fn expected(bytes: &[u8], index: &Index) -> Vec<String> {
         .map(|candidate| {
             let from = candidate.offset() as usize;
             let line = &bytes[from..from + candidate.byte_len() as usize];
+            if candidate.is_salvaged() {
+                return recover::mend(line);
+            }
             let text = String::from_utf8_lossy(line).into_owned();
             text.trim_ascii().to_owned()
         })
@@ -165,11 +169,13 @@ fn the_body_of_a_glued_line_ends_where_its_object_ends() {
         let scratch = Scratch::new(&bytes);
         let source = scratch.open();
         let index = forward(&source);
-        assert_eq!(index.len(), 2);
+        let seen = index.candidates().filter(|one| !one.is_salvaged());
+        let seen: Vec<_> = seen.collect();
+        assert_eq!(seen.len(), 2);
         let mut bodies = Bodies::new(&source);
-        assert!(index.candidate(0).marks().contains(Marks::GLUED));
-        assert_eq!(bodies.get(&index.candidate(0)).unwrap().text, expected);
-        assert_eq!(bodies.get(&index.candidate(1)).unwrap().text, second);
+        assert!(seen[0].marks().contains(Marks::GLUED));
+        assert_eq!(bodies.get(&seen[0]).unwrap().text, expected);
+        assert_eq!(bodies.get(&seen[1]).unwrap().text, second);
         let first_value = Deserializer::from_str(&expected)
             .into_iter::<Value>()
             .next();

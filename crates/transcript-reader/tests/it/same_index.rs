@@ -345,15 +345,87 @@ fn lines_beyond_the_cap_may_cover_the_borders_between_pieces() {
 
 #[test]
 fn damaged_sessions_are_indexed_alike_in_both_directions() {
-    for seed in 0..300 {
+    let mut salvaged = 0;
+    for seed in 0..2_000 {
         let (bytes, done) = damage::damage(&generate::session(seed), seed);
         let scratch = Scratch::new(&bytes);
         // A damaged session of one line may look like a binary file.
         let Ok(source) = Source::open(&scratch.path) else {
             continue;
         };
-        check_all_ways(&source, &format!("seed {seed}: {done:?}"));
+        let index = check_all_ways(&source, &format!("seed {seed}: {done:?}"));
+        salvaged += index.candidates().filter(|one| one.is_salvaged()).count();
     }
+    assert!(salvaged > 500, "{salvaged}");
+}
+
+/// Everything that can be brought back, on both sides of the borders between the pieces of threads
+/// and with ids, sessions, tools and boundaries that stand nowhere else.
+#[test]
+fn salvaged_entries_are_indexed_alike_wherever_they_stand() {
+    let mut bytes = Vec::new();
+    let mut expected = 0;
+    for (number, line) in roomy_sessions(0..60)
+        .split_inclusive(|byte| *byte == b'\n')
+        .enumerate()
+    {
+        bytes.extend_from_slice(line);
+        if !number.is_multiple_of(3) {
+            continue;
+        }
+        let boundary = odd_boundary(number);
+        let entry = format!(
+            "{{\"type\":\"assistant\",\"uuid\":\"saved-{number}\",\"parentUuid\":\"odd-{}\",\
+             \"sessionId\":\"s-{}\",\"agentId\":\"a-{}\",\"message\":{{\"id\":\"m\",\"content\":[\
+             {{\"type\":\"tool_use\",\"id\":\"t-{number}\"}},{{\"type\":\"tool_use\",\"id\":\"t\"}}]}}}}",
+            number % 101,
+            number % 13,
+            number % 5,
+        );
+        expected += match number % 4 {
+            0 => {
+                bytes.extend_from_slice(format!("\0\0{boundary}").as_bytes());
+                1
+            }
+            1 => {
+                bytes.extend_from_slice(format!("{{\"torn\":\"{entry}{{\"to\n").as_bytes());
+                1
+            }
+            2 => {
+                let split = entry
+                    .replace("saved", "spread")
+                    .replace(",\"agent", "\n,\"agent");
+                bytes.extend_from_slice(format!("{split}{boundary}").as_bytes());
+                2
+            }
+            _ => {
+                bytes.extend_from_slice(format!("{entry}{entry}{boundary}").as_bytes());
+                2
+            }
+        };
+    }
+    assert!(bytes.len() > 2 * MIN_PIECE);
+    let index = check_bytes(&bytes, "salvaged");
+    let salvaged: Vec<_> = index.candidates().filter(|one| one.is_salvaged()).collect();
+    assert_eq!(salvaged.len(), expected);
+    assert!(
+        salvaged
+            .iter()
+            .any(|one| one.is_boundary() && index.boundary(one.number()).is_some())
+    );
+    for one in index.candidates() {
+        assert_eq!(
+            one.is_boundary(),
+            index.boundary(one.number()).is_some(),
+            "{one:?}"
+        );
+        let is_ours = one
+            .uuid()
+            .is_some_and(|id| index.id_text(id).starts_with("saved-"));
+        assert!(!is_ours || one.tools().len() == 2, "{one:?}");
+    }
+    let offsets: Vec<u64> = index.candidates().map(|one| one.offset()).collect();
+    assert!(offsets.is_sorted_by(|one, next| one < next));
 }
 
 // -------------------------------------------------------------------------------------------------

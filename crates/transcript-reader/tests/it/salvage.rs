@@ -1,0 +1,369 @@
+//! What comes back from each kind of damage to lines, and what is told of the rest: the rows of
+//! `facts/reliability.md` 5 that concern lines, and the reproductions of `facts/pains.md` 6 and 11.
+
+use transcript_format::finding::Code;
+use transcript_reader::{Bodies, Candidate, LoadOptions, Source};
+
+use crate::same_index::check_all_ways;
+use crate::{Scratch, load, told};
+
+/// An entry with this uuid and parent.
+fn entry(uuid: &str, parent: &str) -> String {
+    format!(
+        "{{\"type\":\"user\",\"uuid\":\"{uuid}\",\"parentUuid\":\"{parent}\",\"sessionId\":\"s\",\
+         \"message\":{{\"role\":\"user\",\"content\":\"text of {uuid}\"}}}}"
+    )
+}
+
+/// How a candidate came to the index, in a word.
+fn how(candidate: &Candidate<'_>) -> &'static str {
+    if candidate.is_salvaged() {
+        "salvaged"
+    } else {
+        "seen"
+    }
+}
+
+/// Line, uuid and origin of each candidate; code, line and bytes of each finding.
+type Seen = (Vec<(u64, String, &'static str)>, Vec<(Code, u64, String)>);
+
+fn read(bytes: &[u8], name: &str) -> Seen {
+    let scratch = Scratch::new(bytes);
+    let source = scratch.open();
+    let index = check_all_ways(&source, name);
+    let uuid = |one: &Candidate<'_>| one.uuid().map(|id| index.id_text(id)).unwrap_or_default();
+    let candidates = index.candidates();
+    let candidates = candidates.map(|one| (one.line(), uuid(&one), how(&one)));
+    let findings = told(&index).into_iter().map(|(code, line, offset, len)| {
+        let bytes = &bytes[offset as usize..(offset + len) as usize];
+        let text = String::from_utf8_lossy(bytes).into_owned();
+        (code, line.unwrap_or_default(), text)
+    });
+    (candidates.collect(), findings.collect())
+}
+
+/// Reads `line` as the second of three lines; the others must come to no harm.
+#[track_caller]
+fn check(line: &[u8], candidates: &[(&str, &'static str)], findings: &[(Code, &[u8])]) {
+    let (before, behind) = (entry("before", ""), entry("behind", "before"));
+    let bytes = [
+        before.as_bytes(),
+        b"\n",
+        line,
+        b"\n",
+        behind.as_bytes(),
+        b"\n",
+    ]
+    .concat();
+    let name = String::from_utf8_lossy(line).into_owned();
+    let (mut seen, told) = read(&bytes, &name);
+    assert_eq!(seen.remove(0), (1, "before".to_owned(), "seen"), "{name}");
+    let last = seen.pop().expect("the last line");
+    let lines = bytes.iter().filter(|byte| **byte == b'\n').count() as u64;
+    assert_eq!(last, (lines, "behind".to_owned(), "seen"), "{name}");
+    let seen: Vec<_> = seen.iter().map(|one| (one.1.as_str(), one.2)).collect();
+    assert_eq!(seen, candidates, "{name}");
+    let told: Vec<_> = told.into_iter().map(|one| (one.0, one.2)).collect();
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let findings: Vec<_> = findings.iter().map(|one| (one.0, text(one.1))).collect();
+    assert_eq!(told, findings, "{name}");
+}
+
+fn join(pieces: &[&[u8]]) -> Vec<u8> {
+    pieces.concat()
+}
+
+#[test]
+fn every_row_about_lines_has_its_outcome() {
+    let one = entry("one", "before");
+    let two = entry("two", "one");
+    let (one, two) = (one.as_bytes(), two.as_bytes());
+    let (seen, back) = (("one", "seen"), ("one", "salvaged"));
+    let (both, second) = ([seen, ("two", "salvaged")], ("two", "salvaged"));
+    let torn = &one[..60];
+
+    // B1: blank lines, CR.
+    check(b"", &[], &[]);
+    check(b" \t\r", &[], &[]);
+    check(&join(&[one, b"\r"]), &[seen], &[]);
+    // B2: torn, in the middle here.
+    check(torn, &[], &[(Code::TornMid, torn)]);
+    // B3: a whole entry behind a torn one; several times.
+    check(&join(&[torn, two]), &[second], &[(Code::TornMid, torn)]);
+    check(
+        &join(&[torn, two, one, torn]),
+        &[second, back],
+        &[(Code::TornMid, torn), (Code::TornMid, torn)],
+    );
+    // B4: whole entries in a row.
+    check(&join(&[one, two]), &both, &[(Code::Glued, two)]);
+    check(
+        &join(&[one, two, b" ", two, torn]),
+        &[seen, second, second],
+        &[(Code::Glued, two), (Code::Glued, two), (Code::Glued, torn)],
+    );
+    // B5: NULs before, inside, behind and between.
+    let nuls = &[0; 300][..];
+    check(nuls, &[], &[(Code::Nul, nuls)]);
+    check(&join(&[nuls, one]), &[back], &[(Code::Nul, nuls)]);
+    check(&join(&[one, nuls]), &[seen], &[(Code::Glued, nuls)]);
+    check(
+        &join(&[one, nuls, two]),
+        &both,
+        &[(Code::Nul, nuls), (Code::Glued, two)],
+    );
+    let holed = join(&[&one[..one.len() - 8], nuls, &one[one.len() - 8..]]);
+    check(&holed, &[back], &[(Code::Nul, &holed)]);
+    // B7, B9: bytes that are not UTF-8, alone and with other damage.
+    for bad in [&b"\xFF"[..], b"\xE6\x87", b"\xED\xA0\xBD\xED\xB8\x80"] {
+        let hurt = join(&[&two[..two.len() - 3], bad, &two[two.len() - 3..]]);
+        check(&hurt, &[("two", "seen")], &[(Code::Utf8, &hurt)]);
+        check(
+            &join(&[torn, &hurt]),
+            &[second],
+            &[(Code::TornMid, torn), (Code::Utf8, &hurt)],
+        );
+        check(
+            &join(&[&hurt, one]),
+            &[("two", "seen"), back],
+            &[(Code::Utf8, &join(&[&hurt, one])), (Code::Glued, one)],
+        );
+    }
+    // B11: control bytes within a string, and where no rule helps.
+    for control in [&b"\x1b[31m"[..], b"\x01", b"\t", b"\r"] {
+        let hurt = join(&[&one[..one.len() - 4], control, &one[one.len() - 4..]]);
+        check(&hurt, &[back], &[(Code::Control, &hurt)]);
+    }
+    let hurt = join(&[b"{\x01", &one[1..]]);
+    check(&hurt, &[], &[(Code::TornMid, &hurt)]);
+    // B12: deeper than is read.
+    let deep = format!(
+        "{{\"type\":\"user\",\"x\":{}1{}}}",
+        "[".repeat(127),
+        "]".repeat(127)
+    );
+    check(deep.as_bytes(), &[], &[(Code::Depth, deep.as_bytes())]);
+    // B17: other grammars.
+    for other in [
+        "{\"type\":NaN}",
+        "{'type':'user'}",
+        "{\"type\":\"user\",}",
+        "// {\"a\":1}",
+    ] {
+        check(other.as_bytes(), &[], &[(Code::TornMid, other.as_bytes())]);
+    }
+    // B18: values that are no objects, also when an entry stands in them.
+    let array = join(&[b"[", one, b",", two, b"]"]);
+    for other in [&b"[]"[..], b"1", b"\"x\"", b"null", &array] {
+        check(other, &[], &[(Code::NotObject, other)]);
+    }
+}
+
+/// B8, B10, B13 to B15, B19, B20, B27: nothing is wrong with these lines for a reader.
+#[test]
+fn odd_lines_that_are_whole_are_read_as_they_are() {
+    let lines = [
+        "{\"type\":\"user\",\"uuid\":\"one\",\"a\":\"\\ud83d\"}",
+        "{\"type\":\"user\",\"uuid\":\"one\",\"a\":\"\\u0000\"}",
+        "{\"type\":\"user\",\"uuid\":\"one\",\"a\":1,\"a\":2}",
+        "{\"type\":\"user\",\"uuid\":\"one\",\"a\":1e999}",
+        "{\"type\":\"user\",\"uuid\":\"one\",\"a\":12345678901234567890123}",
+        "{\"type\":\"no such type\",\"uuid\":\"one\"}",
+        "{\"uuid\":\"one\",\"0\":\"a\",\"1\":\"b\"}",
+        "{\"type\":\"user\",\"uuid\":\"one\",\"a\":\"\u{2028}\u{2029}\u{feff}\"}",
+    ];
+    for line in lines {
+        check(line.as_bytes(), &[("one", "seen")], &[]);
+    }
+}
+
+/// B6: the mark is passed over, wherever a line is damaged by one.
+#[test]
+fn an_entry_behind_a_byte_order_mark_comes_back() {
+    let bytes = format!("\u{feff}{}\n{}\n", entry("one", ""), entry("two", "one"));
+    let (seen, findings) = read(bytes.as_bytes(), "a mark");
+    let expected = [
+        (1, "one".to_owned(), "salvaged"),
+        (2, "two".to_owned(), "seen"),
+    ];
+    assert_eq!(seen, expected);
+    assert_eq!(findings, [(Code::Bom, 1, "\u{feff}".to_owned())]);
+    let one = entry("one", "before");
+    check(
+        format!("\u{feff}{one}").as_bytes(),
+        &[("one", "salvaged")],
+        &[(Code::TornMid, "\u{feff}".as_bytes())],
+    );
+}
+
+/// The reproduction of pains 6.
+#[test]
+fn a_glued_line_a_run_of_nuls_and_a_torn_tail_lose_no_whole_entry() {
+    let lines = [
+        entry("one", ""),
+        format!("{}{}", &entry("lost", "one")[..40], entry("two", "one")),
+        "\0".repeat(300),
+        entry("three", "two"),
+        entry("four", "three")[..50].to_owned(),
+    ];
+    let bytes = lines.join("\n");
+    let (seen, findings) = read(bytes.as_bytes(), "pains 6");
+    let seen: Vec<_> = seen
+        .iter()
+        .map(|one| (one.0, one.1.as_str(), one.2))
+        .collect();
+    assert_eq!(
+        seen,
+        [
+            (1, "one", "seen"),
+            (2, "two", "salvaged"),
+            (4, "three", "seen")
+        ]
+    );
+    let expected = [
+        (Code::TornMid, 2, lines[1][..40].to_owned()),
+        (Code::Nul, 3, lines[2].clone()),
+        (Code::TornTail, 5, lines[4].clone()),
+    ];
+    assert_eq!(findings, expected);
+}
+
+/// Pains 6d: the pieces stand on several lines, which may be blank.
+#[test]
+fn an_entry_that_line_feeds_have_spread_comes_back_as_one() {
+    let whole = entry("one", "before");
+    for newline in [
+        "\n",
+        "\r\n",
+        "\n\n\n",
+        "\n \t\n42\n",
+        "\n{\\\"torn\\\":\n",
+        "\n[]\nnull\n",
+    ] {
+        let split = whole.replace(" of ", newline);
+        let split = split.as_bytes();
+        check(split, &[("one", "salvaged")], &[(Code::Split, split)]);
+        let torn = &b"{\"type\":\"user\",\"uu"[..];
+        check(
+            &join(&[torn, split, torn]),
+            &[("one", "salvaged")],
+            &[
+                (Code::TornMid, torn),
+                (Code::Split, split),
+                (Code::TornMid, torn),
+            ],
+        );
+        // The first of two glued entries is whole, the second one is spread.
+        check(
+            &join(&[entry("two", "").as_bytes(), split]),
+            &[("two", "seen"), ("one", "salvaged")],
+            &[(Code::Split, split)],
+        );
+    }
+}
+
+/// A whole entry among the pieces is no part of them, and the pieces are not joined past it.
+#[test]
+fn an_entry_is_not_spread_over_a_line_that_is_whole() {
+    let whole = entry("one", "before");
+    let (head, tail) = whole.split_at(whole.len() - 8);
+    let between = entry("two", "one");
+    for between in [between.as_str(), "{}", "{\"a\":1}torn"] {
+        let line = [head, between, tail].join("\n");
+        let scratch = Scratch::new(format!("{line}\n").as_bytes());
+        let index = check_all_ways(&scratch.open(), between);
+        assert_eq!(index.len(), 1, "{between}");
+        assert!(!index.candidate(0).is_salvaged());
+        let codes: Vec<Code> = told(&index).into_iter().map(|one| one.0).collect();
+        assert_eq!(
+            codes.len(),
+            2 + usize::from(between.ends_with("torn")),
+            "{codes:?}"
+        );
+    }
+}
+
+/// The lines that are searched together take no more than the cap on one.
+#[test]
+fn an_entry_is_spread_over_as_many_bytes_as_a_line_may_have() {
+    let split = entry("one", "").replace(" of ", &"\n".repeat(50));
+    for (cap, expected) in [(split.len(), 1), (split.len() - 1, 0)] {
+        let scratch = Scratch::new(split.as_bytes());
+        let index = load(&scratch.open(), &LoadOptions::new().line_cap(cap));
+        assert_eq!(index.len(), expected, "{cap}");
+    }
+}
+
+/// The reproduction of pains 11: every line is read, whatever stands in its strings.
+#[test]
+fn poisoned_text_costs_no_entry() {
+    let result = |uuid: &str, text: &[u8]| {
+        let mut line = entry(uuid, "").into_bytes();
+        let end = line.len() - 3;
+        line.splice(end..end, text.iter().copied());
+        line
+    };
+    let lines = [
+        join(&[b"\xEF\xBB\xBF", &result("a", b"")]),
+        result("b", b"\\ud83d\\u2026"),
+        result("c", b"\\u0000"),
+        result("d", b"\xE6\x87"),
+        result("e", b"\xE2\x80\xA8"),
+    ];
+    let (seen, findings) = read(&lines.join(&b'\n'), "pains 11");
+    let seen: Vec<_> = seen.iter().map(|one| (one.1.as_str(), one.2)).collect();
+    let expected = ["a", "b", "c", "d", "e"].map(|uuid| match uuid {
+        "a" => (uuid, "salvaged"),
+        _ => (uuid, "seen"),
+    });
+    assert_eq!(seen, expected);
+    let codes: Vec<_> = findings.iter().map(|one| (one.0, one.1)).collect();
+    assert_eq!(
+        codes,
+        [(Code::Bom, 1), (Code::Utf8, 4), (Code::Unterminated, 5)]
+    );
+}
+
+/// A torn entry that holds whole ones gives none of them back, wherever it is cut.
+#[test]
+fn an_entry_within_a_torn_one_does_not_come_back() {
+    let inner = "{\"type\":\"user\",\"uuid\":\"inner\",\"message\":{\"content\":\"x\"}}";
+    let outer = format!(
+        "{{\"type\":\"progress\",\"uuid\":\"outer\",\"sessionId\":\"s\",\
+         \"data\":{{\"message\":{inner},\"list\":[{inner},{inner}]}}}}"
+    );
+    let next = entry("one", "before");
+    for cut in 1..outer.len() {
+        let torn = &outer.as_bytes()[..cut];
+        check(torn, &[], &[(Code::TornMid, torn)]);
+        let glued = join(&[torn, next.as_bytes()]);
+        check(&glued, &[("one", "salvaged")], &[(Code::TornMid, torn)]);
+    }
+}
+
+/// The text of a salvaged candidate is the object, and its marks say whether a newline follows.
+#[test]
+fn the_body_of_a_salvaged_candidate_is_its_mended_text() {
+    let (one, two) = (entry("one", ""), entry("two", "one"));
+    let spread = one.replace(" of ", "\n\0\x1b");
+    let mut bytes = format!("torn{spread}\n\0\0{two}").into_bytes();
+    for is_last in [true, false] {
+        let scratch = Scratch::new(&bytes);
+        let source: Source = scratch.open();
+        let index = check_all_ways(&source, "bodies");
+        let mut bodies = Bodies::new(&source);
+        let mut texts = Vec::new();
+        for candidate in index.candidates() {
+            let text = bodies.get(&candidate).expect("the file can be read").text;
+            assert!(serde_json::from_str::<serde_json::Value>(text).is_ok());
+            texts.push(text.to_owned());
+        }
+        assert_eq!(texts, [one.replace(" of ", "\\n\\u001b"), two.clone()]);
+        let is_open = |number| {
+            let marks = index.candidate(number).marks();
+            marks.contains(transcript_reader::Marks::UNTERMINATED)
+        };
+        assert_eq!([is_open(0), is_open(1)], [false, is_last]);
+        bytes.push(b'\n');
+    }
+}
