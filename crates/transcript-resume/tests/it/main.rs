@@ -4,5 +4,6 @@
 
 mod api;
 mod api_forms;
+mod campaign;
 mod path;
 mod state;

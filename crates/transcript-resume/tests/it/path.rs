@@ -51,7 +51,7 @@ fn slow(bytes: &[u8]) -> Told {
     }
 }
 
-fn index(bytes: &[u8]) -> Index {
+pub(crate) fn index(bytes: &[u8]) -> Index {
     let mut file = tempfile::NamedTempFile::new().unwrap();
     file.write_all(bytes).unwrap();
     Index::load(&Source::open(file.path()).unwrap()).unwrap()

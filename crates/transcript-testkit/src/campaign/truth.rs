@@ -35,14 +35,14 @@ enum Proof {
 
 pub(super) fn truth(healthy: &Healthy, damage: &Damage) -> Truth {
     let mut truth = match &damage.loss {
-        Loss::Nothing => Truth::of_path(healthy, healthy.path.clone()),
+        Loss::Nothing => Truth::of_path(healthy, &healthy.path),
         Loss::Lines { gone, linked } => without_lines(healthy, gone, linked),
         Loss::Links { touched, exchanged } => without_links(healthy, touched, *exchanged),
         Loss::Order => in_another_order(healthy, &damage.bytes, &damage.order),
         Loss::Stitch { unproven } => {
             let path = healthy.path.iter().copied();
-            let path = path.filter(|line| !unproven.contains(line));
-            let mut truth = Truth::of_path(healthy, path.collect());
+            let path: Vec<usize> = path.filter(|line| !unproven.contains(line)).collect();
+            let mut truth = Truth::of_path(healthy, &path);
             truth.may_show(healthy, unproven.iter().copied());
             truth
         }
@@ -56,9 +56,9 @@ pub(super) fn truth(healthy: &Healthy, damage: &Damage) -> Truth {
 }
 
 impl Truth {
-    fn of_path(healthy: &Healthy, path: Vec<usize>) -> Self {
+    fn of_path(healthy: &Healthy, path: &[usize]) -> Self {
         Self {
-            uuids: healthy.uuids(&path),
+            uuids: healthy.uuids(path),
             unproven: HashSet::new(),
         }
     }
@@ -72,7 +72,7 @@ impl Truth {
 /// The truth when `gone` lines were destroyed. Of those in `linked` both ids can still be read.
 fn without_lines(healthy: &Healthy, gone: &HashSet<usize>, linked: &HashSet<usize>) -> Truth {
     if gone.is_empty() {
-        return Truth::of_path(healthy, healthy.path.clone());
+        return Truth::of_path(healthy, &healthy.path);
     }
     let mended = mended(healthy, gone);
     let path = model::vendor_path(&mended);
@@ -81,12 +81,12 @@ fn without_lines(healthy: &Healthy, gone: &HashSet<usize>, linked: &HashSet<usiz
         .as_ref()
         .and_then(|leaf| healthy.line_of.get(leaf));
     let Some(leaf) = leaf.filter(|_| path.refusal.is_none()) else {
-        return Truth::of_path(healthy, Vec::new());
+        return Truth::of_path(healthy, &[]);
     };
     let mut path: Vec<usize> = path.entries.iter().map(|entry| entry.line - 1).collect();
     let place = places(&path);
 
-    let mut truth = Truth::of_path(healthy, Vec::new());
+    let mut truth = Truth::of_path(healthy, &[]);
     let mut from = 0;
     for below in below_gaps(healthy, *leaf, &path, gone) {
         let Some(at) = place.get(&below) else {
@@ -294,7 +294,7 @@ fn mend_boundary(healthy: &Healthy, value: &mut Value, gone: &HashSet<usize>) {
     if let Some(kept) = healthy.segment(&metadata["preservedSegment"]) {
         let mut kept = kept.into_iter().filter(|line| !gone.contains(line));
         let head = kept.next();
-        let tail = kept.last().or(head);
+        let tail = kept.next_back().or(head);
         metadata["preservedSegment"]["headUuid"] = head.map_or(Value::Null, uuid);
         metadata["preservedSegment"]["tailUuid"] = tail.map_or(Value::Null, uuid);
     }
@@ -303,7 +303,7 @@ fn mend_boundary(healthy: &Healthy, value: &mut Value, gone: &HashSet<usize>) {
 /// The truth when the parents of the `touched` entries, all of the chain, are not to be trusted.
 fn without_links(healthy: &Healthy, touched: &[usize], exchanged: bool) -> Truth {
     let place = places(&healthy.path);
-    let mut truth = Truth::of_path(healthy, Vec::new());
+    let mut truth = Truth::of_path(healthy, &[]);
     let mut from = 0;
     for line in touched {
         let Some(at) = place.get(line) else { continue };
@@ -336,8 +336,8 @@ fn in_another_order(healthy: &Healthy, bytes: &[u8], order: &[usize]) -> Truth {
         .is_some_and(|leaf| is.contains_key(leaf));
     if is_same || !has_leaf {
         // Results of parallel calls stand in the order of the file.
-        Truth::of_path(healthy, path)
+        Truth::of_path(healthy, &path)
     } else {
-        Truth::of_path(healthy, healthy.path.clone())
+        Truth::of_path(healthy, &healthy.path)
     }
 }
