@@ -120,12 +120,14 @@ struct Tally {
     fewer: usize,
     extra: usize,
     unproven: usize,
+    undecided: usize,
 }
 
 impl Tally {
-    fn count(&mut self, truth: usize, recover: &Shown, vendor: &Shown) {
+    fn count(&mut self, case: &Case, recover: &Shown, vendor: &Shown) {
         self.files += 1;
-        self.truth += truth;
+        self.truth += case.truth.len();
+        self.undecided += case.undecided;
         self.recover += recover.truth;
         self.vendor += vendor.truth;
         self.out_of_order += usize::from(!recover.in_order);
@@ -147,12 +149,13 @@ impl Tally {
         self.fewer += other.fewer;
         self.extra += other.extra;
         self.unproven += other.unproven;
+        self.undecided += other.undecided;
     }
 
     fn row(&self, name: &str) {
         let percent = |part: usize| 100.0 * part as f64 / self.truth.max(1) as f64;
         println!(
-            "| {name} | {} | {} | {:.2} | {:.2} | {} | {} | {} | {} | {} | {} |",
+            "| {name} | {} | {} | {:.2} | {:.2} | {} | {} | {} | {} | {} | {} | {} |",
             self.files,
             self.truth,
             percent(self.recover),
@@ -162,6 +165,7 @@ impl Tally {
             self.fewer,
             self.extra,
             self.out_of_order,
+            self.undecided,
             self.unproven,
         );
     }
@@ -259,9 +263,7 @@ impl<'o> Worker<'o> {
     fn count_undamaged(&mut self, healthy: &Healthy) {
         let case = healthy.undamaged();
         let (recover, vendor) = self.judge(&case);
-        self.tallies
-            .undamaged
-            .count(case.truth.len(), &recover, &vendor);
+        self.tallies.undamaged.count(&case, &recover, &vendor);
     }
 
     fn hurt(&mut self, source: &str, healthy: &Healthy, kind: Kind, seed: u64) {
@@ -270,7 +272,7 @@ impl<'o> Worker<'o> {
         };
         let (recover, vendor) = self.judge(&case);
         let at = Kind::ALL.iter().position(|other| *other == kind).unwrap();
-        self.tallies.kinds[at].count(case.truth.len(), &recover, &vendor);
+        self.tallies.kinds[at].count(&case, &recover, &vendor);
         let failure = Failure {
             name: format!("{}-{seed}-{source}", kind.name()),
             case,
@@ -303,9 +305,9 @@ impl<'o> Worker<'o> {
 
 fn print_table(total: &Tallies) {
     println!(
-        "| kind | files | truth | recover % | vendor % | files with foreign | vendor's | recover < vendor | files with extra | out of order | unproven shown |"
+        "| kind | files | truth | recover % | vendor % | files with foreign | vendor's | recover < vendor | files with extra | out of order | undecided | undecided shown |"
     );
-    println!("| --- | --: | --: | --: | --: | --: | --: | --: | --: | --: | --: |");
+    println!("| --- | --: | --: | --: | --: | --: | --: | --: | --: | --: | --: | --: |");
     total.undamaged.row("(none)");
     let mut all = Tally::default();
     for (kind, tally) in Kind::ALL.iter().zip(&total.kinds) {

@@ -5,5 +5,6 @@
 mod api;
 mod api_forms;
 mod campaign;
+mod pains;
 mod path;
 mod state;

@@ -42,6 +42,15 @@ pub(super) enum Loss {
 }
 
 impl Loss {
+    /// The lines that were destroyed.
+    pub(super) fn gone(&self) -> impl Iterator<Item = usize> + '_ {
+        let gone = match self {
+            Self::Lines { gone, .. } => Some(gone),
+            _ => None,
+        };
+        gone.into_iter().flatten().copied()
+    }
+
     fn lines(gone: HashSet<usize>) -> Self {
         let linked = HashSet::new();
         Self::Lines { gone, linked }

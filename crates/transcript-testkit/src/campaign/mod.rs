@@ -228,6 +228,7 @@ impl Healthy {
             bytes: lines.collect::<Vec<_>>().concat(),
             truth: self.conversation(),
             unproven: HashSet::new(),
+            undecided: 0,
             foreign: HashSet::new(),
             known: self.known(),
         }
@@ -251,10 +252,22 @@ impl Healthy {
         let mut rng = Rng::new(seed ^ salt.rotate_left(20));
         let damage = hurt::hurt(self, kind, &mut rng)?;
         let truth = truth::truth(self, &damage);
+        let gone = damage
+            .loss
+            .gone()
+            .filter_map(|line| self.lines[line].uuid.as_ref());
+        let gone: HashSet<&String> = gone.collect();
+        let shown: HashSet<&String> = truth.uuids.iter().chain(gone).collect();
+        let undecided = self.conversation();
+        let undecided = undecided
+            .iter()
+            .filter(|uuid| !shown.contains(uuid))
+            .count();
         Some(Case {
             bytes: damage.bytes,
             truth: truth.uuids,
             unproven: truth.unproven,
+            undecided,
             foreign: damage.foreign,
             known: self.known(),
         })
@@ -408,6 +421,8 @@ pub struct Case {
     pub truth: Vec<String>,
     /// Messages for and against which the bytes say nothing.
     pub unproven: HashSet<String>,
+    /// How many messages were on the path before, are still in the file, and are not in the truth.
+    pub undecided: usize,
     /// Messages of another session, which must never be shown.
     pub foreign: HashSet<String>,
     /// Every message of the session itself, of whatever branch or sidechain.
