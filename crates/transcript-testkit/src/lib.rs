@@ -2,9 +2,11 @@
 //!
 //! [`model`] rebuilds a conversation the obvious way, over plain JSON values and without any code of
 //! the other crates. Every fast path must give the same answer as the model. [`generate`] makes
-//! sessions to compare them on, and [`damage`] hurts them. [`fake_disk`] is where writers are killed,
+//! sessions to compare them on, and [`damage`] hurts them. [`campaign`] hurts them, too, and knows what
+//! can be brought back. [`fake_disk`] is where writers are killed,
 //! and [`naive_writer`] the one that does not survive it.
 
+pub mod campaign;
 pub mod damage;
 pub mod fake_disk;
 pub mod generate;

@@ -5,6 +5,8 @@
 mod api;
 mod api_forms;
 mod branches;
+mod campaign;
+mod pains;
 mod path;
 mod state;
 mod strict;

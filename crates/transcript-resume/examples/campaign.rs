@@ -1,0 +1,346 @@
+//! The damage campaign: hurts healthy sessions and counts what each policy brings back.
+//!
+//! `cargo run --profile test -p transcript-resume --example campaign -- [--files 20000] [--seed 0]
+//! [--threads 1] [--max-bytes 2000000] [--list-failures KIND] [--write DIR]`
+//!
+//! Half of the files come from the shared corpus, where it is there and has a place for the damage,
+//! the rest from the generator. `--list-failures` names the files of one kind that fell short, the
+//! worst first; `--write` keeps them.
+
+#![expect(clippy::print_stdout, reason = "the table is the point")]
+#![expect(clippy::unwrap_used, reason = "an example may stop at the first error")]
+
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use transcript_reader::{Index, Source};
+use transcript_resume::{Policy, Tree};
+use transcript_testkit::campaign::{Case, Healthy, Kind, Shown};
+use transcript_testkit::{generate, shared};
+
+struct Options {
+    files: usize,
+    seed: u64,
+    threads: usize,
+    max_bytes: u64,
+    list: Option<Kind>,
+    write: Option<PathBuf>,
+}
+
+fn main() {
+    let options = options();
+    let corpus = corpus(options.max_bytes);
+    let workers: Vec<Tallies> = std::thread::scope(|scope| {
+        let (options, corpus) = (&options, &corpus);
+        let run = |worker| scope.spawn(move || Worker::new(options, worker).run(corpus));
+        let workers: Vec<_> = (0..options.threads).map(run).collect();
+        workers
+            .into_iter()
+            .map(|worker| worker.join().unwrap())
+            .collect()
+    });
+    let mut total = Tallies::default();
+    for worker in workers {
+        total.add(worker);
+    }
+    print_table(&total);
+    if let Some(kind) = options.list {
+        list_failures(&mut total.failures, kind, options.write.as_deref());
+    }
+}
+
+fn options() -> Options {
+    let mut options = Options {
+        files: 20_000,
+        seed: 0,
+        threads: 1,
+        max_bytes: 2_000_000,
+        list: None,
+        write: None,
+    };
+    let mut arguments = std::env::args().skip(1);
+    while let Some(name) = arguments.next() {
+        let value = arguments.next().unwrap_or_default();
+        match name.as_str() {
+            "--files" => options.files = value.parse().unwrap(),
+            "--seed" => options.seed = value.parse().unwrap(),
+            "--threads" => options.threads = value.parse().unwrap(),
+            "--max-bytes" => options.max_bytes = value.parse().unwrap(),
+            "--list-failures" => {
+                let kind = Kind::ALL.into_iter().find(|kind| kind.name() == value);
+                options.list = Some(kind.unwrap());
+            }
+            "--write" => options.write = Some(value.into()),
+            _ => panic!("unknown option {name}"),
+        }
+    }
+    options
+}
+
+/// The files of the corpus that nothing is wrong with.
+fn corpus(max_bytes: u64) -> Vec<(String, Healthy)> {
+    let Some(shared) = shared() else {
+        println!("skipped: no shared data");
+        return Vec::new();
+    };
+    let mut files = Vec::new();
+    let mut folders = vec![shared.join("corpus/files")];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.metadata().unwrap().len() <= max_bytes {
+                files.push(path);
+            }
+        }
+    }
+    files.sort();
+    let count = files.len();
+    let healthy = files.into_iter().filter_map(|file| {
+        let healthy = Healthy::new(&fs::read(&file).unwrap())?;
+        Some((file.file_name()?.to_string_lossy().into_owned(), healthy))
+    });
+    let healthy: Vec<_> = healthy.collect();
+    println!("corpus: {} of {count} files are healthy\n", healthy.len());
+    healthy
+}
+
+/// What was counted for one kind of damage.
+#[derive(Default)]
+struct Tally {
+    files: usize,
+    truth: usize,
+    recover: usize,
+    vendor: usize,
+    out_of_order: usize,
+    foreign: usize,
+    foreign_vendor: usize,
+    fewer: usize,
+    extra: usize,
+    unproven: usize,
+    undecided: usize,
+}
+
+impl Tally {
+    fn count(&mut self, case: &Case, recover: &Shown, vendor: &Shown) {
+        self.files += 1;
+        self.truth += case.truth.len();
+        self.undecided += case.undecided;
+        self.recover += recover.truth;
+        self.vendor += vendor.truth;
+        self.out_of_order += usize::from(!recover.in_order);
+        self.foreign += usize::from(recover.foreign > 0);
+        self.foreign_vendor += usize::from(vendor.foreign > 0);
+        self.fewer += usize::from(recover.truth < vendor.truth);
+        self.extra += usize::from(recover.extra > 0);
+        self.unproven += recover.unproven;
+    }
+
+    fn add(&mut self, other: &Self) {
+        self.files += other.files;
+        self.truth += other.truth;
+        self.recover += other.recover;
+        self.vendor += other.vendor;
+        self.out_of_order += other.out_of_order;
+        self.foreign += other.foreign;
+        self.foreign_vendor += other.foreign_vendor;
+        self.fewer += other.fewer;
+        self.extra += other.extra;
+        self.unproven += other.unproven;
+        self.undecided += other.undecided;
+    }
+
+    fn row(&self, name: &str) {
+        let percent = |part: usize| 100.0 * part as f64 / self.truth.max(1) as f64;
+        println!(
+            "| {name} | {} | {} | {:.2} | {:.2} | {} | {} | {} | {} | {} | {} | {} |",
+            self.files,
+            self.truth,
+            percent(self.recover),
+            percent(self.vendor),
+            self.foreign,
+            self.foreign_vendor,
+            self.fewer,
+            self.extra,
+            self.out_of_order,
+            self.undecided,
+            self.unproven,
+        );
+    }
+}
+
+#[derive(Default)]
+struct Tallies {
+    undamaged: Tally,
+    kinds: [Tally; Kind::ALL.len()],
+    failures: Vec<Failure>,
+}
+
+impl Tallies {
+    fn add(&mut self, other: Self) {
+        self.undamaged.add(&other.undamaged);
+        for (own, other) in self.kinds.iter_mut().zip(&other.kinds) {
+            own.add(other);
+        }
+        self.failures.extend(other.failures);
+    }
+}
+
+/// A file of which policy `recover` shows too little or too much.
+struct Failure {
+    name: String,
+    case: Case,
+    recover: Shown,
+    vendor: Shown,
+}
+
+impl Failure {
+    fn weight(&self) -> usize {
+        let missing = self.case.truth.len() - self.recover.truth;
+        missing + self.recover.foreign + self.recover.extra
+    }
+}
+
+struct Worker<'o> {
+    options: &'o Options,
+    number: usize,
+    /// How many files of each kind are to be made.
+    quota: usize,
+    tallies: Tallies,
+    file: tempfile::NamedTempFile,
+}
+
+impl<'o> Worker<'o> {
+    fn new(options: &'o Options, number: usize) -> Self {
+        Self {
+            options,
+            number,
+            quota: options.files.div_ceil(Kind::ALL.len() * options.threads),
+            tallies: Tallies::default(),
+            file: tempfile::NamedTempFile::new().unwrap(),
+        }
+    }
+
+    fn run(mut self, corpus: &[(String, Healthy)]) -> Tallies {
+        let own = corpus
+            .iter()
+            .skip(self.number)
+            .step_by(self.options.threads);
+        let own: Vec<_> = own.collect();
+        for (place, (name, healthy)) in own.iter().enumerate() {
+            self.count_undamaged(healthy);
+            for (at, kind) in Kind::ALL.into_iter().enumerate() {
+                // An even share of what is left of the half.
+                let left = (self.quota / 2).saturating_sub(self.tallies.kinds[at].files);
+                let share = left.div_ceil(own.len() - place) as u64;
+                for seed in 0..share {
+                    self.hurt(name, healthy, kind, self.options.seed + seed);
+                }
+            }
+        }
+        let mut seed = self.options.seed + self.number as u64;
+        while self
+            .tallies
+            .kinds
+            .iter()
+            .any(|tally| tally.files < self.quota)
+        {
+            if let Some(healthy) = Healthy::new(&generate::tidy_session(seed)) {
+                self.count_undamaged(&healthy);
+                for (at, kind) in Kind::ALL.into_iter().enumerate() {
+                    if self.tallies.kinds[at].files < self.quota {
+                        self.hurt("generated", &healthy, kind, seed);
+                    }
+                }
+            }
+            seed += self.options.threads as u64;
+        }
+        self.tallies
+    }
+
+    fn count_undamaged(&mut self, healthy: &Healthy) {
+        let case = healthy.undamaged();
+        let (recover, vendor) = self.judge(&case);
+        self.tallies.undamaged.count(&case, &recover, &vendor);
+    }
+
+    fn hurt(&mut self, source: &str, healthy: &Healthy, kind: Kind, seed: u64) {
+        let Some(case) = healthy.hurt(kind, seed) else {
+            return;
+        };
+        let (recover, vendor) = self.judge(&case);
+        let at = Kind::ALL.iter().position(|other| *other == kind).unwrap();
+        self.tallies.kinds[at].count(&case, &recover, &vendor);
+        let failure = Failure {
+            name: format!("{}-{seed}-{source}", kind.name()),
+            case,
+            recover,
+            vendor,
+        };
+        let falls_short = failure.weight() > 0 || !failure.recover.in_order;
+        if self.options.list == Some(kind) && falls_short {
+            self.tallies.failures.push(failure);
+        }
+    }
+
+    /// What the policies `recover` and `vendor` show.
+    fn judge(&mut self, case: &Case) -> (Shown, Shown) {
+        fs::write(self.file.path(), &case.bytes).unwrap();
+        let index = Index::load(&Source::open(self.file.path()).unwrap()).unwrap();
+        let shown = |policy| {
+            let path = Tree::new(&index, policy).path();
+            let uuids: Vec<String> = path
+                .entries
+                .iter()
+                .filter_map(|entry| index.candidate(entry.candidate()).uuid())
+                .map(|id| index.id_text(id))
+                .collect();
+            case.judge(uuids.iter().map(String::as_str))
+        };
+        (shown(Policy::Recover), shown(Policy::Vendor))
+    }
+}
+
+fn print_table(total: &Tallies) {
+    println!(
+        "| kind | files | truth | recover % | vendor % | files with foreign | vendor's | recover < vendor | files with extra | out of order | undecided | undecided shown |"
+    );
+    println!("| --- | --: | --: | --: | --: | --: | --: | --: | --: | --: | --: | --: |");
+    total.undamaged.row("(none)");
+    let mut all = Tally::default();
+    for (kind, tally) in Kind::ALL.iter().zip(&total.kinds) {
+        tally.row(kind.name());
+        all.add(tally);
+    }
+    all.row("all");
+}
+
+fn list_failures(failures: &mut [Failure], kind: Kind, write: Option<&Path>) {
+    failures.sort_by_key(|failure| std::cmp::Reverse(failure.weight()));
+    println!(
+        "\n{} files of kind {} fall short",
+        failures.len(),
+        kind.name()
+    );
+    for failure in failures.iter().take(40) {
+        println!(
+            "{}: truth {}, recover {:?}, vendor {:?}",
+            failure.name,
+            failure.case.truth.len(),
+            failure.recover,
+            failure.vendor
+        );
+        let Some(folder) = write else { continue };
+        fs::create_dir_all(folder).unwrap();
+        let name = failure.name.trim_end_matches(".jsonl");
+        let mut file = fs::File::create(folder.join(format!("{name}.jsonl"))).unwrap();
+        file.write_all(&failure.case.bytes).unwrap();
+        let mut unproven: Vec<&str> = failure.case.unproven.iter().map(String::as_str).collect();
+        unproven.sort_unstable();
+        let truth = failure.case.truth.join("\n");
+        let note = format!("{truth}\n--- unproven\n{}\n", unproven.join("\n"));
+        fs::write(folder.join(format!("{name}.truth")), note).unwrap();
+    }
+}

@@ -1,0 +1,343 @@
+//! What the bytes of a damaged session still prove.
+//!
+//! A link that was destroyed leaves a gap. What stands above it is proved when a careful person
+//! could say where it led: the torn line still shows both its ids; the entry below answers a call,
+//! or belongs to an API message, that stands on the path above; or the message before it in the
+//! file is the one that stands above it, and it is not a prompt behind a prompt. The last is what a
+//! prompt looks like that was taken back before it was answered (`facts/pains.md` 3, second
+//! fixture), and equally a conversation that lost an answer. Nothing else about rewinds can be
+//! proved: when the first line of a new branch is lost, the bytes are those of a conversation that
+//! never went back.
+
+use std::collections::{HashMap, HashSet};
+
+use serde_json::{Value, json};
+
+use super::hurt::{Damage, Loss};
+use super::{Healthy, Role};
+use crate::model;
+
+/// The answer for one damaged session.
+pub(super) struct Truth {
+    pub(super) uuids: Vec<String>,
+    pub(super) unproven: HashSet<String>,
+}
+
+/// Whether the bytes prove what stands above a gap.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Proof {
+    Proved,
+    /// What stands on the true path above may be shown; nothing else.
+    TruePathOnly,
+    /// Whatever stands before it in the file may as well have been what it followed.
+    Open,
+}
+
+pub(super) fn truth(healthy: &Healthy, damage: &Damage) -> Truth {
+    let mut truth = match &damage.loss {
+        Loss::Nothing => Truth::of_path(healthy, &healthy.path),
+        Loss::Lines { gone, linked } => without_lines(healthy, gone, linked),
+        Loss::Links { touched, exchanged } => without_links(healthy, touched, *exchanged),
+        Loss::Order => in_another_order(healthy, &damage.bytes, &damage.order),
+        Loss::Stitch { unproven } => {
+            let path = healthy.path.iter().copied();
+            let path: Vec<usize> = path.filter(|line| !unproven.contains(line)).collect();
+            let mut truth = Truth::of_path(healthy, &path);
+            truth.may_show(healthy, unproven.iter().copied());
+            truth
+        }
+    };
+    // What was true before and is neither lost nor proved does no harm.
+    truth.may_show(healthy, healthy.path.iter().copied());
+    for uuid in &truth.uuids {
+        truth.unproven.remove(uuid);
+    }
+    truth
+}
+
+impl Truth {
+    fn of_path(healthy: &Healthy, path: &[usize]) -> Self {
+        Self {
+            uuids: healthy.uuids(path),
+            unproven: HashSet::new(),
+        }
+    }
+
+    fn may_show(&mut self, healthy: &Healthy, lines: impl Iterator<Item = usize>) {
+        let lines: Vec<usize> = lines.collect();
+        self.unproven.extend(healthy.uuids(&lines));
+    }
+}
+
+/// The truth when `gone` lines were destroyed. Of those in `linked` both ids can still be read.
+fn without_lines(healthy: &Healthy, gone: &HashSet<usize>, linked: &HashSet<usize>) -> Truth {
+    if gone.is_empty() {
+        return Truth::of_path(healthy, &healthy.path);
+    }
+    let mended = mended(healthy, gone);
+    let path = model::vendor_path(&mended);
+    let leaf = path
+        .leaf
+        .as_ref()
+        .and_then(|leaf| healthy.line_of.get(leaf));
+    let Some(leaf) = leaf.filter(|_| path.refusal.is_none()) else {
+        return Truth::of_path(healthy, &[]);
+    };
+    let mut path: Vec<usize> = path.entries.iter().map(|entry| entry.line - 1).collect();
+    let place = places(&path);
+
+    let mut truth = Truth::of_path(healthy, &[]);
+    let mut from = 0;
+    for below in below_gaps(healthy, *leaf, &path, gone) {
+        let Some(at) = place.get(&below) else {
+            continue;
+        };
+        let is_linked = healthy.lines[below]
+            .parent
+            .is_some_and(|parent| linked.contains(&parent));
+        let proof = if is_linked {
+            Proof::Proved
+        } else {
+            proof(healthy, below, gone, &path, true)
+        };
+        if proof != Proof::Proved {
+            from = from.max(*at);
+        }
+        if proof == Proof::Open {
+            truth.may_show(healthy, 0..below);
+        }
+    }
+    truth.may_show(healthy, path[..from].iter().copied());
+    path.drain(..from);
+
+    // The path as it was has the order; what the destroyed lines took with them is not on it.
+    let shown: HashSet<usize> = path.iter().copied().collect();
+    let was: HashSet<usize> = healthy.path.iter().copied().collect();
+    if shown.is_subset(&was) {
+        let is_orphan = |line: usize| from == 0 && answers_a_lost_call(healthy, line, gone);
+        let kept = healthy.path.iter().copied();
+        path = kept
+            .filter(|line| shown.contains(line) || is_orphan(*line))
+            .collect();
+    }
+    truth.uuids = healthy.uuids(&path);
+    truth
+}
+
+/// Whether the line is a result whose call is lost together with its place in the chain: it
+/// names the lost line as its parent, as does what follows on the path.
+fn answers_a_lost_call(healthy: &Healthy, line: usize, gone: &HashSet<usize>) -> bool {
+    !gone.contains(&line)
+        && !healthy.lines[line].is_prompt()
+        && healthy.lines[line].role == Role::User
+        && healthy.lines[line]
+            .parent
+            .is_some_and(|parent| gone.contains(&parent))
+}
+
+fn places(path: &[usize]) -> HashMap<usize, usize> {
+    path.iter()
+        .enumerate()
+        .map(|(at, line)| (*line, at))
+        .collect()
+}
+
+/// The entries on the way from the leaf, and on that from the end of a preserved segment, whose
+/// parent is gone.
+fn below_gaps(healthy: &Healthy, leaf: usize, path: &[usize], gone: &HashSet<usize>) -> Vec<usize> {
+    let mut ends = vec![leaf];
+    if let Some(boundary) = path.iter().find(|line| healthy.lines[**line].is_boundary()) {
+        let metadata = &healthy.lines[*boundary].value["compactMetadata"];
+        let segment = metadata
+            .get("preservedSegment")
+            .and_then(|segment| healthy.segment(segment));
+        if metadata["preservedMessages"].is_null()
+            && let Some(kept) = segment
+        {
+            ends.extend(kept.into_iter().rev().find(|line| !gone.contains(line)));
+        }
+    }
+    let above = ends.iter().flat_map(|end| healthy.ancestors(*end));
+    let is_below = |line: &usize| {
+        let parent = healthy.lines[*line].parent;
+        !gone.contains(line) && parent.is_some_and(|parent| gone.contains(&parent))
+    };
+    above.filter(is_below).collect()
+}
+
+/// What the bytes say about what stands above `below`, the link of which is lost.
+fn proof(
+    healthy: &Healthy,
+    below: usize,
+    gone: &HashSet<usize>,
+    path: &[usize],
+    doubts_prompts: bool,
+) -> Proof {
+    let place = places(path);
+    let line = &healthy.lines[below];
+    let at = place[&below];
+    let above = path[..at].iter().map(|line| &healthy.lines[*line]);
+    if opens_with_summary(healthy, &path[at..]) {
+        return Proof::Proved;
+    }
+    let answers = line.block_ids("tool_result", "tool_use_id");
+    let id = line.value["message"]["id"].as_str();
+    let belongs = |above: &super::Line| {
+        !above.block_ids("tool_use", "id").is_disjoint(&answers)
+            || (above.role == Role::Assistant
+                && id.is_some()
+                && above.value["message"]["id"].as_str() == id)
+    };
+    if above.clone().any(belongs) {
+        return Proof::Proved;
+    }
+
+    let is_there = |line: &usize| !gone.contains(line);
+    let before = (0..below)
+        .rev()
+        .filter(is_there)
+        .find(|line| healthy.lines[*line].counts());
+    let Some(before) = before else {
+        return if at == 0 {
+            Proof::Proved
+        } else {
+            Proof::TruePathOnly
+        };
+    };
+    let between = (before..below).filter(is_there);
+    if let Some(boundary) = between
+        .rev()
+        .find(|line| healthy.lines[*line].is_boundary() && !healthy.lines[*line].is_sidechain)
+    {
+        return if !place.contains_key(&boundary) {
+            Proof::Open
+        } else if is_anchor(healthy, line.parent, boundary) {
+            Proof::Proved
+        } else {
+            Proof::TruePathOnly
+        };
+    }
+    let is_above = place.get(&before).is_some_and(|before| *before < at);
+    let is_prompt_behind_prompt = line.is_prompt() && healthy.lines[before].is_prompt();
+    if !is_above || (doubts_prompts && is_prompt_behind_prompt) {
+        return Proof::Open;
+    }
+    Proof::Proved
+}
+
+/// Whether the first message of `path` is the summary of a compaction: its history ends there,
+/// whatever stands before it in the file.
+fn opens_with_summary(healthy: &Healthy, path: &[usize]) -> bool {
+    let first = path
+        .iter()
+        .map(|line| &healthy.lines[*line])
+        .find(|line| line.is_message());
+    first.is_some_and(|line| line.value["isCompactSummary"] == true)
+}
+
+/// Whether a boundary names the destroyed line `parent` as its anchor.
+fn is_anchor(healthy: &Healthy, parent: Option<usize>, boundary: usize) -> bool {
+    let uuid = parent.and_then(|parent| healthy.lines[parent].uuid.as_deref());
+    let metadata = &healthy.lines[boundary].value["compactMetadata"];
+    ["preservedMessages", "preservedSegment"]
+        .iter()
+        .any(|form| uuid.is_some() && metadata[*form]["anchorUuid"].as_str() == uuid)
+}
+
+/// The session without `gone` lines, in JSON that keeps the numbers of the lines. What hung under
+/// them hangs under the next entry above, and the boundaries name what is left.
+fn mended(healthy: &Healthy, gone: &HashSet<usize>) -> Vec<u8> {
+    let mut out = Vec::new();
+    for (at, line) in healthy.lines.iter().enumerate() {
+        let mut value = line.value.clone();
+        if line.parent.is_some_and(|parent| gone.contains(&parent)) {
+            let above = healthy
+                .ancestors(at)
+                .skip(1)
+                .find(|line| !gone.contains(line));
+            value["parentUuid"] = json!(above.and_then(|above| healthy.lines[above].uuid.clone()));
+        }
+        if line.is_boundary() {
+            mend_boundary(healthy, &mut value, gone);
+        }
+        if !line.is_blank() && !gone.contains(&at) {
+            out.extend_from_slice(value.to_string().as_bytes());
+        }
+        out.push(b'\n');
+    }
+    out
+}
+
+fn mend_boundary(healthy: &Healthy, value: &mut Value, gone: &HashSet<usize>) {
+    let Some(metadata) = value
+        .get_mut("compactMetadata")
+        .filter(|metadata| metadata.is_object())
+    else {
+        return;
+    };
+    let line = |uuid: &Value| healthy.line_of.get(uuid.as_str()?).copied();
+    let is_gone = |uuid: &Value| line(uuid).is_some_and(|line| gone.contains(&line));
+    let uuid = |line: usize| json!(healthy.lines[line].uuid);
+    for form in ["preservedMessages", "preservedSegment"] {
+        let anchor = &metadata[form]["anchorUuid"];
+        if is_gone(anchor)
+            && let Some(line) = line(anchor)
+        {
+            // A summary gives way to what stands above it, in the end its boundary.
+            let above = healthy.ancestors(line).find(|line| !gone.contains(line));
+            metadata[form]["anchorUuid"] = above.map_or(Value::Null, uuid);
+        }
+    }
+    if let Some(uuids) = metadata["preservedMessages"]["uuids"].as_array_mut() {
+        uuids.retain(|uuid| !is_gone(uuid));
+    }
+    if let Some(kept) = healthy.segment(&metadata["preservedSegment"]) {
+        let mut kept = kept.into_iter().filter(|line| !gone.contains(line));
+        let head = kept.next();
+        let tail = kept.next_back().or(head);
+        metadata["preservedSegment"]["headUuid"] = head.map_or(Value::Null, uuid);
+        metadata["preservedSegment"]["tailUuid"] = tail.map_or(Value::Null, uuid);
+    }
+}
+
+/// The truth when the parents of the `touched` entries, all of the chain, are not to be trusted.
+fn without_links(healthy: &Healthy, touched: &[usize], exchanged: bool) -> Truth {
+    let place = places(&healthy.path);
+    let mut truth = Truth::of_path(healthy, &[]);
+    let mut from = 0;
+    for line in touched {
+        let Some(at) = place.get(line) else { continue };
+        match proof(healthy, *line, &HashSet::new(), &healthy.path, !exchanged) {
+            Proof::Proved => continue,
+            Proof::TruePathOnly => {}
+            Proof::Open => truth.may_show(healthy, 0..*line),
+        }
+        from = from.max(*at);
+    }
+    truth.uuids = healthy.uuids(&healthy.path[from..]);
+    truth
+}
+
+/// The truth when the same lines stand in another order. No link is lost, but the last tip of the
+/// file may be another one: then nothing proves that it is not the leaf. `order` says which line
+/// stands where.
+fn in_another_order(healthy: &Healthy, bytes: &[u8], order: &[usize]) -> Truth {
+    let path = model::vendor_path(bytes);
+    let path: Vec<usize> = path
+        .entries
+        .iter()
+        .map(|entry| order[entry.line - 1])
+        .collect();
+    let (is, was) = (places(&path), places(&healthy.path));
+    let is_same = is.len() == was.len() && is.keys().all(|line| was.contains_key(line));
+    let has_leaf = healthy
+        .chain
+        .first()
+        .is_some_and(|leaf| is.contains_key(leaf));
+    if is_same || !has_leaf {
+        // Results of parallel calls stand in the order of the file.
+        Truth::of_path(healthy, &path)
+    } else {
+        Truth::of_path(healthy, &healthy.path)
+    }
+}
