@@ -7,8 +7,11 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
+use transcript_format::kind::EntryKind;
 use transcript_reader::{Bodies, Index, Source};
-use transcript_resume::api::{Lint, Options, Reason, Request, Rule, SyntheticKind, lint};
+use transcript_resume::api::{
+    BlockKind, Lint, Options, Reason, Request, Rule, SyntheticKind, lint,
+};
 use transcript_resume::texts::{NO_RESPONSE, START_MISSING};
 use transcript_resume::{Policy, Tree};
 use transcript_testkit::{damage, generate, shared};
@@ -245,6 +248,55 @@ fn healthy_sessions_are_sent_as_the_client_sends_them() {
     println!("{equal} requests equal, {condensed_only} but for what says nothing");
     assert!(equal > seeds() / 2, "{equal} requests of {} seeds", seeds());
     assert!(condensed_only > 0);
+}
+
+/// The blocks of messages that were not made up, but for thoughts and blank texts: how many of each
+/// kind each entry gave.
+fn blocks_of(session: &Loaded, request: &Request) -> BTreeMap<(usize, String), usize> {
+    let mut blocks = BTreeMap::new();
+    for block in request.messages.iter().flat_map(|message| message.blocks()) {
+        let value: Value = serde_json::from_str(block.json()).unwrap();
+        let is_thought = matches!(
+            block.kind(),
+            BlockKind::Thinking | BlockKind::SealedThinking
+        );
+        if let Some(entry) = block.entry()
+            && session.index.candidate(entry).kind() != EntryKind::Attachment
+            && !is_thought
+            && says_something(&value)
+        {
+            *blocks
+                .entry((entry, format!("{:?}", block.kind())))
+                .or_default() += 1;
+        }
+    }
+    blocks
+}
+
+#[test]
+fn nothing_that_the_client_sends_is_lost_under_recover() {
+    let mut more = 0;
+    for_each_session(seeds(), |name, bytes| {
+        let session = Loaded::new(bytes);
+        let options = Options::new();
+        let vendor = session.request(Policy::Vendor, &options);
+        let recover = session.request(Policy::Recover, &options);
+        if vendor.path.entries != recover.path.entries {
+            return;
+        }
+        let is_refused = |entry: usize| {
+            let mut omissions = recover.omissions.iter().filter(|one| one.entry == entry);
+            omissions.any(|one| matches!(one.reason, Reason::Refused(_)))
+        };
+        let (vendor, sent) = (blocks_of(&session, &vendor), blocks_of(&session, &recover));
+        for (block, count) in &vendor {
+            let is_there = sent.get(block) >= Some(count) || is_refused(block.0);
+            assert!(is_there, "{name}: {block:?}");
+        }
+        more += usize::from(vendor.values().sum::<usize>() < sent.values().sum());
+    });
+    println!("{more} sessions of which more is sent");
+    assert!(more > 0);
 }
 
 // ---------------------------------------------------------------------------------------------
