@@ -143,7 +143,7 @@ const PAINS: &[Pain] = &[
     },
     Pain {
         file: "06-nul-around-and-inside",
-        findings: "L-NUL 2, T-CONTROL 3",
+        findings: "L-NUL 2, L-NUL 3",
         vendor: told("a2", r#"a: "24 May.""#, "truncated a2"),
         recover: Some(told(
             "u1 a1 u2 a2",
@@ -153,7 +153,7 @@ const PAINS: &[Pain] = &[
     },
     Pain {
         file: "06-split",
-        findings: "L-TORN-MID 2, L-NOT-OBJECT 3",
+        findings: "L-SPLIT 2",
         vendor: told(
             "u2 a2",
             r#"u: "And 2028?" | a: "16 April 2028.""#,
@@ -245,11 +245,8 @@ const PAINS: &[Pain] = &[
             r#"u: "What is on the s" | a: USE Chart | u: RES Chart image, "Only the names." | a: "Vega, Altair, De""#,
             "",
         ),
-        recover: Some(told(
-            "u1 a1 u2 u3 a2",
-            r#"u: "What is on the s" | a: USE Chart | u: RES Chart "…", "Only the names." | a: "Vega, Altair, De""#,
-            "",
-        )),
+        // 6 MiB in base64 are 4.5 MiB of image, which the API takes.
+        recover: None,
     },
     Pain {
         file: "11-bom",
@@ -374,7 +371,7 @@ const PAINS: &[Pain] = &[
         recover: Some(told(
             "a1 u1 a2",
             r#"u: "…" | a: "Good morning." | u: "When did the sun" | a: "At 6:47.""#,
-            "cycle a1, gap a1 nothing-before",
+            "gap a1 nothing-before, cycle a1",
         )),
     },
     Pain {
@@ -664,7 +661,7 @@ fn under_vendor_what_hurts_a_session_costs_what_it_costs_in_the_client() {
 }
 
 #[test]
-#[ignore = "until policy recover is merged"]
+
 fn under_recover_what_hurts_a_session_is_brought_back_where_it_can_be_proved() {
     let different = differences(Policy::Recover, |pain| {
         pain.recover.as_ref().unwrap_or(&pain.vendor)
