@@ -161,16 +161,23 @@ impl<'i> Tree<'i> {
         tree.collect_nodes(is_there);
         tree.link();
         tree.gone = vec![false; tree.content.len()];
-        tree.is_all_sidechain = tree.nodes().all(|node| {
-            let entry = tree.entry(node);
-            entry.flags().contains(Flags::SIDECHAIN) || !entry.kind().is_message()
-        });
+        tree.find_sidechains();
         if policy == Policy::Recover {
             tree.recover(others);
         }
         tree.splice();
         tree.hang_children();
         tree
+    }
+
+    /// Decides whether the file is that of a subagent.
+    pub(crate) fn find_sidechains(&mut self) {
+        self.is_all_sidechain = self.nodes().all(|node| {
+            let entry = self.entry(node);
+            entry.flags().contains(Flags::SIDECHAIN)
+                || !entry.kind().is_message()
+                || self.is_foreign(node)
+        });
     }
 
     /// Returns whose rules apply.

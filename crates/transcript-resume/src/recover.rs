@@ -245,14 +245,40 @@ impl Tree<'_> {
             if let Some(child) = members.max_by_key(goes_down)
                 && let Some(parent) = self.parent_node(child)
             {
-                self.parents[child.at()] = Packed::LOST;
-                self.decisions.push(Decision::Cycle {
-                    entry: self.candidate_of(child),
-                });
-                cut.insert(child, parent);
+                self.cut(child, parent, &mut cut);
             }
         }
+        self.cut_links_down(&mut cut);
         cut
+    }
+
+    fn cut(&mut self, child: NodeId, parent: NodeId, cut: &mut HashMap<NodeId, NodeId>) {
+        self.parents[child.at()] = Packed::LOST;
+        let entry = self.candidate_of(child);
+        self.decisions.push(Decision::Cycle { entry });
+        cut.insert(child, parent);
+    }
+
+    /// Where a cycle was cut, other links that lead down the file are as wrong as the one that was
+    /// cut. Real ones are those of a result or an attachment, a few lines down
+    /// (`facts/corpus.md` 3.3).
+    fn cut_links_down(&mut self, cut: &mut HashMap<NodeId, NodeId>) {
+        const NEAR: u32 = 9;
+        if cut.is_empty() {
+            return;
+        }
+        let mut islands = Islands::of(self);
+        for node in self.nodes() {
+            let Some(parent) = self.parent_node(node).filter(|parent| *parent > node) else {
+                continue;
+            };
+            let is_message = self.entry(node).kind().is_message();
+            let is_result = is_message && self.answers(node);
+            let is_usual = parent.0 - node.0 <= NEAR && (is_result || !is_message);
+            if !is_usual && cut.contains_key(&islands.root(node)) {
+                self.cut(node, parent, cut);
+            }
+        }
     }
 
     /// Finds the entries of other sessions: those that no link connects with an entry of this one.
@@ -274,6 +300,13 @@ impl Tree<'_> {
             .nodes()
             .filter(|node| !is_own[islands.root(*node).at()]);
         self.recovery.foreign = foreign.collect();
+        self.find_sidechains();
+    }
+
+    /// Whether the entry is of the user and answers a call.
+    fn answers(&self, node: NodeId) -> bool {
+        let entry = self.entry(node);
+        entry.kind() == EntryKind::User && entry.flags().contains(Flags::HAS_TOOL_RESULT)
     }
 
     /// Whether the entry is of the user and answers no call.
@@ -672,9 +705,7 @@ impl<'t, 'i> Bridging<'t, 'i> {
             let Some(parent) = self.tree.parent_node(other) else {
                 continue;
             };
-            let mut before =
-                std::iter::successors(self.before[node.at()], |at| self.before[at.at()]);
-            let is_near = before.by_ref().take(NEAR).any(|before| before == parent);
+            let is_near = self.stands_before(parent, node);
             // The branch of the other entry must not be what `node` stands above already.
             if is_near && self.islands.root(parent) != self.islands.root(node) {
                 self.tree.parents[other.at()] = Packed(named.0);
@@ -686,6 +717,25 @@ impl<'t, 'i> Bridging<'t, 'i> {
             }
         }
         None
+    }
+
+    /// Whether `parent` is the message before `node` in the file, but for results, and lines of the
+    /// same answer.
+    fn stands_before(&self, parent: NodeId, node: NodeId) -> bool {
+        let key = self.tree.entry(parent).message();
+        let first = self.message_before[node.at()];
+        let before = std::iter::successors(first, |at| self.message_before[at.at()]);
+        for at in before.take(MAX_STEPS) {
+            if at == parent {
+                return true;
+            }
+            let is_line = key.is_some() && self.tree.entry(at).message() == key;
+            if !is_line && !self.tree.answers(at) {
+                break;
+            }
+        }
+        // Or an attachment or a system line right before it.
+        self.before[node.at()] == Some(parent)
     }
 
     /// The entry before the group in the file, of the same session and chain.
@@ -704,9 +754,13 @@ impl<'t, 'i> Bridging<'t, 'i> {
                 _ => break,
             }
         }
-        let message = message
+        let mut message = message
             .filter(|at| self.islands.root(*at) != island)
             .ok_or(GapReason::NothingBefore)?;
+        let is_prompt = self.tree.is_prompt(node);
+        if entry.kind() == EntryKind::User && !is_prompt {
+            message = self.end_of_answer(message);
+        }
         if let (Some(session), Some(own)) = (self.tree.entry(message).session(), entry.session())
             && session != own
         {
@@ -725,7 +779,6 @@ impl<'t, 'i> Bridging<'t, 'i> {
         {
             return Err(GapReason::Time);
         }
-        let is_prompt = self.tree.is_prompt(node);
         if !is_boundary
             && (self.goes_on_elsewhere(message, group, is_prompt)
                 || (is_prompt && self.opens_a_branch(message)))
@@ -739,6 +792,25 @@ impl<'t, 'i> Bridging<'t, 'i> {
                 && self.tree.children(*near).next().is_none()
         };
         Ok(nearest.filter(hangs_there).unwrap_or(message))
+    }
+
+    /// The last line of the answer that `message` is a line of: a result may be written before the
+    /// lines of its call.
+    fn end_of_answer(&self, message: NodeId) -> NodeId {
+        let key = self.tree.entry(message).message();
+        let mut end = message;
+        for _ in 0..MAX_STEPS {
+            let mut below = self.tree.messages_below(end).into_iter();
+            let next = below.find(|line| {
+                let line = self.tree.entry(*line);
+                line.kind() == EntryKind::Assistant && line.message() == key && key.is_some()
+            });
+            match next {
+                Some(next) => end = next,
+                None => break,
+            }
+        }
+        end
     }
 
     /// Whether a message that is not of the group follows `message`. The results of its own calls
