@@ -88,23 +88,18 @@ fn without_lines(healthy: &Healthy, gone: &HashSet<usize>, linked: &HashSet<usiz
 
     let mut truth = Truth::of_path(healthy, &[]);
     let mut from = 0;
-    for below in below_gaps(healthy, *leaf, &path, gone) {
-        let Some(at) = place.get(&below) else {
-            continue;
-        };
-        let is_linked = healthy.lines[below]
-            .parent
-            .is_some_and(|parent| linked.contains(&parent));
+    for gap in gaps(healthy, *leaf, &path, gone) {
+        let is_linked = gap.parent.is_some_and(|parent| linked.contains(&parent));
         let proof = if is_linked {
             Proof::Proved
         } else {
-            proof(healthy, below, gone, &path, true)
+            proof(healthy, &gap, gone, &path, true)
         };
         if proof != Proof::Proved {
-            from = from.max(*at);
+            from = from.max(place[&gap.below]);
         }
         if proof == Proof::Open {
-            truth.may_show(healthy, 0..below);
+            truth.may_show(healthy, 0..gap.below);
         }
     }
     truth.may_show(healthy, path[..from].iter().copied());
@@ -142,9 +137,16 @@ fn places(path: &[usize]) -> HashMap<usize, usize> {
         .collect()
 }
 
-/// The entries on the way from the leaf, and on that from the end of a preserved segment, whose
-/// parent is gone.
-fn below_gaps(healthy: &Healthy, leaf: usize, path: &[usize], gone: &HashSet<usize>) -> Vec<usize> {
+/// A link of the chain that cannot be followed any more.
+struct Gap {
+    /// The nearest entry of the path that stands below it.
+    below: usize,
+    /// The lost line that the file names as the parent.
+    parent: Option<usize>,
+}
+
+/// The gaps on the way from the leaf, and on that from the end of a preserved segment.
+fn gaps(healthy: &Healthy, leaf: usize, path: &[usize], gone: &HashSet<usize>) -> Vec<Gap> {
     let mut ends = vec![leaf];
     if let Some(boundary) = path.iter().find(|line| healthy.lines[**line].is_boundary()) {
         let metadata = &healthy.lines[*boundary].value["compactMetadata"];
@@ -157,25 +159,41 @@ fn below_gaps(healthy: &Healthy, leaf: usize, path: &[usize], gone: &HashSet<usi
             ends.extend(kept.into_iter().rev().find(|line| !gone.contains(line)));
         }
     }
-    let above = ends.iter().flat_map(|end| healthy.ancestors(*end));
-    let is_below = |line: &usize| {
-        let parent = healthy.lines[*line].parent;
-        !gone.contains(line) && parent.is_some_and(|parent| gone.contains(&parent))
-    };
-    above.filter(is_below).collect()
+    let place = places(path);
+    let mut gaps = Vec::new();
+    for end in ends {
+        let mut below = end;
+        for line in healthy.ancestors(end) {
+            // Progress lines stand in the chain, but not on the path.
+            if place.contains_key(&line) {
+                below = line;
+            }
+            let parent = healthy.lines[line].parent;
+            let is_gap = parent.is_some_and(|parent| gone.contains(&parent));
+            let ends_path = healthy.lines[line].is_boundary() && place.contains_key(&line);
+            if is_gap && !ends_path && !gone.contains(&line) {
+                gaps.push(Gap { below, parent });
+            }
+            if ends_path {
+                break;
+            }
+        }
+    }
+    gaps.retain(|gap| place.contains_key(&gap.below));
+    gaps
 }
 
-/// What the bytes say about what stands above `below`, the link of which is lost.
+/// What the bytes say about what stands above a gap.
 fn proof(
     healthy: &Healthy,
-    below: usize,
+    gap: &Gap,
     gone: &HashSet<usize>,
     path: &[usize],
     doubts_prompts: bool,
 ) -> Proof {
     let place = places(path);
-    let line = &healthy.lines[below];
-    let at = place[&below];
+    let line = &healthy.lines[gap.below];
+    let at = place[&gap.below];
     let above = path[..at].iter().map(|line| &healthy.lines[*line]);
     if opens_with_summary(healthy, &path[at..]) {
         return Proof::Proved;
@@ -193,10 +211,12 @@ fn proof(
     }
 
     let is_there = |line: &usize| !gone.contains(line);
-    let before = (0..below)
+    // What stands below the gap is not what stands above it, wherever in the file it is.
+    let is_below = |line: &usize| place.get(line).is_some_and(|place| *place >= at);
+    let before = (0..gap.below)
         .rev()
         .filter(is_there)
-        .find(|line| healthy.lines[*line].counts());
+        .find(|line| healthy.lines[*line].counts() && !is_below(line));
     let Some(before) = before else {
         return if at == 0 {
             Proof::Proved
@@ -204,14 +224,14 @@ fn proof(
             Proof::TruePathOnly
         };
     };
-    let between = (before..below).filter(is_there);
+    let between = (before..gap.below).filter(is_there);
     if let Some(boundary) = between
         .rev()
         .find(|line| healthy.lines[*line].is_boundary() && !healthy.lines[*line].is_sidechain)
     {
         return if !place.contains_key(&boundary) {
             Proof::Open
-        } else if is_anchor(healthy, line.parent, boundary) {
+        } else if is_anchor(healthy, gap.parent, boundary) {
             Proof::Proved
         } else {
             Proof::TruePathOnly
@@ -288,7 +308,8 @@ fn mend_boundary(healthy: &Healthy, value: &mut Value, gone: &HashSet<usize>) {
             metadata[form]["anchorUuid"] = above.map_or(Value::Null, uuid);
         }
     }
-    if let Some(uuids) = metadata["preservedMessages"]["uuids"].as_array_mut() {
+    let uuids = metadata.pointer_mut("/preservedMessages/uuids");
+    if let Some(uuids) = uuids.and_then(Value::as_array_mut) {
         uuids.retain(|uuid| !is_gone(uuid));
     }
     if let Some(kept) = healthy.segment(&metadata["preservedSegment"]) {
@@ -307,7 +328,11 @@ fn without_links(healthy: &Healthy, touched: &[usize], exchanged: bool) -> Truth
     let mut from = 0;
     for line in touched {
         let Some(at) = place.get(line) else { continue };
-        match proof(healthy, *line, &HashSet::new(), &healthy.path, !exchanged) {
+        let gap = Gap {
+            below: *line,
+            parent: None,
+        };
+        match proof(healthy, &gap, &HashSet::new(), &healthy.path, !exchanged) {
             Proof::Proved => continue,
             Proof::TruePathOnly => {}
             Proof::Open => truth.may_show(healthy, 0..*line),
