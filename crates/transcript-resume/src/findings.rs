@@ -239,8 +239,14 @@ impl<'i> Findings<'_, 'i> {
     }
 
     fn has_boundary_above(&self, summary: NodeId) -> bool {
-        let above = self.tree.ancestors(summary).skip(1);
-        let mut above = above.map(|node| self.tree.entry(node));
+        // What a later compaction leaves behind is hung elsewhere.
+        let tree = self.tree;
+        let parent = |node: &NodeId| match tree.parent_before_splice(*node) {
+            Parent::Node(parent) => Some(parent),
+            Parent::Root | Parent::Lost => None,
+        };
+        let above = std::iter::successors(parent(&summary), parent).take(tree.index.len());
+        let mut above = above.map(|node| tree.entry(node));
         above
             .find(|entry| entry.is_boundary() || entry.kind().is_message())
             .is_some_and(|entry| entry.is_boundary())

@@ -11,16 +11,16 @@ use tempfile::TempDir;
 use crate::{command, fixture, sessions, stderr, stdout, transcript};
 
 /// A folder with one session in it.
-struct Session {
+pub(crate) struct Session {
     _folder: TempDir,
-    path: PathBuf,
+    pub(crate) path: PathBuf,
 }
 
 const ID: &str = "5c1ee9f0-3c5e-4d0a-9b53-0f3f5a6d7c11";
 
 impl Session {
     /// A session that does not exist yet.
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join(format!("{ID}.jsonl"));
         Self {
@@ -58,7 +58,7 @@ impl Session {
     }
 
     /// Gives the commands at once, all of which work, and returns their answers.
-    fn append(&self, commands: &[Value]) -> Vec<Value> {
+    pub(crate) fn append(&self, commands: &[Value]) -> Vec<Value> {
         let output = self.run(&["--create"], &lines(commands));
         assert_eq!(output.status.code(), Some(0), "{}", stdout(&output));
         answers(&output)
@@ -152,28 +152,28 @@ fn answers(output: &Output) -> Vec<Value> {
         .collect()
 }
 
-fn user(text: &str) -> Value {
+pub(crate) fn user(text: &str) -> Value {
     json!({"op": "append", "user": text})
 }
 
-fn entry(entry: &Value) -> Value {
+pub(crate) fn entry(entry: &Value) -> Value {
     json!({"op": "append", "entry": entry})
 }
 
 /// A message with these blocks.
-fn assistant(id: &str, blocks: &Value) -> Value {
+pub(crate) fn assistant(id: &str, blocks: &Value) -> Value {
     json!({"op": "append", "assistant": {
         "id": id, "type": "message", "role": "assistant", "model": "claude-x", "content": blocks,
         "stop_reason": "tool_use", "usage": {"input_tokens": 3, "output_tokens": 5},
     }})
 }
 
-fn call(id: &str) -> Value {
+pub(crate) fn call(id: &str) -> Value {
     json!({"type": "tool_use", "id": id, "name": "Bash", "input": {"command": "ls"}})
 }
 
 /// The entry with the result of a call.
-fn result(call: &str) -> Value {
+pub(crate) fn result(call: &str) -> Value {
     entry(
         &json!({"type": "user", "message": {"role": "user", "content": [
             {"type": "tool_result", "tool_use_id": call, "content": "done"},

@@ -1,0 +1,33 @@
+//! A session that nothing is wrong with is shown alike under both policies, and nothing is mended.
+
+use transcript_resume::{Decision, Policy, Tree};
+use transcript_testkit::campaign::Healthy;
+use transcript_testkit::generate;
+
+#[test]
+fn a_healthy_session_has_one_path_and_nothing_is_mended() {
+    let mut sessions = 0;
+    for seed in 0..4_000 {
+        let bytes = generate::tidy_session(seed);
+        // Clients make mistakes of their own: results that never came, names of lost entries.
+        if Healthy::new(&bytes).is_none() {
+            continue;
+        }
+        sessions += 1;
+        let index = crate::path::index(&bytes);
+        let recover = Tree::new(&index, Policy::Recover).path();
+        let vendor = Tree::new(&index, Policy::Vendor).path();
+        assert_eq!(recover.entries, vendor.entries, "seed {seed}");
+        assert_eq!(recover.leaf, vendor.leaf, "seed {seed}");
+        let is_mended = |decision: &Decision| {
+            matches!(
+                decision,
+                Decision::Bridge { .. } | Decision::Salvage { .. } | Decision::Gap { .. }
+            )
+        };
+        let mended: Vec<_> = recover.decisions.into_iter().filter(is_mended).collect();
+        assert_eq!(mended, [], "seed {seed}");
+    }
+    println!("{sessions} sessions");
+    assert!(sessions > 1_000, "{sessions} of 4000 sessions are healthy");
+}
