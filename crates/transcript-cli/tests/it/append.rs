@@ -136,7 +136,13 @@ impl Client {
 }
 
 fn leaf(path: &Path) -> Value {
-    let output = transcript(&["replay", "--json", path.to_str().unwrap()]);
+    let output = transcript(&[
+        "replay",
+        "--json",
+        "--policy",
+        "vendor",
+        path.to_str().unwrap(),
+    ]);
     answers(&output)[0]["leaf"].clone()
 }
 
