@@ -7,8 +7,8 @@
 //!
 //! 1. the line of the parent is there, but is no entry: what it names as its own parent;
 //! 2. another file of the session holds the parent and leads back to an entry of this one;
-//! 3. the entry is a result: the line with its call;
-//! 4. two entries name each other's parents: exchanged back;
+//! 3. two entries name each other's parents: exchanged back;
+//! 4. the entry is a result: the line with its call;
 //! 5. the entry before it in the file, of the same session and chain. Not when the conversation goes
 //!    on under that one elsewhere, when it opens a branch that a rewind made, when it is clearly
 //!    newer, or when a compaction stands between. Where a rewind left several ends and the time
@@ -467,7 +467,6 @@ enum Missing<'i> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Chain<'i> {
     is_sidechain: bool,
-    is_team: bool,
     agent: Option<&'i str>,
 }
 
@@ -475,7 +474,6 @@ impl<'i> Chain<'i> {
     fn of(entry: &Candidate<'i>) -> Self {
         Self {
             is_sidechain: entry.flags().contains(Flags::SIDECHAIN),
-            is_team: entry.flags().contains(Flags::TEAM),
             agent: entry.agent(),
         }
     }
@@ -584,11 +582,11 @@ impl<'t, 'i> Bridging<'t, 'i> {
         if let Some(Some(parent)) = elsewhere {
             return Ok(Found::Parent(parent, Evidence::OtherFile));
         }
-        if let Some(call) = self.call_of(node) {
-            return Ok(Found::Parent(call, Evidence::Call));
-        }
         if let Some(found) = self.exchanged(node) {
             return Ok(found);
+        }
+        if let Some(call) = self.call_of(node) {
+            return Ok(Found::Parent(call, Evidence::Call));
         }
         let before = match self.before_in_file(group) {
             Err(GapReason::NothingBefore) if elsewhere.is_some() => Err(GapReason::OtherFile),
@@ -734,8 +732,8 @@ impl<'t, 'i> Bridging<'t, 'i> {
                 break;
             }
         }
-        // Or an attachment or a system line right before it.
-        self.before[node.at()] == Some(parent)
+        // Or an attachment or a system line behind that message.
+        parent < node && Some(parent) > first
     }
 
     /// The entry before the group in the file, of the same session and chain.
