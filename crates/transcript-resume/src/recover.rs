@@ -344,18 +344,15 @@ impl Tree<'_> {
         found
     }
 
-    /// The anchor and the entries that the boundary `node` keeps, as far as they are there
-    /// (`facts/pains.md` 4). Names that lead nowhere are replaced by what the boundary says in
+    /// The anchor and the entries that the boundary `node` keeps, when some of them cannot be found
+    /// by its words (`facts/pains.md` 4). Names that lead nowhere are replaced by what the boundary says in
     /// another place: the ends of the segment, the leaf of the conversation before, the links
     /// between the entries that are there.
-    pub(crate) fn preserved_as_far_as_there(
+    pub(crate) fn preserved_in_part(
         &self,
         node: NodeId,
         boundary: &Boundary,
     ) -> Option<(NodeId, Vec<NodeId>)> {
-        if let Some(preserved) = self.preserved(boundary) {
-            return Some(preserved);
-        }
         let there = |id: Id| {
             let renamed = || self.node_with_uuid(self.index.new_name(id)?);
             self.node_with_uuid(id).or_else(renamed)
@@ -758,6 +755,15 @@ impl<'t, 'i> Bridging<'t, 'i> {
         let is_prompt = self.tree.is_prompt(node);
         if entry.kind() == EntryKind::User && !is_prompt {
             message = self.end_of_answer(message);
+        }
+        for _ in 0..MAX_STEPS {
+            // A child that was written before it is what the conversation went on with.
+            let below = self.tree.messages_below(message).into_iter();
+            let written = below.filter(|child| *child < node && !group.contains(child));
+            match written.max() {
+                Some(child) if self.islands.root(child) != island => message = child,
+                _ => break,
+            }
         }
         if let (Some(session), Some(own)) = (self.tree.entry(message).session(), entry.session())
             && session != own
