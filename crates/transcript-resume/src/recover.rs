@@ -273,7 +273,7 @@ impl Tree<'_> {
                 continue;
             };
             let is_message = self.entry(node).kind().is_message();
-            let is_result = is_message && self.answers(node);
+            let is_result = is_message && self.is_answer_to(node, parent);
             let is_usual = parent.0 - node.0 <= NEAR && (is_result || !is_message);
             if !is_usual && cut.contains_key(&islands.root(node)) {
                 self.cut(node, parent, cut);
@@ -301,6 +301,17 @@ impl Tree<'_> {
             .filter(|node| !is_own[islands.root(*node).at()]);
         self.recovery.foreign = foreign.collect();
         self.find_sidechains();
+    }
+
+    /// Whether `node` is the result of a call of `parent`.
+    fn is_answer_to(&self, node: NodeId, parent: NodeId) -> bool {
+        let calls = self.entry(parent).tools();
+        let results = self.entry(node).tools().iter();
+        let mut results = results.filter(|end| end.role() == ToolRole::Result);
+        results.any(|result| {
+            let mut calls = calls.iter().filter(|end| end.role() == ToolRole::Use);
+            calls.any(|call| call.key() == result.key())
+        })
     }
 
     /// Whether the entry is of the user and answers a call.
@@ -445,6 +456,8 @@ struct Bridging<'t, 'i> {
     /// As `before`, for messages and boundaries alone.
     message_before: Vec<Option<NodeId>>,
     boundaries: Vec<NodeId>,
+    /// Of each island, by its topmost entry: what stands last in the file.
+    last_of: Vec<NodeId>,
     /// The entries by their times.
     by_time: Vec<(i64, NodeId)>,
     /// The entry with each call.
@@ -501,10 +514,16 @@ impl<'t, 'i> Bridging<'t, 'i> {
         let timed = timed.filter_map(|node| Some((tree.entry(node).millis()?, node)));
         let mut by_time: Vec<_> = timed.collect();
         by_time.sort_unstable();
+        let mut islands = Islands::of(tree);
+        let mut last_of: Vec<NodeId> = tree.nodes().collect();
+        for node in tree.nodes() {
+            last_of[islands.root(node).at()] = node;
+        }
         Self {
+            last_of,
             by_time,
             boundaries: tree.nodes().filter(is_boundary).collect(),
-            islands: Islands::of(tree),
+            islands,
             tree,
             others,
             cut,
@@ -817,15 +836,19 @@ impl<'t, 'i> Bridging<'t, 'i> {
         end
     }
 
-    /// Whether a message that is not of the group follows `message`. The results of its own calls
-    /// do so beside an answer that goes on.
+    /// Whether the conversation goes on from `message` with another entry than those of the group.
+    /// The results of its own calls do so beside an answer that goes on; and a branch that was
+    /// started when nothing more was written under the group is a later rewind.
     fn goes_on_elsewhere(&self, message: NodeId, group: &[NodeId], is_prompt: bool) -> bool {
         let follows = self.tree.messages_below(message);
+        let last = group.iter().map(|node| self.last_of[node.at()]).max();
         follows.into_iter().any(|other| {
+            let is_rewind = last.is_some_and(|last| other > last);
             let is_result = !is_prompt
                 && !self.tree.is_prompt(other)
                 && self.tree.entry(other).kind() == EntryKind::User;
             !group.contains(&other)
+                && !is_rewind
                 && !is_result
                 && !self.tree.is_foreign(other)
                 && Chain::of(&self.tree.entry(other)) == Chain::of(&self.tree.entry(message))
