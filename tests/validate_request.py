@@ -37,8 +37,7 @@ def block_faults(block, place):
         "the id of a call is invalid": is_call and not re.fullmatch("[A-Za-z0-9_-]+", get(block, "id")),
         "a call has no name": is_call and not get(block, "name"),
         "the input of a call is no object": is_call and not isinstance(block.get("input"), dict),
-        "a thought is not signed": kind == "thinking" and not get(block, "signature"),
-        "a thought was emptied": kind in ("thinking", "redacted_thinking") and not get(block, kind.replace("redacted_thinking", "data")),
+        "a thought is not signed": kind in ("thinking", "redacted_thinking") and not get(block, "signature" if kind == "thinking" else "data"),
         "a result is neither text nor list": is_result and not isinstance(content, (str, list)),
         "an error says nothing": is_result and block.get("is_error") is True and not content,
     }.items() if is_so] + (media_faults(block) if kind in ("image", "document") else [])

@@ -35,6 +35,7 @@ GOOD = [
     [{"role": "user", "content": "hi"}],
     [user(TEXT, image("AAAA")), system("note"), answer(THOUGHT, TEXT, CALL), user(RESULT, TEXT), answer(SEARCH, FOUND, TEXT)],
     called(CALL, {**RESULT, "content": [TEXT, image("AAAA")], "is_error": True}),
+    [user(TEXT), answer({**THOUGHT, "thinking": ""}, {"type": "redacted_thinking", "data": "x"}, TEXT)],
 ]
 BAD = {
     "there are no messages": [],
@@ -61,7 +62,6 @@ BAD = {
     "a block of kind tool_use stands in the wrong place": called(CALL, {**RESULT, "content": [CALL]}),
     "a tool of the API lacks its call or result": [user(TEXT), answer(SEARCH, TEXT)],
     "a thought is not signed": [user(TEXT), answer({**THOUGHT, "signature": ""}, TEXT)],
-    "a thought was emptied": [user(TEXT), answer({**THOUGHT, "thinking": ""}, TEXT)],
     "thinking comes last": [user(TEXT), answer(TEXT, THOUGHT)],
     "white space at the very end": [user(TEXT), answer({**TEXT, "text": "so: "})],
     "an image or document without data": [user(image(""))],
@@ -84,5 +84,5 @@ for reason, request in BAD.items():
     reasons = [line.split(": ", 1)[1] for line in said]
     assert (status, reasons) == (1, [reason]), (reason, status, said)
 status, said = run([*GOOD, BAD["a message is empty"], GOOD[0]])
-assert (status, said) == (1, ["request 4, message 1: a message is empty"]), said
+assert (status, said) == (1, ["request 5, message 1: a message is empty"]), said
 print(f"validate_request: {len(GOOD)} good requests taken, {len(BAD)} bad ones refused, each for its own reason")

@@ -164,10 +164,10 @@ impl<'i> Findings<'_, 'i> {
                     .index
                     .with_uuid(id)
                     .find_map(|line| tree.entry_node(line));
+                // What the boundary keeps hangs under it as well, and stands before it.
                 let is_under = |target| {
-                    descent
-                        .as_ref()
-                        .is_some_and(|descent| descent.is_under(target, node))
+                    let descent = descent.as_ref().filter(|_| target > node);
+                    descent.is_some_and(|descent| descent.is_under(target, node))
                 };
                 if target.is_some_and(is_under) {
                     let detail = "logicalParentUuid names an entry under the boundary";

@@ -56,6 +56,12 @@ macro_rules! rules {
                 match self { $(Self::$Variant => $name,)* }
             }
 
+            /// Returns whether a strict provider may take a request that breaks it.
+            #[must_use]
+            pub const fn is_warning(self) -> bool {
+                matches!(self, Self::EmptiedThinking | Self::RequestSize | Self::UnknownBlock)
+            }
+
             /// Returns what is wrong, in words.
             #[must_use]
             pub const fn words(self) -> &'static str {
@@ -106,7 +112,8 @@ rules! {
     SilentError = "silent-error", "a failed result has no content";
     /// Thoughts carry the signature of their model.
     UnsignedThinking = "unsigned-thinking", "a thought has no signature";
-    /// Thoughts with a signature have the text that was signed (`facts/pains.md` 9).
+    /// Of warnings: thoughts with a signature have the text that was signed (`facts/pains.md` 9).
+    /// Clients that store the signature alone send it without the text, and their API takes it.
     EmptiedThinking = "emptied-thinking", "a signed thought lost its text";
     /// The last block of an answer is no thought.
     ThinkingLast = "thinking-last", "an answer ends with a thought";
@@ -150,21 +157,17 @@ const DOCUMENTED: [&str; 11] = [
 pub fn lint(messages: &[Message]) -> Lint {
     let mut linter = Linter::default();
     if messages.is_empty() {
-        linter.lint.problems.push(Problem {
-            rule: Rule::NoMessages,
-            message: None,
-            entry: None,
-        });
+        linter.add(Rule::NoMessages, None);
     }
     for (at, message) in messages.iter().enumerate() {
-        linter.at = at;
+        linter.at = Some(at);
         linter.check_place(
             message,
             at.checked_sub(1).map(|before| messages[before].role),
         );
         for (place, block) in message.blocks.iter().enumerate() {
             for rule in faults(block, message.role) {
-                linter.problem(rule, block.entry());
+                linter.add(rule, block.entry());
             }
             match block.kind() {
                 BlockKind::ToolUse if message.role == Role::Assistant => linter.check_call(block),
@@ -177,23 +180,20 @@ pub fn lint(messages: &[Message]) -> Lint {
         }
         if message.role == Role::Assistant {
             for place in unpaired_api_tools(&message.blocks) {
-                linter.problem(Rule::ApiToolPair, message.blocks[place].entry());
+                linter.add(Rule::ApiToolPair, message.blocks[place].entry());
             }
         }
         linter.check_end(message, at + 1 == messages.len());
     }
     linter.close();
+    linter.at = None;
     let size: usize = messages
         .iter()
         .flat_map(|message| &message.blocks)
         .map(|block| block.json().len())
         .sum();
     if size > MAX_REQUEST {
-        linter.lint.warnings.push(Problem {
-            rule: Rule::RequestSize,
-            message: None,
-            entry: None,
-        });
+        linter.add(Rule::RequestSize, None);
     }
     linter.lint
 }
@@ -201,18 +201,23 @@ pub fn lint(messages: &[Message]) -> Lint {
 #[derive(Default)]
 struct Linter {
     lint: Lint,
-    at: usize,
+    /// The message that is looked at.
+    at: Option<usize>,
     calls: HashSet<Box<str>>,
     /// The calls of the message before: id, entry, and whether the result was seen.
     open: Vec<(Box<str>, Option<usize>, bool)>,
 }
 
 impl Linter {
-    fn problem(&mut self, rule: Rule, entry: Option<usize>) {
-        let message = Some(self.at);
-        self.lint.problems.push(Problem {
+    fn add(&mut self, rule: Rule, entry: Option<usize>) {
+        let list = if rule.is_warning() {
+            &mut self.lint.warnings
+        } else {
+            &mut self.lint.problems
+        };
+        list.push(Problem {
             rule,
-            message,
+            message: self.at,
             entry,
         });
     }
@@ -228,13 +233,13 @@ impl Linter {
             (Some(before), role) => (before == role).then_some(Rule::SameRole),
         };
         if let Some(rule) = rule {
-            self.problem(rule, entry);
+            self.add(rule, entry);
         }
         if message.role != Role::User && message.role != Role::System {
             self.close();
         }
         if message.blocks.is_empty() {
-            self.problem(Rule::EmptyContent, None);
+            self.add(Rule::EmptyContent, None);
         }
     }
 
@@ -242,11 +247,7 @@ impl Linter {
         let kind = block.object();
         let kind = kind.and_then(|block| block.get("type").and_then(Raw::str));
         if kind.is_some_and(|kind| !DOCUMENTED.contains(&&*kind)) {
-            self.lint.warnings.push(Problem {
-                rule: Rule::UnknownBlock,
-                message: Some(self.at),
-                entry: block.entry(),
-            });
+            self.add(Rule::UnknownBlock, block.entry());
         }
     }
 
@@ -256,7 +257,7 @@ impl Linter {
         if self.calls.insert(id.into()) {
             self.open.push((id.into(), entry, false));
         } else {
-            self.problem(Rule::RepeatedCall, entry);
+            self.add(Rule::RepeatedCall, entry);
         }
     }
 
@@ -264,13 +265,13 @@ impl Linter {
         let entry = block.entry();
         let id = block.call_id().unwrap_or_default();
         match self.open.iter_mut().find(|call| *call.0 == *id) {
-            Some(call) if call.2 => self.problem(Rule::RepeatedResult, entry),
+            Some(call) if call.2 => self.add(Rule::RepeatedResult, entry),
             Some(call) => call.2 = true,
-            None => self.problem(Rule::OrphanResult, entry),
+            None => self.add(Rule::OrphanResult, entry),
         }
         let before = place.checked_sub(1).map(|before| &message.blocks[before]);
         if before.is_some_and(|before| before.kind() != BlockKind::ToolResult) {
-            self.problem(Rule::ResultNotFirst, entry);
+            self.add(Rule::ResultNotFirst, entry);
         }
     }
 
@@ -283,11 +284,11 @@ impl Linter {
                     return;
                 };
                 if last.is_thinking() {
-                    self.problem(Rule::ThinkingLast, last.entry());
+                    self.add(Rule::ThinkingLast, last.entry());
                 }
                 let text = last.text_field().unwrap_or_default();
                 if is_last && last.kind() == BlockKind::Text && text.ends_with(is_space) {
-                    self.problem(Rule::TrailingSpace, last.entry());
+                    self.add(Rule::TrailingSpace, last.entry());
                 }
             }
         }
@@ -297,7 +298,7 @@ impl Linter {
     fn close(&mut self) {
         for (_, entry, is_answered) in std::mem::take(&mut self.open) {
             if !is_answered {
-                self.problem(Rule::MissingResult, entry);
+                self.add(Rule::MissingResult, entry);
             }
         }
     }
@@ -313,8 +314,7 @@ pub(super) fn faults(block: &Block, role: Role) -> Vec<Rule> {
         _ if role == Role::System => vec![Rule::WrongRole],
         BlockKind::ToolUse | BlockKind::ServerToolUse if is_answer => call_faults(block),
         BlockKind::Thinking if is_answer => vec![Rule::UnsignedThinking],
-        BlockKind::SealedThinking if is_answer && is_emptied(block) => vec![Rule::EmptiedThinking],
-        BlockKind::SealedThinking if is_answer => Vec::new(),
+        BlockKind::SealedThinking if is_answer => sealed_fault(block).into_iter().collect(),
         BlockKind::ToolResult if !is_answer => result_faults(block),
         BlockKind::Image | BlockKind::Document if !is_answer => media_fault(block),
         _ => vec![Rule::WrongRole],
@@ -425,15 +425,20 @@ fn other_faults(block: &Block, role: Role) -> Vec<Rule> {
     }
 }
 
-/// Whether thoughts with a signature have nothing that was signed.
-fn is_emptied(block: &Block) -> bool {
-    let Some(thought) = block.object() else {
-        return true;
+/// The rule that a thought with a signature, or one that is sealed as a whole, breaks.
+fn sealed_fault(block: &Block) -> Option<Rule> {
+    let thought = block.object()?;
+    let has = |key: &str| {
+        let text = thought.get(key).and_then(Raw::str);
+        text.is_some_and(|text| !text.is_empty())
     };
-    let text = ["thinking", "data"]
-        .into_iter()
-        .find_map(|key| thought.get(key)?.str());
-    text.is_none_or(|text| text.is_empty())
+    if has("thinking") || has("data") {
+        None
+    } else if has("signature") {
+        Some(Rule::EmptiedThinking)
+    } else {
+        Some(Rule::UnsignedThinking)
+    }
 }
 
 /// The places of calls of tools of the API without a result behind them, and of such results
@@ -584,8 +589,11 @@ mod tests {
             let found = broken(&[user(&[TEXT]), answer(&[CALL]), user(&[&result])]);
             assert_eq!(found, rules, "{content}");
         }
-        let emptied = r#"{"type":"thinking","thinking":"","signature":"s"}"#;
-        assert_eq!(after_user(&[emptied, TEXT]), [Rule::EmptiedThinking]);
+        let sealed_nothing = r#"{"type":"redacted_thinking","data":""}"#;
+        assert_eq!(
+            after_user(&[sealed_nothing, TEXT]),
+            [Rule::UnsignedThinking]
+        );
         let bitmap =
             r#"{"type":"image","source":{"type":"base64","media_type":"image/bmp","data":"A"}}"#;
         assert_eq!(broken(&[user(&[bitmap])]), [Rule::UnusableMedia]);
@@ -632,6 +640,18 @@ mod tests {
         let warnings = lint(&[user(&six), answer(&[strange])]).warnings;
         let warnings: Vec<Rule> = warnings.iter().map(|warning| warning.rule).collect();
         assert_eq!(warnings, [Rule::UnknownBlock, Rule::RequestSize]);
+    }
+
+    #[test]
+    fn a_thought_that_lost_its_text_is_a_warning() {
+        let emptied = r#"{"type":"thinking","thinking":"","signature":"s"}"#;
+        let found = lint(&[user(&[TEXT]), answer(&[emptied, TEXT])]);
+        let warning = Problem {
+            rule: Rule::EmptiedThinking,
+            message: Some(1),
+            entry: Some(7),
+        };
+        assert_eq!((found.is_ok(), found.warnings), (true, vec![warning]));
     }
 
     #[test]

@@ -3,17 +3,17 @@
 
 use std::fs;
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde_json::Value;
-use transcript_reader::{Bodies, Index, Source};
+use transcript_reader::{Bodies, Index, OtherFiles, Source};
 use transcript_resume::api::Options;
 use transcript_resume::{Decision, LeafReason, Policy, Tree};
 
 /// One fixture and what becomes of it.
 struct Pain {
     file: &'static str,
-    /// Codes and lines, whatever the policy.
+    /// Codes and lines: those of the lines, then those of the links under `recover`.
     findings: &'static str,
     vendor: Told,
     /// Where it differs from `vendor`.
@@ -41,7 +41,7 @@ const fn told(path: &'static str, messages: &'static str, decisions: &'static st
 const PAINS: &[Pain] = &[
     Pain {
         file: "03-dangling-behind-rewind",
-        findings: "",
+        findings: "G-REWIND 2, G-DANGLING 4",
         vendor: told(
             "u2 a2",
             r#"u: "And in Porto?" | a: "At 15:20.""#,
@@ -54,8 +54,32 @@ const PAINS: &[Pain] = &[
         )),
     },
     Pain {
-        file: "03-dangling",
+        file: "03-parent-in-another-file/fork",
         findings: "",
+        vendor: told(
+            "u1 a1 u2 a2 u4 a4",
+            r#"u: "When is low tide" | a: "At 15:12." | u: "And tomorrow?" | a: "At 16:03." | u: "Is that spring t" | a: "No, that is on t""#,
+            "",
+        ),
+        recover: None,
+    },
+    Pain {
+        file: "03-parent-in-another-file/session",
+        findings: "G-REWIND 3, G-DANGLING 4",
+        vendor: told(
+            "u3 a3",
+            r#"u: "And the day afte" | a: "At 16:58.""#,
+            "truncated u3",
+        ),
+        recover: Some(told(
+            "u1 a1 u3 a3",
+            r#"u: "When is low tide" | a: "At 15:12." | u: "And the day afte" | a: "At 16:58.""#,
+            "bridge u3-a1 other-file",
+        )),
+    },
+    Pain {
+        file: "03-dangling",
+        findings: "G-DANGLING 3",
         vendor: told(
             "u2 a2",
             r#"u: "And tomorrow?" | a: "At 16:03.""#,
@@ -75,7 +99,7 @@ const PAINS: &[Pain] = &[
     },
     Pain {
         file: "04-list-lost-segment-whole",
-        findings: "",
+        findings: "C-SEGMENT 5",
         vendor: told(
             "b1 s1 u3 a3",
             r#"u: "Told so far: the", "Where is the one" | a: "In Spain, Icelan""#,
@@ -89,7 +113,7 @@ const PAINS: &[Pain] = &[
     },
     Pain {
         file: "04-logical-descendant",
-        findings: "",
+        findings: "C-CYCLE 5",
         vendor: told(
             "b1 s1 u2 a2 u3 a3",
             r#"u: "Told so far: the", "Which of them is" | a: "3 March, of the " | u: "Where is the one" | a: "In Spain, Icelan""#,
@@ -99,7 +123,7 @@ const PAINS: &[Pain] = &[
     },
     Pain {
         file: "04-logical-lost",
-        findings: "",
+        findings: "C-LOGICAL 5",
         vendor: told(
             "b1 s1 u2 a2 u3 a3",
             r#"u: "Told so far: the", "Which of them is" | a: "3 March, of the " | u: "Where is the one" | a: "In Spain, Icelan""#,
@@ -108,8 +132,22 @@ const PAINS: &[Pain] = &[
         recover: None,
     },
     Pain {
+        file: "04-renamed-by-a-fork",
+        findings: "C-STALE 5",
+        vendor: told(
+            "b1 s1 u3 a3",
+            r#"u: "Told so far: the", "Where is the one" | a: "In Spain, Icelan""#,
+            "cut b1, splice-ignored b1",
+        ),
+        recover: Some(told(
+            "b1 s1 u2 a2 u3 a3",
+            r#"u: "Told so far: the", "Which of them is" | a: "3 March, of the " | u: "Where is the one" | a: "In Spain, Icelan""#,
+            "cut b1, splice b1",
+        )),
+    },
+    Pain {
         file: "04-stale-segment",
-        findings: "",
+        findings: "C-STALE 5",
         vendor: told(
             "b1 s1 u3 a3",
             r#"u: "Told so far: the", "Where is the one" | a: "In Spain, Icelan""#,
@@ -119,7 +157,7 @@ const PAINS: &[Pain] = &[
     },
     Pain {
         file: "05-call-without-result",
-        findings: "",
+        findings: "P-NORESULT 2",
         vendor: told(
             "u1 a1 u2 a2",
             r#"u: "How old is the m", "Never mind, tell" | a: "About twenty day""#,
@@ -132,8 +170,22 @@ const PAINS: &[Pain] = &[
         )),
     },
     Pain {
+        file: "05-late-result",
+        findings: "P-ORDER 5",
+        vendor: told(
+            "u1 a1 u2 a2 r1 u3 a3",
+            r#"u: "How old is the m" | a: USE Age | u: ERR Age "[Tool result mis", "Meanwhile: is it" | a: "It is waning." | u: "And the age?" | a: "About twenty day""#,
+            "",
+        ),
+        recover: Some(told(
+            "u1 a1 u2 a2 r1 u3 a3",
+            r#"u: "How old is the m" | a: USE Age | u: RES Age "20.4 days", "Meanwhile: is it" | a: "It is waning." | u: "And the age?" | a: "About twenty day""#,
+            "",
+        )),
+    },
+    Pain {
         file: "05-result-without-call",
-        findings: "",
+        findings: "P-NOUSE 3",
         vendor: told(
             "u1 a1 u2 u3 a2",
             r#"u: "How old is the m" | a: "About twenty day" | u: "Thanks." | a: "You are welcome.""#,
@@ -215,7 +267,7 @@ const PAINS: &[Pain] = &[
     },
     Pain {
         file: "08-parallel-calls",
-        findings: "",
+        findings: "G-SIBLING 2",
         vendor: told(
             "u1 a1 a2 a3 r1 r2 a4",
             r#"u: "Compare the suns" | a: thinking, USE Lisbon, USE Madrid | u: RES Lisbon "18:38", RES Madrid "19:19" | a: "In Lisbon the su""#,
@@ -300,7 +352,7 @@ const PAINS: &[Pain] = &[
     },
     Pain {
         file: "11-utf8-torn",
-        findings: "L-TORN-MID 3",
+        findings: "L-TORN-MID 3, G-DANGLING 4",
         vendor: told("a2", r#"a: "Yes, those.""#, "truncated a2"),
         recover: Some(told(
             "u1 a1 a2",
@@ -309,8 +361,22 @@ const PAINS: &[Pain] = &[
         )),
     },
     Pain {
+        file: "16-hook-many-times",
+        findings: "G-DUP 5, G-DUP 8",
+        vendor: told(
+            "u3 a3 h1 u4 a4",
+            r#"u: "And when does it" | a: "At 18:38." | u: "<system-reminder", "How long is the " | a: "11 hours and 51 ""#,
+            "cycle u3, truncated u3, repeated h1, repeated h1",
+        ),
+        recover: Some(told(
+            "u1 h1 u2 a2 u3 a3 u4 a4",
+            r#"u: "<system-reminder", "When did the sun", "Here, I mean." | a: "At 6:47." | u: "And when does it" | a: "At 18:38." | u: "How long is the " | a: "11 hours and 51 ""#,
+            "bridge u4-a3 later-copy, bridge u3-a2 later-copy, repeated h1, repeated h1",
+        )),
+    },
+    Pain {
         file: "16-identical",
-        findings: "",
+        findings: "G-DUP 3",
         vendor: told(
             "u1 a1 u2 a2",
             r#"u: "Which planet is " | a: "Venus." | u: "And next?" | a: "Jupiter.""#,
@@ -320,7 +386,7 @@ const PAINS: &[Pain] = &[
     },
     Pain {
         file: "16-replayed-block",
-        findings: "",
+        findings: "G-DUP 5, G-DUP 6",
         vendor: told(
             "u2 a2 u3 a3",
             r#"u: "And next?" | a: "Jupiter." | u: "And the faintest" | a: "Neptune.""#,
@@ -334,7 +400,7 @@ const PAINS: &[Pain] = &[
     },
     Pain {
         file: "16-root-again",
-        findings: "",
+        findings: "G-DUP 5",
         vendor: told(
             "a1 u2 a2 u1 u3 a3",
             r#"a: "Venus." | u: "And next?" | a: "Jupiter." | u: "Which planet is ", "And the faintest" | a: "Neptune.""#,
@@ -347,8 +413,22 @@ const PAINS: &[Pain] = &[
         )),
     },
     Pain {
+        file: "17-exchanged-parents",
+        findings: "G-CYCLE 3",
+        vendor: told(
+            "u1 a1 u3 a3",
+            r#"u: "Which sign is th" | a: "In Pisces." | u: "And Mars?" | a: "In Aquarius.""#,
+            "",
+        ),
+        recover: Some(told(
+            "u1 a1 u2 a2 u3 a3",
+            r#"u: "Which sign is th" | a: "In Pisces." | u: "And the moon?" | a: "In Scorpio." | u: "And Mars?" | a: "In Aquarius.""#,
+            "bridge u3-a2 exchanged, bridge u2-a1 exchanged, cycle u2",
+        )),
+    },
+    Pain {
         file: "17-hook-again",
-        findings: "",
+        findings: "G-DUP 4",
         vendor: told(
             "h1 u2",
             r#"u: "<system-reminder", "Here, I mean." | a: "No response requ""#,
@@ -362,7 +442,7 @@ const PAINS: &[Pain] = &[
     },
     Pain {
         file: "17-self-parent",
-        findings: "",
+        findings: "G-CYCLE 1",
         vendor: told(
             "a1 u1 a2",
             r#"a: "Good morning." | u: "When did the sun" | a: "At 6:47.""#,
@@ -372,6 +452,20 @@ const PAINS: &[Pain] = &[
             "a1 u1 a2",
             r#"u: "…" | a: "Good morning." | u: "When did the sun" | a: "At 6:47.""#,
             "gap a1 nothing-before, cycle a1",
+        )),
+    },
+    Pain {
+        file: "17-two-cycles",
+        findings: "G-CYCLE 1, G-CYCLE 3",
+        vendor: told(
+            "u2 a2 u3 a3",
+            r#"u: "And the moon?" | a: "In Scorpio." | u: "And Mars?" | a: "In Aquarius.""#,
+            "cycle u2, truncated u2",
+        ),
+        recover: Some(told(
+            "u1 a1 u2 a2 u3 a3",
+            r#"u: "Which sign is th" | a: "In Pisces." | u: "And the moon?" | a: "In Scorpio." | u: "And Mars?" | a: "In Aquarius.""#,
+            "bridge u2-a1 file-order, gap u1 nothing-before, cycle u1, cycle u2",
         )),
     },
     Pain {
@@ -408,7 +502,7 @@ const PAINS: &[Pain] = &[
     },
     Pain {
         file: "19-rewind",
-        findings: "",
+        findings: "G-REWIND 4",
         vendor: told(
             "u1 a1 a2 u3 a4",
             r#"u: "Plan a walk by m" | a: thinking, "On 3 March the m" | u: "Where to?" | a: "Along the dunes.""#,
@@ -417,8 +511,32 @@ const PAINS: &[Pain] = &[
         recover: None,
     },
     Pain {
-        file: "20-in-one-file",
+        file: "20-agent-of-the-parent/subagents/agent-c58d2a17",
+        findings: "G-DANGLING 1",
+        vendor: told(
+            "u1 a2",
+            r#"u: "Find the next br" | a: "C/2025 R3.""#,
+            "truncated u1",
+        ),
+        recover: Some(told(
+            "u1 a2",
+            r#"u: "Find the next br" | a: "C/2025 R3.""#,
+            "gap u1 other-file",
+        )),
+    },
+    Pain {
+        file: "20-agent-of-the-parent",
         findings: "",
+        vendor: told(
+            "u1 a1 u2 a2",
+            r#"u: "Let an agent fin" | a: USE Agent | u: RES Agent "C/2025 R3.\nagent" | a: "It will be C/202""#,
+            "",
+        ),
+        recover: None,
+    },
+    Pain {
+        file: "20-in-one-file",
+        findings: "S-MIXED 3",
         vendor: told(
             "u1 a1 u2 a2",
             r#"u: "Let an agent fin" | a: USE Task | u: RES Task "C/2025 R3." | a: "It will be C/202""#,
@@ -463,6 +581,20 @@ const PAINS: &[Pain] = &[
         )),
     },
     Pain {
+        file: "22-other-session",
+        findings: "X-SESSION 5",
+        vendor: told(
+            "x1 x2 x3 x4",
+            r#"u: "Print the calend" | a: "It starts on a W" | u: "And May?" | a: "On a Friday.""#,
+            "",
+        ),
+        recover: Some(told(
+            "u1 a1 u2 a2",
+            r#"u: "When is high tid" | a: "At 9:04." | u: "And in the eveni" | a: "At 21:22.""#,
+            "foreign x1",
+        )),
+    },
+    Pain {
         file: "27-snapshot",
         findings: "",
         vendor: told(
@@ -486,16 +618,23 @@ const PAINS: &[Pain] = &[
 
 /// `findings`, `path`, `messages` and `decisions` of a fixture.
 fn tell(file: &str, policy: Policy) -> [String; 4] {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/v1/pains");
-    let bytes = fs::read(folder.join(format!("{file}.jsonl"))).unwrap();
-    let mut copy = tempfile::NamedTempFile::new().unwrap();
-    copy.write_all(&with_large_image(&bytes)).unwrap();
-    let source = Source::open(copy.path()).unwrap();
+    let fixture = Fixture::new(file);
+    let source = Source::open(&fixture.path).unwrap();
     let index = Index::load(&source).unwrap();
-    let tree = Tree::new(&index, policy);
+    let missing = Tree::new(&index, Policy::Recover).missing_parents();
+    let others = OtherFiles::search(&source, &index, &missing);
+    let recover = Tree::with_others(&index, &others);
+    let vendor = Tree::new(&index, Policy::Vendor);
+    let tree = if policy == Policy::Recover {
+        &recover
+    } else {
+        &vendor
+    };
 
     let name = |candidate: u32| name(&index, candidate as usize);
-    let findings = index.findings().iter().map(|finding| {
+    let mut findings = index.findings().to_vec();
+    findings.extend(recover.findings(&recover.path()));
+    let findings = findings.iter().map(|finding| {
         let line = finding.line.unwrap_or_default();
         format!("{} {line}", finding.code.as_str())
     });
@@ -527,7 +666,7 @@ fn tell(file: &str, policy: Policy) -> [String; 4] {
         }
     });
     let request = Options::new()
-        .request(&tree, &mut Bodies::new(&source))
+        .request(tree, &mut Bodies::new(&source))
         .unwrap();
     let messages: Vec<String> = if request.is_resumable() {
         let messages = request.messages.iter();
@@ -545,16 +684,34 @@ fn tell(file: &str, policy: Policy) -> [String; 4] {
     ]
 }
 
-/// The image is too large to be stored.
-fn with_large_image(bytes: &[u8]) -> Vec<u8> {
-    let mark = b"@6MB@";
-    match bytes.windows(mark.len()).position(|window| window == mark) {
-        Some(at) => {
-            let image = vec![b'A'; 6 << 20];
-            [&bytes[..at], &image, &bytes[at + mark.len()..]].concat()
+/// A fixture, or the copy with the image that is too large to be stored.
+struct Fixture {
+    path: PathBuf,
+    _copy: Option<tempfile::NamedTempFile>,
+}
+
+impl Fixture {
+    fn new(file: &str) -> Self {
+        let path = folder().join(format!("{file}.jsonl"));
+        let bytes = fs::read(&path).unwrap();
+        let mark = b"@6MB@";
+        let at = bytes.windows(mark.len()).position(|window| window == mark);
+        let Some(at) = at else {
+            return Self { path, _copy: None };
+        };
+        let mut copy = tempfile::NamedTempFile::new().unwrap();
+        copy.write_all(&bytes[..at]).unwrap();
+        copy.write_all(&vec![b'A'; 6 << 20]).unwrap();
+        copy.write_all(&bytes[at + mark.len()..]).unwrap();
+        Self {
+            path: copy.path().to_owned(),
+            _copy: Some(copy),
         }
-        None => bytes.to_vec(),
     }
+}
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/v1/pains")
 }
 
 fn name(index: &Index, candidate: usize) -> String {
@@ -661,7 +818,6 @@ fn under_vendor_what_hurts_a_session_costs_what_it_costs_in_the_client() {
 }
 
 #[test]
-
 fn under_recover_what_hurts_a_session_is_brought_back_where_it_can_be_proved() {
     let different = differences(Policy::Recover, |pain| {
         pain.recover.as_ref().unwrap_or(&pain.vendor)
@@ -671,7 +827,7 @@ fn under_recover_what_hurts_a_session_is_brought_back_where_it_can_be_proved() {
 
 #[test]
 fn every_fixture_has_its_expectation() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/v1/pains");
+    let folder = folder();
     let mut files = Vec::new();
     crate::path::transcripts_under(&folder, &mut files);
     let files: Vec<_> = files
