@@ -60,6 +60,10 @@ codes! {
     Bom = "T-BOM", Damage;
     /// A string holds a control byte that JSON wants escaped.
     Control = "T-CONTROL", Damage;
+    /// A string holds a surrogate escape without its partner; it reads as U+FFFD.
+    Surrogate = "T-SURR", Note;
+    /// A string holds U+0000 as an escape.
+    NulEscape = "T-NUL", Note;
     /// The file became shorter while it was read; the bytes are gone.
     Shrunk = "L-SHRUNK", Damage;
     /// A known field has a value of an unexpected kind.

@@ -24,6 +24,7 @@ use std::ops::Range;
 use memchr::{memchr, memchr2, memmem};
 
 use crate::kind::EntryKind;
+use crate::object::Object;
 use crate::scan::{Envelope, Scanner};
 
 /// Returns the places of the entries that stand whole in damaged bytes, in their order.
@@ -47,6 +48,21 @@ pub fn objects(bytes: &[u8]) -> Vec<Range<usize>> {
     search.found
 }
 
+/// Returns the places of [`objects`], and those of torn entries that still say who they are: up to
+/// the last whole member of an object that has lost its end, where `type`, `uuid`, `parentUuid` and
+/// `isSidechain` stand before that: without them it could be taken for an entry of another place.
+/// Clients write the message before the uuid, so what is lost is as a rule the time and the
+/// version; [`mend`] closes the object.
+#[must_use]
+pub fn entries(bytes: &[u8]) -> Vec<Range<usize>> {
+    let mut search = Search::new(bytes);
+    search.run();
+    let mut found = search.found;
+    found.append(&mut search.torn);
+    found.sort_unstable_by_key(|place| place.start);
+    found
+}
+
 /// Returns the offset right behind the object that `bytes` start with, white space and NULs aside,
 /// as long as its tokens are in order.
 #[must_use]
@@ -59,19 +75,23 @@ pub fn end_of_object(bytes: &[u8]) -> Option<usize> {
 }
 
 /// Returns the JSON text that damaged bytes stand for: NULs are taken out, control bytes within
-/// strings escaped, bytes that are not UTF-8 replaced by U+FFFD.
+/// strings escaped, bytes that are not UTF-8 replaced by U+FFFD, and a last brace that is missing
+/// is added.
 ///
 /// Nothing but the bytes decides the result. Bytes that are in order come back as they are.
 #[must_use]
 pub fn mend(bytes: &[u8]) -> String {
     let mut out = Vec::with_capacity(bytes.len());
     let (mut in_string, mut escaped) = (false, false);
+    let mut depth = 0_i64;
     for byte in bytes.iter().copied().filter(|byte| *byte != 0) {
         // What stands behind a backslash ends no string, and a control byte there is past help.
         let is_plain = !std::mem::take(&mut escaped);
         match byte {
             b'"' if is_plain => in_string = !in_string,
             b'\\' if is_plain => escaped = in_string,
+            b'{' | b'[' if !in_string => depth += 1,
+            b'}' | b']' if !in_string => depth -= 1,
             0..0x20 if is_plain && in_string => {
                 push_escape(&mut out, byte);
                 continue;
@@ -79,6 +99,9 @@ pub fn mend(bytes: &[u8]) -> String {
             _ => {}
         }
         out.push(byte);
+    }
+    if depth == 1 && !in_string && out.first() == Some(&b'{') {
+        out.push(b'}');
     }
     match String::from_utf8(out) {
         Ok(text) => text,
@@ -104,6 +127,8 @@ struct Search<'b> {
     bytes: &'b [u8],
     scanner: Scanner,
     found: Vec<Range<usize>>,
+    /// What is left of torn entries.
+    torn: Vec<Range<usize>>,
     /// How many bytes all walks together went over.
     #[cfg(test)]
     walked: usize,
@@ -123,6 +148,7 @@ impl<'b> Search<'b> {
             bytes,
             scanner: Scanner::new(),
             found: Vec::new(),
+            torn: Vec::new(),
             #[cfg(test)]
             walked: 0,
         }
@@ -145,6 +171,9 @@ impl<'b> Search<'b> {
                 // Whatever follows may be deeper still.
                 Err(Stop::TooDeep) => None,
                 Err(Stop::Token) => {
+                    if walk.members_end > start.at {
+                        self.consider_torn(start.at..walk.members_end, start.may_be_nested);
+                    }
                     if let Some(last) = walk.last_object
                         && skip(self.bytes, last.end) == walk.at
                     {
@@ -223,6 +252,36 @@ impl<'b> Search<'b> {
             self.found.push(place);
         }
     }
+
+    /// Keeps what is left of an object when that is an entry with a name.
+    fn consider_torn(&mut self, place: Range<usize>, may_be_nested: bool) {
+        let bytes = &self.bytes[place.clone()];
+        #[cfg(test)]
+        {
+            self.walked += bytes.len();
+        }
+        let text = mend(bytes);
+        let is_entry = self.scanner.scan(text.as_bytes()).is_ok_and(|envelope| {
+            envelope.kind().is_chain()
+                && envelope.uuid().is_some()
+                && says_where_it_hangs(&text)
+                && (!may_be_nested || envelope.session_id().is_some())
+                && has_its_own_uuid(&envelope, bytes)
+        });
+        if is_entry {
+            self.torn.push(place);
+        }
+    }
+}
+
+fn says_where_it_hangs(text: &str) -> bool {
+    let entry = Object::parse(text).ok();
+    let has = |name| {
+        entry
+            .as_ref()
+            .is_some_and(|entry| entry.get(name).is_some())
+    };
+    has("parentUuid") && has("isSidechain")
 }
 
 /// Whether damage went past the uuid. One with a hole in it would stand for no entry, or for
@@ -261,6 +320,8 @@ struct Walk<'b> {
     open: Vec<usize>,
     /// The object that ended last.
     last_object: Option<Range<usize>>,
+    /// Behind the last member of the outermost object that is known to be whole: a comma follows.
+    members_end: usize,
 }
 
 /// Why an object has no end.
@@ -277,6 +338,7 @@ impl<'b> Walk<'b> {
             at: start,
             open: Vec::new(),
             last_object: None,
+            members_end: start,
         }
     }
 
@@ -298,7 +360,11 @@ impl<'b> Walk<'b> {
                     return Ok(self.at);
                 }
             }
+            let end = self.at;
             self.expect(b',')?;
+            if self.open.len() == 1 {
+                self.members_end = end;
+            }
             self.name_in_object()?;
         }
     }

@@ -341,6 +341,27 @@ impl Part {
         if kind == EntryKind::System && sub == SystemKind::CompactBoundary as u8 {
             self.push_boundary(envelope, &text[..envelope.end()]);
         }
+        let mut tell = |flag: Flags, code, detail| {
+            if envelope.flags().contains(flag) {
+                self.findings.push(Finding {
+                    code,
+                    line: Some(self.lines),
+                    offset,
+                    len: len as u64,
+                    detail,
+                });
+            }
+        };
+        tell(
+            Flags::LONE_SURROGATE,
+            Code::Surrogate,
+            "a surrogate escape has no partner; it reads as U+FFFD",
+        );
+        tell(
+            Flags::NUL_ESCAPE,
+            Code::NulEscape,
+            "a string holds U+0000 as an escape",
+        );
         let odd_shape = if envelope.flags().contains(Flags::DUPLICATE_NAME) {
             Some("a known name stands more than once; the last one counts")
         } else if envelope.flags().contains(Flags::ODD_VALUE) {

@@ -44,7 +44,7 @@ pub(crate) fn salvage(index: &mut Index, source: &Source, line_cap: usize) -> Re
         bytes.resize(len, 0);
         let read = source.read_at(start, &mut bytes)?;
         // Of a file that became shorter meanwhile nothing more is brought back.
-        let places = recover::objects(&bytes[..if read < len { 0 } else { len }]);
+        let places = recover::entries(&bytes[..if read < len { 0 } else { len }]);
         if places.is_empty() {
             continue;
         }

@@ -19,12 +19,16 @@ use transcript_resume::{Policy, Tree};
 use transcript_testkit::campaign::{Case, Healthy, Kind, Shown};
 use transcript_testkit::{generate, shared};
 
+/// What the table calls sessions that nothing was done to.
+const UNDAMAGED: &str = "(none)";
+
 struct Options {
     files: usize,
     seed: u64,
     threads: usize,
     max_bytes: u64,
-    list: Option<Kind>,
+    /// The name of a kind, or [`UNDAMAGED`].
+    list: Option<String>,
     write: Option<PathBuf>,
 }
 
@@ -45,8 +49,8 @@ fn main() {
         total.add(worker);
     }
     print_table(&total);
-    if let Some(kind) = options.list {
-        list_failures(&mut total.failures, kind, options.write.as_deref());
+    if options.list.is_some() {
+        list_failures(&mut total.failures, options.write.as_deref());
     }
 }
 
@@ -67,10 +71,7 @@ fn options() -> Options {
             "--seed" => options.seed = value.parse().unwrap(),
             "--threads" => options.threads = value.parse().unwrap(),
             "--max-bytes" => options.max_bytes = value.parse().unwrap(),
-            "--list-failures" => {
-                let kind = Kind::ALL.into_iter().find(|kind| kind.name() == value);
-                options.list = Some(kind.unwrap());
-            }
+            "--list-failures" => options.list = Some(value),
             "--write" => options.write = Some(value.into()),
             _ => panic!("unknown option {name}"),
         }
@@ -230,7 +231,7 @@ impl<'o> Worker<'o> {
             .step_by(self.options.threads);
         let own: Vec<_> = own.collect();
         for (place, (name, healthy)) in own.iter().enumerate() {
-            self.count_undamaged(healthy);
+            self.count_undamaged(name, healthy);
             for (at, kind) in Kind::ALL.into_iter().enumerate() {
                 // An even share of what is left of the half.
                 let left = (self.quota / 2).saturating_sub(self.tallies.kinds[at].files);
@@ -248,7 +249,7 @@ impl<'o> Worker<'o> {
             .any(|tally| tally.files < self.quota)
         {
             if let Some(healthy) = Healthy::new(&generate::tidy_session(seed)) {
-                self.count_undamaged(&healthy);
+                self.count_undamaged(&format!("{seed}-generated"), &healthy);
                 for (at, kind) in Kind::ALL.into_iter().enumerate() {
                     if self.tallies.kinds[at].files < self.quota {
                         self.hurt("generated", &healthy, kind, seed);
@@ -260,10 +261,17 @@ impl<'o> Worker<'o> {
         self.tallies
     }
 
-    fn count_undamaged(&mut self, healthy: &Healthy) {
+    fn count_undamaged(&mut self, source: &str, healthy: &Healthy) {
         let case = healthy.undamaged();
         let (recover, vendor) = self.judge(&case);
         self.tallies.undamaged.count(&case, &recover, &vendor);
+        self.note_failure(
+            UNDAMAGED,
+            format!("undamaged-{source}"),
+            case,
+            recover,
+            vendor,
+        );
     }
 
     fn hurt(&mut self, source: &str, healthy: &Healthy, kind: Kind, seed: u64) {
@@ -273,14 +281,26 @@ impl<'o> Worker<'o> {
         let (recover, vendor) = self.judge(&case);
         let at = Kind::ALL.iter().position(|other| *other == kind).unwrap();
         self.tallies.kinds[at].count(&case, &recover, &vendor);
+        let name = format!("{}-{seed}-{source}", kind.name());
+        self.note_failure(kind.name(), name, case, recover, vendor);
+    }
+
+    fn note_failure(
+        &mut self,
+        kind: &str,
+        name: String,
+        case: Case,
+        recover: Shown,
+        vendor: Shown,
+    ) {
         let failure = Failure {
-            name: format!("{}-{seed}-{source}", kind.name()),
+            name,
             case,
             recover,
             vendor,
         };
         let falls_short = failure.weight() > 0 || !failure.recover.in_order;
-        if self.options.list == Some(kind) && falls_short {
+        if self.options.list.as_deref() == Some(kind) && falls_short {
             self.tallies.failures.push(failure);
         }
     }
@@ -308,7 +328,7 @@ fn print_table(total: &Tallies) {
         "| kind | files | truth | recover % | vendor % | files with foreign | vendor's | recover < vendor | files with extra | out of order | undecided | undecided shown |"
     );
     println!("| --- | --: | --: | --: | --: | --: | --: | --: | --: | --: | --: | --: |");
-    total.undamaged.row("(none)");
+    total.undamaged.row(UNDAMAGED);
     let mut all = Tally::default();
     for (kind, tally) in Kind::ALL.iter().zip(&total.kinds) {
         tally.row(kind.name());
@@ -317,13 +337,9 @@ fn print_table(total: &Tallies) {
     all.row("all");
 }
 
-fn list_failures(failures: &mut [Failure], kind: Kind, write: Option<&Path>) {
+fn list_failures(failures: &mut [Failure], write: Option<&Path>) {
     failures.sort_by_key(|failure| std::cmp::Reverse(failure.weight()));
-    println!(
-        "\n{} files of kind {} fall short",
-        failures.len(),
-        kind.name()
-    );
+    println!("\n{} files fall short", failures.len());
     for failure in failures.iter().take(40) {
         println!(
             "{}: truth {}, recover {:?}, vendor {:?}",

@@ -73,6 +73,10 @@ impl<'i> Findings<'_, 'i> {
             }
             for copy in tree.recovery.copies(node).iter().skip(1) {
                 let copy = tree.index.candidate(*copy as usize);
+                // A torn line that was written again is told as a damaged line.
+                if copy.is_salvaged() || entry.is_salvaged() {
+                    continue;
+                }
                 let detail = if copy.parent() == entry.parent() {
                     "the uuid stands on an earlier line with the same parent"
                 } else {

@@ -417,8 +417,14 @@ impl<'i> Tree<'i> {
         }
         let find = || {
             let lines = index.with_uuid(id).map(|line| index.candidate(line));
-            // Of several the last one counts, but progress lines come first.
-            let rank = |line: &Candidate<'_>| (line.kind() == EntryKind::Progress, line.number());
+            // Of several the last one counts, but progress lines come first. Of those `recover`
+            // takes the first: the others were written again.
+            let rank = |line: &Candidate<'_>| {
+                let is_progress = line.kind() == EntryKind::Progress;
+                let place = line.number() as i64;
+                let is_first_wanted = is_progress && policy == Policy::Recover;
+                (is_progress, if is_first_wanted { -place } else { place })
+            };
             let named = lines.filter(counts).max_by_key(rank)?;
             Some(named.number() as u32)
         };
@@ -450,10 +456,19 @@ impl<'i> Tree<'i> {
             Preserved::List { .. } => SpliceForm::List,
             Preserved::Segment { .. } => SpliceForm::Segment,
         };
-        let preserved = match self.policy {
-            Policy::Recover => self.preserved_as_far_as_there(node, boundary),
-            Policy::Vendor => self.preserved(boundary),
-        };
+        let mut preserved = self.preserved(boundary);
+        let mut is_whole = preserved.is_some();
+        if !is_whole && self.policy == Policy::Recover {
+            preserved = self.preserved_in_part(node, boundary);
+            // While some are still missing it is not said that the rest may go.
+            let named = match &boundary.preserved {
+                Preserved::List { uuids, .. } => uuids.len(),
+                _ => 0,
+            };
+            is_whole = preserved
+                .as_ref()
+                .is_some_and(|(_, kept)| kept.len() >= named);
+        }
         let Some((anchor, kept)) = preserved else {
             self.decisions.push(Decision::SpliceIgnored {
                 boundary: candidate,
@@ -464,12 +479,14 @@ impl<'i> Tree<'i> {
         let tail = kept[kept.len() - 1];
         let stays: HashSet<NodeId> = kept.iter().copied().chain([anchor]).collect();
         let mut gone = 0;
-        for before in (0..node.0)
-            .map(NodeId)
-            .filter(|before| !stays.contains(before))
-        {
-            self.gone[before.at()] = true;
-            gone += 1;
+        if is_whole {
+            for before in (0..node.0)
+                .map(NodeId)
+                .filter(|before| !stays.contains(before))
+            {
+                self.gone[before.at()] = true;
+                gone += 1;
+            }
         }
         for child in self.nodes() {
             if let Some(parent) = self.parent_node(child)

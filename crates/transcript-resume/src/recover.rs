@@ -7,8 +7,8 @@
 //!
 //! 1. the line of the parent is there, but is no entry: what it names as its own parent;
 //! 2. another file of the session holds the parent and leads back to an entry of this one;
-//! 3. the entry is a result: the line with its call;
-//! 4. two entries name each other's parents: exchanged back;
+//! 3. two entries name each other's parents: exchanged back;
+//! 4. the entry is a result: the line with its call;
 //! 5. the entry before it in the file, of the same session and chain. Not when the conversation goes
 //!    on under that one elsewhere, when it opens a branch that a rewind made, when it is clearly
 //!    newer, or when a compaction stands between. Where a rewind left several ends and the time
@@ -273,7 +273,7 @@ impl Tree<'_> {
                 continue;
             };
             let is_message = self.entry(node).kind().is_message();
-            let is_result = is_message && self.answers(node);
+            let is_result = is_message && self.is_answer_to(node, parent);
             let is_usual = parent.0 - node.0 <= NEAR && (is_result || !is_message);
             if !is_usual && cut.contains_key(&islands.root(node)) {
                 self.cut(node, parent, cut);
@@ -301,6 +301,17 @@ impl Tree<'_> {
             .filter(|node| !is_own[islands.root(*node).at()]);
         self.recovery.foreign = foreign.collect();
         self.find_sidechains();
+    }
+
+    /// Whether `node` is the result of a call of `parent`.
+    fn is_answer_to(&self, node: NodeId, parent: NodeId) -> bool {
+        let calls = self.entry(parent).tools();
+        let results = self.entry(node).tools().iter();
+        let mut results = results.filter(|end| end.role() == ToolRole::Result);
+        results.any(|result| {
+            let mut calls = calls.iter().filter(|end| end.role() == ToolRole::Use);
+            calls.any(|call| call.key() == result.key())
+        })
     }
 
     /// Whether the entry is of the user and answers a call.
@@ -344,18 +355,15 @@ impl Tree<'_> {
         found
     }
 
-    /// The anchor and the entries that the boundary `node` keeps, as far as they are there
-    /// (`facts/pains.md` 4). Names that lead nowhere are replaced by what the boundary says in
+    /// The anchor and the entries that the boundary `node` keeps, when some of them cannot be found
+    /// by its words (`facts/pains.md` 4). Names that lead nowhere are replaced by what the boundary says in
     /// another place: the ends of the segment, the leaf of the conversation before, the links
     /// between the entries that are there.
-    pub(crate) fn preserved_as_far_as_there(
+    pub(crate) fn preserved_in_part(
         &self,
         node: NodeId,
         boundary: &Boundary,
     ) -> Option<(NodeId, Vec<NodeId>)> {
-        if let Some(preserved) = self.preserved(boundary) {
-            return Some(preserved);
-        }
         let there = |id: Id| {
             let renamed = || self.node_with_uuid(self.index.new_name(id)?);
             self.node_with_uuid(id).or_else(renamed)
@@ -448,6 +456,8 @@ struct Bridging<'t, 'i> {
     /// As `before`, for messages and boundaries alone.
     message_before: Vec<Option<NodeId>>,
     boundaries: Vec<NodeId>,
+    /// Of each island, by its topmost entry: what stands last in the file.
+    last_of: Vec<NodeId>,
     /// The entries by their times.
     by_time: Vec<(i64, NodeId)>,
     /// The entry with each call.
@@ -467,7 +477,6 @@ enum Missing<'i> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Chain<'i> {
     is_sidechain: bool,
-    is_team: bool,
     agent: Option<&'i str>,
 }
 
@@ -475,7 +484,6 @@ impl<'i> Chain<'i> {
     fn of(entry: &Candidate<'i>) -> Self {
         Self {
             is_sidechain: entry.flags().contains(Flags::SIDECHAIN),
-            is_team: entry.flags().contains(Flags::TEAM),
             agent: entry.agent(),
         }
     }
@@ -506,10 +514,16 @@ impl<'t, 'i> Bridging<'t, 'i> {
         let timed = timed.filter_map(|node| Some((tree.entry(node).millis()?, node)));
         let mut by_time: Vec<_> = timed.collect();
         by_time.sort_unstable();
+        let mut islands = Islands::of(tree);
+        let mut last_of: Vec<NodeId> = tree.nodes().collect();
+        for node in tree.nodes() {
+            last_of[islands.root(node).at()] = node;
+        }
         Self {
+            last_of,
             by_time,
             boundaries: tree.nodes().filter(is_boundary).collect(),
-            islands: Islands::of(tree),
+            islands,
             tree,
             others,
             cut,
@@ -584,11 +598,11 @@ impl<'t, 'i> Bridging<'t, 'i> {
         if let Some(Some(parent)) = elsewhere {
             return Ok(Found::Parent(parent, Evidence::OtherFile));
         }
-        if let Some(call) = self.call_of(node) {
-            return Ok(Found::Parent(call, Evidence::Call));
-        }
         if let Some(found) = self.exchanged(node) {
             return Ok(found);
+        }
+        if let Some(call) = self.call_of(node) {
+            return Ok(Found::Parent(call, Evidence::Call));
         }
         let before = match self.before_in_file(group) {
             Err(GapReason::NothingBefore) if elsewhere.is_some() => Err(GapReason::OtherFile),
@@ -734,8 +748,8 @@ impl<'t, 'i> Bridging<'t, 'i> {
                 break;
             }
         }
-        // Or an attachment or a system line right before it.
-        self.before[node.at()] == Some(parent)
+        // Or an attachment or a system line behind that message.
+        parent < node && Some(parent) > first
     }
 
     /// The entry before the group in the file, of the same session and chain.
@@ -760,6 +774,15 @@ impl<'t, 'i> Bridging<'t, 'i> {
         let is_prompt = self.tree.is_prompt(node);
         if entry.kind() == EntryKind::User && !is_prompt {
             message = self.end_of_answer(message);
+        }
+        for _ in 0..MAX_STEPS {
+            // A child that was written before it is what the conversation went on with.
+            let below = self.tree.messages_below(message).into_iter();
+            let written = below.filter(|child| *child < node && !group.contains(child));
+            match written.max() {
+                Some(child) if self.islands.root(child) != island => message = child,
+                _ => break,
+            }
         }
         if let (Some(session), Some(own)) = (self.tree.entry(message).session(), entry.session())
             && session != own
@@ -813,15 +836,19 @@ impl<'t, 'i> Bridging<'t, 'i> {
         end
     }
 
-    /// Whether a message that is not of the group follows `message`. The results of its own calls
-    /// do so beside an answer that goes on.
+    /// Whether the conversation goes on from `message` with another entry than those of the group.
+    /// The results of its own calls do so beside an answer that goes on; and a branch that was
+    /// started when nothing more was written under the group is a later rewind.
     fn goes_on_elsewhere(&self, message: NodeId, group: &[NodeId], is_prompt: bool) -> bool {
         let follows = self.tree.messages_below(message);
+        let last = group.iter().map(|node| self.last_of[node.at()]).max();
         follows.into_iter().any(|other| {
+            let is_rewind = last.is_some_and(|last| other > last);
             let is_result = !is_prompt
                 && !self.tree.is_prompt(other)
                 && self.tree.entry(other).kind() == EntryKind::User;
             !group.contains(&other)
+                && !is_rewind
                 && !is_result
                 && !self.tree.is_foreign(other)
                 && Chain::of(&self.tree.entry(other)) == Chain::of(&self.tree.entry(message))

@@ -151,6 +151,14 @@ impl<'l, 's> Cursor<'l, 's> {
         Some(place as usize)
     }
 
+    /// What is odd about the escapes up to here.
+    #[inline(always)]
+    pub(super) fn odd_escapes(&self) -> (bool, bool) {
+        let is_passed = |at: Option<u32>| at.is_some_and(|at| (at as usize) < self.pos);
+        let odd = self.carry.odd;
+        (is_passed(odd.lone_surrogate), is_passed(odd.nul))
+    }
+
     #[inline(always)]
     pub(super) fn pos(&self) -> usize {
         self.pos

@@ -48,6 +48,10 @@ bitflags! {
         const UUID_ODD = 1 << 17;
         /// `parentUuid` is there but no string: no entry can be meant.
         const PARENT_ODD = 1 << 18;
+        /// A string holds a surrogate escape without its partner; it reads as U+FFFD.
+        const LONE_SURROGATE = 1 << 19;
+        /// A string holds `\u0000`.
+        const NUL_ESCAPE = 1 << 20;
     }
 }
 
@@ -330,6 +334,9 @@ fn read(line: &[u8], parts: &mut Parts, tools: &mut Vec<ToolSpan>, scratch: &mut
         _ => return Err(reader.no_object()),
     }
     reader.parts.end = reader.cursor.pos();
+    let (surrogate, nul) = reader.cursor.odd_escapes();
+    reader.parts.flags.set(Flags::LONE_SURROGATE, surrogate);
+    reader.parts.flags.set(Flags::NUL_ESCAPE, nul);
     Ok(())
 }
 

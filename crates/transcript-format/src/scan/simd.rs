@@ -62,6 +62,16 @@ pub(super) struct Carry {
     escaped: u64,
     /// All ones when the block starts inside of a string.
     inside: u64,
+    pub(super) odd: OddEscapes,
+}
+
+/// The first escapes of a line that are valid JSON and yet trouble for others.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct OddEscapes {
+    /// Where a surrogate without its partner stands.
+    pub(super) lone_surrogate: Option<u32>,
+    /// Where `\u0000` stands.
+    pub(super) nul: Option<u32>,
 }
 
 /// One bit a byte, the lowest for the first byte.
@@ -117,6 +127,7 @@ fn index_with(
     let Carry {
         escaped: mut next_escaped,
         mut inside,
+        mut odd,
     } = *carry;
     let mut base = start;
     while base < end {
@@ -129,7 +140,7 @@ fn index_with(
         len = push(&mut quotes.places, len, base as u32, marks);
         let suspects = escaped & !masks.escape;
         if suspects != 0 || masks.has_control {
-            fault = fault.or_else(|| first_fault(line, base, suspects, marks, inside));
+            fault = fault.or_else(|| first_fault(line, base, suspects, marks, inside, &mut odd));
         }
         inside ^= (u64::from(marks.count_ones()) & 1).wrapping_neg();
         base += 64;
@@ -137,6 +148,7 @@ fn index_with(
     *carry = Carry {
         escaped: next_escaped,
         inside,
+        odd,
     };
     quotes.len = len;
     fault
@@ -184,7 +196,7 @@ fn running_parity(mut mask: u64) -> u64 {
 
 /// The first byte of the block at `base` that no string may hold: an escape that JSON does not
 /// know or a control byte. `escaped` marks escaped bytes in question, `inside` is all ones when the
-/// block starts in a string.
+/// block starts in a string. What the escapes before it stand for is told to `odd`.
 #[cold]
 #[inline(never)]
 fn first_fault(
@@ -193,6 +205,7 @@ fn first_fault(
     escaped: u64,
     quotes: u64,
     inside: u64,
+    odd: &mut OddEscapes,
 ) -> Option<ScanError> {
     let in_strings = running_parity(quotes) ^ inside;
     let block = line[base..].iter().take(64).enumerate();
@@ -205,16 +218,55 @@ fn first_fault(
                 kind: ScanErrorKind::Control,
                 at,
             })
-        } else if escaped >> i & 1 == 1 && !(*byte == b'u' && has_four_digits(line, at + 1)) {
+        } else if escaped >> i & 1 == 0 {
+            None
+        } else if *byte == b'u' && has_four_digits(line, at + 1) {
+            odd.look_at(line, at - 1);
+            None
+        } else {
             Some(ScanError {
                 kind: ScanErrorKind::Syntax,
                 at,
             })
-        } else {
-            None
         }
     });
     faults.next()
+}
+
+impl OddEscapes {
+    /// Looks at the `\u` escape at `at`.
+    fn look_at(&mut self, line: &[u8], at: usize) {
+        let is_odd = match unit(line, at) {
+            Some(0) => &mut self.nul,
+            Some(0xD800..=0xDBFF) if !matches!(unit(line, at + 6), Some(0xDC00..=0xDFFF)) => {
+                &mut self.lone_surrogate
+            }
+            Some(0xDC00..=0xDFFF) if !follows_a_high_surrogate(line, at) => {
+                &mut self.lone_surrogate
+            }
+            _ => return,
+        };
+        is_odd.get_or_insert(at as u32);
+    }
+}
+
+/// The UTF-16 unit that the escape at `at` stands for, when there is one.
+fn unit(line: &[u8], at: usize) -> Option<u32> {
+    let digits = line.get(at..at + 6)?.strip_prefix(b"\\u")?;
+    let value = |unit, digit: &u8| Some(unit << 4 | char::from(*digit).to_digit(16)?);
+    digits.iter().try_fold(0, value)
+}
+
+fn follows_a_high_surrogate(line: &[u8], at: usize) -> bool {
+    let Some(before) = at.checked_sub(6) else {
+        return false;
+    };
+    // The backslash there may itself be escaped.
+    let backslashes = line[..=before]
+        .iter()
+        .rev()
+        .take_while(|byte| **byte == b'\\');
+    matches!(unit(line, before), Some(0xD800..=0xDBFF)) && backslashes.count() % 2 == 1
 }
 
 /// Whether four digits follow. When the line ends among them, the string has no end, which is what

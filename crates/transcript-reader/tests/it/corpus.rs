@@ -65,7 +65,7 @@ fn is_about_a_candidate(index: &Index, code: Code, offset: u64) -> bool {
     let mut candidates = index.candidates();
     match code {
         Code::Unterminated => true,
-        Code::Utf8 | Code::Glued | Code::Shape => {
+        Code::Utf8 | Code::Glued | Code::Shape | Code::Surrogate | Code::NulEscape => {
             candidates.any(|candidate| candidate.offset() == offset)
         }
         _ => candidates.any(|candidate| candidate.is_salvaged() && candidate.offset() == offset),
@@ -628,8 +628,22 @@ const TEXTS: [&str; 10] = [
 
 const OTHERS: [&str; 4] = ["message", "leafUuid", "attachment", "data"];
 
+/// Whether a name or a text holds U+0000.
+fn holds_nul(value: &Value) -> bool {
+    match value {
+        Value::String(text) => text.contains('\0'),
+        Value::Array(values) => values.iter().any(holds_nul),
+        Value::Object(members) => {
+            let holds = |(name, value): (&String, &Value)| name.contains('\0') || holds_nul(value);
+            members.iter().any(holds)
+        }
+        _ => false,
+    }
+}
+
 fn flags(line: &[u8], value: &Value) -> Flags {
     let mut flags = Flags::empty();
+    flags.set(Flags::NUL_ESCAPE, holds_nul(value));
     for (name, flag) in SWITCHES {
         flags.set(flag, value[name] == true);
         let is_odd = !value[name].is_boolean() && !value[name].is_null();

@@ -322,7 +322,7 @@ const PAINS: &[Pain] = &[
     },
     Pain {
         file: "11-nul-escape",
-        findings: "",
+        findings: "T-NUL 3",
         vendor: told(
             "u1 a1 u2 a2",
             r#"u: "Print the table." | a: USE Table | u: RES Table "sun�moon" | a: "Two rows.""#,
@@ -332,7 +332,7 @@ const PAINS: &[Pain] = &[
     },
     Pain {
         file: "11-surrogate",
-        findings: "",
+        findings: "T-SURR 3",
         vendor: told(
             "u1 a1 u2 a2",
             r#"u: "Which sign is th" | a: USE Sign | u: RES Sign "Pisces �…" | a: "In Pisces.""#,

@@ -328,10 +328,10 @@ impl Healthy {
         let boundaries = self.lines.iter().filter(|line| line.is_boundary());
         boundaries.into_iter().all(|boundary| {
             let metadata = &boundary.value["compactMetadata"];
+            // Progress lines are no entries that could be kept.
             let is_there = |uuid: &Value| {
                 let line = uuid.as_str().and_then(|uuid| self.line_of.get(uuid));
-                // Clients that keep entries write no progress, and pass a list with such a name over.
-                line.is_some_and(|line| self.lines[*line].role != Role::Progress)
+                line.is_some_and(|line| self.lines[*line].value["type"] != "progress")
             };
             let (list, segment) = (
                 &metadata["preservedMessages"],
