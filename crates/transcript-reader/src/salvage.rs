@@ -230,7 +230,8 @@ fn defect(bytes: &[u8], text: &str, line: Code) -> Option<Code> {
         Some(Code::Nul)
     } else if std::str::from_utf8(bytes).is_err() {
         Some(Code::Utf8)
-    } else if bytes != text.as_bytes() {
+    } else if bytes != text.as_bytes() && Some(bytes) != text.strip_suffix('}').map(str::as_bytes) {
+        // Not because of the brace that a torn one lacks.
         Some(Code::Control)
     } else {
         Some(line).filter(|line| *line == Code::Glued)

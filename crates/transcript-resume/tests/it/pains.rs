@@ -482,7 +482,11 @@ const PAINS: &[Pain] = &[
             r#"u: "Write the table " | a: USE Write | u: RES Write "written" | a: "The table of the" | u: "Show me the firs" | a: "1 March, 4:58, 2""#,
             "",
         ),
-        recover: None,
+        recover: Some(told(
+            "u1 a1 u2 a2 u3 a3",
+            r#"u: "Write the table " | a: USE Write | u: RES Write "written" | a: "The table of the" | u: "Show me the firs" | a: "1 March, 4:58, 2""#,
+            "repeated a2",
+        )),
     },
     Pain {
         file: "18-torn-tail",
@@ -492,7 +496,11 @@ const PAINS: &[Pain] = &[
             r#"u: "Write the table " | a: USE Write | u: RES Write "written" | a: "No response requ""#,
             "",
         ),
-        recover: None,
+        recover: Some(told(
+            "u1 a1 u2 a2",
+            r#"u: "Write the table " | a: USE Write | u: RES Write "written" | a: "The table of the""#,
+            "salvage a2",
+        )),
     },
     Pain {
         file: "19-rewind-to-the-start",
