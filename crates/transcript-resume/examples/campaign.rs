@@ -1,20 +1,25 @@
 //! The damage campaign: hurts healthy sessions and counts what each policy brings back.
 //!
 //! `cargo run --profile test -p transcript-resume --example campaign -- [--files 20000] [--seed 0]
-//! [--threads 1] [--max-bytes 2000000] [--list-failures KIND] [--write DIR]`
+//! [--threads 1] [--max-bytes 2000000] [--list-failures KIND] [--write DIR]
+//! [--validator tests/validate_request.py]`
 //!
 //! Half of the files come from the shared corpus, where it is there and has a place for the damage,
 //! the rest from the generator. `--list-failures` names the files of one kind that fell short, the
-//! worst first; `--write` keeps them.
+//! worst first; `--write` keeps them. `--validator` makes the request of each file under `recover`
+//! and asks the lint and this program about it.
 
 #![expect(clippy::print_stdout, reason = "the table is the point")]
 #![expect(clippy::unwrap_used, reason = "an example may stop at the first error")]
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
-use transcript_reader::{Index, Source};
+use transcript_reader::{Bodies, Index, Source};
+use transcript_resume::api::{self, Request};
 use transcript_resume::{Policy, Tree};
 use transcript_testkit::campaign::{Case, Healthy, Kind, Shown};
 use transcript_testkit::{generate, shared};
@@ -30,6 +35,7 @@ struct Options {
     /// The name of a kind, or [`UNDAMAGED`].
     list: Option<String>,
     write: Option<PathBuf>,
+    validator: Option<PathBuf>,
 }
 
 fn main() {
@@ -49,6 +55,9 @@ fn main() {
         total.add(worker);
     }
     print_table(&total);
+    if options.validator.is_some() {
+        total.requests.print();
+    }
     if options.list.is_some() {
         list_failures(&mut total.failures, options.write.as_deref());
     }
@@ -62,6 +71,7 @@ fn options() -> Options {
         max_bytes: 2_000_000,
         list: None,
         write: None,
+        validator: None,
     };
     let mut arguments = std::env::args().skip(1);
     while let Some(name) = arguments.next() {
@@ -73,6 +83,7 @@ fn options() -> Options {
             "--max-bytes" => options.max_bytes = value.parse().unwrap(),
             "--list-failures" => options.list = Some(value),
             "--write" => options.write = Some(value.into()),
+            "--validator" => options.validator = Some(value.into()),
             _ => panic!("unknown option {name}"),
         }
     }
@@ -177,6 +188,7 @@ struct Tallies {
     undamaged: Tally,
     kinds: [Tally; Kind::ALL.len()],
     failures: Vec<Failure>,
+    requests: Requests,
 }
 
 impl Tallies {
@@ -186,6 +198,73 @@ impl Tallies {
             own.add(other);
         }
         self.failures.extend(other.failures);
+        self.requests.add(&other.requests);
+    }
+}
+
+/// What lint and validator say of requests.
+#[derive(Default)]
+struct Requests {
+    /// Those that the validator has not seen: arrays of messages, one a line.
+    lines: Vec<u8>,
+    /// The places of those that the lint refuses.
+    refused: BTreeSet<usize>,
+    waiting: usize,
+    all: usize,
+    by_lint: usize,
+    by_validator: usize,
+    by_one_alone: usize,
+}
+
+impl Requests {
+    fn push(&mut self, request: &Request, validator: &Path) {
+        const BATCH: usize = 64 << 20;
+        let messages: Vec<String> = request.messages.iter().map(|one| one.json()).collect();
+        writeln!(self.lines, "[{}]", messages.join(",")).unwrap();
+        self.waiting += 1;
+        if !api::lint(&request.messages).is_ok() {
+            self.refused.insert(self.waiting);
+        }
+        if self.lines.len() > BATCH {
+            self.validate(validator);
+        }
+    }
+
+    fn validate(&mut self, validator: &Path) {
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        file.write_all(&self.lines).unwrap();
+        let mut python = Command::new("python3");
+        let output = python.arg(validator).arg(file.path()).output().unwrap();
+        assert!(output.stderr.is_empty(), "the validator failed");
+        let said = String::from_utf8(output.stdout).unwrap();
+        let number = |line: &str| {
+            line.strip_prefix("request ")?
+                .split(',')
+                .next()?
+                .parse()
+                .ok()
+        };
+        let refused: BTreeSet<usize> = said.lines().map(|line| number(line).unwrap()).collect();
+        self.all += std::mem::take(&mut self.waiting);
+        self.by_lint += self.refused.len();
+        self.by_validator += refused.len();
+        self.by_one_alone += self.refused.symmetric_difference(&refused).count();
+        self.lines.clear();
+        self.refused.clear();
+    }
+
+    fn add(&mut self, other: &Self) {
+        self.all += other.all;
+        self.by_lint += other.by_lint;
+        self.by_validator += other.by_validator;
+        self.by_one_alone += other.by_one_alone;
+    }
+
+    fn print(&self) {
+        println!(
+            "\n{} requests under recover: refused by the lint {}, by the validator {}, by one of them alone {}",
+            self.all, self.by_lint, self.by_validator, self.by_one_alone
+        );
     }
 }
 
@@ -258,6 +337,9 @@ impl<'o> Worker<'o> {
             }
             seed += self.options.threads as u64;
         }
+        if let Some(validator) = &self.options.validator {
+            self.tallies.requests.validate(validator);
+        }
         self.tallies
     }
 
@@ -308,7 +390,16 @@ impl<'o> Worker<'o> {
     /// What the policies `recover` and `vendor` show.
     fn judge(&mut self, case: &Case) -> (Shown, Shown) {
         fs::write(self.file.path(), &case.bytes).unwrap();
-        let index = Index::load(&Source::open(self.file.path()).unwrap()).unwrap();
+        let source = Source::open(self.file.path()).unwrap();
+        let index = Index::load(&source).unwrap();
+        if let Some(validator) = &self.options.validator {
+            let tree = Tree::new(&index, Policy::Recover);
+            let options = api::Options::new().prompt("NEXT");
+            let request = options.request(&tree, &mut Bodies::new(&source)).unwrap();
+            if request.is_resumable() {
+                self.tallies.requests.push(&request, validator);
+            }
+        }
         let shown = |policy| {
             let path = Tree::new(&index, policy).path();
             let uuids: Vec<String> = path
