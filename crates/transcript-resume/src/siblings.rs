@@ -53,9 +53,9 @@ impl Walk<'_, '_> {
             .iter()
             .filter_map(|call| beside.results.get(call))
             .flatten();
-        let missing_results = results.filter(|result| !self.is_on_chain(**result));
         let orphans = members.iter().filter_map(|line| beside.orphans.get(line));
-        let missing_results = missing_results.chain(orphans.flatten());
+        let results = results.chain(orphans.flatten());
+        let missing_results = results.filter(|result| !self.is_on_chain(**result));
         let mut recovered: Vec<NodeId> = missing_lines.chain(missing_results).copied().collect();
         recovered.sort_unstable();
         recovered.dedup();
