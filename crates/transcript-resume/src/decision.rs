@@ -133,6 +133,8 @@ pub enum Evidence {
     Exchanged,
     /// The result answers a call of this entry.
     Call,
+    /// Both are lines of one answer.
+    Message,
     /// The entry before it in the file, in the same session and chain, has no other child, and the
     /// times agree.
     FileOrder,
@@ -151,6 +153,7 @@ impl Evidence {
             Self::LaterCopy => "later-copy",
             Self::Exchanged => "exchanged",
             Self::Call => "call",
+            Self::Message => "message",
             Self::FileOrder => "file-order",
             Self::Time => "time",
         }
@@ -165,6 +168,7 @@ impl Evidence {
             Self::LaterCopy => "the parent stands in the file again, further down",
             Self::Exchanged => "two entries name each other's parents",
             Self::Call => "the result answers one of its calls",
+            Self::Message => "both are lines of one answer",
             Self::FileOrder => "it stands before it in the file and has no other child",
             Self::Time => "of several ends it is the one that was written right before",
         }
@@ -174,7 +178,7 @@ impl Evidence {
     #[must_use]
     pub const fn confidence(self) -> Confidence {
         match self {
-            Self::Unusable | Self::OtherFile | Self::Call => Confidence::Proved,
+            Self::Unusable | Self::OtherFile | Self::Call | Self::Message => Confidence::Proved,
             Self::LaterCopy | Self::Exchanged | Self::FileOrder | Self::Time => Confidence::Likely,
         }
     }

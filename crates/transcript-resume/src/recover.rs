@@ -9,7 +9,8 @@
 //! 2. another file of the session holds the parent and leads back to an entry of this one;
 //! 3. two entries name each other's parents: exchanged back;
 //! 4. the entry is a result: the line with its call;
-//! 5. the entry before it in the file, of the same session and chain. Not when the conversation goes
+//! 5. the entry is a line of the same answer as the one before it in the file;
+//! 6. the entry before it in the file, of the same session and chain. Not when the conversation goes
 //!    on under that one elsewhere, when it opens a branch that a rewind made, when it is clearly
 //!    newer, or when a compaction stands between. Where a rewind left several ends and the time
 //!    speaks for another one, that is taken, as the client does.
@@ -315,7 +316,7 @@ impl Tree<'_> {
     }
 
     /// Whether the entry is of the user and answers a call.
-    fn answers(&self, node: NodeId) -> bool {
+    pub(crate) fn answers(&self, node: NodeId) -> bool {
         let entry = self.entry(node);
         entry.kind() == EntryKind::User && entry.flags().contains(Flags::HAS_TOOL_RESULT)
     }
@@ -604,6 +605,9 @@ impl<'t, 'i> Bridging<'t, 'i> {
         if let Some(call) = self.call_of(node) {
             return Ok(Found::Parent(call, Evidence::Call));
         }
+        if let Some(line) = self.same_answer(node) {
+            return Ok(Found::Parent(line, Evidence::Message));
+        }
         let before = match self.before_in_file(group) {
             Err(GapReason::NothingBefore) if elsewhere.is_some() => Err(GapReason::OtherFile),
             before => before,
@@ -702,6 +706,22 @@ impl<'t, 'i> Bridging<'t, 'i> {
             && self.islands.root(call) != self.islands.root(node)
             && !self.boundary_between(call, node);
         is_near.then_some(call)
+    }
+
+    /// The line before `node` of the answer that it is a line of, or the result of a call that such
+    /// a line makes.
+    fn same_answer(&mut self, node: NodeId) -> Option<NodeId> {
+        let key = self.tree.entry(node).message()?;
+        let before = self.message_before[node.at()]?;
+        let line = match self.tree.answers(before) {
+            true => self.tree.message_above(before)?,
+            false => before,
+        };
+        let is_line = self.tree.entry(line).message() == Some(key)
+            && self.tree.entry(line).kind() == EntryKind::Assistant
+            && (line == before || self.tree.is_answer_to(before, line));
+        let joins = self.islands.root(before) != self.islands.root(node);
+        (is_line && joins).then_some(before)
     }
 
     fn boundary_between(&self, one: NodeId, other: NodeId) -> bool {

@@ -54,6 +54,8 @@ impl Walk<'_, '_> {
             .filter_map(|call| beside.results.get(call))
             .flatten();
         let missing_results = results.filter(|result| !self.is_on_chain(**result));
+        let orphans = members.iter().filter_map(|line| beside.orphans.get(line));
+        let missing_results = missing_results.chain(orphans.flatten());
         let mut recovered: Vec<NodeId> = missing_lines.chain(missing_results).copied().collect();
         recovered.sort_unstable();
         recovered.dedup();
@@ -163,6 +165,8 @@ struct Beside {
     /// All lines of each message, in file order.
     members: HashMap<MessageKey, Vec<NodeId>>,
     results: HashMap<ToolKey, Vec<NodeId>>,
+    /// Results whose call is lost, by the line that stands in its place.
+    orphans: HashMap<NodeId, Vec<NodeId>>,
 }
 
 impl Beside {
@@ -174,6 +178,7 @@ impl Beside {
         let mut beside = Self {
             members: HashMap::new(),
             results: HashMap::new(),
+            orphans: HashMap::new(),
         };
         let mut found = false;
         for node in there().filter(|node| !walk.is_on_chain(*node)) {
@@ -181,6 +186,12 @@ impl Beside {
             for call in tree.tool_keys(node, ToolRole::Result) {
                 beside.results.entry(call).or_default().push(node);
                 found = true;
+            }
+            if tree.recovery.bridge(node).is_some()
+                && let Some(line) = tree.parent_node(node)
+                && tree.answers(node)
+            {
+                beside.orphans.entry(line).or_default().push(node);
             }
         }
         if !found {
