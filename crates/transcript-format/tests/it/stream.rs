@@ -407,7 +407,8 @@ fn later_counts_win_but_a_reply_never_has_fewer_tokens() {
 fn each_block_can_be_taken_as_soon_as_it_is_whole() {
     let mut message = Accumulator::new();
     assert_eq!(message.event(START), Step::Start);
-    let start = block_start(&json!({"type": "tool_use", "id": "t", "name": "Read"}));
+    let block = r#"{"type":"tool_use","id":"t","name":"Read"}"#;
+    let start = format!(r#"{{"type":"content_block_start","index":0,"content_block":{block}}}"#);
     assert_eq!(message.event(&start), Step::BlockStart(0));
     assert_eq!(message.event(&input_delta("{\"a\":")), Step::Delta(0));
     assert!(!message.input(0).unwrap().is_complete());
