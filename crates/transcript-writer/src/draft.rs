@@ -316,9 +316,11 @@ impl Draft {
             add(self.has.timestamp, "timestamp", fill.timestamp);
             add(self.has.user_type, "userType", "\"external\"");
             add(self.has.cwd, "cwd", fill.cwd);
-            add(self.has.version, "version", fill.version);
         }
         add(self.has.session, "sessionId", fill.session);
+        if self.kind.is_chain() {
+            add(self.has.version, "version", fill.version);
+        }
         line.push_str("}\n");
     }
 }
