@@ -110,7 +110,8 @@ pub enum Step {
 pub enum Outcome {
     /// The whole message.
     Whole(Reply),
-    /// The part of the message that arrived; at least one block says something.
+    /// The part of the message that arrived; at least one block says something. Entries that are
+    /// made of it are marked with `isAbortedMidStream` by clients, and its calls are not run.
     Partial(Reply, Abort),
     /// Nothing that could be kept.
     Nothing(Abort),
