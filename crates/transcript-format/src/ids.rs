@@ -47,6 +47,21 @@ impl Uuid {
         (seen < 16).then_some(Self(value))
     }
 
+    /// Returns the id of the part `index` of what has this id: its first 24 characters, and `index`
+    /// as 12 hexadecimal digits. Equal parents and indexes give equal ids, so that a message which
+    /// is split into entries again gets the same ones. Of an index from 2^48 on the low bits count.
+    ///
+    /// ```
+    /// # use transcript_format::ids::Uuid;
+    /// let message = Uuid::parse(b"0b932c9f-9928-4cec-9e82-22c1703d5f54").unwrap();
+    /// assert_eq!(message.child(26).to_string(), "0b932c9f-9928-4cec-9e82-00000000001a");
+    /// ```
+    #[must_use]
+    pub const fn child(self, index: u64) -> Self {
+        const LAST_DIGITS: u128 = (1 << 48) - 1;
+        Self(self.0 & !LAST_DIGITS | index as u128 & LAST_DIGITS)
+    }
+
     /// Returns the canonical form.
     #[must_use]
     pub fn text(self) -> [u8; 36] {

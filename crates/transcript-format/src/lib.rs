@@ -8,6 +8,8 @@
 //! 4. [`entry`] gives typed views over the kept raw line; [`content`] the blocks of a message.
 //! 5. [`finding`] names what can be wrong with a line.
 //! 6. [`recover`] finds the whole entries that stand in damaged lines.
+//! 7. [`make`] makes entries, with the owned values of [`json`].
+//! 8. [`stream`] puts a message together from the events of a streamed reply.
 
 pub mod attachment;
 pub mod compact;
@@ -15,13 +17,16 @@ pub mod content;
 pub mod entry;
 pub mod finding;
 pub mod ids;
+pub mod json;
 pub mod kind;
 pub mod lines;
+pub mod make;
 pub mod metadata;
 pub mod object;
 pub mod progress;
 pub mod recover;
 pub mod scan;
+pub mod stream;
 pub mod system;
 pub mod time;
 pub mod tool_result;

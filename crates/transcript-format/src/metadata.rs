@@ -306,6 +306,8 @@ views! {
         TranscriptEngine {
             /// the version of its form.
             v: u64 = "v";
+            /// the entry that no longer counts.
+            tombstone: Str<'a> = "tombstone";
         }
     }
 }

@@ -454,7 +454,7 @@ fn read_unicode_escape(text: &str) -> (char, usize) {
     let Some(unit) = read_unit(text) else {
         return (char::REPLACEMENT_CHARACTER, 1);
     };
-    if let Some(low) = text.get(6..).and_then(read_unit)
+    if let Some(low) = unit_at(text, 6)
         && let Some(Ok(character)) = char::decode_utf16([unit, low]).next()
         && character.len_utf16() == 2
     {
@@ -464,6 +464,11 @@ fn read_unicode_escape(text: &str) -> (char, usize) {
         char::from_u32(unit.into()).unwrap_or(char::REPLACEMENT_CHARACTER),
         6,
     )
+}
+
+/// Returns the UTF-16 code unit of the `\uXXXX` at `at` in `text`.
+pub(crate) fn unit_at(text: &str, at: usize) -> Option<u16> {
+    text.get(at..).and_then(read_unit)
 }
 
 /// Returns the UTF-16 code unit of the `\uXXXX` at the start of `text`.

@@ -2,7 +2,7 @@
 //!
 //! [`model`] rebuilds a conversation the obvious way, over plain JSON values and without any code of
 //! the other crates. Every fast path must give the same answer as the model. [`generate`] makes
-//! sessions to compare them on, and [`damage`] hurts them. [`campaign`] hurts them, too, and knows what
+//! sessions to compare them on, [`streams`] replies as they arrive, and [`damage`] hurts sessions. [`campaign`] hurts them, too, and knows what
 //! can be brought back. [`fake_disk`] is where writers are killed,
 //! and [`naive_writer`] the one that does not survive it.
 
@@ -14,6 +14,7 @@ pub mod model;
 pub mod naive_writer;
 pub mod oracle;
 pub mod rng;
+pub mod streams;
 
 use std::path::{Path, PathBuf};
 

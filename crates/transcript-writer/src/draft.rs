@@ -4,7 +4,8 @@ use std::fmt;
 
 use transcript_format::ids::Uuid;
 use transcript_format::kind::EntryKind;
-use transcript_format::object::{JsonKind, Object, Raw};
+use transcript_format::make::{self, NewEntry};
+use transcript_format::object::{Object, Raw};
 use transcript_format::scan::{Flags, Scanner, ToolRole};
 
 /// The id of an entry.
@@ -163,7 +164,7 @@ impl Draft {
                 .map(|tool| tool.id.decode().into())
                 .collect()
         };
-        let inside = &text[1..text.len() - 1];
+        let inside = inside(text);
         Ok(Self {
             kind: envelope.kind(),
             uuid: envelope.uuid().map(|id| EntryId::from(&*id.decode())),
@@ -197,13 +198,9 @@ impl Draft {
     /// What a person wrote.
     #[must_use]
     pub fn user(text: &str) -> Self {
-        let text = quoted(if text.is_empty() {
-            "(no content)"
-        } else {
-            text
-        });
+        let text = make::user(text).text();
         Self {
-            inside: format!(r#""type":"user","message":{{"role":"user","content":{text}}}"#),
+            inside: inside(&text).to_owned(),
             kind: EntryKind::User,
             uuid: None,
             parent: Parent::Chain,
@@ -220,32 +217,10 @@ impl Draft {
     /// # Errors
     /// When `message` is no message of the API: an object with a list or a string as `content`.
     pub fn assistant(message: &str) -> Result<Vec<Self>, Invalid> {
-        let object = Object::parse(message).map_err(|_| invalid("the message is no object", 0))?;
-        let Some(content) = object.get("content") else {
-            return Err(invalid("the message has no content", 0));
-        };
-        let blocks = match content.kind() {
-            JsonKind::String => {
-                vec![format!(r#"{{"type":"text","text":{}}}"#, content.text())]
-            }
-            _ => match content.array() {
-                Some(blocks) => blocks
-                    .into_iter()
-                    .map(|block| block.text().to_owned())
-                    .collect(),
-                None => return Err(invalid("the content is no list", 0)),
-            },
-        };
-        let blocks = if blocks.is_empty() {
-            vec![r#"{"type":"text","text":"(no content)"}"#.to_owned()]
-        } else {
-            blocks
-        };
-        let entries = blocks.iter().map(|block| {
-            let message = object.with("content", &format!("[{block}]"));
-            Self::entry(&format!(r#"{{"type":"assistant","message":{message}}}"#))
-        });
-        entries.collect()
+        let message = Object::parse(message).map_err(|_| invalid("the message is no object", 0))?;
+        let entries = make::assistant(&message)
+            .map_err(|_| invalid("the content of the message is no list", 0))?;
+        entries.iter().map(Self::try_from).collect()
     }
 
     /// Sets the parent, whatever the text says.
@@ -283,7 +258,7 @@ impl Draft {
         let Some(amended) = amended.filter(|text| !text.contains(['\n', '\r'])) else {
             return false;
         };
-        self.inside = amended[1..amended.len() - 1].to_owned();
+        self.inside = inside(&amended).to_owned();
         true
     }
 
@@ -341,11 +316,30 @@ impl Draft {
             add(self.has.timestamp, "timestamp", fill.timestamp);
             add(self.has.user_type, "userType", "\"external\"");
             add(self.has.cwd, "cwd", fill.cwd);
-            add(self.has.version, "version", fill.version);
         }
         add(self.has.session, "sessionId", fill.session);
+        if self.kind.is_chain() {
+            add(self.has.version, "version", fill.version);
+        }
         line.push_str("}\n");
     }
+}
+
+impl TryFrom<&NewEntry> for Draft {
+    type Error = Invalid;
+
+    /// Takes an entry that was made; see [`Self::entry`] for what can be wrong with it.
+    fn try_from(entry: &NewEntry) -> Result<Self, Invalid> {
+        Self::entry(&entry.text())
+    }
+}
+
+/// Returns what stands between the braces of an object.
+fn inside(object: &str) -> &str {
+    object
+        .strip_prefix('{')
+        .and_then(|text| text.strip_suffix('}'))
+        .unwrap_or(object)
 }
 
 /// What is filled in where a draft has nothing; all but ids as JSON, empty for nothing.

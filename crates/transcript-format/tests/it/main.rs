@@ -2,6 +2,8 @@
 
 mod findings;
 mod lines;
+mod make;
 mod model;
 mod recover;
 mod scan;
+mod stream;

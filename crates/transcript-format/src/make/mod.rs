@@ -1,0 +1,190 @@
+//! Entries that are made, not read: one function for each kind that clients write.
+//!
+//! A [`NewEntry`] is a value. Ids and times are passed in, and what a writer fills in by itself
+//! (`uuid`, `parentUuid`, `timestamp`, `sessionId`, `cwd`, `version`, …) may be left out. Fields
+//! that have no function of their own are added by [`NewEntry::with`].
+//!
+//! Content is never empty: an empty text, or a list without a block that says something, becomes
+//! [`NO_CONTENT`]. The API refuses an empty block in every later request.
+//!
+//! ```
+//! use transcript_format::{entry::Entry, make};
+//!
+//! let line = make::user("How long is a lunar month?")
+//!     .uuid("7d253622-9c8e-4ea9-8922-de4809817dcb")
+//!     .parent(None::<&str>)
+//!     .with("sessionId", "95a1aa84-538a-430f-b8e1-2701ee64f263")
+//!     .text();
+//! assert!(line.starts_with(r#"{"parentUuid":null,"type":"user","message":{"role":"user","#));
+//! assert_eq!(Entry::parse(&line)?.parent_uuid(), None);
+//! # Ok::<(), transcript_format::object::NotAnObject>(())
+//! ```
+
+mod beside;
+mod message;
+mod system;
+
+use std::borrow::Cow;
+use std::fmt;
+
+use crate::json::{Json, ObjectBuf, object_text};
+use crate::kind::EntryKind;
+
+pub use beside::{
+    QueueOperation, agent_name, ai_title, attachment, custom_title, engine_line,
+    file_history_snapshot, last_prompt, metadata, mode, permission_mode, pr_link, progress,
+    queue_operation, summary, tag, tombstone,
+};
+pub(crate) use message::text_block;
+pub use message::{
+    NO_CONTENT, NotAMessage, SYNTHETIC_MODEL, ToolResult, api_error_message, assistant,
+    assistant_text, compact_summary, meta, synthetic, tool_result, user, user_blocks,
+};
+pub use system::{
+    Compaction, Level, StopHooks, Trigger, api_error, compact_boundary, informational,
+    local_command, microcompact_boundary, stop_hook_summary, system, turn_duration,
+};
+
+/// The version of the fields and lines of this engine (design.md 3.9).
+pub const ENGINE_VERSION: u64 = 1;
+
+/// An entry that was made: a JSON object with a known type.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewEntry {
+    kind: EntryKind,
+    object: ObjectBuf,
+}
+
+impl NewEntry {
+    fn new(kind: EntryKind) -> Self {
+        let object = ObjectBuf::new().with("type", kind.name());
+        Self { kind, object }
+    }
+
+    /// Returns the type of the entry.
+    #[must_use]
+    pub fn kind(&self) -> EntryKind {
+        self.kind
+    }
+
+    /// Sets the field `key`.
+    #[must_use]
+    pub fn with(mut self, key: impl Into<Cow<'static, str>>, value: impl Into<Json>) -> Self {
+        self.object.set(key, value);
+        self
+    }
+
+    fn with_some(self, key: &'static str, value: Option<impl Into<Json>>) -> Self {
+        match value {
+            Some(value) => self.with(key, value),
+            None => self,
+        }
+    }
+
+    /// Sets the id.
+    #[must_use]
+    pub fn uuid(self, uuid: impl fmt::Display) -> Self {
+        self.with("uuid", Json::id(uuid))
+    }
+
+    /// Sets the entry before this one; `None` makes it a root of the chain.
+    #[must_use]
+    pub fn parent(self, uuid: Option<impl fmt::Display>) -> Self {
+        self.with("parentUuid", uuid.map(Json::id))
+    }
+
+    /// Sets the time, RFC 3339 in UTC with milliseconds as clients write it.
+    #[must_use]
+    pub fn timestamp(self, time: &str) -> Self {
+        self.with("timestamp", time)
+    }
+
+    /// Sets the session.
+    #[must_use]
+    pub fn session_id(self, id: impl fmt::Display) -> Self {
+        self.with("sessionId", Json::id(id))
+    }
+
+    /// Puts the entry on the chain of a subagent.
+    #[must_use]
+    pub fn sidechain(self, agent_id: &str) -> Self {
+        self.with("isSidechain", true).with("agentId", agent_id)
+    }
+
+    /// Sets the fields of this engine, which other readers ignore: `{"v":1, …}` under the key
+    /// `transcriptEngine` (design.md 3.9).
+    #[must_use]
+    pub fn engine(self, fields: &ObjectBuf) -> Self {
+        let mut versioned = ObjectBuf::new().with("v", ENGINE_VERSION);
+        for (key, value) in fields.members() {
+            versioned.set(key.to_owned(), value.clone());
+        }
+        self.with("transcriptEngine", versioned)
+    }
+
+    /// Returns the value of the field `key`.
+    #[must_use]
+    pub fn get(&self, key: &str) -> Option<&Json> {
+        self.object.get(key)
+    }
+
+    /// Returns the entry as JSON, without a line end: its members in the order of the clients
+    /// (rig.md 11).
+    #[must_use]
+    pub fn text(&self) -> String {
+        let mut members: Vec<_> = self.object.members().collect();
+        if self.kind.is_chain() {
+            members.sort_by_key(|(key, _)| self.place(key));
+        }
+        object_text(members)
+    }
+
+    /// Where `key` stands in an entry of the chain. Keys of one place keep their order.
+    fn place(&self, key: &str) -> usize {
+        const MIDDLE: usize = FIRST.len();
+        let place = |keys: &[&str]| keys.iter().position(|name| *name == key);
+        if key == "type" && matches!(self.kind, EntryKind::Assistant | EntryKind::Attachment) {
+            return MIDDLE + 1;
+        }
+        match (place(FIRST), place(LAST)) {
+            (Some(place), _) => place,
+            (None, Some(place)) => MIDDLE + 2 + place,
+            (None, None) => MIDDLE,
+        }
+    }
+}
+
+impl fmt::Display for NewEntry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text())
+    }
+}
+
+/// What stands before the body of an entry of the chain.
+const FIRST: &[&str] = &[
+    "parentUuid",
+    "logicalParentUuid",
+    "isSidechain",
+    "promptId",
+    "agentId",
+];
+
+/// What stands behind the body of an entry of the chain.
+const LAST: &[&str] = &[
+    "uuid",
+    "timestamp",
+    "toolUseResult",
+    "sourceToolAssistantUUID",
+    "sourceToolUseID",
+    "permissionMode",
+    "origin",
+    "promptSource",
+    "userType",
+    "entrypoint",
+    "cwd",
+    "sessionId",
+    "version",
+    "gitBranch",
+    "slug",
+    "transcriptEngine",
+];

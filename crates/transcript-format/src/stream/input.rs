@@ -1,0 +1,340 @@
+//! JSON that arrives in pieces: whether it is all there, and how to close it when it is not.
+
+use std::iter;
+
+use crate::object::Raw;
+
+/// The input of a tool call while it arrives.
+///
+/// Every byte is looked at once. The input is complete exactly when its text is one JSON value; what
+/// was cut can be closed at any byte.
+///
+/// ```
+/// use transcript_format::stream::Input;
+///
+/// let mut input = Input::new();
+/// input.push(r#"{"path":"moon.rs","lines":[1,2"#);
+/// assert!(!input.is_complete());
+/// assert_eq!(input.closed(), r#"{"path":"moon.rs","lines":[1]}"#);
+/// input.push("4]}");
+/// assert!(input.is_complete());
+/// ```
+#[derive(Clone, Debug)]
+pub struct Input {
+    text: String,
+    state: State,
+    /// The open objects (1) and arrays (0); the lowest bit is the innermost.
+    open: u128,
+    depth: u32,
+    /// Up to here the text, a quote if `in_value` says so, and the closers of what is open are JSON.
+    keep: usize,
+    in_value: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// A value comes.
+    Value,
+    /// Behind `[`.
+    ValueOrEnd,
+    /// Behind a comma in an object.
+    Key,
+    /// Behind `{`.
+    KeyOrEnd,
+    Colon,
+    AfterValue,
+    Text,
+    Escape,
+    /// Behind `\u`: the digits so far, and how many.
+    Unit(u16, u8),
+    /// Behind a high surrogate: the next character decides what it is worth.
+    High,
+    /// The rest of `true`, `false` or `null`.
+    Literal(&'static [u8]),
+    Number(Number),
+    /// This is no JSON, and nothing that follows changes it.
+    Broken,
+}
+
+/// What was read of a number last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Number {
+    Minus,
+    Zero,
+    Integer,
+    Point,
+    Fraction,
+    E,
+    Sign,
+    Exponent,
+}
+
+impl Number {
+    fn is_whole(self) -> bool {
+        matches!(
+            self,
+            Self::Zero | Self::Integer | Self::Fraction | Self::Exponent
+        )
+    }
+
+    /// Returns what `byte` makes of the number; `None` when it does not belong to it.
+    fn next(self, byte: u8) -> Option<Self> {
+        Some(match (self, byte) {
+            (Self::Minus, b'0') => Self::Zero,
+            (Self::Minus | Self::Integer, b'0'..=b'9') => Self::Integer,
+            (Self::Zero | Self::Integer, b'.') => Self::Point,
+            (Self::Point | Self::Fraction, b'0'..=b'9') => Self::Fraction,
+            (Self::Zero | Self::Integer | Self::Fraction, b'e' | b'E') => Self::E,
+            (Self::E, b'+' | b'-') => Self::Sign,
+            (Self::E | Self::Sign | Self::Exponent, b'0'..=b'9') => Self::Exponent,
+            _ => return None,
+        })
+    }
+}
+
+/// How deep an input may be nested: a line has 127 levels, and four of them lie around the input.
+const MAX_DEPTH: u32 = 123;
+
+impl Default for Input {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Input {
+    /// Returns an input of which nothing has arrived.
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            text: String::new(),
+            state: State::Value,
+            open: 0,
+            depth: 0,
+            keep: 0,
+            in_value: false,
+        }
+    }
+
+    /// Takes the next piece.
+    pub fn push(&mut self, piece: &str) {
+        let mut at = self.text.len();
+        self.text.push_str(piece);
+        while at < self.text.len() && self.state != State::Broken {
+            at = self.step(at);
+        }
+    }
+
+    /// Returns what has arrived.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Whether what has arrived is exactly one JSON value, nested 123 levels at most.
+    #[must_use]
+    pub fn is_complete(&self) -> bool {
+        self.depth == 0
+            && match self.state {
+                State::AfterValue => true,
+                State::Number(number) => number.is_whole(),
+                _ => false,
+            }
+    }
+
+    /// Whether nothing that can follow makes this JSON.
+    #[must_use]
+    pub fn is_broken(&self) -> bool {
+        self.state == State::Broken
+    }
+
+    /// Returns what has arrived, closed: open strings, arrays and objects end here, and what is half
+    /// of something (an escape, a number, a literal, a key without its value) is left out. Where
+    /// nothing is left it is the empty object. Of a broken input the part before the break counts.
+    #[must_use]
+    pub fn closed(&self) -> String {
+        if self.is_complete() {
+            return self.text.trim_ascii().to_owned();
+        }
+        if self.keep == 0 {
+            return "{}".to_owned();
+        }
+        let closers = (0..self.depth).map(|level| match self.open >> level & 1 {
+            1 => '}',
+            _ => ']',
+        });
+        let quote = iter::once('"').filter(|_| self.in_value);
+        let kept = self.text[..self.keep].trim_ascii_start();
+        kept.chars().chain(quote).chain(closers).collect()
+    }
+
+    /// Returns what has arrived as a value, when it is complete.
+    #[must_use]
+    pub fn value(&self) -> Option<Raw<'_>> {
+        Raw::parse(&self.text).ok().filter(|_| self.is_complete())
+    }
+
+    /// Looks at what stands at `at` and returns where to go on.
+    fn step(&mut self, at: usize) -> usize {
+        let byte = self.text.as_bytes()[at];
+        match self.state {
+            State::Text => return self.skip_text(at),
+            State::High if !matches!(byte, b'"' | b'\\') => {
+                self.state = State::Text;
+                return at;
+            }
+            // The number ends in front of this byte.
+            State::Number(number) if number.next(byte).is_none() => {
+                if number.is_whole() {
+                    self.end_value(at);
+                } else {
+                    self.state = State::Broken;
+                }
+                return at;
+            }
+            _ => {}
+        }
+        let end = at + 1;
+        self.state = match (self.state, byte) {
+            (State::High, b'"') => {
+                self.end_string(end);
+                return end;
+            }
+            (State::High, _) => State::Escape,
+            (State::Escape, b'u') => State::Unit(0, 0),
+            (State::Escape, b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => {
+                self.keep_text(end);
+                State::Text
+            }
+            (State::Unit(unit, count), _) => self.unit(unit, count, byte, end),
+            (State::Literal([expected]), _) if byte == *expected => {
+                self.end_value(end);
+                return end;
+            }
+            (State::Literal([expected, rest @ ..]), _) if byte == *expected => State::Literal(rest),
+            (State::Number(number), _) => number.next(byte).map_or(State::Broken, State::Number),
+            (state, b' ' | b'\t' | b'\n' | b'\r') if is_between_tokens(state) => state,
+            (State::Key | State::KeyOrEnd, b'"') => State::Text,
+            (State::Colon, b':') => State::Value,
+            (State::KeyOrEnd, b'}') | (State::ValueOrEnd, b']') => {
+                self.close(end);
+                return end;
+            }
+            (State::AfterValue, b'}' | b']') if self.depth > 0 && closes(self.open, byte) => {
+                self.close(end);
+                return end;
+            }
+            (State::AfterValue, b',') if self.depth > 0 => match self.open & 1 {
+                1 => State::Key,
+                _ => State::Value,
+            },
+            (State::Value | State::ValueOrEnd, _) => self.start_value(byte, end),
+            _ => State::Broken,
+        };
+        end
+    }
+
+    fn start_value(&mut self, byte: u8, end: usize) -> State {
+        match byte {
+            b'"' => {
+                self.in_value = true;
+                self.keep_text(end);
+                State::Text
+            }
+            b'{' | b'[' if self.depth < MAX_DEPTH => {
+                self.open = self.open << 1 | u128::from(byte == b'{');
+                self.depth += 1;
+                self.keep = end;
+                if byte == b'{' {
+                    State::KeyOrEnd
+                } else {
+                    State::ValueOrEnd
+                }
+            }
+            b't' => State::Literal(b"rue"),
+            b'f' => State::Literal(b"alse"),
+            b'n' => State::Literal(b"ull"),
+            b'-' => State::Number(Number::Minus),
+            b'0' => State::Number(Number::Zero),
+            b'1'..=b'9' => State::Number(Number::Integer),
+            _ => State::Broken,
+        }
+    }
+
+    /// Reads on in a string up to its end, an escape, or the end of what is there.
+    fn skip_text(&mut self, at: usize) -> usize {
+        let rest = &self.text.as_bytes()[at..];
+        let plain = rest
+            .iter()
+            .position(|byte| matches!(byte, b'"' | b'\\' | 0..0x20));
+        let end = at + plain.unwrap_or(rest.len());
+        if end > at {
+            self.keep_text(end);
+        }
+        match self.text.as_bytes().get(end) {
+            None => return end,
+            Some(b'"') => self.end_string(end + 1),
+            Some(b'\\') => self.state = State::Escape,
+            Some(_) => self.state = State::Broken,
+        }
+        end + 1
+    }
+
+    fn unit(&mut self, unit: u16, count: u8, byte: u8, end: usize) -> State {
+        let Some(digit) = char::from(byte).to_digit(16) else {
+            return State::Broken;
+        };
+        // A digit has four bits.
+        let unit = unit << 4 | digit as u16;
+        match (count, unit) {
+            (3, 0xD800..=0xDBFF) => State::High,
+            (3, _) => {
+                self.keep_text(end);
+                State::Text
+            }
+            _ => State::Unit(unit, count + 1),
+        }
+    }
+
+    /// The text may be cut here; a key may not.
+    fn keep_text(&mut self, end: usize) {
+        if self.in_value {
+            self.keep = end;
+        }
+    }
+
+    fn end_string(&mut self, end: usize) {
+        if self.in_value {
+            self.end_value(end);
+        } else {
+            self.state = State::Colon;
+        }
+    }
+
+    fn close(&mut self, end: usize) {
+        self.open >>= 1;
+        self.depth -= 1;
+        self.end_value(end);
+    }
+
+    fn end_value(&mut self, end: usize) {
+        self.in_value = false;
+        self.keep = end;
+        self.state = State::AfterValue;
+    }
+}
+
+fn is_between_tokens(state: State) -> bool {
+    matches!(
+        state,
+        State::Value
+            | State::ValueOrEnd
+            | State::Key
+            | State::KeyOrEnd
+            | State::Colon
+            | State::AfterValue
+    )
+}
+
+fn closes(open: u128, byte: u8) -> bool {
+    byte == if open & 1 == 1 { b'}' } else { b']' }
+}

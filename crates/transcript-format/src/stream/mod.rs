@@ -1,0 +1,372 @@
+//! A streamed reply, put together: the events of the Messages API to one message.
+//!
+//! [`Sse`] makes events of bytes, [`Accumulator`] a message of events, [`Input`] follows the input of
+//! a call. Every byte is looked at a fixed number of times, whatever came before it, and the pieces
+//! in which the bytes arrive make no difference.
+//!
+//! ```
+//! use transcript_format::make;
+//! use transcript_format::object::Object;
+//! use transcript_format::stream::{Accumulator, Outcome, Sse};
+//!
+//! # let bytes = br#"
+//! # data: {"type":"message_start","message":{"id":"msg_1","role":"assistant","content":[],"usage":{}}}
+//! #
+//! # data: {"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}
+//! #
+//! # data: {"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"29.53 days"}}
+//! #
+//! # data: {"type":"message_stop"}
+//! #
+//! # "#;
+//! # let network = bytes.chunks(7);
+//! let mut sse = Sse::new();
+//! let mut reply = Accumulator::new();
+//! for bytes in network {
+//!     sse.push(bytes, |_, data| {
+//!         reply.event(data);
+//!     });
+//! }
+//! sse.finish(|_, data| {
+//!     reply.event(data);
+//! });
+//! match reply.finish() {
+//!     Outcome::Whole(reply) => {
+//!         let entries = make::assistant(&Object::parse(reply.message())?)?;
+//!         assert_eq!(entries.len(), 1);
+//!     }
+//!     Outcome::Partial(reply, _) => println!("cut: {:?}", reply.blocks()),
+//!     Outcome::Nothing(why) => println!("{why:?}"),
+//!     _ => {}
+//! }
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod block;
+mod input;
+mod sse;
+
+use std::collections::BTreeMap;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+
+use crate::json::{Json, ObjectBuf};
+use crate::make::NO_CONTENT;
+use crate::make::text_block;
+use crate::object::{Object, Raw};
+
+use block::Block;
+pub use block::BlockState;
+pub use input::Input;
+pub use sse::Sse;
+
+/// Puts one message together from the events of its stream.
+///
+/// Nothing makes it fail. Blocks of any type are kept with all their fields; a delta that it does
+/// not know, or whose block is not open, is kept beside the message ([`Reply::aside`]); other
+/// events, and whatever follows the end, are passed over.
+#[derive(Clone, Debug, Default)]
+pub struct Accumulator {
+    message: Option<ObjectBuf>,
+    blocks: Vec<Block>,
+    /// The places of the open blocks, by their index in the stream.
+    open: BTreeMap<u64, usize>,
+    aside: Vec<String>,
+    end: Option<End>,
+}
+
+#[derive(Clone, Debug)]
+enum End {
+    Stop,
+    Error(String),
+}
+
+/// What an event did. Blocks are counted from 0 in the order in which they started.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Step {
+    /// The message started.
+    Start,
+    /// This block started.
+    BlockStart(usize),
+    /// This block grew.
+    Delta(usize),
+    /// This block is whole.
+    BlockStop(usize),
+    /// The reason of the end and the token counts came.
+    MessageDelta,
+    /// The message is whole.
+    Stop,
+    /// The stream ended with an error.
+    Error,
+    /// Nothing: a ping, an event that is not known, or one that has no place here.
+    Nothing,
+}
+
+/// What came of a stream.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Outcome {
+    /// The whole message.
+    Whole(Reply),
+    /// The part of the message that arrived; at least one block says something. Entries that are
+    /// made of it are marked with `isAbortedMidStream` by clients, and its calls are not run.
+    Partial(Reply, Abort),
+    /// Nothing that could be kept.
+    Nothing(Abort),
+}
+
+/// Why a stream ended before its message did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Abort {
+    /// The API reported an error: its JSON, with `type` and `message`.
+    Error(String),
+    /// The stream just ended.
+    Cut,
+}
+
+/// A message that was streamed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reply {
+    message: String,
+    blocks: Vec<BlockState>,
+    aside: Vec<String>,
+}
+
+impl Reply {
+    /// Returns the message, JSON in the form of a reply that was not streamed. It has at least one
+    /// block, and none that says nothing. In a part of a message `stop_reason` is `null` as a rule.
+    #[must_use]
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+
+    /// Returns how much of each block of the content is there.
+    #[must_use]
+    pub fn blocks(&self) -> &[BlockState] {
+        &self.blocks
+    }
+
+    /// Returns the deltas that have no place in the message, as they came.
+    #[must_use]
+    pub fn aside(&self) -> &[String] {
+        &self.aside
+    }
+}
+
+impl Accumulator {
+    /// Returns the state before the first event.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Takes an event: its JSON, or an object that has it in base64 under `bytes`, itself or within
+    /// `chunk`, as AWS wraps events.
+    pub fn event(&mut self, json: &str) -> Step {
+        if self.end.is_some() {
+            return Step::Nothing;
+        }
+        let Ok(event) = Object::parse(json) else {
+            return Step::Nothing;
+        };
+        match unwrapped(&event) {
+            None => self.take(&event),
+            Some(json) => Object::parse(&json).map_or(Step::Nothing, |event| self.take(&event)),
+        }
+    }
+
+    /// Whether the message is whole or the stream ended with an error.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        self.end.is_some()
+    }
+
+    /// Returns a block as it is now, as JSON, and how much of it that is; `None` when it says nothing
+    /// yet. From [`Step::BlockStop`] on it stays the same.
+    #[must_use]
+    pub fn block(&self, at: usize) -> Option<(String, BlockState)> {
+        let (block, state) = self.blocks.get(at)?.now(self.is_whole())?;
+        Some((block.text().to_owned(), state))
+    }
+
+    /// Returns the input of a call as far as it arrived in pieces.
+    #[must_use]
+    pub fn input(&self, at: usize) -> Option<&Input> {
+        self.blocks.get(at)?.input()
+    }
+
+    /// Ends the stream and returns what came of it.
+    #[must_use]
+    pub fn finish(mut self) -> Outcome {
+        let is_whole = self.is_whole();
+        let abort = match self.end.take() {
+            Some(End::Error(error)) => Abort::Error(error),
+            Some(End::Stop) | None => Abort::Cut,
+        };
+        let Some(mut message) = self.message.take() else {
+            return Outcome::Nothing(abort);
+        };
+        let blocks = self.blocks.iter().filter_map(|block| block.now(is_whole));
+        let (mut content, mut blocks): (Vec<Json>, Vec<BlockState>) = blocks.unzip();
+        if content.is_empty() {
+            if !is_whole {
+                return Outcome::Nothing(abort);
+            }
+            content.push(text_block(NO_CONTENT));
+            blocks.push(BlockState::Whole);
+        }
+        message.set("content", Json::array(content));
+        let reply = Reply {
+            message: message.text(),
+            blocks,
+            aside: self.aside,
+        };
+        if is_whole {
+            Outcome::Whole(reply)
+        } else {
+            Outcome::Partial(reply, abort)
+        }
+    }
+
+    /// Whether all of the message is there. The last event says nothing but that, and may be lost.
+    fn is_whole(&self) -> bool {
+        let has_reason = || {
+            let message = self.message.as_ref();
+            let reason = message.and_then(|message| message.get("stop_reason"));
+            reason.is_some_and(|reason| !reason.is_null())
+        };
+        match self.end {
+            Some(End::Stop) => self.message.is_some(),
+            Some(End::Error(_)) => false,
+            None => self.open.is_empty() && has_reason(),
+        }
+    }
+
+    fn take(&mut self, event: &Object<'_>) -> Step {
+        match event.str("type").as_deref() {
+            Some("message_start") => self.start(event),
+            Some("content_block_start") => self.start_block(event),
+            Some("content_block_delta") => self.delta(event),
+            Some("content_block_stop") => self.stop_block(event),
+            Some("message_delta") => self.message_delta(event),
+            Some("message_stop") => {
+                self.end = Some(End::Stop);
+                Step::Stop
+            }
+            // Proxies send errors without a type.
+            Some("error") | None => match event.object("error") {
+                Some(error) => {
+                    self.end = Some(End::Error(Json::from(error.raw()).text().to_owned()));
+                    Step::Error
+                }
+                None => Step::Nothing,
+            },
+            Some(_) => Step::Nothing,
+        }
+    }
+
+    fn start(&mut self, event: &Object<'_>) -> Step {
+        let (None, Some(message)) = (&self.message, event.object("message")) else {
+            return Step::Nothing;
+        };
+        for block in message.array("content").unwrap_or_default() {
+            if let Some(block) = block.object() {
+                let mut block = Block::new(&block);
+                block.stopped = true;
+                self.blocks.push(block);
+            }
+        }
+        self.message = Some(ObjectBuf::from(&message));
+        Step::Start
+    }
+
+    fn start_block(&mut self, event: &Object<'_>) -> Step {
+        let (Some(index), Some(block)) = (event.u64("index"), event.object("content_block")) else {
+            return Step::Nothing;
+        };
+        if self.message.is_none() {
+            return Step::Nothing;
+        }
+        let place = self.blocks.len();
+        self.open.insert(index, place);
+        self.blocks.push(Block::new(&block));
+        Step::BlockStart(place)
+    }
+
+    fn delta(&mut self, event: &Object<'_>) -> Step {
+        let place = event.u64("index").and_then(|index| self.open.get(&index));
+        if let (Some(&place), Some(delta)) = (place, event.object("delta"))
+            && self.blocks[place].take(&delta)
+        {
+            return Step::Delta(place);
+        }
+        self.aside.push(event.text().to_owned());
+        Step::Nothing
+    }
+
+    fn stop_block(&mut self, event: &Object<'_>) -> Step {
+        let place = event
+            .u64("index")
+            .and_then(|index| self.open.remove(&index));
+        let Some(place) = place else {
+            return Step::Nothing;
+        };
+        self.blocks[place].stopped = true;
+        Step::BlockStop(place)
+    }
+
+    fn message_delta(&mut self, event: &Object<'_>) -> Step {
+        let Some(message) = &mut self.message else {
+            return Step::Nothing;
+        };
+        let delta = event.object("delta");
+        let in_delta = delta.iter().flat_map(|delta| delta.members());
+        let beside = event
+            .members()
+            .iter()
+            .filter(|(key, _)| !matches!(&**key, "type" | "delta" | "usage"));
+        for (key, value) in in_delta.chain(beside) {
+            merge(message, key, *value);
+        }
+        if let Some(later) = event.object("usage") {
+            let usage = usage(message.get("usage"), &later);
+            message.set("usage", usage);
+        }
+        Step::MessageDelta
+    }
+}
+
+/// Returns the JSON of an event that AWS has wrapped.
+fn unwrapped(event: &Object<'_>) -> Option<String> {
+    let bytes = match event.object("chunk") {
+        Some(chunk) => chunk.str("bytes"),
+        None => event.str("bytes"),
+    };
+    let json = STANDARD.decode(bytes?.as_bytes()).ok()?;
+    String::from_utf8(json).ok()
+}
+
+/// Returns the counts of `message_start` with those of a later event: the later ones are final, but
+/// the tokens of a reply never become fewer.
+fn usage(before: Option<&Json>, later: &Object<'_>) -> ObjectBuf {
+    let before = before.and_then(|json| Object::parse(json.text()).ok());
+    let mut usage = before.as_ref().map(ObjectBuf::from).unwrap_or_default();
+    let tokens = before.and_then(|usage| usage.u64("output_tokens"));
+    for (key, value) in later.members() {
+        if key == "output_tokens" && value.u64() < tokens {
+            continue;
+        }
+        merge(&mut usage, key, *value);
+    }
+    usage
+}
+
+/// Sets `key`; a `null` does not replace a value.
+fn merge(object: &mut ObjectBuf, key: &str, value: Raw<'_>) {
+    if !value.is_null() || object.get(key).is_none() {
+        object.set(key.to_owned(), value);
+    }
+}

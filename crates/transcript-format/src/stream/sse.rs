@@ -1,0 +1,108 @@
+//! Server-sent events: bytes to events.
+
+use memchr::{memchr, memchr2};
+
+/// Frames the bytes of a `text/event-stream`, however they are cut into pieces.
+///
+/// Lines end with LF, CR or CRLF; a byte order mark in front of the first one is skipped; several
+/// `data` lines are joined with LF; comments, ids and unknown fields are passed over. Bytes that are
+/// no UTF-8 read as U+FFFD.
+///
+/// ```
+/// use transcript_format::stream::Sse;
+///
+/// let mut events = Vec::new();
+/// let mut sse = Sse::new();
+/// for piece in [&b"event: ping\r"[..], b"\ndata: {\"type\":", b"\"ping\"}\r\n\r\n"] {
+///     sse.push(piece, |name, data| events.push(format!("{name} {data}")));
+/// }
+/// assert_eq!(events, [r#"ping {"type":"ping"}"#]);
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct Sse {
+    /// The line that has not ended.
+    line: Vec<u8>,
+    /// The last byte was a CR: an LF now belongs to it.
+    after_cr: bool,
+    /// The first line has ended.
+    started: bool,
+    name: String,
+    /// The lines of data, each with an LF behind it.
+    data: Vec<u8>,
+}
+
+impl Sse {
+    /// Returns the state before the first byte.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Takes the next bytes and hands each event that they end to `take`: its name, which may be
+    /// empty, and its data.
+    pub fn push(&mut self, bytes: &[u8], mut take: impl FnMut(&str, &str)) {
+        let mut rest = bytes;
+        while let Some(&first) = rest.first() {
+            if std::mem::take(&mut self.after_cr) && first == b'\n' {
+                rest = &rest[1..];
+                continue;
+            }
+            let Some(end) = memchr2(b'\n', b'\r', rest) else {
+                self.line.extend_from_slice(rest);
+                return;
+            };
+            self.after_cr = rest[end] == b'\r';
+            if self.line.is_empty() {
+                self.end_line(&rest[..end], &mut take);
+            } else {
+                self.line.extend_from_slice(&rest[..end]);
+                let mut line = std::mem::take(&mut self.line);
+                self.end_line(&line, &mut take);
+                line.clear();
+                self.line = line;
+            }
+            rest = &rest[end + 1..];
+        }
+    }
+
+    /// Ends the stream. An event that no blank line ends is handed on, too: there are servers that
+    /// leave it out, and what was cut is no JSON.
+    pub fn finish(mut self, mut take: impl FnMut(&str, &str)) {
+        let line = std::mem::take(&mut self.line);
+        if !line.is_empty() {
+            self.end_line(&line, &mut take);
+        }
+        self.dispatch(&mut take);
+    }
+
+    fn end_line(&mut self, line: &[u8], take: &mut impl FnMut(&str, &str)) {
+        let line = match std::mem::replace(&mut self.started, true) {
+            false => line.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(line),
+            true => line,
+        };
+        if line.is_empty() {
+            return self.dispatch(take);
+        }
+        let (field, value) = match memchr(b':', line) {
+            Some(colon) => (&line[..colon], &line[colon + 1..]),
+            None => (line, &b""[..]),
+        };
+        let value = value.strip_prefix(b" ").unwrap_or(value);
+        match field {
+            b"event" => self.name = String::from_utf8_lossy(value).into_owned(),
+            b"data" => {
+                self.data.extend_from_slice(value);
+                self.data.push(b'\n');
+            }
+            _ => {}
+        }
+    }
+
+    fn dispatch(&mut self, take: &mut impl FnMut(&str, &str)) {
+        if let Some(data) = self.data.strip_suffix(b"\n") {
+            take(&self.name, &String::from_utf8_lossy(data));
+        }
+        self.data.clear();
+        self.name.clear();
+    }
+}

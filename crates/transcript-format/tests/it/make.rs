@@ -1,0 +1,646 @@
+//! Entries that are made: the views read back what was put in, and every reader takes the line.
+
+#![expect(
+    clippy::unwrap_used,
+    reason = "the helpers of the tests may panic as the tests do"
+)]
+
+use serde_json::{Value, json};
+use transcript_format::content::{Block, Content};
+use transcript_format::entry::{Assistant, Body, Entry, User};
+use transcript_format::ids::Uuid;
+use transcript_format::json::{Json, ObjectBuf};
+use transcript_format::kind::{EntryKind, SystemKind};
+use transcript_format::make::{
+    self, Compaction, Level, NO_CONTENT, NewEntry, QueueOperation, StopHooks, ToolResult, Trigger,
+};
+use transcript_format::metadata::Metadata;
+use transcript_format::object::{Object, Raw};
+use transcript_format::scan::{Flags, Scanner, ToolRole};
+use transcript_format::system::{System, SystemBody};
+use transcript_format::tool_result::ToolUseResult;
+
+const UUID: &str = "7d253622-9c8e-4ea9-8922-de4809817dcb";
+const PARENT: &str = "25d0082e-8a94-42c9-89bc-77cd6ada4466";
+const SESSION: &str = "95a1aa84-538a-430f-b8e1-2701ee64f263";
+const TIME: &str = "2026-03-02T09:00:20.000Z";
+
+/// Everything that can go wrong in a string.
+const ODD: &str =
+    "\"quoted\" back\\slash\n\r\t\u{0}\u{1b}\u{7f}\u{85}\u{2028}\u{2029}\u{feff}é日🌒👩‍🚀</script>";
+
+/// Gives an entry what a writer fills in, checks the line, and returns it.
+fn line(entry: NewEntry) -> String {
+    let entry = entry
+        .uuid(UUID)
+        .parent(Some(PARENT))
+        .timestamp(TIME)
+        .session_id(SESSION);
+    check(&entry)
+}
+
+/// Checks what holds for any entry that was made, and returns it.
+fn check(entry: &NewEntry) -> String {
+    let line = entry.text();
+    assert_eq!(line, entry.to_string());
+    assert!(!line.contains(['\n', '\r', '\0', '\u{85}', '\u{2028}', '\u{2029}']));
+    let value: Value = serde_json::from_str(&line).unwrap();
+    let parsed = Entry::parse(&line).unwrap();
+    assert_eq!(parsed.kind(), entry.kind());
+    assert_eq!(parsed.misfits(), [""; 0], "{line}");
+    let mut scanner = Scanner::new();
+    let envelope = scanner.scan(line.as_bytes()).unwrap();
+    let text = |key: &str| value[key].as_str().map(str::to_owned);
+    let decoded =
+        |id: Option<transcript_format::scan::Text<'_>>| id.map(|id| id.decode().into_owned());
+    assert_eq!(envelope.kind(), entry.kind());
+    assert_eq!(decoded(envelope.uuid()), text("uuid"));
+    assert_eq!(decoded(envelope.parent_uuid()), text("parentUuid"));
+    assert_eq!(decoded(envelope.timestamp()), text("timestamp"));
+    assert_eq!(decoded(envelope.session_id()), text("sessionId"));
+    assert!(
+        !envelope
+            .flags()
+            .intersects(Flags::ODD_VALUE | Flags::DUPLICATE_NAME)
+    );
+    line
+}
+
+fn flags(line: &str) -> Flags {
+    let mut scanner = Scanner::new();
+    scanner.scan(line.as_bytes()).unwrap().flags()
+}
+
+fn user(line: &str) -> User<'_> {
+    match Entry::parse(line).unwrap().body() {
+        Body::User(user) => user,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn assistant(line: &str) -> Assistant<'_> {
+    match Entry::parse(line).unwrap().body() {
+        Body::Assistant(assistant) => assistant,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn system(line: &str) -> System<'_> {
+    match Entry::parse(line).unwrap().body() {
+        Body::System(system) => {
+            assert_eq!(system.body().misfits(), [""; 0], "{line}");
+            system
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+fn metadata(line: &str) -> Metadata<'_> {
+    match Entry::parse(line).unwrap().body() {
+        Body::Metadata(metadata) => {
+            assert_eq!(metadata.misfits(), [""; 0], "{line}");
+            metadata
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+fn user_text(line: &str) -> String {
+    let content = user(line).message().unwrap().content().unwrap();
+    content.as_text().unwrap().to_owned()
+}
+
+fn only_text(line: &str) -> String {
+    let message = Entry::parse(line).unwrap().message().unwrap();
+    match message.content().unwrap().blocks() {
+        [Block::Text(text)] => text.text().unwrap().into_owned(),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn keys(line: &str) -> Vec<String> {
+    let object = Object::parse(line).unwrap();
+    object
+        .members()
+        .iter()
+        .map(|(key, _)| key.to_string())
+        .collect()
+}
+
+fn raw(text: &str) -> Raw<'_> {
+    Raw::parse(text).unwrap()
+}
+
+fn object(text: &str) -> Object<'_> {
+    Object::parse(text).unwrap()
+}
+
+// ---- messages ----------------------------------------------------------------------------------
+
+#[test]
+fn every_kind_of_user_entry_reads_back() {
+    let prompt = line(make::user(ODD));
+    assert_eq!(user_text(&prompt), ODD);
+    assert_eq!(flags(&prompt), Flags::HAS_TEXT);
+
+    let meta = line(make::meta(ODD));
+    assert_eq!(user_text(&meta), ODD);
+    assert!(flags(&meta).contains(Flags::META));
+
+    let summary = line(make::compact_summary(ODD));
+    assert_eq!(user_text(&summary), ODD);
+    let both = Flags::COMPACT_SUMMARY | Flags::TRANSCRIPT_ONLY;
+    assert!(flags(&summary).contains(both));
+    assert_eq!(user(&summary).is_compact_summary(), Some(true));
+
+    let image =
+        r#"{"type":"image","source":{"type":"base64","media_type":"image/png","data":"AAAA"}}"#;
+    let blocks = line(make::user_blocks(&[
+        raw(image),
+        raw(r#"{"type":"text","text":"?"}"#),
+    ]));
+    let content = user(&blocks).message().unwrap().content().unwrap();
+    assert!(matches!(
+        content.blocks(),
+        [Block::Image(_), Block::Text(_)]
+    ));
+}
+
+#[test]
+fn a_tool_result_has_what_the_model_sees_and_what_the_tool_returned_side_by_side() {
+    let output = json!({"stdout": ODD, "stderr": "", "interrupted": false}).to_string();
+    let result = ToolResult::text("toolu_01", ODD).output(raw(&output));
+    let entry = make::tool_result(result).with("sourceToolAssistantUUID", PARENT);
+    let line = line(entry);
+    let user = user(&line);
+    assert_eq!(user.source_tool_assistant_uuid().unwrap(), PARENT);
+    let Some(ToolUseResult::Object(returned)) = user.tool_use_result() else {
+        panic!("{line}");
+    };
+    assert_eq!(returned.str("stdout").unwrap(), ODD);
+    let content = user.message().unwrap().content().unwrap();
+    let [Block::ToolResult(result)] = content.blocks() else {
+        panic!("{line}");
+    };
+    assert_eq!(result.tool_use_id().unwrap(), "toolu_01");
+    assert_eq!(result.content().unwrap().as_text(), Some(ODD));
+    assert_eq!(result.is_error(), None);
+    let mut scanner = Scanner::new();
+    let envelope = scanner.scan(line.as_bytes()).unwrap();
+    let tools: Vec<_> = envelope.tools().collect();
+    assert_eq!((tools.len(), tools[0].role), (1, ToolRole::Result));
+
+    let text = raw(r#"{"type":"text","text":"a"}"#);
+    let failed = make::tool_result(ToolResult::blocks("toolu_02", &[text]).failed());
+    let failed = check(&failed);
+    let content = self::user(&failed).message().unwrap().content().unwrap();
+    let [Block::ToolResult(result)] = content.blocks() else {
+        panic!("{failed}");
+    };
+    assert_eq!(result.is_error(), Some(true));
+    assert!(matches!(result.content(), Some(Content::Blocks(blocks)) if blocks.len() == 1));
+}
+
+#[test]
+fn an_answer_becomes_one_entry_a_block_with_the_id_and_usage_of_the_message() {
+    let message = json!({
+        "id": "msg_1", "type": "message", "role": "assistant", "model": "m",
+        "content": [
+            {"type": "thinking", "thinking": ODD, "signature": "s"},
+            {"type": "text", "text": ""},
+            {"type": "text", "text": ODD},
+            {"type": "tool_use", "id": "toolu_01", "name": "Read", "input": {"path": ODD}},
+        ],
+        "stop_reason": "tool_use", "usage": {"input_tokens": 3, "output_tokens": 9},
+    })
+    .to_string();
+    let entries = make::assistant(&object(&message)).unwrap();
+    assert_eq!(entries.len(), 3);
+    for (index, entry) in (0..).zip(entries) {
+        let uuid = Uuid::parse(UUID.as_bytes()).unwrap().child(index);
+        let line = check(&entry.uuid(uuid));
+        assert!(line.contains(&format!(
+            "\"uuid\":\"7d253622-9c8e-4ea9-8922-00000000000{index}\""
+        )));
+        let message = assistant(&line).message().unwrap();
+        assert_eq!(message.id().unwrap(), "msg_1");
+        assert_eq!(message.usage().unwrap().output_tokens(), Some(9));
+        let content = message.content().unwrap();
+        match (index, content.blocks()) {
+            (0, [Block::Thinking(block)]) => assert_eq!(block.thinking().unwrap(), ODD),
+            (1, [Block::Text(block)]) => assert_eq!(block.text().unwrap(), ODD),
+            (2, [Block::ToolUse(block)]) => {
+                let input = block.input().unwrap().object().unwrap();
+                assert_eq!(input.str("path").unwrap(), ODD);
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+
+    let text = line(make::assistant_text(ODD, "msg_2", "some-model"));
+    assert_eq!(only_text(&text), ODD);
+    let message = assistant(&text).message().unwrap();
+    assert_eq!(message.model().unwrap(), "some-model");
+    assert_eq!(message.usage().unwrap().input_tokens(), Some(0));
+
+    for (message, reason) in [(r#"{"content":7}"#, "a number"), ("{}", "nothing")] {
+        make::assistant(&object(message)).expect_err(reason);
+    }
+}
+
+#[test]
+fn a_synthetic_answer_has_all_that_clients_write_for_one() {
+    let text = line(make::synthetic(ODD, "id-1"));
+    assert_eq!(only_text(&text), ODD);
+    assert!(!flags(&text).contains(Flags::API_ERROR));
+    let message = assistant(&text).message().unwrap();
+    assert_eq!(message.model().unwrap(), make::SYNTHETIC_MODEL);
+    assert_eq!(message.stop_reason().unwrap(), "stop_sequence");
+    for key in ["container", "context_management"] {
+        assert!(message.object().get(key).unwrap().is_null());
+    }
+    let usage = message.usage().unwrap();
+    assert_eq!(usage.misfits(), [""; 0]);
+    let value: Value = serde_json::from_str(usage.object().text()).unwrap();
+    let expected = json!({
+        "input_tokens": 0, "output_tokens": 0, "cache_creation_input_tokens": 0,
+        "cache_read_input_tokens": 0, "output_tokens_details": null,
+        "server_tool_use": {"web_search_requests": 0, "web_fetch_requests": 0},
+        "cache_creation": {"ephemeral_1h_input_tokens": 0, "ephemeral_5m_input_tokens": 0},
+        "service_tier": null, "inference_geo": null, "iterations": null, "speed": null,
+        "fallback_credit": null,
+    });
+    assert_eq!(value, expected);
+
+    let error = make::api_error_message("API Error: 529", "id-2", "server_error")
+        .with("errorDetails", ODD)
+        .with("apiError", "overloaded")
+        .with("apiErrorStatus", 529u64);
+    let error = line(error);
+    assert!(flags(&error).contains(Flags::API_ERROR));
+    let error = assistant(&error);
+    assert_eq!(error.misfits(), [""; 0]);
+    assert_eq!(error.is_api_error_message(), Some(true));
+    assert_eq!(error.error().unwrap(), "server_error");
+    assert_eq!(error.error_details().unwrap(), ODD);
+    assert_eq!(error.api_error().unwrap(), "overloaded");
+    assert_eq!(error.api_error_status(), Some(529));
+}
+
+#[test]
+fn empty_content_becomes_the_placeholder_and_never_an_empty_block() {
+    assert_eq!(user_text(&line(make::user(""))), NO_CONTENT);
+    assert_eq!(user_text(&line(make::compact_summary(""))), NO_CONTENT);
+    let empty = raw(r#"{"type":"text","text":""}"#);
+    for blocks in [&[][..], &[empty]] {
+        assert_eq!(only_text(&line(make::user_blocks(blocks))), NO_CONTENT);
+        let result = line(make::tool_result(ToolResult::blocks("t", blocks)));
+        assert!(result.contains(r#""content":[{"type":"text","text":"(no content)"}]"#));
+    }
+    let result = line(make::tool_result(ToolResult::text("t", "")));
+    assert!(result.contains(r#""content":"(no content)""#));
+    assert_eq!(only_text(&line(make::synthetic("", "m"))), NO_CONTENT);
+    assert_eq!(
+        only_text(&line(make::assistant_text("", "m", "x"))),
+        NO_CONTENT
+    );
+    for content in [r#""""#, "[]", r#"[{"type":"text","text":""}]"#] {
+        let message = format!(r#"{{"content":{content}}}"#);
+        let entries = make::assistant(&object(&message)).unwrap();
+        let [entry] = &entries[..] else {
+            panic!("{content}")
+        };
+        assert_eq!(only_text(&check(entry)), NO_CONTENT);
+    }
+}
+
+// ---- what the client says ----------------------------------------------------------------------
+
+#[test]
+fn a_boundary_names_what_is_kept_as_a_list_and_as_the_segment_of_that_list() {
+    let compaction = Compaction::new(Trigger::Manual, 167_204)
+        .duration_ms(42_000)
+        .kept_of("s", &["a", "b", "c"], &["a", "x", "b", "c"])
+        .post_tokens(2_310)
+        .cumulative_dropped_tokens(164_894);
+    let boundary = make::compact_boundary(Some("c"), compaction)
+        .uuid(UUID)
+        .timestamp(TIME);
+    let line = check(&boundary);
+    let entry = Entry::parse(&line).unwrap();
+    assert!(entry.object().get("parentUuid").unwrap().is_null());
+    assert_eq!(entry.logical_parent_uuid().unwrap(), "c");
+    let system = system(&line);
+    assert_eq!(system.level().unwrap(), "info");
+    let SystemBody::CompactBoundary(boundary) = system.body() else {
+        panic!("{line}");
+    };
+    let metadata = boundary.compact_metadata().unwrap();
+    assert_eq!(metadata.misfits(), [""; 0]);
+    assert_eq!(metadata.trigger().unwrap(), "manual");
+    assert_eq!(metadata.pre_tokens(), Some(167_204));
+    assert_eq!(metadata.post_tokens(), Some(2_310));
+    assert_eq!(metadata.duration_ms(), Some(42_000));
+    assert_eq!(metadata.cumulative_dropped_tokens(), Some(164_894));
+    let segment = metadata.preserved_segment().unwrap();
+    assert_eq!(segment.head_uuid().unwrap(), "a");
+    assert_eq!(segment.anchor_uuid().unwrap(), "s");
+    assert_eq!(segment.tail_uuid().unwrap(), "c");
+    let messages = metadata.preserved_messages().unwrap();
+    assert_eq!(messages.anchor_uuid().unwrap(), "s");
+    assert_eq!(messages.uuids().unwrap(), ["a", "b", "c"]);
+    assert_eq!(messages.all_uuids().unwrap(), ["a", "x", "b", "c"]);
+
+    let nothing = Compaction::new(Trigger::Auto, 1).kept("s", &[""; 0]);
+    assert_eq!(nothing, Compaction::new(Trigger::Auto, 1));
+    let line = check(&make::compact_boundary(None::<&str>, nothing));
+    assert_eq!(Entry::parse(&line).unwrap().logical_parent_uuid(), None);
+}
+
+#[test]
+fn every_subtype_that_clients_write_reads_back() {
+    let micro = line(make::microcompact_boundary(
+        9_000,
+        4_000,
+        &["t1", "t2"],
+        &[],
+    ));
+    let SystemBody::MicrocompactBoundary(micro) = system(&micro).body() else {
+        panic!("{micro}");
+    };
+    let micro = micro.microcompact_metadata().unwrap();
+    assert_eq!(micro.misfits(), [""; 0]);
+    assert_eq!(
+        (micro.pre_tokens(), micro.tokens_saved()),
+        (Some(9_000), Some(4_000))
+    );
+    assert_eq!(micro.compacted_tool_ids().unwrap(), ["t1", "t2"]);
+    assert_eq!(micro.cleared_attachment_uuids().unwrap(), [""; 0]);
+
+    let command = line(make::local_command(ODD));
+    assert_eq!(system(&command).content().unwrap(), ODD);
+    assert_eq!(system(&command).kind(), SystemKind::LocalCommand);
+
+    let notice = line(make::informational(ODD, Level::Warning));
+    assert_eq!(system(&notice).content().unwrap(), ODD);
+    assert_eq!(system(&notice).level().unwrap(), "warning");
+
+    let error = line(make::api_error(raw(r#"{"status":529}"#), 512.5, 1, 10));
+    let SystemBody::ApiError(error) = system(&error).body() else {
+        panic!("{error}");
+    };
+    assert_eq!(error.error().unwrap().status(), Some(529));
+    assert_eq!(error.retry_in_ms(), Some(512.5));
+    assert_eq!(
+        (error.retry_attempt(), error.max_retries()),
+        (Some(1), Some(10))
+    );
+
+    let duration = line(make::turn_duration(4_460, 6));
+    let SystemBody::TurnDuration(duration) = system(&duration).body() else {
+        panic!("{duration}");
+    };
+    assert_eq!(
+        (duration.duration_ms(), duration.message_count()),
+        (Some(4_460), Some(6))
+    );
+
+    let hooks = StopHooks::new()
+        .ran("lint", 12)
+        .ran("test", 34)
+        .failed(ODD)
+        .stopped("no")
+        .wrote();
+    let hooks = line(make::stop_hook_summary(hooks, "run-1"));
+    assert_eq!(
+        Entry::parse(&hooks).unwrap().tool_use_id().unwrap(),
+        "run-1"
+    );
+    let SystemBody::StopHookSummary(hooks) = system(&hooks).body() else {
+        panic!("{hooks}");
+    };
+    assert_eq!(hooks.hook_count(), Some(2));
+    let infos = hooks.hook_infos().unwrap();
+    assert_eq!(infos[1].command().unwrap(), "test");
+    assert_eq!(infos[1].duration_ms(), Some(34));
+    assert_eq!(hooks.hook_errors().unwrap(), [ODD]);
+    assert_eq!(hooks.prevented_continuation(), Some(true));
+    assert_eq!(hooks.stop_reason().unwrap(), "no");
+    assert_eq!(hooks.has_output(), Some(true));
+
+    for subtype in SystemKind::ALL {
+        let line = line(make::system(*subtype).with("content", ODD));
+        assert_eq!(system(&line).kind(), *subtype);
+    }
+}
+
+#[test]
+fn attachments_and_progress_read_back() {
+    let date = object(r#"{"type":"date","date":"2026-03-02"}"#);
+    let line_of = line(make::attachment(&date, &[ODD, "b"]));
+    let Body::Attachment(attachment) = Entry::parse(&line_of).unwrap().body() else {
+        panic!("{line_of}");
+    };
+    assert_eq!(attachment.attachment().unwrap().text(), date.text());
+    assert_eq!(attachment.rendered_role().unwrap(), "system");
+    let rendered = attachment.rendered().unwrap();
+    assert_eq!(rendered[0].content().unwrap().as_text(), Some(ODD));
+    assert_eq!(rendered.len(), 2);
+    let bare = line(make::attachment(&date, &[]));
+    assert!(!bare.contains("rendered"));
+
+    let data = object(r#"{"type":"bash_progress","output":"x"}"#);
+    let progress = line(make::progress(&data, "bash-0", "toolu_01"));
+    let entry = Entry::parse(&progress).unwrap();
+    assert_eq!(entry.tool_use_id().unwrap(), "bash-0");
+    assert_eq!(entry.parent_tool_use_id().unwrap(), "toolu_01");
+    let Body::Progress(view) = entry.body() else {
+        panic!("{progress}");
+    };
+    assert_eq!(view.data().unwrap().text(), data.text());
+}
+
+// ---- beside the chain --------------------------------------------------------------------------
+
+#[test]
+fn state_of_the_session_reads_back() {
+    let made = |entry: NewEntry| check(&entry.session_id(SESSION));
+    let line = made(make::last_prompt(Some(ODD), Some(UUID), true));
+    let mut scanner = Scanner::new();
+    let envelope = scanner.scan(line.as_bytes()).unwrap();
+    assert_eq!(envelope.leaf_uuid().unwrap().decode(), UUID);
+    assert!(envelope.flags().contains(Flags::EXPLICIT));
+    let Metadata::LastPrompt(prompt) = metadata(&line) else {
+        panic!("{line}");
+    };
+    assert_eq!(prompt.last_prompt().unwrap(), ODD);
+    let line = made(make::last_prompt(None, Some(Uuid::ZERO), false));
+    assert_eq!(
+        line,
+        format!(
+            r#"{{"type":"last-prompt","leafUuid":"00000000-0000-0000-0000-000000000000","sessionId":"{SESSION}"}}"#
+        )
+    );
+
+    let texts = [
+        (make::custom_title(ODD), "customTitle"),
+        (make::ai_title(ODD), "aiTitle"),
+        (make::summary(ODD, UUID), "summary"),
+        (make::tag(ODD), "tag"),
+        (make::mode(ODD), "mode"),
+        (make::permission_mode(ODD), "permissionMode"),
+        (make::agent_name(ODD), "agentName"),
+        (
+            make::metadata(EntryKind::Relocated).with("relocatedCwd", ODD),
+            "relocatedCwd",
+        ),
+    ];
+    for (entry, key) in texts {
+        let line = made(entry);
+        metadata(&line);
+        assert_eq!(object(&line).str(key).unwrap(), ODD);
+        assert_eq!(keys(&line).last().unwrap(), "sessionId");
+    }
+
+    for (operation, name, content) in [
+        (QueueOperation::Enqueue(ODD), "enqueue", Some(ODD)),
+        (QueueOperation::Dequeue, "dequeue", None),
+        (QueueOperation::Remove, "remove", None),
+        (QueueOperation::PopAll("a"), "popAll", Some("a")),
+    ] {
+        let line = made(make::queue_operation(operation, TIME));
+        let Metadata::QueueOperation(operation) = metadata(&line) else {
+            panic!("{line}");
+        };
+        assert_eq!(operation.operation().unwrap(), name);
+        assert_eq!(operation.content().as_deref(), content);
+    }
+
+    let line = made(make::pr_link(7, "https://x.example/7", "a/b", TIME));
+    let Metadata::PrLink(link) = metadata(&line) else {
+        panic!("{line}");
+    };
+    assert_eq!(link.pr_number(), Some(7));
+    assert_eq!(link.pr_repository().unwrap(), "a/b");
+
+    let backups = object(r#"{"a.rs":{"backupFileName":null,"version":1}}"#);
+    for (updates, is_update) in [(None, false), (Some(PARENT), true)] {
+        let entry = make::file_history_snapshot(UUID, &backups, TIME, updates);
+        let line = check(&entry);
+        let Metadata::FileHistorySnapshot(view) = metadata(&line) else {
+            panic!("{line}");
+        };
+        assert_eq!(view.message_id().unwrap(), UUID);
+        assert_eq!(view.is_snapshot_update(), Some(is_update));
+        let snapshot = view.snapshot().unwrap();
+        assert_eq!(snapshot.message_id().unwrap(), updates.unwrap_or(UUID));
+        assert_eq!(
+            snapshot.tracked_file_backups().unwrap().text(),
+            backups.text()
+        );
+    }
+}
+
+#[test]
+fn our_own_fields_and_lines_carry_their_version() {
+    let fields = ObjectBuf::new().with("repaired", true);
+    let line_of = line(make::user("x").engine(&fields));
+    let own = Entry::parse(&line_of).unwrap().transcript_engine().unwrap();
+    assert_eq!(own.text(), r#"{"v":1,"repaired":true}"#);
+
+    let line = check(&make::tombstone(UUID).session_id(SESSION));
+    assert_eq!(
+        line,
+        format!(
+            r#"{{"type":"transcriptEngine","v":1,"tombstone":"{UUID}","sessionId":"{SESSION}"}}"#
+        )
+    );
+    let Metadata::TranscriptEngine(own) = metadata(&line) else {
+        panic!("{line}");
+    };
+    assert_eq!(
+        (own.v(), own.tombstone().unwrap().as_ref()),
+        (Some(1), UUID)
+    );
+}
+
+// ---- text --------------------------------------------------------------------------------------
+
+#[test]
+fn keys_stand_in_the_order_of_the_clients() {
+    let envelope = |entry: NewEntry| {
+        let entry = entry
+            .with("gitBranch", "main")
+            .with("version", "2.1.329")
+            .with("cwd", "/home/ada")
+            .with("userType", "external")
+            .with("entrypoint", "sdk-cli")
+            .with("isSidechain", false);
+        keys(&line(entry)).join(" ")
+    };
+    let tail = "userType entrypoint cwd sessionId version gitBranch";
+    assert_eq!(
+        envelope(make::meta("x").with("promptId", "p")),
+        format!("parentUuid isSidechain promptId type message isMeta uuid timestamp {tail}")
+    );
+    let result = ToolResult::text("t", "x").output(raw("{}"));
+    let result = make::tool_result(result).with("sourceToolAssistantUUID", PARENT);
+    assert_eq!(
+        envelope(result),
+        format!(
+            "parentUuid isSidechain type message uuid timestamp toolUseResult \
+             sourceToolAssistantUUID {tail}"
+        )
+    );
+    assert_eq!(
+        envelope(make::synthetic("x", "m").with("requestId", "r")),
+        format!(
+            "parentUuid isSidechain message isApiErrorMessage requestId type uuid timestamp {tail}"
+        )
+    );
+    let date = object(r#"{"type":"date"}"#);
+    assert_eq!(
+        envelope(make::attachment(&date, &[])),
+        format!("parentUuid isSidechain attachment type uuid timestamp {tail}")
+    );
+    let sidechain = check(&make::user("x").sidechain("a1"));
+    assert_eq!(
+        keys(&sidechain),
+        ["isSidechain", "agentId", "type", "message"]
+    );
+    assert!(flags(&sidechain).contains(Flags::SIDECHAIN));
+}
+
+#[test]
+fn values_that_are_passed_in_are_made_fit_for_a_line() {
+    let odd = "{\n\r\n \"\u{2028}\\n\" : [ \"\\ud83d\", \"\\ud83d\\ude42\", \"\\\\ud83d\", \"\\ude42\\u0041\" ], \"n\": 1e999 }";
+    let json = Json::from(raw(odd));
+    assert_eq!(
+        json.text(),
+        r#"{    "\u2028\n" : [ "\ufffd", "\ud83d\ude42", "\\ud83d", "\ufffd\u0041" ], "n": 1e999 }"#
+    );
+    assert_eq!(Json::from("\u{2028}\u{85}\\").text(), r#""\u2028\u0085\\""#);
+    assert_eq!(Json::from(f64::NAN), Json::null());
+    assert_eq!(Json::from(Some("x")).text(), "\"x\"");
+    assert_eq!(Json::from(None::<&str>), Json::null());
+    let object = ObjectBuf::from(&object("{\"a\":1,\"b\":2,\"\\u0061\":3}"));
+    assert_eq!(object.text(), r#"{"a":3,"b":2}"#);
+}
+
+#[test]
+fn ids_of_parts_keep_the_first_24_characters_and_count_in_the_last_12() {
+    let parent = Uuid::parse(UUID.as_bytes()).unwrap();
+    assert_eq!(
+        parent.child(0).to_string(),
+        "7d253622-9c8e-4ea9-8922-000000000000"
+    );
+    assert_eq!(
+        parent.child(0xABC).to_string(),
+        "7d253622-9c8e-4ea9-8922-000000000abc"
+    );
+    assert_eq!(
+        parent.child(u64::MAX).to_string(),
+        "7d253622-9c8e-4ea9-8922-ffffffffffff"
+    );
+    assert_eq!(parent.child(7), parent.child(3).child(7));
+}
