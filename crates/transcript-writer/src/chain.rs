@@ -131,6 +131,11 @@ impl Chains {
         calls.find(|entry| draft.chain.is_some() || !self.main.left.contains(entry))
     }
 
+    /// Whether a line has to lift a pin when the conversation starts anew.
+    pub(crate) fn is_left_by_a_root(&self) -> bool {
+        self.main.is_pinned && self.leaf.is_some()
+    }
+
     /// Goes on from `leaf` instead of where the conversation is.
     pub(crate) fn rewind(&mut self, leaf: Option<EntryId>) {
         self.leave_calls(leaf.as_slice());

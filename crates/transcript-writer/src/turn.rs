@@ -1,6 +1,7 @@
 //! What is done to a conversation beside adding to it: compaction, rewind, tombstones. Nothing is
 //! ever cut out of a file; entries are left behind, and lines say so.
 
+use transcript_format::json::ObjectBuf;
 use transcript_format::make::{self, Compaction};
 
 use crate::chain::Chains;
@@ -24,7 +25,8 @@ impl Writer {
     /// put them behind the summary (`facts/rig.md` 9).
     ///
     /// Everything that was queued is written first. Boundary and summary are one write: a crash
-    /// leaves both or no compaction. When a `last-prompt` line names the old end, a third line in
+    /// leaves both or no compaction; what is not all of it does not count, and is cut off when the
+    /// file is opened again. When a `last-prompt` line names the old end, a third line in
     /// the same write lifts that, and until it is whole the old conversation is the one that counts.
     ///
     /// A call and its result have to be kept together or not at all; whether they are is for the
@@ -47,7 +49,9 @@ impl Writer {
                 return Err(ErrorKind::UnknownEntry);
             }
             let compaction = compaction.kept(&anchor, kept);
-            let boundary = make::compact_boundary(chains.leaf(), compaction);
+            let lines = if chains.is_left_by_a_root() { 3 } else { 2 };
+            let mark = ObjectBuf::new().with("lines", lines);
+            let boundary = make::compact_boundary(chains.leaf(), compaction).engine(&mark);
             let boundary = Draft::try_from(&boundary).map_err(|_| ErrorKind::InvalidEntry)?;
             let summary = make::compact_summary(summary).uuid(&anchor);
             let summary = Draft::try_from(&summary).map_err(|_| ErrorKind::InvalidEntry)?;
