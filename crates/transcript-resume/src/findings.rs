@@ -11,7 +11,7 @@ use transcript_format::scan::{Flags, ToolRole};
 use transcript_reader::{Boundary, Candidate, Id, MessageKey, Preserved, ToolKey};
 
 use crate::chain::Path;
-use crate::decision::Decision;
+use crate::decision::{Decision, Evidence, GapReason};
 use crate::links::{NodeId, Parent, Tree};
 use crate::recover::Descent;
 
@@ -60,7 +60,11 @@ impl<'i> Findings<'_, 'i> {
             let is_linked = matches!(tree.parent(node), Parent::Node(_))
                 && tree.recovery.bridge(node).is_none()
                 && !tree.is_spliced(node);
+            // A parent in another file of the session is no lost one.
+            let is_elsewhere = tree.recovery.bridge(node) == Some(Evidence::OtherFile)
+                || tree.recovery.gap(node) == Some(GapReason::OtherFile);
             if !is_linked
+                && !is_elsewhere
                 && let Some(id) = entry.parent()
                 && tree.index.with_uuid(id).next().is_none()
             {

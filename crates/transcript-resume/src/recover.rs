@@ -384,15 +384,21 @@ impl Tree<'_> {
         };
         let mut seen = HashSet::new();
         kept.retain(|entry| seen.insert(*entry));
-        let summary = || {
-            let is_summary = |child: &NodeId| {
-                let flags = self.entry(*child).flags();
-                flags.contains(Flags::COMPACT_SUMMARY) && self.parent_node(*child) == Some(node)
-            };
-            self.nodes().skip(node.at()).find(is_summary)
+        // Without the anchor: behind the summary, else the boundary itself. Where nothing follows
+        // that, the compaction was never finished and keeps nothing.
+        let is_summary = |child: &NodeId| {
+            let flags = self.entry(*child).flags();
+            flags.contains(Flags::COMPACT_SUMMARY) && self.parent_node(*child) == Some(node)
         };
-        let anchor = anchor.and_then(there).or_else(summary);
-        (!kept.is_empty()).then_some((anchor.unwrap_or(node), kept))
+        let summary = || self.nodes().skip(node.at()).find(is_summary);
+        let itself = || {
+            let mut behind = self.nodes().skip(node.at());
+            behind
+                .any(|child| self.parent_node(child) == Some(node))
+                .then_some(node)
+        };
+        let anchor = anchor.and_then(there).or_else(summary).or_else(itself)?;
+        (!kept.is_empty()).then_some((anchor, kept))
     }
 
     /// The listed entries that are there, and in the place of each lost one the message that the

@@ -263,6 +263,7 @@ impl Order {
     fn nodes(&self) -> impl Iterator<Item = NodeId> + '_ {
         let step = |at: u32| (at != self.head()).then_some(NodeId(at));
         let first = step(self.next[self.head() as usize]);
-        std::iter::successors(first, move |node| step(self.next[node.at()]))
+        let nodes = std::iter::successors(first, move |node| step(self.next[node.at()]));
+        nodes.take(self.next.len())
     }
 }

@@ -65,7 +65,7 @@ const PAINS: &[Pain] = &[
     },
     Pain {
         file: "03-parent-in-another-file/session",
-        findings: "G-REWIND 3, G-DANGLING 4",
+        findings: "G-REWIND 3",
         vendor: told(
             "u3 a3",
             r#"u: "And the day afte" | a: "At 16:58.""#,
@@ -520,7 +520,7 @@ const PAINS: &[Pain] = &[
     },
     Pain {
         file: "20-agent-of-the-parent/subagents/agent-c58d2a17",
-        findings: "G-DANGLING 1",
+        findings: "",
         vendor: told(
             "u1 a2",
             r#"u: "Find the next br" | a: "C/2025 R3.""#,

@@ -4,7 +4,7 @@
 //! The truth comes from here, never from the code that is judged. It is the path of the slow model
 //! ([`model::vendor_path`]) through the session before it was hurt or, where lines were destroyed,
 //! through the session without them and with every link past them mended, as only the generator
-//! can. From this is taken what the damaged bytes do not prove (see [`truth`]): such entries may
+//! can. From this is taken what the damaged bytes do not prove (see `truth.rs`): such entries may
 //! be shown and may be missing.
 
 mod hurt;
