@@ -27,7 +27,7 @@ pub struct Known {
     /// Whether a `last-prompt` line names the end of the conversation. It is lifted when an entry is
     /// put elsewhere.
     pub is_pinned: bool,
-    /// Whether that end was chosen, and nothing hangs under it yet.
+    /// Whether the conversation would end elsewhere without that line, as after a rewind.
     pub is_rewound: bool,
     /// How to know the file again. Without it the file is taken as it is.
     pub anchor: Option<Anchor>,

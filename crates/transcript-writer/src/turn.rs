@@ -26,8 +26,9 @@ impl Writer {
     ///
     /// Everything that was queued is written first. Boundary and summary are one write: a crash
     /// leaves both or no compaction; what is not all of it does not count, and is cut off when the
-    /// file is opened again. When a `last-prompt` line names the old end, a third line in
-    /// the same write lifts that, and until it is whole the old conversation is the one that counts.
+    /// file is opened again. When a `last-prompt` line names the old end, a third line in the same
+    /// write lifts that: before the boundary, or behind the summary if that end was chosen by a
+    /// rewind; until it is whole, the old conversation is the one that counts then.
     ///
     /// A call and its result have to be kept together or not at all; whether they are is for the
     /// caller to see to, as the writer remembers no results. A result that comes later for a call
@@ -49,16 +50,23 @@ impl Writer {
                 return Err(ErrorKind::UnknownEntry);
             }
             let compaction = compaction.kept(&anchor, kept);
-            let lines = if chains.is_left_by_a_root() { 3 } else { 2 };
+            // A pin that only says where the conversation ends anyway can be lifted first, so that
+            // the summary is the last line that it takes. One that was chosen has to hold until then.
+            let is_pinned = chains.is_left_by_a_root();
+            let holds = is_pinned && chains.is_rewound();
+            let first = (is_pinned && !holds).then(Draft::unpin);
+            let lines = if holds { 3 } else { 2 };
             let mark = ObjectBuf::new().with("lines", lines);
             let boundary = make::compact_boundary(chains.leaf(), compaction).engine(&mark);
             let boundary = Draft::try_from(&boundary).map_err(|_| ErrorKind::InvalidEntry)?;
             let summary = make::compact_summary(summary).uuid(&anchor);
             let summary = Draft::try_from(&summary).map_err(|_| ErrorKind::InvalidEntry)?;
-            Ok((vec![boundary, summary], ()))
+            Ok((first.into_iter().chain([boundary, summary]).collect(), ()))
         };
-        let (written, ()) = shared.append_planned(plan, |_, ()| {})?;
-        let [boundary, summary] = <[Written; 2]>::try_from(written).map_err(|_| shared.closed())?;
+        let (mut written, ()) = shared.append_planned(plan, |_, ()| {})?;
+        let (Some(summary), Some(boundary)) = (written.pop(), written.pop()) else {
+            return Err(shared.closed());
+        };
         Ok(Compacted { boundary, summary })
     }
 
