@@ -511,10 +511,12 @@ impl<'i> Tree<'i> {
         });
     }
 
-    /// For `vendor` every boundary does; for `recover` one that a crash left alone leaves that to
-    /// the one before, whose compaction was finished.
+    /// For `vendor` every boundary does; for `recover` one that a crash left without the summary
+    /// that it names leaves that to the one before, whose compaction was finished.
     fn says_what_is_kept(&self, boundary: NodeId) -> bool {
-        self.policy == Policy::Vendor || {
+        let keeps = self.index.boundary(self.candidate_of(boundary) as usize);
+        let keeps = keeps.is_some_and(|boundary| boundary.preserved != Preserved::Nothing);
+        self.policy == Policy::Vendor || !keeps || {
             let mut behind = self.nodes().skip(boundary.at());
             behind.any(|child| self.parent_node(child) == Some(boundary))
         }
