@@ -141,7 +141,7 @@ fn object(text: &str) -> Object<'_> {
 fn every_kind_of_user_entry_reads_back() {
     let prompt = line(make::user(ODD));
     assert_eq!(user_text(&prompt), ODD);
-    assert_eq!(flags(&prompt), Flags::HAS_TEXT);
+    assert_eq!(flags(&prompt), Flags::HAS_TEXT | Flags::NUL_ESCAPE);
 
     let meta = line(make::meta(ODD));
     assert_eq!(user_text(&meta), ODD);
