@@ -443,7 +443,7 @@ impl<'i> Tree<'i> {
         let Some(node) = self
             .nodes()
             .rev()
-            .find(|node| self.entry(*node).is_boundary())
+            .find(|node| self.entry(*node).is_boundary() && self.says_what_is_kept(*node))
         else {
             return;
         };
@@ -509,6 +509,15 @@ impl<'i> Tree<'i> {
             kept,
             gone,
         });
+    }
+
+    /// For `vendor` every boundary does; for `recover` one that a crash left alone leaves that to
+    /// the one before, whose compaction was finished.
+    fn says_what_is_kept(&self, boundary: NodeId) -> bool {
+        self.policy == Policy::Vendor || {
+            let mut behind = self.nodes().skip(boundary.at());
+            behind.any(|child| self.parent_node(child) == Some(boundary))
+        }
     }
 
     /// The anchor and the kept entries, oldest first; `None` when any of them is not there.

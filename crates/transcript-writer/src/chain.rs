@@ -1,18 +1,20 @@
 //! Which entry the next one hangs under. Only what is in the file counts.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
+use std::sync::Arc;
 
 use transcript_format::kind::EntryKind;
 
-use crate::draft::{Draft, EntryId, Parent};
+use crate::draft::{Draft, EntryId, Parent, Pin};
 use crate::error::ErrorKind;
+use crate::ids::EntryIds;
 
 /// What a reader found in a session: the writer never reads a history itself.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Known {
     /// The ids of all entries.
-    pub uuids: HashSet<EntryId>,
+    pub uuids: EntryIds,
     /// The entry that the main conversation goes on from.
     pub leaf: Option<EntryId>,
     /// The same for each agent whose entries are in the file as a sidechain; sidechains without an
@@ -20,6 +22,13 @@ pub struct Known {
     pub agent_leaves: HashMap<String, EntryId>,
     /// The calls that have no result yet: the id of the call, and the entry that makes it.
     pub calls: HashMap<String, EntryId>,
+    /// The entries that the last compaction of the main conversation kept.
+    pub kept: EntryIds,
+    /// Whether a `last-prompt` line names the end of the conversation. It is lifted when an entry is
+    /// put elsewhere.
+    pub is_pinned: bool,
+    /// Whether the conversation would end elsewhere without that line, as after a rewind.
+    pub is_rewound: bool,
     /// How to know the file again. Without it the file is taken as it is.
     pub anchor: Option<Anchor>,
 }
@@ -36,13 +45,27 @@ pub struct Anchor {
 /// The state of the chains of one file.
 #[derive(Debug)]
 pub(crate) struct Chains {
-    known: HashSet<EntryId>,
+    known: EntryIds,
     /// The last entry of the main chain, and those of the agents'.
     leaf: Option<EntryId>,
     agent_leaves: HashMap<Box<str>, EntryId>,
     calls: HashMap<Box<str>, EntryId>,
+    main: Main,
     /// What the batch that is not written yet changed, so that it can be taken back.
     journal: Vec<Change>,
+}
+
+/// What is known of the main conversation beside its leaf.
+#[derive(Clone, Debug, Default)]
+struct Main {
+    /// What the last compaction kept.
+    kept: Arc<EntryIds>,
+    /// Entries with open calls that the conversation does not lead to any more.
+    left: Arc<EntryIds>,
+    is_pinned: bool,
+    is_rewound: bool,
+    /// An entry was put where a pin does not lead.
+    has_left_pin: bool,
 }
 
 #[derive(Debug)]
@@ -50,6 +73,7 @@ enum Change {
     Known(EntryId),
     Leaf(Option<Box<str>>, Option<EntryId>),
     Call(Box<str>, Option<EntryId>),
+    Main(Main),
 }
 
 /// Where an entry hangs.
@@ -69,12 +93,71 @@ impl Chains {
             leaf: known.leaf,
             agent_leaves: agents.map(|(agent, leaf)| (agent.into(), leaf)).collect(),
             calls: calls.map(|(call, entry)| (call.into(), entry)).collect(),
+            main: Main {
+                kept: Arc::new(known.kept),
+                is_pinned: known.is_pinned,
+                is_rewound: known.is_rewound,
+                ..Main::default()
+            },
             journal: Vec::new(),
         }
     }
 
     pub(crate) fn leaf(&self) -> Option<&EntryId> {
         self.leaf.as_ref()
+    }
+
+    pub(crate) fn knows(&self, id: &EntryId) -> bool {
+        self.known.contains(id)
+    }
+
+    /// Whether the last compaction kept the entry: what follows it hangs under the summary.
+    pub(crate) fn is_kept(&self, id: &EntryId) -> bool {
+        self.main.kept.contains(id)
+    }
+
+    /// Whether the end of the conversation was chosen, and nothing hangs under it yet.
+    pub(crate) fn is_rewound(&self) -> bool {
+        self.main.is_rewound
+    }
+
+    /// Whether the draft has a result for a call that waits for it.
+    pub(crate) fn has_call_of(&self, draft: &Draft) -> bool {
+        self.call_of(draft).is_some()
+    }
+
+    fn call_of(&self, draft: &Draft) -> Option<&EntryId> {
+        let mut calls = draft.results.iter().filter_map(|call| self.calls.get(call));
+        calls.find(|entry| draft.chain.is_some() || !self.main.left.contains(entry))
+    }
+
+    /// Whether a line has to lift a pin when the conversation starts anew.
+    pub(crate) fn is_left_by_a_root(&self) -> bool {
+        self.main.is_pinned && self.leaf.is_some()
+    }
+
+    /// Goes on from `leaf` instead of where the conversation is.
+    pub(crate) fn rewind(&mut self, leaf: Option<EntryId>) {
+        self.leave_calls(leaf.as_slice());
+        self.leaf = leaf;
+        self.main.is_rewound = true;
+    }
+
+    /// Whether an entry was put where a pin does not lead since this was asked last.
+    pub(crate) fn take_left_pin(&mut self) -> bool {
+        std::mem::take(&mut self.main.has_left_pin)
+    }
+
+    /// Results of open calls that are not in `stay` hang where the conversation is, not under their
+    /// call: they would lead back to what was left.
+    fn leave_calls(&mut self, stay: &[EntryId]) {
+        let open = self.calls.values().filter(|entry| !stay.contains(entry));
+        self.main.left = Arc::new(open.cloned().collect());
+    }
+
+    fn change_main(&mut self, change: impl FnOnce(&mut Main)) {
+        self.journal.push(Change::Main(self.main.clone()));
+        change(&mut self.main);
     }
 
     fn leaf_of(&self, chain: Option<&str>) -> Option<&EntryId> {
@@ -96,10 +179,13 @@ impl Chains {
     /// Takes `draft` as the next entry, for now.
     pub(crate) fn place(&mut self, draft: &Draft) -> Result<Place, ErrorKind> {
         if !draft.kind.is_chain() {
+            if let Some(pin) = draft.pin {
+                self.change_main(|main| main.is_pinned = pin == Pin::Set);
+            }
             return Ok(Place::default());
         }
-        let source = draft.results.iter().find_map(|call| self.calls.get(call));
-        let source = source.cloned();
+        let is_main = draft.chain.is_none();
+        let source = self.call_of(draft).cloned();
         let parent = match &draft.parent {
             Parent::Root => None,
             Parent::Entry(parent) => {
@@ -120,6 +206,9 @@ impl Chains {
             self.journal.push(Change::Known(uuid.clone()));
             // Nothing hangs under a progress line.
             if draft.kind != EntryKind::Progress {
+                if is_main {
+                    self.note_main(draft, parent.as_ref());
+                }
                 let before = self.set_leaf(draft.chain.as_deref(), Some(uuid.clone()));
                 self.journal.push(Change::Leaf(draft.chain.clone(), before));
             }
@@ -134,6 +223,26 @@ impl Chains {
             }
         }
         Ok(Place { parent, source })
+    }
+
+    /// What the next entry of the main conversation changes but its leaf.
+    fn note_main(&mut self, draft: &Draft, parent: Option<&EntryId>) {
+        let leaves_pin =
+            self.main.is_pinned && draft.parent != Parent::Chain && parent != self.leaf.as_ref();
+        if leaves_pin || self.main.is_rewound {
+            self.change_main(|main| {
+                main.is_pinned &= !leaves_pin;
+                main.has_left_pin |= leaves_pin;
+                main.is_rewound = false;
+            });
+        }
+        if let Some(keeps) = &draft.keeps
+            && parent.is_none()
+        {
+            self.journal.push(Change::Main(self.main.clone()));
+            self.main.kept = Arc::new(keeps.iter().cloned().collect());
+            self.leave_calls(keeps);
+        }
     }
 
     /// A point to take the changes back to.
@@ -157,6 +266,7 @@ impl Chains {
                 Some(Change::Call(call, None)) => {
                     self.calls.remove(&call);
                 }
+                Some(Change::Main(main)) => self.main = main,
                 None => break,
             }
         }

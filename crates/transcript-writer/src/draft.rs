@@ -3,7 +3,7 @@
 use std::fmt;
 
 use transcript_format::ids::Uuid;
-use transcript_format::kind::EntryKind;
+use transcript_format::kind::{EntryKind, SystemKind};
 use transcript_format::make::{self, NewEntry};
 use transcript_format::object::{Object, Raw};
 use transcript_format::scan::{Flags, Scanner, ToolRole};
@@ -55,7 +55,20 @@ pub struct Draft {
     /// The calls that it makes, and those that it answers.
     pub(crate) calls: Vec<Box<str>>,
     pub(crate) results: Vec<Box<str>>,
+    /// What a boundary of a compaction keeps; `None` for everything else.
+    pub(crate) keeps: Option<Vec<EntryId>>,
+    /// Where a `last-prompt` line says that the conversation ends.
+    pub(crate) pin: Option<Pin>,
     has: Members,
+}
+
+/// What a `last-prompt` line with a leaf does (`facts/rig.md` 4).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Pin {
+    /// Names no entry, and so lifts what was named before.
+    Lifted,
+    /// Names the end of the conversation.
+    Set,
 }
 
 /// The parent that an entry asks for.
@@ -175,6 +188,8 @@ impl Draft {
                 .then(|| agent.unwrap_or_default()),
             calls: ids(ToolRole::Use),
             results: ids(ToolRole::Result),
+            keeps: keeps(&object, envelope.kind()),
+            pin: pin(&object, envelope.kind()),
             has: Members {
                 uuid: has("uuid"),
                 parent: has("parentUuid"),
@@ -207,8 +222,31 @@ impl Draft {
             chain: None,
             calls: Vec::new(),
             results: Vec::new(),
+            keeps: None,
+            pin: None,
             has: Members::default(),
         }
+    }
+
+    /// Says where the conversation ends.
+    pub(crate) fn pin(leaf: EntryId) -> Self {
+        let pin = if leaf == EntryId::Uuid(Uuid::ZERO) {
+            Pin::Lifted
+        } else {
+            Pin::Set
+        };
+        let line = make::last_prompt(None, Some(leaf), true);
+        Self {
+            inside: inside(&line.text()).to_owned(),
+            kind: line.kind(),
+            pin: Some(pin),
+            ..Self::user("")
+        }
+    }
+
+    /// Lifts what a pin said.
+    pub(crate) fn unpin() -> Self {
+        Self::pin(EntryId::Uuid(Uuid::ZERO))
     }
 
     /// What a model answered: one entry for each block of the message, all with its id and usage,
@@ -226,10 +264,31 @@ impl Draft {
     /// Sets the parent, whatever the text says.
     #[must_use]
     pub fn parent(mut self, parent: EntryId) -> Self {
-        self.drop_member("parentUuid");
-        self.has.parent = false;
-        self.parent = Parent::Entry(parent);
+        self.hang(Parent::Entry(parent));
         self
+    }
+
+    /// As [`Self::parent`], for any kind of parent.
+    pub(crate) fn hang(&mut self, parent: Parent) {
+        if self.has.parent {
+            self.drop_member("parentUuid");
+            self.has.parent = false;
+        }
+        self.parent = parent;
+    }
+
+    /// Adds a member, in place of one of that name.
+    pub(crate) fn set(&mut self, key: &str, text: &str) {
+        self.drop_member(key);
+        self.inside.push(',');
+        self.inside.push_str(&quoted(key));
+        self.inside.push(':');
+        self.inside.push_str(&quoted(text));
+    }
+
+    pub(crate) fn has_member(&self, key: &str) -> bool {
+        let text = format!("{{{}}}", self.inside);
+        Object::parse(&text).is_ok_and(|object| object.get(key).is_some())
     }
 
     /// Gives the entry an id when it is of a kind that has one.
@@ -332,6 +391,34 @@ impl TryFrom<&NewEntry> for Draft {
     fn try_from(entry: &NewEntry) -> Result<Self, Invalid> {
         Self::entry(&entry.text())
     }
+}
+
+/// The entries that a boundary of a compaction keeps.
+fn keeps(object: &Object<'_>, kind: EntryKind) -> Option<Vec<EntryId>> {
+    let subtype = object.str("subtype")?;
+    if kind != EntryKind::System || subtype != SystemKind::CompactBoundary.name() {
+        return None;
+    }
+    let list = || {
+        let metadata = object.get("compactMetadata")?.object()?;
+        let messages = metadata.get("preservedMessages")?.object()?;
+        let ids = messages.get("uuids")?.array()?;
+        let ids = ids.into_iter().filter_map(Raw::str);
+        Some(ids.map(|id| EntryId::from(&*id)).collect())
+    };
+    Some(list().unwrap_or_default())
+}
+
+fn pin(object: &Object<'_>, kind: EntryKind) -> Option<Pin> {
+    if kind != EntryKind::LastPrompt {
+        return None;
+    }
+    let leaf = EntryId::from(&*object.str("leafUuid")?);
+    Some(if leaf == EntryId::Uuid(Uuid::ZERO) {
+        Pin::Lifted
+    } else {
+        Pin::Set
+    })
 }
 
 /// Returns what stands between the braces of an object.

@@ -50,6 +50,10 @@ pub enum ErrorKind {
     UnknownParent,
     /// The file holds an entry with the same uuid.
     RepeatedUuid,
+    /// The file holds no such entry to keep or to go back to.
+    UnknownEntry,
+    /// The entry is not the last one of the conversation.
+    NotTheLeaf,
     /// The writer was closed.
     Closed,
 }
@@ -73,6 +77,8 @@ impl ErrorKind {
             Self::InvalidEntry => "invalid-entry",
             Self::UnknownParent => "unknown-parent",
             Self::RepeatedUuid => "repeated-uuid",
+            Self::UnknownEntry => "unknown-entry",
+            Self::NotTheLeaf => "not-the-leaf",
             Self::Closed => "closed",
         }
     }
@@ -93,6 +99,10 @@ impl ErrorKind {
             Self::InvalidEntry => "the entry is not a JSON object with a type on one line",
             Self::UnknownParent => "the entry names a parent that is not in the file",
             Self::RepeatedUuid => "the file holds an entry with the same uuid",
+            Self::UnknownEntry => "the file holds no such entry",
+            Self::NotTheLeaf => {
+                "the entry is not the last one of the conversation; rewind to it first"
+            }
             Self::Closed => "the writer was closed",
         }
     }

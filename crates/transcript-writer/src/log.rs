@@ -106,6 +106,11 @@ impl Log {
         self.repair.as_ref()
     }
 
+    /// Where the last line that was looked at ends; 0 when that is in doubt.
+    pub(crate) fn len(&self) -> u64 {
+        self.end.unwrap_or_default()
+    }
+
     /// Whether the file is on a network or in user space: every write is synced there, and only
     /// one process may write.
     pub(crate) fn is_remote(&self) -> bool {

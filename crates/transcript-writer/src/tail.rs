@@ -5,6 +5,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use transcript_format::kind::SystemKind;
+use transcript_format::object::Object;
 use transcript_format::recover;
 use transcript_format::scan::Scanner;
 
@@ -19,7 +21,8 @@ pub enum Repair {
         /// Where the line starts.
         offset: u64,
     },
-    /// The last line was torn. Its bytes were saved in a file beside it and cut off.
+    /// The last line was torn, or the lines of a compaction were not all there. Their bytes were
+    /// saved in a file beside it and cut off.
     Cut {
         /// Where it started.
         offset: u64,
@@ -70,19 +73,26 @@ pub(crate) fn mend(
     is_alone: Option<bool>,
 ) -> io::Result<Mended> {
     let len = file.status()?.len;
-    let start = last_line(file, len)?;
-    if start == len {
-        return Ok(Mended { len, repair: None });
+    let tail = last_line(file, len)?;
+    let line = read(file, tail, len)?;
+    let is_whole = Scanner::new().scan(&line).is_ok();
+    let batch = torn_batch(file, tail, &line, is_whole)?;
+    if batch.is_none() {
+        if tail == len {
+            return Ok(Mended { len, repair: None });
+        }
+        if is_whole {
+            append_newline(file)?;
+            return Ok(Mended {
+                len: len + 1,
+                repair: Some(Repair::Completed { offset: tail }),
+            });
+        }
     }
+    let start = batch.unwrap_or(tail);
     let line = read(file, start, len)?;
-    if Scanner::new().scan(&line).is_ok() {
-        append_newline(file)?;
-        return Ok(Mended {
-            len: len + 1,
-            repair: Some(Repair::Completed { offset: start }),
-        });
-    }
-    if !holds_an_entry(&line) && is_alone.map_or_else(|| is_stable(file, len), Ok)? {
+    let may_cut = batch.is_some() || !holds_an_entry(&line);
+    if may_cut && is_alone.map_or_else(|| is_stable(file, len), Ok)? {
         let saved = write_side_file(disk, &side_file(path, "torn", start), &line)?;
         // Somebody without the lock may have gone on writing since.
         if file.status()?.len == len {
@@ -98,14 +108,55 @@ pub(crate) fn mend(
             });
         }
     }
+    if tail == len {
+        return Ok(Mended { len, repair: None });
+    }
     append_newline(file)?;
     Ok(Mended {
         len: file.status()?.len,
         repair: Some(Repair::Sealed {
-            offset: start,
-            len: len - start,
+            offset: tail,
+            len: len - tail,
         }),
     })
+}
+
+/// How many lines a compaction writes at most: the boundary, the summary, and one that lifts a pin.
+const COMPACTION_LINES: u64 = 3;
+
+/// Where the boundary of a compaction starts whose write did not get to its end: it says how many
+/// lines that write has. `tail` is where the part without a newline starts.
+///
+/// It was not acknowledged. It is cut off although it is whole: to readers the last boundary of a
+/// file is the one that says what is kept, even one that leads to no summary (case 45-20).
+fn torn_batch(file: &dyn File, tail: u64, torn: &[u8], is_whole: bool) -> io::Result<Option<u64>> {
+    let mut lines = u64::from(is_whole);
+    if is_whole && batch_lines(torn).is_some_and(|all| lines < all) {
+        return Ok(Some(tail));
+    }
+    let mut end = tail;
+    while end > 0 && lines + 1 < COMPACTION_LINES {
+        let start = last_line(file, end - 1)?;
+        lines += 1;
+        if batch_lines(&read(file, start, end - 1)?).is_some_and(|all| lines < all) {
+            return Ok(Some(start));
+        }
+        end = start;
+    }
+    Ok(None)
+}
+
+/// How many lines the write of a boundary has, as [`Writer::compact`](crate::Writer::compact) says.
+fn batch_lines(line: &[u8]) -> Option<u64> {
+    let line = std::str::from_utf8(line).ok()?;
+    // Most lines are none; they are not parsed for it.
+    if !line.contains("\"compact_boundary\"") {
+        return None;
+    }
+    let entry = Object::parse(line).ok()?;
+    let is_boundary = entry.str("subtype").as_deref() == Some(SystemKind::CompactBoundary.name());
+    let lines = entry.object("transcriptEngine")?.u64("lines");
+    lines.filter(|_| is_boundary)
 }
 
 /// Whether readers may find a whole entry in a damaged line: at its start, behind NULs or a byte

@@ -326,7 +326,6 @@ impl Writer {
         self.shared.most.max(1)
     }
 
-    #[cfg(feature = "async")]
     pub(crate) fn shared(&self) -> &Arc<Shared> {
         &self.shared
     }
@@ -364,10 +363,46 @@ impl Shared {
         Error::new(ErrorKind::Closed, &self.path)
     }
 
-    fn identify(&self, drafts: &mut [Draft]) {
+    pub(crate) fn new_id(&self) -> Uuid {
+        (self.ids)()
+    }
+
+    pub(crate) fn identify(&self, drafts: &mut [Draft]) {
         for draft in drafts {
             draft.identify(|| (self.ids)());
         }
+    }
+
+    /// Writes what is queued, and behind it what `plan` makes of where the chains are then, as a
+    /// batch of its own. `plan` also says what becomes of it when it is in the file.
+    pub(crate) fn append_planned<T>(
+        &self,
+        plan: impl FnOnce(&Chains, u64) -> Result<(Vec<Draft>, T), ErrorKind>,
+        settle: impl FnOnce(&mut Chains, &T),
+    ) -> Result<(Vec<Written>, T), Error> {
+        self.syncer.wait_for_room();
+        let mut core = self.core();
+        if core.is_closed {
+            return Err(self.closed());
+        }
+        let queued = self.write_queue(&mut core, None)?;
+        let own = plan(&core.chains, core.log.len())
+            .map_err(|kind| Error::new(kind, &self.path))
+            .and_then(|(mut drafts, more)| {
+                self.identify(&mut drafts);
+                let drained = if drafts.is_empty() {
+                    Drained::default()
+                } else {
+                    let reply = Reply::Here;
+                    self.write_queue(&mut core, Some(Group { drafts, reply }))?
+                };
+                settle(&mut core.chains, &more);
+                Ok((drained, more))
+            });
+        drop(core);
+        self.acknowledge(queued)?;
+        let (drained, more) = own?;
+        Ok((self.acknowledge(drained)?, more))
     }
 
     fn append(&self, mut drafts: Vec<Draft>) -> Outcome {
@@ -612,10 +647,12 @@ impl Shared {
         };
         let mut moved = appended.moved.into_iter().flatten();
         for (group, mut written) in staged {
-            core.written += written.len() as u64;
+            core.written += group.drafts.len() as u64;
             for entry in &mut written {
                 entry.offset = moved.next().unwrap_or(entry.offset + appended.offset);
             }
+            // The line that lifts a pin is nobody's.
+            written.truncate(group.drafts.len());
             match group.reply {
                 Reply::Here => drained.own = written,
                 reply => drained.others.push((reply, written)),
@@ -701,34 +738,42 @@ impl Batch {
         let (mark, start) = (core.chains.mark(), self.lines.len());
         let mut written = Vec::with_capacity(drafts.len());
         for draft in drafts {
-            let place = match core.chains.place(draft) {
-                Ok(place) => place,
+            match self.add_one(core, draft) {
+                Ok(one) => written.push(one),
                 Err(kind) => {
                     core.chains.undo(mark);
                     self.lines.truncate(start);
                     return Err(kind);
                 }
-            };
-            let offset = self.lines.len();
-            draft.write(
-                &mut self.lines,
-                &Fill {
-                    parent: place.parent.as_ref(),
-                    source: place.source.as_ref(),
-                    timestamp: &core.timestamp.1,
-                    session: &core.session,
-                    cwd: &core.cwd,
-                    version: &core.version,
-                },
-            );
-            written.push(Written {
-                uuid: draft.uuid.clone(),
-                parent: place.parent,
-                offset: offset as u64,
-                len: (self.lines.len() - offset - 1) as u64,
-            });
+            }
+        }
+        // Behind what it is for: until this line is whole, the pin holds and nothing has changed.
+        if core.chains.take_left_pin() {
+            written.push(self.add_one(core, &Draft::unpin())?);
         }
         Ok(written)
+    }
+
+    fn add_one(&mut self, core: &mut Core, draft: &Draft) -> Result<Written, ErrorKind> {
+        let place = core.chains.place(draft)?;
+        let offset = self.lines.len();
+        draft.write(
+            &mut self.lines,
+            &Fill {
+                parent: place.parent.as_ref(),
+                source: place.source.as_ref(),
+                timestamp: &core.timestamp.1,
+                session: &core.session,
+                cwd: &core.cwd,
+                version: &core.version,
+            },
+        );
+        Ok(Written {
+            uuid: draft.uuid.clone(),
+            parent: place.parent,
+            offset: offset as u64,
+            len: (self.lines.len() - offset - 1) as u64,
+        })
     }
 }
 

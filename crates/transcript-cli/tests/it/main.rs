@@ -7,6 +7,7 @@ mod healthy;
 mod replay;
 mod resume;
 mod tree;
+mod turns;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};

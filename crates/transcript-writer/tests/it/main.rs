@@ -7,3 +7,4 @@ mod draft;
 mod fake;
 mod faults;
 mod model;
+mod record;

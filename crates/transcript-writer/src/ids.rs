@@ -1,0 +1,74 @@
+//! Sets of ids: a session has many, and the writer keeps all of them.
+
+use std::collections::HashSet;
+
+use crate::draft::EntryId;
+
+/// A set of entry ids, at 16 bytes for each uuid and the room that a hash table leaves free.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct EntryIds {
+    uuids: HashSet<u128>,
+    /// Ids of older tools.
+    odd: HashSet<Box<str>>,
+}
+
+impl EntryIds {
+    /// No id.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds an id; returns false when it was there.
+    pub fn insert(&mut self, id: EntryId) -> bool {
+        match id {
+            EntryId::Uuid(uuid) => self.uuids.insert(uuid.0),
+            EntryId::Odd(text) => self.odd.insert(text),
+        }
+    }
+
+    /// Takes an id out; returns false when it was not there.
+    pub fn remove(&mut self, id: &EntryId) -> bool {
+        match id {
+            EntryId::Uuid(uuid) => self.uuids.remove(&uuid.0),
+            EntryId::Odd(text) => self.odd.remove(text),
+        }
+    }
+
+    /// Returns whether the id is one of them.
+    #[must_use]
+    pub fn contains(&self, id: &EntryId) -> bool {
+        match id {
+            EntryId::Uuid(uuid) => self.uuids.contains(&uuid.0),
+            EntryId::Odd(text) => self.odd.contains(text),
+        }
+    }
+
+    /// Returns how many they are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.uuids.len() + self.odd.len()
+    }
+
+    /// Returns whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+impl Extend<EntryId> for EntryIds {
+    fn extend<I: IntoIterator<Item = EntryId>>(&mut self, ids: I) {
+        for id in ids {
+            self.insert(id);
+        }
+    }
+}
+
+impl FromIterator<EntryId> for EntryIds {
+    fn from_iter<I: IntoIterator<Item = EntryId>>(ids: I) -> Self {
+        let mut set = Self::new();
+        set.extend(ids);
+        set
+    }
+}

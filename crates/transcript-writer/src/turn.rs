@@ -1,0 +1,128 @@
+//! What is done to a conversation beside adding to it: compaction, rewind, tombstones. Nothing is
+//! ever cut out of a file; entries are left behind, and lines say so.
+
+use transcript_format::json::ObjectBuf;
+use transcript_format::make::{self, Compaction};
+
+use crate::chain::Chains;
+use crate::draft::{Draft, EntryId};
+use crate::error::{Error, ErrorKind};
+use crate::writer::{Writer, Written};
+
+/// A compaction that is in the file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Compacted {
+    /// The boundary, where the conversation starts anew.
+    pub boundary: Written,
+    /// The summary of what was before. The next entry hangs under it.
+    pub summary: Written,
+}
+
+impl Writer {
+    /// Starts the conversation anew with a summary of what was before. `kept` are the entries that
+    /// stay in the context word for word, in their order; they are named, not copied, and readers
+    /// put them behind the summary (`facts/rig.md` 9).
+    ///
+    /// Everything that was queued is written first. Boundary and summary are one write: a crash
+    /// leaves both or no compaction; what is not all of it does not count, and is cut off when the
+    /// file is opened again. When a `last-prompt` line names the old end, a third line in the same
+    /// write lifts that: before the boundary, or behind the summary if that end was chosen by a
+    /// rewind; until it is whole, the old conversation is the one that counts then.
+    ///
+    /// A call and its result have to be kept together or not at all; whether they are is for the
+    /// caller to see to, as the writer remembers no results. A result that comes later for a call
+    /// that is not kept does not hang under it any more.
+    ///
+    /// # Errors
+    /// [`ErrorKind::UnknownEntry`] when a kept entry is not in the file, and as for
+    /// [`append`](Self::append). The conversation is as it was then.
+    pub fn compact(
+        &self,
+        compaction: Compaction,
+        summary: &str,
+        kept: &[EntryId],
+    ) -> Result<Compacted, Error> {
+        let shared = self.shared();
+        let anchor = EntryId::Uuid(shared.new_id());
+        let plan = |chains: &Chains, _: u64| {
+            if !kept.iter().all(|id| chains.knows(id)) {
+                return Err(ErrorKind::UnknownEntry);
+            }
+            let compaction = compaction.kept(&anchor, kept);
+            // A pin that only says where the conversation ends anyway can be lifted first, so that
+            // the summary is the last line that it takes. One that was chosen has to hold until then.
+            let is_pinned = chains.is_left_by_a_root();
+            let holds = is_pinned && chains.is_rewound();
+            let first = (is_pinned && !holds).then(Draft::unpin);
+            let lines = if holds { 3 } else { 2 };
+            let mark = ObjectBuf::new().with("lines", lines);
+            let boundary = make::compact_boundary(chains.leaf(), compaction).engine(&mark);
+            let boundary = Draft::try_from(&boundary).map_err(|_| ErrorKind::InvalidEntry)?;
+            let summary = make::compact_summary(summary).uuid(&anchor);
+            let summary = Draft::try_from(&summary).map_err(|_| ErrorKind::InvalidEntry)?;
+            Ok((first.into_iter().chain([boundary, summary]).collect(), ()))
+        };
+        let (mut written, ()) = shared.append_planned(plan, |_, ()| {})?;
+        let (Some(summary), Some(boundary)) = (written.pop(), written.pop()) else {
+            return Err(shared.closed());
+        };
+        Ok(Compacted { boundary, summary })
+    }
+
+    /// Goes back to an entry: the next one hangs under it, and what came after it is left as a
+    /// branch. Until there is a next one, a `last-prompt` line says where the conversation ends
+    /// (`facts/rig.md` 4).
+    ///
+    /// `None` goes back to before the first entry, which no line can say: until the next entry,
+    /// readers show the conversation as it was.
+    ///
+    /// # Errors
+    /// [`ErrorKind::UnknownEntry`] when it is not in the file, and as for
+    /// [`append`](Self::append). The conversation goes on where it was then.
+    pub fn rewind(&self, to: Option<EntryId>) -> Result<Written, Error> {
+        self.go_back(to, None)
+    }
+
+    /// Takes back the last entry of the main conversation: the next one hangs under `parent`, the
+    /// entry above it, as after a [`rewind`](Self::rewind), and a line of our own type names the
+    /// entry that no longer counts. Readers that do not know that line see a branch that was left.
+    ///
+    /// An entry with others under it cannot be taken out from between them: their links would have
+    /// to be written anew. Go back to it first; what is under it is left then, too.
+    ///
+    /// # Errors
+    /// [`ErrorKind::NotTheLeaf`] when the entry is not the last one, [`ErrorKind::UnknownEntry`] when
+    /// `parent` is not in the file, and as for [`append`](Self::append).
+    pub fn tombstone(&self, entry: &EntryId, parent: Option<EntryId>) -> Result<Written, Error> {
+        self.go_back(parent, Some(entry))
+    }
+
+    fn go_back(&self, to: Option<EntryId>, from: Option<&EntryId>) -> Result<Written, Error> {
+        let shared = self.shared();
+        let plan = |chains: &Chains, _: u64| {
+            if from.is_some() && chains.leaf() != from {
+                return Err(ErrorKind::NotTheLeaf);
+            }
+            if to
+                .as_ref()
+                .is_some_and(|to| !chains.knows(to) || from == Some(to))
+            {
+                return Err(ErrorKind::UnknownEntry);
+            }
+            let pin = to.clone().map_or_else(Draft::unpin, Draft::pin);
+            let mut drafts = Vec::new();
+            if let Some(from) = from {
+                let tombstone = Draft::try_from(&make::tombstone(from));
+                drafts.push(tombstone.map_err(|_| ErrorKind::InvalidEntry)?);
+            }
+            drafts.push(pin);
+            Ok((drafts, to))
+        };
+        let settle = |chains: &mut Chains, to: &Option<EntryId>| {
+            chains.rewind(to.clone());
+        };
+        let (mut written, _) = shared.append_planned(plan, settle)?;
+        written.pop().ok_or_else(|| shared.closed())
+    }
+}
