@@ -10,10 +10,11 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use transcript_format::kind::EntryKind;
 use transcript_format::lines::{DEFAULT_LINE_CAP, Framed, Framer};
+use transcript_format::make::{Compaction, Trigger};
 use transcript_format::object::{JsonKind, Object, Raw};
 use transcript_writer::{
-    Anchor, Draft, Error, ErrorKind, Invalid, Known, OnBusy, Options, Repair, SyncPolicy, Writer,
-    Written,
+    Anchor, Draft, EntryId, Error, ErrorKind, Invalid, Known, OnBusy, Options, Repair, SyncPolicy,
+    Writer, Written,
 };
 
 use crate::session::Session;
@@ -262,6 +263,10 @@ impl<W: Write> Desk<W> {
                 let synced = self.writer.sync();
                 synced.map(|()| Answer::done()).map_err(Failure::from)
             }
+            Ok(Command::Turn(turn)) => {
+                self.write_waiting()?;
+                self.take_turn(turn)?
+            }
             Ok(Command::Hello) => Ok(Answer::hello()),
             Err(failure) => Err(failure),
         };
@@ -269,6 +274,51 @@ impl<W: Write> Desk<W> {
         self.write_waiting()?;
         self.answers.give(id.as_deref(), answer)?;
         Ok(None)
+    }
+
+    /// Does what has to know where the conversation is.
+    fn take_turn(&self, turn: Turn) -> Result<Result<Answer, Failure>> {
+        let done = match turn {
+            Turn::Record(messages) => {
+                let recorded = self.writer.record(messages, None, None);
+                recorded.map(|recorded| Answer::told(recorded.entries, recorded.last))
+            }
+            Turn::Compact(compact) => {
+                let Compact {
+                    compaction,
+                    summary,
+                    preserved,
+                } = compact;
+                if let Some(session) = self.read_again(!preserved.is_empty())?
+                    && known::splits_a_pair(&session.index, &preserved)
+                {
+                    return Ok(Err(Failure::split_pair()));
+                }
+                let compacted = self.writer.compact(compaction, &summary, &preserved);
+                compacted.map(|done| Answer::written(vec![done.boundary, done.summary]))
+            }
+            Turn::Tombstone(entry) => {
+                let session = self.read_again(true)?;
+                let above = session.and_then(|session| known::above(&session.index, &entry));
+                let buried = self.writer.tombstone(&entry, above);
+                buried.map(|_| Answer::told(Vec::new(), self.writer.leaf()))
+            }
+            Turn::Rewind(to) => {
+                let rewound = self.writer.rewind(to);
+                rewound.map(|_| Answer::told(Vec::new(), self.writer.leaf()))
+            }
+        };
+        Ok(done.map_err(Failure::from))
+    }
+
+    /// Reads the session as it is now: the writer remembers no calls and no links of what is long
+    /// written. `None` when it is not asked for, or there is no file yet.
+    fn read_again(&self, is_asked: bool) -> Result<Option<Session>> {
+        let path = self.writer.path();
+        if !is_asked || !path.exists() {
+            return Ok(None);
+        }
+        Session::open(path).map(Some)
     }
 
     /// Appends what waits, as one batch, and answers it.
@@ -339,8 +389,22 @@ struct Request {
 enum Command {
     Hello,
     Append(Vec<Draft>),
+    Turn(Turn),
     Sync,
     Close,
+}
+
+enum Turn {
+    Record(Vec<Draft>),
+    Compact(Compact),
+    Tombstone(EntryId),
+    Rewind(Option<EntryId>),
+}
+
+struct Compact {
+    compaction: Compaction,
+    summary: String,
+    preserved: Vec<EntryId>,
 }
 
 impl Request {
@@ -390,11 +454,13 @@ fn command(object: &Object<'_>) -> Result<Command, Failure> {
         Some("meta") => metadata(object).map(|draft| Command::Append(vec![draft])),
         Some("sync") => Ok(Command::Sync),
         Some("close") => Ok(Command::Close),
-        Some("record" | "compact" | "tombstone" | "rewind") => Err(Failure {
-            kind: "unsupported",
-            message: "the command does not exist yet".to_owned(),
-            retry: false,
-        }),
+        Some("record") => messages(object).map(|drafts| Command::Turn(Turn::Record(drafts))),
+        Some("compact") => compact(object).map(|compact| Command::Turn(Turn::Compact(compact))),
+        Some("tombstone") => match object.str("uuid") {
+            Some(uuid) => Ok(Command::Turn(Turn::Tombstone(EntryId::from(&*uuid)))),
+            None => Err(Failure::bad_command("tombstone takes the uuid of an entry")),
+        },
+        Some("rewind") => rewind(object).map(|to| Command::Turn(Turn::Rewind(to))),
         Some(_) => Err(Failure::bad_command("there is no such op")),
         None => Err(Failure::bad_command("there is no op")),
     }
@@ -412,6 +478,57 @@ fn drafts(object: &Object<'_>) -> Result<Vec<Draft>, Failure> {
         (None, None, Some(message)) => Ok(Draft::assistant(message.text())?),
         _ => Err(Failure::bad_command(
             "append takes one of entry, user and assistant",
+        )),
+    }
+}
+
+/// The messages of a `record`.
+fn messages(object: &Object<'_>) -> Result<Vec<Draft>, Failure> {
+    let Some(messages) = object.array("messages") else {
+        return Err(Failure::bad_command("record takes a list of messages"));
+    };
+    let drafts = messages.iter().map(|message| Draft::entry(message.text()));
+    Ok(drafts.collect::<Result<_, _>>()?)
+}
+
+fn compact(object: &Object<'_>) -> Result<Compact, Failure> {
+    let trigger = match object.str("trigger").as_deref() {
+        Some("manual") => Trigger::Manual,
+        Some("auto") => Trigger::Auto,
+        _ => {
+            return Err(Failure::bad_command(
+                "the trigger of a compact is manual or auto",
+            ));
+        }
+    };
+    let Some(summary) = object.str("summary") else {
+        return Err(Failure::bad_command("compact takes a summary"));
+    };
+    let preserved = match object.get("preserved") {
+        None => Some(Vec::new()),
+        Some(list) => list.array().and_then(|ids| {
+            let ids = ids.into_iter().map(Raw::str);
+            ids.map(|id| Some(EntryId::from(&*id?))).collect()
+        }),
+    };
+    let Some(preserved) = preserved else {
+        return Err(Failure::bad_command("preserved is not a list of uuids"));
+    };
+    let tokens = object.u64("preTokens").unwrap_or_default();
+    Ok(Compact {
+        compaction: Compaction::new(trigger, tokens),
+        summary: summary.into_owned(),
+        preserved,
+    })
+}
+
+fn rewind(object: &Object<'_>) -> Result<Option<EntryId>, Failure> {
+    let to = object.get("to");
+    match (to, to.and_then(Raw::str)) {
+        (Some(_), Some(uuid)) => Ok(Some(EntryId::from(&*uuid))),
+        (Some(to), None) if to.is_null() => Ok(None),
+        _ => Err(Failure::bad_command(
+            "rewind takes the uuid of an entry as to, or null",
         )),
     }
 }
@@ -517,6 +634,12 @@ impl Answer {
     }
 
     fn written(entries: Vec<Written>) -> Self {
+        let last = entries.last().and_then(|last| last.uuid.clone());
+        Self::told(entries, last)
+    }
+
+    /// The entries that were written, and the one where the conversation goes on.
+    fn told(entries: Vec<Written>, last: Option<EntryId>) -> Self {
         let entries: Vec<_> = entries
             .into_iter()
             .map(|entry| EntryRecord {
@@ -526,7 +649,7 @@ impl Answer {
                 len: entry.len,
             })
             .collect();
-        let uuid = entries.last().and_then(|last| last.uuid.clone());
+        let uuid = last.map(|id| id.to_string());
         Self {
             written: Some(WrittenRecord { entries, uuid }),
             ..Self::done()
@@ -546,6 +669,15 @@ impl Failure {
         Self {
             kind: "bad-command",
             message: message.into(),
+            retry: false,
+        }
+    }
+
+    fn split_pair() -> Self {
+        Self {
+            kind: "split-pair",
+            message: "preserved holds a call without its result, or a result without its call"
+                .to_owned(),
             retry: false,
         }
     }

@@ -7,9 +7,9 @@ use std::collections::{HashMap, HashSet};
 use anyhow::Result;
 use transcript_format::kind::EntryKind;
 use transcript_format::scan::{Flags, Scanner, ToolRole};
-use transcript_reader::{Bodies, Candidate, Id, Index, Source};
-use transcript_resume::{Policy, Tree};
-use transcript_writer::{Anchor, EntryId, Known};
+use transcript_reader::{Bodies, Candidate, Id, Index, Preserved, Source};
+use transcript_resume::{LeafReason, Path, Policy, Tree};
+use transcript_writer::{Anchor, EntryId, EntryIds, Known};
 
 use crate::session::Session;
 
@@ -29,22 +29,44 @@ pub(crate) fn of(session: &Session) -> Result<Known> {
         .candidates()
         .filter_map(|candidate| entry_id(&candidate, index))
         .collect();
-    known.leaf = leaf(index);
+    let tree = Tree::new(index, Policy::Vendor);
+    let path = tree.path();
+    known.leaf = leaf(index, &path);
     known.agent_leaves = agent_leaves(index);
-    known.calls = open_calls(source, index)?;
+    known.calls = open_calls(source, index, &path)?;
+    known.kept = kept(index, &path);
+    known.is_pinned = index
+        .candidates()
+        .any(|candidate| candidate.leaf_uuid().is_some());
+    known.is_rewound = matches!(tree.leaf(), Some((_, LeafReason::Pinned)));
     known.anchor = Some(anchor(source, index)?);
     Ok(known)
 }
 
 /// The entry that the real client would go on from. What has no id cannot be a parent: the entry
 /// above it is taken then.
-fn leaf(index: &Index) -> Option<EntryId> {
-    let path = Tree::new(index, Policy::Vendor).path();
+fn leaf(index: &Index, path: &Path) -> Option<EntryId> {
     let above = path.entries.iter().rev().map(|entry| entry.candidate());
     path.leaf
         .into_iter()
         .chain(above)
         .find_map(|candidate| entry_id(&index.candidate(candidate), index))
+}
+
+/// What the boundary at which the conversation starts keeps.
+fn kept(index: &Index, path: &Path) -> EntryIds {
+    let boundary = path.entries.iter().rev();
+    let boundary = boundary
+        .map(|entry| entry.candidate())
+        .find(|candidate| index.candidate(*candidate).is_boundary())
+        .and_then(|candidate| index.boundary(candidate));
+    match boundary.map(|boundary| &boundary.preserved) {
+        Some(Preserved::List { uuids, .. }) => {
+            let ids = uuids.iter().flatten();
+            ids.map(|id| EntryId::from(&*index.id_text(*id))).collect()
+        }
+        _ => EntryIds::new(),
+    }
 }
 
 /// The last entry of each agent.
@@ -67,14 +89,19 @@ fn agent_leaves(index: &Index) -> HashMap<String, EntryId> {
     leaves
 }
 
-/// The calls without a result, with the entries that make them.
-fn open_calls(source: &Source, index: &Index) -> Result<HashMap<String, EntryId>> {
+/// The calls without a result, with the entries that make them. Results of calls that the
+/// conversation left, by a compaction or a rewind, must not lead back there.
+fn open_calls(source: &Source, index: &Index, path: &Path) -> Result<HashMap<String, EntryId>> {
+    let on_path: HashSet<usize> = path.entries.iter().map(|entry| entry.candidate()).collect();
     let answered: HashSet<_> = ends(index, EntryKind::User, ToolRole::Result).collect();
     let mut calls = HashMap::new();
     let mut bodies = Bodies::new(source);
     let mut scanner = Scanner::new();
     for candidate in index.candidates() {
-        let is_open = candidate.kind() == EntryKind::Assistant
+        let counts =
+            candidate.flags().contains(Flags::SIDECHAIN) || on_path.contains(&candidate.number());
+        let is_open = counts
+            && candidate.kind() == EntryKind::Assistant
             && candidate
                 .tools()
                 .iter()
@@ -128,4 +155,44 @@ fn entry_id(candidate: &Candidate<'_>, index: &Index) -> Option<EntryId> {
         Id::Uuid(uuid) => EntryId::from(uuid),
         id @ Id::Odd(_) => EntryId::from(&*index.id_text(id)),
     })
+}
+
+/// Whether `kept` holds a call without its result, or a result without its call. Calls that have no
+/// result stand for themselves.
+pub(crate) fn splits_a_pair(index: &Index, kept: &[EntryId]) -> bool {
+    let kept: HashSet<&EntryId> = kept.iter().collect();
+    let (mut calls, mut results) = (HashMap::new(), HashMap::new());
+    for candidate in index.candidates() {
+        if candidate.flags().contains(Flags::SIDECHAIN) {
+            continue;
+        }
+        let is_kept = entry_id(&candidate, index).is_some_and(|id| kept.contains(&id));
+        for end in candidate.tools() {
+            let ends = match end.role() {
+                ToolRole::Use => &mut calls,
+                ToolRole::Result => &mut results,
+                // Both of them stand in one message.
+                ToolRole::ServerUse | ToolRole::ServerResult => continue,
+            };
+            *ends.entry(end.key()).or_insert(false) |= is_kept;
+        }
+    }
+    let other = |call| calls.get(call).copied().unwrap_or_default();
+    results
+        .iter()
+        .any(|(call, is_kept)| other(call) != *is_kept)
+}
+
+/// The entry above `entry`: on the path of the conversation if it is there, else its parent.
+pub(crate) fn above(index: &Index, entry: &EntryId) -> Option<EntryId> {
+    let path = Tree::new(index, Policy::Vendor).path();
+    let id_of = |number: usize| entry_id(&index.candidate(number), index);
+    let on_path = path.entries.iter().map(|entry| id_of(entry.candidate()));
+    let mut on_path = on_path.rev().skip_while(|id| id.as_ref() != Some(entry));
+    if on_path.next().is_some() {
+        return on_path.flatten().next();
+    }
+    let number = index.with_uuid(index.id(&entry.to_string())?).last()?;
+    let parent = index.candidate(number).parent()?;
+    Some(EntryId::from(&*index.id_text(parent)))
 }

@@ -511,10 +511,16 @@ impl<'i> Tree<'i> {
         });
     }
 
-    /// For `vendor` every boundary does; for `recover` one that a crash left alone leaves that to
-    /// the one before, whose compaction was finished.
+    /// For `vendor` every boundary does; for `recover` one that a crash left without the summary
+    /// that it names leaves that to the one before, whose compaction was finished.
     fn says_what_is_kept(&self, boundary: NodeId) -> bool {
-        self.policy == Policy::Vendor || {
+        let preserved = self.index.boundary(self.candidate_of(boundary) as usize);
+        let anchor = match preserved.map(|boundary| &boundary.preserved) {
+            Some(Preserved::List { anchor, uuids }) if !uuids.is_empty() => *anchor,
+            _ => None,
+        };
+        let is_lost = anchor.is_some_and(|anchor| self.node_with_uuid(anchor).is_none());
+        self.policy == Policy::Vendor || !is_lost || {
             let mut behind = self.nodes().skip(boundary.at());
             behind.any(|child| self.parent_node(child) == Some(boundary))
         }

@@ -476,10 +476,10 @@ fn a_wrong_command_is_answered_and_the_next_one_works() {
             "{\"op\":\"meta\",\"entry\":{\"type\":\"user\",\"secret\":1}}",
             "bad-command",
         ),
-        ("{\"op\":\"record\",\"messages\":[]}", "unsupported"),
-        ("{\"op\":\"compact\"}", "unsupported"),
-        ("{\"op\":\"tombstone\",\"uuid\":\"u1\"}", "unsupported"),
-        ("{\"op\":\"rewind\",\"to\":\"u1\"}", "unsupported"),
+        ("{\"op\":\"record\",\"messages\":{}}", "bad-command"),
+        ("{\"op\":\"compact\"}", "bad-command"),
+        ("{\"op\":\"tombstone\",\"uuid\":\"gone\"}", "not-the-leaf"),
+        ("{\"op\":\"rewind\",\"to\":\"gone\"}", "unknown-entry"),
         (
             "{\"op\":\"append\",\"entry\":{\"type\":\"user\",\"uuid\":\"u1\",\"secret\":1}}",
             "repeated-uuid",
@@ -842,4 +842,112 @@ fn a_new_session_is_readable_by_its_owner_alone() {
     session.append(&[user("x")]);
     let mode = fs::metadata(&session.path).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
+}
+
+fn reply(id: &str, content: &Value) -> Value {
+    json!({"id": id, "role": "assistant", "model": "m", "type": "message", "content": [content],
+        "stop_reason": "end_turn", "usage": {"output_tokens": 1}})
+}
+
+fn result_of(call: &str) -> Value {
+    let block = json!({"type": "tool_result", "tool_use_id": call, "content": "x"});
+    json!({"type": "user", "message": {"role": "user", "content": [block]}})
+}
+
+#[test]
+fn a_compaction_keeps_pairs_whole_and_the_next_entry_hangs_under_the_summary() {
+    let session = Session::new();
+    let call = json!({"type": "tool_use", "id": "toolu_1", "name": "Read", "input": {}});
+    let answers = session.append(&[
+        json!({"op": "append", "user": "How high is the tide?"}),
+        json!({"op": "append", "assistant": reply("msg_1", &call)}),
+        json!({"op": "append", "entry": result_of("toolu_1")}),
+    ]);
+    let [call, result] = [&answers[1]["uuid"], &answers[2]["uuid"]];
+    let mut client = session.spawn(&[]);
+    let compact = |kept: &[&Value]| {
+        json!({"op": "compact", "trigger": "manual", "summary": "Tides.", "preserved": kept,
+            "preTokens": 900})
+    };
+    for half in [call, result] {
+        let refused = client.ask(&compact(&[half]));
+        assert_eq!(refused["error"]["kind"], "split-pair", "{refused}");
+    }
+    let nowhere = client.ask(&compact(&[&json!("nowhere")]));
+    assert_eq!(nowhere["error"]["kind"], "unknown-entry", "{nowhere}");
+    let done = client.ask(&compact(&[call, result]));
+    let [boundary, summary] = [0, 1].map(|at| done["entries"][at].clone());
+    assert_eq!(boundary["parentUuid"], Value::Null);
+    assert_eq!(summary["parentUuid"], boundary["uuid"]);
+    let next = client.ask(&json!({"op": "append", "user": "And now?"}));
+    assert_eq!(next["entries"][0]["parentUuid"], summary["uuid"]);
+    assert_eq!(client.finish().status.code(), Some(1));
+
+    let entries = session.entries();
+    let [boundary, summary] = [&entries[3], &entries[4]];
+    assert_eq!(boundary["logicalParentUuid"], *result);
+    let metadata = &boundary["compactMetadata"];
+    assert_eq!(
+        [&metadata["trigger"], &metadata["preTokens"]],
+        [&json!("manual"), &json!(900)]
+    );
+    let anchor = &summary["uuid"];
+    let messages =
+        json!({"anchorUuid": anchor, "uuids": [call, result], "allUuids": [call, result]});
+    assert_eq!(metadata["preservedMessages"], messages);
+    let segment = json!({"headUuid": call, "anchorUuid": anchor, "tailUuid": result});
+    assert_eq!(metadata["preservedSegment"], segment);
+    assert_eq!(summary["isCompactSummary"], true);
+    assert_eq!(summary["isVisibleInTranscriptOnly"], true);
+    assert_eq!(session.leaf(), next["uuid"]);
+}
+
+#[test]
+fn recording_adds_what_is_not_there() {
+    let session = Session::new();
+    let first = session.append(&[json!({"op": "append", "user": "First"})]);
+    let message = |uuid: &str, kind: &str| json!({"type": kind, "uuid": uuid, "message": {"role": "user", "content": "x"}});
+    let known = message(first[0]["uuid"].as_str().unwrap(), "user");
+    let list = [
+        known.clone(),
+        message("p", "progress"),
+        message("b", "user"),
+        message("c", "user"),
+    ];
+    let record = json!({"op": "record", "messages": list});
+    let answers = session.append(&[
+        record.clone(),
+        record,
+        json!({"op": "record", "messages": []}),
+    ]);
+    assert_eq!(answers[0]["entries"].as_array().unwrap().len(), 2);
+    assert_eq!(answers[0]["entries"][0]["parentUuid"], first[0]["uuid"]);
+    assert_eq!(answers[0]["uuid"], "c");
+    assert_eq!(answers[1]["entries"], json!([]));
+    assert_eq!(answers[1]["uuid"], "c");
+    assert_eq!(answers[2]["uuid"], Value::Null);
+    assert_eq!(session.entries().len(), 3);
+}
+
+#[test]
+fn a_rewind_and_a_tombstone_outlive_the_process() {
+    let session = Session::new();
+    let said = ["One", "Two", "Three", "Four"].map(|text| json!({"op": "append", "user": text}));
+    let said = session.append(&said);
+    let uuid = |at: usize| said[at]["uuid"].clone();
+    let back = session.append(&[json!({"op": "rewind", "to": uuid(2)})]);
+    assert_eq!(back[0]["uuid"], uuid(2));
+    assert_eq!(session.leaf(), uuid(2));
+    let buried = session.append(&[json!({"op": "tombstone", "uuid": uuid(2)})]);
+    assert_eq!(buried[0]["uuid"], uuid(1));
+    assert_eq!(session.leaf(), uuid(1));
+    let next = session.append(&[json!({"op": "append", "user": "Other"})]);
+    assert_eq!(next[0]["entries"][0]["parentUuid"], uuid(1));
+    assert_eq!(session.leaf(), next[0]["uuid"]);
+    let lines = session.entries();
+    let named = lines
+        .iter()
+        .filter(|line| line["type"] == "transcriptEngine");
+    let named: Vec<&Value> = named.map(|line| &line["tombstone"]).collect();
+    assert_eq!(named, [&uuid(2)]);
 }
