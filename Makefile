@@ -13,7 +13,7 @@ TARGETS ?= $(sort $(basename $(notdir $(wildcard fuzz/fuzz_targets/*.rs))))
 # How many times longer than usual the soak tests run.
 SOAK ?= 20
 
-.PHONY: help replay test lint fmt-check clippy unit validator doc deny bench fuzz soak install components
+.PHONY: help replay test lint fmt-check clippy unit validator doc deny bench fuzz soak compat install components
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -90,6 +90,10 @@ soak: ## Kill, stop and starve writers for a long time (SOAK=20 times as long as
 	else \
 		echo "python3 tests/kill_append.py"; python3 tests/kill_append.py; \
 	fi
+
+compat: ## Read sessions of ours with the official SDKs (needs python3, and a network once)
+	@$(CARGO) build -q --locked -p transcript-cli
+	@python3 tests/compat/run
 
 install: ## Install the `transcript` command
 	$(CARGO) install --path crates/transcript-cli --locked
