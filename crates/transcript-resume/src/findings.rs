@@ -12,8 +12,8 @@ use transcript_reader::{Boundary, Candidate, Id, MessageKey, Preserved, ToolKey}
 
 use crate::chain::Path;
 use crate::decision::{Decision, Evidence, GapReason};
+use crate::islands::Descent;
 use crate::links::{NodeId, Parent, Tree};
-use crate::recover::Descent;
 
 impl Tree<'_> {
     /// Returns what is wrong with the links of the file, and with the calls on `path`, by offset.

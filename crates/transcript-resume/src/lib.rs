@@ -9,14 +9,18 @@
 
 pub mod api;
 mod branches;
+mod bridges;
 mod chain;
 mod decision;
 mod findings;
+mod islands;
 mod leaf;
 mod links;
+mod neighbours;
 mod recover;
 mod siblings;
 mod state;
+mod stitch;
 pub mod texts;
 
 pub use branches::{Branch, Branches, Sidechain, Start, is_prompt};

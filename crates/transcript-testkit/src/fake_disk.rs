@@ -23,6 +23,8 @@ pub enum Op {
     IdentityOfPath,
     /// [`Disk::write_new`].
     WriteNew,
+    /// [`Disk::rename`].
+    Rename,
     /// [`File::append`].
     Append,
     /// [`File::position`].
@@ -44,7 +46,7 @@ pub enum Op {
 }
 
 impl Op {
-    /// All of them.
+    /// All that writing a session takes.
     pub const ALL: [Self; 12] = [
         Self::Open,
         Self::IdentityOfPath,
@@ -784,6 +786,16 @@ impl Disk for FakeDisk {
         is_there
             .then_some(())
             .ok_or_else(|| io::ErrorKind::NotFound.into())
+    }
+
+    /// As other names, the new one survives as soon as it is there.
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        let (mut state, turn) = self.begin(self.process, Op::Rename, to, None)?;
+        let error = turn.whole(&mut state.rng)?;
+        let inode = state.names.remove(from).ok_or(io::ErrorKind::NotFound)?;
+        state.unlink(to);
+        state.names.insert(to.to_owned(), inode);
+        done((), error)
     }
 
     fn write_new(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {

@@ -94,6 +94,7 @@ struct Members {
     sidechain: bool,
     user_type: bool,
     source: bool,
+    agent: bool,
 }
 
 /// Why a text is no entry. It names a byte of the text and never quotes it.
@@ -200,6 +201,7 @@ impl Draft {
                 sidechain: has("isSidechain"),
                 user_type: has("userType"),
                 source: has("sourceToolAssistantUUID"),
+                agent: has("agentId"),
             },
             // Line ends can only be white space between the parts of the object.
             inside: if inside.contains(['\n', '\r']) {
@@ -349,7 +351,9 @@ impl Draft {
                 line.push(',');
             }
             if !self.has.sidechain {
-                line.push_str("\"isSidechain\":false,");
+                let is_sidechain = !fill.agent.is_empty();
+                line.push_str("\"isSidechain\":");
+                line.push_str(if is_sidechain { "true," } else { "false," });
             }
         }
         line.push_str(&self.inside);
@@ -372,6 +376,7 @@ impl Draft {
             }
         };
         if self.kind.is_chain() {
+            add(self.has.agent, "agentId", fill.agent);
             add(self.has.timestamp, "timestamp", fill.timestamp);
             add(self.has.user_type, "userType", "\"external\"");
             add(self.has.cwd, "cwd", fill.cwd);
@@ -437,6 +442,8 @@ pub(crate) struct Fill<'a> {
     pub(crate) source: Option<&'a EntryId>,
     pub(crate) timestamp: &'a str,
     pub(crate) session: &'a str,
+    /// The agent whose file it is.
+    pub(crate) agent: &'a str,
     pub(crate) cwd: &'a str,
     pub(crate) version: &'a str,
 }

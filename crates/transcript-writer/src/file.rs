@@ -115,11 +115,19 @@ pub trait Disk: Debug + Send + Sync {
     /// When it may not.
     fn sync_name(&self, path: &Path) -> io::Result<()>;
 
-    /// Writes a new file that only its owner can read, and makes it survive a power cut.
+    /// Writes a new file that only its owner can read, and makes it survive a power cut, as folders
+    /// that had to be made for it.
     ///
     /// # Errors
     /// When there is such a file, or the system fails; then there may be a part of it.
     fn write_new(&self, path: &Path, bytes: &[u8]) -> io::Result<()>;
+
+    /// Gives the file at `from` the name `to`, in place of what is there, and makes that survive a
+    /// power cut. At every moment `to` is the one or the other.
+    ///
+    /// # Errors
+    /// When the system fails; the name may be the new one already.
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
 }
 
 /// An opened file.

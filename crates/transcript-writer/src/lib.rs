@@ -25,6 +25,7 @@
 //!
 //! The contract is that of `facts/reliability.md` 3, row by row in `docs/durability.md`.
 
+mod agents;
 #[cfg(feature = "async")]
 pub mod asynchronous;
 mod chain;
@@ -42,6 +43,7 @@ mod threads;
 mod turn;
 mod writer;
 
+pub use agents::{AgentId, AgentMeta, NotAnAgentId};
 pub use chain::{Anchor, Known};
 pub use draft::{Draft, EntryId, Invalid};
 pub use error::{Error, ErrorKind};

@@ -7,6 +7,7 @@ use std::time::{Duration, SystemTime};
 
 use transcript_format::ids::Uuid;
 
+use crate::agents::AgentId;
 use crate::chain::Known;
 use crate::error::Error;
 use crate::file::Disk;
@@ -46,6 +47,7 @@ pub struct Options {
     pub(crate) lock_wait: Duration,
     pub(crate) queue_bytes: usize,
     pub(crate) session_id: Option<String>,
+    pub(crate) agent: Option<AgentId>,
     pub(crate) cwd: String,
     pub(crate) version: String,
     pub(crate) disk: Arc<dyn Disk>,
@@ -62,6 +64,7 @@ impl Default for Options {
             lock_wait: Duration::from_secs(2),
             queue_bytes: 16 << 20,
             session_id: None,
+            agent: None,
             cwd: String::new(),
             version: String::new(),
             disk: Arc::new(RealDisk),

@@ -1,7 +1,10 @@
 //! What is done to a conversation beside adding to it: compaction, rewind, tombstones. Nothing is
 //! ever cut out of a file; entries are left behind, and lines say so.
 
+use std::collections::HashMap;
+
 use transcript_format::json::ObjectBuf;
+use transcript_format::kind::EntryKind;
 use transcript_format::make::{self, Compaction};
 
 use crate::chain::Chains;
@@ -124,5 +127,57 @@ impl Writer {
         };
         let (mut written, _) = shared.append_planned(plan, settle)?;
         written.pop().ok_or_else(|| shared.closed())
+    }
+
+    /// Ends a turn: writes a `last-prompt` line with the end of the conversation and `prompt`, what
+    /// the person wrote last, and `lines`, the state of the session by now: title, mode, cost. Those
+    /// that this writer wrote before are written again only when they say something else, or when
+    /// they no longer stand in the last 64 KiB of the file, all that other readers look at to list
+    /// sessions (`facts/sdk.md` 4). Of lines of one type the last one counts.
+    ///
+    /// Returns those that were written.
+    ///
+    /// # Errors
+    /// As for [`append`](Self::append).
+    pub fn end_turn(&self, prompt: Option<&str>, lines: Vec<Draft>) -> Result<Vec<Written>, Error> {
+        let shared = self.shared();
+        let mut said = shared.said();
+        let plan = |chains: &Chains, end: u64| {
+            let last = make::last_prompt(prompt, chains.leaf(), chains.is_rewound());
+            let last = Draft::try_from(&last).map_err(|_| ErrorKind::InvalidEntry)?;
+            let mut all = vec![last];
+            all.extend(lines);
+            let room: usize = all.iter().map(|line| line.len() + FILLED_IN).sum();
+            let window = (end + room as u64).saturating_sub(WINDOW);
+            all.retain(|line| !said.holds(line, window));
+            Ok((all.clone(), all))
+        };
+        let (written, lines) = shared.append_planned(plan, |_, _| {})?;
+        said.note(&lines, &written);
+        Ok(written)
+    }
+}
+
+/// How much of the end of a file others look at.
+const WINDOW: u64 = 64 << 10;
+
+/// What the session and the newline add to a line: more, unless the id of the session is a long one.
+const FILLED_IN: usize = 128;
+
+/// The lines that ended the last turns, by type: what they said and where they start.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Said(HashMap<EntryKind, (Draft, u64)>);
+
+impl Said {
+    /// Whether the last line of this type is the same, and starts at `from` or later.
+    fn holds(&self, line: &Draft, from: u64) -> bool {
+        let last = self.0.get(&line.kind);
+        last.is_some_and(|(said, offset)| said == line && *offset >= from)
+    }
+
+    fn note(&mut self, lines: &[Draft], written: &[Written]) {
+        for (line, written) in lines.iter().zip(written) {
+            self.0.insert(line.kind, (line.clone(), written.offset));
+        }
     }
 }

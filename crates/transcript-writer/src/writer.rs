@@ -19,6 +19,7 @@ use crate::tail::Repair;
 use crate::threads::{
     AtomicBool, Builder, Condvar, Instant, JoinHandle, Mutex, MutexGuard, PoisonError,
 };
+use crate::turn::Said;
 
 /// How long a queued entry may wait.
 const QUEUE_TIME: Duration = Duration::from_millis(100);
@@ -87,6 +88,10 @@ pub(crate) struct Shared {
     /// How many bytes may be queued.
     most: usize,
     path: PathBuf,
+    /// What ended the last turns. It is taken before `core`.
+    said: Mutex<Said>,
+    /// The file is that of an agent.
+    is_agent: bool,
 }
 
 struct Core {
@@ -110,6 +115,7 @@ struct Core {
     /// The last timestamp, as JSON, and its millisecond: entries come faster than that.
     timestamp: (i64, String),
     session: String,
+    agent: String,
     cwd: String,
     version: String,
 }
@@ -188,6 +194,10 @@ impl Writer {
                 clock: Arc::clone(&options.clock),
                 timestamp: (i64::MIN, String::new()),
                 session: json(&session),
+                agent: options
+                    .agent
+                    .as_ref()
+                    .map_or_else(String::new, |id| json(id.as_str())),
                 cwd: json(&options.cwd),
                 version: json(&options.version),
             }),
@@ -197,6 +207,8 @@ impl Writer {
             ids: Arc::clone(&options.ids),
             most,
             path: path.to_owned(),
+            said: Mutex::new(Said::default()),
+            is_agent: options.agent.is_some(),
         });
         let spawn = |name: &str, run: fn(&Shared)| {
             let shared = Arc::clone(&shared);
@@ -363,6 +375,10 @@ impl Shared {
         Error::new(ErrorKind::Closed, &self.path)
     }
 
+    pub(crate) fn said(&self) -> MutexGuard<'_, Said> {
+        self.said.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     pub(crate) fn new_id(&self) -> Uuid {
         (self.ids)()
     }
@@ -370,6 +386,10 @@ impl Shared {
     pub(crate) fn identify(&self, drafts: &mut [Draft]) {
         for draft in drafts {
             draft.identify(|| (self.ids)());
+            if self.is_agent {
+                // The sidechain of its session is the main conversation of its own file.
+                draft.chain = None;
+            }
         }
     }
 
@@ -764,6 +784,7 @@ impl Batch {
                 source: place.source.as_ref(),
                 timestamp: &core.timestamp.1,
                 session: &core.session,
+                agent: &core.agent,
                 cwd: &core.cwd,
                 version: &core.version,
             },

@@ -262,7 +262,7 @@ fn what_was_queued_is_written_before_the_boundary() {
     let boundary = path(&disk.bytes(PATH).unwrap(), Policy::Vendor).remove(0);
     for path in paths(&disk.bytes(PATH).unwrap()) {
         let ids = [&summary, &kept, &late].map(ToString::to_string);
-        assert_eq!(path, [&[boundary.clone()], &ids[..]].concat());
+        assert_eq!(path, [std::slice::from_ref(&boundary), &ids[..]].concat());
     }
 }
 

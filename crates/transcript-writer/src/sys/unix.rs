@@ -53,7 +53,13 @@ impl Disk for RealDisk {
         sync_folder(path)
     }
 
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        fs::rename(from, to)?;
+        sync_folder(to)
+    }
+
     fn write_new(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
+        make_folders(path)?;
         let mut file = options()
             .write(true)
             .create_new(true)

@@ -51,7 +51,14 @@ impl Disk for RealDisk {
         Ok(())
     }
 
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        fs::rename(from, to)
+    }
+
     fn write_new(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
+        if let Some(folder) = path.parent() {
+            fs::create_dir_all(folder)?;
+        }
         let mut file = fs::File::create_new(path)?;
         file.write_all(bytes)?;
         file.sync_all()

@@ -8,3 +8,4 @@ mod fake;
 mod faults;
 mod model;
 mod record;
+mod turn;

@@ -316,6 +316,10 @@ impl Disk for SlowDisk {
         self.disk.sync_name(path)
     }
 
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.disk.rename(from, to)
+    }
+
     fn write_new(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
         turn();
         let result = self.disk.write_new(path, bytes);

@@ -1,0 +1,105 @@
+//! Compactions whose words for the entries that they keep are broken (`facts/pains.md` 4).
+
+use std::collections::HashSet;
+
+use transcript_format::scan::Flags;
+use transcript_reader::{Boundary, Id, Preserved};
+
+use crate::links::{NodeId, Tree};
+use crate::neighbours::MAX_STEPS;
+
+impl Tree<'_> {
+    /// The anchor and the entries that the boundary `node` keeps, when some of them cannot be found
+    /// by its words (`facts/pains.md` 4). Names that lead nowhere are replaced by what the boundary says in
+    /// another place: the ends of the segment, the leaf of the conversation before, the links
+    /// between the entries that are there.
+    pub(crate) fn preserved_in_part(
+        &self,
+        node: NodeId,
+        boundary: &Boundary,
+    ) -> Option<(NodeId, Vec<NodeId>)> {
+        let there = |id: Id| {
+            let renamed = || self.node_with_uuid(self.index.new_name(id)?);
+            self.node_with_uuid(id).or_else(renamed)
+        };
+        let find = |id: Option<Id>| there(id?).filter(|found| *found < node);
+        let (anchor, mut kept) = match &boundary.preserved {
+            Preserved::Nothing => return None,
+            Preserved::List { anchor, uuids } => {
+                let listed: Vec<_> = uuids.iter().map(|id| find(*id)).collect();
+                (*anchor, self.fill(&listed, boundary.ends.map(find)))
+            }
+            Preserved::Segment { anchor } => {
+                let [head, tail] = boundary.ends.map(find);
+                let tail = tail.or_else(|| find(boundary.logical_parent));
+                (*anchor, self.between(head?, tail?)?)
+            }
+        };
+        let mut seen = HashSet::new();
+        kept.retain(|entry| seen.insert(*entry));
+        // Without the anchor: behind the summary, else the boundary itself. Where nothing follows
+        // that, the compaction was never finished and keeps nothing.
+        let is_summary = |child: &NodeId| {
+            let flags = self.entry(*child).flags();
+            flags.contains(Flags::COMPACT_SUMMARY) && self.parent_node(*child) == Some(node)
+        };
+        let summary = || self.nodes().skip(node.at()).find(is_summary);
+        let itself = || {
+            let mut behind = self.nodes().skip(node.at());
+            behind
+                .any(|child| self.parent_node(child) == Some(node))
+                .then_some(node)
+        };
+        let anchor = anchor.and_then(there).or_else(summary).or_else(itself)?;
+        (!kept.is_empty()).then_some((anchor, kept))
+    }
+
+    /// The listed entries that are there, and in the place of each lost one the message that the
+    /// links of its neighbours lead through.
+    fn fill(&self, listed: &[Option<NodeId>], [head, tail]: [Option<NodeId>; 2]) -> Vec<NodeId> {
+        let mut kept: Vec<NodeId> = Vec::new();
+        let mut lost = 0;
+        for entry in listed {
+            let Some(entry) = entry else {
+                lost += 1;
+                continue;
+            };
+            if lost > 0 {
+                // As many messages as names were lost, nearest first, but not beyond the entry
+                // that is known to stand before them.
+                let before = kept.last().copied();
+                let is_message = |node: &NodeId| self.entry(*node).kind().is_message();
+                let above = self.ancestors(*entry).skip(1).take(MAX_STEPS);
+                let above = above.take_while(|node| Some(*node) != before);
+                let mut found: Vec<_> = above.filter(is_message).take(lost).collect();
+                let first = found.last().copied();
+                let is_proved = match before {
+                    Some(_) => first.is_some_and(|first| self.message_above(first) == before),
+                    None => head.is_none() || first == head,
+                };
+                if is_proved {
+                    found.reverse();
+                    kept.extend(found);
+                }
+                lost = 0;
+            }
+            kept.push(*entry);
+        }
+        // Names that were lost at the end: the other form says where that is.
+        if lost > 0
+            && let Some(tail) = tail
+            && let Some(rest) = kept.last().and_then(|last| self.between(*last, tail))
+        {
+            kept.extend(rest.into_iter().skip(1));
+        }
+        kept
+    }
+
+    /// The entries from `head` down to `tail`; `None` when the links do not lead there.
+    fn between(&self, head: NodeId, tail: NodeId) -> Option<Vec<NodeId>> {
+        let mut kept: Vec<_> = self.ancestors(tail).collect();
+        kept.truncate(kept.iter().position(|node| *node == head)? + 1);
+        kept.reverse();
+        Some(kept)
+    }
+}

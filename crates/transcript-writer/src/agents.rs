@@ -1,0 +1,144 @@
+//! The files of subagents: `SESSION/subagents/agent-ID.jsonl`, and what is said of them beside it
+//! (`facts/sdk.md` 3.5, `facts/corpus.md`).
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use transcript_format::json::ObjectBuf;
+
+use crate::chain::Known;
+use crate::error::Error;
+use crate::options::Options;
+use crate::writer::Writer;
+
+/// The longest id; names of files have 255 bytes.
+const MAX_LEN: usize = 128;
+
+/// The id of a subagent. It is safe as a part of a file's name: letters, digits, `-` and `_`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct AgentId(Box<str>);
+
+/// Why a text is no id of an agent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NotAnAgentId;
+
+impl fmt::Display for NotAnAgentId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "the id of an agent is 1 to {MAX_LEN} letters, digits, `-` and `_`"
+        )
+    }
+}
+
+impl std::error::Error for NotAnAgentId {}
+
+impl AgentId {
+    /// Takes an id.
+    ///
+    /// # Errors
+    /// When it is empty, too long, or has another character.
+    pub fn new(id: &str) -> Result<Self, NotAnAgentId> {
+        let is_safe = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
+        if id.is_empty() || id.len() > MAX_LEN || !id.bytes().all(is_safe) {
+            return Err(NotAnAgentId);
+        }
+        Ok(Self(id.into()))
+    }
+
+    /// Returns the id.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Returns the file of the agent, which belongs to the session at `session`.
+    #[must_use]
+    pub fn path(&self, session: &Path) -> PathBuf {
+        self.beside(session, "jsonl")
+    }
+
+    /// Returns the file with what is said of the agent.
+    #[must_use]
+    pub fn meta_path(&self, session: &Path) -> PathBuf {
+        self.beside(session, "meta.json")
+    }
+
+    fn beside(&self, session: &Path, ending: &str) -> PathBuf {
+        let folder = session.with_extension("").join("subagents");
+        folder.join(format!("agent-{}.{ending}", self.0))
+    }
+}
+
+impl fmt::Display for AgentId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&self.0)
+    }
+}
+
+/// What is said of an agent. Readers use the call that started it and the agent above it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AgentMeta(ObjectBuf);
+
+impl AgentMeta {
+    /// An agent of the kind `agent_type`, started by the call `tool_use_id`.
+    #[must_use]
+    pub fn new(agent_type: &str, tool_use_id: &str) -> Self {
+        let meta = ObjectBuf::new()
+            .with("agentType", agent_type)
+            .with("toolUseId", tool_use_id);
+        Self(meta)
+    }
+
+    /// Sets what the agent is to do.
+    #[must_use]
+    pub fn description(self, description: &str) -> Self {
+        Self(self.0.with("description", description))
+    }
+
+    /// Sets the agent that started it, where that is not the session.
+    #[must_use]
+    pub fn parent(self, agent: &AgentId) -> Self {
+        Self(self.0.with("parentAgentId", agent.as_str()))
+    }
+}
+
+impl Options {
+    /// Opens the file of an agent of the session at `session`, to be made when it is missing. It is
+    /// a conversation of its own: entries say that they are a sidechain and of which agent, and
+    /// name the session as theirs.
+    ///
+    /// # Errors
+    /// As for [`open`](Self::open).
+    pub fn open_agent(
+        &self,
+        session: &Path,
+        agent: &AgentId,
+        known: Known,
+    ) -> Result<Writer, Error> {
+        let mut options = self.clone().create();
+        let stem = session.file_stem().map(|stem| stem.to_string_lossy());
+        options.session_id = options.session_id.or(stem.map(Into::into));
+        options.agent = Some(agent.clone());
+        options.open(&agent.path(session), known)
+    }
+
+    /// Writes what is said of an agent, in place of what was said before: a crash leaves the one or
+    /// the other, whole. On return it survives a power cut. The file is its owner's alone.
+    ///
+    /// # Errors
+    /// When the system fails; what was said before stays.
+    pub fn write_agent_meta(
+        &self,
+        session: &Path,
+        agent: &AgentId,
+        meta: &AgentMeta,
+    ) -> Result<(), Error> {
+        let path = agent.meta_path(session);
+        let new = path.with_extension(format!("json.{}.new", (self.ids)()));
+        let text = meta.0.text();
+        let written = self.disk.write_new(&new, text.as_bytes());
+        let replaced = written.and_then(|()| self.disk.rename(&new, &path));
+        replaced.map_err(|error| Error::io(&path, error))
+    }
+}
