@@ -9,7 +9,7 @@ use std::ops::Range;
 
 use proptest::prelude::*;
 use transcript_format::kind::EntryKind;
-use transcript_format::recover::{mend, objects};
+use transcript_format::recover::{self, mend, objects};
 use transcript_format::scan::Scanner;
 use transcript_testkit::rng::Rng;
 use transcript_testkit::{damage, generate};
@@ -423,5 +423,40 @@ fn sixteen_mib_of_braces_are_searched_in_linear_time() {
         let bytes = [&open.repeat((16 << 20) / open.len()), whole].concat();
         let found = objects(&bytes);
         assert!(found.is_empty() || found == [bytes.len() - whole.len()..bytes.len()]);
+    }
+}
+
+/// What `entries` makes of a line that is nothing but a torn entry.
+fn torn(line: &[u8]) -> Option<String> {
+    let places = recover::entries(line);
+    assert!(objects(line).is_empty());
+    assert!(places.len() <= 1);
+    places.first().map(|place| mend(&line[place.clone()]))
+}
+
+#[test]
+fn a_torn_entry_comes_back_up_to_its_last_whole_member_once_it_says_who_it_is() {
+    let whole = br#"{"parentUuid":"u1","isSidechain":false,"type":"user","message":{"content":"a, b"},"uuid":"u2","cwd":"/home"}"#;
+    let members = br#"{"parentUuid":"u1","isSidechain":false,"type":"user","message":{"content":"a, b"},"uuid":"u2""#;
+    // Without the comma the uuid may go on.
+    for cut in 0..=members.len() {
+        assert_eq!(torn(&whole[..cut]), None, "{cut}");
+    }
+    let back = String::from_utf8(members.to_vec()).unwrap() + "}";
+    for cut in members.len() + 1..whole.len() {
+        assert_eq!(torn(&whole[..cut]).as_deref(), Some(&*back), "{cut}");
+    }
+}
+
+#[test]
+fn a_torn_entry_that_does_not_say_where_it_hangs_does_not_come_back() {
+    for missing in [
+        br#"{"isSidechain":false,"type":"user","message":{"content":"x"},"uuid":"u2","cw"#.as_slice(),
+        br#"{"parentUuid":"u1","type":"user","message":{"content":"x"},"uuid":"u2","cw"#,
+        br#"{"parentUuid":"u1","isSidechain":false,"type":"user","message":{"content":"x"},"cwd":"/","#,
+        br#"{"parentUuid":"u1","isSidechain":false,"message":{"content":"x"},"uuid":"u2","cw"#,
+        br#"{"parentUuid":"u1","isSidechain":false,"type":"last-prompt","uuid":"u2","cw"#,
+    ] {
+        assert_eq!(torn(missing), None);
     }
 }
