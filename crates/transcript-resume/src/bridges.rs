@@ -231,7 +231,7 @@ impl<'t, 'i> Bridging<'t, 'i> {
             && is_message
             && !above.any(|above| above == newest)
             && !self.boundary_between(newest, node)
-            && !self.goes_on_elsewhere(newest, group, self.tree.is_prompt(node));
+            && !self.goes_on_elsewhere(newest, group, self.tree.asks(node));
         is_other_end.then_some(newest)
     }
 
@@ -376,7 +376,7 @@ impl<'t, 'i> Bridging<'t, 'i> {
         let mut message = message
             .filter(|at| self.islands.root(*at) != island)
             .ok_or(GapReason::NothingBefore)?;
-        let is_prompt = self.tree.is_prompt(node);
+        let is_prompt = self.tree.asks(node);
         if entry.kind() == EntryKind::User && !is_prompt {
             message = self.end_of_answer(message);
         }
@@ -450,7 +450,7 @@ impl<'t, 'i> Bridging<'t, 'i> {
         follows.into_iter().any(|other| {
             let is_rewind = last.is_some_and(|last| other > last);
             let is_result = !is_prompt
-                && !self.tree.is_prompt(other)
+                && !self.tree.asks(other)
                 && self.tree.entry(other).kind() == EntryKind::User;
             !group.contains(&other)
                 && !is_rewind
@@ -463,7 +463,7 @@ impl<'t, 'i> Bridging<'t, 'i> {
     /// Whether `message` is the prompt that a rewind was made for: the conversation went on before
     /// it where it hangs.
     fn opens_a_branch(&self, message: NodeId) -> bool {
-        if !self.tree.is_prompt(message) {
+        if !self.tree.asks(message) {
             return false;
         }
         match self.tree.message_above(message) {

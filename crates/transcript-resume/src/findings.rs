@@ -148,7 +148,7 @@ impl<'i> Findings<'_, 'i> {
             let is_line = entry.kind() == EntryKind::Assistant
                 && (entry.message().is_none() || answers.insert(entry.message()));
             let goes_on = own.kind() == EntryKind::Assistant && entry.message() == own.message();
-            is_same_chain && (tree.is_prompt(*child) || (is_line && !goes_on))
+            is_same_chain && (tree.asks(*child) || (is_line && !goes_on))
         });
         branches
     }

@@ -26,8 +26,9 @@ impl Tree<'_> {
         entry.kind() == EntryKind::User && entry.flags().contains(Flags::HAS_TOOL_RESULT)
     }
 
-    /// Whether the entry is of the user and answers no call.
-    pub(crate) fn is_prompt(&self, node: NodeId) -> bool {
+    /// Whether the entry is of the user and answers no call. More than what looks like a prompt
+    /// ([`is_prompt`](crate::is_prompt)): lines that the client wrote for a person ask, too.
+    pub(crate) fn asks(&self, node: NodeId) -> bool {
         let entry = self.entry(node);
         entry.kind() == EntryKind::User && !entry.flags().contains(Flags::HAS_TOOL_RESULT)
     }
