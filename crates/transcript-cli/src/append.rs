@@ -10,15 +10,13 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use transcript_format::kind::EntryKind;
 use transcript_format::lines::{DEFAULT_LINE_CAP, Framed, Framer};
-use transcript_format::make::{Compaction, Trigger};
 use transcript_format::object::{JsonKind, Object, Raw};
-use transcript_writer::{
-    Anchor, Draft, EntryId, Error, ErrorKind, Invalid, Known, OnBusy, Options, Repair, SyncPolicy,
-    Writer, Written,
+use transcript_session::{
+    Compaction, Draft, EntryId, Error, OnBusy, Options, Session, SyncPolicy, Trigger, Written,
 };
+use transcript_writer::{ErrorKind, Invalid, Repair};
 
-use crate::session::Session;
-use crate::{exit, known, screen};
+use crate::{exit, screen};
 
 /// Append to a session: commands on standard input, answers on standard output
 ///
@@ -77,14 +75,21 @@ const VERSION: &str = env!("CARGO_PKG_VERSION");
 const CHUNK_BYTES: usize = 256 << 10;
 
 pub(crate) fn run(args: &Args, output: &screen::Options) -> Result<u8> {
-    let writer = open(args)?;
-    if !output.quiet
-        && let Some(repair) = writer.repair()
-    {
-        screen::note(&describe_repair(&args.file, &repair));
+    let session = open(args)?;
+    if !output.quiet {
+        if session.path() != args.file {
+            screen::note(&format!(
+                "{}: another process writes to it; going on in {}",
+                args.file.display(),
+                session.path().display()
+            ));
+        }
+        if let Some(repair) = session.repair() {
+            screen::note(&describe_repair(session.path(), repair));
+        }
     }
     let mut desk = Desk {
-        writer,
+        session,
         waiting: Vec::new(),
         answers: Answers {
             out: BufWriter::with_capacity(64 << 10, io::stdout().lock()),
@@ -94,18 +99,19 @@ pub(crate) fn run(args: &Args, output: &screen::Options) -> Result<u8> {
     };
     let end = desk.serve(io::stdin().lock());
     let Desk {
-        writer,
+        session,
         mut answers,
         ..
     } = desk;
     // Asked between the last sync and the end: that sync may be the one that fails.
-    let synced = writer.sync();
-    let rescued = writer.rescue_files();
-    let closed = synced.and(writer.close());
+    let synced = session.sync();
+    let rescued = session.writer().rescue_files();
+    let path = session.path().to_owned();
+    let closed = synced.and(session.close());
     for rescued in rescued {
         screen::note(&format!(
             "{}: what may not survive a power cut was saved in {}",
-            args.file.display(),
+            path.display(),
             rescued.display()
         ));
     }
@@ -128,7 +134,7 @@ pub(crate) fn run(args: &Args, output: &screen::Options) -> Result<u8> {
     })
 }
 
-fn open(args: &Args) -> Result<Writer> {
+fn open(args: &Args) -> Result<Session> {
     let path = &args.file;
     if path == Path::new("-") {
         bail!("append takes the path of a file; standard input holds the commands");
@@ -151,27 +157,15 @@ fn open(args: &Args) -> Result<Writer> {
             Busy::Wait => OnBusy::Wait,
             Busy::Fork => OnBusy::Fork,
         });
-    if args.create {
-        options = options.create();
-    }
-    let mut session_id = args.session_id.clone();
-    let known = if path.exists() {
-        let session = Session::open(path)?;
-        session_id = session_id.or_else(|| session.id());
-        known::of(&session)?
-    } else {
-        // Should it appear before it is opened, it is not what was looked at.
-        let mut known = Known::default();
-        known.anchor = Some(Anchor {
-            len: 0,
-            tail: Vec::new(),
-        });
-        known
-    };
-    if let Some(id) = session_id {
+    if let Some(id) = &args.session_id {
         options = options.session_id(id);
     }
-    Ok(options.open(path, known)?)
+    let is_new = args.create && path.metadata().map_or(true, |found| found.len() == 0);
+    Ok(if is_new {
+        Session::create(path, &options)?
+    } else {
+        Session::open(path, &options)?
+    })
 }
 
 fn describe_repair(path: &Path, repair: &Repair) -> String {
@@ -194,7 +188,7 @@ fn describe_repair(path: &Path, repair: &Repair) -> String {
 
 /// Takes commands and gives answers.
 struct Desk<W: Write> {
-    writer: Writer,
+    session: Session,
     /// Appends that were read and not written yet.
     waiting: Vec<Waiting>,
     answers: Answers<W>,
@@ -260,12 +254,12 @@ impl<W: Write> Desk<W> {
             }
             Ok(Command::Sync) => {
                 self.write_waiting()?;
-                let synced = self.writer.sync();
+                let synced = self.session.sync();
                 synced.map(|()| Answer::done()).map_err(Failure::from)
             }
             Ok(Command::Turn(turn)) => {
                 self.write_waiting()?;
-                self.take_turn(turn)?
+                self.take_turn(turn)
             }
             Ok(Command::Hello) => Ok(Answer::hello()),
             Err(failure) => Err(failure),
@@ -277,11 +271,12 @@ impl<W: Write> Desk<W> {
     }
 
     /// Does what has to know where the conversation is.
-    fn take_turn(&self, turn: Turn) -> Result<Result<Answer, Failure>> {
-        let done = match turn {
+    fn take_turn(&self, turn: Turn) -> Result<Answer, Failure> {
+        let session = &self.session;
+        Ok(match turn {
             Turn::Record(messages) => {
-                let recorded = self.writer.record(messages, None, None);
-                recorded.map(|recorded| Answer::told(recorded.entries, recorded.last))
+                let recorded = session.record(messages, None, None)?;
+                Answer::told(recorded.entries, recorded.last)
             }
             Turn::Compact(compact) => {
                 let Compact {
@@ -289,36 +284,18 @@ impl<W: Write> Desk<W> {
                     summary,
                     preserved,
                 } = compact;
-                if let Some(session) = self.read_again(!preserved.is_empty())?
-                    && known::splits_a_pair(&session.index, &preserved)
-                {
-                    return Ok(Err(Failure::split_pair()));
-                }
-                let compacted = self.writer.compact(compaction, &summary, &preserved);
-                compacted.map(|done| Answer::written(vec![done.boundary, done.summary]))
+                let done = session.compact(compaction, &summary, &preserved)?;
+                Answer::written(vec![done.boundary, done.summary])
             }
             Turn::Tombstone(entry) => {
-                let session = self.read_again(true)?;
-                let above = session.and_then(|session| known::above(&session.index, &entry));
-                let buried = self.writer.tombstone(&entry, above);
-                buried.map(|_| Answer::told(Vec::new(), self.writer.leaf()))
+                session.tombstone(&entry)?;
+                Answer::told(Vec::new(), session.leaf())
             }
             Turn::Rewind(to) => {
-                let rewound = self.writer.rewind(to);
-                rewound.map(|_| Answer::told(Vec::new(), self.writer.leaf()))
+                session.rewind(to)?;
+                Answer::told(Vec::new(), session.leaf())
             }
-        };
-        Ok(done.map_err(Failure::from))
-    }
-
-    /// Reads the session as it is now: the writer remembers no calls and no links of what is long
-    /// written. `None` when it is not asked for, or there is no file yet.
-    fn read_again(&self, is_asked: bool) -> Result<Option<Session>> {
-        let path = self.writer.path();
-        if !is_asked || !path.exists() {
-            return Ok(None);
-        }
-        Session::open(path).map(Some)
+        })
     }
 
     /// Appends what waits, as one batch, and answers it.
@@ -333,7 +310,7 @@ impl<W: Write> Desk<W> {
             }
         } else {
             let all = waiting.iter().flat_map(|one| one.drafts.iter().cloned());
-            match self.writer.append_all(all.collect()) {
+            match self.session.append_all(all.collect()) {
                 Ok(written) => {
                     let mut written = written.into_iter();
                     for Waiting { id, drafts } in &waiting {
@@ -343,15 +320,15 @@ impl<W: Write> Desk<W> {
                     }
                 }
                 // One of them may be at fault, and the others need not suffer for it.
-                Err(error) if may_spare_others(error.kind()) => {
+                Err(error) if may_spare_others(&error) => {
                     for Waiting { id, drafts } in waiting {
                         self.write_one(id.as_deref(), drafts)?;
                     }
                 }
                 Err(error) => {
+                    let failure = Failure::from(error);
                     for Waiting { id, .. } in &waiting {
-                        let failure = Failure::from(error.clone());
-                        self.answers.give(id.as_deref(), Err(failure))?;
+                        self.answers.give(id.as_deref(), Err(failure.clone()))?;
                     }
                 }
             }
@@ -363,21 +340,24 @@ impl<W: Write> Desk<W> {
     }
 
     fn write_one(&mut self, id: Option<&RawValue>, drafts: Vec<Draft>) -> Result<()> {
-        let written = self.writer.append_all(drafts);
+        let written = self.session.append_all(drafts);
         let answer = written.map(Answer::written).map_err(Failure::from);
         Ok(self.answers.give(id, answer)?)
     }
 }
 
 /// Whether what fails for a batch may work for a part of it.
-fn may_spare_others(kind: ErrorKind) -> bool {
+fn may_spare_others(error: &Error) -> bool {
+    let kind = error.as_writer().map(transcript_writer::Error::kind);
     matches!(
         kind,
-        ErrorKind::InvalidEntry
-            | ErrorKind::UnknownParent
-            | ErrorKind::RepeatedUuid
-            | ErrorKind::Full
-            | ErrorKind::Io
+        Some(
+            ErrorKind::InvalidEntry
+                | ErrorKind::UnknownParent
+                | ErrorKind::RepeatedUuid
+                | ErrorKind::Full
+                | ErrorKind::Io
+        )
     )
 }
 
@@ -609,7 +589,7 @@ struct EntryRecord {
 }
 
 /// Why a command did not work; says nothing of what an entry holds.
-#[derive(Serialize)]
+#[derive(Clone, Serialize)]
 struct Failure {
     kind: &'static str,
     message: String,
@@ -669,15 +649,6 @@ impl Failure {
         Self {
             kind: "bad-command",
             message: message.into(),
-            retry: false,
-        }
-    }
-
-    fn split_pair() -> Self {
-        Self {
-            kind: "split-pair",
-            message: "preserved holds a call without its result, or a result without its call"
-                .to_owned(),
             retry: false,
         }
     }

@@ -101,7 +101,7 @@ impl<'s> Drawing<'s> {
             .collect();
         Self {
             forest,
-            bodies: Bodies::new(&forest.session.source),
+            bodies: Bodies::new(forest.session.source()),
             styles,
             width,
             is_main,
@@ -238,7 +238,7 @@ impl<'s> Drawing<'s> {
 
     fn head(&mut self, out: &mut impl Write) -> Result<()> {
         let index = self.forest.index();
-        let id = self.forest.session.id();
+        let id = self.forest.session.session_id();
         let id = id.unwrap_or_else(|| "without an id".to_owned());
         let branches = self.branches().all();
         let tips = branches.iter().filter(|branch| branch.is_tip).count();

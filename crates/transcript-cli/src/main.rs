@@ -14,7 +14,6 @@ mod draw;
 mod escape;
 mod exit;
 mod explain;
-mod known;
 mod replay;
 mod resume;
 mod screen;

@@ -12,12 +12,12 @@ use transcript_format::kind::EntryKind;
 use transcript_format::object::Raw;
 use transcript_reader::{Bodies, Candidate, Id};
 use transcript_resume::{Path, PathEntry, Tree};
+use transcript_session::History;
 
 use crate::choice::Choice;
 use crate::escape::one_line;
-use crate::session::Session;
 use crate::tell::{Teller, Tools};
-use crate::{exit, explain, screen};
+use crate::{exit, explain, screen, session};
 
 /// Print the conversation of a session
 ///
@@ -60,7 +60,7 @@ enum Format {
 }
 
 pub(crate) fn run(args: &Args, output: &screen::Options) -> Result<u8> {
-    let session = Session::open(&args.session)?;
+    let session = session::open(&args.session)?;
     let tree = session.tree(args.choice.policy());
     let path = args.choice.path(&tree)?;
     let mut out = BufWriter::with_capacity(64 << 10, io::stdout().lock());
@@ -106,17 +106,17 @@ pub(crate) fn note_findings(tree: &Tree<'_>, path: &Path) {
     }
 }
 
-fn write_ids(out: &mut impl Write, session: &Session, path: &Path) -> Result<()> {
+fn write_ids(out: &mut impl Write, session: &History, path: &Path) -> Result<()> {
     let mut number = itoa::Buffer::new();
     for entry in &path.entries {
-        let candidate = session.index.candidate(entry.candidate());
+        let candidate = session.index().candidate(entry.candidate());
         out.write_all(number.format(candidate.line()).as_bytes())?;
         out.write_all(b" ")?;
         out.write_all(number.format(candidate.offset()).as_bytes())?;
         out.write_all(b" ")?;
         match candidate.uuid() {
             Some(Id::Uuid(uuid)) => out.write_all(&uuid.text())?,
-            Some(odd) => out.write_all(one_line(&session.index.id_text(odd)).as_bytes())?,
+            Some(odd) => out.write_all(one_line(&session.index().id_text(odd)).as_bytes())?,
             None => out.write_all(b"-")?,
         }
         out.write_all(b"\n")?;
@@ -157,25 +157,25 @@ enum Record<'a> {
 fn write_json(
     out: &mut impl Write,
     args: &Args,
-    session: &Session,
+    session: &History,
     tree: &Tree<'_>,
     path: &Path,
 ) -> Result<()> {
-    let index = &session.index;
+    let index = session.index();
     let uuid = |number: usize| index.candidate(number).uuid().map(|id| index.id_text(id));
     write_record(
         out,
         &Record::Session {
             schema: 1,
-            session_id: session.id(),
-            path: session.path().to_string_lossy().into_owned(),
+            session_id: session.session_id(),
+            path: session.source().path().to_string_lossy().into_owned(),
             policy: tree.policy().name(),
             leaf: path.leaf.and_then(uuid),
             lines: index.line_count(),
             entries: index.len(),
         },
     )?;
-    let mut bodies = Bodies::new(&session.source);
+    let mut bodies = Bodies::new(session.source());
     for entry in &path.entries {
         let candidate = index.candidate(entry.candidate());
         let body = bodies.get(&candidate)?;
@@ -195,7 +195,7 @@ fn write_json(
 fn write_entry(
     out: &mut impl Write,
     args: &Args,
-    session: &Session,
+    session: &History,
     entry: &PathEntry,
     candidate: &Candidate<'_>,
     text: &str,
@@ -204,7 +204,7 @@ fn write_entry(
     let body = Entry::parse(text).ok();
     let object = body.as_ref().map(Entry::object);
     let text_of = |name: &str| object?.get(name)?.str();
-    let id_text = |id| session.index.id_text(id);
+    let id_text = |id| session.index().id_text(id);
     let kind = text_of("type");
     let subtype = text_of("subtype").filter(|_| candidate.kind() == EntryKind::System);
     let timestamp = text_of("timestamp");

@@ -10,11 +10,11 @@ use transcript_format::finding::Severity;
 use transcript_reader::{Bodies, Index};
 use transcript_resume::api::{self, Message, Problem, Request};
 use transcript_resume::{State, Tree, Usage};
+use transcript_session::History;
 
 use crate::choice::Choice;
 use crate::escape::one_line;
-use crate::session::Session;
-use crate::{exit, explain, replay, screen};
+use crate::{exit, explain, replay, screen, session};
 
 /// Print the request that continues a session
 ///
@@ -44,7 +44,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, output: &screen::Options) -> Result<u8> {
-    let session = Session::open(&args.session)?;
+    let session = session::open(&args.session)?;
     let tree = session.tree(args.choice.policy());
     // Says what is wrong with --leaf and --at before any body is read.
     args.choice.path(&tree)?;
@@ -61,7 +61,7 @@ pub(crate) fn run(args: &Args, output: &screen::Options) -> Result<u8> {
     if let Some(at) = args.choice.at(&tree)? {
         options = options.at(tree.entry(at).number());
     }
-    let request = options.request(&tree, &mut Bodies::new(&session.source))?;
+    let request = options.request(&tree, &mut Bodies::new(session.source()))?;
 
     let mut out = BufWriter::with_capacity(64 << 10, io::stdout().lock());
     if args.json {
@@ -86,11 +86,11 @@ pub(crate) fn run(args: &Args, output: &screen::Options) -> Result<u8> {
 }
 
 /// A summary for people: the messages are for programs.
-fn write_text(out: &mut impl Write, session: &Session, request: &Request) -> Result<()> {
-    let index = &session.index;
+fn write_text(out: &mut impl Write, session: &History, request: &Request) -> Result<()> {
+    let index = session.index();
     let name = session
-        .id()
-        .unwrap_or_else(|| session.path().display().to_string());
+        .session_id()
+        .unwrap_or_else(|| session.source().path().display().to_string());
     if let Some(refusal) = request.path.refusal {
         writeln!(
             out,
@@ -271,16 +271,16 @@ impl Place {
 fn write_json(
     out: &mut impl Write,
     tree: &Tree<'_>,
-    session: &Session,
+    session: &History,
     request: &Request,
 ) -> Result<()> {
-    let index = &session.index;
+    let index = session.index();
     let path = &request.path;
     let uuid = |entry: usize| index.candidate(entry).uuid().map(|id| index.id_text(id));
     let head = Head {
         schema: 1,
-        session_id: session.id(),
-        path: session.path().to_string_lossy().into_owned(),
+        session_id: session.session_id(),
+        path: session.source().path().to_string_lossy().into_owned(),
         policy: tree.policy().name(),
         scope: "file",
         resumable: request.is_resumable(),

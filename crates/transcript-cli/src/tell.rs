@@ -13,11 +13,11 @@ use transcript_format::object::Object;
 use transcript_format::scan::{Flags, ToolRole};
 use transcript_reader::{Bodies, Candidate, Preserved, ToolKey};
 use transcript_resume::{Decision, Path, Policy};
+use transcript_session::History;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use crate::escape::{escape, one_line};
 use crate::screen::Styles;
-use crate::session::Session;
 
 /// How much of tool calls is told.
 #[derive(Clone, Copy, Debug, PartialEq, ValueEnum)]
@@ -37,7 +37,7 @@ const RESULT_LINES: usize = 4;
 
 /// Writes the entries of a path for a person.
 pub(crate) struct Teller<'s> {
-    session: &'s Session,
+    session: &'s History,
     path: &'s Path,
     policy: Policy,
     styles: Styles,
@@ -63,7 +63,7 @@ enum Speaker {
 
 impl<'s> Teller<'s> {
     pub(crate) fn new(
-        session: &'s Session,
+        session: &'s History,
         path: &'s Path,
         policy: Policy,
         styles: Styles,
@@ -83,7 +83,7 @@ impl<'s> Teller<'s> {
             speaker: None,
         };
         for entry in &path.entries {
-            let candidate = session.index.candidate(entry.candidate());
+            let candidate = session.index().candidate(entry.candidate());
             for tool in candidate
                 .tools()
                 .iter()
@@ -101,7 +101,7 @@ impl<'s> Teller<'s> {
 
     /// Where the path jumps or starts in the middle, in words.
     fn find_gaps(&self) -> HashMap<usize, String> {
-        let line = |entry: u32| self.session.index.candidate(entry as usize).line();
+        let line = |entry: u32| self.session.index().candidate(entry as usize).line();
         let gaps = self.path.decisions.iter().filter_map(|decision| match *decision {
             Decision::Relink { entry, parent, gap_millis } => Some((
                 entry,
@@ -152,10 +152,10 @@ impl<'s> Teller<'s> {
     }
 
     pub(crate) fn tell(mut self, out: &mut impl Write) -> Result<()> {
-        let mut bodies = Bodies::new(&self.session.source);
+        let mut bodies = Bodies::new(self.session.source());
         self.head(out)?;
         for entry in &self.path.entries {
-            let candidate = self.session.index.candidate(entry.candidate());
+            let candidate = self.session.index().candidate(entry.candidate());
             if let Some(gap) = self.gaps.remove(&entry.candidate()) {
                 self.marker(out, &gap)?;
             }
@@ -171,9 +171,9 @@ impl<'s> Teller<'s> {
     fn head(&self, out: &mut impl Write) -> Result<()> {
         let id = self
             .session
-            .id()
+            .session_id()
             .unwrap_or_else(|| "without an id".to_owned());
-        let (shown, lines) = (self.path.entries.len(), self.session.index.line_count());
+        let (shown, lines) = (self.path.entries.len(), self.session.index().line_count());
         let dim = self.styles.dim;
         writeln!(
             out,
@@ -334,7 +334,7 @@ impl<'s> Teller<'s> {
             }
             return Ok(());
         };
-        let candidate = self.session.index.candidate(answer);
+        let candidate = self.session.index().candidate(answer);
         let text = bodies.get(&candidate)?.text.to_owned();
         let Ok(entry) = Entry::parse(&text) else {
             return Ok(());
@@ -419,7 +419,7 @@ impl<'s> Teller<'s> {
         }
         let preserved = self
             .session
-            .index
+            .index()
             .boundary(candidate.number())
             .map(|b| &b.preserved);
         match preserved {

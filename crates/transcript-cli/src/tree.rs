@@ -10,10 +10,10 @@ use serde::Serialize;
 use transcript_format::entry::Entry;
 use transcript_reader::{Bodies, Boundary, Candidate, Id, Index, Preserved};
 use transcript_resume::{Branches, Decision, Path, Policy, Start, Tree};
+use transcript_session::History;
 
 use crate::draw::Drawing;
-use crate::session::Session;
-use crate::{exit, explain, replay, screen};
+use crate::{exit, explain, replay, screen, session};
 
 /// Draw the branches of a session
 ///
@@ -30,7 +30,7 @@ pub(crate) struct Args {
 
 /// A session with its branches, and the paths of the policies.
 pub(crate) struct Forest<'s> {
-    pub(crate) session: &'s Session,
+    pub(crate) session: &'s History,
     pub(crate) tree: Tree<'s>,
     pub(crate) branches: Branches,
     /// The policy that draws the line comes first.
@@ -40,7 +40,7 @@ pub(crate) struct Forest<'s> {
 }
 
 pub(crate) fn run(args: &Args, output: &screen::Options) -> Result<u8> {
-    let session = Session::open(&args.session)?;
+    let session = session::open(&args.session)?;
     let forest = Forest::new(&session);
     let mut out = BufWriter::with_capacity(64 << 10, io::stdout().lock());
     if args.json {
@@ -56,8 +56,8 @@ pub(crate) fn run(args: &Args, output: &screen::Options) -> Result<u8> {
 }
 
 impl<'s> Forest<'s> {
-    fn new(session: &'s Session) -> Self {
-        let index = &session.index;
+    fn new(session: &'s History) -> Self {
+        let index = session.index();
         let vendor = Tree::new(index, Policy::Vendor).path();
         let tree = session.tree(Policy::Recover);
         let recover = tree.path();
@@ -78,7 +78,7 @@ impl<'s> Forest<'s> {
     }
 
     pub(crate) fn index(&self) -> &'s Index {
-        &self.session.index
+        self.session.index()
     }
 
     /// The branches down to the leaf of the policy that draws the line.
@@ -252,8 +252,8 @@ fn write_json(out: &mut impl Write, forest: &Forest<'_>) -> Result<()> {
     let [recover, vendor] = &forest.paths;
     let record = Record {
         schema: 1,
-        session_id: session.id(),
-        path: session.path().to_string_lossy().into_owned(),
+        session_id: session.session_id(),
+        path: session.source().path().to_string_lossy().into_owned(),
         lines: index.line_count(),
         entries: index.len(),
         roots: roots(forest),
@@ -325,7 +325,7 @@ fn branches(forest: &Forest<'_>) -> Vec<BranchRecord> {
 
 fn boundaries(forest: &Forest<'_>) -> Result<Vec<BoundaryRecord>> {
     let index = forest.index();
-    let mut bodies = Bodies::new(&forest.session.source);
+    let mut bodies = Bodies::new(forest.session.source());
     let mut records = Vec::new();
     for candidate in index.candidates().filter(Candidate::is_boundary) {
         let compaction = Compaction::read(forest, &candidate, &mut bodies)?;

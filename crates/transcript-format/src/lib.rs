@@ -9,7 +9,8 @@
 //! 5. [`finding`] names what can be wrong with a line.
 //! 6. [`recover`] finds the whole entries that stand in damaged lines.
 //! 7. [`make`] makes entries, with the owned values of [`json`].
-//! 8. [`stream`] puts a message together from the events of a streamed reply.
+//! 8. [`names`] says how the folders of projects are called.
+//! 9. [`stream`] puts a message together from the events of a streamed reply.
 
 pub mod attachment;
 pub mod compact;
@@ -22,6 +23,7 @@ pub mod kind;
 pub mod lines;
 pub mod make;
 pub mod metadata;
+pub mod names;
 pub mod object;
 pub mod progress;
 pub mod recover;

@@ -94,6 +94,7 @@ pub struct Options {
     model: Option<String>,
     leaf: Option<usize>,
     at: Option<usize>,
+    is_live: bool,
 }
 
 impl Options {
@@ -107,6 +108,15 @@ impl Options {
     #[must_use]
     pub fn prompt(mut self, text: impl Into<String>) -> Self {
         self.prompt = Some(text.into());
+        self
+    }
+
+    /// Asks for the answer to what was said last: a turn that has none stays open. Without it such a
+    /// turn counts as left, and [`SyntheticKind::NoResponse`] ends it, as a client does that comes
+    /// back to a session.
+    #[must_use]
+    pub fn live(mut self) -> Self {
+        self.is_live = true;
         self
     }
 
@@ -197,7 +207,10 @@ impl Options {
         let (state, usage) = names.record.finish(tree.index(), bodies)?;
         let policy = tree.policy();
         let open = repair::drop_unfinished(&mut steps, policy, &mut log);
-        repair::complete(&mut steps, &open, &mut log);
+        repair::complete_calls(&mut steps, &open, &mut log);
+        if !self.is_live {
+            repair::complete_turn(&mut steps, &mut log);
+        }
         if let Some(prompt) = &self.prompt {
             steps.push(Step::user(Block::plain_text(prompt)));
         }

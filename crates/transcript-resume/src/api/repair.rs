@@ -25,9 +25,8 @@ pub(super) fn drop_unfinished(
     open
 }
 
-/// Makes the conversation end with an answer: results for the interrupted calls `open`, and a
-/// sentence for a turn without one.
-pub(super) fn complete(steps: &mut Vec<Step>, open: &[Box<str>], log: &mut Log) {
+/// Adds results for the interrupted calls `open`.
+pub(super) fn complete_calls(steps: &mut Vec<Step>, open: &[Box<str>], log: &mut Log) {
     // The results of interrupted calls stand behind the real ones (case 91-58).
     for id in open {
         let block = Block::failed_result(id, texts::CALL_INTERRUPTED);
@@ -35,6 +34,10 @@ pub(super) fn complete(steps: &mut Vec<Step>, open: &[Box<str>], log: &mut Log) 
         log.made_up(SyntheticKind::InterruptedResult, Role::User, &block, after);
         steps.push(Step::user(block));
     }
+}
+
+/// Makes the conversation end with an answer: a sentence for a turn without one.
+pub(super) fn complete_turn(steps: &mut Vec<Step>, log: &mut Log) {
     if let Some(at) = place_of_sentinel(steps) {
         let block = Block::text(texts::NO_RESPONSE);
         let after = steps[..at].iter().rev().find_map(|step| step.entry);

@@ -1,50 +1,48 @@
 //! What a writer has to know of a session that it goes on with.
-//!
-//! It moves to the facade crate once that exists, as other programs want it too.
 
 use std::collections::{HashMap, HashSet};
 
-use anyhow::Result;
 use transcript_format::kind::EntryKind;
 use transcript_format::scan::{Flags, Scanner, ToolRole};
 use transcript_reader::{Bodies, Candidate, Id, Index, Preserved, Source};
-use transcript_resume::{LeafReason, Path, Policy, Tree};
+use transcript_resume::{LeafReason, Path, Tree};
 use transcript_writer::{Anchor, EntryId, EntryIds, Known};
 
-use crate::session::Session;
+use crate::error::Error;
+use crate::history::History;
 
 /// How much of the end of the file tells it from others.
 const ANCHOR_BYTES: u64 = 64;
 
-/// Returns what `session` holds, as far as a writer needs it. Only the bodies of entries with
-/// calls that have no result are read.
-///
-/// # Errors
-///
-/// When the system fails to read.
-pub(crate) fn of(session: &Session) -> Result<Known> {
-    let Session { source, index, .. } = session;
-    let mut known = Known::default();
-    known.uuids = index
-        .candidates()
-        .filter_map(|candidate| entry_id(&candidate, index))
-        .collect();
-    let tree = Tree::new(index, Policy::Vendor);
-    let path = tree.path();
-    known.leaf = leaf(index, &path);
-    known.agent_leaves = agent_leaves(index);
-    known.calls = open_calls(source, index, &path)?;
-    known.kept = kept(index, &path);
-    known.is_pinned = index
-        .candidates()
-        .any(|candidate| candidate.leaf_uuid().is_some());
-    known.is_rewound = matches!(tree.leaf(), Some((_, LeafReason::Pinned)));
-    known.anchor = Some(anchor(source, index)?);
-    Ok(known)
+impl History {
+    /// Returns what a writer has to know to go on where `tree`, one of this history, ends. Only the
+    /// bodies of entries with calls that have no result are read.
+    ///
+    /// # Errors
+    /// When the system fails to read.
+    pub fn known(&self, tree: &Tree<'_>) -> Result<Known, Error> {
+        let (source, index) = (self.source(), self.index());
+        let path = tree.path();
+        let mut known = Known::default();
+        known.uuids = index
+            .candidates()
+            .filter_map(|candidate| entry_id(&candidate, index))
+            .collect();
+        known.leaf = leaf(index, &path);
+        known.agent_leaves = agent_leaves(index);
+        known.calls = open_calls(source, index, &path)?;
+        known.kept = kept(index, &path);
+        known.is_pinned = index
+            .candidates()
+            .any(|candidate| candidate.leaf_uuid().is_some());
+        known.is_rewound = matches!(tree.leaf(), Some((_, LeafReason::Pinned)));
+        known.anchor = Some(anchor(source, index)?);
+        Ok(known)
+    }
 }
 
-/// The entry that the real client would go on from. What has no id cannot be a parent: the entry
-/// above it is taken then.
+/// The entry that the conversation goes on from. What has no id cannot be a parent: the entry above
+/// it is taken then.
 fn leaf(index: &Index, path: &Path) -> Option<EntryId> {
     let above = path.entries.iter().rev().map(|entry| entry.candidate());
     path.leaf
@@ -91,7 +89,11 @@ fn agent_leaves(index: &Index) -> HashMap<String, EntryId> {
 
 /// The calls without a result, with the entries that make them. Results of calls that the
 /// conversation left, by a compaction or a rewind, must not lead back there.
-fn open_calls(source: &Source, index: &Index, path: &Path) -> Result<HashMap<String, EntryId>> {
+fn open_calls(
+    source: &Source,
+    index: &Index,
+    path: &Path,
+) -> Result<HashMap<String, EntryId>, Error> {
     let on_path: HashSet<usize> = path.entries.iter().map(|entry| entry.candidate()).collect();
     let answered: HashSet<_> = ends(index, EntryKind::User, ToolRole::Result).collect();
     let mut calls = HashMap::new();
@@ -140,7 +142,7 @@ fn ends(
         .map(|end| end.key())
 }
 
-fn anchor(source: &Source, index: &Index) -> Result<Anchor> {
+fn anchor(source: &Source, index: &Index) -> Result<Anchor, Error> {
     let len = index.byte_count();
     let from = len.saturating_sub(ANCHOR_BYTES);
     // At most 64.
@@ -150,7 +152,7 @@ fn anchor(source: &Source, index: &Index) -> Result<Anchor> {
     Ok(Anchor { len, tail })
 }
 
-fn entry_id(candidate: &Candidate<'_>, index: &Index) -> Option<EntryId> {
+pub(crate) fn entry_id(candidate: &Candidate<'_>, index: &Index) -> Option<EntryId> {
     Some(match candidate.uuid()? {
         Id::Uuid(uuid) => EntryId::from(uuid),
         id @ Id::Odd(_) => EntryId::from(&*index.id_text(id)),
@@ -184,9 +186,10 @@ pub(crate) fn splits_a_pair(index: &Index, kept: &[EntryId]) -> bool {
 }
 
 /// The entry above `entry`: on the path of the conversation if it is there, else its parent.
-pub(crate) fn above(index: &Index, entry: &EntryId) -> Option<EntryId> {
-    let path = Tree::new(index, Policy::Vendor).path();
+pub(crate) fn above(tree: &Tree<'_>, entry: &EntryId) -> Option<EntryId> {
+    let index = tree.index();
     let id_of = |number: usize| entry_id(&index.candidate(number), index);
+    let path = tree.path();
     let on_path = path.entries.iter().map(|entry| id_of(entry.candidate()));
     let mut on_path = on_path.rev().skip_while(|id| id.as_ref() != Some(entry));
     if on_path.next().is_some() {

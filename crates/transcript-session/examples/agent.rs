@@ -1,0 +1,151 @@
+//! An agent that talks to a scripted model: every step is in the session before the next one
+//! starts, so that it can be killed at any moment and goes on when it is started again.
+//!
+//! ```sh
+//! cargo run -p transcript-session --example agent -- SESSION.jsonl 5
+//! ```
+//!
+//! It prints the id of each entry that is safe. The model is `script`; its replies come in pieces.
+
+#![expect(clippy::print_stdout, reason = "it tells what is safe")]
+
+use std::env;
+use std::error::Error;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+use transcript_format::stream::{Accumulator, Outcome, Sse};
+use transcript_session::{
+    AsyncSession, Compaction, Draft, EntryId, Options, Request, Session, Trigger, Written, make,
+};
+
+/// After so many turns of one run the conversation is compacted.
+const TURNS_IN_CONTEXT: usize = 3;
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), Box<dyn Error>> {
+    let mut arguments = env::args().skip(1);
+    let path = arguments.next().ok_or("usage: agent FILE [TURNS]")?;
+    let turns = arguments.next().map_or(Ok(1), |turns| turns.parse())?;
+
+    let session = open(&PathBuf::from(path))?;
+    for turn in 1..=turns {
+        let entries = take_turn(&session, turn).await?;
+        if turn % TURNS_IN_CONTEXT == 0 {
+            let compaction = Compaction::new(Trigger::Auto, 150_000);
+            let summary = format!("We went through {turn} questions.");
+            let done = session.compact(compaction, summary, entries).await?;
+            tell(&[done.boundary, done.summary]);
+        }
+        let title = Draft::try_from(&make::ai_title("Questions about the calendar"))?;
+        session.end_turn(Some(question(turn)), vec![title]).await?;
+    }
+    Ok(session.close().await?)
+}
+
+/// Goes on with the session if there is one. Calls that were interrupted have results then, so the
+/// request is one that the API takes.
+fn open(path: &Path) -> Result<AsyncSession, Box<dyn Error>> {
+    let options = Options::new().cwd(env::current_dir()?.to_string_lossy());
+    if path.metadata().map_or(true, |found| found.len() == 0) {
+        return Ok(Session::create(path, &options)?.into());
+    }
+    let resumed = Session::resume(path, &options)?;
+    tell(&resumed.added);
+    Ok(resumed.session.into())
+}
+
+/// One prompt, and everything up to the answer to it. Returns the entries.
+async fn take_turn(session: &AsyncSession, turn: usize) -> Result<Vec<EntryId>, Box<dyn Error>> {
+    let prompt = session.append(Draft::user(&question(turn))).await?;
+    let mut entries = tell(&[prompt]);
+    loop {
+        let request = session.request().await?;
+        let message = answer(&request).await?;
+        let written = session.append_all(Draft::assistant(&message)?).await?;
+        entries.extend(tell(&written));
+        let message: Value = serde_json::from_str(&message)?;
+        let content = message["content"].as_array().into_iter().flatten();
+        let calls = content.filter(|block| block["type"] == "tool_use");
+        let calls: Vec<_> = calls.filter_map(|call| call["id"].as_str()).collect();
+        if calls.is_empty() {
+            return Ok(entries);
+        }
+        // Each result is written when it is there.
+        for call in calls.into_iter().rev() {
+            let result = make::ToolResult::text(call, "366 days");
+            let result = Draft::try_from(&make::tool_result(result))?;
+            entries.extend(tell(&[session.append(result).await?]));
+        }
+    }
+}
+
+/// Sends the request, and puts the reply together as it comes.
+async fn answer(request: &Request) -> Result<String, Box<dyn Error>> {
+    let (send, mut network) = mpsc::channel::<Vec<u8>>(4);
+    let reply = script(request);
+    tokio::spawn(async move {
+        for bytes in reply.as_bytes().chunks(61) {
+            // Nobody listens any more once the program ends.
+            let _ = send.send(bytes.to_vec()).await;
+        }
+    });
+    let (mut sse, mut message) = (Sse::new(), Accumulator::new());
+    while let Some(bytes) = network.recv().await {
+        sse.push(&bytes, |_, event| _ = message.event(event));
+    }
+    match message.finish() {
+        Outcome::Whole(reply) => Ok(reply.message().to_owned()),
+        _ => Err("the stream was cut".into()),
+    }
+}
+
+fn question(turn: usize) -> String {
+    format!("How long is the year {}?", 1999 + turn)
+}
+
+/// The events of a reply: behind results an answer, else two calls.
+fn script(request: &Request) -> String {
+    let id = uuid::Uuid::new_v4().simple();
+    let last = request.messages.last().map(|message| message.json());
+    let call = |number| {
+        let call = format!("toolu_{number}{id}");
+        let delta = json!({"type": "input_json_delta", "partial_json": r#"{"year": 2000}"#});
+        (
+            json!({"type": "tool_use", "id": call, "name": "Calendar", "input": {}}),
+            delta,
+        )
+    };
+    let blocks = if last.is_some_and(|last| last.contains("tool_result")) {
+        let delta = json!({"type": "text_delta", "text": "366 days."});
+        vec![(json!({"type": "text", "text": ""}), delta)]
+    } else {
+        vec![call(1), call(2)]
+    };
+    let mut events = vec![
+        json!({"type": "message_start", "message": {"id": format!("msg_{id}"),
+        "role": "assistant", "model": "scripted", "content": [], "usage": {}}}),
+    ];
+    for (at, (block, delta)) in blocks.into_iter().enumerate() {
+        events.push(json!({"type": "content_block_start", "index": at, "content_block": block}));
+        events.push(json!({"type": "content_block_delta", "index": at, "delta": delta}));
+        events.push(json!({"type": "content_block_stop", "index": at}));
+    }
+    events.push(json!({"type": "message_delta", "delta": {"stop_reason": "end_turn"}}));
+    events.push(json!({"type": "message_stop"}));
+    events
+        .iter()
+        .map(|event| format!("data: {event}\n\n"))
+        .collect()
+}
+
+/// Prints the ids of entries that are in the file; returns them.
+fn tell(entries: &[Written]) -> Vec<EntryId> {
+    let ids: Vec<_> = entries
+        .iter()
+        .filter_map(|entry| entry.uuid.clone())
+        .collect();
+    ids.iter().for_each(|id| println!("{id}"));
+    ids
+}

@@ -1,0 +1,182 @@
+//! The same session for tokio: the session's own thread writes, tasks wait.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use transcript_format::make::Compaction;
+use transcript_resume::api::Request;
+use transcript_writer::asynchronous::AsyncWriter;
+use transcript_writer::{Compacted, Draft, EntryId, Recorded, Team, Ticket, Writer, Written};
+
+use crate::error::Error;
+use crate::session::{Home, Session};
+
+/// One conversation, open for appending from tasks. Clones share it.
+///
+/// What a crash may lose is as for [`Session`], method by method. A future that is dropped takes
+/// nothing back: what was handed over is written.
+#[derive(Clone, Debug)]
+pub struct AsyncSession {
+    home: Arc<Home>,
+    writer: AsyncWriter,
+}
+
+impl From<Session> for AsyncSession {
+    /// Makes a session usable from tasks.
+    fn from(session: Session) -> Self {
+        Self {
+            home: Arc::new(session.home),
+            writer: AsyncWriter::new(session.writer),
+        }
+    }
+}
+
+impl AsyncSession {
+    /// Writes one entry; see [`Session::append`].
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn append(&self, draft: Draft) -> Result<Written, Error> {
+        Ok(self.writer.append(draft).await?)
+    }
+
+    /// Writes entries with one write; see [`Session::append_all`].
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn append_all(&self, drafts: Vec<Draft>) -> Result<Vec<Written>, Error> {
+        Ok(self.writer.append_all(drafts).await?)
+    }
+
+    /// Queues an entry; see [`Session::queue`].
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn queue(&self, draft: Draft) -> Result<Ticket, Error> {
+        Ok(self.writer.queue(draft).await?)
+    }
+
+    /// Appends what is not there yet; see [`Session::record`].
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn record(
+        &self,
+        messages: Vec<Draft>,
+        start: Option<EntryId>,
+        team: Option<Team>,
+    ) -> Result<Recorded, Error> {
+        let record =
+            move |_: &Home, writer: &Writer| Ok(writer.record(messages, start, team.as_ref())?);
+        self.blocking(record).await
+    }
+
+    /// Starts the conversation anew with a summary; see [`Session::compact`].
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn compact(
+        &self,
+        compaction: Compaction,
+        summary: String,
+        kept: Vec<EntryId>,
+    ) -> Result<Compacted, Error> {
+        let compact =
+            move |home: &Home, writer: &Writer| home.compact(writer, compaction, &summary, &kept);
+        self.blocking(compact).await
+    }
+
+    /// Goes back to an entry; see [`Session::rewind`].
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn rewind(&self, to: Option<EntryId>) -> Result<Written, Error> {
+        self.blocking(move |home, writer| home.rewind(writer, to))
+            .await
+    }
+
+    /// Takes back the last entry; see [`Session::tombstone`].
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn tombstone(&self, entry: EntryId) -> Result<Written, Error> {
+        self.blocking(move |home, writer| home.tombstone(writer, &entry))
+            .await
+    }
+
+    /// Ends a turn; see [`Session::end_turn`].
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn end_turn(
+        &self,
+        prompt: Option<String>,
+        lines: Vec<Draft>,
+    ) -> Result<Vec<Written>, Error> {
+        let end = move |_: &Home, writer: &Writer| Ok(writer.end_turn(prompt.as_deref(), lines)?);
+        self.blocking(end).await
+    }
+
+    /// Copies the conversation into a new session; see [`Session::fork`].
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn fork(&self, at: Option<EntryId>) -> Result<PathBuf, Error> {
+        self.blocking(move |home, writer| home.fork(writer, at.as_ref()))
+            .await
+    }
+
+    /// Makes the request that gets the next answer; see [`Session::request`].
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn request(&self) -> Result<Request, Error> {
+        self.blocking(Home::request).await
+    }
+
+    /// Makes everything so far survive a power cut; see [`Session::sync`].
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn sync(&self) -> Result<(), Error> {
+        Ok(self.writer.sync().await?)
+    }
+
+    /// Takes no more, finishes what is on its way, writes and syncs everything; see
+    /// [`Session::close`].
+    ///
+    /// # Errors
+    /// As there. When clones are alive the session's threads go on until the last is dropped.
+    pub async fn close(self) -> Result<(), Error> {
+        Ok(self.writer.close().await?)
+    }
+
+    /// Returns the entry that the next one hangs under.
+    #[must_use]
+    pub fn leaf(&self) -> Option<EntryId> {
+        self.writer.writer().leaf()
+    }
+
+    /// Returns the file of the session.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        self.writer.writer().path()
+    }
+
+    /// Does what reads the file on a thread that may wait.
+    async fn blocking<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Home, &Writer) -> Result<T, Error> + Send + 'static,
+    ) -> Result<T, Error> {
+        let (home, writer) = (Arc::clone(&self.home), self.writer.clone());
+        let done = tokio::task::spawn_blocking(move || work(&home, writer.writer())).await;
+        match done {
+            Ok(done) => done,
+            // The only other end is that the runtime ends before the work began.
+            Err(ended) => match ended.try_into_panic() {
+                Ok(panic) => std::panic::resume_unwind(panic),
+                Err(_) => Err(Error::closed(self.path())),
+            },
+        }
+    }
+}

@@ -1,0 +1,179 @@
+//! Why a session cannot be used as asked.
+
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use transcript_resume::Refusal;
+
+/// Why something did not work. It names the file and never quotes what an entry holds.
+#[derive(Debug)]
+pub struct Error {
+    kind: ErrorKind,
+    path: PathBuf,
+    source: Option<Source>,
+}
+
+#[derive(Debug)]
+enum Source {
+    Reader(transcript_reader::Error),
+    Writer(transcript_writer::Error),
+    Io(io::Error),
+}
+
+/// What went wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// The session cannot be read.
+    Read(transcript_reader::ErrorKind),
+    /// Nothing was written, but for a failed sync: see [`transcript_writer::Error`].
+    Write(transcript_writer::ErrorKind),
+    /// A client would not go on from it.
+    NotResumable(Refusal),
+    /// The store holds no session of that id, or only files without a byte.
+    NoSuchSession,
+    /// The text is no session id: a uuid in its usual form.
+    NotAnId,
+    /// What a compaction is to keep holds a call without its result, or a result without its call.
+    SplitPair,
+    /// The entry lies before a compaction that kept others: what hangs under it would be shown
+    /// behind what was kept (case 91-d6). A fork at the entry can go back to it.
+    BehindCompaction,
+    /// There is a session at that path already.
+    Exists,
+    /// A copy of the session cannot be written.
+    Fork,
+}
+
+impl ErrorKind {
+    /// Returns the stable name.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Read(_) => "unreadable",
+            Self::Write(kind) => kind.name(),
+            Self::NotResumable(_) => "not-resumable",
+            Self::NoSuchSession => "not-found",
+            Self::NotAnId => "not-an-id",
+            Self::SplitPair => "split-pair",
+            Self::BehindCompaction => "behind-compaction",
+            Self::Exists => "exists",
+            Self::Fork => "fork-failed",
+        }
+    }
+}
+
+impl Error {
+    pub(crate) fn new(kind: ErrorKind, path: &Path) -> Self {
+        Self {
+            kind,
+            path: path.to_owned(),
+            source: None,
+        }
+    }
+
+    #[cfg(feature = "async")]
+    pub(crate) fn closed(path: &Path) -> Self {
+        Self::new(ErrorKind::Write(transcript_writer::ErrorKind::Closed), path)
+    }
+
+    pub(crate) fn fork(path: &Path, source: io::Error) -> Self {
+        Self {
+            source: Some(Source::Io(source)),
+            ..Self::new(ErrorKind::Fork, path)
+        }
+    }
+
+    /// Returns what went wrong.
+    #[must_use]
+    pub fn kind(&self) -> ErrorKind {
+        self.kind
+    }
+
+    /// Returns the file, or the folder that was searched.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Returns whether the same call may work later without any change by the caller.
+    #[must_use]
+    pub fn is_retryable(&self) -> bool {
+        match &self.source {
+            Some(Source::Reader(error)) => error.is_retryable(),
+            Some(Source::Writer(error)) => error.is_retryable(),
+            Some(Source::Io(error)) => {
+                matches!(
+                    error.kind(),
+                    io::ErrorKind::StorageFull | io::ErrorKind::Interrupted
+                )
+            }
+            None => false,
+        }
+    }
+
+    /// Returns the writer's own error, when it is one.
+    #[must_use]
+    pub fn as_writer(&self) -> Option<&transcript_writer::Error> {
+        match &self.source {
+            Some(Source::Writer(error)) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+impl From<transcript_reader::Error> for Error {
+    fn from(error: transcript_reader::Error) -> Self {
+        Self {
+            kind: ErrorKind::Read(error.kind()),
+            path: error.path().to_owned(),
+            source: Some(Source::Reader(error)),
+        }
+    }
+}
+
+impl From<transcript_writer::Error> for Error {
+    fn from(error: transcript_writer::Error) -> Self {
+        Self {
+            kind: ErrorKind::Write(error.kind()),
+            path: error.path().to_owned(),
+            source: Some(Source::Writer(error)),
+        }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let words = match (&self.source, self.kind) {
+            // They name the file themselves.
+            (Some(Source::Reader(error)), _) => return error.fmt(f),
+            (Some(Source::Writer(error)), _) => return error.fmt(f),
+            (_, ErrorKind::NotResumable(refusal)) => refusal.reason(),
+            (_, ErrorKind::NoSuchSession) => "no project here has a session of that id",
+            (_, ErrorKind::NotAnId) => "a session id is a uuid: 8-4-4-4-12 hexadecimal digits",
+            (_, ErrorKind::SplitPair) => {
+                "what is to be kept holds a call without its result, or a result without its call"
+            }
+            (_, ErrorKind::BehindCompaction) => {
+                "the entry lies before a compaction that kept others; fork the session there"
+            }
+            (_, ErrorKind::Exists) => "there is a session already; open or resume it",
+            (_, ErrorKind::Fork) => "the copy of the session cannot be written",
+            (_, ErrorKind::Read(_)) => "cannot be read",
+            (_, ErrorKind::Write(_)) => "cannot be written",
+        };
+        write!(f, "{}: {words}", self.path.display())
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self.source.as_ref()? {
+            // Their words are ours; what is behind them is not.
+            Source::Reader(error) => std::error::Error::source(error),
+            Source::Writer(error) => std::error::Error::source(error),
+            Source::Io(error) => Some(error),
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! What stands in the file of a session.
+
+use std::cell::OnceCell;
+use std::path::Path;
+
+use transcript_format::ids::Uuid;
+use transcript_reader::{Index, OtherFiles, Source};
+use transcript_resume::{Policy, Tree};
+
+use crate::error::Error;
+
+/// A session as it was when it was read. It grows with the lines of the file, never with their
+/// bytes: at most 96 bytes a line.
+#[derive(Debug)]
+pub struct History {
+    source: Source,
+    index: Index,
+    others: OnceCell<OtherFiles>,
+}
+
+impl History {
+    /// Reads the session at `path`. Damage in it is no error: the index has the findings.
+    ///
+    /// # Errors
+    /// When it is no regular file or the system fails to read.
+    pub fn open(path: &Path) -> Result<Self, Error> {
+        Self::read(Source::open(path)?)
+    }
+
+    /// Reads an open file.
+    ///
+    /// # Errors
+    /// When the system fails to read.
+    pub fn read(source: Source) -> Result<Self, Error> {
+        let index = Index::load(&source)?;
+        Ok(Self {
+            source,
+            index,
+            others: OnceCell::new(),
+        })
+    }
+
+    /// Returns the file.
+    #[must_use]
+    pub fn source(&self) -> &Source {
+        &self.source
+    }
+
+    /// Returns the index over it.
+    #[must_use]
+    pub fn index(&self) -> &Index {
+        &self.index
+    }
+
+    /// Links the entries under `policy`. What [`Policy::Recover`] misses is looked for in the other
+    /// files of the session, then in those of its folder; they are only read.
+    #[must_use]
+    pub fn tree(&self, policy: Policy) -> Tree<'_> {
+        let tree = Tree::new(&self.index, policy);
+        let missing = tree.missing_parents();
+        if missing.is_empty() || self.source.path() == Path::new("-") {
+            return tree;
+        }
+        let search = || OtherFiles::search(&self.source, &self.index, &missing);
+        let others = self.others.get_or_init(search);
+        if others.is_empty() {
+            return tree;
+        }
+        Tree::with_others(&self.index, others)
+    }
+
+    /// Returns the id of the session: the name of the file, as its lines may name another session;
+    /// else what the first line says that names one.
+    #[must_use]
+    pub fn session_id(&self) -> Option<String> {
+        let stem = self.source.path().file_stem();
+        let stem = stem.and_then(|stem| stem.to_str());
+        let named = stem.filter(|stem| Uuid::parse(stem.to_ascii_lowercase().as_bytes()).is_some());
+        let named = named.map(str::to_owned);
+        named.or_else(|| self.index.sessions().next().map(str::to_owned))
+    }
+}

@@ -1,0 +1,63 @@
+//! Sessions for clients to embed: start one, go on with one, whatever state its file is in.
+//!
+//! ```no_run
+//! use transcript_session::{Draft, Options, Session, Store};
+//!
+//! let store = Store::from_env().ok_or("no home folder")?;
+//! let cwd = std::env::current_dir()?;
+//! let options = Options::new().cwd(cwd.to_string_lossy()).version("0.1.0");
+//! let session = Session::create(&store.new_session(&cwd), &options)?;
+//! session.append(Draft::user("Which years have a leap day?"))?;
+//! let reply = r#"{"id":"msg_1","role":"assistant","model":"m","content":[{"type":"text","text":"Most."}]}"#;
+//! session.append_all(Draft::assistant(reply)?)?;
+//! let path = session.path().to_owned();
+//! session.close()?;
+//!
+//! // Later, and after whatever happened in between.
+//! let resumed = Session::resume(&path, &options)?;
+//! for message in &resumed.request.messages {
+//!     println!("{}", message.json());
+//! }
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # What a crash may lose
+//!
+//! | acknowledged by | lost by a kill of the process | lost by a power cut |
+//! | --- | --- | --- |
+//! | [`Session::append`], [`append_all`](Session::append_all), [`record`](Session::record), [`compact`](Session::compact), [`rewind`](Session::rewind), [`tombstone`](Session::tombstone), [`end_turn`](Session::end_turn) | never | what the [`SyncPolicy`] has not synced yet: the last 100 ms |
+//! | [`Session::queue`] | what was queued in the last 100 ms | the same |
+//! | [`Session::resume`] | nothing: what it adds it would add again | nothing |
+//! | [`Session::fork`], [`agent`](Session::agent) (what is said of it) | never | never |
+//! | [`Session::sync`], [`close`](Session::close) | never | never, if the disk does not lie |
+//!
+//! What was not acknowledged is in the file as a whole or not at all.
+//!
+//! With the feature `async` (on by default) [`AsyncSession`] is the same for tokio.
+
+#[cfg(feature = "async")]
+mod asynchronous;
+mod copy;
+mod error;
+mod history;
+mod known;
+mod lost;
+mod options;
+mod session;
+mod store;
+
+#[cfg(feature = "async")]
+pub use asynchronous::AsyncSession;
+pub use error::{Error, ErrorKind};
+pub use history::History;
+pub use options::Options;
+pub use session::{Resumed, Session};
+pub use store::Store;
+
+pub use transcript_format::make::{self, Compaction, Trigger};
+pub use transcript_resume::Policy;
+pub use transcript_resume::api::{Message, Request};
+pub use transcript_writer::{
+    AgentId, AgentMeta, Compacted, Draft, EntryId, OnBusy, Recorded, SyncPolicy, Team, Ticket,
+    Written,
+};

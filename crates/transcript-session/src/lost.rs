@@ -1,0 +1,60 @@
+//! Entries that no other client would find.
+
+use std::collections::HashSet;
+
+use transcript_reader::{Bodies, Candidate};
+use transcript_resume::Tree;
+use transcript_writer::{Draft, EntryId, Known};
+
+use crate::error::Error;
+use crate::history::History;
+use crate::known::entry_id;
+
+/// Returns the entries of the conversation that stand on damaged lines only, to be written again,
+/// each on a line of its own: the real client skips such lines, and with them everything above.
+/// They are taken out of what is `known` to be in the file.
+///
+/// An entry hangs under the one that its line names; where that is lost, under the one before it
+/// in the conversation.
+pub(crate) fn entries(
+    history: &History,
+    tree: &Tree<'_>,
+    known: &mut Known,
+) -> Result<Vec<Draft>, Error> {
+    let index = history.index();
+    let path = tree.path();
+    let on_path = path
+        .entries
+        .iter()
+        .map(|entry| index.candidate(entry.candidate()));
+    if !on_path.clone().any(|entry| entry.is_salvaged()) {
+        return Ok(Vec::new());
+    }
+    let whole: HashSet<EntryId> = index
+        .candidates()
+        .filter(|candidate| !candidate.is_salvaged())
+        .filter_map(|candidate| entry_id(&candidate, index))
+        .collect();
+    let is_lost = |entry: &Candidate<'_>| {
+        entry.is_salvaged() && entry_id(entry, index).is_some_and(|id| !whole.contains(&id))
+    };
+    let mut bodies = Bodies::new(history.source());
+    let mut drafts = Vec::new();
+    let mut above = None;
+    for entry in on_path {
+        if is_lost(&entry)
+            && let Some(id) = entry_id(&entry, index)
+            && let Ok(draft) = Draft::entry(bodies.get(&entry)?.text)
+        {
+            let parent = entry.parent().map(|id| EntryId::from(&*index.id_text(id)));
+            let is_there = parent.as_ref().is_none_or(|id| known.uuids.contains(id));
+            drafts.push(match above.clone() {
+                Some(above) if !is_there => draft.parent(above),
+                _ => draft,
+            });
+            known.uuids.remove(&id);
+        }
+        above = entry_id(&entry, index).or(above);
+    }
+    Ok(drafts)
+}

@@ -1,0 +1,479 @@
+//! A session that is open for appending.
+
+use std::path::{Path, PathBuf};
+
+use transcript_format::make::{self, Compaction};
+use transcript_format::object::Raw;
+use transcript_reader::Bodies;
+use transcript_resume::api::{self, Request, Synthetic, SyntheticKind};
+use transcript_resume::{Policy, Tree, texts};
+use transcript_writer::{
+    AgentId, AgentMeta, Anchor, Compacted, Draft, EntryId, ErrorKind as WriteError, Invalid, Known,
+    Recorded, Repair, Team, Ticket, Writer, Written,
+};
+
+use crate::error::{Error, ErrorKind};
+use crate::history::History;
+use crate::options::Options;
+use crate::{copy, known, lost};
+
+/// One conversation, open for appending. May be shared between threads.
+///
+/// Every entry hangs under the one before it, in the file as in the conversation; results of tools
+/// hang under their calls. What is acknowledged survives the end of the process. Dropping a session
+/// writes what is queued and leaves the last sync to a thread; only [`close`](Self::close) tells
+/// whether that worked.
+#[derive(Debug)]
+pub struct Session {
+    pub(crate) home: Home,
+    pub(crate) writer: Writer,
+    repair: Option<Repair>,
+}
+
+/// A session that goes on, and what to go on with.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Resumed {
+    /// The session; the next entry hangs under the end of the conversation.
+    pub session: Session,
+    /// The messages to send, without a new prompt, and what had to be made up or left out.
+    pub request: Request,
+    /// What the request was made of. It is as old as the request.
+    pub history: History,
+    /// The made-up entries that are in the file now: results for calls that the end of the process
+    /// interrupted, the answer to a turn that has none. They are a part of the request.
+    pub added: Vec<Written>,
+    /// The session that this one is a copy of, as another process writes to it.
+    pub forked_from: Option<PathBuf>,
+}
+
+/// Where a session is, and how it was opened.
+#[derive(Clone, Debug)]
+pub(crate) struct Home {
+    path: PathBuf,
+    options: Options,
+}
+
+/// A session that was read and is open for writing.
+struct Opened {
+    home: Home,
+    writer: Writer,
+    history: History,
+    repair: Option<Repair>,
+    forked_from: Option<PathBuf>,
+}
+
+impl Session {
+    /// Starts a session at `path`, the name of which is the id of the session:
+    /// [`Store::new_session`](crate::Store::new_session) gives one. The file is made with the first
+    /// entry, readable by its owner alone, as are folders that have to be made.
+    ///
+    /// A crash before the first entry leaves no file.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Exists`] when there is such a file with something in it, and what opening it
+    /// runs into.
+    pub fn create(path: &Path, options: &Options) -> Result<Self, Error> {
+        if path.metadata().is_ok_and(|found| found.len() > 0) {
+            return Err(Error::new(ErrorKind::Exists, path));
+        }
+        let home = Home::new(path, options);
+        // Should something appear in it before it is opened, it is not what was looked at.
+        let mut known = Known::default();
+        known.anchor = Some(Anchor {
+            len: 0,
+            tail: Vec::new(),
+        });
+        let writer = options.writer_of(None).create().open(path, known)?;
+        Ok(Self {
+            home,
+            repair: writer.repair(),
+            writer,
+        })
+    }
+
+    /// Opens the session at `path` where its conversation ends. Nothing is added, but that entries
+    /// which [`Policy::Recover`] brings back from damaged lines are written again, each on a line of
+    /// its own: other clients can follow the links to them then. A last line that was torn is
+    /// completed, or saved beside the file and cut off.
+    ///
+    /// A crash in it loses nothing; the next opening does the rest.
+    ///
+    /// # Errors
+    /// When the session cannot be read, or not be written to: see
+    /// [`Options::open`](transcript_writer::Options::open).
+    pub fn open(path: &Path, options: &Options) -> Result<Self, Error> {
+        let Opened {
+            home,
+            writer,
+            repair,
+            ..
+        } = open(&Home::new(path, options))?;
+        Ok(Self {
+            home,
+            writer,
+            repair,
+        })
+    }
+
+    /// Opens the session at `path` and makes the request that continues it. Results for calls that
+    /// were interrupted, and the answer to a turn without one, are written to the file first, as the
+    /// real client does (`facts/rig.md` 7): the file is a conversation that goes on from there.
+    ///
+    /// A crash in it loses nothing: made-up entries are written with one write, all or none.
+    ///
+    /// # Errors
+    /// [`ErrorKind::NotResumable`] when there is no conversation in it, and as for
+    /// [`open`](Self::open).
+    pub fn resume(path: &Path, options: &Options) -> Result<Resumed, Error> {
+        let Opened {
+            home,
+            writer,
+            history,
+            repair,
+            forked_from,
+        } = open(&Home::new(path, options))?;
+        let request = home.ask(&history, api::Options::new())?;
+        if let Some(refusal) = request.path.refusal {
+            return Err(Error::new(ErrorKind::NotResumable(refusal), &home.path));
+        }
+        let made_up = request.synthetic.iter().filter_map(made_up);
+        let made_up: Vec<Draft> = made_up
+            .collect::<Result<_, Invalid>>()
+            .map_err(|_| Error::new(ErrorKind::Write(WriteError::InvalidEntry), path))?;
+        let added = match made_up.is_empty() {
+            true => Vec::new(),
+            false => writer.append_all(made_up)?,
+        };
+        Ok(Resumed {
+            session: Self {
+                home,
+                writer,
+                repair,
+            },
+            request,
+            history,
+            added,
+            forked_from,
+        })
+    }
+
+    /// Writes one entry. On return it is in the kernel and in the conversation.
+    ///
+    /// A kill of the process never loses it; a power cut may until the next sync.
+    ///
+    /// # Errors
+    /// When it could not be written; nothing of it is in the file then, but for a failed sync. See
+    /// [`Writer::append`].
+    pub fn append(&self, draft: Draft) -> Result<Written, Error> {
+        Ok(self.writer.append(draft)?)
+    }
+
+    /// Writes entries with one write: a crash leaves all of them or none.
+    ///
+    /// A kill of the process never loses what was acknowledged; a power cut may until the next sync.
+    ///
+    /// # Errors
+    /// As for [`append`](Self::append).
+    pub fn append_all(&self, drafts: Vec<Draft>) -> Result<Vec<Written>, Error> {
+        Ok(self.writer.append_all(drafts)?)
+    }
+
+    /// Queues an entry, to be written in 100 ms at most, before any that is appended later.
+    ///
+    /// A crash before that loses it.
+    ///
+    /// # Errors
+    /// When the queue is full and cannot be written, or the writer takes no more.
+    pub fn queue(&self, draft: Draft) -> Result<Ticket, Error> {
+        Ok(self.writer.queue(draft)?)
+    }
+
+    /// Appends those of `messages` that the file does not hold, by uuid; see [`Writer::record`].
+    ///
+    /// A crash leaves all of them or none.
+    ///
+    /// # Errors
+    /// As for [`append`](Self::append).
+    pub fn record(
+        &self,
+        messages: Vec<Draft>,
+        start: Option<EntryId>,
+        team: Option<&Team>,
+    ) -> Result<Recorded, Error> {
+        Ok(self.writer.record(messages, start, team)?)
+    }
+
+    /// Starts the conversation anew with a summary of what was before; `kept` stays in it word for
+    /// word. See [`Writer::compact`].
+    ///
+    /// A crash leaves the whole compaction or none of it.
+    ///
+    /// # Errors
+    /// [`ErrorKind::SplitPair`] when `kept` holds a call without its result or a result without its
+    /// call, and as for [`Writer::compact`].
+    pub fn compact(
+        &self,
+        compaction: Compaction,
+        summary: &str,
+        kept: &[EntryId],
+    ) -> Result<Compacted, Error> {
+        self.home.compact(&self.writer, compaction, summary, kept)
+    }
+
+    /// Goes back to an entry: the next one hangs under it, and what came after it is left as a
+    /// branch. Nothing is cut out of the file. `None` goes back to before the first entry. See
+    /// [`Writer::rewind`].
+    ///
+    /// A crash leaves the conversation as it was or as it is after the call.
+    ///
+    /// # Errors
+    /// [`ErrorKind::BehindCompaction`] when the file cannot say so, and as for [`Writer::rewind`].
+    pub fn rewind(&self, to: Option<EntryId>) -> Result<Written, Error> {
+        self.home.rewind(&self.writer, to)
+    }
+
+    /// Takes back the last entry of the conversation; see [`Writer::tombstone`].
+    ///
+    /// A crash leaves the conversation as it was or as it is after the call.
+    ///
+    /// # Errors
+    /// When it is not the last one, and as for [`append`](Self::append).
+    pub fn tombstone(&self, entry: &EntryId) -> Result<Written, Error> {
+        self.home.tombstone(&self.writer, entry)
+    }
+
+    /// Ends a turn: says where the conversation ends and re-appends `lines` (title, mode, cost) as
+    /// far as readers of the end of the file would miss them; see [`Writer::end_turn`].
+    ///
+    /// A crash leaves all of these lines or none; they are no part of the conversation.
+    ///
+    /// # Errors
+    /// As for [`append`](Self::append).
+    pub fn end_turn(&self, prompt: Option<&str>, lines: Vec<Draft>) -> Result<Vec<Written>, Error> {
+        Ok(self.writer.end_turn(prompt, lines)?)
+    }
+
+    /// Copies the conversation into a new session beside this one, with ids of its own; `at` ends it
+    /// at that entry. Returns the path of the copy, to be resumed. This session goes on as it was.
+    ///
+    /// A crash leaves the whole copy or none; on return it survives a power cut.
+    ///
+    /// # Errors
+    /// [`ErrorKind::NotResumable`] when there is no conversation or no such entry,
+    /// [`ErrorKind::Fork`] when the copy cannot be written.
+    pub fn fork(&self, at: Option<&EntryId>) -> Result<PathBuf, Error> {
+        self.home.fork(&self.writer, at)
+    }
+
+    /// Opens the session of a subagent of this one, in a file of its own, and writes what is said of
+    /// it beside that.
+    ///
+    /// A crash leaves what was said of the agent before, or `meta`, whole.
+    ///
+    /// # Errors
+    /// As for [`open`](Self::open).
+    pub fn agent(&self, agent: &AgentId, meta: &AgentMeta) -> Result<Self, Error> {
+        self.home.agent(agent, meta)
+    }
+
+    /// Makes the request that gets the answer to what was said last, from the file as it is now.
+    ///
+    /// Nothing is written.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub fn request(&self) -> Result<Request, Error> {
+        self.home.request(&self.writer)
+    }
+
+    /// Makes everything so far survive a power cut.
+    ///
+    /// # Errors
+    /// When it may not: it is in a rescue file then, and the session takes no more. See
+    /// [`Writer::sync`].
+    pub fn sync(&self) -> Result<(), Error> {
+        Ok(self.writer.sync()?)
+    }
+
+    /// Writes and syncs everything and ends the session's threads. On return nothing of it is lost
+    /// by any crash.
+    ///
+    /// # Errors
+    /// When something may be lost; see [`Writer::close`].
+    pub fn close(self) -> Result<(), Error> {
+        Ok(self.writer.close()?)
+    }
+
+    /// Returns the entry that the next one hangs under.
+    #[must_use]
+    pub fn leaf(&self) -> Option<EntryId> {
+        self.writer.leaf()
+    }
+
+    /// Returns the file of the session.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.home.path
+    }
+
+    /// Returns what opening the file did to a last line without an end.
+    #[must_use]
+    pub fn repair(&self) -> Option<&Repair> {
+        self.repair.as_ref()
+    }
+
+    /// Returns the writer, for what is not here: what it has on its hands, its rescue files.
+    #[must_use]
+    pub fn writer(&self) -> &Writer {
+        &self.writer
+    }
+}
+
+impl Home {
+    fn new(path: &Path, options: &Options) -> Self {
+        Self {
+            path: path.to_owned(),
+            options: options.clone(),
+        }
+    }
+
+    /// The request that answers what was said last.
+    pub(crate) fn request(&self, writer: &Writer) -> Result<Request, Error> {
+        self.ask(&self.read_again(writer)?, api::Options::new().live())
+    }
+
+    fn ask(&self, history: &History, mut options: api::Options) -> Result<Request, Error> {
+        let tree = history.tree(self.options.policy);
+        if let Some(model) = &self.options.model {
+            options = options.model(model);
+        }
+        Ok(options.request(&tree, &mut Bodies::new(history.source()))?)
+    }
+
+    pub(crate) fn compact(
+        &self,
+        writer: &Writer,
+        compaction: Compaction,
+        summary: &str,
+        kept: &[EntryId],
+    ) -> Result<Compacted, Error> {
+        // The writer remembers no calls of what is long written.
+        if !kept.is_empty() && known::splits_a_pair(self.read_again(writer)?.index(), kept) {
+            return Err(Error::new(ErrorKind::SplitPair, &self.path));
+        }
+        Ok(writer.compact(compaction, summary, kept)?)
+    }
+
+    pub(crate) fn rewind(&self, writer: &Writer, to: Option<EntryId>) -> Result<Written, Error> {
+        if let Some(to) = &to
+            && is_behind_a_compaction(&self.read_again(writer)?, to)
+        {
+            return Err(Error::new(ErrorKind::BehindCompaction, &self.path));
+        }
+        Ok(writer.rewind(to)?)
+    }
+
+    pub(crate) fn tombstone(&self, writer: &Writer, entry: &EntryId) -> Result<Written, Error> {
+        let history = self.read_again(writer)?;
+        let above = known::above(&history.tree(self.options.policy), entry);
+        Ok(writer.tombstone(entry, above)?)
+    }
+
+    pub(crate) fn fork(&self, writer: &Writer, at: Option<&EntryId>) -> Result<PathBuf, Error> {
+        copy::fork(&self.read_again(writer)?, self.options.policy, at)
+    }
+
+    pub(crate) fn agent(&self, agent: &AgentId, meta: &AgentMeta) -> Result<Session, Error> {
+        let path = agent.path(&self.path);
+        let writer = &self.options.writer;
+        writer.write_agent_meta(&self.path, agent, meta)?;
+        let known = if path.exists() {
+            let history = History::open(&path)?;
+            history.known(&history.tree(self.options.policy))?
+        } else {
+            Known::default()
+        };
+        let writer = writer.open_agent(&self.path, agent, known)?;
+        Ok(Session {
+            home: Self::new(&path, &self.options),
+            repair: writer.repair(),
+            writer,
+        })
+    }
+
+    /// Reads the session as it is now.
+    fn read_again(&self, writer: &Writer) -> Result<History, Error> {
+        writer.flush()?;
+        History::open(&self.path)
+    }
+}
+
+/// Opens a session at the end of its conversation: reads it, writes again what else no other client
+/// would find, and then reads it once more.
+fn open(home: &Home) -> Result<Opened, Error> {
+    let mut is_mended = home.options.policy == Policy::Vendor;
+    let mut repair = None;
+    loop {
+        let history = History::open(&home.path)?;
+        let tree = history.tree(home.options.policy);
+        let mut known = history.known(&tree)?;
+        let lost = if is_mended {
+            Vec::new()
+        } else {
+            lost::entries(&history, &tree, &mut known)?
+        };
+        let writer = home.options.writer_of(history.session_id());
+        let writer = match writer.open(&home.path, known) {
+            Ok(writer) => writer,
+            Err(error) if error.kind() == WriteError::Fork => {
+                let copy = copy::fork(&history, home.options.policy, None)?;
+                let mut opened = open(&Home::new(&copy, &home.options))?;
+                opened.forked_from = Some(home.path.clone());
+                return Ok(opened);
+            }
+            Err(error) => return Err(error.into()),
+        };
+        repair = repair.or(writer.repair());
+        if lost.is_empty() {
+            return Ok(Opened {
+                home: home.clone(),
+                writer,
+                history,
+                repair,
+                forked_from: None,
+            });
+        }
+        writer.append_all(lost)?;
+        writer.close()?;
+        is_mended = true;
+    }
+}
+
+/// The entry that stands for something made up, if the client writes it to the file.
+fn made_up(synthetic: &Synthetic) -> Option<Result<Draft, Invalid>> {
+    let entry = match synthetic.kind {
+        SyntheticKind::InterruptedResult => {
+            // What was made from parts is JSON.
+            make::user_blocks(&[Raw::parse(synthetic.block.json()).ok()?])
+        }
+        SyntheticKind::NoResponse => {
+            make::synthetic(texts::NO_RESPONSE, &uuid::Uuid::new_v4().to_string())
+        }
+        // The others are made up anew for each request.
+        _ => return None,
+    };
+    Some(Draft::try_from(&entry))
+}
+
+/// Whether what hangs under an entry would be shown behind what a compaction kept, not behind it.
+fn is_behind_a_compaction(history: &History, entry: &EntryId) -> bool {
+    let index = history.index();
+    let Some(id) = index.id(&entry.to_string()) else {
+        return false;
+    };
+    // Both policies agree on what a compaction took out, and another client may read the file.
+    let tree = Tree::new(index, Policy::Vendor);
+    let mut candidates = index.with_uuid(id).peekable();
+    candidates.peek().is_some() && candidates.all(|candidate| tree.node(candidate).is_none())
+}
