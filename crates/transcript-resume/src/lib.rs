@@ -13,6 +13,7 @@ mod bridges;
 mod chain;
 mod decision;
 mod findings;
+pub mod fork;
 mod islands;
 mod leaf;
 mod links;

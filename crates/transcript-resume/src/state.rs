@@ -115,9 +115,7 @@ impl Record {
         bodies: &mut B,
     ) -> Result<(State, Vec<Usage>), B::Error> {
         let mut state = self.state;
-        let (custom, _) = last_line(index, bodies, EntryKind::CustomTitle, "customTitle")?;
-        let (made, _) = last_line(index, bodies, EntryKind::AiTitle, "aiTitle")?;
-        state.title = custom.or(made);
+        state.title = title(index, bodies)?;
         state.tag = last_line(index, bodies, EntryKind::Tag, "tag")?.0;
         let (mode, at) = last_line(index, bodies, EntryKind::PermissionMode, "permissionMode")?;
         if mode.is_some() && at > self.permission_mode_at {
@@ -125,6 +123,16 @@ impl Record {
         }
         Ok((state, by_model(self.answers.into_values())))
     }
+}
+
+/// The title of a session (see [`State::title`]).
+pub(crate) fn title<B: BodySource>(
+    index: &Index,
+    bodies: &mut B,
+) -> Result<Option<String>, B::Error> {
+    let (custom, _) = last_line(index, bodies, EntryKind::CustomTitle, "customTitle")?;
+    let (made, _) = last_line(index, bodies, EntryKind::AiTitle, "aiTitle")?;
+    Ok(custom.or(made))
 }
 
 /// Sets `field` to a text that is not empty. Returns whether there was one.

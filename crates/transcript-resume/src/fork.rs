@@ -1,0 +1,429 @@
+//! Copies a path into a session of its own, as lines: no file, no clock, no randomness.
+//!
+//! A copy is a path and nothing else: one run of entries in the order of the path, each with an id
+//! of its own, then what the session calls itself. Abandoned branches, entries of subagents and
+//! what a compaction summed up stay behind. Each line keeps its bytes but for what ties it to its
+//! old place (`facts/sdk.md` 5, `facts/pains.md` 4 and 19):
+//!
+//! - `uuid`, `sessionId`, `parentUuid` and `forkedFrom` are set, `isSidechain` becomes `false`;
+//!   `teamName`, `agentName` and `slug` go; an answer without a `requestSessionId` gets the source.
+//! - Every other name of an entry of the source, wherever it stands in a line, becomes the name of
+//!   its copy; of an entry that is not copied, nothing is left. What was said is not looked at:
+//!   `message` and `toolUseResult` stay as they are.
+//! - The links are real. Where the source needs a bridge, a splice or a guess, an entry hangs under
+//!   the one before it on the path, so that readers without such rules show the same. Only results
+//!   of parallel calls stay under their calls, where every reader finds them by the calls (`links`).
+//! - `logicalParentUuid` becomes `null` unless it names an entry before: behind the boundary it
+//!   would close a cycle for those who follow it.
+//! - A boundary says what it keeps only when the copy holds all of it, right behind its anchor.
+//!   It has no parent, and a compaction that was never finished is left out.
+//!
+//! Times stay as well. The SDKs give the last line the time of the fork, for clients before 2.1.197,
+//! which took the newest entry for the leaf; newer ones go by the order of lines
+//! (`facts/rig.md` 4), which is the order of the path here. A new time would only say that
+//! something was said that was not. A last line without a time that can be read gets one all the
+//! same, since 2.1.329 refuses to go on from it (case 40-44).
+
+mod line;
+mod links;
+
+use std::collections::HashMap;
+
+use transcript_format::ids::Uuid;
+use transcript_format::json::{Json, ObjectBuf};
+use transcript_format::kind::EntryKind;
+use transcript_format::object::{Object, Raw};
+use transcript_format::scan::Flags;
+use transcript_reader::{Boundary, Candidate, Id, Index, Preserved};
+
+use crate::api::BodySource;
+use crate::branches::is_prompt;
+use crate::chain::Path;
+use crate::links::Tree;
+use crate::{state, texts};
+use line::{Edit, edited, edited_list};
+
+/// How deep names of entries are looked for. Those that are known stand three levels down.
+const NESTING: usize = 8;
+
+/// What a copy is called, and where it comes from.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Options {
+    /// The id of the session that is copied: the name of its file. `forkedFrom` says it, and only
+    /// `content-replacement` lines of this session are taken along.
+    pub source: String,
+    /// The id of the copy.
+    pub session: String,
+    /// The title of the copy. Without one, or with a blank one, it is the title of the source, else
+    /// its first prompt, with ` (fork)` behind it.
+    pub title: Option<String>,
+    /// The time of the copy, as it is to stand in `timestamp` (ISO 8601).
+    pub now: String,
+}
+
+/// What was copied.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Forked {
+    /// How many entries. With none, nothing was written at all.
+    pub entries: usize,
+    /// The id of the last of them, where the copy goes on.
+    pub leaf: Option<Uuid>,
+}
+
+/// Copies `path` of `tree`, and calls `write` with one line after the other, each without a line
+/// end: first the entries in the order of the path, then one `content-replacement` with all
+/// replacements of the source if it has any, then the `custom-title`.
+///
+/// One body is held at a time, and about 100 bytes for each entry of the path. `new_id` has to give
+/// an id that it never gave before. It is called for the entries in their order first, before any
+/// body is read, as a boundary names what follows it.
+///
+/// A path without a message has nothing to go on from: nothing is written. That is the case where it
+/// was [cut](Path::cut_after) at a boundary; the conversation that the boundary ended is the path to
+/// the leaf before it. Cut at a summary, a copy holds the boundary and the summary.
+///
+/// An entry whose body proves unusable is left out. Its place on the path is then not computed
+/// again; the path of an [`api::Request`](crate::api::Request) has no such entry.
+///
+/// # Errors
+/// Those of `bodies` and of `write`. What was written until then is no whole copy.
+///
+/// # Panics
+/// When `path` is not one of the index of `tree`.
+pub fn fork<B: BodySource, E: From<B::Error>>(
+    tree: &Tree<'_>,
+    path: &Path,
+    options: &Options,
+    bodies: &mut B,
+    new_id: &mut dyn FnMut() -> Uuid,
+    write: &mut dyn FnMut(&str) -> Result<(), E>,
+) -> Result<Forked, E> {
+    let entries = entries(tree.index(), path);
+    if entries.is_empty() {
+        return Ok(Forked::default());
+    }
+    let mut copy = Copy::new(tree, entries, options, new_id);
+    let mut forked = Forked::default();
+    for place in 0..copy.entries.len() {
+        let candidate = copy.candidate(place);
+        match copy.line(place, bodies.body(&candidate)?) {
+            Some(line) => write(&line)?,
+            None => {
+                copy.leave_out(place);
+                continue;
+            }
+        }
+        forked.entries += 1;
+        forked.leaf = copy.ids[place];
+    }
+    if let Some(line) = replacements(tree.index(), bodies, options, new_id)? {
+        write(&line)?;
+    }
+    let title = match options.title.as_deref().map(str::trim) {
+        Some(title) if !title.is_empty() => title.to_owned(),
+        _ => derived_title(tree.index(), bodies)?,
+    };
+    let line = side_line("custom-title", options).with("customTitle", title.as_str());
+    write(&finish(line, options, new_id))?;
+    Ok(forked)
+}
+
+/// The candidates that are copied, oldest first: those of the path but for boundaries behind its
+/// start. A compaction that was cut short ended nothing, but a client that met its boundary would
+/// show nothing before it. Empty without a message.
+fn entries(index: &Index, path: &Path) -> Vec<u32> {
+    let entries = path.entries.iter().enumerate();
+    let candidates = entries.map(|(place, entry)| (place, index.candidate(entry.candidate())));
+    let mut has_message = false;
+    let copied: Vec<u32> = candidates
+        .filter(|(place, candidate)| *place == 0 || !candidate.is_boundary())
+        .map(|(_, candidate)| {
+            has_message |= candidate.kind().is_message();
+            candidate.number() as u32
+        })
+        .collect();
+    if has_message { copied } else { Vec::new() }
+}
+
+/// The entries of a copy by their places on it.
+struct Copy<'c, 'i> {
+    index: &'i Index,
+    options: &'c Options,
+    entries: Vec<u32>,
+    /// The id of each copy; of one that was left out, that of the copy above it.
+    ids: Vec<Option<Uuid>>,
+    /// The place that each one hangs under.
+    links: Vec<Option<u32>>,
+    /// The place of each id of the source.
+    places: HashMap<Id, u32>,
+}
+
+impl<'c, 'i> Copy<'c, 'i> {
+    fn new(
+        tree: &Tree<'i>,
+        entries: Vec<u32>,
+        options: &'c Options,
+        new_id: &mut dyn FnMut() -> Uuid,
+    ) -> Self {
+        let index = tree.index();
+        let old_id = |(place, entry): (usize, &u32)| {
+            let id = index.candidate(*entry as usize).uuid()?;
+            Some((id, place as u32))
+        };
+        Self {
+            places: entries.iter().enumerate().filter_map(old_id).collect(),
+            ids: entries.iter().map(|_| Some(new_id())).collect(),
+            links: links::links(tree, &entries),
+            index,
+            options,
+            entries,
+        }
+    }
+
+    fn candidate(&self, place: usize) -> Candidate<'i> {
+        self.index.candidate(self.entries[place] as usize)
+    }
+
+    /// The copy that `place` hangs under.
+    fn parent(&self, place: usize) -> Option<Uuid> {
+        self.ids[self.links[place]? as usize]
+    }
+
+    /// What would hang under `place` hangs under the entry above it.
+    fn leave_out(&mut self, place: usize) {
+        self.ids[place] = self.parent(place);
+    }
+
+    /// The copy of a line; `None` when `body` is not that of the entry.
+    fn line(&self, place: usize, body: &str) -> Option<String> {
+        let candidate = self.candidate(place);
+        let body = Object::parse(body).ok()?;
+        let kind = body.get("type").and_then(Raw::str).unwrap_or_default();
+        if EntryKind::from_name(&kind) != candidate.kind() {
+            return None;
+        }
+        let is_last = place + 1 == self.entries.len();
+        let lacks_session = candidate.kind() == EntryKind::Assistant
+            && body.get("requestSessionId").is_none_or(Raw::is_null);
+        let options = self.options;
+        let mut set = vec![
+            ("parentUuid", Json::from(self.parent(place))),
+            ("uuid", Json::from(self.ids[place])),
+            ("sessionId", Json::from(options.session.as_str())),
+            ("forkedFrom", self.origin(&candidate)),
+        ];
+        if lacks_session {
+            set.push(("requestSessionId", Json::from(options.source.as_str())));
+        }
+        if is_last && candidate.millis().is_none() {
+            set.push(("timestamp", Json::from(options.now.as_str())));
+        }
+        let edit = |key: &str, value: Raw<'_>| match key {
+            _ if let Some((_, new)) = set.iter().find(|(name, _)| *name == key) => {
+                Edit::Set(new.text().to_owned())
+            }
+            "logicalParentUuid" => Edit::Set(self.before(place, value).text().to_owned()),
+            "isSidechain" => Edit::Set("false".to_owned()),
+            "teamName" | "agentName" | "slug" => Edit::Remove,
+            "message" | "toolUseResult" => Edit::Keep,
+            "compactMetadata" if !self.holds_what_is_kept(&candidate) => {
+                self.without_what_is_kept(value)
+            }
+            _ => self.renamed(key, value, NESTING),
+        };
+        let is_absent = |(key, _): &&(&str, Json)| body.get(key).is_none();
+        let more: Vec<_> = set.iter().filter(is_absent).cloned().collect();
+        let line = edited(&body, edit, &more);
+        // One that was brought back can go over several lines, between its tokens: a string holds
+        // no line end.
+        let is_whole = !line.contains(['\n', '\r']);
+        Some(if is_whole {
+            line
+        } else {
+            line.replace(['\n', '\r'], " ")
+        })
+    }
+
+    /// `forkedFrom`: a copy of a copy names the copy.
+    fn origin(&self, candidate: &Candidate<'_>) -> Json {
+        let old = candidate.uuid().map(|id| self.index.id_text(id));
+        let origin = ObjectBuf::new()
+            .with("sessionId", self.options.source.as_str())
+            .with_some("messageUuid", old.as_deref());
+        origin.into()
+    }
+
+    /// The copy of the entry that `value` names, when it stands before `place`.
+    fn before(&self, place: usize, value: Raw<'_>) -> Json {
+        let named = value.str().and_then(|text| self.index.id(&text));
+        let named = named.and_then(|id| self.places.get(&id).copied());
+        let before = named.filter(|named| (*named as usize) < place);
+        before.and_then(|before| self.ids[before as usize]).into()
+    }
+
+    /// `value` of the member `key` with the names of entries replaced by those of their copies, down
+    /// to `depth` levels. A member of the list loses a name of an entry that is not copied.
+    fn renamed(&self, key: &str, value: Raw<'_>, depth: usize) -> Edit {
+        let Some(deeper) = depth.checked_sub(1) else {
+            return Edit::Keep;
+        };
+        if let Some(text) = value.str() {
+            return match self.named_entry(key, &text).map(|id| self.places.get(&id)) {
+                None => Edit::Keep,
+                Some(None) => Edit::Remove,
+                Some(Some(place)) => {
+                    Edit::Set(Json::from(self.ids[*place as usize]).text().to_owned())
+                }
+            };
+        }
+        if let Some(object) = value.object() {
+            let edit = |key: &str, value: Raw<'_>| self.renamed(key, value, deeper);
+            return Edit::Set(edited(&object, edit, &[]));
+        }
+        match edited_list(value, |element| self.renamed(key, element, deeper)) {
+            Some(list) => Edit::Set(list),
+            None => Edit::Keep,
+        }
+    }
+
+    /// The entry of the source that `text` is the id of. A canonical uuid can be nothing else; what
+    /// has another form is an id only where the key says so.
+    fn named_entry(&self, key: &str, text: &str) -> Option<Id> {
+        let is_id = Uuid::parse(text.as_bytes()).is_some() || {
+            let key = key.to_ascii_lowercase();
+            key.ends_with("uuid") || key.ends_with("uuids")
+        };
+        let id = is_id.then(|| self.index.id(text))??;
+        self.index.with_uuid(id).next().map(|_| id)
+    }
+
+    fn holds_what_is_kept(&self, boundary: &Candidate<'_>) -> bool {
+        let boundary = self.index.boundary(boundary.number());
+        boundary.is_some_and(|boundary| self.are_kept_in_place(boundary).is_some())
+    }
+
+    /// `Some` when all that `boundary` keeps stands right behind its anchor, so that a reader who
+    /// splices it finds every link as it would make it.
+    fn are_kept_in_place(&self, boundary: &Boundary) -> Option<()> {
+        let place = |id: Option<Id>| self.places.get(&id?).copied();
+        let is_linked = |place: u32| self.links[place as usize] == place.checked_sub(1);
+        let [head, tail] = boundary.ends.map(place);
+        let (first, last) = match &boundary.preserved {
+            Preserved::Nothing => return None,
+            Preserved::List { anchor, uuids } => {
+                let first = place(*anchor)? + 1;
+                let places = first..first + uuids.len() as u32;
+                let mut kept = uuids.iter().zip(places.clone());
+                let are_in_order = kept.all(|(id, expected)| place(*id) == Some(expected));
+                (are_in_order && !uuids.is_empty()).then_some((first, places.end - 1))?
+            }
+            Preserved::Segment { anchor } => (place(*anchor)? + 1, tail?),
+        };
+        let has_segment = boundary.ends != [None, None];
+        let is_segment = (head, tail) == (Some(first), Some(last));
+        let is_chain = (first..=last).all(is_linked);
+        (first <= last && (is_segment || !has_segment) && is_chain).then_some(())
+    }
+
+    /// The metadata of a boundary that keeps nothing: the entries that are left of what it kept
+    /// are linked all the same.
+    fn without_what_is_kept(&self, metadata: Raw<'_>) -> Edit {
+        let Some(metadata) = metadata.object() else {
+            return Edit::Keep;
+        };
+        let edit = |key: &str, value: Raw<'_>| match key {
+            "preservedSegment" | "preservedMessages" => Edit::Remove,
+            _ => self.renamed(key, value, NESTING),
+        };
+        Edit::Set(edited(&metadata, edit, &[]))
+    }
+}
+
+/// One line with the replacements of all `content-replacement` lines of the source.
+fn replacements<B: BodySource>(
+    index: &Index,
+    bodies: &mut B,
+    options: &Options,
+    new_id: &mut dyn FnMut() -> Uuid,
+) -> Result<Option<String>, B::Error> {
+    let mut all = Vec::new();
+    let is_own = |line: &Candidate<'_>| {
+        line.kind() == EntryKind::ContentReplacement && line.session() == Some(&options.source)
+    };
+    for line in index.candidates().filter(is_own) {
+        let body = Object::parse(bodies.body(&line)?).ok();
+        let listed = body.and_then(|body| body.get("replacements")?.array());
+        all.extend(listed.into_iter().flatten().map(Json::from));
+    }
+    if all.is_empty() {
+        return Ok(None);
+    }
+    let line = side_line("content-replacement", options).with("replacements", Json::array(all));
+    Ok(Some(finish(line, options, new_id)))
+}
+
+fn side_line(kind: &str, options: &Options) -> ObjectBuf {
+    ObjectBuf::new()
+        .with("type", kind)
+        .with("sessionId", options.session.as_str())
+}
+
+/// Lines beside the chain of a copy have an id and a time, unlike those of a client.
+fn finish(line: ObjectBuf, options: &Options, new_id: &mut dyn FnMut() -> Uuid) -> String {
+    line.with("uuid", new_id())
+        .with("timestamp", options.now.as_str())
+        .text()
+}
+
+fn derived_title<B: BodySource>(index: &Index, bodies: &mut B) -> Result<String, B::Error> {
+    let mut title = state::title(index, bodies)?;
+    if title.is_none() {
+        title = first_prompt(index, bodies)?;
+    }
+    let title = title.as_deref().unwrap_or("Forked session");
+    Ok(format!("{title} (fork)"))
+}
+
+/// The first text of the file that a person wrote, on one line and at most 200 characters long.
+fn first_prompt<B: BodySource>(index: &Index, bodies: &mut B) -> Result<Option<String>, B::Error> {
+    let may_be_one =
+        |line: &Candidate<'_>| is_prompt(line) && !line.flags().contains(Flags::SIDECHAIN);
+    for line in index.candidates().filter(may_be_one) {
+        let body = Object::parse(bodies.body(&line)?).ok();
+        let message = body.and_then(|body| body.get("message")?.object());
+        let Some(content) = message.and_then(|message| message.get("content")) else {
+            continue;
+        };
+        let of_block = |block: Raw<'_>| {
+            let text = block.object()?.get("text").and_then(Raw::str)?;
+            Some(text.into_owned())
+        };
+        let texts = match content.str() {
+            Some(text) => vec![text.into_owned()],
+            None => {
+                let blocks = content.array().unwrap_or_default().into_iter();
+                blocks.filter_map(of_block).collect()
+            }
+        };
+        // Texts in tags are commands and their output, which clients write.
+        let is_prompt =
+            |text: &&String| !text.trim_start().starts_with('<') && !texts::is_synthetic(text);
+        let words = texts.iter().filter(is_prompt).map(|text| {
+            let words: Vec<_> = text.split_whitespace().collect();
+            words.join(" ")
+        });
+        if let Some(prompt) = words.into_iter().find(|words| !words.is_empty()) {
+            return Ok(Some(shortened(&prompt)));
+        }
+    }
+    Ok(None)
+}
+
+fn shortened(text: &str) -> String {
+    const LONGEST: usize = 200;
+    match text.char_indices().nth(LONGEST) {
+        Some((end, _)) => format!("{}…", text[..end].trim_end()),
+        None => text.to_owned(),
+    }
+}

@@ -1,0 +1,75 @@
+//! Changes single members of a line and leaves every other byte as it is.
+
+use transcript_format::json::Json;
+use transcript_format::object::{Object, Raw};
+
+/// What becomes of a value.
+pub(super) enum Edit {
+    /// It stays.
+    Keep,
+    /// This JSON takes its place.
+    Set(String),
+    /// It goes, and so does its key.
+    Remove,
+}
+
+/// Returns the text of `object` with its members as `edit` says, and `more` behind them.
+pub(super) fn edited(
+    object: &Object<'_>,
+    mut edit: impl FnMut(&str, Raw<'_>) -> Edit,
+    more: &[(&str, Json)],
+) -> String {
+    let text = object.text();
+    let values = object.members().iter().map(|(key, value)| {
+        let edit = edit(key, *value);
+        (*value, edit)
+    });
+    let (mut out, end) = edited_values(text, values);
+    for (key, value) in more {
+        if out.len() > 1 {
+            out.push(',');
+        }
+        out = out + "\"" + key + "\":" + value.text();
+    }
+    out + &text[end..]
+}
+
+/// Returns the text of the list `raw` with its elements as `edit` says.
+pub(super) fn edited_list(raw: Raw<'_>, mut edit: impl FnMut(Raw<'_>) -> Edit) -> Option<String> {
+    let elements = raw.array()?;
+    let values = elements.into_iter().map(|element| (element, edit(element)));
+    let (out, end) = edited_values(raw.text(), values);
+    Some(out + &raw.text()[end..])
+}
+
+/// Returns the text of an object or a list without what stands behind its last value, and where
+/// that starts. `values` are those of `text`, in their order.
+fn edited_values<'a>(text: &str, values: impl Iterator<Item = (Raw<'a>, Edit)>) -> (String, usize) {
+    let mut out = String::with_capacity(text.len());
+    out += &text[..1];
+    let mut end = 1;
+    for (value, edit) in values {
+        // The value is a part of the text, so the distance of the two is its place. In front of it
+        // stand a comma, unless it is the first one, and the key.
+        let start = value.text().as_ptr() as usize - text.as_ptr() as usize;
+        let lead = &text[end..start];
+        end = start + value.text().len();
+        let new = match &edit {
+            Edit::Remove => continue,
+            Edit::Keep => value.text(),
+            Edit::Set(new) => new,
+        };
+        let is_first = out.len() == 1;
+        out += if is_first { without_comma(lead) } else { lead };
+        out += new;
+    }
+    (out, end)
+}
+
+/// What stands before the first value that is left.
+fn without_comma(lead: &str) -> &str {
+    match lead.trim_ascii_start().strip_prefix(',') {
+        Some(key) => key.trim_ascii_start(),
+        None => lead,
+    }
+}

@@ -1,0 +1,201 @@
+//! Which entry of a copy each one hangs under.
+
+use std::collections::{HashMap, HashSet};
+use std::ops::Range;
+
+use transcript_format::kind::EntryKind;
+use transcript_format::scan::{Flags, ToolRole};
+use transcript_reader::{Candidate, MessageKey, ToolKey};
+
+use crate::links::{NodeId, Tree};
+
+/// Returns the place that each of the entries hangs under: the one before it.
+///
+/// An API message with parallel calls and its results stay a tree, as the client writes them: each
+/// result under its call. That is done where every reader brings back what hangs beside the chain
+/// (`facts/sdk.md` 3.3, `facts/rig.md` 5), and in the order that the path has.
+pub(super) fn links(tree: &Tree<'_>, entries: &[u32]) -> Vec<Option<u32>> {
+    let mut links: Vec<_> = (0..entries.len() as u32)
+        .map(|place| place.checked_sub(1))
+        .collect();
+    let runs = Runs::new(tree, entries);
+    if runs.ends_in_meta() {
+        return links;
+    }
+    let mut place = 0;
+    while place < entries.len() {
+        let run = runs.at(place);
+        if let Some(own) = runs.own_links(&run) {
+            for (place, above) in run.entries.clone().zip(own).skip(1) {
+                links[place] = Some(above);
+            }
+            if let Some(next) = links.get_mut(run.entries.end) {
+                *next = Some(runs.above(run.entries.end, &run));
+            }
+        }
+        place = run.entries.end;
+    }
+    links
+}
+
+/// The lines of one API message, and the results of their calls and attachments right behind them.
+struct Run {
+    entries: Range<usize>,
+    /// Where the lines of the message end.
+    lines_end: usize,
+    message: Option<MessageKey>,
+}
+
+/// Finds runs among the entries of a path.
+struct Runs<'t, 'i> {
+    tree: &'t Tree<'i>,
+    entries: &'t [u32],
+    places: HashMap<NodeId, usize>,
+    /// The message that makes a call; `None` when several do, or one without an id.
+    callers: HashMap<ToolKey, Option<MessageKey>>,
+    /// Messages whose lines do not follow each other.
+    scattered: HashSet<MessageKey>,
+}
+
+impl<'t, 'i> Runs<'t, 'i> {
+    fn new(tree: &'t Tree<'i>, entries: &'t [u32]) -> Self {
+        let nodes = entries.iter().map(|entry| tree.node(*entry as usize));
+        let places = nodes
+            .zip(0..)
+            .filter_map(|(node, place)| Some((node?, place)));
+        let mut runs = Self {
+            tree,
+            entries,
+            places: places.collect(),
+            callers: HashMap::new(),
+            scattered: HashSet::new(),
+        };
+        let mut seen = HashSet::new();
+        let mut before = None;
+        for place in 0..entries.len() {
+            let message = runs.message(place);
+            for call in runs.ends(place, ToolRole::Use) {
+                let caller = runs.callers.entry(call).or_insert(message);
+                if *caller != message {
+                    *caller = None;
+                }
+            }
+            if let Some(message) = message
+                && before != Some(message)
+                && !seen.insert(message)
+            {
+                runs.scattered.insert(message);
+            }
+            before = message;
+        }
+        runs
+    }
+
+    fn entry(&self, place: usize) -> Candidate<'i> {
+        self.tree.index().candidate(self.entries[place] as usize)
+    }
+
+    /// The API message that an answer is a line of.
+    fn message(&self, place: usize) -> Option<MessageKey> {
+        let entry = self.entry(place);
+        (entry.kind() == EntryKind::Assistant).then(|| entry.message())?
+    }
+
+    /// The calls that an answer makes, or those that a user entry has the results of.
+    fn ends(&self, place: usize, role: ToolRole) -> impl Iterator<Item = ToolKey> + use<'i> {
+        let entry = self.entry(place);
+        let is_there = match role {
+            ToolRole::Use => entry.kind() == EntryKind::Assistant,
+            _ => entry.kind() == EntryKind::User,
+        };
+        let ends = entry
+            .tools()
+            .iter()
+            .filter(move |end| is_there && end.role() == role);
+        ends.map(|end| end.key())
+    }
+
+    /// Whether the last message is one that no person and no model wrote. The Python SDK then looks
+    /// for another end, and would take a result that hangs beside the chain (`facts/sdk.md` 3.2).
+    fn ends_in_meta(&self) -> bool {
+        let mut entries = (0..self.entries.len()).rev().map(|place| self.entry(place));
+        let last = entries.find(|entry| entry.kind().is_message());
+        last.is_some_and(|last| last.flags().contains(Flags::META))
+    }
+
+    /// The run that starts at `start`; of one entry when it is no line of a message.
+    fn at(&self, start: usize) -> Run {
+        let mut run = Run {
+            entries: start..start + 1,
+            lines_end: start + 1,
+            message: self.message(start),
+        };
+        let Some(message) = run.message else {
+            return run;
+        };
+        let places = |from: usize| from..self.entries.len();
+        let is_line = |place: &usize| self.message(*place) == Some(message);
+        run.lines_end += places(start + 1).take_while(is_line).count();
+        let follows = |place: &usize| {
+            self.entry(*place).kind() == EntryKind::Attachment
+                || self
+                    .ends(*place, ToolRole::Result)
+                    .any(|call| self.callers.get(&call) == Some(&Some(message)))
+        };
+        let followers = places(run.lines_end).take_while(follows).count();
+        run.entries.end = run.lines_end + followers;
+        run
+    }
+
+    /// The place within `run` that the source has above `place`, else the one before.
+    fn above(&self, place: usize, run: &Run) -> u32 {
+        let node = self.tree.node(self.entries[place] as usize);
+        let parent = node.and_then(|node| self.tree.parent_node(node));
+        let own = parent.and_then(|parent| self.places.get(&parent).copied());
+        let is_above = |above: &usize| run.entries.contains(above) && *above < place;
+        own.filter(is_above).unwrap_or(place - 1) as u32
+    }
+
+    /// What each entry of `run` hangs under when it stays a tree, the first one under nothing;
+    /// `None` when a reader would lose something of it.
+    fn own_links(&self, run: &Run) -> Option<Vec<u32>> {
+        let message = run
+            .message
+            .filter(|message| !self.scattered.contains(message))?;
+        let start = run.entries.start;
+        let mut above = vec![0; run.entries.len()];
+        for place in run.entries.clone().skip(1) {
+            above[place - start] = self.above(place, run);
+        }
+        let mut is_on_chain = vec![false; run.entries.len()];
+        let last = run.entries.end - 1;
+        let mut place = match run.entries.end < self.entries.len() {
+            true => self.above(run.entries.end, run) as usize,
+            false => last,
+        };
+        is_on_chain[0] = true;
+        while place > start {
+            is_on_chain[place - start] = true;
+            place = above[place - start] as usize;
+        }
+        let is_found = |place: usize| {
+            let parent = above[place - start] as usize;
+            let hangs_beside = !is_on_chain[parent - start];
+            let is_attachment = |place: usize| self.entry(place).kind() == EntryKind::Attachment;
+            let is_own = |call| self.callers.get(&call) == Some(&Some(message));
+            if is_attachment(place) {
+                // Attachments come with what hangs beside the chain, not with the chain.
+                return hangs_beside;
+            }
+            // What leads on to something else belongs to another branch.
+            let leads_on = hangs_beside && is_attachment(parent);
+            !leads_on && (place < run.lines_end || self.ends(place, ToolRole::Result).all(is_own))
+        };
+        let mut beside = run
+            .entries
+            .clone()
+            .skip(1)
+            .filter(|place| !is_on_chain[place - start]);
+        beside.all(is_found).then_some(above)
+    }
+}

@@ -1,0 +1,915 @@
+//! A copy shows what its path showed, under both policies and to readers that know no compactions,
+//! and shares no id with its source.
+
+use std::collections::{BTreeSet, HashMap};
+use std::convert::Infallible;
+use std::fs;
+use std::io::Write;
+use std::path::Path as FilePath;
+
+use serde_json::{Value, json};
+use transcript_format::ids::Uuid;
+use transcript_format::json::Json;
+use transcript_format::kind::EntryKind;
+use transcript_format::object::Raw;
+use transcript_reader::{Bodies, Candidate, Error, Index, Source};
+use transcript_resume::api::{self, BodySource};
+use transcript_resume::fork::{Forked, Options, fork};
+use transcript_resume::{Path, Policy, Tree};
+use transcript_testkit::{damage, generate, shared};
+
+const POLICIES: [Policy; 2] = [Policy::Vendor, Policy::Recover];
+
+const SOURCE: &str = "5e550000-0000-4000-8000-000000000001";
+const COPY: &str = "5e550000-0000-4000-8000-000000000002";
+const NOW: &str = "2026-12-01T00:00:00.000Z";
+
+fn options() -> Options {
+    Options {
+        source: SOURCE.to_owned(),
+        session: COPY.to_owned(),
+        title: None,
+        now: NOW.to_owned(),
+    }
+}
+
+/// A session on disk and its index.
+struct Session {
+    source: Source,
+    index: Index,
+    _file: tempfile::NamedTempFile,
+}
+
+impl Session {
+    fn new(bytes: &[u8]) -> Self {
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        file.write_all(bytes).unwrap();
+        let source = Source::open(file.path()).unwrap();
+        Self {
+            index: Index::load(&source).unwrap(),
+            source,
+            _file: file,
+        }
+    }
+
+    fn tree(&self, policy: Policy) -> Tree<'_> {
+        Tree::new(&self.index, policy)
+    }
+
+    fn request(&self, policy: Policy) -> api::Request {
+        api::Options::new()
+            .request(&self.tree(policy), &mut Bodies::new(&self.source))
+            .unwrap()
+    }
+
+    fn messages(&self, policy: Policy) -> Vec<String> {
+        let messages = self.request(policy).messages;
+        messages.iter().map(api::Message::json).collect()
+    }
+
+    fn copy(&self, tree: &Tree<'_>, path: &Path, options: &Options, first_id: u128) -> Copy {
+        let mut lines = Vec::new();
+        let mut ids = first_id;
+        let mut new_id = || {
+            ids += 1;
+            Uuid(ids)
+        };
+        let mut write = |line: &str| {
+            assert!(!line.contains(['\n', '\r']), "one line each");
+            lines.push(line.to_owned());
+            Ok::<(), Error>(())
+        };
+        let mut bodies = Bodies::new(&self.source);
+        let forked = fork(tree, path, options, &mut bodies, &mut new_id, &mut write).unwrap();
+        Copy { forked, lines }
+    }
+
+    /// The copy of the path that the request of `policy` is made of.
+    fn fork(&self, policy: Policy) -> Copy {
+        let path = self.request(policy).path;
+        self.copy(&self.tree(policy), &path, &options(), 0xF0 << 120)
+    }
+}
+
+struct Copy {
+    forked: Forked,
+    lines: Vec<String>,
+}
+
+impl Copy {
+    fn bytes(&self) -> Vec<u8> {
+        let lines = self.lines.iter().map(|line| format!("{line}\n"));
+        lines.collect::<String>().into_bytes()
+    }
+
+    fn session(&self) -> Session {
+        Session::new(&self.bytes())
+    }
+
+    fn values(&self) -> Vec<Value> {
+        // serde_json refuses lone surrogates and numbers beyond the range.
+        let value = |line: &String| {
+            let line = Json::from(Raw::parse(line).unwrap());
+            serde_json::from_str(&line.text().replace("1e999", "1")).unwrap()
+        };
+        self.lines.iter().map(value).collect()
+    }
+
+    fn entries(&self) -> Vec<Value> {
+        let mut values = self.values();
+        values.truncate(self.forked.entries);
+        values
+    }
+
+    /// The ids that the entries had, oldest first.
+    fn origins(&self) -> Vec<String> {
+        let origin = |entry: &Value| {
+            entry["forkedFrom"]["messageUuid"]
+                .as_str()
+                .map(str::to_owned)
+        };
+        self.entries()
+            .iter()
+            .map(|entry| origin(entry).unwrap_or_default())
+            .collect()
+    }
+
+    /// The id that the entry above each one had.
+    fn origins_above(&self) -> Vec<Option<String>> {
+        let entries = self.entries();
+        let names = entries.iter().zip(self.origins());
+        let names: HashMap<_, _> = names
+            .map(|(entry, origin)| (entry["uuid"].clone(), origin))
+            .collect();
+        let above = entries.iter().map(|entry| &entry["parentUuid"]);
+        above
+            .map(|id| (!id.is_null()).then(|| names[id].clone()))
+            .collect()
+    }
+}
+
+/// The id of the entry number `n` in the sessions below.
+fn id(n: u32) -> String {
+    format!("00000000-0000-4000-8000-{n:012}")
+}
+
+fn above(n: u32) -> Value {
+    if n == 0 { Value::Null } else { id(n).into() }
+}
+
+/// Puts `more` over the envelope of an entry.
+fn entry(n: u32, parent: u32, kind: &str, more: Value) -> String {
+    let mut entry = json!({
+        "parentUuid": above(parent), "isSidechain": false, "userType": "external", "cwd": "/w",
+        "sessionId": SOURCE, "version": "2.1.329", "type": kind, "uuid": id(n),
+        "timestamp": format!("2026-11-01T10:00:{n:02}.000Z"),
+    });
+    let members = entry.as_object_mut().unwrap();
+    members.extend(more.as_object().unwrap().clone());
+    entry.to_string()
+}
+
+fn user(n: u32, parent: u32, content: Value) -> String {
+    entry(
+        n,
+        parent,
+        "user",
+        json!({"message": {"role": "user", "content": content}}),
+    )
+}
+
+fn answer(n: u32, parent: u32, message: &str, block: Value) -> String {
+    let message = json!({"id": message, "type": "message", "role": "assistant", "model": "claude-x", "content": [block]});
+    entry(n, parent, "assistant", json!({"message": message}))
+}
+
+fn says(n: u32, parent: u32, text: &str) -> String {
+    answer(
+        n,
+        parent,
+        &format!("msg_{n}"),
+        json!({"type": "text", "text": text}),
+    )
+}
+
+fn calls(n: u32, parent: u32, message: &str, call: &str) -> String {
+    let call = json!({"type": "tool_use", "id": call, "name": "Bash", "input": {}});
+    answer(n, parent, message, call)
+}
+
+fn result(n: u32, parent: u32, call: &str) -> String {
+    let result = json!([{"type": "tool_result", "tool_use_id": call, "content": "done"}]);
+    let message = json!({"role": "user", "content": result});
+    let more = json!({"message": message, "sourceToolAssistantUUID": above(parent), "toolUseResult": {"stdout": "done"}});
+    entry(n, parent, "user", more)
+}
+
+fn plain() -> Vec<String> {
+    vec![
+        user(1, 0, "first\nquestion".into()),
+        says(2, 1, "one"),
+        user(3, 2, "second".into()),
+        says(4, 3, "two"),
+    ]
+}
+
+/// Two calls of one message; the conversation goes on under the result that came last.
+fn parallel() -> Vec<String> {
+    vec![
+        user(1, 0, "look".into()),
+        calls(2, 1, "msg_a", "toolu_1"),
+        calls(3, 2, "msg_a", "toolu_2"),
+        result(4, 2, "toolu_1"),
+        result(5, 3, "toolu_2"),
+        says(6, 5, "seen"),
+    ]
+}
+
+fn boundary(n: u32, logical: u32, metadata: Value) -> String {
+    let more = json!({
+        "subtype": "compact_boundary", "content": "Conversation compacted",
+        "logicalParentUuid": id(logical), "compactMetadata": metadata,
+    });
+    entry(n, 0, "system", more)
+}
+
+fn summary(n: u32, parent: u32) -> String {
+    let message = json!({"role": "user", "content": "SUMMARY"});
+    entry(
+        n,
+        parent,
+        "user",
+        json!({"message": message, "isCompactSummary": true}),
+    )
+}
+
+/// What the client writes when it keeps `kept` behind `anchor`.
+fn keeps(anchor: u32, kept: &[u32]) -> Value {
+    let uuids: Vec<_> = kept.iter().map(|n| id(*n)).collect();
+    let (head, tail) = (uuids.first(), uuids.last());
+    json!({
+        "trigger": "manual", "preTokens": 9,
+        "preservedSegment": {"headUuid": head, "anchorUuid": id(anchor), "tailUuid": tail},
+        "preservedMessages": {"anchorUuid": id(anchor), "uuids": uuids, "allUuids": uuids},
+    })
+}
+
+/// The last question and its answer are kept across a compaction.
+fn compacted() -> Vec<String> {
+    let mut lines = plain();
+    lines.extend([
+        boundary(5, 4, keeps(6, &[3, 4])),
+        summary(6, 5),
+        user(7, 6, "third".into()),
+        says(8, 7, "three"),
+    ]);
+    lines
+}
+
+/// The second question was asked anew.
+fn rewound() -> Vec<String> {
+    let mut lines = plain();
+    lines.extend([
+        user(5, 2, "second, again".into()),
+        says(6, 5, "another two"),
+    ]);
+    lines
+}
+
+fn session(lines: &[String]) -> Session {
+    Session::new((lines.join("\n") + "\n").as_bytes())
+}
+
+fn ids(numbers: impl IntoIterator<Item = u32>) -> Vec<String> {
+    numbers.into_iter().map(id).collect()
+}
+
+#[test]
+fn a_copy_has_new_ids_and_all_else_of_a_line_byte_for_byte() {
+    let line = r#"{ "uuid" : "00000000-0000-4000-8000-000000000001", "slug":"a-b", "parentUuid":null,"big":1e999,"type":"assistant","message":{"role":"assistant","id":"m","content":[{"type":"text","text":"\ud83d \u00e9"}]},"odd" : [ 1 ,2 ], "teamName":"t","isSidechain":true,"timestamp":"2026-11-01T10:00:00Z","agentName":"n"}"#;
+    let session = session(&[line.to_owned()]);
+    let copy = session.fork(Policy::Recover);
+    let expected = r#"{ "uuid" : "f0000000-0000-0000-0000-000000000001", "parentUuid":null,"big":1e999,"type":"assistant","message":{"role":"assistant","id":"m","content":[{"type":"text","text":"\ud83d \u00e9"}]},"odd" : [ 1 ,2 ],"isSidechain":false,"timestamp":"2026-11-01T10:00:00Z","sessionId":"5e550000-0000-4000-8000-000000000002","forkedFrom":{"sessionId":"5e550000-0000-4000-8000-000000000001","messageUuid":"00000000-0000-4000-8000-000000000001"},"requestSessionId":"5e550000-0000-4000-8000-000000000001"}"#;
+    assert_eq!(copy.lines[0], expected);
+    assert_eq!(copy.forked.leaf, Some(Uuid((0xF0 << 120) + 1)));
+}
+
+#[test]
+fn the_copy_of_a_straight_conversation_is_a_straight_one() {
+    let copy = session(&plain()).fork(Policy::Vendor);
+    assert_eq!(copy.origins(), ids(1..=4));
+    let above = [None, Some(id(1)), Some(id(2)), Some(id(3))];
+    assert_eq!(copy.origins_above(), above);
+    for entry in copy.entries() {
+        assert_eq!(entry["sessionId"], COPY);
+        assert_eq!(entry["forkedFrom"]["sessionId"], SOURCE);
+    }
+    let last = copy.entries().pop().unwrap();
+    assert_eq!(
+        last["timestamp"], "2026-11-01T10:00:04.000Z",
+        "nothing new was said"
+    );
+    let title = copy.values().pop().unwrap();
+    let expected = json!({
+        "type": "custom-title", "sessionId": COPY, "customTitle": "first question (fork)",
+        "uuid": Uuid((0xF0 << 120) + 5).to_string(), "timestamp": NOW,
+    });
+    assert_eq!(title, expected);
+    assert_eq!(copy.lines.len(), 5);
+}
+
+#[test]
+fn results_of_parallel_calls_stay_under_their_calls() {
+    let copy = session(&parallel()).fork(Policy::Vendor);
+    assert_eq!(copy.origins(), ids(1..=6));
+    let above = [None, Some(1), Some(2), Some(2), Some(3), Some(5)];
+    assert_eq!(copy.origins_above(), above.map(|n| n.map(id)));
+    let entries = copy.entries();
+    assert_eq!(entries[3]["sourceToolAssistantUUID"], entries[1]["uuid"]);
+    assert_eq!(entries[4]["sourceToolAssistantUUID"], entries[2]["uuid"]);
+}
+
+#[test]
+fn a_copy_that_ends_in_a_line_of_the_client_is_one_chain() {
+    let mut lines = parallel();
+    let message = json!({"role": "user", "content": "caveat"});
+    lines.push(entry(
+        7,
+        6,
+        "user",
+        json!({"message": message, "isMeta": true}),
+    ));
+    let copy = session(&lines).fork(Policy::Vendor);
+    assert_eq!(copy.origins(), ids(1..=7));
+    let above: Vec<_> = (0..7).map(|n| (n > 0).then(|| id(n))).collect();
+    assert_eq!(copy.origins_above(), above);
+}
+
+#[test]
+fn a_result_without_a_message_id_to_find_it_by_is_linked_into_the_chain() {
+    let lines: Vec<String> = parallel()
+        .into_iter()
+        .map(|line| line.replace(r#""id":"msg_a","#, ""))
+        .collect();
+    let source = session(&lines);
+    let copy = source.fork(Policy::Recover);
+    assert_eq!(
+        copy.session().fork(Policy::Vendor).origins().len(),
+        copy.forked.entries
+    );
+    assert_eq!(
+        copy.session().messages(Policy::Recover),
+        source.messages(Policy::Recover)
+    );
+}
+
+#[test]
+fn a_boundary_names_the_copies_of_what_it_keeps() {
+    for policy in POLICIES {
+        let copy = session(&compacted()).fork(policy);
+        assert_eq!(copy.origins(), ids([5, 6, 3, 4, 7, 8]));
+        let above = [None, Some(5), Some(6), Some(3), Some(4), Some(7)];
+        assert_eq!(copy.origins_above(), above.map(|n| n.map(id)));
+        let entries = copy.entries();
+        let new = |place: usize| entries[place]["uuid"].clone();
+        let metadata = &entries[0]["compactMetadata"];
+        let messages =
+            json!({"anchorUuid": new(1), "uuids": [new(2), new(3)], "allUuids": [new(2), new(3)]});
+        assert_eq!(metadata["preservedMessages"], messages);
+        let segment = json!({"headUuid": new(2), "anchorUuid": new(1), "tailUuid": new(3)});
+        assert_eq!(metadata["preservedSegment"], segment);
+        assert_eq!(metadata["preTokens"], 9);
+        assert_eq!(
+            entries[0]["logicalParentUuid"],
+            Value::Null,
+            "it would close a cycle"
+        );
+    }
+}
+
+#[test]
+fn a_boundary_that_keeps_more_than_is_copied_keeps_nothing() {
+    let source = session(&compacted());
+    let tree = source.tree(Policy::Vendor);
+    let mut path = tree.path();
+    let summary = path.entries[1].candidate();
+    assert!(path.cut_after(summary));
+    let copy = source.copy(&tree, &path, &options(), 0xF0 << 120);
+    assert_eq!(copy.origins(), ids([5, 6]));
+    let metadata = copy.entries()[0]["compactMetadata"].clone();
+    assert_eq!(metadata, json!({"trigger": "manual", "preTokens": 9}));
+}
+
+#[test]
+fn a_path_without_a_message_has_nothing_to_copy() {
+    let source = session(&compacted());
+    let tree = source.tree(Policy::Vendor);
+    let mut path = tree.path();
+    let boundary = path.entries[0].candidate();
+    assert!(path.cut_after(boundary));
+    let copy = source.copy(&tree, &path, &options(), 1);
+    assert_eq!((copy.forked, copy.lines.len()), (Forked::default(), 0));
+    let empty = source.copy(&tree, &Path::default(), &options(), 1);
+    assert_eq!((empty.forked, empty.lines.len()), (Forked::default(), 0));
+}
+
+#[test]
+fn a_compaction_that_was_never_finished_is_left_out() {
+    let mut lines = plain();
+    lines.push(boundary(5, 4, json!({"trigger": "auto"})).replace(
+        "\"parentUuid\":null",
+        &format!("\"parentUuid\":\"{}\"", id(4)),
+    ));
+    let copy = session(&lines).fork(Policy::Recover);
+    assert_eq!(copy.origins(), ids(1..=4));
+}
+
+#[test]
+fn a_rewound_conversation_is_copied_without_what_was_given_up() {
+    let copy = session(&rewound()).fork(Policy::Vendor);
+    assert_eq!(copy.origins(), ids([1, 2, 5, 6]));
+    assert!(!copy.lines.join("").contains("\"two\""));
+}
+
+#[test]
+fn a_copy_of_a_copy_names_the_copy() {
+    for lines in [plain(), parallel(), compacted(), rewound()] {
+        for policy in POLICIES {
+            let source = session(&lines);
+            let first = source.fork(policy);
+            let again = first.session();
+            let path = again.request(policy).path;
+            let options = Options {
+                source: COPY.to_owned(),
+                session: SOURCE.to_owned(),
+                ..options()
+            };
+            let second = again.copy(&again.tree(policy), &path, &options, 0xE0 << 120);
+            let of_first = first.entries();
+            for (entry, origin) in second.entries().iter().zip(&of_first) {
+                let expected = json!({"sessionId": COPY, "messageUuid": origin["uuid"]});
+                assert_eq!(entry["forkedFrom"], expected);
+            }
+            assert_eq!(second.forked.entries, first.forked.entries);
+            assert_eq!(second.session().messages(policy), source.messages(policy));
+            let title = second.values().pop().unwrap();
+            assert!(
+                title["customTitle"]
+                    .as_str()
+                    .unwrap()
+                    .ends_with(" (fork) (fork)")
+            );
+        }
+    }
+}
+
+#[test]
+fn replacements_are_merged_and_titles_taken_from_the_source() {
+    let replaced = |session: &str, n: u32| {
+        let one =
+            json!({"kind": "tool-result", "toolUseId": n.to_string(), "replacement": "short"});
+        let line = json!({"type": "content-replacement", "agentId": "a", "sessionId": session, "replacements": [one]});
+        line.to_string()
+    };
+    let mut lines = plain();
+    lines.extend([replaced(SOURCE, 1), replaced(COPY, 2), replaced(SOURCE, 3)]);
+    lines.push(json!({"type": "ai-title", "aiTitle": "Made"}).to_string());
+    let values = session(&lines).fork(Policy::Vendor).values();
+    let replacement = &values[4];
+    assert_eq!(replacement["type"], "content-replacement");
+    assert_eq!(replacement["sessionId"], COPY);
+    assert_eq!(replacement["timestamp"], NOW);
+    assert_eq!(replacement["agentId"], Value::Null);
+    let calls = replacement["replacements"].as_array().unwrap().iter();
+    assert_eq!(
+        calls.map(|one| &one["toolUseId"]).collect::<Vec<_>>(),
+        ["1", "3"]
+    );
+    assert_eq!(values[5]["customTitle"], "Made (fork)");
+    assert_eq!(values.len(), 6);
+}
+
+#[test]
+fn a_given_title_stands_as_it_is_but_for_space_around_it() {
+    let source = session(&plain());
+    let tree = source.tree(Policy::Vendor);
+    let titled = |title: &str| {
+        let options = Options {
+            title: Some(title.to_owned()),
+            ..options()
+        };
+        let copy = source.copy(&tree, &tree.path(), &options, 1);
+        copy.values().pop().unwrap()["customTitle"].clone()
+    };
+    assert_eq!(titled("  Mine "), "Mine");
+    assert_eq!(titled(" "), "first question (fork)");
+}
+
+#[test]
+fn a_session_without_a_prompt_has_a_title_all_the_same() {
+    let title = |lines: &[String]| {
+        session(lines).fork(Policy::Recover).values().pop().unwrap()["customTitle"].clone()
+    };
+    assert_eq!(title(&[says(1, 0, "hello")]), "Forked session (fork)");
+    let long = user(
+        1,
+        0,
+        json!([{"type": "text", "text": "<x>"}, {"type": "text", "text": "ö".repeat(300)}]),
+    );
+    assert_eq!(title(&[long]), format!("{}… (fork)", "ö".repeat(200)));
+}
+
+#[test]
+fn every_name_of_an_entry_is_that_of_its_copy_or_gone() {
+    let mut lines = rewound();
+    let more = json!({
+        "subtype": "informational", "content": id(1),
+        "refusedUserMessageUuid": id(5), "retractedMessageUuids": [id(3), id(5), "never-written"],
+        "future": {"deep": [[{"basedOn": id(1), "lost": id(4)}]]},
+        "toolUseResult": {"said": id(1)}, "message": {"content": id(2)},
+        "other": "00000000-0000-4000-8000-00000000ffff",
+    });
+    lines.push(entry(7, 6, "system", more));
+    let copy = session(&lines).fork(Policy::Vendor);
+    let entries = copy.entries();
+    let (told, new) = (&entries[4], |place: usize| &entries[place]["uuid"]);
+    assert_eq!(&told["refusedUserMessageUuid"], new(2));
+    assert_eq!(
+        told["retractedMessageUuids"],
+        json!([new(2), "never-written"])
+    );
+    assert_eq!(told["future"], json!({"deep": [[{"basedOn": new(0)}]]}));
+    assert_eq!(
+        told["toolUseResult"]["said"],
+        id(1),
+        "what a tool said is not looked at"
+    );
+    assert_eq!(told["message"]["content"], id(2));
+    assert_eq!(told["other"], "00000000-0000-4000-8000-00000000ffff");
+}
+
+#[test]
+fn an_entry_without_an_id_or_a_time_gets_one() {
+    let lines = [
+        user(1, 0, "one".into()),
+        user(2, 1, "two".into())
+            .replace(&format!(r#""uuid":"{}","#, id(2)), "")
+            .replace(&format!(r#","uuid":"{}""#, id(2)), "")
+            .replace("2026-11-01T10:00:02.000Z", "today"),
+    ];
+    let source = session(&lines);
+    assert!(source.index.candidate(1).uuid().is_none());
+    let copy = source.fork(Policy::Recover);
+    let entries = copy.entries();
+    assert_eq!(entries[1]["forkedFrom"], json!({"sessionId": SOURCE}));
+    assert_eq!(entries[1]["uuid"], Uuid((0xF0 << 120) + 2).to_string());
+    assert_eq!(
+        entries[1]["timestamp"], NOW,
+        "the client goes on from no leaf without a time"
+    );
+    assert!(copy.session().request(Policy::Vendor).is_resumable());
+}
+
+#[test]
+fn an_entry_that_stood_on_several_lines_stands_on_one() {
+    let line = plain()[1].clone();
+    let (head, tail) = line.split_at(line.find("\"message\"").unwrap());
+    let mut lines = plain();
+    lines[1] = format!("{head}\n\n{tail}");
+    let source = session(&lines);
+    let copy = source.fork(Policy::Recover);
+    assert_eq!(copy.origins(), ids(1..=4));
+    assert_eq!(
+        copy.session().messages(Policy::Vendor),
+        source.messages(Policy::Recover)
+    );
+}
+
+/// Loses the bodies of some candidates.
+struct Losing<'s>(Bodies<'s>, &'static [usize]);
+
+impl BodySource for Losing<'_> {
+    type Error = Error;
+
+    fn body(&mut self, candidate: &Candidate<'_>) -> Result<&str, Error> {
+        match self.1.contains(&candidate.number()) {
+            true => Ok(""),
+            false => self.0.body(candidate),
+        }
+    }
+}
+
+#[test]
+fn an_entry_whose_body_is_lost_is_left_out_and_the_chain_closed_over_it() {
+    let source = session(&plain());
+    let tree = source.tree(Policy::Vendor);
+    let mut lines = Vec::new();
+    let mut next = 0;
+    let forked = fork(
+        &tree,
+        &tree.path(),
+        &options(),
+        &mut Losing(Bodies::new(&source.source), &[1, 2]),
+        &mut || {
+            next += 1;
+            Uuid(next)
+        },
+        &mut |line| {
+            lines.push(line.to_owned());
+            Ok::<(), Error>(())
+        },
+    );
+    let forked = forked.unwrap();
+    assert_eq!((forked.entries, forked.leaf), (2, Some(Uuid(4))));
+    let copy = Copy { forked, lines };
+    assert_eq!(copy.origins_above(), [None, Some(id(1))]);
+}
+
+#[test]
+fn an_error_of_the_writer_ends_the_copy() {
+    #[derive(Debug, PartialEq)]
+    enum Failed {
+        Disk,
+    }
+    impl From<Infallible> for Failed {
+        fn from(never: Infallible) -> Self {
+            match never {}
+        }
+    }
+    struct Texts(Vec<String>);
+    impl BodySource for Texts {
+        type Error = Infallible;
+        fn body(&mut self, candidate: &Candidate<'_>) -> Result<&str, Infallible> {
+            Ok(&self.0[candidate.number()])
+        }
+    }
+    let source = session(&plain());
+    let tree = source.tree(Policy::Vendor);
+    let mut written = 0;
+    let mut write = |_: &str| {
+        written += 1;
+        if written == 3 {
+            Err(Failed::Disk)
+        } else {
+            Ok(())
+        }
+    };
+    let mut bodies = Texts(plain());
+    let failed = fork(
+        &tree,
+        &tree.path(),
+        &options(),
+        &mut bodies,
+        &mut || Uuid(7),
+        &mut write,
+    );
+    assert_eq!(failed, Err(Failed::Disk));
+    assert_eq!(written, 3);
+}
+
+/// Every string of `value` that may be a name, but for what was said and `forkedFrom`.
+fn names(value: &Value, found: &mut BTreeSet<String>) {
+    match value {
+        Value::String(text) => {
+            found.insert(text.clone());
+        }
+        Value::Array(values) => values.iter().for_each(|value| names(value, found)),
+        Value::Object(members) => {
+            let members = members.iter().filter(|(key, _)| {
+                !matches!(key.as_str(), "message" | "toolUseResult" | "forkedFrom")
+            });
+            members.for_each(|(_, value)| names(value, found));
+        }
+        _ => {}
+    }
+}
+
+fn shares_no_id(name: &str, source: &Session, copy: &Copy) {
+    let index = &source.index;
+    let ids = index.candidates().filter_map(|candidate| candidate.uuid());
+    let ids: BTreeSet<String> = ids
+        .map(|id| index.id_text(id))
+        .filter(|id| Uuid::parse(id.as_bytes()).is_some())
+        .collect();
+    let mut named = BTreeSet::new();
+    copy.values()
+        .iter()
+        .for_each(|line| names(line, &mut named));
+    let shared: Vec<_> = named.intersection(&ids).collect();
+    assert!(shared.is_empty(), "{name}: {shared:?}");
+}
+
+/// What a reader shows that knows nothing but `parentUuid`, `message.id` and `tool_use_id`
+/// (`facts/sdk.md` 3.2, 3.3): the last message that is not meta, what stands above it, the lines of the
+/// messages met and the results of their calls. As places, in the order of the file.
+fn shown_by_the_python_sdk(entries: &[Value]) -> BTreeSet<usize> {
+    let is_message =
+        |place: &usize| matches!(entries[*place]["type"].as_str(), Some("user" | "assistant"));
+    let place_of: HashMap<&Value, usize> = entries
+        .iter()
+        .enumerate()
+        .map(|(place, entry)| (&entry["uuid"], place))
+        .collect();
+    let parent = |place: usize| place_of.get(&entries[place]["parentUuid"]).copied();
+    let parents: BTreeSet<usize> = (0..entries.len()).filter_map(parent).collect();
+    let up = |place: usize| std::iter::successors(Some(place), |place| parent(*place));
+    let terminals = (0..entries.len()).filter(|place| !parents.contains(place));
+    let leaves: Vec<usize> = terminals
+        .filter_map(|place| up(place).find(is_message))
+        .collect();
+    let mains = leaves
+        .iter()
+        .filter(|place| entries[**place]["isMeta"] != true);
+    let Some(leaf) = mains.max().or(leaves.iter().max()) else {
+        return BTreeSet::new();
+    };
+    let chain: BTreeSet<usize> = up(*leaf).collect();
+    let text = |value: &Value| value.as_str().map(str::to_owned);
+    let message = |place: usize| {
+        let is_answer = entries[place]["type"] == "assistant";
+        text(&entries[place]["message"]["id"]).filter(|_| is_answer)
+    };
+    let on_chain: BTreeSet<String> = chain.iter().filter_map(|place| message(*place)).collect();
+    let is_line = |place: &usize| message(*place).is_some_and(|id| on_chain.contains(&id));
+    let lines: Vec<usize> = (0..entries.len()).filter(is_line).collect();
+    let blocks = |place: usize, kind: &'static str, key: &'static str| {
+        let blocks = entries[place]["message"]["content"].as_array().cloned();
+        let blocks = blocks
+            .unwrap_or_default()
+            .into_iter()
+            .filter(move |block| block["type"] == kind);
+        blocks
+            .filter_map(|block| text(&block[key]))
+            .collect::<Vec<_>>()
+    };
+    let calls: BTreeSet<String> = lines
+        .iter()
+        .flat_map(|line| blocks(*line, "tool_use", "id"))
+        .collect();
+    let is_result = |place: &usize| {
+        let results = blocks(*place, "tool_result", "tool_use_id");
+        entries[*place]["type"] == "user" && results.iter().any(|call| calls.contains(call))
+    };
+    let results = (0..entries.len()).filter(is_result);
+    chain
+        .iter()
+        .copied()
+        .chain(lines.iter().copied())
+        .chain(results)
+        .filter(is_message)
+        .collect()
+}
+
+/// How often the links of a copy were more than a chain, and its boundary kept something.
+#[derive(Debug, Default)]
+struct Seen {
+    copies: usize,
+    trees: usize,
+    keeping: usize,
+}
+
+fn check(name: &str, bytes: &[u8], seen: &mut Seen) {
+    let source = Session::new(bytes);
+    for policy in POLICIES {
+        let name = &format!("{name}, {}", policy.name());
+        let request = source.request(policy);
+        let copy = source.fork(policy);
+        if copy.forked.entries == 0 {
+            let has_message = request.path.entries.iter().any(|entry| {
+                source
+                    .index
+                    .candidate(entry.candidate())
+                    .kind()
+                    .is_message()
+            });
+            assert!(copy.lines.is_empty() && !has_message, "{name}");
+            continue;
+        }
+        seen.copies += 1;
+        shares_no_id(name, &source, &copy);
+
+        let entries = copy.entries();
+        let chain = entries
+            .windows(2)
+            .all(|pair| pair[1]["parentUuid"] == pair[0]["uuid"]);
+        seen.trees += usize::from(!chain);
+        seen.keeping += usize::from(
+            entries[0]["compactMetadata"]
+                .to_string()
+                .contains("preserved"),
+        );
+        assert!(entries[0]["parentUuid"].is_null(), "{name}");
+
+        // The path of the copy is all of it, in order, also for readers without splices.
+        let unspliced = String::from_utf8(copy.bytes()).unwrap();
+        let unspliced = unspliced.replace("\"preserved", "\"-reserved");
+        for reading in POLICIES {
+            for (form, session) in [
+                ("whole", copy.session()),
+                ("unspliced", Session::new(unspliced.as_bytes())),
+            ] {
+                let path = session.tree(reading).path();
+                let places: Vec<_> = path.entries.iter().map(|entry| entry.candidate()).collect();
+                let all: Vec<_> = (0..copy.forked.entries).collect();
+                assert_eq!(places, all, "{name}, read by {}, {form}", reading.name());
+                assert_eq!(path.refusal, None, "{name}, read by {}", reading.name());
+            }
+        }
+        let messages: BTreeSet<_> = (0..entries.len())
+            .filter(|place| matches!(entries[*place]["type"].as_str(), Some("user" | "assistant")))
+            .collect();
+        assert_eq!(shown_by_the_python_sdk(&entries), messages, "{name}");
+
+        if request.is_resumable() {
+            let again: Vec<_> = copy.session().messages(policy);
+            let before: Vec<_> = request.messages.iter().map(api::Message::json).collect();
+            assert_eq!(again, before, "{name}");
+        }
+
+        // A copy of the copy is linked as the copy is.
+        let session = copy.session();
+        let path = session.request(policy).path;
+        let second = session.copy(&session.tree(policy), &path, &options(), 0xE0 << 120);
+        shares_no_id(name, &session, &second);
+        let number = |entries: &[Value]| {
+            let ids = entries
+                .iter()
+                .enumerate()
+                .map(|(place, entry)| (entry["uuid"].clone(), place));
+            let ids: HashMap<_, _> = ids.collect();
+            let above = entries
+                .iter()
+                .map(|entry| ids.get(&entry["parentUuid"]).copied());
+            above.collect::<Vec<_>>()
+        };
+        assert_eq!(number(&second.entries()), number(&entries), "{name}");
+    }
+}
+
+#[test]
+fn copies_of_generated_sessions_show_what_their_paths_showed() {
+    let mut seen = Seen::default();
+    for seed in 0..600 {
+        check(&format!("seed {seed}"), &generate::session(seed), &mut seen);
+        check(
+            &format!("tidy seed {seed}"),
+            &generate::tidy_session(seed),
+            &mut seen,
+        );
+    }
+    println!("{seen:?}");
+    assert!(seen.trees > 100 && seen.keeping > 20, "{seen:?}");
+}
+
+#[test]
+fn copies_of_damaged_sessions_show_what_their_paths_showed() {
+    let mut seen = Seen::default();
+    for seed in 0..600 {
+        let (bytes, kinds) = damage::damage(&generate::session(seed), seed);
+        check(&format!("seed {seed}, damage {kinds:?}"), &bytes, &mut seen);
+    }
+    println!("{seen:?}");
+}
+
+#[test]
+fn copies_of_fixtures_and_shared_files_show_what_their_paths_showed() {
+    let mut files = Vec::new();
+    let fixtures = FilePath::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/v1");
+    crate::path::transcripts_under(&fixtures, &mut files);
+    match shared() {
+        Some(shared) => {
+            crate::path::transcripts_under(&shared.join("corpus/files"), &mut files);
+            crate::path::transcripts_under(&shared.join("oracle"), &mut files);
+        }
+        None => println!("skipped: no shared data"),
+    }
+    let mut seen = Seen::default();
+    for file in files {
+        check(
+            &file.display().to_string(),
+            &fs::read(&file).unwrap(),
+            &mut seen,
+        );
+    }
+    println!("{seen:?}");
+    assert!(seen.copies > 60, "{seen:?}");
+}
+
+#[test]
+fn what_is_copied_is_what_is_linked() {
+    // Nothing beside the chain comes along but replacements and a title.
+    let mut lines = compacted();
+    lines.extend([
+        json!({"type": "tag", "tag": "t", "sessionId": SOURCE}).to_string(),
+        json!({"type": "last-prompt", "lastPrompt": "third", "leafUuid": id(8), "sessionId": SOURCE}).to_string(),
+        json!({"type": "mode", "mode": "normal", "sessionId": SOURCE}).to_string(),
+    ]);
+    let copy = session(&lines).fork(Policy::Vendor);
+    let copy = copy.session();
+    let beside = copy
+        .index
+        .candidates()
+        .filter(|line| !line.kind().is_chain());
+    let kinds: Vec<_> = beside.map(|line| line.kind()).collect();
+    assert_eq!(kinds, [EntryKind::CustomTitle]);
+}
