@@ -712,7 +712,7 @@ fn an_error_of_the_writer_ends_the_copy() {
     assert_eq!(written, 3);
 }
 
-/// Every string of `value` that may be a name, but for what was said and `forkedFrom`.
+/// Every string of `value` but for those of `forkedFrom`.
 fn names(value: &Value, found: &mut BTreeSet<String>) {
     match value {
         Value::String(text) => {
@@ -720,9 +720,7 @@ fn names(value: &Value, found: &mut BTreeSet<String>) {
         }
         Value::Array(values) => values.iter().for_each(|value| names(value, found)),
         Value::Object(members) => {
-            let members = members.iter().filter(|(key, _)| {
-                !matches!(key.as_str(), "message" | "toolUseResult" | "forkedFrom")
-            });
+            let members = members.iter().filter(|(key, _)| *key != "forkedFrom");
             members.for_each(|(_, value)| names(value, found));
         }
         _ => {}
