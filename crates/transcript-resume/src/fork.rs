@@ -75,7 +75,7 @@ pub struct Forked {
 /// end: first the entries in the order of the path, then one `content-replacement` with all
 /// replacements of the source if it has any, then the `custom-title`.
 ///
-/// One body is held at a time, and about 100 bytes for each entry of the path. `new_id` has to give
+/// One body is held at a time, and about 150 bytes for each entry of the path. `new_id` has to give
 /// an id that it never gave before. It is called for the entries in their order first, before any
 /// body is read, as a boundary names what follows it.
 ///
@@ -83,8 +83,9 @@ pub struct Forked {
 /// was [cut](Path::cut_after) at a boundary; the conversation that the boundary ended is the path to
 /// the leaf before it. Cut at a summary, a copy holds the boundary and the summary.
 ///
-/// An entry whose body proves unusable is left out. Its place on the path is then not computed
-/// again; the path of an [`api::Request`](crate::api::Request) has no such entry.
+/// An entry whose body proves unusable is left out, and the chain is closed over it. The path is not
+/// computed again for that; the one of an [`api::Request`](crate::api::Request) has no such entry.
+/// A path that a client would [refuse](Path::refusal) for the time of its leaf is copied as well.
 ///
 /// # Errors
 /// Those of `bodies` and of `write`. What was written until then is no whole copy.
@@ -219,30 +220,30 @@ impl<'c, 'i> Copy<'c, 'i> {
         if is_last && candidate.millis().is_none() {
             set.push(("timestamp", Json::from(options.now.as_str())));
         }
-        let edit = |key: &str, value: Raw<'_>| match key {
-            _ if let Some((_, new)) = set.iter().find(|(name, _)| *name == key) => {
-                Edit::Set(new.text().to_owned())
+        let edit = |key: &str, value: Raw<'_>| {
+            if let Some((_, new)) = set.iter().find(|(name, _)| *name == key) {
+                return Edit::set(new);
             }
-            "logicalParentUuid" => Edit::Set(self.before(place, value).text().to_owned()),
-            "isSidechain" => Edit::Set("false".to_owned()),
-            "teamName" | "agentName" | "slug" => Edit::Remove,
-            "message" | "toolUseResult" => Edit::Keep,
-            "compactMetadata" if !self.holds_what_is_kept(&candidate) => {
-                self.without_what_is_kept(value)
+            match key {
+                "logicalParentUuid" => Edit::set(&self.before(place, value)),
+                "isSidechain" => Edit::set(&false.into()),
+                "teamName" | "agentName" | "slug" => Edit::Remove,
+                "message" | "toolUseResult" => Edit::Keep,
+                "compactMetadata" if !self.holds_what_is_kept(&candidate) => {
+                    self.without_what_is_kept(value)
+                }
+                _ => self.renamed(key, value, NESTING),
             }
-            _ => self.renamed(key, value, NESTING),
         };
         let is_absent = |(key, _): &&(&str, Json)| body.get(key).is_none();
         let more: Vec<_> = set.iter().filter(is_absent).cloned().collect();
-        let line = edited(&body, edit, &more);
-        // One that was brought back can go over several lines, between its tokens: a string holds
-        // no line end.
-        let is_whole = !line.contains(['\n', '\r']);
-        Some(if is_whole {
-            line
-        } else {
-            line.replace(['\n', '\r'], " ")
-        })
+        let mut line = edited(&body, edit, &more);
+        if line.contains(['\n', '\r']) {
+            // An entry that was brought back can go over several lines. The ends of those stand
+            // between its tokens: a string has escapes for them.
+            line = line.replace(['\n', '\r'], " ");
+        }
+        Some(line)
     }
 
     /// `forkedFrom`: a copy of a copy names the copy.
@@ -263,7 +264,8 @@ impl<'c, 'i> Copy<'c, 'i> {
     }
 
     /// `value` of the member `key` with the names of entries replaced by those of their copies, down
-    /// to `depth` levels. A member of the list loses a name of an entry that is not copied.
+    /// to `depth` levels. The name of an entry that is not copied goes, with its key or its place in
+    /// a list.
     fn renamed(&self, key: &str, value: Raw<'_>, depth: usize) -> Edit {
         let Some(deeper) = depth.checked_sub(1) else {
             return Edit::Keep;
@@ -272,9 +274,7 @@ impl<'c, 'i> Copy<'c, 'i> {
             return match self.named_entry(key, &text).map(|id| self.places.get(&id)) {
                 None => Edit::Keep,
                 Some(None) => Edit::Remove,
-                Some(Some(place)) => {
-                    Edit::Set(Json::from(self.ids[*place as usize]).text().to_owned())
-                }
+                Some(Some(place)) => Edit::set(&self.ids[*place as usize].into()),
             };
         }
         if let Some(object) = value.object() {
@@ -303,11 +303,10 @@ impl<'c, 'i> Copy<'c, 'i> {
         boundary.is_some_and(|boundary| self.are_kept_in_place(boundary).is_some())
     }
 
-    /// `Some` when all that `boundary` keeps stands right behind its anchor, so that a reader who
-    /// splices it finds every link as it would make it.
+    /// `Some` when all that `boundary` keeps stands right behind its anchor, in its order, and both
+    /// of its words for that agree: a reader who splices then changes nothing.
     fn are_kept_in_place(&self, boundary: &Boundary) -> Option<()> {
         let place = |id: Option<Id>| self.places.get(&id?).copied();
-        let is_linked = |place: u32| self.links[place as usize] == place.checked_sub(1);
         let [head, tail] = boundary.ends.map(place);
         let (first, last) = match &boundary.preserved {
             Preserved::Nothing => return None,
@@ -322,8 +321,7 @@ impl<'c, 'i> Copy<'c, 'i> {
         };
         let has_segment = boundary.ends != [None, None];
         let is_segment = (head, tail) == (Some(first), Some(last));
-        let is_chain = (first..=last).all(is_linked);
-        (first <= last && (is_segment || !has_segment) && is_chain).then_some(())
+        (first <= last && (is_segment || !has_segment)).then_some(())
     }
 
     /// The metadata of a boundary that keeps nothing: the entries that are left of what it kept

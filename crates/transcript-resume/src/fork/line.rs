@@ -13,6 +13,12 @@ pub(super) enum Edit {
     Remove,
 }
 
+impl Edit {
+    pub(super) fn set(value: &Json) -> Self {
+        Self::Set(value.text().to_owned())
+    }
+}
+
 /// Returns the text of `object` with its members as `edit` says, and `more` behind them.
 pub(super) fn edited(
     object: &Object<'_>,

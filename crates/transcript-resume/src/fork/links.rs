@@ -1,6 +1,6 @@
 //! Which entry of a copy each one hangs under.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::ops::Range;
 
 use transcript_format::kind::EntryKind;
@@ -53,8 +53,6 @@ struct Runs<'t, 'i> {
     places: HashMap<NodeId, usize>,
     /// The message that makes a call; `None` when several do, or one without an id.
     callers: HashMap<ToolKey, Option<MessageKey>>,
-    /// Messages whose lines do not follow each other.
-    scattered: HashSet<MessageKey>,
 }
 
 impl<'t, 'i> Runs<'t, 'i> {
@@ -68,10 +66,7 @@ impl<'t, 'i> Runs<'t, 'i> {
             entries,
             places: places.collect(),
             callers: HashMap::new(),
-            scattered: HashSet::new(),
         };
-        let mut seen = HashSet::new();
-        let mut before = None;
         for place in 0..entries.len() {
             let message = runs.message(place);
             for call in runs.ends(place, ToolRole::Use) {
@@ -80,13 +75,6 @@ impl<'t, 'i> Runs<'t, 'i> {
                     *caller = None;
                 }
             }
-            if let Some(message) = message
-                && before != Some(message)
-                && !seen.insert(message)
-            {
-                runs.scattered.insert(message);
-            }
-            before = message;
         }
         runs
     }
@@ -159,43 +147,36 @@ impl<'t, 'i> Runs<'t, 'i> {
     /// What each entry of `run` hangs under when it stays a tree, the first one under nothing;
     /// `None` when a reader would lose something of it.
     fn own_links(&self, run: &Run) -> Option<Vec<u32>> {
-        let message = run
-            .message
-            .filter(|message| !self.scattered.contains(message))?;
-        let start = run.entries.start;
-        let mut above = vec![0; run.entries.len()];
-        for place in run.entries.clone().skip(1) {
-            above[place - start] = self.above(place, run);
-        }
-        let mut is_on_chain = vec![false; run.entries.len()];
-        let last = run.entries.end - 1;
-        let mut place = match run.entries.end < self.entries.len() {
-            true => self.above(run.entries.end, run) as usize,
-            false => last,
-        };
+        let message = run.message?;
+        let Range { start, end } = run.entries;
+        let mut above = vec![0];
+        above.extend((start + 1..end).map(|place| self.above(place, run)));
+
+        let mut is_on_chain = vec![false; above.len()];
         is_on_chain[0] = true;
+        let mut place = match end < self.entries.len() {
+            true => self.above(end, run) as usize,
+            false => end - 1,
+        };
         while place > start {
             is_on_chain[place - start] = true;
             place = above[place - start] as usize;
         }
+
+        // Lines of the message and results are found wherever they hang, attachments under those
+        // of them that hang beside the chain. The SDKs sort what they find by time, and the one for
+        // TypeScript fails without.
+        let is_own = |call| self.callers.get(&call) == Some(&Some(message));
         let is_found = |place: usize| {
-            let parent = above[place - start] as usize;
-            let hangs_beside = !is_on_chain[parent - start];
-            let is_attachment = |place: usize| self.entry(place).kind() == EntryKind::Attachment;
-            let is_own = |call| self.callers.get(&call) == Some(&Some(message));
-            if is_attachment(place) {
-                // Attachments come with what hangs beside the chain, not with the chain.
-                return hangs_beside;
+            let entry = self.entry(place);
+            if entry.kind() == EntryKind::Attachment {
+                return !is_on_chain[above[place - start] as usize - start];
             }
-            // What leads on to something else belongs to another branch.
-            let leads_on = hangs_beside && is_attachment(parent);
-            !leads_on && (place < run.lines_end || self.ends(place, ToolRole::Result).all(is_own))
+            let is_of_message =
+                place < run.lines_end || self.ends(place, ToolRole::Result).all(is_own);
+            is_of_message && entry.millis().is_some()
         };
-        let mut beside = run
-            .entries
-            .clone()
-            .skip(1)
-            .filter(|place| !is_on_chain[place - start]);
+        let mut beside = (start..end).filter(|place| !is_on_chain[place - start]);
         beside.all(is_found).then_some(above)
     }
 }

@@ -164,23 +164,23 @@ fn entry(n: u32, parent: u32, kind: &str, more: Value) -> String {
         "sessionId": SOURCE, "version": "2.1.329", "type": kind, "uuid": id(n),
         "timestamp": format!("2026-11-01T10:00:{n:02}.000Z"),
     });
-    let members = entry.as_object_mut().unwrap();
-    members.extend(more.as_object().unwrap().clone());
+    if let (Some(members), Value::Object(more)) = (entry.as_object_mut(), more) {
+        members.extend(more);
+    }
     entry.to_string()
 }
 
-fn user(n: u32, parent: u32, content: Value) -> String {
-    entry(
-        n,
-        parent,
-        "user",
-        json!({"message": {"role": "user", "content": content}}),
-    )
+fn user(n: u32, parent: u32, content: impl Into<Value>) -> String {
+    let content: Value = content.into();
+    let message = json!({"role": "user", "content": content});
+    entry(n, parent, "user", json!({ "message": message }))
 }
 
-fn answer(n: u32, parent: u32, message: &str, block: Value) -> String {
-    let message = json!({"id": message, "type": "message", "role": "assistant", "model": "claude-x", "content": [block]});
-    entry(n, parent, "assistant", json!({"message": message}))
+fn answer(n: u32, parent: u32, message: &str, block: &Value) -> String {
+    let message = json!({
+        "id": message, "type": "message", "role": "assistant", "model": "claude-x", "content": [block],
+    });
+    entry(n, parent, "assistant", json!({ "message": message }))
 }
 
 fn says(n: u32, parent: u32, text: &str) -> String {
@@ -188,13 +188,13 @@ fn says(n: u32, parent: u32, text: &str) -> String {
         n,
         parent,
         &format!("msg_{n}"),
-        json!({"type": "text", "text": text}),
+        &json!({"type": "text", "text": text}),
     )
 }
 
 fn calls(n: u32, parent: u32, message: &str, call: &str) -> String {
     let call = json!({"type": "tool_use", "id": call, "name": "Bash", "input": {}});
-    answer(n, parent, message, call)
+    answer(n, parent, message, &call)
 }
 
 fn result(n: u32, parent: u32, call: &str) -> String {
@@ -206,9 +206,9 @@ fn result(n: u32, parent: u32, call: &str) -> String {
 
 fn plain() -> Vec<String> {
     vec![
-        user(1, 0, "first\nquestion".into()),
+        user(1, 0, "first\nquestion"),
         says(2, 1, "one"),
-        user(3, 2, "second".into()),
+        user(3, 2, "second"),
         says(4, 3, "two"),
     ]
 }
@@ -216,7 +216,7 @@ fn plain() -> Vec<String> {
 /// Two calls of one message; the conversation goes on under the result that came last.
 fn parallel() -> Vec<String> {
     vec![
-        user(1, 0, "look".into()),
+        user(1, 0, "look"),
         calls(2, 1, "msg_a", "toolu_1"),
         calls(3, 2, "msg_a", "toolu_2"),
         result(4, 2, "toolu_1"),
@@ -225,7 +225,7 @@ fn parallel() -> Vec<String> {
     ]
 }
 
-fn boundary(n: u32, logical: u32, metadata: Value) -> String {
+fn boundary(n: u32, logical: u32, metadata: &Value) -> String {
     let more = json!({
         "subtype": "compact_boundary", "content": "Conversation compacted",
         "logicalParentUuid": id(logical), "compactMetadata": metadata,
@@ -258,9 +258,9 @@ fn keeps(anchor: u32, kept: &[u32]) -> Value {
 fn compacted() -> Vec<String> {
     let mut lines = plain();
     lines.extend([
-        boundary(5, 4, keeps(6, &[3, 4])),
+        boundary(5, 4, &keeps(6, &[3, 4])),
         summary(6, 5),
-        user(7, 6, "third".into()),
+        user(7, 6, "third"),
         says(8, 7, "three"),
     ]);
     lines
@@ -269,10 +269,7 @@ fn compacted() -> Vec<String> {
 /// The second question was asked anew.
 fn rewound() -> Vec<String> {
     let mut lines = plain();
-    lines.extend([
-        user(5, 2, "second, again".into()),
-        says(6, 5, "another two"),
-    ]);
+    lines.extend([user(5, 2, "second, again"), says(6, 5, "another two")]);
     lines
 }
 
@@ -401,6 +398,44 @@ fn a_boundary_that_keeps_more_than_is_copied_keeps_nothing() {
 }
 
 #[test]
+fn a_boundary_that_says_two_things_about_what_it_keeps_keeps_nothing() {
+    let mut metadata = keeps(6, &[4]);
+    metadata["preservedSegment"]["headUuid"] = id(3).into();
+    let mut lines = compacted();
+    lines[4] = boundary(5, 4, &metadata);
+    let copy = session(&lines).fork(Policy::Vendor);
+    assert_eq!(copy.origins(), ids([5, 6, 4, 7, 8]));
+    let metadata = copy.entries()[0]["compactMetadata"].clone();
+    assert_eq!(metadata, json!({"trigger": "manual", "preTokens": 9}));
+}
+
+#[test]
+fn the_result_of_a_call_whose_id_another_message_uses_is_in_the_chain() {
+    let mut lines = parallel();
+    lines.extend([
+        user(7, 6, "again"),
+        calls(8, 7, "msg_b", "toolu_1"),
+        says(9, 8, "again"),
+    ]);
+    let copy = session(&lines).fork(Policy::Vendor);
+    assert_eq!(copy.origins(), ids(1..=9));
+    let above = copy.origins_above();
+    assert_eq!(above[4], Some(id(4)), "no reader can tell whose it is");
+}
+
+#[test]
+fn a_result_without_a_time_is_in_the_chain() {
+    let lines: Vec<String> = parallel()
+        .into_iter()
+        .map(|line| line.replace("\"2026-11-01T10:00:04.000Z\"", "4"))
+        .collect();
+    let copy = session(&lines).fork(Policy::Vendor);
+    assert_eq!(copy.origins(), ids(1..=6));
+    let above: Vec<_> = (0..6).map(|n| (n > 0).then(|| id(n))).collect();
+    assert_eq!(copy.origins_above(), above);
+}
+
+#[test]
 fn a_path_without_a_message_has_nothing_to_copy() {
     let source = session(&compacted());
     let tree = source.tree(Policy::Vendor);
@@ -416,10 +451,9 @@ fn a_path_without_a_message_has_nothing_to_copy() {
 #[test]
 fn a_compaction_that_was_never_finished_is_left_out() {
     let mut lines = plain();
-    lines.push(boundary(5, 4, json!({"trigger": "auto"})).replace(
-        "\"parentUuid\":null",
-        &format!("\"parentUuid\":\"{}\"", id(4)),
-    ));
+    let unfinished = boundary(5, 4, &json!({"trigger": "auto"}));
+    let real_parent = format!("\"parentUuid\":\"{}\"", id(4));
+    lines.push(unfinished.replace("\"parentUuid\":null", &real_parent));
     let copy = session(&lines).fork(Policy::Recover);
     assert_eq!(copy.origins(), ids(1..=4));
 }
@@ -549,10 +583,21 @@ fn every_name_of_an_entry_is_that_of_its_copy_or_gone() {
 }
 
 #[test]
+fn what_is_nested_deeply_stays_as_it_is() {
+    let deep = format!("{}\"{}\"{}", "[".repeat(100), id(1), "]".repeat(100));
+    let mut lines = plain();
+    lines[3] = lines[3].replacen('{', &format!("{{\"deep\":{deep},"), 1);
+    let source = session(&lines);
+    let copy = source.fork(Policy::Recover);
+    assert_eq!(copy.forked.entries, 4);
+    assert!(copy.lines[3].contains(&deep));
+}
+
+#[test]
 fn an_entry_without_an_id_or_a_time_gets_one() {
     let lines = [
-        user(1, 0, "one".into()),
-        user(2, 1, "two".into())
+        user(1, 0, "one"),
+        user(2, 1, "two")
             .replace(&format!(r#""uuid":"{}","#, id(2)), "")
             .replace(&format!(r#","uuid":"{}""#, id(2)), "")
             .replace("2026-11-01T10:00:02.000Z", "today"),
@@ -667,7 +712,7 @@ fn an_error_of_the_writer_ends_the_copy() {
     assert_eq!(written, 3);
 }
 
-/// Every string of `value` that may be a name, but for what was said and `forkedFrom`.
+/// Every string of `value` but for those of `forkedFrom`.
 fn names(value: &Value, found: &mut BTreeSet<String>) {
     match value {
         Value::String(text) => {
@@ -675,9 +720,7 @@ fn names(value: &Value, found: &mut BTreeSet<String>) {
         }
         Value::Array(values) => values.iter().for_each(|value| names(value, found)),
         Value::Object(members) => {
-            let members = members.iter().filter(|(key, _)| {
-                !matches!(key.as_str(), "message" | "toolUseResult" | "forkedFrom")
-            });
+            let members = members.iter().filter(|(key, _)| *key != "forkedFrom");
             members.for_each(|(_, value)| names(value, found));
         }
         _ => {}
