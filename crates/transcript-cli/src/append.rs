@@ -87,6 +87,15 @@ pub(crate) fn run(args: &Args, output: &screen::Options) -> Result<u8> {
         if let Some(repair) = session.repair() {
             screen::note(&describe_repair(session.path(), repair));
         }
+        if let [first, ..] = session.restored() {
+            screen::note(&format!(
+                "{}: entries in damaged lines: {} of them written again from byte {} on, as other \
+                 clients skip such lines",
+                session.path().display(),
+                session.restored().len(),
+                first.offset
+            ));
+        }
     }
     let mut desk = Desk {
         session,

@@ -265,7 +265,8 @@ impl Tree<'_> {
     }
 
     /// Finds the entries of other sessions: those that no link connects with an entry of this one.
-    /// Copies that a fork or an old client left with another session's id are linked.
+    /// Copies that a fork or an old client left with another session's id are linked; where a link
+    /// among them is lost, they stand before all that this session wrote itself.
     fn find_foreign(&mut self) {
         if self.index.sessions().nth(1).is_none() {
             return;
@@ -273,9 +274,21 @@ impl Tree<'_> {
         let own = self.index.own_session();
         let mut islands = Islands::of(self);
         let mut is_own = vec![false; self.parents.len()];
+        let mut first = None;
         for node in self.nodes() {
             let session = self.entry(node).session();
             if session.is_none() || session == own {
+                is_own[islands.root(node).at()] = true;
+                first = first.or(session.map(|_| node));
+            }
+        }
+        let before = || self.nodes().take_while(|node| Some(*node) != first);
+        let copied_from: HashSet<_> = before()
+            .filter(|node| is_own[islands.root(*node).at()])
+            .map(|node| self.entry(node).session())
+            .collect();
+        for node in before() {
+            if copied_from.contains(&self.entry(node).session()) {
                 is_own[islands.root(node).at()] = true;
             }
         }

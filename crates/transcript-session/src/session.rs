@@ -2,10 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
+use transcript_format::ids::Uuid;
 use transcript_format::make::{self, Compaction};
 use transcript_format::object::Raw;
 use transcript_reader::Bodies;
-use transcript_resume::api::{self, Request, Synthetic, SyntheticKind};
+use transcript_resume::api::{self, Request, SyntheticKind};
 use transcript_resume::{Policy, Tree, texts};
 use transcript_writer::{
     AgentId, AgentMeta, Anchor, Compacted, Draft, EntryId, ErrorKind as WriteError, Invalid, Known,
@@ -28,6 +29,7 @@ pub struct Session {
     pub(crate) home: Home,
     pub(crate) writer: Writer,
     repair: Option<Repair>,
+    restored: Vec<Written>,
 }
 
 /// A session that goes on, and what to go on with.
@@ -60,6 +62,7 @@ struct Opened {
     writer: Writer,
     history: History,
     repair: Option<Repair>,
+    restored: Vec<Written>,
     forked_from: Option<PathBuf>,
 }
 
@@ -88,6 +91,7 @@ impl Session {
         Ok(Self {
             home,
             repair: writer.repair(),
+            restored: Vec::new(),
             writer,
         })
     }
@@ -107,12 +111,14 @@ impl Session {
             home,
             writer,
             repair,
+            restored,
             ..
         } = open(&Home::new(path, options))?;
         Ok(Self {
             home,
             writer,
             repair,
+            restored,
         })
     }
 
@@ -131,16 +137,15 @@ impl Session {
             writer,
             history,
             repair,
+            restored,
             forked_from,
         } = open(&Home::new(path, options))?;
         let request = home.ask(&history, api::Options::new())?;
         if let Some(refusal) = request.path.refusal {
             return Err(Error::new(ErrorKind::NotResumable(refusal), &home.path));
         }
-        let made_up = request.synthetic.iter().filter_map(made_up);
-        let made_up: Vec<Draft> = made_up
-            .collect::<Result<_, Invalid>>()
-            .map_err(|_| Error::new(ErrorKind::Write(WriteError::InvalidEntry), path))?;
+        let made_up = made_up(&request, writer.leaf())
+            .map_err(|_| Error::new(ErrorKind::Write(WriteError::InvalidEntry), &home.path))?;
         let added = match made_up.is_empty() {
             true => Vec::new(),
             false => writer.append_all(made_up)?,
@@ -150,6 +155,7 @@ impl Session {
                 home,
                 writer,
                 repair,
+                restored,
             },
             request,
             history,
@@ -323,6 +329,12 @@ impl Session {
         self.repair.as_ref()
     }
 
+    /// Returns the entries of damaged lines that opening the file wrote again.
+    #[must_use]
+    pub fn restored(&self) -> &[Written] {
+        &self.restored
+    }
+
     /// Returns the writer, for what is not here: what it has on its hands, its rescue files.
     #[must_use]
     pub fn writer(&self) -> &Writer {
@@ -398,6 +410,7 @@ impl Home {
         Ok(Session {
             home: Self::new(&path, &self.options),
             repair: writer.repair(),
+            restored: Vec::new(),
             writer,
         })
     }
@@ -413,7 +426,7 @@ impl Home {
 /// would find, and then reads it once more.
 fn open(home: &Home) -> Result<Opened, Error> {
     let mut is_mended = home.options.policy == Policy::Vendor;
-    let mut repair = None;
+    let (mut repair, mut restored) = (None, Vec::new());
     loop {
         let history = History::open(&home.path)?;
         let tree = history.tree(home.options.policy);
@@ -434,36 +447,55 @@ fn open(home: &Home) -> Result<Opened, Error> {
             }
             Err(error) => return Err(error.into()),
         };
-        repair = repair.or(writer.repair());
+        let repaired = writer.repair();
+        let is_cut = matches!(repaired, Some(Repair::Cut { .. }));
+        repair = repair.or(repaired);
+        if is_cut {
+            // What stood there was read: the conversation may have ended in it.
+            writer.close()?;
+            continue;
+        }
         if lost.is_empty() {
             return Ok(Opened {
                 home: home.clone(),
                 writer,
                 history,
                 repair,
+                restored,
                 forked_from: None,
             });
         }
-        writer.append_all(lost)?;
+        restored = writer.append_all(lost)?;
         writer.close()?;
         is_mended = true;
     }
 }
 
-/// The entry that stands for something made up, if the client writes it to the file.
-fn made_up(synthetic: &Synthetic) -> Option<Result<Draft, Invalid>> {
-    let entry = match synthetic.kind {
-        SyntheticKind::InterruptedResult => {
-            // What was made from parts is JSON.
-            make::user_blocks(&[Raw::parse(synthetic.block.json()).ok()?])
-        }
-        SyntheticKind::NoResponse => {
-            make::synthetic(texts::NO_RESPONSE, &uuid::Uuid::new_v4().to_string())
-        }
-        // The others are made up anew for each request.
-        _ => return None,
-    };
-    Some(Draft::try_from(&entry))
+/// The entries that stand for what was made up and is written to the file, each under the one
+/// before, the first under `leaf`. A result under its call would leave what else is under that.
+fn made_up(request: &Request, leaf: Option<EntryId>) -> Result<Vec<Draft>, Invalid> {
+    let mut above = leaf;
+    let mut drafts = Vec::new();
+    for synthetic in &request.synthetic {
+        let entry = match synthetic.kind {
+            SyntheticKind::InterruptedResult => match Raw::parse(synthetic.block.json()) {
+                Ok(block) => make::user_blocks(&[block]),
+                Err(_) => continue,
+            },
+            SyntheticKind::NoResponse => {
+                make::synthetic(texts::NO_RESPONSE, &uuid::Uuid::new_v4().to_string())
+            }
+            // The others are made up anew for each request.
+            _ => continue,
+        };
+        let id = EntryId::Uuid(Uuid(uuid::Uuid::new_v4().as_u128()));
+        let draft = Draft::try_from(&entry.uuid(&id))?;
+        drafts.push(match above.replace(id) {
+            Some(above) => draft.parent(above),
+            None => draft,
+        });
+    }
+    Ok(drafts)
 }
 
 /// Whether what hangs under an entry would be shown behind what a compaction kept, not behind it.

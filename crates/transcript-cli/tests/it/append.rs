@@ -731,11 +731,19 @@ fn a_damaged_last_line_with_a_whole_entry_in_it_stays() {
     ] {
         let text = format!("{first}\n{tail}");
         let session = Session::with(&text);
-        let leaf = session.leaf();
+        let is_seen = session.leaf() == "u2";
         let output = session.run(&[], &lines(&[user("Go on.")]));
         assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
         assert!(session.bytes().starts_with(text.as_bytes()), "{tail:?}");
-        assert_eq!(answers(&output)[0]["entries"][0]["parentUuid"], leaf);
+        // The client does not see an entry behind other bytes: it is written once more.
+        let added = String::from_utf8(session.bytes()[text.len() + 1..].to_vec()).unwrap();
+        let copied = added
+            .lines()
+            .filter(|line| line.contains("\"uuid\":\"u2\""));
+        assert_eq!(copied.count(), usize::from(!is_seen), "{added}");
+        assert_eq!(stderr(&output).contains("written again"), !is_seen);
+        assert_eq!(answers(&output)[0]["entries"][0]["parentUuid"], "u2");
+        assert_eq!(session.leaf(), answers(&output)[0]["uuid"]);
     }
 }
 
@@ -795,12 +803,24 @@ fn a_second_writer_fails_forks_or_waits_as_it_is_told() {
     let session = Session::new();
     let mut first = session.spawn(&["--create", "--on-busy", "wait"]);
     let root = first.ask(&user("x"))["uuid"].clone();
-    for (action, words) in [("fail", "another process"), ("fork", "in a fork")] {
-        let output = session.run(&["--on-busy", action], "");
-        assert_eq!(output.status.code(), Some(2), "{action}");
-        assert!(stderr(&output).contains(words), "{}", stderr(&output));
-        assert_eq!(stdout(&output), "");
-    }
+    let output = session.run(&["--on-busy", "fail"], "");
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("another process"));
+    assert_eq!(stdout(&output), "");
+    let before = session.bytes();
+    let output = session.run(&["--on-busy", "fork"], &lines(&[user("y")]));
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let said = stderr(&output);
+    let fork = said.split_once("going on in ").unwrap().1.trim();
+    let fork = fs::read_to_string(fork).unwrap();
+    assert_eq!(
+        fork.lines()
+            .filter(|line| line.contains("\"user\""))
+            .count(),
+        2
+    );
+    assert!(fork.contains(&format!("\"messageUuid\":{root}")), "{fork}");
+    assert_eq!(session.bytes(), before);
     let output = session.run(&["--on-busy", "wait"], &lines(&[user("y")]));
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     assert_eq!(answers(&output)[0]["entries"][0]["parentUuid"], root);

@@ -178,7 +178,8 @@ impl Block {
     }
 
     /// Returns the field `text`, whatever the type of the block.
-    pub(super) fn text_field(&self) -> Option<Str<'_>> {
+    #[must_use]
+    pub fn text_field(&self) -> Option<Str<'_>> {
         Raw::parse(&self.json).ok().and_then(text_of)
     }
 

@@ -1,0 +1,120 @@
+//! The example `agent`, killed again and again.
+
+use std::collections::HashSet;
+use std::env;
+use std::io::{BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::Duration;
+
+use transcript_testkit::rng::Rng;
+
+use crate::support::{Place, assert_unhurt, lines};
+
+/// How many kills in `make test`; `TRANSCRIPT_SOAK=20` makes them 500.
+const KILLS: u64 = 25;
+
+/// More entries than these a session does not get: it is read once for each of them.
+const ENTRIES: usize = 600;
+
+#[test]
+fn an_agent_that_is_killed_at_any_moment_goes_on_as_if_nothing_had_happened() {
+    let agent = example("agent");
+    let soak = env::var("TRANSCRIPT_SOAK").map_or(1, |times| times.parse().unwrap());
+    let mut rng = Rng::new(0x6b69_6c6c);
+    let (mut told, mut torn, mut compactions, mut added) = (0, 0, 0, 0);
+    let mut place = Place::new();
+    let mut acknowledged = HashSet::new();
+    for kill in 0..KILLS * soak {
+        acknowledged.extend(run_and_kill(&agent, &place.path, &mut rng));
+        if !place.path.exists() {
+            continue;
+        }
+        let (lines, is_torn) = lines(&place.path);
+        if lines.is_empty() {
+            continue;
+        }
+        assert_unhurt(&place.path);
+        let in_file: HashSet<&str> = lines
+            .iter()
+            .filter_map(|line| line["uuid"].as_str())
+            .collect();
+        for uuid in &acknowledged {
+            assert!(
+                in_file.contains(uuid.as_str()),
+                "kill {kill}: {uuid} is lost"
+            );
+        }
+        torn += u32::from(is_torn);
+        if lines.len() > ENTRIES || kill + 1 == KILLS * soak {
+            let has =
+                |key: &str, value: &str| lines.iter().filter(|line| line[key] == value).count();
+            told += acknowledged.len();
+            compactions += has("subtype", "compact_boundary");
+            let model = |line: &&serde_json::Value| line["message"]["model"] == "<synthetic>";
+            added += lines.iter().filter(model).count();
+            acknowledged.clear();
+            place.renew();
+        }
+    }
+    println!(
+        "{} kills: {told} entries acknowledged, {compactions} compactions, {added} turns ended by a \
+         resume, {torn} torn tails; lost, doubled, phantom, forked, unlinted: 0",
+        KILLS * soak
+    );
+    assert!(told > 0 && added > 0 && compactions > 0);
+}
+
+/// Starts the agent, waits until it has told of some entries, and a moment more, and kills it.
+/// Returns what it told.
+fn run_and_kill(agent: &Path, path: &Path, rng: &mut Rng) -> Vec<String> {
+    let mut child = Command::new(agent)
+        .arg(path)
+        .arg("1000")
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut output = BufReader::new(child.stdout.take().unwrap());
+    let mut told = String::new();
+    for _ in 0..rng.below(40) {
+        assert_ne!(
+            output.read_line(&mut told).unwrap(),
+            0,
+            "the agent ended: {told}"
+        );
+    }
+    thread::sleep(Duration::from_micros(rng.below(3_000) as u64));
+    child.kill().unwrap();
+    child.wait().unwrap();
+    output.read_to_string(&mut told).unwrap();
+    // The last line may be torn, too: it was not told.
+    let whole = told.rfind('\n').map_or(0, |at| at + 1);
+    told[..whole].lines().map(str::to_owned).collect()
+}
+
+/// Builds an example of this crate, as the tests of one file alone do not.
+fn example(name: &str) -> PathBuf {
+    let test = env::current_exe().unwrap();
+    let profile = test.ancestors().nth(2).unwrap();
+    let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let mut build = Command::new(cargo);
+    build.args([
+        "build",
+        "--quiet",
+        "--offline",
+        "-p",
+        "transcript-session",
+        "--example",
+        name,
+    ]);
+    build.current_dir(env!("CARGO_MANIFEST_DIR"));
+    if profile.ends_with("release") {
+        build.arg("--release");
+    }
+    assert!(
+        build.status().unwrap().success(),
+        "the example does not build"
+    );
+    profile.join("examples").join(name)
+}

@@ -1,0 +1,7 @@
+//! Sessions as clients embed them.
+
+mod agent;
+mod resume;
+mod store;
+mod support;
+mod turns;

@@ -1,0 +1,129 @@
+//! Where sessions are, and who may open them.
+
+use std::fs;
+
+use transcript_session::{Draft, ErrorKind, OnBusy, Session, Store};
+use transcript_writer::ErrorKind as WriteError;
+
+use crate::support::POLICIES;
+use crate::support::{Place, answer_text, create, messages, options, path_of, request, say};
+
+#[test]
+fn a_session_is_found_by_its_id_in_any_project_and_an_empty_file_is_none() {
+    let place = Place::new();
+    let store = Store::new(place.path.parent().unwrap().join("projects"));
+    let cwd = place.path.parent().unwrap();
+    let path = store.new_session(cwd);
+    assert!(path.starts_with(store.project(cwd)));
+    let id = path.file_stem().unwrap().to_str().unwrap().to_owned();
+    assert_eq!(
+        store.find(&id).unwrap_err().kind(),
+        ErrorKind::NoSuchSession
+    );
+
+    let session = create(&path);
+    assert!(!path.exists(), "a session without an entry leaves no file");
+    say(&session, "x");
+    session.close().unwrap();
+    assert_eq!(store.find(&id).unwrap(), path);
+
+    let stub = store.root().join("-a-project-before");
+    fs::create_dir(&stub).unwrap();
+    fs::write(stub.join(format!("{id}.jsonl")), "").unwrap();
+    assert_eq!(store.find(&id).unwrap(), path);
+    for no_id in [
+        "..",
+        "../../etc/passwd",
+        "",
+        "1999463e",
+        "1999463e-ee08-4b08-99d5-2d9a36fd829/",
+    ] {
+        assert_eq!(
+            store.find(no_id).unwrap_err().kind(),
+            ErrorKind::NotAnId,
+            "{no_id}"
+        );
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn one_folder_is_one_project_by_whatever_name() {
+    let place = Place::new();
+    let folder = place.path.parent().unwrap();
+    let (real, link) = (folder.join("real"), folder.join("link"));
+    fs::create_dir(&real).unwrap();
+    std::os::unix::fs::symlink(&real, &link).unwrap();
+    let store = Store::new(folder);
+    assert_eq!(store.project(&real), store.project(&link));
+}
+
+#[test]
+fn what_is_there_is_not_started_anew() {
+    let place = Place::new();
+    let session = create(&place.path);
+    say(&session, "x");
+    session.close().unwrap();
+    let again = Session::create(&place.path, &options()).unwrap_err();
+    assert_eq!(again.kind(), ErrorKind::Exists);
+    assert!(!again.is_retryable());
+    assert!(again.to_string().contains("open or resume it"));
+    let missing = place.path.with_file_name("missing.jsonl");
+    let error = Session::open(&missing, &options()).unwrap_err();
+    assert_eq!(
+        error.kind(),
+        ErrorKind::Read(transcript_reader::ErrorKind::NotFound)
+    );
+}
+
+#[test]
+fn a_file_without_a_conversation_is_opened_and_not_resumed() {
+    let place = Place::new();
+    fs::write(
+        &place.path,
+        "{\"type\":\"custom-title\",\"customTitle\":\"t\"}\n",
+    )
+    .unwrap();
+    let error = Session::resume(&place.path, &options()).unwrap_err();
+    assert!(
+        matches!(error.kind(), ErrorKind::NotResumable(_)),
+        "{error}"
+    );
+    let session = Session::open(&place.path, &options()).unwrap();
+    say(&session, "x");
+    session.close().unwrap();
+    Session::resume(&place.path, &options()).unwrap();
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_session_that_another_process_writes_to_goes_on_in_a_copy() {
+    let place = Place::new();
+    let session = create(&place.path);
+    say(&session, "x");
+    answer_text(&session, "y");
+    session.close().unwrap();
+    // To the system it makes no difference whose open file it is.
+    let other = fs::OpenOptions::new()
+        .append(true)
+        .open(&place.path)
+        .unwrap();
+    let busy = Session::resume(&place.path, &options()).unwrap_err();
+    assert_eq!(busy.kind(), ErrorKind::Write(WriteError::Busy));
+    assert!(busy.is_retryable());
+
+    let before = fs::read(&place.path).unwrap();
+    let resumed = Session::resume(&place.path, &options().on_busy(OnBusy::Fork)).unwrap();
+    drop(other);
+    assert_eq!(resumed.forked_from.as_deref(), Some(&*place.path));
+    assert_ne!(resumed.session.path(), place.path);
+    resumed.session.append(Draft::user("z")).unwrap();
+    let copy = resumed.session.path().to_owned();
+    resumed.session.close().unwrap();
+    assert_eq!(fs::read(&place.path).unwrap(), before);
+    for policy in POLICIES {
+        assert_eq!(path_of(&copy, policy).len(), 3);
+        let (source, copy) = (request(&place.path, policy), request(&copy, policy));
+        assert_eq!(messages(&copy)[..2], messages(&source)[..2]);
+    }
+}

@@ -1,0 +1,180 @@
+//! Sessions to try things on.
+
+use std::collections::HashSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use transcript_reader::Bodies;
+use transcript_resume::api::{self, Request};
+use transcript_resume::{Decision, Policy};
+use transcript_session::{Draft, EntryId, History, Options, Session, Written};
+
+pub(crate) const POLICIES: [Policy; 2] = [Policy::Vendor, Policy::Recover];
+
+/// The path of a session in a folder of its own. The tests of this binary take turns: a child that
+/// is being started holds a copy of each open file of this process for a moment, and an open session
+/// looks as if somebody else wrote to it.
+pub(crate) struct Place {
+    pub(crate) path: PathBuf,
+    folder: TempDir,
+    _alone: MutexGuard<'static, ()>,
+}
+
+impl Place {
+    pub(crate) fn new() -> Self {
+        static ALONE: Mutex<()> = Mutex::new(());
+        let folder = tempfile::tempdir().unwrap();
+        Self {
+            path: Self::path_in(&folder),
+            folder,
+            _alone: ALONE.lock().unwrap_or_else(PoisonError::into_inner),
+        }
+    }
+
+    /// Takes another folder.
+    pub(crate) fn renew(&mut self) {
+        self.folder = tempfile::tempdir().unwrap();
+        self.path = Self::path_in(&self.folder);
+    }
+
+    fn path_in(folder: &TempDir) -> PathBuf {
+        folder
+            .path()
+            .join("1999463e-ee08-4b08-99d5-2d9a36fd8293.jsonl")
+    }
+}
+
+pub(crate) fn options() -> Options {
+    Options::new().cwd("/work").version("1.0.0")
+}
+
+pub(crate) fn create(path: &Path) -> Session {
+    Session::create(path, &options()).unwrap()
+}
+
+pub(crate) fn id(entry: &Written) -> EntryId {
+    entry.uuid.clone().unwrap()
+}
+
+pub(crate) fn say(session: &Session, text: &str) -> EntryId {
+    id(&session.append(Draft::user(text)).unwrap())
+}
+
+/// An answer with these blocks; returns the last of its entries.
+pub(crate) fn answer(session: &Session, message: &str, content: Value) -> EntryId {
+    let message = json!({"id": message, "role": "assistant", "model": "m", "type": "message",
+        "content": content, "stop_reason": "end_turn", "usage": {"output_tokens": 1}});
+    let drafts = Draft::assistant(&message.to_string()).unwrap();
+    id(session.append_all(drafts).unwrap().last().unwrap())
+}
+
+pub(crate) fn answer_text(session: &Session, text: &str) -> EntryId {
+    answer(
+        session,
+        &format!("msg_{text}"),
+        json!([{"type": "text", "text": text}]),
+    )
+}
+
+pub(crate) fn call(id: &str) -> Value {
+    json!({"type": "tool_use", "id": id, "name": "Read", "input": {}})
+}
+
+pub(crate) fn result(session: &Session, call: &str) -> EntryId {
+    let result = transcript_session::make::ToolResult::text(call, "done");
+    let result = transcript_session::make::tool_result(result);
+    id(&session.append(Draft::try_from(&result).unwrap()).unwrap())
+}
+
+/// The request that a client sends when it comes back.
+pub(crate) fn request(path: &Path, policy: Policy) -> Request {
+    let history = History::open(path).unwrap();
+    let tree = history.tree(policy);
+    api::Options::new()
+        .request(&tree, &mut Bodies::new(history.source()))
+        .unwrap()
+}
+
+pub(crate) fn messages(request: &Request) -> Vec<String> {
+    request.messages.iter().map(api::Message::json).collect()
+}
+
+/// The uuids of the path.
+pub(crate) fn path_of(path: &Path, policy: Policy) -> Vec<String> {
+    let history = History::open(path).unwrap();
+    let index = history.index();
+    let path = history.tree(policy).path();
+    let entries = path
+        .entries
+        .iter()
+        .map(|entry| index.candidate(entry.candidate()));
+    entries
+        .filter_map(|entry| Some(index.id_text(entry.uuid()?)))
+        .collect()
+}
+
+/// The lines of a file that are JSON, and whether there is a torn one at its end.
+pub(crate) fn lines(path: &Path) -> (Vec<Value>, bool) {
+    let bytes = fs::read(path).unwrap();
+    let whole = bytes
+        .iter()
+        .rposition(|byte| *byte == b'\n')
+        .map_or(0, |at| at + 1);
+    let lines = bytes[..whole]
+        .split(|byte| *byte == b'\n')
+        .filter(|line| !line.is_empty());
+    let lines = lines.map(|line| serde_json::from_slice(line).unwrap());
+    (lines.collect(), whole < bytes.len())
+}
+
+/// A session in which nothing is amiss: every line is whole but perhaps the last, no uuid stands
+/// twice, every parent is there, nothing of the conversation is on a branch, no link had to be
+/// guessed, and the request is one that the API takes. Both policies see the same.
+pub(crate) fn assert_unhurt(path: &Path) {
+    let (lines, _) = lines(path);
+    let mut seen = HashSet::new();
+    let mut conversation = HashSet::new();
+    for line in &lines {
+        let (Some(uuid), Some(parent)) = (line["uuid"].as_str(), line.get("parentUuid")) else {
+            continue;
+        };
+        assert!(
+            parent.is_null() || seen.contains(parent.as_str().unwrap()),
+            "phantom: {line}"
+        );
+        assert!(seen.insert(uuid), "doubled: {line}");
+        if line["subtype"] == "compact_boundary" {
+            conversation.clear();
+            let kept = line["compactMetadata"]["preservedMessages"]["uuids"].as_array();
+            conversation.extend(kept.into_iter().flatten().filter_map(Value::as_str));
+        }
+        conversation.insert(uuid);
+    }
+    for policy in POLICIES {
+        let on_path = path_of(path, policy);
+        let on_path: HashSet<&str> = on_path.iter().map(String::as_str).collect();
+        assert_eq!(on_path, conversation, "{policy:?}: a fork, or a gap");
+        let request = request(path, policy);
+        let lint = api::lint(&request.messages);
+        assert!(
+            request.is_resumable() && lint.is_ok(),
+            "{policy:?}: {:?}",
+            lint.problems
+        );
+        let guessed = request.path.decisions.iter().find(|decision| {
+            matches!(
+                decision,
+                Decision::Relink { .. }
+                    | Decision::Truncated { .. }
+                    | Decision::Bridge { .. }
+                    | Decision::Gap { .. }
+                    | Decision::SpliceIgnored { .. }
+                    | Decision::Cycle { .. }
+            )
+        });
+        assert_eq!(guessed, None, "{policy:?}");
+    }
+}

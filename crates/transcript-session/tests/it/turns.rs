@@ -1,0 +1,302 @@
+//! Compactions, rewinds, tombstones, forks and subagents of open sessions.
+
+use std::env;
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use transcript_session::{
+    AgentId, AgentMeta, AsyncSession, Compaction, Draft, EntryId, ErrorKind, Session, Trigger,
+};
+use transcript_testkit::fake_disk::{FakeDisk, Fault, Op};
+use transcript_writer::{ErrorKind as WriteError, Known, SyncPolicy};
+
+use crate::support::{
+    POLICIES, Place, answer, answer_text, assert_unhurt, call, create, lines, messages, options,
+    path_of, request, result, say,
+};
+
+fn compaction() -> Compaction {
+    Compaction::new(Trigger::Auto, 150_000)
+}
+
+/// A turn with two calls side by side; returns its entries.
+fn talk(session: &Session, turn: usize) -> Vec<EntryId> {
+    let [first, second] = ["a", "b"].map(|name| format!("toolu_{turn}{name}"));
+    let prompt = say(session, &format!("Question {turn}"));
+    let calls = json!([call(&first), call(&second)]);
+    let last = answer(session, &format!("msg_{turn}"), calls);
+    let first_call = path_of(session.path(), POLICIES[0]);
+    let first_call = EntryId::from(&*first_call[first_call.len() - 2]);
+    let results = [result(session, &second), result(session, &first)];
+    let end = answer_text(session, &format!("Answer {turn}"));
+    let [second_result, first_result] = results;
+    vec![prompt, first_call, last, second_result, first_result, end]
+}
+
+/// A session, the way to compact it, and what to keep.
+type Prepare = fn(&Session) -> Vec<EntryId>;
+const SESSIONS: [(&str, Prepare); 4] = [
+    ("plain", |session| {
+        talk(session, 1);
+        Vec::new()
+    }),
+    ("keeps a turn", |session| {
+        talk(session, 1);
+        talk(session, 2)
+    }),
+    ("keeps an open call, named end", |session| {
+        talk(session, 1);
+        session.end_turn(Some("Question 1"), Vec::new()).unwrap();
+        let prompt = say(session, "More");
+        vec![
+            prompt,
+            answer(session, "msg_open", json!([call("toolu_open")])),
+        ]
+    }),
+    ("second compaction", |session| {
+        let kept = talk(session, 1);
+        session
+            .compact(compaction(), "What was said.", &kept)
+            .unwrap();
+        talk(session, 2)
+    }),
+];
+
+/// The file after a compaction, or after a kill in its write once `taken` bytes of that were taken.
+fn compacted(before: &[u8], kept: &[EntryId], taken: Option<usize>) -> Vec<u8> {
+    let place = tempfile::NamedTempFile::new().unwrap();
+    fs::write(&place, before).unwrap();
+    let history = transcript_session::History::open(place.path()).unwrap();
+    let known: Known = history.known(&history.tree(POLICIES[1])).unwrap();
+    let disk = FakeDisk::new(1);
+    let path = Path::new("/sessions/1999463e-ee08-4b08-99d5-2d9a36fd8293.jsonl");
+    disk.put(path, before);
+    let writer = transcript_writer::Options::new().sync(SyncPolicy::None);
+    let writer = writer.disk(disk.process()).open(path, known).unwrap();
+    if let Some(taken) = taken {
+        disk.set(Fault::kill_after(taken).at(Op::Append, 1));
+    }
+    let done = writer.compact(compaction(), "What was said so far.", kept);
+    assert_eq!(done.is_err(), taken.is_some());
+    drop(writer);
+    disk.restart();
+    disk.bytes(path).unwrap()
+}
+
+#[test]
+fn a_crash_at_any_byte_of_a_compaction_leaves_a_session_that_goes_on() {
+    // All bytes with TRANSCRIPT_SOAK=20.
+    let step = env::var("TRANSCRIPT_SOAK").map_or(23, |_| 1);
+    let mut place = Place::new();
+    let (mut crashes, mut done) = (0, 0);
+    for (name, prepare) in SESSIONS {
+        place.renew();
+        let session = create(&place.path);
+        let kept = prepare(&session);
+        session.close().unwrap();
+        let before = fs::read(&place.path).unwrap();
+        let all = compacted(&before, &kept, None).len() - before.len();
+        for taken in (0..=all).step_by(step).chain([all]) {
+            place.renew();
+            fs::write(&place.path, compacted(&before, &kept, Some(taken))).unwrap();
+            let resumed = Session::resume(&place.path, &options()).unwrap();
+            // An open call is answered first; whatever is there then is one unbroken conversation.
+            assert_unhurt(&place.path);
+            let [vendor, recover] = POLICIES.map(|policy| path_of(&place.path, policy));
+            assert_eq!(vendor, recover, "{name} {taken}");
+            let is_new = messages(&resumed.request)[0].contains("What was said so far.");
+            assert!(is_new || taken < all, "{name} {taken}: written, and gone");
+            say(&resumed.session, "Go on.");
+            answer_text(&resumed.session, "Gladly.");
+            resumed.session.close().unwrap();
+            assert_unhurt(&place.path);
+            crashes += 1;
+            done += usize::from(is_new);
+        }
+    }
+    println!("{crashes} crashes in a compaction, after {done} of them it is there");
+    assert!(done >= SESSIONS.len());
+}
+
+#[test]
+fn a_compaction_that_would_part_a_call_from_its_result_is_refused() {
+    let place = Place::new();
+    let session = create(&place.path);
+    let turn = talk(&session, 1);
+    let before = fs::read(&place.path).unwrap();
+    for parted in [&turn[1..2], &turn[4..5], &turn[1..4]] {
+        let error = session.compact(compaction(), "x", parted).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::SplitPair);
+    }
+    assert_eq!(fs::read(&place.path).unwrap(), before);
+    session.compact(compaction(), "x", &turn[1..5]).unwrap();
+    assert_unhurt(&place.path);
+}
+
+#[test]
+fn a_rewind_goes_back_to_what_a_compaction_left_only_where_readers_can_see_it() {
+    let mut place = Place::new();
+    for keeps in [false, true] {
+        place.renew();
+        let session = create(&place.path);
+        let old = talk(&session, 1);
+        let kept = talk(&session, 2);
+        let kept = if keeps { &kept[..] } else { &[] };
+        session
+            .compact(compaction(), "What was said.", kept)
+            .unwrap();
+        say(&session, "More");
+        let gone = session.rewind(old.last().cloned());
+        if keeps {
+            assert_eq!(gone.unwrap_err().kind(), ErrorKind::BehindCompaction);
+            // What was kept is there, and so is a copy of what was not.
+            session.rewind(kept.last().cloned()).unwrap();
+            let copy = session.fork(old.last()).unwrap();
+            for policy in POLICIES {
+                assert_eq!(path_of(&copy, policy).len(), old.len());
+                let said = messages(&request(&copy, policy)).concat();
+                assert!(said.contains("Answer 1") && !said.contains("Question 2"));
+            }
+        } else {
+            gone.unwrap();
+            let next = say(&session, "Other words").to_string();
+            for policy in POLICIES {
+                let path = path_of(&place.path, policy);
+                assert_eq!(path.len(), old.len() + 1, "{policy:?}");
+                assert_eq!(path.last(), Some(&next));
+            }
+        }
+    }
+}
+
+#[test]
+fn a_tombstone_takes_back_the_last_entry_and_no_other() {
+    let place = Place::new();
+    let session = create(&place.path);
+    let prompt = say(&session, "x");
+    let wrong = answer_text(&session, "wrong");
+    let error = session.tombstone(&prompt).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Write(WriteError::NotTheLeaf));
+    session.tombstone(&wrong).unwrap();
+    assert_eq!(session.leaf(), Some(prompt.clone()));
+    session.close().unwrap();
+    let session = Session::open(&place.path, &options()).unwrap();
+    assert_eq!(session.leaf(), Some(prompt.clone()));
+    let right = answer_text(&session, "right");
+    for policy in POLICIES {
+        assert_eq!(
+            path_of(&place.path, policy),
+            [&prompt, &right].map(ToString::to_string)
+        );
+    }
+}
+
+#[test]
+fn a_fork_has_the_conversation_and_no_id_of_its_source() {
+    let place = Place::new();
+    let session = create(&place.path);
+    talk(&session, 1);
+    let kept = talk(&session, 2);
+    session
+        .compact(compaction(), "What was said.", &kept)
+        .unwrap();
+    let end = talk(&session, 3);
+    let copy = session.fork(None).unwrap();
+    let part = session.fork(Some(&end[0])).unwrap();
+    for policy in POLICIES {
+        let source = messages(&request(&place.path, policy));
+        assert_eq!(messages(&request(&copy, policy)), source);
+        let part = path_of(&part, policy);
+        assert_eq!(part.len() + end.len() - 1, path_of(&copy, policy).len());
+    }
+    let source = fs::read_to_string(&place.path).unwrap();
+    for line in lines(&copy).0.into_iter().chain(lines(&part).0) {
+        let own = line["uuid"].as_str().unwrap_or("none");
+        assert!(!source.contains(own), "{line}");
+    }
+    let nothing = session.fork(Some(&EntryId::from("nowhere"))).unwrap_err();
+    assert!(matches!(nothing.kind(), ErrorKind::NotResumable(_)));
+    let files = fs::read_dir(place.path.parent().unwrap()).unwrap().count();
+    assert_eq!(files, 3, "no part of a copy is left");
+    // The copy goes on by itself.
+    let resumed = Session::resume(&copy, &options()).unwrap();
+    say(&resumed.session, "z");
+    assert_unhurt(&copy);
+}
+
+#[test]
+fn a_subagent_has_a_file_of_its_own_that_is_gone_on_with() {
+    let place = Place::new();
+    let session = create(&place.path);
+    say(&session, "x");
+    answer(&session, "m1", json!([call("toolu_agent")]));
+    let id = AgentId::new("a1").unwrap();
+    let meta = AgentMeta::new("Explore", "toolu_agent");
+    let agent = session.agent(&id, &meta).unwrap();
+    let first = say(&agent, "Look around");
+    agent.close().unwrap();
+    let agent = session.agent(&id, &meta.description("again")).unwrap();
+    assert_eq!(agent.leaf(), Some(first));
+    answer_text(&agent, "Nothing here");
+    let (lines, _) = lines(agent.path());
+    assert!(
+        lines
+            .iter()
+            .all(|line| line["isSidechain"] == true && line["agentId"] == "a1")
+    );
+    let meta: Value =
+        serde_json::from_slice(&fs::read(id.meta_path(&place.path)).unwrap()).unwrap();
+    assert_eq!(meta["description"], "again");
+}
+
+#[cfg(feature = "async")]
+#[tokio::test]
+async fn tasks_do_the_same_with_a_session() {
+    let place = Place::new();
+    let session = AsyncSession::from(create(&place.path));
+    let first = session.append(Draft::user("x")).await.unwrap();
+    session.queue(Draft::user("y")).await.unwrap();
+    let same = Draft::entry(
+        &json!({"type": "user", "uuid": "2f2aef1a-9ba3-4b0e-8f14-a9f1a0dd3d55",
+        "message": {"role": "user", "content": "z"}})
+        .to_string(),
+    )
+    .unwrap();
+    for added in [1, 0] {
+        let recorded = session
+            .record(vec![same.clone()], None, None)
+            .await
+            .unwrap();
+        assert_eq!(recorded.entries.len(), added);
+    }
+    assert_eq!(messages(&session.request().await.unwrap()).len(), 1);
+    let copy = session.fork(None).await.unwrap();
+    assert_eq!(path_of(&copy, POLICIES[0]).len(), 3);
+    let leaf = session.leaf().unwrap();
+    session.tombstone(leaf).await.unwrap();
+    session.rewind(first.uuid.clone()).await.unwrap();
+    assert_eq!(session.leaf(), first.uuid);
+    let kept = Vec::from_iter(first.uuid);
+    let unknown = vec![EntryId::from("nowhere")];
+    let error = session
+        .compact(compaction(), "s".into(), unknown)
+        .await
+        .unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Write(WriteError::UnknownEntry));
+    session
+        .compact(compaction(), "s".into(), kept)
+        .await
+        .unwrap();
+    session
+        .end_turn(Some("x".into()), Vec::new())
+        .await
+        .unwrap();
+    session.sync().await.unwrap();
+    let path: Arc<Path> = session.path().into();
+    session.close().await.unwrap();
+    for policy in POLICIES {
+        assert_eq!(path_of(&path, policy).len(), 3);
+    }
+}
