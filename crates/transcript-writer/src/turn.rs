@@ -77,6 +77,10 @@ impl Writer {
     /// branch. Until there is a next one, a `last-prompt` line says where the conversation ends
     /// (`facts/rig.md` 4).
     ///
+    /// Readers put the lines of one answer and the results of its calls together again, wherever the
+    /// conversation goes on (`facts/rig.md` 5): going back to the middle of an answer goes back to
+    /// the whole answer. What must not come again is taken out by [`tombstone`](Self::tombstone).
+    ///
     /// `None` goes back to before the first entry, which no line can say: until the next entry,
     /// readers show the conversation as it was.
     ///
@@ -89,7 +93,8 @@ impl Writer {
 
     /// Takes back the last entry of the main conversation: the next one hangs under `parent`, the
     /// entry above it, as after a [`rewind`](Self::rewind), and a line of our own type names the
-    /// entry that no longer counts. Readers that do not know that line see a branch that was left.
+    /// entry that no longer counts. Readers that do not know that line see a branch that was left, or,
+    /// of an answer of several lines, the whole answer.
     ///
     /// An entry with others under it cannot be taken out from between them: their links would have
     /// to be written anew. Go back to it first; what is under it is left then, too.

@@ -11,3 +11,4 @@ mod pains;
 mod path;
 mod state;
 mod strict;
+mod tombstones;
