@@ -131,6 +131,30 @@ impl EntryKind {
         )
     }
 
+    /// Whether lines of this kind say how the session is set: the last one counts, and clients write
+    /// it again at the end of a turn, so that it stands where others look for it (`facts/sdk.md` 2
+    /// and 4).
+    #[must_use]
+    pub const fn is_state(self) -> bool {
+        matches!(
+            self,
+            Self::LastPrompt
+                | Self::CustomTitle
+                | Self::AiTitle
+                | Self::AgentName
+                | Self::AgentColor
+                | Self::AgentSetting
+                | Self::Tag
+                | Self::Mode
+                | Self::PermissionMode
+                | Self::Relocated
+                | Self::WorktreeState
+                | Self::ToolsUsed
+                | Self::CostState
+                | Self::AtisLatch
+        )
+    }
+
     /// Whether entries of this kind hold a message of the conversation.
     #[must_use]
     pub const fn is_message(self) -> bool {

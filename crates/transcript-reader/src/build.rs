@@ -318,15 +318,15 @@ impl Part {
         mut marks: Marks,
     ) {
         let kind = envelope.kind();
-        let names_a_leaf = matches!(kind, EntryKind::LastPrompt | EntryKind::Summary);
-        let link = if names_a_leaf {
-            envelope.leaf_uuid()
-        } else {
-            envelope.parent_uuid()
-        };
         let odd = &mut self.side.odd_ids;
         let (uuid, uuid_marks) = pack(envelope.uuid(), odd, Marks::UUID, Marks::ODD_UUID);
-        let (link, link_marks) = pack(link, odd, Marks::LINK, Marks::ODD_LINK);
+        let (link, link_marks) = match kind {
+            EntryKind::TranscriptEngine => self.take_tombstone(&text[..envelope.end()]),
+            EntryKind::LastPrompt | EntryKind::Summary => {
+                pack(envelope.leaf_uuid(), odd, Marks::LINK, Marks::ODD_LINK)
+            }
+            _ => pack(envelope.parent_uuid(), odd, Marks::LINK, Marks::ODD_LINK),
+        };
         let millis = envelope
             .timestamp()
             .and_then(|time| time::millis(&time.bytes()));
@@ -391,6 +391,23 @@ impl Part {
             marks,
             content: envelope.content(),
         });
+    }
+
+    /// The entry that a line of this engine takes back, as a link. A later version may say more on
+    /// such a line; this it says in the same way.
+    fn take_tombstone(&mut self, text: &[u8]) -> (u128, Marks) {
+        let text = String::from_utf8_lossy(text);
+        let entry = Object::parse(&text).ok();
+        let named = entry.as_ref().and_then(|entry| entry.str("tombstone"));
+        let Some(named) = named.filter(|named| !named.is_empty()) else {
+            return (0, Marks::empty());
+        };
+        self.side.has_tombstones = true;
+        pack_id(
+            intern(&named, &mut self.side.odd_ids),
+            Marks::LINK,
+            Marks::ODD_LINK,
+        )
     }
 
     fn push_boundary(&mut self, envelope: &Envelope<'_>, text: &[u8]) {
@@ -523,7 +540,11 @@ fn pack(text: Option<Text<'_>>, odd: &mut Names, there: Marks, is_odd: Marks) ->
     if let Some(uuid) = Uuid::parse(text.raw()) {
         return (uuid.0, there);
     }
-    match intern(&text.decode(), odd) {
+    pack_id(intern(&text.decode(), odd), there, is_odd)
+}
+
+fn pack_id(id: Id, there: Marks, is_odd: Marks) -> (u128, Marks) {
+    match id {
         Id::Uuid(uuid) => (uuid.0, there),
         Id::Odd(number) => (u128::from(number), there | is_odd),
     }
@@ -615,6 +636,7 @@ fn append(index: &mut Index, part: Part) {
             record
         }));
     index.tools.extend(part.tools);
+    index.side.has_tombstones |= part.side.has_tombstones;
     index
         .boundaries
         .extend(part.boundaries.into_iter().map(|mut boundary| {

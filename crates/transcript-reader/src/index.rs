@@ -45,6 +45,8 @@ pub(crate) struct SideTables {
     pub(crate) odd_ids: Names,
     pub(crate) sessions: Names,
     pub(crate) agents: Names,
+    /// Whether a line names an entry that no longer counts.
+    pub(crate) has_tombstones: bool,
 }
 
 /// What is kept of one candidate: 80 bytes.
@@ -52,7 +54,8 @@ pub(crate) struct SideTables {
 pub(crate) struct Record {
     /// A uuid, or the number of an odd id.
     pub(crate) uuid: u128,
-    /// `parentUuid`; of `last-prompt` and `summary` lines `leafUuid`. As `uuid`.
+    /// `parentUuid`; of `last-prompt` and `summary` lines `leafUuid`, of lines of this engine
+    /// `tombstone`. As `uuid`.
     pub(crate) link: u128,
     pub(crate) offset: u64,
     /// Milliseconds since 1970; [`NO_TIME`] for none.
@@ -95,7 +98,7 @@ bitflags! {
         const UUID = 1 << 3;
         /// The uuid is not in canonical form.
         const ODD_UUID = 1 << 4;
-        /// There is a parent (or a leaf, of a line that names one).
+        /// There is a parent (or a leaf, or a tombstone, of a line that names one).
         const LINK = 1 << 5;
         /// It is not in canonical form.
         const ODD_LINK = 1 << 6;
@@ -294,6 +297,14 @@ impl Index {
             .boundaries
             .binary_search_by_key(&candidate, |boundary| boundary.candidate);
         at.ok().map(|at| &self.boundaries[at])
+    }
+
+    /// Returns the entries that lines of this engine take back: the number of the candidate that
+    /// says so, in file order, and the id of the entry. What that means is for a policy to say.
+    pub fn tombstones(&self) -> impl Iterator<Item = (usize, Id)> + '_ {
+        let lines = self.side.has_tombstones.then(|| self.candidates());
+        let lines = lines.into_iter().flatten();
+        lines.filter_map(|line| Some((line.number(), line.tombstone()?)))
     }
 
     /// Returns what is wrong with lines, by offset.
@@ -500,7 +511,7 @@ impl<'i> Candidate<'i> {
     /// Returns the uuid of its parent; `None` for a root.
     #[must_use]
     pub fn parent(&self) -> Option<Id> {
-        if self.names_a_leaf() {
+        if self.names_a_leaf() || self.is_of_the_engine() {
             None
         } else {
             self.record.link()
@@ -517,8 +528,22 @@ impl<'i> Candidate<'i> {
         }
     }
 
+    /// Returns the uuid of the entry that a line of this engine takes back.
+    #[must_use]
+    pub fn tombstone(&self) -> Option<Id> {
+        if self.is_of_the_engine() {
+            self.record.link()
+        } else {
+            None
+        }
+    }
+
     fn names_a_leaf(&self) -> bool {
         matches!(self.kind(), EntryKind::LastPrompt | EntryKind::Summary)
+    }
+
+    fn is_of_the_engine(&self) -> bool {
+        self.kind() == EntryKind::TranscriptEngine
     }
 
     /// Returns its time in milliseconds since 1970; `None` when it has none that can be read.

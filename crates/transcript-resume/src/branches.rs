@@ -198,16 +198,19 @@ impl<'t, 'i> Links<'t, 'i> {
         counts.then_some(node)
     }
 
-    /// The node of a line, also of one that a line with the same uuid stands in for.
+    /// The node of a line, also of one that a line with the same uuid stands in for; `None` for what
+    /// a tombstone took back.
     fn node_of_line(&self, line: &Candidate<'_>) -> Option<u32> {
         let is_entry = line.kind().is_chain() && line.kind() != EntryKind::Progress;
-        let node = || self.tree.entry_node(line.number());
-        is_entry.then(node).flatten().map(|node| node.0)
+        let node = is_entry.then(|| self.tree.entry_node(line.number()));
+        let is_there = |node: &NodeId| !self.tree.is_tombstoned(*node);
+        node.flatten().filter(is_there).map(|node| node.0)
     }
 
     fn node_with_uuid(&self, id: Id) -> Option<u32> {
         let mut lines = self.index.with_uuid(id);
-        lines.find_map(|line| self.node_of_line(&self.index.candidate(line)))
+        let node = lines.find_map(|line| self.node_of_line(&self.index.candidate(line)));
+        node.or_else(|| Some(self.tree.above_tombstone(id)?.0))
     }
 
     fn link(&mut self) {
@@ -279,7 +282,9 @@ impl<'t, 'i> Links<'t, 'i> {
     /// one of them is cut.
     fn order(&mut self) -> Vec<u32> {
         let main = self.tree.nodes();
-        let main = main.filter(|node| !self.tree.is_sidechain(*node));
+        let is_drawn =
+            |node: &NodeId| !self.tree.is_sidechain(*node) && !self.tree.is_tombstoned(*node);
+        let main = main.filter(is_drawn);
         let main: Vec<u32> = main.map(|node| node.0).collect();
         let mut order = Order::new(&main, &self.above);
         for node in &main {

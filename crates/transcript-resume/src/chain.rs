@@ -261,7 +261,9 @@ impl<'t, 'i> Walk<'t, 'i> {
         } else if let Some(bridge) = self.tree.mend(child) {
             self.decisions.push(bridge);
             return Via::BRIDGE;
-        } else if self.tree.lineage(child).parent() != above.uuid() {
+        } else if self.tree.lineage(child).parent() != above.uuid()
+            && !self.tree.recovery.tombstones.is_passed(child)
+        {
             self.decisions.push(Decision::Progress { entry, parent });
         }
         Via::PARENT
@@ -328,11 +330,12 @@ impl<'t, 'i> Walk<'t, 'i> {
                 count: foreign.len() as u32,
             });
         }
-        let is_shown = |candidate: usize| {
-            self.tree
-                .node(candidate)
-                .is_some_and(|node| !self.via[node.at()].is_empty())
-        };
+        let is_on_path = |node: NodeId| !self.via[node.at()].is_empty();
+        let out = self.tree.tombstoned_beside(is_on_path).into_iter();
+        decisions.extend(out.map(|node| Decision::Tombstoned {
+            entry: self.tree.candidate_of(node),
+        }));
+        let is_shown = |candidate: usize| self.tree.node(candidate).is_some_and(is_on_path);
         let of_tree = self.tree.decisions.iter().copied();
         decisions.extend(of_tree.filter(|decision| is_shown(decision.entry() as usize)));
         let entries = self.chain.iter().map(|node| PathEntry {

@@ -108,6 +108,12 @@ pub enum Decision {
         /// How many there are.
         count: u32,
     },
+    /// An entry that no longer counts, as a line of this engine says, or one that goes with it. The
+    /// path leaves it out: it stood between two of its entries, or beside or behind one.
+    Tombstoned {
+        /// The entry that is left out.
+        entry: u32,
+    },
     /// Lines of one API message, or results of its calls, that hang beside the chain.
     Siblings {
         /// The first line of the message on the path.
@@ -310,6 +316,7 @@ impl Decision {
             Self::Gap { .. } => "gap",
             Self::Salvage { .. } => "salvage",
             Self::Foreign { .. } => "foreign",
+            Self::Tombstoned { .. } => "tombstoned",
             Self::Siblings { .. } => "siblings",
         }
     }
@@ -329,6 +336,7 @@ impl Decision {
             | Self::Gap { entry, .. }
             | Self::Salvage { entry }
             | Self::Foreign { entry, .. }
+            | Self::Tombstoned { entry }
             | Self::Siblings { entry, .. } => entry,
             Self::Cut { boundary, .. }
             | Self::Splice { boundary, .. }

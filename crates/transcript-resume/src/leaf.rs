@@ -67,9 +67,8 @@ impl Tree<'_> {
         let id = line
             .leaf_uuid()
             .filter(|id| *id != Id::Uuid(Uuid::ZERO) || self.node_with_uuid(*id).is_some())?;
-        let pin = self
-            .node_with_uuid(id)
-            .filter(|pin| messages.has_message(*pin))?;
+        // Where the entry was taken back, the conversation ended above it.
+        let pin = self.standing(id).filter(|pin| messages.has_message(*pin))?;
         let is_under_pin = |node: NodeId| self.ancestors(node).any(|above| above == pin);
 
         let later =

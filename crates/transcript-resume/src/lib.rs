@@ -23,6 +23,7 @@ mod siblings;
 mod state;
 mod stitch;
 pub mod texts;
+mod tombstones;
 
 pub use branches::{Branch, Branches, Sidechain, Start, is_prompt};
 pub use chain::{Path, PathEntry, Refusal, Via};

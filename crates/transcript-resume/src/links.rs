@@ -66,10 +66,10 @@ pub struct Tree<'i> {
     pub(crate) parents: Vec<Packed>,
     first_child: Vec<u32>,
     next_sibling: Vec<u32>,
-    /// Nodes that a splice took out of the tree.
-    gone: Vec<bool>,
+    /// Nodes that a splice or a tombstone took out of the tree.
+    pub(crate) gone: Vec<bool>,
     /// Nodes whose parent a splice set, with the one before.
-    spliced: HashMap<NodeId, Packed>,
+    pub(crate) spliced: HashMap<NodeId, Packed>,
     /// For each candidate: its node. Progress lines have the node behind them.
     node_of: Vec<Packed>,
     /// The line that is meant by a uuid that stands on many, once it was looked for.
@@ -166,6 +166,7 @@ impl<'i> Tree<'i> {
             tree.recover(others);
         }
         tree.splice();
+        tree.bury();
         tree.hang_children();
         tree
     }
@@ -204,7 +205,7 @@ impl<'i> Tree<'i> {
     }
 
     /// Returns the node of the candidate with this number; `None` when it is no entry or a splice
-    /// took it out.
+    /// or a tombstone took it out.
     #[must_use]
     pub fn node(&self, candidate: usize) -> Option<NodeId> {
         match self.node_of[candidate].unpack() {
@@ -247,7 +248,7 @@ impl<'i> Tree<'i> {
         std::iter::successors(first, move |child| step(self.next_sibling[child.at()]))
     }
 
-    /// Returns whether a splice took the node out of the tree.
+    /// Returns whether a splice or a tombstone took the node out of the tree.
     #[must_use]
     pub fn is_gone(&self, node: NodeId) -> bool {
         self.gone[node.at()]
@@ -278,15 +279,21 @@ impl<'i> Tree<'i> {
     /// (case 40-10). Lines without a uuid share one node as well (case 91-31).
     ///
     /// Policy `recover` keeps lines without a uuid apart, and prefers a whole line to a salvaged
-    /// one.
+    /// one. What was written again behind its tombstone counts from there on.
     fn collect_nodes(&mut self, is_there: impl Fn(&Candidate<'_>) -> bool) {
         let recovers = self.policy == Policy::Recover;
         let mut unnamed = [None; 3];
-        for candidate in self.index.candidates() {
-            let is_usable = has_usable_body(&candidate)
+        let counts = |candidate: &Candidate<'_>| {
+            is_entry(candidate.kind())
+                && has_usable_body(candidate)
                 && (recovers || !candidate.is_salvaged())
-                && is_there(&candidate);
-            if !is_entry(candidate.kind()) || !is_usable {
+                && is_there(candidate)
+        };
+        if recovers {
+            self.find_tombstones(counts, &is_there);
+        }
+        for candidate in self.index.candidates() {
+            if !counts(&candidate) || self.recovery.tombstones.is_outlived(&candidate) {
                 continue;
             }
             let number = candidate.number() as u32;
@@ -440,11 +447,11 @@ impl<'i> Tree<'i> {
     /// anchor behind the last of them. Every other entry from before the boundary is gone
     /// (`facts/rig.md` 9, cases 45-18, 45-20, 91-b7, 91-d6).
     fn splice(&mut self) {
-        let Some(node) = self
-            .nodes()
-            .rev()
-            .find(|node| self.entry(*node).is_boundary() && self.says_what_is_kept(*node))
-        else {
+        let Some(node) = self.nodes().rev().find(|node| {
+            self.entry(*node).is_boundary()
+                && !self.is_tombstoned(*node)
+                && self.says_what_is_kept(*node)
+        }) else {
             return;
         };
         let candidate = self.candidate_of(node);
@@ -502,7 +509,8 @@ impl<'i> Tree<'i> {
             self.spliced.entry(*entry).or_insert(before);
             parent = *entry;
         }
-        let kept = kept.len() as u32;
+        let is_shown = |node: &&NodeId| !self.is_tombstoned(**node);
+        let kept = kept.iter().filter(is_shown).count() as u32;
         self.decisions.push(Decision::Splice {
             boundary: candidate,
             form,

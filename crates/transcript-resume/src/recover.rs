@@ -2,7 +2,7 @@
 //! parents. Each change names its evidence.
 //!
 //! `bridges` finds what stands in the place of a lost parent, `stitch` what a compaction keeps whose
-//! words are broken.
+//! words are broken, `tombstones` what was taken back.
 
 use std::collections::{HashMap, HashSet};
 
@@ -12,6 +12,7 @@ use crate::bridges::Bridging;
 use crate::decision::{Decision, Evidence, GapReason};
 use crate::islands::{Descent, Islands};
 use crate::links::{NodeId, Packed, Parent, Tree};
+use crate::tombstones::Tombstones;
 
 /// What was changed to bring entries back.
 #[derive(Debug, Default)]
@@ -24,6 +25,8 @@ pub(crate) struct Recovery {
     pub(crate) gaps: HashMap<NodeId, GapReason>,
     /// Entries of other sessions, in file order; empty when there are none.
     foreign: Vec<NodeId>,
+    /// What lines of this engine took back.
+    pub(crate) tombstones: Tombstones,
 }
 
 impl Recovery {
@@ -66,6 +69,7 @@ impl Tree<'_> {
             self.hang_children();
             Bridging::new(self, others, cut).run(&lost);
         }
+        self.find_tombstoned();
     }
 
     /// Returns the ids of lost parents that nothing in the file itself leads back from, or only its
@@ -112,6 +116,7 @@ impl Tree<'_> {
             self.entry(*before).kind().is_message()
                 && !self.is_sidechain(*before)
                 && !self.is_foreign(*before)
+                && !self.is_tombstoned(*before)
         };
         let hidden = self.nodes().take(node.at()).filter(is_hidden).count() as u32;
         Some(Decision::Gap {

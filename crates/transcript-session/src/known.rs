@@ -7,7 +7,7 @@ use transcript_format::recover::end_of_object;
 use transcript_format::scan::{Flags, Scanner, ToolRole};
 use transcript_reader::{Bodies, Candidate, Id, Index, Preserved, Source};
 use transcript_resume::{LeafReason, Path, PathEntry, Tree};
-use transcript_writer::{Anchor, EntryId, EntryIds, Known};
+use transcript_writer::{Anchor, Draft, EntryId, EntryIds, Known};
 
 use crate::error::Error;
 use crate::history::History;
@@ -37,9 +37,25 @@ impl History {
             .candidates()
             .any(|candidate| candidate.leaf_uuid().is_some());
         known.is_rewound = matches!(tree.leaf(), Some((_, LeafReason::Pinned)));
+        known.state = state(source, index)?;
         known.anchor = Some(anchor(source, index)?);
         Ok(known)
     }
+}
+
+/// The last line of each kind that says how the session is set.
+fn state(source: &Source, index: &Index) -> Result<Vec<(Draft, u64)>, Error> {
+    let mut bodies = Bodies::new(source);
+    let mut seen = HashSet::new();
+    let mut state = Vec::new();
+    for line in index.candidates().rev() {
+        if line.kind().is_state() && seen.insert(line.kind()) {
+            let body = bodies.get(&line)?;
+            // What changed on disk since it was indexed is no concern of ours: the anchor shows it.
+            state.extend(Draft::entry(body.text).map(|draft| (draft, line.offset())));
+        }
+    }
+    Ok(state)
 }
 
 /// The entries of a path without what a torn line left at its end: nothing hangs under that, so
@@ -222,4 +238,37 @@ pub(crate) fn above(tree: &Tree<'_>, entry: &EntryId) -> Option<EntryId> {
     let number = index.with_uuid(index.id(&entry.to_string())?).last()?;
     let parent = index.candidate(number).parent()?;
     Some(EntryId::from(&*index.id_text(parent)))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use transcript_resume::Policy;
+
+    use super::*;
+
+    #[test]
+    fn of_each_kind_of_state_the_last_line_is_known() {
+        let lines = [
+            r#"{"type":"custom-title","customTitle":"Tides","sessionId":"s"}"#,
+            r#"{"type":"tag","tag":"sea"}"#,
+            r#"{"type":"pr-link","prNumber":7,"sessionId":"s"}"#,
+            r#"{"type":"custom-title","customTitle":"","sessionId":"s"}"#,
+            r#"{"type":"user","uuid":"u1","message":{"role":"user","content":"x"}}"#,
+            r#"{"type":"last-prompt","leafUuid":"u1"}"#,
+        ];
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        file.write_all((lines.join("\n") + "\n").as_bytes())
+            .unwrap();
+        let history = History::open(file.path()).unwrap();
+        let known = history.known(&history.tree(Policy::Recover)).unwrap();
+        let mut state = known.state;
+        state.sort_by_key(|(_, offset)| *offset);
+        let wanted = [1, 3, 5].map(|at| {
+            let before = lines[..at].iter().map(|line| line.len() as u64 + 1);
+            (Draft::entry(lines[at]).unwrap(), before.sum())
+        });
+        assert_eq!(state, wanted);
+    }
 }

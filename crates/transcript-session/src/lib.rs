@@ -61,3 +61,8 @@ pub use transcript_writer::{
     AgentId, AgentMeta, Compacted, Draft, EntryId, OnBusy, Recorded, SyncPolicy, Team, Ticket,
     Written,
 };
+
+/// The README, so that what it shows compiles.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;

@@ -29,6 +29,9 @@ pub struct Known {
     pub is_pinned: bool,
     /// Whether the conversation would end elsewhere without that line, as after a rewind.
     pub is_rewound: bool,
+    /// The last line of each [kind of state](EntryKind::is_state) and the offset of its first byte,
+    /// for the [end of a turn](crate::Writer::end_turn). Lines of other kinds are passed over.
+    pub state: Vec<(Draft, u64)>,
     /// How to know the file again. Without it the file is taken as it is.
     pub anchor: Option<Anchor>,
 }

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use serde_json::{Map, Value};
 use transcript_format::ids::Uuid;
 use transcript_format::kind::{EntryKind, SystemKind};
 use transcript_format::make::{self, NewEntry};
@@ -286,6 +287,27 @@ impl Draft {
         self.inside.push_str(&quoted(key));
         self.inside.push(':');
         self.inside.push_str(&quoted(text));
+    }
+
+    /// Whether both say the same, whatever stands around it: the session that one of them names, the
+    /// order of the members, escapes.
+    pub(crate) fn says_the_same(&self, other: &Self) -> bool {
+        let members = |draft: &Self| {
+            let text = format!("{{{}}}", draft.inside);
+            let mut members: Map<String, Value> = serde_json::from_str(&text).ok()?;
+            members.remove("sessionId");
+            Some(members)
+        };
+        self.inside == other.inside
+            || self.kind == other.kind
+                && members(self).is_some_and(|own| Some(own) == members(other))
+    }
+
+    /// Returns a text that is a member.
+    pub(crate) fn text_of(&self, key: &str) -> Option<String> {
+        let text = format!("{{{}}}", self.inside);
+        let object = Object::parse(&text).ok()?;
+        Some(object.str(key)?.into_owned())
     }
 
     pub(crate) fn has_member(&self, key: &str) -> bool {

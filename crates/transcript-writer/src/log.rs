@@ -8,11 +8,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use transcript_format::lines::{Framed, Framer};
 use transcript_format::scan::Scanner;
 
 use crate::chain::Anchor;
-use crate::draft::EntryId;
+use crate::draft::{Draft, EntryId};
 use crate::error::{Error, ErrorKind};
 use crate::file::{Disk, File, Opened};
 use crate::options::OnBusy;
@@ -20,6 +19,9 @@ use crate::tail::{self, Repair};
 
 /// How often the name of the file is looked at: it may lead to another one by now.
 const CHECK_NAME: Duration = Duration::from_millis(100);
+
+/// How long another writer may have the file open before it counts as one.
+const CHILD_STARTS: Duration = Duration::from_millis(50);
 
 /// How much that others appended is read to see what it is.
 const MAX_GROWTH: u64 = 16 << 20;
@@ -43,8 +45,8 @@ pub(crate) struct Log {
     has_cut: bool,
     /// How the file was read, until it is opened.
     anchor: Option<Anchor>,
-    /// Entries that others appended between the reading and the opening.
-    since: Vec<EntryId>,
+    /// What others appended between the reading and the opening.
+    since: Foreign,
     /// Where others appended an entry at the same time as we did.
     intruded: Option<u64>,
     name_checked: Option<Instant>,
@@ -66,8 +68,61 @@ pub(crate) struct Appended {
     pub(crate) offset: u64,
     /// The offset of each line, when others wrote into the batch and it does not stand in one piece.
     pub(crate) moved: Option<Vec<u64>>,
-    /// The entries that other processes appended.
-    pub(crate) foreign: Vec<EntryId>,
+    /// What other processes appended.
+    pub(crate) foreign: Foreign,
+}
+
+/// What other processes appended, as far as it matters to us.
+#[derive(Debug, Default)]
+pub(crate) struct Foreign {
+    /// The entries.
+    pub(crate) ids: Vec<EntryId>,
+    /// The last line of each kind of state, and where it starts.
+    pub(crate) state: Vec<(Draft, u64)>,
+    /// It was too much to look at: there may be any lines of state.
+    pub(crate) is_unread: bool,
+}
+
+impl Foreign {
+    /// Reads what stands at `offset`. Of a last line without a newline only the state is taken: an
+    /// entry may still be under way.
+    fn read(bytes: &[u8], offset: u64) -> Self {
+        let (mut scanner, mut foreign) = (Scanner::new(), Self::default());
+        let mut end = offset;
+        for line in bytes.split_inclusive(|byte| *byte == b'\n') {
+            let start = end;
+            end += line.len() as u64;
+            let Ok(envelope) = scanner.scan(line.trim_ascii_end()) else {
+                continue;
+            };
+            if line.ends_with(b"\n")
+                && envelope.kind().is_chain()
+                && let Some(uuid) = envelope.uuid()
+            {
+                foreign.ids.push(EntryId::from(&*uuid.decode()));
+            }
+            if envelope.kind().is_state()
+                && let Ok(text) = std::str::from_utf8(line)
+                && let Ok(draft) = Draft::entry(text)
+            {
+                foreign.add_state(draft, start);
+            }
+        }
+        foreign
+    }
+
+    fn add_state(&mut self, draft: Draft, offset: u64) {
+        self.state.retain(|(other, _)| other.kind != draft.kind);
+        self.state.push((draft, offset));
+    }
+
+    fn extend(&mut self, later: Self) {
+        self.ids.extend(later.ids);
+        self.is_unread |= later.is_unread;
+        for (draft, offset) in later.state {
+            self.add_state(draft, offset);
+        }
+    }
 }
 
 impl Log {
@@ -90,7 +145,7 @@ impl Log {
             debt: None,
             has_cut: false,
             anchor: None,
-            since: Vec::new(),
+            since: Foreign::default(),
             intruded: None,
             name_checked: None,
             repair: None,
@@ -109,6 +164,30 @@ impl Log {
     /// Where the last line that was looked at ends; 0 when that is in doubt.
     pub(crate) fn len(&self) -> u64 {
         self.end.unwrap_or_default()
+    }
+
+    /// Looks at what others appended, before something is made that depends on it. Returns the
+    /// length of the file, 0 when it is not made yet.
+    pub(crate) fn look_around(&mut self) -> Result<(u64, Foreign), Error> {
+        if let Some(broken) = &self.broken {
+            return Err(broken.clone());
+        }
+        let Some(file) = self.file.clone() else {
+            return Ok((0, Foreign::default()));
+        };
+        let _lock = self.lock(&file)?;
+        let mut foreign = std::mem::take(&mut self.since);
+        let len = match self.look(&file, &mut foreign) {
+            Ok(len) => len,
+            Err(error) => {
+                self.since = foreign;
+                return Err(error);
+            }
+        };
+        if self.end != Some(len) {
+            self.end = (!self.ends_in_a_line(&file, len)?).then_some(len);
+        }
+        Ok((len, foreign))
     }
 
     /// Whether the file is on a network or in user space: every write is synced there, and only
@@ -140,14 +219,7 @@ impl Log {
             is_new,
             has_other_writer,
             is_remote,
-        } = self
-            .disk
-            .open(&self.path, self.create)
-            .map_err(|error| self.io(error))?;
-        let takes_turns = self.on_busy == OnBusy::Wait && !is_remote;
-        if has_other_writer == Some(true) && !takes_turns {
-            return Err(self.busy());
-        }
+        } = self.open_alone()?;
         let _lock = self.lock(&file)?;
         let len = self.status(&file)?.len;
         if let Some(anchor) = &self.anchor {
@@ -171,13 +243,32 @@ impl Log {
         Ok(())
     }
 
+    /// Opens the file when nobody else has it open for writing, or turns are to be taken. A child of
+    /// any process holds a copy of what that has open until its own program runs: that passes.
+    fn open_alone(&self) -> Result<Opened, Error> {
+        let start = Instant::now();
+        loop {
+            let opened = self.disk.open(&self.path, self.create);
+            let opened = opened.map_err(|error| self.io(error))?;
+            let takes_turns = self.on_busy == OnBusy::Wait && !opened.is_remote;
+            if opened.has_other_writer != Some(true) || takes_turns {
+                return Ok(opened);
+            }
+            drop(opened);
+            if start.elapsed() >= CHILD_STARTS {
+                return Err(self.busy());
+            }
+            std::thread::sleep(CHILD_STARTS / 10);
+        }
+    }
+
     /// Compares the file with what was read of it. Lines that others added since count as growth.
     fn check_anchor(
         &self,
         file: &Arc<dyn File>,
         anchor: &Anchor,
         len: u64,
-    ) -> Result<Vec<EntryId>, Error> {
+    ) -> Result<Foreign, Error> {
         let start = anchor.len.checked_sub(anchor.tail.len() as u64);
         let Some(start) = start.filter(|_| anchor.len <= len) else {
             return Err(self.error(ErrorKind::Changed));
@@ -189,7 +280,7 @@ impl Log {
         if len > anchor.len {
             return self.look_at_growth(file, anchor.len, len);
         }
-        Ok(Vec::new())
+        Ok(Foreign::default())
     }
 
     /// Appends whole lines as one batch.
@@ -238,7 +329,7 @@ impl Log {
         file: &Arc<dyn File>,
         from: u64,
         lines: &[u8],
-        foreign: &mut Vec<EntryId>,
+        foreign: &mut Foreign,
     ) -> Result<Vec<u64>, Error> {
         // In doubt until all is well: the next batch looks at the last byte then.
         self.end = None;
@@ -255,7 +346,7 @@ impl Log {
                 .filter(|(_, place)| place.is_none());
             let missing: Vec<u8> = missing.flat_map(|(line, _)| line.iter().copied()).collect();
             if missing.is_empty() {
-                if !others.is_empty() && self.on_busy != OnBusy::Wait {
+                if !others.ids.is_empty() && self.on_busy != OnBusy::Wait {
                     self.intruded = Some(from);
                 }
                 foreign.extend(others);
@@ -288,7 +379,7 @@ impl Log {
     }
 
     /// Looks at what happened to the file since the last batch; returns its length.
-    fn look(&mut self, file: &Arc<dyn File>, foreign: &mut Vec<EntryId>) -> Result<u64, Error> {
+    fn look(&mut self, file: &Arc<dyn File>, foreign: &mut Foreign) -> Result<u64, Error> {
         let status = self.status(file)?;
         if !status.is_linked || self.has_new_name(file)? {
             return Err(self.break_off(ErrorKind::Replaced));
@@ -376,23 +467,21 @@ impl Log {
 
     /// Reads what others appended. Lines beside the conversation, such as a title, are welcome;
     /// entries are not, unless we take turns.
-    fn look_at_growth(
-        &self,
-        file: &Arc<dyn File>,
-        from: u64,
-        to: u64,
-    ) -> Result<Vec<EntryId>, Error> {
+    fn look_at_growth(&self, file: &Arc<dyn File>, from: u64, to: u64) -> Result<Foreign, Error> {
         if to - from > MAX_GROWTH {
             return match self.on_busy {
-                OnBusy::Wait => Ok(Vec::new()),
+                OnBusy::Wait => Ok(Foreign {
+                    is_unread: true,
+                    ..Foreign::default()
+                }),
                 _ => Err(self.busy()),
             };
         }
-        let ids = entries(&self.read(file, from, to)?);
-        if !ids.is_empty() && self.on_busy != OnBusy::Wait {
+        let foreign = Foreign::read(&self.read(file, from, to)?, from);
+        if !foreign.ids.is_empty() && self.on_busy != OnBusy::Wait {
             return Err(self.busy().at(from).for_good());
         }
-        Ok(ids)
+        Ok(foreign)
     }
 
     /// Writes `bytes` at the end, which is `len`, whole or not at all. Returns `len`.
@@ -503,10 +592,10 @@ impl Log {
 }
 
 /// Finds each of `lines` in `bytes`, which start at `start`, where it stands on its own; and the
-/// entries of others there. What stands before the first newline is of before.
-fn sort_out(bytes: &[u8], start: u64, lines: &[&[u8]]) -> (Vec<Option<u64>>, Vec<EntryId>) {
+/// lines of others there. What stands before the first newline is of before.
+fn sort_out(bytes: &[u8], start: u64, lines: &[&[u8]]) -> (Vec<Option<u64>>, Foreign) {
     let mut places = vec![None; lines.len()];
-    let mut others = Vec::new();
+    let mut others = Foreign::default();
     let mut offset = start;
     for (at, line) in bytes.split_inclusive(|byte| *byte == b'\n').enumerate() {
         let here = offset;
@@ -516,26 +605,10 @@ fn sort_out(bytes: &[u8], start: u64, lines: &[&[u8]]) -> (Vec<Option<u64>>, Vec
         }
         match lines.iter().position(|ours| *ours == line) {
             Some(ours) => places[ours] = Some(here),
-            None => others.extend(entries(line)),
+            None => others.extend(Foreign::read(line, here)),
         }
     }
     (places, others)
-}
-
-/// The ids of the entries in `bytes`.
-fn entries(bytes: &[u8]) -> Vec<EntryId> {
-    let (mut framer, mut scanner, mut rest) = (Framer::new(), Scanner::new(), bytes);
-    let mut ids = Vec::new();
-    while let Some(framed) = framer.next(&mut rest) {
-        if let Framed::Line(line) = framed
-            && let Ok(envelope) = scanner.scan(line.bytes)
-            && let Some(uuid) = envelope.uuid()
-            && envelope.kind().is_chain()
-        {
-            ids.push(EntryId::from(&*uuid.decode()));
-        }
-    }
-    ids
 }
 
 /// Holds the lock of a file.

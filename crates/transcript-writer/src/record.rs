@@ -5,7 +5,7 @@ use transcript_format::kind::EntryKind;
 use crate::chain::Chains;
 use crate::draft::{Draft, EntryId, Parent};
 use crate::error::{Error, ErrorKind};
-use crate::writer::{Writer, Written};
+use crate::writer::{Now, Writer, Written};
 
 /// The team that messages are of.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,8 +56,8 @@ impl Writer {
         team: Option<&Team>,
     ) -> Result<Recorded, Error> {
         self.shared().identify(&mut messages);
-        let plan = |chains: &Chains, _: u64| {
-            let Plan { mut drafts, start } = Plan::new(chains, messages, start);
+        let plan = |now: Now<'_>| {
+            let Plan { mut drafts, start } = Plan::new(now.chains, messages, start);
             if let Some(team) = team {
                 for draft in &mut drafts {
                     draft.set("teamName", &team.name);

@@ -1,7 +1,7 @@
 //! What is done to a conversation beside adding to it: compaction, rewind, tombstones. Nothing is
 //! ever cut out of a file; entries are left behind, and lines say so.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashSet};
 
 use transcript_format::json::ObjectBuf;
 use transcript_format::kind::EntryKind;
@@ -10,7 +10,7 @@ use transcript_format::make::{self, Compaction};
 use crate::chain::Chains;
 use crate::draft::{Draft, EntryId};
 use crate::error::{Error, ErrorKind};
-use crate::writer::{Writer, Written};
+use crate::writer::{Now, Writer, Written};
 
 /// A compaction that is in the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,7 +48,7 @@ impl Writer {
     ) -> Result<Compacted, Error> {
         let shared = self.shared();
         let anchor = EntryId::Uuid(shared.new_id());
-        let plan = |chains: &Chains, _: u64| {
+        let plan = |Now { chains, .. }: Now<'_>| {
             if !kept.iter().all(|id| chains.knows(id)) {
                 return Err(ErrorKind::UnknownEntry);
             }
@@ -77,6 +77,10 @@ impl Writer {
     /// branch. Until there is a next one, a `last-prompt` line says where the conversation ends
     /// (`facts/rig.md` 4).
     ///
+    /// Readers put the lines of one answer and the results of its calls together again, wherever the
+    /// conversation goes on (`facts/rig.md` 5): going back to the middle of an answer goes back to
+    /// the whole answer. What must not come again is taken out by [`tombstone`](Self::tombstone).
+    ///
     /// `None` goes back to before the first entry, which no line can say: until the next entry,
     /// readers show the conversation as it was.
     ///
@@ -89,7 +93,8 @@ impl Writer {
 
     /// Takes back the last entry of the main conversation: the next one hangs under `parent`, the
     /// entry above it, as after a [`rewind`](Self::rewind), and a line of our own type names the
-    /// entry that no longer counts. Readers that do not know that line see a branch that was left.
+    /// entry that no longer counts. Readers that do not know that line see a branch that was left, or,
+    /// of an answer of several lines, the whole answer.
     ///
     /// An entry with others under it cannot be taken out from between them: their links would have
     /// to be written anew. Go back to it first; what is under it is left then, too.
@@ -103,7 +108,7 @@ impl Writer {
 
     fn go_back(&self, to: Option<EntryId>, from: Option<&EntryId>) -> Result<Written, Error> {
         let shared = self.shared();
-        let plan = |chains: &Chains, _: u64| {
+        let plan = |Now { chains, .. }: Now<'_>| {
             if from.is_some() && chains.leaf() != from {
                 return Err(ErrorKind::NotTheLeaf);
             }
@@ -130,30 +135,31 @@ impl Writer {
     }
 
     /// Ends a turn: writes a `last-prompt` line with the end of the conversation and `prompt`, what
-    /// the person wrote last, and `lines`, the state of the session by now: title, mode, cost. Those
-    /// that this writer wrote before are written again only when they say something else, or when
-    /// they no longer stand in the last 64 KiB of the file, all that other readers look at to list
-    /// sessions (`facts/sdk.md` 4). Of lines of one type the last one counts.
+    /// the person wrote last, and `lines`, the [state](EntryKind::is_state) of the session by now:
+    /// title, mode, cost. State that the file has already is written again only when it says
+    /// something else, or no longer stands in the last 64 KiB of the file, all that other readers
+    /// look at to list sessions (`facts/sdk.md` 4). Of lines of one kind the last one counts.
     ///
-    /// Returns those that were written.
+    /// Kinds of which `lines` say nothing are carried along, word for word and whoever wrote them
+    /// last: a title that a person gave with another tool does not get lost behind a long turn. So
+    /// is the prompt before, without a `prompt`. State that is too long to stand in those 64 KiB
+    /// with the rest is left where it is.
+    ///
+    /// Lines that are no state are always written. Returns those that were written, in their order.
     ///
     /// # Errors
     /// As for [`append`](Self::append).
     pub fn end_turn(&self, prompt: Option<&str>, lines: Vec<Draft>) -> Result<Vec<Written>, Error> {
-        let shared = self.shared();
-        let mut said = shared.said();
-        let plan = |chains: &Chains, end: u64| {
+        let plan = |Now { chains, said, end }: Now<'_>| {
+            let prompt = prompt.or(said.prompt.as_deref());
             let last = make::last_prompt(prompt, chains.leaf(), chains.is_rewound());
             let last = Draft::try_from(&last).map_err(|_| ErrorKind::InvalidEntry)?;
-            let mut all = vec![last];
-            all.extend(lines);
-            let room: usize = all.iter().map(|line| line.len() + FILLED_IN).sum();
-            let window = (end + room as u64).saturating_sub(WINDOW);
-            all.retain(|line| !said.holds(line, window));
-            Ok((all.clone(), all))
+            let mut all: Vec<Draft> = std::iter::once(last).chain(lines).collect();
+            keep_last_of_each_kind(&mut all);
+            said.carry_into(&mut all);
+            Ok((said.due(all, end), ()))
         };
-        let (written, lines) = shared.append_planned(plan, |_, _| {})?;
-        said.note(&lines, &written);
+        let (written, ()) = self.shared().append_planned(plan, |_, ()| {})?;
         Ok(written)
     }
 }
@@ -161,23 +167,90 @@ impl Writer {
 /// How much of the end of a file others look at.
 const WINDOW: u64 = 64 << 10;
 
-/// What the session and the newline add to a line: more, unless the id of the session is a long one.
-const FILLED_IN: usize = 128;
+/// About how many bytes a draft takes in the file, rather more: what is filled in, and a newline.
+fn room(line: &Draft) -> u64 {
+    let filled_in = if line.kind.is_chain() { 1024 } else { 128 };
+    (line.len() + filled_in) as u64
+}
 
-/// The lines that ended the last turns, by type: what they said and where they start.
+fn keep_last_of_each_kind(lines: &mut Vec<Draft>) {
+    let mut seen = HashSet::new();
+    lines.reverse();
+    lines.retain(|line| !line.kind.is_state() || seen.insert(line.kind));
+    lines.reverse();
+}
+
+/// The last line of each kind of state: what it says and where it starts.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Said(HashMap<EntryKind, (Draft, u64)>);
+pub(crate) struct Said {
+    lines: BTreeMap<EntryKind, (Draft, u64)>,
+    /// What the person wrote last, if a line says so.
+    prompt: Option<String>,
+}
 
 impl Said {
-    /// Whether the last line of this type is the same, and starts at `from` or later.
-    fn holds(&self, line: &Draft, from: u64) -> bool {
-        let last = self.0.get(&line.kind);
-        last.is_some_and(|(said, offset)| said == line && *offset >= from)
+    /// The state of a file of `len` bytes: a line behind that was cut off when it was opened.
+    pub(crate) fn new(lines: &[(Draft, u64)], len: u64) -> Self {
+        let mut said = Self::default();
+        for (line, offset) in lines.iter().filter(|(_, offset)| *offset < len) {
+            said.note(line, *offset);
+        }
+        said
     }
 
-    fn note(&mut self, lines: &[Draft], written: &[Written]) {
-        for (line, written) in lines.iter().zip(written) {
-            self.0.insert(line.kind, (line.clone(), written.offset));
+    /// Notes a line that is in the file, unless one of its kind stands further down.
+    pub(crate) fn note(&mut self, line: &Draft, offset: u64) {
+        if !line.kind.is_state() {
+            return;
+        }
+        let last = self.lines.get(&line.kind);
+        if last.is_some_and(|(_, last)| *last > offset) {
+            return;
+        }
+        if line.kind == EntryKind::LastPrompt
+            && let Some(prompt) = line.text_of("lastPrompt")
+        {
+            self.prompt = Some(prompt);
+        }
+        self.lines.insert(line.kind, (line.clone(), offset));
+    }
+
+    /// Adds the state of other kinds than those in `lines`, the shortest first, as far as all of it
+    /// can be seen at once.
+    fn carry_into(&self, lines: &mut Vec<Draft>) {
+        let mut taken: u64 = lines.iter().map(room).sum();
+        let is_given = |line: &&Draft| lines.iter().any(|given| given.kind == line.kind);
+        let others = self.lines.values().map(|(line, _)| line);
+        let mut others: Vec<&Draft> = others.filter(|line| !is_given(line)).collect();
+        others.sort_by_key(|line| line.len());
+        for line in others {
+            taken += room(line);
+            if taken > WINDOW {
+                break;
+            }
+            lines.push(line.clone());
+        }
+    }
+
+    /// Those of `lines` that the file of `end` bytes does not say, or too far from where it will end
+    /// with them.
+    fn due(&self, lines: Vec<Draft>, end: u64) -> Vec<Draft> {
+        let place = |line: &Draft| {
+            let (said, offset) = self.lines.get(&line.kind)?;
+            said.says_the_same(line).then_some(*offset)
+        };
+        let placed: Vec<_> = lines.into_iter().map(|line| (place(&line), line)).collect();
+        let mut window = end.saturating_sub(WINDOW);
+        loop {
+            let is_due = |place: Option<u64>| place.is_none_or(|place| place < window);
+            let due = placed.iter().filter(|(place, _)| is_due(*place));
+            let longer: u64 = due.map(|(_, line)| room(line)).sum();
+            let moved = (end + longer).saturating_sub(WINDOW);
+            if moved == window {
+                let due = placed.into_iter().filter(|(place, _)| is_due(*place));
+                return due.map(|(_, line)| line).collect();
+            }
+            window = moved;
         }
     }
 }

@@ -12,7 +12,7 @@ use transcript_format::ids::Uuid;
 use crate::chain::{Chains, Known};
 use crate::draft::{Draft, EntryId, Fill, quoted};
 use crate::error::{Error, ErrorKind};
-use crate::log::Log;
+use crate::log::{Foreign, Log};
 use crate::options::Options;
 use crate::sync::Syncer;
 use crate::tail::Repair;
@@ -88,8 +88,6 @@ pub(crate) struct Shared {
     /// How many bytes may be queued.
     most: usize,
     path: PathBuf,
-    /// What ended the last turns. It is taken before `core`.
-    said: Mutex<Said>,
     /// The file is that of an agent.
     is_agent: bool,
 }
@@ -97,6 +95,7 @@ pub(crate) struct Shared {
 struct Core {
     log: Log,
     chains: Chains,
+    said: Said,
     queue: VecDeque<Group>,
     queue_bytes: usize,
     /// Memory for the lines of a batch.
@@ -118,6 +117,14 @@ struct Core {
     agent: String,
     cwd: String,
     version: String,
+}
+
+/// What a batch is planned by.
+pub(crate) struct Now<'a> {
+    pub(crate) chains: &'a Chains,
+    pub(crate) said: &'a Said,
+    /// The length of the file.
+    pub(crate) end: u64,
 }
 
 /// Entries that are written together or not at all.
@@ -162,6 +169,7 @@ impl Writer {
             options.lock_wait,
         );
         log.open(anchor)?;
+        let said = Said::new(&known.state, log.len());
         let stem = path.file_stem().map(|stem| stem.to_string_lossy());
         let session = options.session_id.clone();
         let session = session.or(stem.map(Into::into)).unwrap_or_default();
@@ -181,6 +189,7 @@ impl Writer {
             core: Mutex::new(Core {
                 log,
                 chains: Chains::new(known),
+                said,
                 queue: VecDeque::new(),
                 queue_bytes: 0,
                 lines: String::new(),
@@ -207,7 +216,6 @@ impl Writer {
             ids: Arc::clone(&options.ids),
             most,
             path: path.to_owned(),
-            said: Mutex::new(Said::default()),
             is_agent: options.agent.is_some(),
         });
         let spawn = |name: &str, run: fn(&Shared)| {
@@ -375,10 +383,6 @@ impl Shared {
         Error::new(ErrorKind::Closed, &self.path)
     }
 
-    pub(crate) fn said(&self) -> MutexGuard<'_, Said> {
-        self.said.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     pub(crate) fn new_id(&self) -> Uuid {
         (self.ids)()
     }
@@ -397,7 +401,7 @@ impl Shared {
     /// batch of its own. `plan` also says what becomes of it when it is in the file.
     pub(crate) fn append_planned<T>(
         &self,
-        plan: impl FnOnce(&Chains, u64) -> Result<(Vec<Draft>, T), ErrorKind>,
+        plan: impl FnOnce(Now<'_>) -> Result<(Vec<Draft>, T), ErrorKind>,
         settle: impl FnOnce(&mut Chains, &T),
     ) -> Result<(Vec<Written>, T), Error> {
         self.syncer.wait_for_room();
@@ -406,8 +410,16 @@ impl Shared {
             return Err(self.closed());
         }
         let queued = self.write_queue(&mut core, None)?;
-        let own = plan(&core.chains, core.log.len())
-            .map_err(|kind| Error::new(kind, &self.path))
+        let own = self
+            .look_around(&mut core)
+            .and_then(|end| {
+                let now = Now {
+                    chains: &core.chains,
+                    said: &core.said,
+                    end,
+                };
+                plan(now).map_err(|kind| Error::new(kind, &self.path))
+            })
             .and_then(|(mut drafts, more)| {
                 self.identify(&mut drafts);
                 let drained = if drafts.is_empty() {
@@ -423,6 +435,15 @@ impl Shared {
         self.acknowledge(queued)?;
         let (drained, more) = own?;
         Ok((self.acknowledge(drained)?, more))
+    }
+
+    /// Learns what others appended; returns the length of the file.
+    fn look_around(&self, core: &mut Core) -> Result<u64, Error> {
+        let looked = core.log.look_around();
+        self.note_cut(core);
+        let (end, foreign) = looked?;
+        core.learn(foreign);
+        Ok(end)
     }
 
     fn append(&self, mut drafts: Vec<Draft>) -> Outcome {
@@ -649,7 +670,7 @@ impl Shared {
         };
         self.note_cut(core);
         core.chains.commit();
-        core.chains.learn(appended.foreign);
+        core.learn(appended.foreign);
         core.failures = 0;
         if core.log.is_remote() {
             self.syncer.sync_each();
@@ -671,8 +692,13 @@ impl Shared {
             for entry in &mut written {
                 entry.offset = moved.next().unwrap_or(entry.offset + appended.offset);
             }
+            for (draft, entry) in group.drafts.iter().zip(&written) {
+                core.said.note(draft, entry.offset);
+            }
             // The line that lifts a pin is nobody's.
-            written.truncate(group.drafts.len());
+            for entry in written.drain(group.drafts.len()..) {
+                core.said.note(&Draft::unpin(), entry.offset);
+            }
             match group.reply {
                 Reply::Here => drained.own = written,
                 reply => drained.others.push((reply, written)),
@@ -716,6 +742,17 @@ impl Core {
         let millis = now.as_millisecond();
         if self.timestamp.0 != millis {
             self.timestamp = (millis, format!("\"{now:.3}\""));
+        }
+    }
+
+    /// Another process wrote this.
+    fn learn(&mut self, foreign: Foreign) {
+        self.chains.learn(foreign.ids);
+        if foreign.is_unread {
+            self.said = Said::default();
+        }
+        for (draft, offset) in foreign.state {
+            self.said.note(&draft, offset);
         }
     }
 

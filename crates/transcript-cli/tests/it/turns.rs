@@ -393,3 +393,26 @@ fn a_tombstoned_entry_is_bypassed_and_named() {
         assert_eq!(path.last(), Some(&id(&next).to_string()));
     }
 }
+
+#[test]
+fn a_line_of_an_answer_that_was_tombstoned_stays_out_when_the_conversation_goes_on() {
+    let disk = FakeDisk::new(1);
+    let writer = open(&disk);
+    let question = say(&writer, "Look both up");
+    let blocks = ["toolu_a", "toolu_b"]
+        .map(|id| json!({"type": "tool_use", "id": id, "name": "Read", "input": {}}));
+    let message = json!({"id": "msg_1", "role": "assistant", "model": "m", "content": blocks});
+    let drafts = Draft::assistant(&message.to_string()).unwrap();
+    let lines = writer.append_all(drafts).unwrap();
+    let [kept, dropped] = [id(&lines[0]), id(&lines[1])];
+    writer.tombstone(&dropped, Some(kept.clone())).unwrap();
+    let found = result(&writer, "toolu_a");
+    let answer = answer(&writer, "Here");
+    // Another tool may still write the result.
+    let late = result(&writer, "toolu_b");
+    let bytes = disk.bytes(PATH).unwrap();
+    let ids = [&question, &kept, &found, &answer].map(ToString::to_string);
+    assert_eq!(path(&bytes, Policy::Recover), ids);
+    let vendor = path(&bytes, Policy::Vendor);
+    assert!(vendor.contains(&dropped.to_string()) && vendor.contains(&late.to_string()));
+}

@@ -94,6 +94,8 @@ fn picture(index: &Index) -> Vec<String> {
         }
         lines.push(line);
     }
+    let tombstones = index.tombstones();
+    lines.extend(tombstones.map(|(line, id)| format!("{line} takes back {}", index.id_text(id))));
     lines.extend(
         index
             .findings()

@@ -449,6 +449,53 @@ fn lines_of_sessions(count: usize) -> Vec<u8> {
 }
 
 #[test]
+fn tombstones_are_read_alike_wherever_they_stand() {
+    let own = |more: &str| format!("{{\"type\":\"transcriptEngine\",\"v\":1{more}}}\n");
+    let uuid = "3f2b1c9e-0a4d-4e8b-9c6f-7d5e1a2b3c4d";
+    let entry = "{\"type\":\"user\",\"uuid\":\"odd \u{e9}\",\"parentUuid\":\"none\"}\n";
+    let lines = [
+        own(&format!(",\"tombstone\":\"{uuid}\"")),
+        entry.to_owned(),
+        own(",\"tombstone\":\"odd \\u00e9\",\"sessionId\":\"s\""),
+        // Those that name nothing, and one whose parent is none.
+        own(",\"tombstone\":\"\",\"parentUuid\":\"none\""),
+        own(",\"tombstone\":[\"none\"],\"leafUuid\":\"none\""),
+        own(""),
+        // The word in another place, or on another line.
+        own(",\"why\":{\"tombstone\":\"none\"}"),
+        "{\"type\":\"tombstone\",\"tombstone\":\"none\"}\n".to_owned(),
+        // Brought back from damage.
+        format!("{{\"type\":\"ta{}", own(",\"v\":7,\"tombstone\":\"none\"")),
+    ];
+    let lines = lines.concat();
+    let filling = line_of(1000).repeat(MIN_PIECE * 5 / 2 / 1000);
+    for (name, at) in [
+        ("start", 0),
+        ("middle", filling.len() / 2_000 * 1000),
+        ("end", filling.len()),
+    ] {
+        let (before, behind) = filling.split_at(at);
+        let bytes = [before, lines.as_bytes(), behind].concat();
+        let index = check_bytes(&bytes, name);
+        let first = at / 1000;
+        let named = index
+            .tombstones()
+            .map(|(line, id)| (line - first, index.id_text(id)));
+        let named: Vec<_> = named.collect();
+        let wanted = [(0, uuid), (2, "odd \u{e9}"), (8, "none")];
+        assert_eq!(
+            named,
+            wanted.map(|(line, id)| (line, id.to_owned())),
+            "{name}"
+        );
+        for candidate in index.candidates().skip(first).take(9) {
+            assert_eq!(candidate.leaf_uuid(), None);
+            assert_eq!(candidate.parent().is_some(), candidate.uuid().is_some());
+        }
+    }
+}
+
+#[test]
 fn an_index_takes_at_most_96_bytes_a_line() {
     // The table of uuids grows in powers of two: look right behind one of them too.
     for lines in [50_000, 64_500] {

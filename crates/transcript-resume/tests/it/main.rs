@@ -12,3 +12,4 @@ mod pains;
 mod path;
 mod state;
 mod strict;
+mod tombstones;

@@ -1,5 +1,7 @@
 //! Sessions as clients embed them.
 
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+
 mod agent;
 mod resume;
 mod store;

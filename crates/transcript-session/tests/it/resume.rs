@@ -29,7 +29,7 @@ fn interrupted_calls_get_results_that_are_in_the_file() {
         place.renew();
         let session = create(&place.path);
         say(&session, "x");
-        answer(&session, "m1", json!([call("t1"), call("t2"), call("t3")]));
+        answer(&session, "m1", &json!([call("t1"), call("t2"), call("t3")]));
         result(&session, "t2");
         session.close().unwrap();
         let options = options().policy(policy);

@@ -64,7 +64,7 @@ pub(crate) fn say(session: &Session, text: &str) -> EntryId {
 }
 
 /// An answer with these blocks; returns the last of its entries.
-pub(crate) fn answer(session: &Session, message: &str, content: Value) -> EntryId {
+pub(crate) fn answer(session: &Session, message: &str, content: &Value) -> EntryId {
     let message = json!({"id": message, "role": "assistant", "model": "m", "type": "message",
         "content": content, "stop_reason": "end_turn", "usage": {"output_tokens": 1}});
     let drafts = Draft::assistant(&message.to_string()).unwrap();
@@ -75,7 +75,7 @@ pub(crate) fn answer_text(session: &Session, text: &str) -> EntryId {
     answer(
         session,
         &format!("msg_{text}"),
-        json!([{"type": "text", "text": text}]),
+        &json!([{"type": "text", "text": text}]),
     )
 }
 

@@ -26,7 +26,7 @@ fn talk(session: &Session, turn: usize) -> Vec<EntryId> {
     let [first, second] = ["a", "b"].map(|name| format!("toolu_{turn}{name}"));
     let prompt = say(session, &format!("Question {turn}"));
     let calls = json!([call(&first), call(&second)]);
-    let last = answer(session, &format!("msg_{turn}"), calls);
+    let last = answer(session, &format!("msg_{turn}"), &calls);
     let first_call = path_of(session.path(), POLICIES[0]);
     let first_call = EntryId::from(&*first_call[first_call.len() - 2]);
     let results = [result(session, &second), result(session, &first)];
@@ -52,7 +52,7 @@ const SESSIONS: [(&str, Prepare); 4] = [
         let prompt = say(session, "More");
         vec![
             prompt,
-            answer(session, "msg_open", json!([call("toolu_open")])),
+            answer(session, "msg_open", &json!([call("toolu_open")])),
         ]
     }),
     ("second compaction", |session| {
@@ -231,7 +231,7 @@ fn a_subagent_has_a_file_of_its_own_that_is_gone_on_with() {
     let place = Place::new();
     let session = create(&place.path);
     say(&session, "x");
-    answer(&session, "m1", json!([call("toolu_agent")]));
+    answer(&session, "m1", &json!([call("toolu_agent")]));
     let id = AgentId::new("a1").unwrap();
     let meta = AgentMeta::new("Explore", "toolu_agent");
     let agent = session.agent(&id, &meta).unwrap();

@@ -125,6 +125,18 @@ fn format_reader_and_resume_link_no_tokio_no_notify_and_no_anyhow() {
     }
 }
 
+#[test]
+fn without_their_async_fronts_writer_and_session_link_no_tokio_and_the_command_never_does() {
+    let metadata = cargo_metadata(&["--filter-platform", &host(), "--no-default-features"]);
+    for root in ["transcript-writer", "transcript-session", "transcript-cli"] {
+        let linked = linked(&metadata, root);
+        for name in ["tokio", "tokio-util"] {
+            assert_eq!(linked.get(name), None, "{root}");
+        }
+        assert!(linked.contains_key("transcript-format"), "{root}");
+    }
+}
+
 /// A graph of packages that have their names for ids: `(package, kind, dependency)`.
 fn graph(edges: &[(&str, Option<&str>, &str)]) -> Value {
     let names: BTreeSet<&str> = edges.iter().flat_map(|edge| [edge.0, edge.2]).collect();

@@ -9,6 +9,7 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use serde_json::{Value, json};
 use transcript_format::ids::Uuid;
+use transcript_format::kind::EntryKind;
 use transcript_testkit::fake_disk::{FakeDisk, Fault, Loss, Op};
 use transcript_testkit::naive_writer::NaiveWriter;
 use transcript_testkit::rng::Rng;
@@ -152,8 +153,18 @@ pub(crate) fn judge(
 pub(crate) fn known(bytes: &[u8]) -> Known {
     let mut known = Known::default();
     let mut calls: HashMap<String, EntryId> = HashMap::new();
-    for value in values(bytes).into_iter().flatten() {
+    let mut offset = 0;
+    for line in bytes.split_inclusive(|byte| *byte == b'\n') {
+        let start = offset;
+        offset += line.len() as u64;
+        let Ok(value) = serde_json::from_slice::<Value>(line) else {
+            continue;
+        };
         let kind = value["type"].as_str().unwrap_or_default();
+        if EntryKind::from_name(kind).is_state() {
+            let line = std::str::from_utf8(line).unwrap();
+            known.state.push((Draft::entry(line).unwrap(), start));
+        }
         let Some(uuid) = value["uuid"].as_str().map(EntryId::from) else {
             continue;
         };

@@ -1,13 +1,16 @@
 //! The end of a turn, and the files of subagents.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use serde_json::{Value, json};
+use transcript_format::kind::EntryKind;
 use transcript_format::make;
 use transcript_testkit::fake_disk::{FakeDisk, Fault, Op};
-use transcript_writer::{AgentId, AgentMeta, Draft, Known};
+use transcript_testkit::rng::Rng;
+use transcript_writer::{AgentId, AgentMeta, Draft, Known, OnBusy, Writer};
 
-use crate::fake::{PATH, open, options, values};
+use crate::fake::{PATH, known, open, open_with, options, soak, values};
 
 fn line(entry: &make::NewEntry) -> Draft {
     Draft::try_from(entry).unwrap()
@@ -100,6 +103,317 @@ fn an_end_of_turn_that_fails_is_written_the_next_time() {
     disk.set(Fault::error(std::io::ErrorKind::StorageFull).at(Op::Append, 1));
     writer.end_turn(None, state()).unwrap_err();
     assert_eq!(writer.end_turn(None, state()).unwrap().len(), 3);
+}
+
+/// How much of the end of a file others look at.
+const WINDOW: usize = 64 << 10;
+
+/// The last line of each kind of state that others see at the end of the file, without its session.
+fn seen(bytes: &[u8]) -> BTreeMap<String, Value> {
+    last_of_each_kind(&bytes[bytes.len().saturating_sub(WINDOW)..])
+}
+
+fn last_of_each_kind(bytes: &[u8]) -> BTreeMap<String, Value> {
+    let values = values(bytes).into_iter().flatten();
+    let state = values.filter_map(|mut value| {
+        let kind = value["type"].as_str()?.to_owned();
+        value.as_object_mut()?.remove("sessionId");
+        EntryKind::from_name(&kind)
+            .is_state()
+            .then_some((kind, value))
+    });
+    state.collect()
+}
+
+/// Writes a line as another tool does, and ends turns with `len` bytes between.
+fn as_other(disk: &FakeDisk, line: &Value) {
+    disk.append_as_other(PATH, format!("{line}\n").as_bytes());
+}
+
+fn talk(writer: &Writer, len: usize) {
+    for _ in 0..len / 5_000 {
+        writer.append(Draft::user(&"x".repeat(5_000))).unwrap();
+    }
+}
+
+fn title(disk: &FakeDisk) -> Value {
+    seen(&disk.bytes(PATH).unwrap())
+        .get("custom-title")
+        .map_or(Value::Null, |line| line["customTitle"].clone())
+}
+
+#[test]
+fn a_title_that_another_tool_set_355_kb_ago_is_seen_behind_the_end_of_a_turn() {
+    for is_open in [false, true] {
+        let disk = FakeDisk::new(1);
+        let writer = open(&disk);
+        talk(&writer, 100_000);
+        let line = json!({"type": "custom-title", "customTitle": "Ebb \u{e9}", "sessionId": "s-1"});
+        as_other(&disk, &line);
+        let writer = if is_open {
+            writer
+        } else {
+            writer.close().unwrap();
+            open(&disk)
+        };
+        talk(&writer, 355_000);
+        assert_eq!(title(&disk), Value::Null);
+        writer.end_turn(Some("Go on"), Vec::new()).unwrap();
+        assert_eq!(title(&disk), "Ebb \u{e9}", "{is_open}");
+        let text = String::from_utf8(disk.bytes(PATH).unwrap()).unwrap();
+        assert_eq!(text.matches(&line.to_string()).count(), 2, "word for word");
+        // A turn later it still stands there, and is not written again.
+        writer.append(Draft::user("More")).unwrap();
+        assert_eq!(writer.end_turn(Some("More"), Vec::new()).unwrap().len(), 1);
+    }
+}
+
+#[test]
+fn a_session_that_is_opened_again_has_nothing_to_say_that_the_file_does_not() {
+    let disk = FakeDisk::new(1);
+    let writer = open(&disk);
+    writer.append(Draft::user("How high?")).unwrap();
+    writer.end_turn(Some("How high?"), state()).unwrap();
+    writer.close().unwrap();
+    let before = disk.bytes(PATH).unwrap();
+    for lines in [Vec::new(), state()] {
+        // What was asked last stays what it was, also for a caller who does not know it.
+        for prompt in [None, Some("How high?")] {
+            let writer = open(&disk);
+            assert_eq!(writer.end_turn(prompt, lines.clone()).unwrap(), []);
+            writer.close().unwrap();
+        }
+    }
+    assert_eq!(disk.bytes(PATH).unwrap(), before);
+
+    // The same words with other members around them, in another order, escaped.
+    let writer = open(&disk);
+    let spelled = r#"{"sessionId":"x","customTitle":"T\u0069des","type":"custom-title"}"#;
+    let spelled = Draft::entry(spelled).unwrap();
+    assert_eq!(writer.end_turn(None, vec![spelled]).unwrap(), []);
+    let other = line(&make::custom_title("Tides").with("uuid", "one more"));
+    assert_eq!(writer.end_turn(None, vec![other]).unwrap().len(), 1);
+
+    // The next prompt that no one names: the one before, under the new end.
+    let next = writer.append(Draft::user("And now?")).unwrap();
+    writer.end_turn(None, Vec::new()).unwrap();
+    let last = &seen(&disk.bytes(PATH).unwrap())["last-prompt"];
+    assert_eq!(last["lastPrompt"], "How high?");
+    assert_eq!(last["leafUuid"], next.uuid.unwrap().to_string());
+}
+
+#[test]
+fn a_line_that_is_given_takes_the_place_of_the_one_of_its_kind() {
+    let disk = FakeDisk::new(1);
+    let writer = open(&disk);
+    writer.append(Draft::user("How high?")).unwrap();
+    // By `append`, by others, and by the end of a turn, of which the last one of a kind counts.
+    writer.append(line(&make::tag("sea"))).unwrap();
+    writer.append(line(&make::custom_title("Tides"))).unwrap();
+    as_other(
+        &disk,
+        &json!({"type": "custom-title", "customTitle": "Ebb"}),
+    );
+    talk(&writer, 70_000);
+    let two = vec![line(&make::tag("coast")), line(&make::tag("shore"))];
+    assert_eq!(writer.end_turn(None, two).unwrap().len(), 3);
+    let state = seen(&disk.bytes(PATH).unwrap());
+    assert_eq!(
+        (&state["tag"]["tag"], title(&disk)),
+        (&json!("shore"), json!("Ebb"))
+    );
+    // A title that is empty cancels, and goes on doing so.
+    writer.append(line(&make::custom_title(""))).unwrap();
+    talk(&writer, 70_000);
+    assert_eq!(writer.end_turn(None, Vec::new()).unwrap().len(), 3);
+    assert_eq!(title(&disk), "");
+    // Lines that are no state are written as often as they are given.
+    let link = || {
+        vec![line(&make::pr_link(
+            7,
+            "u",
+            "r",
+            "2026-11-20T10:00:00.000Z",
+        ))]
+    };
+    assert_eq!(writer.end_turn(None, link()).unwrap().len(), 1);
+    assert_eq!(writer.end_turn(None, link()).unwrap().len(), 1);
+}
+
+#[test]
+fn a_title_set_by_others_while_the_writer_is_open_is_not_undone() {
+    let disk = FakeDisk::new(1);
+    let writer = open(&disk);
+    writer.append(line(&make::custom_title("Tides"))).unwrap();
+    talk(&writer, 70_000);
+    // Nothing is appended between: the end of the turn itself has to look.
+    as_other(
+        &disk,
+        &json!({"type": "custom-title", "customTitle": "Ebb"}),
+    );
+    writer.end_turn(None, Vec::new()).unwrap();
+    assert_eq!(title(&disk), "Ebb");
+    // Without a newline; and more than is looked at.
+    talk(&writer, 70_000);
+    disk.append_as_other(PATH, br#"{"type":"custom-title","customTitle":"Flood"}"#);
+    writer.end_turn(None, Vec::new()).unwrap();
+    assert_eq!(title(&disk), "Flood");
+    writer.close().unwrap();
+    let writer = open_with(&disk, &options(&disk).on_busy(OnBusy::Wait));
+    as_other(
+        &disk,
+        &json!({"type": "custom-title", "customTitle": "Neap"}),
+    );
+    disk.append_as_other(PATH, &b"{}\n".repeat(6 << 20));
+    writer.end_turn(None, Vec::new()).unwrap();
+    assert_eq!(title(&disk), Value::Null, "what is not known is not said");
+}
+
+#[test]
+fn state_that_would_fill_the_window_stays_where_it_is() {
+    let disk = FakeDisk::new(1);
+    let writer = open(&disk);
+    let long = line(&make::custom_title(&"t".repeat(70_000)));
+    writer
+        .append_all(vec![long, line(&make::tag("sea"))])
+        .unwrap();
+    for _ in 0..3 {
+        talk(&writer, 70_000);
+        assert_eq!(writer.end_turn(None, Vec::new()).unwrap().len(), 2);
+        assert_eq!(seen(&disk.bytes(PATH).unwrap())["tag"]["tag"], "sea");
+    }
+}
+
+/// What a session was told, by whomever.
+struct Turns {
+    rng: Rng,
+    disk: FakeDisk,
+    writer: Option<Writer>,
+    told: BTreeMap<String, Value>,
+    carried: usize,
+}
+
+impl Turns {
+    fn writer(&self) -> &Writer {
+        self.writer.as_ref().unwrap()
+    }
+
+    /// A line of state that says something new, or what was said before.
+    fn state(&mut self) -> Value {
+        let word = format!("w{}", self.rng.below(4));
+        let word = if self.rng.one_in(5) { "" } else { &word };
+        let mut line = match self.rng.below(7) {
+            0 | 1 => json!({"type": "custom-title", "customTitle": word}),
+            2 => json!({"type": "ai-title", "aiTitle": word}),
+            3 => json!({"type": "tag", "tag": word}),
+            4 => json!({"type": "permission-mode", "permissionMode": word}),
+            5 => json!({"type": "agent-name", "agentName": word.repeat(99)}),
+            _ => {
+                json!({"type": "cost-state", "totalCostUSD": 0.5, "modelUsage": {"m": {"x": word}}})
+            }
+        };
+        self.told
+            .insert(line["type"].as_str().unwrap().to_owned(), line.clone());
+        if self.rng.one_in(2) {
+            line["sessionId"] = json!("s-1");
+        }
+        line
+    }
+
+    fn step(&mut self) {
+        match self.rng.below(12) {
+            0..4 => {
+                let len = *self.rng.pick(&[10, 500, 9_000, 30_000, 66_000]);
+                let text = "x".repeat(self.rng.below(len));
+                self.writer().append(Draft::user(&text)).unwrap();
+            }
+            4 => {
+                let line = Draft::entry(&self.state().to_string()).unwrap();
+                let prompt = Draft::user("Beside it");
+                self.writer().append_all(vec![line, prompt]).unwrap();
+            }
+            5 => {
+                let line = Draft::entry(&self.state().to_string()).unwrap();
+                self.writer().queue(line).unwrap();
+                self.writer().flush().unwrap();
+            }
+            6 => {
+                let line = self.state();
+                as_other(&self.disk, &line);
+            }
+            7 => {
+                self.writer.take().unwrap().close().unwrap();
+                self.writer = Some(open(&self.disk));
+            }
+            8 => {
+                let known = known(&self.disk.bytes(PATH).unwrap());
+                let ids: Vec<_> = known.leaf.into_iter().collect();
+                self.writer().rewind(ids.first().cloned()).unwrap();
+            }
+            _ => self.end_turn(),
+        }
+    }
+
+    fn end_turn(&mut self) {
+        let given: Vec<Value> = (0..self.rng.below(3)).map(|_| self.state()).collect();
+        let drafts = || {
+            given
+                .iter()
+                .map(|line| Draft::entry(&line.to_string()).unwrap())
+        };
+        let before = last_of_each_kind(&self.disk.bytes(PATH).unwrap_or_default());
+        let written = self.writer().end_turn(Some("Go on"), drafts().collect());
+        let written = written.unwrap();
+        let bytes = self.disk.bytes(PATH).unwrap();
+        let mut seen = seen(&bytes);
+        // Whatever is there to be said is seen, and is what was said last.
+        assert_eq!(seen, last_of_each_kind(&bytes));
+        assert!(seen.remove("last-prompt").is_some());
+        assert_eq!(seen, self.told);
+        for line in &written {
+            let from = line.offset as usize;
+            let line: Value =
+                serde_json::from_slice(&bytes[from..from + line.len as usize]).unwrap();
+            let kind = line["type"].as_str().unwrap();
+            let is_given = given.iter().any(|given| given["type"] == *kind);
+            self.carried +=
+                usize::from(kind != "last-prompt" && !is_given && before.contains_key(kind));
+        }
+        // It is said once.
+        assert_eq!(
+            self.writer()
+                .end_turn(Some("Go on"), drafts().collect())
+                .unwrap(),
+            []
+        );
+    }
+}
+
+#[test]
+fn whoever_sets_the_state_it_is_seen_behind_the_end_of_every_turn() {
+    let (mut turns, mut carried) = (0, 0);
+    for seed in 0..300 * soak() {
+        let disk = FakeDisk::new(seed);
+        let writer = open(&disk);
+        let mut session = Turns {
+            rng: Rng::new(seed),
+            disk,
+            writer: Some(writer),
+            told: BTreeMap::new(),
+            carried: 0,
+        };
+        session.writer().append(Draft::user("First")).unwrap();
+        for _ in 0..session.rng.range(10, 80) {
+            session.step();
+        }
+        session.end_turn();
+        turns += 1;
+        carried += session.carried;
+    }
+    assert!(
+        carried > 3 * turns,
+        "{carried} lines were carried in {turns} sessions"
+    );
 }
 
 #[test]

@@ -1,0 +1,316 @@
+//! Entries that lines of this engine took back (`docs/format.md`, "What we write").
+//!
+//! They are linked like all others: what was taken back still tells where the conversation stood
+//! when something else was written. Only when all links are mended and spliced are they taken out,
+//! and what other tools hung under them hangs under what is above them, as under progress lines.
+
+use std::collections::{HashMap, HashSet};
+
+use transcript_format::kind::EntryKind;
+use transcript_format::scan::{Flags, ToolRole};
+use transcript_reader::{Candidate, Id, ToolKey};
+
+use crate::links::{NodeId, Packed, Parent, Tree};
+
+/// What was taken back; empty for nearly all files.
+#[derive(Debug, Default)]
+pub(crate) struct Tombstones {
+    /// The uuids that no entry behind their last tombstone has.
+    dead: Vec<Id>,
+    /// Of those that were written again behind a tombstone: the last one with an entry behind it.
+    outlived: HashMap<Id, usize>,
+    /// The entries with a dead uuid, and those that go with them.
+    nodes: HashSet<NodeId>,
+    /// What stands above each of them now.
+    above: HashMap<NodeId, Packed>,
+    /// Entries that hung under one of them.
+    passed: HashMap<NodeId, NodeId>,
+}
+
+impl Tombstones {
+    /// Whether the line is from before its uuid was taken back, and another one counts.
+    pub(crate) fn is_outlived(&self, line: &Candidate<'_>) -> bool {
+        let is_before = |id: Id| Some(line.number() < *self.outlived.get(&id)?);
+        line.uuid().and_then(is_before).unwrap_or_default()
+    }
+
+    /// Whether the entry hung under one that was taken back.
+    pub(crate) fn is_passed(&self, child: NodeId) -> bool {
+        self.passed.contains_key(&child)
+    }
+}
+
+/// What stands above an entry that was taken back.
+#[derive(Clone, Copy)]
+struct Above {
+    parent: Packed,
+    /// The entry whose link on the way there was mended, or could not be.
+    mended: Option<NodeId>,
+}
+
+impl Tree<'_> {
+    /// Whether the entry was taken back, or goes with one that was.
+    pub(crate) fn is_tombstoned(&self, node: NodeId) -> bool {
+        self.recovery.tombstones.nodes.contains(&node)
+    }
+
+    /// The entry with this uuid; where that was taken back, the one above it.
+    pub(crate) fn standing(&self, id: Id) -> Option<NodeId> {
+        let is_there = |above: &NodeId| !self.is_gone(*above);
+        self.node_with_uuid(id)
+            .or_else(|| self.above_tombstone(id).filter(is_there))
+    }
+
+    /// What stands above the entry with this uuid, which was taken back.
+    pub(crate) fn above_tombstone(&self, id: Id) -> Option<NodeId> {
+        let is_entry = |line: &usize| self.index.candidate(*line).kind() != EntryKind::Progress;
+        let mut lines = self.index.with_uuid(id).filter(is_entry);
+        let node = lines.find_map(|line| self.entry_node(line))?;
+        match self.recovery.tombstones.above.get(&node)?.unpack() {
+            Parent::Node(above) => Some(above),
+            Parent::Root | Parent::Lost => None,
+        }
+    }
+
+    /// Reads which uuids were taken back. One that an entry has further down counts again: somebody
+    /// wrote it anew.
+    pub(crate) fn find_tombstones(
+        &mut self,
+        counts: impl Fn(&Candidate<'_>) -> bool,
+        is_there: impl Fn(&Candidate<'_>) -> bool,
+    ) {
+        let index = self.index;
+        let mut lines: HashMap<Id, Vec<usize>> = HashMap::new();
+        for (line, id) in index.tombstones() {
+            if is_there(&index.candidate(line)) {
+                lines.entry(id).or_default().push(line);
+            }
+        }
+        for (id, lines) in lines {
+            let copies = index.with_uuid(id);
+            let Some(last) = copies.filter(|copy| counts(&index.candidate(*copy))).last() else {
+                continue;
+            };
+            let (before, behind) = lines.split_at(lines.partition_point(|line| *line < last));
+            if let Some(before) = before.last() {
+                self.recovery.tombstones.outlived.insert(id, *before);
+            }
+            if !behind.is_empty() {
+                self.recovery.tombstones.dead.push(id);
+            }
+        }
+    }
+
+    /// Finds the entries that were taken back, and what goes with them: the results of their calls,
+    /// and attachments that lead on to nothing.
+    pub(crate) fn find_tombstoned(&mut self) {
+        let dead = self.recovery.tombstones.dead.iter();
+        let mut found: HashSet<NodeId> = dead.filter_map(|id| self.node_with_uuid(*id)).collect();
+        if found.is_empty() {
+            return;
+        }
+        self.add_results(&mut found);
+        self.hang_children();
+        let ends: Vec<NodeId> = found
+            .iter()
+            .flat_map(|node| self.loose_attachments(*node, &found))
+            .collect();
+        found.extend(ends);
+        self.recovery.tombstones.nodes = found;
+    }
+
+    fn add_results(&self, found: &mut HashSet<NodeId>) {
+        let calls_of = |node: &NodeId| {
+            let tools = self.entry(*node).tools().iter();
+            let calls = tools.filter(|end| is_call(end.role()));
+            calls.map(|end| end.key()).collect::<Vec<_>>()
+        };
+        let mut calls: HashSet<ToolKey> = found.iter().flat_map(calls_of).collect();
+        if calls.is_empty() {
+            return;
+        }
+        for other in self.nodes().filter(|node| !found.contains(node)) {
+            for call in calls_of(&other) {
+                calls.remove(&call);
+            }
+        }
+        let results = self.nodes().filter(|node| {
+            let entry = self.entry(*node);
+            let mut ends = entry.tools().iter();
+            holds_results_alone(&entry)
+                && ends.all(|end| !is_call(end.role()) && calls.contains(&end.key()))
+        });
+        found.extend(results.collect::<Vec<_>>());
+    }
+
+    /// The attachments under `node` under which nothing else stands.
+    fn loose_attachments(&self, node: NodeId, found: &HashSet<NodeId>) -> Vec<NodeId> {
+        let mut attachments = Vec::new();
+        let mut at = node;
+        let mut looked_at = 0;
+        loop {
+            let children = self.children(at).filter(|child| !found.contains(child));
+            attachments.extend(
+                children.filter(|child| self.entry(*child).kind() == EntryKind::Attachment),
+            );
+            let Some(next) = attachments.get(looked_at) else {
+                break;
+            };
+            at = *next;
+            looked_at += 1;
+        }
+        let mut loose = HashSet::new();
+        // Those further down come later.
+        for attachment in attachments.into_iter().rev() {
+            let is_out = |child: NodeId| loose.contains(&child) || found.contains(&child);
+            if self.children(attachment).all(is_out) {
+                loose.insert(attachment);
+            }
+        }
+        loose.into_iter().collect()
+    }
+
+    /// Takes out what was taken back, and hangs what is left under it where that hung itself.
+    pub(crate) fn bury(&mut self) {
+        if self.recovery.tombstones.nodes.is_empty() {
+            return;
+        }
+        let mut tombstones = std::mem::take(&mut self.recovery.tombstones);
+        let is_out = |node: NodeId| tombstones.nodes.contains(&node);
+        let under = |parent: Packed| match parent.unpack() {
+            Parent::Node(parent) if is_out(parent) => Some(parent),
+            _ => None,
+        };
+        let mut known = HashMap::new();
+        let mut passed = HashMap::new();
+        for child in self.nodes().filter(|node| !is_out(*node)) {
+            let Some(first) = under(self.parents[child.at()]) else {
+                continue;
+            };
+            let link = |node: NodeId| self.parents[node.at()];
+            let above = self.above(first, &mut known, is_out, link);
+            self.parents[child.at()] = above.parent;
+            if let Some(mended) = above.mended {
+                self.inherit(child, mended);
+            }
+            passed.insert(child, first);
+        }
+        for node in &tombstones.nodes {
+            self.above(*node, &mut known, is_out, |node| self.parents[node.at()]);
+            self.gone[node.at()] = true;
+        }
+        // The same for the links from before a compaction.
+        let mut spliced = std::mem::take(&mut self.spliced);
+        let link = |node: NodeId| *spliced.get(&node).unwrap_or(&self.parents[node.at()]);
+        let mut before = HashMap::new();
+        let children = spliced.iter().filter(|(child, _)| !is_out(**child));
+        let under_one = children.filter_map(|(child, parent)| Some((*child, under(*parent)?)));
+        let moved: Vec<_> = under_one
+            .map(|(child, first)| (child, self.above(first, &mut before, is_out, link).parent))
+            .collect();
+        spliced.extend(moved);
+        self.spliced = spliced;
+        let above = known.into_iter().map(|(node, above)| (node, above.parent));
+        tombstones.above = above.collect();
+        tombstones.passed = passed;
+        self.recovery.tombstones = tombstones;
+    }
+
+    /// What stands above `first`, which is out, and above all others on the way there.
+    fn above(
+        &self,
+        first: NodeId,
+        known: &mut HashMap<NodeId, Above>,
+        is_out: impl Fn(NodeId) -> bool,
+        link: impl Fn(NodeId) -> Packed,
+    ) -> Above {
+        let mut walked = Vec::new();
+        let mut at = Packed(first.0);
+        let mut above = loop {
+            let Parent::Node(node) = at.unpack() else {
+                break Above {
+                    parent: at,
+                    mended: None,
+                };
+            };
+            if !is_out(node) {
+                break Above {
+                    parent: at,
+                    mended: None,
+                };
+            }
+            // Within a cycle an entry comes again, and nothing stands above it.
+            let lost = Above {
+                parent: Packed::LOST,
+                mended: None,
+            };
+            match known.insert(node, lost) {
+                Some(above) => {
+                    known.insert(node, above);
+                    break above;
+                }
+                None => walked.push(node),
+            }
+            at = link(node);
+        };
+        for node in walked.into_iter().rev() {
+            let is_mended = !self.is_spliced(node)
+                && (self.recovery.bridge(node).is_some() || self.recovery.gap(node).is_some());
+            above.mended = above.mended.or(is_mended.then_some(node));
+            known.insert(node, above);
+        }
+        above
+    }
+
+    /// What is known of the link above `mended` holds for `child`, which hung under it.
+    fn inherit(&mut self, child: NodeId, mended: NodeId) {
+        if let Some(reason) = self.recovery.gap(mended) {
+            self.recovery.bridges.remove(&child);
+            self.recovery.gaps.insert(child, reason);
+        } else if let Some(evidence) = self.recovery.bridge(mended) {
+            self.recovery.bridges.entry(child).or_insert(evidence);
+        }
+    }
+
+    /// The entries that were taken back and would stand on a path or right beside it, in file order.
+    pub(crate) fn tombstoned_beside(&self, is_shown: impl Fn(NodeId) -> bool) -> Vec<NodeId> {
+        let tombstones = &self.recovery.tombstones;
+        let mut beside = HashSet::new();
+        for (child, first) in &tombstones.passed {
+            let mut at = is_shown(*child).then_some(*first);
+            while let Some(node) = at.filter(|node| self.is_tombstoned(*node)) {
+                at = beside
+                    .insert(node)
+                    .then(|| self.parent_node(node))
+                    .flatten();
+            }
+        }
+        let is_beside =
+            |above: &Packed| matches!(above.unpack(), Parent::Node(node) if is_shown(node));
+        let others = tombstones.above.iter();
+        beside.extend(
+            others
+                .filter(|(_, above)| is_beside(above))
+                .map(|(node, _)| *node),
+        );
+        let mut beside: Vec<NodeId> = beside.into_iter().collect();
+        beside.sort_unstable();
+        beside
+    }
+}
+
+fn is_call(role: ToolRole) -> bool {
+    matches!(role, ToolRole::Use | ToolRole::ServerUse)
+}
+
+/// Whether the entry holds nothing but results: what a person or a model said beside them stays.
+fn holds_results_alone(entry: &Candidate<'_>) -> bool {
+    let flags = entry.flags();
+    let says_more = match entry.kind() {
+        EntryKind::User => Flags::HAS_TEXT | Flags::HAS_OTHER_BLOCK,
+        // The results of the API itself are blocks of other types.
+        EntryKind::Assistant => Flags::HAS_TEXT | Flags::HAS_THINKING,
+        _ => return false,
+    };
+    !entry.tools().is_empty() && !flags.intersects(says_more)
+}
