@@ -3,10 +3,9 @@
 use std::collections::{HashMap, HashSet};
 
 use transcript_format::kind::EntryKind;
-use transcript_format::recover::end_of_object;
 use transcript_format::scan::{Flags, Scanner, ToolRole};
 use transcript_reader::{Bodies, Candidate, Id, Index, Preserved, Source};
-use transcript_resume::{LeafReason, Path, PathEntry, Tree};
+use transcript_resume::{LeafReason, Path, Tree};
 use transcript_writer::{Anchor, Draft, EntryId, EntryIds, Known};
 
 use crate::error::Error;
@@ -29,7 +28,7 @@ impl History {
             .candidates()
             .filter_map(|candidate| entry_id(&candidate, index))
             .collect();
-        known.leaf = leaf(self, &path)?;
+        known.leaf = leaf(index, &path);
         known.agent_leaves = agent_leaves(index);
         known.calls = open_calls(source, index, &path)?;
         known.kept = kept(index, &path);
@@ -58,37 +57,12 @@ fn state(source: &Source, index: &Index) -> Result<Vec<(Draft, u64)>, Error> {
     Ok(state)
 }
 
-/// The entries of a path without what a torn line left at its end: nothing hangs under that, so
-/// nobody was told that it is written, and opening the file for writing takes it away.
-pub(crate) fn kept_entries<'p>(
-    history: &History,
-    path: &'p Path,
-) -> Result<&'p [PathEntry], Error> {
-    let mut entries = path.entries.as_slice();
-    while let Some((last, before)) = entries.split_last()
-        && is_torn(history, &history.index().candidate(last.candidate()))?
-    {
-        entries = before;
-    }
-    Ok(entries)
-}
-
-fn is_torn(history: &History, candidate: &Candidate<'_>) -> Result<bool, Error> {
-    if !candidate.is_salvaged() {
-        return Ok(false);
-    }
-    let mut bytes = vec![0; candidate.byte_len() as usize];
-    let read = history.source().read_at(candidate.offset(), &mut bytes)?;
-    Ok(end_of_object(&bytes[..read]).is_none())
-}
-
 /// The entry that the conversation goes on from: its last one, attachments under the leaf included,
 /// as they would not be under the leaf alone any more. What has no id cannot be a parent: the entry
 /// above it is taken then.
-fn leaf(history: &History, path: &Path) -> Result<Option<EntryId>, Error> {
-    let index = history.index();
-    let mut entries = kept_entries(history, path)?.iter().rev();
-    Ok(entries.find_map(|entry| entry_id(&index.candidate(entry.candidate()), index)))
+fn leaf(index: &Index, path: &Path) -> Option<EntryId> {
+    let mut entries = path.entries.iter().rev();
+    entries.find_map(|entry| entry_id(&index.candidate(entry.candidate()), index))
 }
 
 /// What the boundary at which the conversation starts keeps.

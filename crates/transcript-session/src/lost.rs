@@ -8,7 +8,7 @@ use transcript_writer::{Draft, EntryId, Known};
 
 use crate::error::Error;
 use crate::history::History;
-use crate::known::{entry_id, kept_entries};
+use crate::known::entry_id;
 
 /// Returns the entries of the conversation that stand on damaged lines only, to be written again,
 /// each on a line of its own: the real client skips such lines, and with them everything above.
@@ -23,7 +23,8 @@ pub(crate) fn entries(
 ) -> Result<Vec<Draft>, Error> {
     let index = history.index();
     let path = tree.path();
-    let on_path = kept_entries(history, &path)?
+    let on_path = path
+        .entries
         .iter()
         .map(|entry| index.candidate(entry.candidate()));
     if !on_path.clone().any(|entry| entry.is_salvaged()) {

@@ -172,6 +172,35 @@ fn a_rewind_goes_back_to_what_a_compaction_left_only_where_readers_can_see_it() 
 }
 
 #[test]
+fn what_a_compaction_kept_moves_nothing_when_it_is_recorded_again_later() {
+    let place = Place::new();
+    let session = create(&place.path);
+    let kept = talk(&session, 1);
+    session
+        .compact(compaction(), "What was said.", &kept)
+        .unwrap();
+    let more = say(&session, "More");
+    session.close().unwrap();
+    let session = Session::open(&place.path, &options()).unwrap();
+    let ids: Vec<String> = kept.iter().map(ToString::to_string).collect();
+    let (lines, _) = lines(&place.path);
+    let is_kept = |line: &&Value| {
+        line["uuid"]
+            .as_str()
+            .is_some_and(|id| ids.iter().any(|kept| kept == id))
+    };
+    let messages = lines
+        .iter()
+        .filter(is_kept)
+        .map(|line| Draft::entry(&line.to_string()).unwrap());
+    let messages = messages.chain([Draft::user("New")]).collect();
+    let recorded = session.record(messages, None, None).unwrap();
+    assert_eq!(recorded.entries.len(), 1);
+    assert_eq!(recorded.entries[0].parent, Some(more));
+    assert_unhurt(&place.path);
+}
+
+#[test]
 fn a_tombstone_takes_back_the_last_entry_and_no_other() {
     let place = Place::new();
     let session = create(&place.path);
