@@ -72,7 +72,6 @@ async fn take_turn(session: &AsyncSession, turn: usize) -> Result<Vec<EntryId>, 
         if calls.is_empty() {
             return Ok(entries);
         }
-        // Each result is written when it is there.
         for call in calls.into_iter().rev() {
             let result = make::ToolResult::text(call, "366 days");
             let result = Draft::try_from(&make::tool_result(result))?;
