@@ -18,20 +18,27 @@ pub(crate) struct Choice {
     at: Option<String>,
 }
 
+/// The name of a policy.
 #[derive(Clone, Copy, Debug, ValueEnum)]
-enum PolicyName {
+pub(crate) enum PolicyName {
     /// Bring back what can be proved
     Recover,
     /// What the real client would do with the file
     Vendor,
 }
 
+impl PolicyName {
+    pub(crate) fn policy(self) -> Policy {
+        match self {
+            Self::Recover => Policy::Recover,
+            Self::Vendor => Policy::Vendor,
+        }
+    }
+}
+
 impl Choice {
     pub(crate) fn policy(&self) -> Policy {
-        match self.policy {
-            PolicyName::Recover => Policy::Recover,
-            PolicyName::Vendor => Policy::Vendor,
-        }
+        self.policy.policy()
     }
 
     pub(crate) fn path(&self, tree: &Tree<'_>) -> Result<Path> {

@@ -14,6 +14,7 @@ mod draw;
 mod escape;
 mod exit;
 mod explain;
+mod fork;
 mod replay;
 mod resume;
 mod screen;
@@ -34,6 +35,7 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     Append(append::Args),
+    Fork(fork::Args),
     Replay(replay::Args),
     Resume(resume::Args),
     Tree(tree::Args),
@@ -56,6 +58,7 @@ fn main() -> ExitCode {
     };
     let result = match cli.command {
         Command::Append(args) => append::run(&args, &cli.output),
+        Command::Fork(args) => fork::run(&args),
         Command::Replay(args) => replay::run(&args, &cli.output),
         Command::Resume(args) => resume::run(&args, &cli.output),
         Command::Tree(args) => tree::run(&args, &cli.output),

@@ -12,52 +12,70 @@ use transcript_writer::EntryId;
 use crate::error::{Error, ErrorKind};
 use crate::history::History;
 
-/// Copies the conversation of `history`, up to `at`, to a new session beside it; returns its path.
-/// Nobody sees a part of the copy: it gets its name when it is whole and on disk.
-pub(crate) fn fork(
-    history: &History,
-    policy: Policy,
-    at: Option<&EntryId>,
-) -> Result<PathBuf, Error> {
-    let source = history.source().path();
-    let refused = |refusal| Error::new(ErrorKind::NotResumable(refusal), source);
-    let (tree, path) = match at {
-        None => {
-            let tree = history.tree(policy);
-            let path = tree.path();
-            (tree, path)
+impl History {
+    /// Copies the conversation, up to `at` if it is given, into a session of its own, as
+    /// [`fork`](transcript_resume::fork) says. It is named after its id and stands beside this one,
+    /// or at `out`. The title is derived when none is given. Returns the path and the session id.
+    ///
+    /// `at` may be any entry, on any branch, before or behind a compaction; at a boundary the
+    /// conversation ends that it summed up.
+    ///
+    /// A crash leaves the whole copy or none; on return it survives a power cut.
+    ///
+    /// # Errors
+    /// [`ErrorKind::NotResumable`] when there is no conversation or no such entry,
+    /// [`ErrorKind::Exists`] when there is a file at `out`, [`ErrorKind::Fork`] when the copy cannot
+    /// be written.
+    pub fn fork(
+        &self,
+        policy: Policy,
+        at: Option<&EntryId>,
+        title: Option<&str>,
+        out: Option<&path::Path>,
+    ) -> Result<(PathBuf, Uuid), Error> {
+        let source = self.source().path();
+        let refused = |refusal| Error::new(ErrorKind::NotResumable(refusal), source);
+        let (tree, path) = match at {
+            None => {
+                let tree = self.tree(policy);
+                let path = tree.path();
+                (tree, path)
+            }
+            Some(at) => path_to(self, policy, at).ok_or(refused(Refusal::NoConversation))?,
+        };
+        if let Some(refusal) = path.refusal {
+            return Err(refused(refusal));
         }
-        Some(at) => path_to(history, policy, at).ok_or(refused(Refusal::NoConversation))?,
-    };
-    if let Some(refusal) = path.refusal {
-        return Err(refused(refusal));
+        let new_id = || Uuid(uuid::Uuid::new_v4().as_u128());
+        let named = out.and_then(path::Path::file_stem);
+        let named = named.and_then(|stem| Uuid::parse(stem.as_encoded_bytes()));
+        let session = named.unwrap_or_else(new_id);
+        let beside = || source.with_file_name(format!("{session}.jsonl"));
+        let copy = out.map_or_else(beside, path::Path::to_owned);
+        if copy.exists() {
+            return Err(Error::new(ErrorKind::Exists, &copy));
+        }
+        let options = fork::Options {
+            source: self.session_id().unwrap_or_default(),
+            session: session.to_string(),
+            title: title.map(str::to_owned),
+            now: format!("{:.3}", jiff::Timestamp::now()),
+        };
+        let mut file = NewFile::beside(&copy)?;
+        let mut write = |line: &str| file.line(line).map_err(|error| Error::fork(&copy, error));
+        let mut bodies = Bodies::new(self.source());
+        let mut new_id = new_id;
+        let forked = fork::fork(&tree, &path, &options, &mut bodies, &mut new_id, &mut write)?;
+        if forked.entries == 0 {
+            return Err(refused(Refusal::NoConversation));
+        }
+        let kept = file.keep(&copy);
+        kept.map_err(|error| match error.kind() {
+            io::ErrorKind::AlreadyExists => Error::new(ErrorKind::Exists, &copy),
+            _ => Error::fork(&copy, error),
+        })?;
+        Ok((copy, session))
     }
-    let new_id = || Uuid(uuid::Uuid::new_v4().as_u128());
-    let session = new_id().to_string();
-    let copy = source.with_file_name(&session).with_extension("jsonl");
-    let options = fork::Options {
-        source: history.session_id().unwrap_or_default(),
-        session,
-        title: None,
-        now: format!("{:.3}", jiff::Timestamp::now()),
-    };
-    let mut file = NewFile::beside(&copy)?;
-    let mut write = |line: &str| file.line(line).map_err(|error| Error::fork(&copy, error));
-    let mut bodies = Bodies::new(history.source());
-    let forked = fork::fork(
-        &tree,
-        &path,
-        &options,
-        &mut bodies,
-        &mut { new_id },
-        &mut write,
-    )?;
-    if forked.entries == 0 {
-        return Err(refused(Refusal::NoConversation));
-    }
-    file.keep(&copy)
-        .map_err(|error| Error::fork(&copy, error))?;
-    Ok(copy)
 }
 
 /// A file that only its owner can read, and that is gone unless it is kept.
@@ -99,6 +117,14 @@ impl NewFile {
 fn path_to<'h>(history: &'h History, policy: Policy, at: &EntryId) -> Option<(Tree<'h>, Path)> {
     let index = history.index();
     let id = index.id(&at.to_string())?;
+    let mut copies = index.with_uuid(id);
+    let boundary = copies.find(|candidate| index.candidate(*candidate).is_boundary());
+    if let Some(boundary) = boundary {
+        // What was said when the compaction began.
+        let tree = Tree::before(index, policy, boundary);
+        let path = tree.path();
+        return (!path.entries.is_empty()).then_some((tree, path));
+    }
     let mut tree = history.tree(policy);
     let mut boundaries = index.candidates().rev().filter(|entry| entry.is_boundary());
     loop {

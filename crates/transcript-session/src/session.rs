@@ -16,7 +16,7 @@ use transcript_writer::{
 use crate::error::{Error, ErrorKind};
 use crate::history::History;
 use crate::options::Options;
-use crate::{copy, known, lost};
+use crate::{known, lost};
 
 /// One conversation, open for appending. May be shared between threads.
 ///
@@ -393,7 +393,9 @@ impl Home {
     }
 
     pub(crate) fn fork(&self, writer: &Writer, at: Option<&EntryId>) -> Result<PathBuf, Error> {
-        copy::fork(&self.read_again(writer)?, self.options.policy, at)
+        let history = self.read_again(writer)?;
+        let (path, _) = history.fork(self.options.policy, at, None, None)?;
+        Ok(path)
     }
 
     pub(crate) fn agent(&self, agent: &AgentId, meta: &AgentMeta) -> Result<Session, Error> {
@@ -440,7 +442,7 @@ fn open(home: &Home) -> Result<Opened, Error> {
         let writer = match writer.open(&home.path, known) {
             Ok(writer) => writer,
             Err(error) if error.kind() == WriteError::Fork => {
-                let copy = copy::fork(&history, home.options.policy, None)?;
+                let (copy, _) = history.fork(home.options.policy, None, None, None)?;
                 let mut opened = open(&Home::new(&copy, &home.options))?;
                 opened.forked_from = Some(home.path.clone());
                 return Ok(opened);

@@ -1,0 +1,77 @@
+//! `transcript fork`: a new session from one conversation.
+
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use clap::Args as ClapArgs;
+use serde::Serialize;
+use transcript_session::EntryId;
+
+use crate::choice::PolicyName;
+use crate::{exit, session};
+
+/// Copy one conversation of a session into a new session
+///
+/// The new session holds the entries of the path and nothing else, with ids of their own. It stands
+/// beside the old one, which stays as it is. Prints the id of the new session.
+#[derive(Debug, ClapArgs)]
+pub(crate) struct Args {
+    /// Path of a .jsonl file, or - for standard input
+    #[arg(value_name = "SESSION")]
+    session: PathBuf,
+    /// Whose rules choose the path
+    #[arg(long, value_enum, default_value_t = PolicyName::Recover)]
+    policy: PolicyName,
+    /// End the copy at this entry, on whatever branch it is
+    #[arg(long, value_name = "UUID")]
+    at: Option<String>,
+    /// Where the new session is written [default: beside the old one, named after its id]
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+    /// The title of the new session [default: that of the old one, with "(fork)" behind it]
+    #[arg(long, value_name = "TEXT")]
+    title: Option<String>,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Answer {
+    schema: u32,
+    session_id: String,
+    path: PathBuf,
+    /// The session that was copied.
+    source: PathBuf,
+}
+
+pub(crate) fn run(args: &Args) -> Result<u8> {
+    if args.out.is_none() && args.session == Path::new("-") {
+        bail!("a copy of standard input needs a place: --out FILE");
+    }
+    let history = session::open(&args.session)?;
+    let at = args.at.as_deref().map(EntryId::from);
+    if let (Some(at), Some(uuid)) = (&at, &args.at)
+        && history.index().id(&at.to_string()).is_none()
+    {
+        bail!("--at: no entry has the uuid {uuid}");
+    }
+    let policy = args.policy.policy();
+    let title = args.title.as_deref();
+    let (path, id) = history.fork(policy, at.as_ref(), title, args.out.as_deref())?;
+    let mut out = io::stdout().lock();
+    if args.json {
+        let answer = Answer {
+            schema: 1,
+            session_id: id.to_string(),
+            path,
+            source: history.source().path().to_owned(),
+        };
+        writeln!(out, "{}", serde_json::to_string(&answer)?)?;
+    } else {
+        writeln!(out, "{id}").context("cannot say the id of the new session")?;
+    }
+    Ok(exit::DONE)
+}
