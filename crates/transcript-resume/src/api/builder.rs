@@ -28,7 +28,7 @@
 //! It stands beside `api` because it makes the same messages with the same limits and passes.
 
 use std::borrow::Cow;
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::fmt;
 
 use base64::Engine;
@@ -381,22 +381,20 @@ impl Conversation {
         let mut notes = notes(&log, &origins);
         let mut is_empty = true;
         for (at, message) in messages.iter_mut().enumerate() {
-            let mut before = None;
+            let mut parts = BTreeSet::new();
             for block in &mut message.blocks {
-                let Some(origin) = block.entry().and_then(|number| origins.get(number)) else {
-                    continue;
-                };
-                is_empty = false;
-                block.set_entry(origin.entry);
-                if before.is_some_and(|before| before < origin.pushed) {
-                    let what = What::Merged { message: at };
-                    notes.push(Note {
-                        pushed: origin.pushed,
-                        what,
-                    });
-                }
-                before = before.max(Some(origin.pushed));
+                let origin = block.entry().and_then(|number| origins.get(number));
+                block.set_entry(origin.and_then(|origin| origin.entry));
+                parts.extend(origin.map(|origin| origin.pushed));
             }
+            is_empty &= parts.is_empty();
+            let what = What::Merged { message: at };
+            notes.extend(
+                parts
+                    .into_iter()
+                    .skip(1)
+                    .map(|pushed| Note { pushed, what }),
+            );
         }
         if is_empty {
             return Err(Error::NothingToSend);

@@ -344,7 +344,7 @@ impl Batch {
 }
 
 /// What the validator says of requests.
-fn validate(requests: &[u8]) -> Option<String> {
+pub(crate) fn validate(requests: &[u8]) -> Option<String> {
     let validator = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/validate_request.py");
     let mut file = tempfile::NamedTempFile::new().unwrap();
     file.write_all(requests).unwrap();
