@@ -307,7 +307,8 @@ impl Conversation {
         self.push(MessageBuilder::assistant().text(text))
     }
 
-    /// Adds a message. One of the same role as the last joins it when the conversation is built.
+    /// Adds a message. One of the same role as the last joins it when the conversation is built,
+    /// and what the user says behind a `system` message joins the user's before that.
     ///
     /// # Errors
     /// [`Error::Pair`] when the id of a call was used before, a result has no call that waits for

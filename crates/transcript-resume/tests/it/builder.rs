@@ -3,7 +3,9 @@
 use serde_json::{Value, json};
 use transcript_format::object::{Object, Raw};
 use transcript_resume::Policy;
-use transcript_resume::api::{Message, Options, Reason, Rule, SyntheticKind, TokenEstimate, lint};
+use transcript_resume::api::{
+    Message, Options, Reason, Role, Rule, SyntheticKind, TokenEstimate, lint,
+};
 use transcript_resume::builder::{
     Built, Conversation, Error, MessageBuilder, Note, Settings, What,
 };
@@ -11,7 +13,7 @@ use transcript_resume::texts::{NO_CONTENT, START_MISSING, UNKNOWN_TOOL};
 use transcript_testkit::rng::Rng;
 
 use crate::api_forms::{CALL, RESULT, Session};
-use crate::strict::validate;
+use crate::strict::{Loaded, for_each_session, forms, validate};
 
 fn user() -> MessageBuilder {
     MessageBuilder::user()
@@ -258,6 +260,37 @@ fn a_session_is_gone_on_with() {
         entries(&built.messages),
         [Some(0), Some(1), Some(2), Some(3), None]
     );
+}
+
+#[test]
+fn every_session_is_gone_on_with_and_nothing_of_it_changes() {
+    let mut resumed = 0;
+    for_each_session(300, |name, bytes| {
+        let session = Loaded::new(bytes);
+        for options in forms() {
+            let messages = session.request(Policy::Recover, &options).messages;
+            if messages.is_empty() {
+                continue;
+            }
+            let mut talk = Conversation::resume(&messages).unwrap();
+            let built = talk.build().unwrap();
+            assert_eq!(
+                (&built.messages, built.notes),
+                (&messages, vec![]),
+                "{name}"
+            );
+            talk.user("Next.").unwrap();
+            let built = talk.build().unwrap();
+            assert_eq!(lint(&built.messages).problems, [], "{name}");
+            // Reminders in the system role stand behind what the user says.
+            let mut messages = built.messages.iter().rev();
+            let last = messages.find(|message| message.role() == Role::User);
+            let last = last.unwrap().blocks().last().unwrap();
+            assert_eq!(last.text_field().unwrap(), "Next.", "{name}");
+            resumed += 1;
+        }
+    });
+    assert!(resumed > 300, "{resumed}");
 }
 
 // ---------------------------------------------------------------------------------------------
@@ -537,7 +570,7 @@ impl Said {
                 0 => message.text(&text),
                 1 => {
                     let input = Object::parse("{\n}").unwrap();
-                    message.tool_use(id, *rng.pick(&["Bash", ""]), &input)
+                    message.tool_use(id, if rng.one_in(3) { "" } else { "Bash" }, &input)
                 }
                 2 => message.tool_result(result, &text),
                 3 => message.tool_error(result, &text),
@@ -667,7 +700,6 @@ fn trimmed(text: &str) -> String {
 }
 
 #[test]
-#[expect(clippy::print_stdout, reason = "says what a test did not look at")]
 fn whatever_is_pushed_builds_messages_that_a_strict_provider_takes() {
     let (mut requests, mut built, mut refused, mut merges) = (String::new(), 0, 0, 0);
     for seed in 0..4_000 {
