@@ -25,6 +25,7 @@ mod stitch;
 pub mod texts;
 mod tombstones;
 
+pub use api::builder;
 pub use branches::{Branch, Branches, Sidechain, Start, is_prompt};
 pub use chain::{Path, PathEntry, Refusal, Via};
 pub use decision::{Confidence, Decision, Evidence, GapReason, LeafReason, SpliceForm};

@@ -55,8 +55,9 @@ pub use session::{Resumed, Session};
 pub use store::Store;
 
 pub use transcript_format::make::{self, Compaction, Trigger};
-pub use transcript_resume::Policy;
+pub use transcript_format::object::{Object, Raw};
 pub use transcript_resume::api::{Message, Request};
+pub use transcript_resume::{Policy, builder};
 pub use transcript_writer::{
     AgentId, AgentMeta, Compacted, Draft, EntryId, OnBusy, Recorded, SyncPolicy, Team, Ticket,
     Written,

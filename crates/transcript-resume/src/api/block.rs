@@ -97,8 +97,12 @@ impl Block {
 
     /// The block as one of candidate `entry`.
     pub(super) fn of_entry(mut self, entry: u32) -> Self {
-        self.entry = Some(entry);
+        self.set_entry(Some(entry));
         self
+    }
+
+    pub(super) fn set_entry(&mut self, entry: Option<u32>) {
+        self.entry = entry;
     }
 
     /// A text that the client puts into an assistant message (cases 43-10, 42-12).
@@ -117,7 +121,7 @@ impl Block {
         Self::made_up(json, BlockKind::ToolResult, Some(id.into()))
     }
 
-    fn made_up(json: String, kind: BlockKind, id: Option<Box<str>>) -> Self {
+    pub(super) fn made_up(json: String, kind: BlockKind, id: Option<Box<str>>) -> Self {
         Self {
             json: json.into(),
             id,

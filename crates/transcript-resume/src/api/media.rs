@@ -8,9 +8,9 @@ use super::{Log, Reason, Role, SyntheticKind};
 use crate::texts;
 
 /// The most that the API takes, in bytes of the file itself.
-const MAX_IMAGE: usize = 5 << 20;
-const MAX_PDF: usize = 32 << 20;
-const MAX_TEXT_DOCUMENT: usize = 5 << 20;
+pub(super) const MAX_IMAGE: usize = 5 << 20;
+pub(super) const MAX_PDF: usize = 32 << 20;
+pub(super) const MAX_TEXT_DOCUMENT: usize = 5 << 20;
 
 /// The image types that the API takes.
 const IMAGE_TYPES: [&str; 4] = ["image/jpeg", "image/png", "image/gif", "image/webp"];

@@ -39,6 +39,9 @@
 //! known; the others are left out.
 
 mod block;
+pub mod builder;
+mod estimate;
+mod image;
 mod lint;
 mod media;
 mod merge;
@@ -62,6 +65,7 @@ use crate::chain::{Path, Refusal};
 use crate::links::{Policy, Tree};
 use crate::state::{State, Usage};
 pub use block::{Block, BlockKind};
+pub use estimate::TokenEstimate;
 pub use lint::{Lint, Problem, Rule, lint};
 use merge::Draft;
 use step::{Names, Reading, Step, StepKind};

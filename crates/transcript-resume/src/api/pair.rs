@@ -182,7 +182,7 @@ fn rename_task(call: &mut Block) {
 }
 
 /// A failed result that holds media is sent as one text (case 91-87).
-fn text_only(result: &mut Block) {
+pub(super) fn text_only(result: &mut Block) {
     let Some(object) = result.object() else {
         return;
     };

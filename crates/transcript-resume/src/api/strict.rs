@@ -23,6 +23,13 @@ pub(super) fn make_strict(mut drafts: Vec<Draft>, log: &mut Log) -> Vec<Draft> {
     });
     for draft in &mut drafts {
         pair::finish(draft, log);
+    }
+    mend_messages(drafts, log)
+}
+
+/// Like [`make_strict`], without what the client does to messages of its own.
+pub(super) fn mend_messages(mut drafts: Vec<Draft>, log: &mut Log) -> Vec<Draft> {
+    for draft in &mut drafts {
         mend_blocks(draft, log);
     }
     let drafts = attach_results(join(drafts), log);

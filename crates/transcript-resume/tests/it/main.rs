@@ -5,6 +5,7 @@
 mod api;
 mod api_forms;
 mod branches;
+mod builder;
 mod campaign;
 mod fork;
 mod healthy;

@@ -30,7 +30,7 @@ fn seeds() -> u64 {
 
 /// Calls `look` with the name and the bytes of each session: shared, generated, damaged.
 #[expect(clippy::print_stdout, reason = "says what a test did not look at")]
-fn for_each_session(seeds: u64, mut look: impl FnMut(&str, &[u8])) {
+pub(crate) fn for_each_session(seeds: u64, mut look: impl FnMut(&str, &[u8])) {
     if let Some(shared) = shared() {
         let mut files = Vec::new();
         crate::path::transcripts_under(&shared.join("corpus/files"), &mut files);
@@ -49,14 +49,14 @@ fn for_each_session(seeds: u64, mut look: impl FnMut(&str, &[u8])) {
     }
 }
 
-struct Loaded {
+pub(crate) struct Loaded {
     _file: tempfile::NamedTempFile,
     source: Source,
     index: Index,
 }
 
 impl Loaded {
-    fn new(bytes: &[u8]) -> Self {
+    pub(crate) fn new(bytes: &[u8]) -> Self {
         let mut file = tempfile::NamedTempFile::new().unwrap();
         file.write_all(bytes).unwrap();
         let source = Source::open(file.path()).unwrap();
@@ -68,14 +68,14 @@ impl Loaded {
         }
     }
 
-    fn request(&self, policy: Policy, options: &Options) -> Request {
+    pub(crate) fn request(&self, policy: Policy, options: &Options) -> Request {
         let tree = Tree::new(&self.index, policy);
         let mut bodies = Bodies::new(&self.source);
         options.request(&tree, &mut bodies).unwrap()
     }
 }
 
-fn forms() -> [Options; 3] {
+pub(crate) fn forms() -> [Options; 3] {
     [
         Options::new(),
         Options::new().prompt("NEXT"),
@@ -344,7 +344,7 @@ impl Batch {
 }
 
 /// What the validator says of requests.
-fn validate(requests: &[u8]) -> Option<String> {
+pub(crate) fn validate(requests: &[u8]) -> Option<String> {
     let validator = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/validate_request.py");
     let mut file = tempfile::NamedTempFile::new().unwrap();
     file.write_all(requests).unwrap();

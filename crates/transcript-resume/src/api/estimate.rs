@@ -1,0 +1,144 @@
+//! How many tokens a block may be: a guess by rules of thumb, never what the API will count.
+
+use std::iter::Sum;
+use std::ops::Add;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use transcript_format::object::{Object, Raw};
+
+use super::block::{Block, BlockKind, kind_of, text_of};
+use super::image;
+
+/// An estimate of tokens. Only the API knows the number; this one is for deciding what to send.
+///
+/// | block | estimate |
+/// | --- | --- |
+/// | text, thought | a token for each four ASCII characters, rounded up, and one for each other character |
+/// | tool call | 20, and its name and its input (as JSON) as text |
+/// | tool result | 10, and its content |
+/// | image | width times height in pixels by 750, rounded up, as its header says them. The API makes large images smaller first, so that this is too much for those. |
+/// | document of text or blocks | its content |
+/// | any other | its JSON as text |
+///
+/// What cannot be estimated from its bytes is counted in [`Self::unknown`] instead.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TokenEstimate {
+    /// The estimated tokens of all blocks that can be estimated.
+    pub tokens: u64,
+    /// How many blocks are not in [`Self::tokens`]: PDFs, media by address or file, images whose
+    /// header does not say their size, sealed thoughts.
+    pub unknown: usize,
+}
+
+const CALL: u64 = 20;
+const RESULT: u64 = 10;
+const PIXELS_PER_TOKEN: u64 = 750;
+
+impl TokenEstimate {
+    const UNKNOWN: Self = Self {
+        tokens: 0,
+        unknown: 1,
+    };
+
+    /// Estimates one block, with what is in it.
+    #[must_use]
+    pub fn of(block: &Block) -> Self {
+        let Some(object) = block.object() else {
+            return Self::text(block.json());
+        };
+        let text = |key: &str| {
+            object
+                .str(key)
+                .map_or(Self::default(), |text| Self::text(&text))
+        };
+        match block.kind() {
+            BlockKind::ToolUse | BlockKind::ServerToolUse => {
+                let input = object.get("input").map_or("", Raw::text);
+                Self::known(CALL) + text("name") + Self::text(input)
+            }
+            BlockKind::ToolResult => {
+                Self::known(RESULT) + Self::content(object.get("content"), Self::part)
+            }
+            BlockKind::Thinking | BlockKind::SealedThinking => match object.get("thinking") {
+                Some(_) => text("thinking"),
+                None => Self::UNKNOWN,
+            },
+            _ => Self::part(object.raw()),
+        }
+    }
+
+    /// Estimates a block that may stand in a result.
+    fn part(raw: Raw<'_>) -> Self {
+        let source = raw.object().and_then(|block| block.object("source"));
+        match (kind_of(raw), source) {
+            (BlockKind::Document, Some(source)) => Self::document(&source),
+            _ => Self::leaf(raw),
+        }
+    }
+
+    fn document(source: &Object<'_>) -> Self {
+        match source.str("type").as_deref() {
+            Some("text") => Self::text(&source.str("data").unwrap_or_default()),
+            Some("content") => Self::content(source.get("content"), Self::leaf),
+            _ => Self::UNKNOWN,
+        }
+    }
+
+    /// Estimates a block that may stand in a document.
+    fn leaf(raw: Raw<'_>) -> Self {
+        match kind_of(raw) {
+            BlockKind::Text => Self::text(&text_of(raw).unwrap_or_default()),
+            BlockKind::Image => pixels(raw).map_or(Self::UNKNOWN, |pixels| {
+                Self::known(pixels.div_ceil(PIXELS_PER_TOKEN))
+            }),
+            _ => Self::text(raw.text()),
+        }
+    }
+
+    /// Estimates content: a string, or a list of blocks.
+    fn content(content: Option<Raw<'_>>, of_block: fn(Raw<'_>) -> Self) -> Self {
+        let Some(content) = content else {
+            return Self::default();
+        };
+        match content.array() {
+            Some(blocks) => blocks.into_iter().map(of_block).sum(),
+            None => Self::text(&content.str().unwrap_or_default()),
+        }
+    }
+
+    fn text(text: &str) -> Self {
+        let ascii = text.bytes().filter(u8::is_ascii).count();
+        let other = text.chars().count() - ascii;
+        Self::known((ascii.div_ceil(4) + other) as u64)
+    }
+
+    const fn known(tokens: u64) -> Self {
+        Self { tokens, unknown: 0 }
+    }
+}
+
+/// The pixels of an image that stands in the block itself.
+fn pixels(image: Raw<'_>) -> Option<u64> {
+    let data = image.object()?.object("source")?.str("data")?;
+    let (width, height) = image::dimensions(&STANDARD.decode(data.as_bytes()).ok()?)?;
+    Some(u64::from(width) * u64::from(height))
+}
+
+impl Add for TokenEstimate {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self {
+            // The header of an image may say anything.
+            tokens: self.tokens.saturating_add(other.tokens),
+            unknown: self.unknown + other.unknown,
+        }
+    }
+}
+
+impl Sum for TokenEstimate {
+    fn sum<I: Iterator<Item = Self>>(estimates: I) -> Self {
+        estimates.fold(Self::default(), Self::add)
+    }
+}
