@@ -42,7 +42,7 @@ fn the_last_entry_of_the_path_that_says_it_counts() {
 fn an_answer_counts_once_with_the_most_it_says_and_synthetic_ones_never() {
     let usage = request(&[PROMPT, ANSWER, MORE_OF_IT, SYNTHETIC]).usage;
     assert_eq!(usage.len(), 1);
-    assert_eq!(usage[0].model, "claude-x");
+    assert_eq!(usage[0].model.as_deref(), Some("claude-x"));
     assert_eq!(usage[0].answers, 1);
     assert_eq!(usage[0].input_tokens, Some(10));
     assert_eq!(usage[0].output_tokens, Some(25));
