@@ -273,7 +273,7 @@ struct Sweep<'i> {
     prompts: Vec<Id>,
     /// The last line of each kind of which only that one counts.
     last: HashMap<EntryKind, usize>,
-    queue: Option<Queue>,
+    queue: Queue,
     pull_requests: PullRequests,
     files: Files,
     turns: Option<(u64, u64)>,
@@ -296,7 +296,7 @@ impl<'i> Sweep<'i> {
             prompts,
             index,
             last: HashMap::new(),
-            queue: None,
+            queue: Queue::default(),
             pull_requests: PullRequests::default(),
             files: Files::default(),
             turns: None,
@@ -334,10 +334,7 @@ impl<'i> Sweep<'i> {
         };
         let Ok(body) = body else { return Ok(()) };
         match line.kind() {
-            EntryKind::QueueOperation => {
-                let queue = self.queue.get_or_insert_default();
-                queue.add(line.number(), &body.into());
-            }
+            EntryKind::QueueOperation => self.queue.add(line.number(), &body.into()),
             EntryKind::PrLink => self.pull_requests.add(&body),
             EntryKind::System => self.add_turn(&body),
             _ => self.add_files(line.kind(), body),
@@ -422,9 +419,7 @@ impl<'i> Sweep<'i> {
         bodies: &mut B,
         state: &mut State,
     ) -> Result<HashMap<EntryKind, usize>, B::Error> {
-        if let Some(queue) = self.queue {
-            state.queued_prompts = Some(queue.finish(self.index, bodies)?);
-        }
+        state.queued_prompts = self.queue.finish(self.index, bodies)?;
         state.pull_requests = self.pull_requests.list;
         state.timed_turns = self.turns.map(|(turns, _)| turns);
         state.turn_duration_ms = self.turns.map(|(_, sum)| sum);
@@ -465,6 +460,8 @@ impl Files {
 /// The prompts that wait, by line. Their texts stay in the file until the end.
 #[derive(Default)]
 struct Queue {
+    /// Whether any line says something about the queue.
+    is_known: bool,
     keys: RandomState,
     waiting: BTreeMap<usize, u64>,
     by_text: BTreeSet<(u64, usize)>,
@@ -496,15 +493,16 @@ impl Queue {
                     self.by_text.remove(&(text, line));
                 }
             }
-            _ => {}
+            _ => return,
         }
+        self.is_known = true;
     }
 
     fn finish<B: BodySource>(
         self,
         index: &Index,
         bodies: &mut B,
-    ) -> Result<Vec<QueuedPrompt>, B::Error> {
+    ) -> Result<Option<Vec<QueuedPrompt>>, B::Error> {
         let mut prompts = Vec::with_capacity(self.waiting.len());
         for line in self.waiting.into_keys() {
             if let Ok(body) = Object::parse(bodies.body(&index.candidate(line))?) {
@@ -514,7 +512,7 @@ impl Queue {
                 });
             }
         }
-        Ok(prompts)
+        Ok(self.is_known.then_some(prompts))
     }
 }
 

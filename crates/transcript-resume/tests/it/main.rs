@@ -13,3 +13,4 @@ mod path;
 mod state;
 mod strict;
 mod tombstones;
+mod usage;
