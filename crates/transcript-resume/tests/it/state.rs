@@ -168,7 +168,7 @@ fn wrong_types_leave_null_and_never_panic() {
             &format!(r#","messageId":"u1","snapshot":{wrong}"#),
         ));
         lines.push(format!(
-            r#"{{"type":"system","subtype":"turn_duration","uuid":"d1","parentUuid":"a1"{all}}}"#
+            r#"{{"type":"system","subtype":"turn_duration","uuid":"d1","parentUuid":"a1","timestamp":"2026-11-01T10:00:09Z"{all}}}"#
         ));
         let result = |shape: &str| shape.replace("WRONG", wrong);
         for (place, shape) in [
