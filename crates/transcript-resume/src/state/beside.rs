@@ -37,9 +37,9 @@ pub struct FileHistory {
     pub message_id: String,
     /// When the files were looked at.
     pub timestamp: Option<String>,
-    /// The paths of the tracked files, sorted. Prompts share them.
+    /// The paths of the tracked files. They are shared: most prompts have the same ones.
     #[serde(serialize_with = "as_texts")]
-    pub files: BTreeSet<Arc<str>>,
+    pub files: Arc<BTreeSet<Arc<str>>>,
 }
 
 fn as_texts<S: Serializer>(files: &BTreeSet<Arc<str>>, serializer: S) -> Result<S::Ok, S::Error> {
@@ -393,8 +393,8 @@ impl<'i> Sweep<'i> {
             if let Some(id) = prompt(named)
                 && let Some(file) = delta.tracking_path()
             {
-                let file = self.files.shared(&file);
-                self.files.of_prompt.entry(id).or_default().1.insert(file);
+                let (_, files) = self.files.of_prompt.entry(id).or_default();
+                Arc::make_mut(files).insert(file.as_ref().into());
             }
             return;
         }
@@ -406,8 +406,7 @@ impl<'i> Sweep<'i> {
         if let Some(id) = prompt(named)
             && let Some(backups) = snapshot.tracked_file_backups()
         {
-            let files = backups.members().iter();
-            let files = files.map(|(file, _)| self.files.shared(file)).collect();
+            let files = self.files.list(&backups);
             let timestamp = snapshot.timestamp().map(Str::into_owned);
             self.files.of_prompt.insert(id, (timestamp, files));
         }
@@ -441,20 +440,32 @@ impl<'i> Sweep<'i> {
 /// The tracked files of each prompt.
 #[derive(Default)]
 struct Files {
+    of_prompt: HashMap<Id, (Option<String>, Arc<BTreeSet<Arc<str>>>)>,
     names: HashSet<Arc<str>>,
-    of_prompt: HashMap<Id, (Option<String>, BTreeSet<Arc<str>>)>,
+    /// Those of the last snapshot, in its order and sorted.
+    last: (Vec<Arc<str>>, Arc<BTreeSet<Arc<str>>>),
 }
 
 impl Files {
-    /// The name of a file; each snapshot repeats all of them.
-    fn shared(&mut self, name: &str) -> Arc<str> {
-        if let Some(known) = self.names.get(name) {
-            return Arc::clone(known);
+    /// The files of a snapshot. Each repeats all of the one before, and most add none.
+    fn list(&mut self, backups: &Object<'_>) -> Arc<BTreeSet<Arc<str>>> {
+        let names = backups.members().iter().map(|(name, _)| &**name);
+        if !names.clone().eq(self.last.0.iter().map(|name| &**name)) {
+            let names: Vec<_> = names.map(|name| shared(&mut self.names, name)).collect();
+            let files = names.iter().cloned().collect();
+            self.last = (names, Arc::new(files));
         }
-        let name = Arc::<str>::from(name);
-        self.names.insert(Arc::clone(&name));
-        name
+        Arc::clone(&self.last.1)
     }
+}
+
+fn shared(names: &mut HashSet<Arc<str>>, name: &str) -> Arc<str> {
+    if let Some(known) = names.get(name) {
+        return Arc::clone(known);
+    }
+    let name = Arc::<str>::from(name);
+    names.insert(Arc::clone(&name));
+    name
 }
 
 /// The prompts that wait, by line. Their texts stay in the file until the end.
