@@ -437,18 +437,20 @@ impl<'i> Sweep<'i> {
     }
 }
 
+type Names = BTreeSet<Arc<str>>;
+
 /// The tracked files of each prompt.
 #[derive(Default)]
 struct Files {
-    of_prompt: HashMap<Id, (Option<String>, Arc<BTreeSet<Arc<str>>>)>,
+    of_prompt: HashMap<Id, (Option<String>, Arc<Names>)>,
     names: HashSet<Arc<str>>,
     /// Those of the last snapshot, in its order and sorted.
-    last: (Vec<Arc<str>>, Arc<BTreeSet<Arc<str>>>),
+    last: (Vec<Arc<str>>, Arc<Names>),
 }
 
 impl Files {
     /// The files of a snapshot. Each repeats all of the one before, and most add none.
-    fn list(&mut self, backups: &Object<'_>) -> Arc<BTreeSet<Arc<str>>> {
+    fn list(&mut self, backups: &Object<'_>) -> Arc<Names> {
         let names = backups.members().iter().map(|(name, _)| &**name);
         if !names.clone().eq(self.last.0.iter().map(|name| &**name)) {
             let names: Vec<_> = names.map(|name| shared(&mut self.names, name)).collect();
