@@ -14,6 +14,7 @@ use transcript_session::History;
 
 use crate::choice::Choice;
 use crate::escape::one_line;
+use crate::tell::cut;
 use crate::{exit, explain, replay, screen, session};
 
 /// Print the request that continues a session
@@ -115,17 +116,22 @@ fn write_text(out: &mut impl Write, session: &History, request: &Request) -> Res
     )?;
     let state = &request.state;
     let model = request.model.as_ref().or(state.model.as_ref());
+    let worktree = state.worktree.as_ref();
     for (label, value) in [
         ("model     ", model),
         ("title     ", state.title.as_ref()),
         ("folder    ", state.cwd.as_ref()),
         ("branch    ", state.git_branch.as_ref()),
+        ("worktree  ", worktree.and_then(|tree| tree.path.as_ref())),
         ("mode      ", state.permission_mode.as_ref()),
+        ("last      ", state.last_interaction.as_ref()),
     ] {
         if let Some(value) = value {
             writeln!(out, "  {label} {}", one_line(value))?;
         }
     }
+    write_work(out, state)?;
+    write_usage(out, request)?;
     for synthetic in &request.synthetic {
         writeln!(
             out,
@@ -150,6 +156,90 @@ fn write_text(out: &mut impl Write, session: &History, request: &Request) -> Res
         }
     }
     writeln!(out, "--request prints the messages, --json everything")?;
+    Ok(())
+}
+
+/// What is still to be done, and what came of it.
+fn write_work(out: &mut impl Write, state: &State) -> Result<()> {
+    let todos = state.todos.as_deref().unwrap_or_default();
+    let open: Vec<_> = todos.iter().filter(|todo| todo.is_open()).collect();
+    if !todos.is_empty() {
+        writeln!(out, "  todo       {} of {} left", open.len(), todos.len())?;
+    }
+    let words = open.iter().map(|todo| {
+        let name = todo.content.as_deref().or(todo.id.as_deref());
+        name.unwrap_or("(no text)")
+    });
+    write_list(out, words)?;
+    if let Some(queued) = state.queued_prompts.as_deref()
+        && !queued.is_empty()
+    {
+        let prompts = if queued.len() == 1 {
+            "prompt"
+        } else {
+            "prompts"
+        };
+        writeln!(out, "  queued     {} {prompts} not sent", queued.len())?;
+        let words = queued.iter();
+        write_list(
+            out,
+            words.map(|prompt| prompt.content.as_deref().unwrap_or("(no text)")),
+        )?;
+    }
+    for request in state.pull_requests.iter().flatten() {
+        if let Some(url) = &request.url {
+            writeln!(out, "  pull       {}", one_line(url))?;
+        }
+    }
+    Ok(())
+}
+
+/// The first items of a list, each on a line of its own.
+fn write_list<'a>(
+    out: &mut impl Write,
+    mut items: impl ExactSizeIterator<Item = &'a str>,
+) -> Result<()> {
+    const ITEMS: usize = 5;
+    const WIDTH: usize = 80;
+    for item in items.by_ref().take(ITEMS) {
+        writeln!(out, "             {}", cut(&one_line(item), WIDTH))?;
+    }
+    if items.len() > 0 {
+        writeln!(out, "             … {} more", items.len())?;
+    }
+    Ok(())
+}
+
+/// The tokens of each model, as far as its answers say how many, and the price.
+fn write_usage(out: &mut impl Write, request: &Request) -> Result<()> {
+    for usage in &request.usage {
+        let counts = [
+            (usage.input_tokens, "in"),
+            (usage.output_tokens, "out"),
+            (usage.cache_creation_input_tokens, "into the cache"),
+            (usage.cache_read_input_tokens, "from the cache"),
+        ];
+        let known = counts.iter().filter_map(|(count, what)| {
+            let count = (*count)?;
+            Some(format!("{count} {what}"))
+        });
+        let mut words: Vec<_> = known.collect();
+        if words.is_empty() {
+            continue;
+        }
+        // Who used them needs no word when it is the one model above.
+        if request.usage.len() > 1 || usage.model.as_deref() != request.model.as_deref() {
+            let model = usage.model.as_deref().unwrap_or("an unknown model");
+            words.push(format!("by {}", one_line(model)));
+        }
+        writeln!(out, "  tokens     {}", words.join(", "))?;
+    }
+    let counted = request.state.costs.as_ref();
+    let counted = counted.and_then(|costs| costs.total_cost_usd);
+    let of_answers = request.usage.iter().filter_map(|usage| usage.cost_usd);
+    if let Some(cost) = counted.or_else(|| of_answers.reduce(|sum, cost| sum + cost)) {
+        writeln!(out, "  cost       {cost:.2} US dollars")?;
+    }
     Ok(())
 }
 

@@ -30,4 +30,7 @@ pub use branches::{Branch, Branches, Sidechain, Start, is_prompt};
 pub use chain::{Path, PathEntry, Refusal, Via};
 pub use decision::{Confidence, Decision, Evidence, GapReason, LeafReason, SpliceForm};
 pub use links::{NodeId, Parent, Policy, Tree};
-pub use state::{State, Usage};
+pub use state::{
+    Costs, FileHistory, ModelCosts, PullRequest, QueuedPrompt, State, TitleSource, Todo, Usage,
+    UsageTotals, Worktree,
+};

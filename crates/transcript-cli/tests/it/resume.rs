@@ -173,3 +173,56 @@ fn every_fixture_resumes_or_says_why_not() {
         assert_eq!(answer.get("reason").is_some(), expected == 1);
     }
 }
+
+/// A session with things left to do, and texts that would like to reach the terminal.
+const BUSY: &str = r#"{"type":"queue-operation","operation":"enqueue","timestamp":"2026-11-01T09:59:00Z","content":"and \u001b[2Jthe tests\nplease"}
+{"type":"user","uuid":"u1","parentUuid":null,"timestamp":"2026-11-01T10:00:00Z","cwd":"/w","message":{"role":"user","content":"go"}}
+{"type":"assistant","uuid":"a1","parentUuid":"u1","timestamp":"2026-11-01T10:00:01Z","message":{"id":"m1","model":"claude-x","role":"assistant","content":[{"type":"tool_use","id":"t1","name":"TodoWrite","input":{}}],"usage":{"input_tokens":7,"output_tokens":9}}}
+{"type":"user","uuid":"u2","parentUuid":"a1","timestamp":"2026-11-01T10:00:02Z","message":{"role":"user","content":[{"type":"tool_result","tool_use_id":"t1","content":"ok"}]},"toolUseResult":{"oldTodos":[],"newTodos":[{"content":"done \u001b","status":"completed"},{"content":"write\u202e it","status":"pending"},{"content":"b","status":"pending"},{"content":"c","status":"pending"},{"content":"d","status":"pending"},{"content":"e","status":"pending"},{"content":"f","status":"in_progress"}]}}
+{"type":"assistant","uuid":"a2","parentUuid":"u2","timestamp":"2026-11-01T10:00:03Z","message":{"id":"m2","model":"claude-y","role":"assistant","content":[{"type":"text","text":"so"}],"usage":{"output_tokens":159,"cache_read_input_tokens":0}}}
+{"type":"pr-link","prNumber":4,"prUrl":"https://example.org/\u001b4","prRepository":"o/r","timestamp":"2026-11-01T10:00:04Z"}
+{"type":"worktree-state","worktreeSession":{"worktreePath":"/w/\u0007t","worktreeName":"t"}}
+{"type":"cost-state","totalCostUSD":1.254}
+"#;
+
+#[test]
+fn text_tells_what_is_left_to_do_and_what_was_used() {
+    let mut child = command(&["resume", "-"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut input = child.stdin.take().unwrap();
+    input.write_all(BUSY.as_bytes()).unwrap();
+    drop(input);
+    let text = stdout(&child.wait_with_output().unwrap());
+    let is_control = |c: char| (c.is_control() && c != '\n') || c == '\u{202e}';
+    assert!(!text.chars().any(is_control), "{text:?}");
+    // The first line names the session by the path of a temporary file.
+    let (_, text) = text.split_once('\n').unwrap();
+    insta::assert_snapshot!(text);
+}
+
+#[test]
+fn json_carries_the_state_and_the_usage_of_the_path() {
+    let (code, answer) = piped(BUSY, &[]);
+    assert_eq!(code, Some(0));
+    let state = &answer["state"];
+    assert_eq!(state["todos"].as_array().unwrap().len(), 7);
+    assert_eq!(
+        state["queuedPrompts"][0]["content"],
+        "and \u{1b}[2Jthe tests\nplease"
+    );
+    assert_eq!(state["pullRequests"][0]["number"], 4);
+    assert_eq!(state["worktree"]["name"], "t");
+    assert_eq!(state["costs"]["totalCostUSD"], 1.254);
+    assert_eq!(state["lastInteraction"], "2026-11-01T10:00:03Z");
+    assert_eq!(state["turnDurationMs"], Value::Null);
+    assert_eq!(answer["usage"]["scope"], "path");
+    let models = answer["usage"]["models"].as_array().unwrap();
+    assert_eq!(models.len(), 2);
+    assert_eq!(models[0]["model"], "claude-x");
+    assert_eq!(models[0]["outputTokens"], 9);
+    assert_eq!(models[1]["cacheReadInputTokens"], 0);
+    assert_eq!(models[1]["inputTokens"], Value::Null);
+}

@@ -208,7 +208,7 @@ impl Options {
         } = loaded;
         let asked = self.model.as_deref().map(Rc::from);
         let model: Option<Rc<str>> = asked.or(names.last_answerer);
-        let (state, usage) = names.record.finish(tree.index(), bodies)?;
+        let (state, usage) = names.record.finish(tree.index(), &path, bodies)?;
         let policy = tree.policy();
         let open = repair::drop_unfinished(&mut steps, policy, &mut log);
         repair::complete_calls(&mut steps, &open, &mut log);
@@ -282,7 +282,7 @@ impl Loaded {
 }
 
 /// Whether the body has to be looked at: of system lines only the output of commands is sent.
-fn may_be_sent(candidate: &Candidate<'_>) -> bool {
+pub(crate) fn may_be_sent(candidate: &Candidate<'_>) -> bool {
     match candidate.kind() {
         EntryKind::User | EntryKind::Assistant | EntryKind::Attachment => true,
         EntryKind::System => candidate.system_kind() == Some(SystemKind::LocalCommand),

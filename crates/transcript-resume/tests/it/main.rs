@@ -14,3 +14,4 @@ mod path;
 mod state;
 mod strict;
 mod tombstones;
+mod usage;

@@ -2,6 +2,7 @@
 
 use std::io::Write;
 
+use serde_json::{Value, json};
 use transcript_reader::{Bodies, Index, Source};
 use transcript_resume::api::{Options, Request};
 use transcript_resume::{Policy, State, Tree};
@@ -42,7 +43,7 @@ fn the_last_entry_of_the_path_that_says_it_counts() {
 fn an_answer_counts_once_with_the_most_it_says_and_synthetic_ones_never() {
     let usage = request(&[PROMPT, ANSWER, MORE_OF_IT, SYNTHETIC]).usage;
     assert_eq!(usage.len(), 1);
-    assert_eq!(usage[0].model, "claude-x");
+    assert_eq!(usage[0].model.as_deref(), Some("claude-x"));
     assert_eq!(usage[0].answers, 1);
     assert_eq!(usage[0].input_tokens, Some(10));
     assert_eq!(usage[0].output_tokens, Some(25));
@@ -77,4 +78,490 @@ fn what_stands_beside_the_path_does_not_count() {
     let state = state(&[&branch, PROMPT, ANSWER]);
     assert_eq!(state.cwd.unwrap(), "/w/sub");
     assert_eq!(state.permission_mode.unwrap(), "default");
+}
+
+/// A line beside the chain.
+fn beside(kind: &str, fields: &str) -> String {
+    format!(r#"{{"type":"{kind}","sessionId":"s"{fields}}}"#)
+}
+
+/// What `resume --json` prints for lines that follow a prompt and its answer.
+fn printed(lines: &[&str]) -> Value {
+    let lines = [&[PROMPT, ANSWER], lines].concat();
+    serde_json::to_value(state(&lines)).unwrap()
+}
+
+fn tool_result(uuid: &str, parent: &str, result: &str) -> String {
+    format!(
+        r#"{{"type":"user","uuid":"{uuid}","parentUuid":"{parent}","timestamp":"2026-11-01T10:01:00Z","message":{{"role":"user","content":"done"}},"toolUseResult":{result}}}"#
+    )
+}
+
+#[test]
+fn what_no_line_says_is_null() {
+    let bare = r#"{"type":"user","uuid":"u1","parentUuid":null,"timestamp":"2026-11-01T10:00:00Z","message":{"role":"user","content":"hi"}}"#;
+    let request = request(&[bare]);
+    assert_eq!(request.usage, []);
+    let Value::Object(mut state) = serde_json::to_value(request.state).unwrap() else {
+        panic!("a state is an object");
+    };
+    assert_eq!(state.len(), 25);
+    let last = state.remove("lastInteraction");
+    assert_eq!(last, Some(json!("2026-11-01T10:00:00Z")));
+    for (key, value) in state {
+        assert_eq!(value, Value::Null, "{key}");
+    }
+}
+
+#[test]
+fn wrong_types_leave_null_and_never_panic() {
+    let nothing = printed(&[]);
+    for wrong in [
+        "1", "-1", "true", r#""""#, "[]", "{}", "null", "[[1]]", "1e999",
+    ] {
+        let field = |key: &str| format!(r#","{key}":{wrong}"#);
+        let all: String = [
+            "cwd",
+            "gitBranch",
+            "version",
+            "permissionMode",
+            "customTitle",
+            "aiTitle",
+            "summary",
+            "tag",
+            "mode",
+            "agentName",
+            "agentColor",
+            "agentSetting",
+            "relocatedCwd",
+            "worktreeSession",
+            "prNumber",
+            "messageId",
+            "snapshotMessageId",
+            "trackingPath",
+            "operation",
+            "totalCostUSD",
+            "modelUsage",
+            "durationMs",
+            "attachment",
+        ]
+        .map(field)
+        .concat();
+        let kinds = [
+            "custom-title",
+            "ai-title",
+            "summary",
+            "tag",
+            "mode",
+            "permission-mode",
+            "agent-name",
+            "agent-color",
+            "agent-setting",
+            "relocated",
+            "pr-link",
+            "queue-operation",
+            "file-history-delta",
+        ];
+        let mut lines: Vec<String> = kinds.iter().map(|kind| beside(kind, &all)).collect();
+        lines.push(beside(
+            "file-history-snapshot",
+            &format!(r#","messageId":"u1","snapshot":{wrong}"#),
+        ));
+        lines.push(format!(
+            r#"{{"type":"system","subtype":"turn_duration","uuid":"d1","parentUuid":"a1","timestamp":"2026-11-01T10:00:09Z"{all}}}"#
+        ));
+        let result = |shape: &str| shape.replace("WRONG", wrong);
+        for (place, shape) in [
+            "WRONG",
+            r#"{"newTodos":WRONG}"#,
+            r#"{"task":WRONG}"#,
+            r#"{"tasks":WRONG}"#,
+            r#"{"taskId":WRONG,"statusChange":{"to":"completed"}}"#,
+            r#"{"taskId":"1","statusChange":WRONG}"#,
+        ]
+        .iter()
+        .enumerate()
+        {
+            let result = result(shape);
+            // Even a list of nothing is a list.
+            if !wrong.starts_with('[') {
+                lines.push(tool_result(&format!("x{place}"), "a1", &result));
+            }
+        }
+        let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+        let mut after = printed(&lines);
+        assert_ne!(after["lastInteraction"], Value::Null);
+        after["lastInteraction"] = nothing["lastInteraction"].clone();
+        let link = json!([{"number": 1, "url": null, "repository": null, "timestamp": null}]);
+        if wrong == "1" {
+            // These are numbers.
+            assert_eq!(after["pullRequests"].take(), link);
+            assert_eq!(after["turnDurationMs"].take(), json!(1));
+            assert_eq!(after["timedTurns"].take(), json!(1));
+        }
+        assert_eq!(after, nothing, "{wrong}");
+
+        let broken_answer = ANSWER
+            .replace(r#""m1""#, wrong)
+            .replace(r#""claude-x""#, wrong)
+            .replace(r#"{"input_tokens":10,"output_tokens":1}"#, wrong);
+        assert_eq!(request(&[PROMPT, &broken_answer]).state.model, None);
+        let costs = beside("cost-state", &all.replace("1e999", "null"));
+        let costs = printed(&[&costs])["costs"].clone();
+        if wrong != "1" && wrong != "-1" {
+            assert_eq!(costs["totalCostUSD"], Value::Null, "{wrong}");
+        }
+        assert_eq!(costs["linesAdded"], Value::Null);
+    }
+}
+
+#[test]
+fn folders_are_that_of_the_last_entry_the_first_and_the_one_moved_to() {
+    let moved = beside("relocated", r#","relocatedCwd":"/moved""#);
+    let state = printed(&[&moved]);
+    assert_eq!(state["cwd"], "/w/sub");
+    assert_eq!(state["originalCwd"], "/w");
+    assert_eq!(state["relocatedCwd"], "/moved");
+}
+
+#[test]
+fn the_first_folder_is_that_of_the_file_also_before_a_boundary() {
+    let boundary = r#"{"type":"system","subtype":"compact_boundary","uuid":"b1","parentUuid":null,"logicalParentUuid":"a1","timestamp":"2026-11-01T11:00:00Z","cwd":"/later","content":"Conversation compacted","compactMetadata":{"trigger":"manual","preTokens":1}}"#;
+    let summary = r#"{"type":"user","uuid":"u2","parentUuid":"b1","timestamp":"2026-11-01T11:00:01Z","cwd":"/later","isCompactSummary":true,"message":{"role":"user","content":"sum"}}"#;
+    let request = request(&[PROMPT, ANSWER, boundary, summary]);
+    assert_eq!(request.path.entries.len(), 2);
+    assert_eq!(request.state.original_cwd.unwrap(), "/w");
+    assert_eq!(request.state.cwd.unwrap(), "/later");
+    assert_eq!(request.usage, [], "the answer is not on the path");
+}
+
+#[test]
+fn versions_and_models_are_listed_in_order_each_once() {
+    let back = PROMPT
+        .replace("u1", "u2")
+        .replace("null", r#""a1""#)
+        .replace("hi", "again");
+    let other = MORE_OF_IT
+        .replace("a1", "u2")
+        .replace("m1", "m9")
+        .replace("claude-x", "claude-y")
+        .replace(r#""uuid""#, r#""version":"2.1.9","uuid""#);
+    let state = printed(&[&back, &other]);
+    assert_eq!(state["versions"], json!(["2.1.1", "2.1.2", "2.1.9"]));
+    assert_eq!(state["models"], json!(["claude-x", "claude-y"]));
+    assert_eq!(state["model"], "claude-y");
+}
+
+#[test]
+fn a_title_says_where_it_comes_from() {
+    let title = |lines: &[&str]| {
+        let state = printed(lines);
+        (state["title"].clone(), state["titleSource"].clone())
+    };
+    let made = beside("ai-title", r#","aiTitle":"Made""#);
+    let given = beside("custom-title", r#","customTitle":"Given""#);
+    let old = r#"{"type":"summary","summary":"Summed up","leafUuid":"a1"}"#;
+    let of_another = r#"{"type":"summary","summary":"Of another","leafUuid":"elsewhere"}"#;
+    assert_eq!(
+        title(&[&given, &made, old]),
+        (json!("Given"), json!("custom"))
+    );
+    assert_eq!(title(&[&made, old]), (json!("Made"), json!("ai")));
+    assert_eq!(
+        title(&[old, of_another]),
+        (json!("Summed up"), json!("summary"))
+    );
+    assert_eq!(title(&[of_another]), (Value::Null, Value::Null));
+}
+
+#[test]
+fn the_last_line_of_each_kind_beside_the_chain_counts() {
+    let (mut lines, fields) = (
+        Vec::new(),
+        [
+            ("mode", "mode"),
+            ("agent-name", "agentName"),
+            ("agent-color", "agentColor"),
+            ("agent-setting", "agentSetting"),
+        ],
+    );
+    for value in ["first", "last"] {
+        for (kind, key) in fields {
+            lines.push(beside(kind, &format!(r#","{key}":"{value}""#)));
+        }
+    }
+    let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+    let state = printed(&lines);
+    for (_, key) in fields {
+        assert_eq!(state[key], "last");
+    }
+}
+
+#[test]
+fn todos_are_those_that_were_written_last() {
+    let first = r#"{"oldTodos":[],"newTodos":[{"content":"a","status":"pending","activeForm":"doing a","id":"7"}]}"#;
+    let second = r#"{"oldTodos":[{"content":"a"}],"newTodos":[{"content":"a","status":"completed"},4,{"content":"b","status":"in_progress"}]}"#;
+    let (one, two) = (
+        tool_result("r1", "a1", first),
+        tool_result("r2", "r1", second),
+    );
+    assert_eq!(
+        printed(&[&one])["todos"],
+        json!([{"id": "7", "content": "a", "status": "pending", "activeForm": "doing a"}])
+    );
+    let todos = state(&[PROMPT, ANSWER, &one, &two]).todos.unwrap();
+    let open: Vec<_> = todos.iter().map(|todo| todo.is_open()).collect();
+    assert_eq!(open, [false, true]);
+    assert_eq!(todos[1].content.as_deref(), Some("b"));
+    let emptied = tool_result("r3", "r2", r#"{"oldTodos":[],"newTodos":[]}"#);
+    assert_eq!(printed(&[&one, &two, &emptied])["todos"], json!([]));
+}
+
+#[test]
+fn tasks_are_added_changed_and_taken_off_one_by_one() {
+    let results = [
+        r#"{"task":{"id":"1","subject":"one"}}"#,
+        r#"{"task":{"id":"2","subject":"two"}}"#,
+        r#"{"task":{"task_id":"9","description":"of the shell"}}"#,
+        r#"{"success":true,"taskId":"1","updatedFields":["status"],"statusChange":{"from":"pending","to":"completed"}}"#,
+        r#"{"success":false,"taskId":"2","error":"no","statusChange":{"from":"pending","to":"completed"}}"#,
+        r#"{"success":true,"taskId":"5","updatedFields":["status"],"statusChange":{"from":"pending","to":"in_progress"}}"#,
+    ];
+    let mut lines = Vec::new();
+    let mut parent = "a1".to_owned();
+    for (place, result) in results.iter().enumerate() {
+        let uuid = format!("r{place}");
+        lines.push(tool_result(&uuid, &parent, result));
+        parent = uuid;
+    }
+    let todos = |lines: &[String]| {
+        let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+        let todos = printed(&lines)["todos"].clone();
+        let short = |todo: &Value| {
+            let said = |key: &str| todo[key].as_str().unwrap_or("-").to_owned();
+            [said("id"), said("content"), said("status")].join(" ")
+        };
+        todos
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(short)
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(
+        todos(&lines),
+        ["1 one completed", "2 two -", "5 - in_progress"]
+    );
+
+    let deleted = r#"{"success":true,"taskId":"2","updatedFields":["deleted"],"statusChange":{"from":"pending","to":"deleted"}}"#;
+    lines.push(tool_result("r6", "r5", deleted));
+    assert_eq!(todos(&lines), ["1 one completed", "5 - in_progress"]);
+
+    let reminder = r#"{"type":"attachment","uuid":"n1","parentUuid":"r6","timestamp":"2026-11-01T10:02:00Z","attachment":{"type":"task_reminder","itemCount":1,"content":[{"id":"5","subject":"five","status":"pending"}]}}"#;
+    let answer = MORE_OF_IT.replace("a1", "n1");
+    lines.extend([reminder.to_owned(), answer]);
+    assert_eq!(todos(&lines), ["5 five pending"]);
+
+    let listed = r#"{"tasks":[{"id":"1","subject":"one","status":"completed"},{"id":"5","subject":"five","status":"pending"}]}"#;
+    lines.push(tool_result("r7", "a2", listed));
+    assert_eq!(todos(&lines), ["1 one completed", "5 five pending"]);
+    let written = r#"{"oldTodos":[],"newTodos":[{"content":"w","status":"pending"}]}"#;
+    lines.push(tool_result("r8", "r7", written));
+    assert_eq!(todos(&lines), ["- w pending"]);
+    lines.push(tool_result("r9", "r8", results[0]));
+    assert_eq!(todos(&lines), ["1 one -"], "another list");
+}
+
+#[test]
+fn files_are_those_of_the_last_snapshot_of_each_prompt_of_the_path() {
+    let snapshot = |line: &str, prompt: &str, files: &str| {
+        format!(
+            r#"{{"type":"file-history-snapshot","messageId":"{line}","isSnapshotUpdate":true,"snapshot":{{"messageId":"{prompt}","timestamp":"T","trackedFileBackups":{{{files}}}}}}}"#
+        )
+    };
+    let empty = snapshot("u1", "u1", "");
+    let updated = snapshot(
+        "a1",
+        "u1",
+        r#""b.rs":{"backupFileName":null},"a.rs":{"version":1}"#,
+    );
+    let of_another = snapshot("zz", "zz", r#""c.rs":{}"#);
+    let delta = r#"{"type":"file-history-delta","messageId":"a1","snapshotMessageId":"u1","trackingPath":"d.rs","backup":{}}"#;
+    let history = |files: Value| json!([{"messageId": "u1", "timestamp": "T", "files": files}]);
+    assert_eq!(printed(&[&empty])["fileHistory"], history(json!([])));
+    assert_eq!(
+        printed(&[&empty, &updated, &of_another])["fileHistory"],
+        history(json!(["a.rs", "b.rs"]))
+    );
+    assert_eq!(
+        printed(&[&updated, delta])["fileHistory"],
+        history(json!(["a.rs", "b.rs", "d.rs"]))
+    );
+    assert_eq!(printed(&[&of_another])["fileHistory"], Value::Null);
+}
+
+#[test]
+fn a_worktree_counts_until_it_is_left() {
+    let entered = beside(
+        "worktree-state",
+        r#","worktreeSession":{"originalCwd":"/w","worktreePath":"/t","worktreeName":"n","worktreeBranch":"b","originalBranch":"main","originalHeadCommit":"c0"}"#,
+    );
+    let left = beside("worktree-state", r#","worktreeSession":null"#);
+    assert_eq!(
+        printed(&[&left, &entered])["worktree"],
+        json!({"name": "n", "path": "/t", "branch": "b", "originalCwd": "/w", "originalBranch": "main", "originalHeadCommit": "c0"})
+    );
+    assert_eq!(printed(&[&entered, &left])["worktree"], Value::Null);
+}
+
+#[test]
+fn prompts_that_were_queued_and_never_sent_are_listed() {
+    let queued = |content: &str| {
+        let fields =
+            format!(r#","operation":"enqueue","timestamp":"T{content}","content":"{content}""#);
+        beside("queue-operation", &fields)
+    };
+    let other = |operation: &str| {
+        beside(
+            "queue-operation",
+            &format!(r#","operation":"{operation}","timestamp":"T""#),
+        )
+    };
+    let removed = beside(
+        "queue-operation",
+        r#","operation":"remove","content":"two","timestamp":"T""#,
+    );
+    let left = |lines: &[&String]| {
+        let lines: Vec<&str> = lines.iter().map(|line| line.as_str()).collect();
+        let queue = printed(&lines)["queuedPrompts"].clone();
+        let content = |prompt: &Value| prompt["content"].as_str().unwrap_or("-").to_owned();
+        queue
+            .as_array()
+            .map(|queue| queue.iter().map(content).collect::<Vec<_>>().join(" "))
+    };
+    let [one, two, three] = ["one", "two", "three"].map(queued);
+    let [dequeue, remove, pop_all] = ["dequeue", "remove", "popAll"].map(other);
+    assert_eq!(left(&[]), None);
+    assert_eq!(left(&[&one, &two, &three]).unwrap(), "one two three");
+    assert_eq!(
+        left(&[&dequeue, &one, &dequeue, &two, &three]).unwrap(),
+        "two three"
+    );
+    assert_eq!(left(&[&one, &two, &remove]).unwrap(), "two", "the oldest");
+    assert_eq!(
+        left(&[&one, &two, &two, &removed, &three]).unwrap(),
+        "one two three"
+    );
+    assert_eq!(left(&[&one, &removed]).unwrap(), "", "another spelling");
+    assert_eq!(left(&[&one, &two, &pop_all, &three]).unwrap(), "three");
+    assert_eq!(left(&[&one, &other("unknown")]).unwrap(), "one");
+    let picture = other("enqueue");
+    assert_eq!(left(&[&picture, &one]).unwrap(), "- one");
+    let text = json!([{"content": "one", "timestamp": "Tone"}]);
+    assert_eq!(printed(&[&one])["queuedPrompts"], text);
+}
+
+#[test]
+fn pull_requests_are_listed_once() {
+    let link = |number: u64, time: &str| {
+        beside(
+            "pr-link",
+            &format!(
+                r#","prNumber":{number},"prUrl":"https://x/{number}","prRepository":"o/r","timestamp":"{time}""#
+            ),
+        )
+    };
+    let state = printed(&[&link(2, "T1"), &link(1, "T2"), &link(2, "T3")]);
+    assert_eq!(
+        state["pullRequests"],
+        json!([
+            {"number": 2, "url": "https://x/2", "repository": "o/r", "timestamp": "T1"},
+            {"number": 1, "url": "https://x/1", "repository": "o/r", "timestamp": "T2"},
+        ])
+    );
+}
+
+#[test]
+fn the_last_interaction_is_the_time_of_the_last_message_as_it_is_written() {
+    let note = r#"{"type":"attachment","uuid":"n1","parentUuid":"a1","timestamp":"2026-11-09T00:00:00Z","attachment":{"type":"date_change","newDate":"x"}}"#;
+    let state = printed(&[note]);
+    assert_eq!(state["lastInteraction"], "2026-11-01T10:00:01Z");
+}
+
+#[test]
+fn turns_of_the_path_are_timed_also_the_one_behind_the_leaf() {
+    let took = |uuid: &str, parent: &str, time: u64| {
+        format!(
+            r#"{{"type":"system","subtype":"turn_duration","uuid":"{uuid}","parentUuid":"{parent}","timestamp":"2026-11-01T10:00:09Z","durationMs":{time}}}"#
+        )
+    };
+    let hook = r#"{"type":"system","subtype":"stop_hook_summary","uuid":"h1","parentUuid":"a1","timestamp":"2026-11-01T10:00:08Z"}"#;
+    let times = |lines: &[&str]| {
+        let state = printed(lines);
+        (state["timedTurns"].clone(), state["turnDurationMs"].clone())
+    };
+    let last = took("d1", "h1", 70);
+    assert_eq!(times(&[hook, &last]), (json!(1), json!(70)));
+    let again = PROMPT.replace("u1", "u2").replace("null", r#""d1""#);
+    let answer = ANSWER.replace("a1", "a9").replace("u1", "u2");
+    let second = took("d2", "a9", 5);
+    assert_eq!(
+        times(&[hook, &last, &again, &answer, &second, &second]),
+        (json!(2), json!(75)),
+        "a line that stands twice counts once"
+    );
+    // A turn that was taken back: its answer is not on the path.
+    let beside = ANSWER.replace("a1", "a5").replace("m1", "m5");
+    let taken_back = took("d5", "a5", 1000);
+    assert_eq!(
+        {
+            let lines = [PROMPT, &beside, &taken_back, ANSWER, MORE_OF_IT];
+            state(&lines).turn_duration_ms
+        },
+        None
+    );
+    assert_eq!(times(&[hook]), (Value::Null, Value::Null));
+}
+
+#[test]
+fn the_client_counts_on_from_its_last_line() {
+    let line = |fields: &str| beside("cost-state", fields);
+    let first = line(r#","totalCostUSD":9.5"#);
+    let last = line(
+        r#","totalCostUSD":1.25,"totalAPIDuration":10,"totalAPIDurationWithoutRetries":9,"totalToolDuration":8,"totalDuration":70,"startTime":1790000000000,"totalLinesAdded":3,"totalLinesRemoved":0,"hasUnknownModelCost":false,"modelUsage":{"claude-x":{"inputTokens":1,"outputTokens":2,"cacheReadInputTokens":3,"cacheCreationInputTokens":4,"webSearchRequests":0,"costUSD":1.25},"bad":7}"#,
+    );
+    assert_eq!(
+        printed(&[&first, &last])["costs"],
+        json!({
+            "totalCostUSD": 1.25, "hasUnknownModelCost": false, "apiDurationMs": 10,
+            "apiDurationWithoutRetriesMs": 9, "toolDurationMs": 8, "durationMs": 70,
+            "startTime": 1_790_000_000_000_u64, "linesAdded": 3, "linesRemoved": 0,
+            "models": [{"model": "claude-x", "inputTokens": 1, "outputTokens": 2,
+                "cacheReadInputTokens": 3, "cacheCreationInputTokens": 4,
+                "webSearchRequests": 0, "costUSD": 1.25}],
+        })
+    );
+    let costs = printed(&[&first])["costs"].clone();
+    assert_eq!(costs["totalCostUSD"], 9.5);
+    assert_eq!(costs["linesAdded"], Value::Null, "nobody said 0");
+    assert_eq!(costs["models"], Value::Null);
+}
+
+#[test]
+fn a_state_can_be_read_without_a_request() {
+    let lines = [
+        PROMPT,
+        ANSWER,
+        MORE_OF_IT,
+        &beside("mode", r#","mode":"normal""#),
+    ];
+    let mut file = tempfile::NamedTempFile::new().unwrap();
+    writeln!(file, "{}", lines.join("\n")).unwrap();
+    let source = Source::open(file.path()).unwrap();
+    let index = Index::load(&source).unwrap();
+    let tree = Tree::new(&index, Policy::Vendor);
+    let read = State::read(&tree, &tree.path(), &mut Bodies::new(&source)).unwrap();
+    let request = request(&lines);
+    assert_eq!(read, (request.state, request.usage));
+    assert_eq!(read.1[0].output_tokens, Some(25));
 }

@@ -1,0 +1,220 @@
+//! What a session was set to at the end of a path, and what it used.
+
+mod beside;
+mod todos;
+mod usage;
+
+use std::collections::HashSet;
+
+use serde::Serialize;
+use transcript_format::kind::{AttachmentKind, EntryKind};
+use transcript_format::object::{Object, Raw};
+use transcript_reader::{Candidate, Index};
+
+use crate::api::{self, BodySource};
+use crate::chain::Path;
+use crate::links::Tree;
+pub(crate) use beside::title;
+pub use beside::{
+    Costs, FileHistory, ModelCosts, PullRequest, QueuedPrompt, TitleSource, Worktree,
+};
+pub use todos::Todo;
+use todos::Todos;
+pub(crate) use usage::NO_MODEL;
+pub use usage::{Usage, UsageTotals};
+
+/// What a session was set to where its path ends. What no line says is `None`.
+///
+/// Most of it is said by the entries of the path. What stands beside the chain counts for the
+/// whole file, as no line of it says which branch it belongs to.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct State {
+    /// The working folder of the last entry of the path that names one.
+    pub cwd: Option<String>,
+    /// The working folder of the first entry of the file that names one.
+    pub original_cwd: Option<String>,
+    /// The folder that the session was moved to: it counts before the others when a client lists
+    /// its sessions (`facts/sdk.md` 4).
+    pub relocated_cwd: Option<String>,
+    /// The branch of [`Self::cwd`]; `HEAD` outside of a repository.
+    pub git_branch: Option<String>,
+    /// The version of the client that wrote the last entry.
+    pub version: Option<String>,
+    /// The versions of the path, in the order in which they came.
+    pub versions: Option<Vec<String>>,
+    /// The model of the last real answer.
+    pub model: Option<String>,
+    /// The models that answered, in the order in which they came.
+    pub models: Option<Vec<String>>,
+    /// The permission mode, from the line of the path or the `permission-mode` line that stands
+    /// last in the file.
+    pub permission_mode: Option<String>,
+    /// The mode, such as `normal`.
+    pub mode: Option<String>,
+    /// The title that the person gave; else the one that a model gave (`facts/sdk.md` 4); else the
+    /// `summary` of an older client, when it is one of this conversation.
+    pub title: Option<String>,
+    /// Where the title comes from.
+    pub title_source: Option<TitleSource>,
+    /// The tag.
+    pub tag: Option<String>,
+    /// The to-do list as the path leaves it; empty when it was emptied. What stood on it before a
+    /// compaction is known again from the first line that repeats it.
+    pub todos: Option<Vec<Todo>>,
+    /// The files that a client can bring back, for each prompt of the path that has a snapshot.
+    pub file_history: Option<Vec<FileHistory>>,
+    /// The worktree that the session works in; `None` also when it left it.
+    pub worktree: Option<Worktree>,
+    /// The name of the session among its agents.
+    pub agent_name: Option<String>,
+    /// Its colour there.
+    pub agent_color: Option<String>,
+    /// The agent that the session runs as.
+    pub agent_setting: Option<String>,
+    /// The prompts that were queued while the model worked and never sent, oldest first; empty
+    /// when all were sent. Clients queue the ends of background tasks as well.
+    pub queued_prompts: Option<Vec<QueuedPrompt>>,
+    /// The pull requests that came out of the session, each once.
+    pub pull_requests: Option<Vec<PullRequest>>,
+    /// The time of the last message of the path, as it stands in the file.
+    pub last_interaction: Option<String>,
+    /// The milliseconds that turns of the path took, as far as lines say it.
+    pub turn_duration_ms: Option<u64>,
+    /// How many turns that are.
+    pub timed_turns: Option<u64>,
+    /// What the client itself counted, over resumes and subagents.
+    pub costs: Option<Costs>,
+}
+
+impl State {
+    /// Reads the state at the end of `path`, and what its answers used, by model in the order of
+    /// their names. An [`api::Request`] has both as well.
+    ///
+    /// One body is held at a time. Of `summary`, title, tag, mode, agent, worktree and cost lines
+    /// only the last of each kind is read; lines about queues, files and pull requests all are. What
+    /// is kept grows with the answers of the path and the files that are tracked at its prompts.
+    ///
+    /// # Errors
+    /// Those of `bodies`.
+    ///
+    /// # Panics
+    /// When `path` is not one of the index of `tree`.
+    pub fn read<B: BodySource>(
+        tree: &Tree<'_>,
+        path: &Path,
+        bodies: &mut B,
+    ) -> Result<(Self, Vec<Usage>), B::Error> {
+        let mut record = Record::default();
+        for entry in &path.entries {
+            let candidate = tree.index().candidate(entry.candidate());
+            if api::may_be_sent(&candidate)
+                && let Ok(body) = Object::parse(bodies.body(&candidate)?)
+            {
+                record.add(&candidate, &body);
+            }
+        }
+        record.finish(tree.index(), path, bodies)
+    }
+}
+
+/// Reads state and usage off the bodies of a path, oldest first.
+#[derive(Debug, Default)]
+pub(crate) struct Record {
+    state: State,
+    permission_mode_at: usize,
+    versions: Distinct,
+    models: Distinct,
+    todos: Todos,
+    usage: UsageTotals,
+}
+
+impl Record {
+    pub(crate) fn add(&mut self, candidate: &Candidate<'_>, body: &Object<'_>) {
+        let state = &mut self.state;
+        set(&mut state.cwd, body.get("cwd"));
+        set(&mut state.git_branch, body.get("gitBranch"));
+        if set(&mut state.version, body.get("version")) {
+            self.versions.add(state.version.as_deref());
+        }
+        if candidate.kind().is_message() {
+            set(&mut state.last_interaction, body.get("timestamp"));
+        }
+        match candidate.kind() {
+            EntryKind::User => {
+                if set(&mut state.permission_mode, body.get("permissionMode")) {
+                    self.permission_mode_at = candidate.number();
+                }
+                if let Some(result) = body.get("toolUseResult") {
+                    self.todos.add_result(result);
+                }
+            }
+            EntryKind::Assistant => self.add_answer(body),
+            EntryKind::Attachment => match candidate.attachment_kind() {
+                Some(AttachmentKind::TaskReminder) => self.todos.add_reminder(body, true),
+                Some(AttachmentKind::TodoReminder) => self.todos.add_reminder(body, false),
+                _ => {}
+            },
+            _ => {}
+        }
+    }
+
+    fn add_answer(&mut self, body: &Object<'_>) {
+        self.usage.add(body);
+        let message = body.get("message").and_then(Raw::object);
+        let model = message.and_then(|message| message.get("model"));
+        let is_real = |model: &Raw<'_>| model.str().is_some_and(|name| name != NO_MODEL);
+        if set(&mut self.state.model, model.filter(is_real)) {
+            self.models.add(self.state.model.as_deref());
+        }
+    }
+
+    /// Adds what stands beside the chain.
+    pub(crate) fn finish<B: BodySource>(
+        self,
+        index: &Index,
+        path: &Path,
+        bodies: &mut B,
+    ) -> Result<(State, Vec<Usage>), B::Error> {
+        let mut state = self.state;
+        state.versions = self.versions.finish();
+        state.models = self.models.finish();
+        state.todos = self.todos.finish();
+        beside::read(index, path, bodies, &mut state, self.permission_mode_at)?;
+        Ok((state, self.usage.models()))
+    }
+}
+
+/// Names in the order in which they came, each once.
+#[derive(Debug, Default)]
+struct Distinct {
+    seen: HashSet<String>,
+    names: Vec<String>,
+}
+
+impl Distinct {
+    fn add(&mut self, name: Option<&str>) {
+        if let Some(name) = name
+            && !self.seen.contains(name)
+        {
+            self.seen.insert(name.to_owned());
+            self.names.push(name.to_owned());
+        }
+    }
+
+    fn finish(self) -> Option<Vec<String>> {
+        (!self.names.is_empty()).then_some(self.names)
+    }
+}
+
+/// Sets `field` to a text that is not empty. Returns whether there was one.
+fn set(field: &mut Option<String>, value: Option<Raw<'_>>) -> bool {
+    let Some(text) = value.and_then(Raw::str).filter(|text| !text.is_empty()) else {
+        return false;
+    };
+    if field.as_deref() != Some(&*text) {
+        *field = Some(text.into_owned());
+    }
+    true
+}

@@ -1,0 +1,156 @@
+//! The to-do list, from what its tools returned.
+
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
+use memchr::memmem::Finder;
+use serde::Serialize;
+use transcript_format::object::{FromRaw, Object, Raw, Str};
+use transcript_format::tool_result::{self, StatusChange, TaskItem};
+
+/// One thing that is to be done. What no line says is `None`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct Todo {
+    /// Its id. Tasks have one, and the items of the oldest lists.
+    pub id: Option<String>,
+    /// What is to be done.
+    pub content: Option<String>,
+    /// `pending`, `in_progress` or `completed`; a task has none before its first change.
+    pub status: Option<String>,
+    /// What is shown while it is done.
+    pub active_form: Option<String>,
+}
+
+impl Todo {
+    /// Returns whether there is something left to do.
+    #[must_use]
+    pub fn is_open(&self) -> bool {
+        self.status.as_deref() != Some("completed")
+    }
+}
+
+/// Status of a task that was taken off the list.
+const DELETED: &str = "deleted";
+
+/// The list as the lines so far left it.
+///
+/// Up to 2.1.63 a tool writes the whole list (`newTodos`). The later tools add and change single
+/// tasks, and say the id, the subject and the status only (`facts/corpus.md` 7.8); reminders, and
+/// the tool that lists them, repeat all tasks.
+#[derive(Debug, Default)]
+pub(super) struct Todos {
+    list: Option<Vec<Todo>>,
+    /// The places of tasks by id; `None` while the list is one that is written whole.
+    tasks: Option<HashMap<String, usize>>,
+}
+
+impl Todos {
+    /// Reads what a tool returned.
+    pub(super) fn add_result(&mut self, result: Raw<'_>) {
+        // Most results are of other tools, and long: they are not worth reading.
+        static KEYS: LazyLock<[Finder<'static>; 2]> =
+            LazyLock::new(|| [Finder::new(r#""newTodos""#), Finder::new(r#""task"#)]);
+        let text = result.text().as_bytes();
+        if KEYS.iter().all(|key| key.find(text).is_none()) {
+            return;
+        }
+        let Some(result) = result.object() else {
+            return;
+        };
+        if let Some(todos) = result.array("newTodos") {
+            self.write(&todos);
+        } else if let Some(tasks) = result.array("tasks") {
+            self.list_tasks(&tasks);
+        } else if let Some(task) = result.read::<TaskItem<'_>>("task") {
+            self.put_task(&task);
+        } else if result.bool("success") != Some(false)
+            && let Some(id) = result.str("taskId")
+            && let Some(change) = result.read::<StatusChange<'_>>("statusChange")
+        {
+            self.change(&id, change.to());
+        }
+    }
+
+    /// Reads a reminder, which holds the whole list.
+    pub(super) fn add_reminder(&mut self, body: &Object<'_>, is_of_tasks: bool) {
+        let attachment = body.get("attachment").and_then(Raw::object);
+        let Some(items) = attachment.and_then(|attachment| attachment.array("content")) else {
+            return;
+        };
+        if is_of_tasks {
+            self.list_tasks(&items);
+        } else {
+            self.write(&items);
+        }
+    }
+
+    /// The list at the end.
+    pub(super) fn finish(self) -> Option<Vec<Todo>> {
+        let mut list = self.list?;
+        list.retain(|todo| todo.status.as_deref() != Some(DELETED));
+        Some(list)
+    }
+
+    fn write(&mut self, todos: &[Raw<'_>]) {
+        let todo = |raw: &Raw<'_>| {
+            let todo = tool_result::Todo::from_raw(*raw)?;
+            Some(Todo {
+                id: todo.id().map(Str::into_owned),
+                content: todo.content().map(Str::into_owned),
+                status: todo.status().map(Str::into_owned),
+                active_form: todo.active_form().map(Str::into_owned),
+            })
+        };
+        self.tasks = None;
+        self.list = Some(todos.iter().filter_map(todo).collect());
+    }
+
+    fn list_tasks(&mut self, tasks: &[Raw<'_>]) {
+        self.tasks = Some(HashMap::new());
+        self.list = Some(Vec::new());
+        for task in tasks.iter().filter_map(|raw| TaskItem::from_raw(*raw)) {
+            self.put_task(&task);
+        }
+    }
+
+    /// Adds a task, or takes what is new about one. Other things are called tasks as well:
+    /// those of the list have a subject.
+    fn put_task(&mut self, task: &TaskItem<'_>) {
+        let (Some(id), Some(subject)) = (task.id(), task.subject()) else {
+            return;
+        };
+        let todo = self.task(&id);
+        todo.content = Some(subject.into_owned());
+        if let Some(status) = task.status() {
+            todo.status = Some(status.into_owned());
+        }
+        if let Some(form) = task.active_form() {
+            todo.active_form = Some(form.into_owned());
+        }
+    }
+
+    /// A task that was added before the path starts is known by its id alone.
+    fn change(&mut self, id: &str, status: Option<Str<'_>>) {
+        if let Some(status) = status {
+            self.task(id).status = Some(status.into_owned());
+        }
+    }
+
+    fn task(&mut self, id: &str) -> &mut Todo {
+        if self.tasks.is_none() {
+            self.list = None;
+        }
+        let tasks = self.tasks.get_or_insert_default();
+        let list = self.list.get_or_insert_default();
+        let place = *tasks.entry(id.to_owned()).or_insert_with(|| {
+            list.push(Todo {
+                id: Some(id.to_owned()),
+                ..Todo::default()
+            });
+            list.len() - 1
+        });
+        &mut list[place]
+    }
+}

@@ -1,0 +1,251 @@
+//! What answers used: each `message.id` counts once, over as many files as one likes.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use serde::Serialize;
+use transcript_format::kind::EntryKind;
+use transcript_format::object::{Object, Raw};
+use transcript_format::usage;
+use transcript_reader::Index;
+
+use crate::api::BodySource;
+
+/// Model that stands on answers which no model gave.
+pub(crate) const NO_MODEL: &str = "<synthetic>";
+
+/// What the answers of one model used. What none of them reports is `None`, never 0.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct Usage {
+    /// The model; `None` for answers that name none.
+    pub model: Option<String>,
+    /// How many answers.
+    pub answers: u64,
+    /// Input tokens outside of the cache.
+    pub input_tokens: Option<u64>,
+    /// Tokens of the answers.
+    pub output_tokens: Option<u64>,
+    /// Input tokens written to the cache. Some clients say only how many for each lifetime; then
+    /// it is the sum of those (`facts/pains.md` 25).
+    pub cache_creation_input_tokens: Option<u64>,
+    /// Input tokens read from the cache.
+    pub cache_read_input_tokens: Option<u64>,
+    /// Those of the tokens written to the cache that are kept for five minutes.
+    #[serde(rename = "ephemeral5mInputTokens")]
+    pub ephemeral_5m_input_tokens: Option<u64>,
+    /// Those that are kept for an hour.
+    #[serde(rename = "ephemeral1hInputTokens")]
+    pub ephemeral_1h_input_tokens: Option<u64>,
+    /// Searches of the web by the API.
+    pub web_search_requests: Option<u64>,
+    /// Price in US dollars, in files of old clients (`costUSD`).
+    #[serde(rename = "costUSD")]
+    pub cost_usd: Option<f64>,
+    /// Milliseconds that the answers took, in files of old clients (`durationMs`).
+    pub duration_ms: Option<u64>,
+}
+
+/// Adds up what the answers of paths and files used.
+///
+/// The lines of one answer repeat its usage, the first of them often with less of it; forks,
+/// continued sessions and the files of subagents hold copies of whole answers. So an answer is told
+/// by its `message.id`, wherever it stands, and each of its counts is the most that a line says
+/// (`facts/pains.md` 25). One without an id is told by the uuid of its line. Answers that no model
+/// gave are left out.
+///
+/// Feed it the files of one question: a session and its subagents, or every session of a project.
+/// What a file adds to those before it is the difference of [`Self::models`]; with the oldest file
+/// first a copy counts for the session that it was copied from. About 200 bytes are kept for each
+/// answer.
+///
+/// ```
+/// use transcript_format::object::Object;
+/// use transcript_resume::UsageTotals;
+///
+/// let line = r#"{"type":"assistant","message":{"id":"m1","model":"m","usage":{"output_tokens":9}}}"#;
+/// let mut totals = UsageTotals::new();
+/// totals.add(&Object::parse(line)?);
+/// totals.add(&Object::parse(&line.replace('9', "159"))?);
+/// assert_eq!(totals.models()[0].output_tokens, Some(159));
+/// # Ok::<(), transcript_format::object::NotAnObject>(())
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct UsageTotals {
+    /// In the order in which they were met, so that sums of prices are always the same.
+    answers: Vec<Answer>,
+    places: HashMap<Box<str>, usize>,
+    last_model: Option<Arc<str>>,
+}
+
+/// The most that the lines of one answer say.
+#[derive(Clone, Debug, Default)]
+struct Answer {
+    model: Option<Arc<str>>,
+    counts: Counts,
+    cost_usd: Option<f64>,
+}
+
+/// The counts of [`Usage`] in their order.
+type Counts = [Option<u64>; 8];
+
+impl UsageTotals {
+    /// Starts with nothing.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds every answer of a file, those of abandoned branches and of sidechains as well: they
+    /// were paid for. Copies inside `progress` lines do not count.
+    ///
+    /// # Errors
+    /// Those of `bodies`.
+    pub fn add_file<B: BodySource>(
+        &mut self,
+        index: &Index,
+        bodies: &mut B,
+    ) -> Result<(), B::Error> {
+        let answers = index
+            .candidates()
+            .filter(|line| line.kind() == EntryKind::Assistant);
+        for line in answers {
+            if let Ok(body) = Object::parse(bodies.body(&line)?) {
+                self.add(&body);
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds one `assistant` line.
+    pub fn add(&mut self, line: &Object<'_>) {
+        let Some(message) = line.get("message").and_then(Raw::object) else {
+            return;
+        };
+        let model = text(&message, "model");
+        let usage = message.get("usage").and_then(Raw::object);
+        let cost_usd = line
+            .get("costUSD")
+            .and_then(Raw::f64)
+            .filter(|cost| *cost >= 0.0);
+        if model.as_deref() == Some(NO_MODEL) || (usage.is_none() && cost_usd.is_none()) {
+            return;
+        }
+        let place = self.place(line, &message);
+        let model = model.map(|model| self.shared(&model));
+        let answer = &mut self.answers[place];
+        if answer.model.is_none() {
+            answer.model = model;
+        }
+        for (most, count) in answer.counts.iter_mut().zip(counts(usage, line)) {
+            *most = (*most).max(count);
+        }
+        if let Some(cost) = cost_usd {
+            answer.cost_usd = Some(answer.cost_usd.unwrap_or(0.0).max(cost));
+        }
+    }
+
+    /// Where the answer of a line stands; a new place for a new one.
+    fn place(&mut self, line: &Object<'_>, message: &Object<'_>) -> usize {
+        let name = match text(message, "id") {
+            Some(id) => Some(id),
+            // No message has such an id.
+            None => text(line, "uuid").map(|uuid| format!("\0{uuid}").into()),
+        };
+        let new = self.answers.len();
+        let place = match name {
+            None => new,
+            Some(name) => match self.places.get(&*name) {
+                Some(place) => *place,
+                None => {
+                    self.places.insert(name.into(), new);
+                    new
+                }
+            },
+        };
+        if place == new {
+            self.answers.push(Answer::default());
+        }
+        place
+    }
+
+    /// The name of a model; most lines in a row have the same.
+    fn shared(&mut self, model: &str) -> Arc<str> {
+        match &self.last_model {
+            Some(last) if **last == *model => Arc::clone(last),
+            _ => Arc::clone(self.last_model.insert(model.into())),
+        }
+    }
+
+    /// Returns the sums by model, in the order of their names.
+    #[must_use]
+    pub fn models(&self) -> Vec<Usage> {
+        let mut models = BTreeMap::<Option<&str>, (u64, Counts, Option<f64>)>::new();
+        for answer in &self.answers {
+            let (answers, sums, cost) = models.entry(answer.model.as_deref()).or_default();
+            *answers += 1;
+            for (sum, count) in sums.iter_mut().zip(answer.counts) {
+                if let Some(count) = count {
+                    *sum = Some(sum.unwrap_or(0).saturating_add(count));
+                }
+            }
+            if let Some(more) = answer.cost_usd {
+                *cost = Some(cost.unwrap_or(0.0) + more);
+            }
+        }
+        let usage = |(model, (answers, sums, cost_usd)): (Option<&str>, (u64, Counts, _))| {
+            let [input, output, written, read, minutes, hour, searches, time] = sums;
+            Usage {
+                model: model.map(str::to_owned),
+                answers,
+                input_tokens: input,
+                output_tokens: output,
+                cache_creation_input_tokens: written,
+                cache_read_input_tokens: read,
+                ephemeral_5m_input_tokens: minutes,
+                ephemeral_1h_input_tokens: hour,
+                web_search_requests: searches,
+                cost_usd,
+                duration_ms: time,
+            }
+        };
+        models.into_iter().map(usage).collect()
+    }
+}
+
+fn counts(usage: Option<Object<'_>>, line: &Object<'_>) -> Counts {
+    let duration = line.get("durationMs").and_then(Raw::u64);
+    let Some(usage) = usage.map(usage::Usage::from) else {
+        return [None, None, None, None, None, None, None, duration];
+    };
+    let lifetimes = usage.cache_creation();
+    let minutes = lifetimes
+        .as_ref()
+        .and_then(|of| of.ephemeral_5m_input_tokens());
+    let hour = lifetimes.and_then(|of| of.ephemeral_1h_input_tokens());
+    let nested = match (minutes, hour) {
+        (None, one) | (one, None) => one,
+        (Some(minutes), Some(hour)) => Some(minutes.saturating_add(hour)),
+    };
+    [
+        usage.input_tokens(),
+        usage.output_tokens(),
+        usage.cache_creation_input_tokens().max(nested),
+        usage.cache_read_input_tokens(),
+        minutes,
+        hour,
+        usage
+            .server_tool_use()
+            .and_then(|tools| tools.web_search_requests()),
+        duration,
+    ]
+}
+
+/// A text that is not empty.
+fn text<'a>(object: &Object<'a>, key: &str) -> Option<std::borrow::Cow<'a, str>> {
+    object
+        .get(key)
+        .and_then(Raw::str)
+        .filter(|text| !text.is_empty())
+}
