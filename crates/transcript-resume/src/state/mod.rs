@@ -161,9 +161,11 @@ impl Record {
     }
 
     fn add_answer(&mut self, body: &Object<'_>) {
-        self.usage.add(body);
-        let message = body.get("message").and_then(Raw::object);
-        let model = message.and_then(|message| message.get("model"));
+        let Some(message) = body.get("message").and_then(Raw::object) else {
+            return;
+        };
+        self.usage.add_message(body, &message);
+        let model = message.get("model");
         let is_real = |model: &Raw<'_>| model.str().is_some_and(|name| name != NO_MODEL);
         if set(&mut self.state.model, model.filter(is_real)) {
             self.models.add(self.state.model.as_deref());

@@ -120,10 +120,14 @@ impl UsageTotals {
 
     /// Adds one `assistant` line.
     pub fn add(&mut self, line: &Object<'_>) {
-        let Some(message) = line.get("message").and_then(Raw::object) else {
-            return;
-        };
-        let model = text(&message, "model");
+        if let Some(message) = line.get("message").and_then(Raw::object) {
+            self.add_message(line, &message);
+        }
+    }
+
+    /// The same for one whose message was read.
+    pub(super) fn add_message(&mut self, line: &Object<'_>, message: &Object<'_>) {
+        let model = text(message, "model");
         let usage = message.get("usage").and_then(Raw::object);
         let cost_usd = line
             .get("costUSD")
@@ -132,7 +136,7 @@ impl UsageTotals {
         if model.as_deref() == Some(NO_MODEL) || (usage.is_none() && cost_usd.is_none()) {
             return;
         }
-        let place = self.place(line, &message);
+        let place = self.place(line, message);
         let model = model.map(|model| self.shared(&model));
         let answer = &mut self.answers[place];
         if answer.model.is_none() {
