@@ -436,7 +436,9 @@ impl<'t, 'i> Builder<'t, 'i> {
         if is_synthetic {
             let item = &mut self.items[item as usize];
             item.marks |= Marks::SYNTHETIC;
-            item.speaker = Speaker::Client;
+            if item.kind == ItemKind::Text {
+                item.speaker = Speaker::Client;
+            }
         }
     }
 
