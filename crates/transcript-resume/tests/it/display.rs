@@ -97,13 +97,15 @@ impl Session {
     }
 
     fn user(self, uuid: &str, content: Value) -> Self {
-        let message = json!({"message": {"role": "user", "content": content}});
-        self.entry("user", uuid, &message)
+        let mut members = json!({"message": {"role": "user"}});
+        members["message"]["content"] = content;
+        self.entry("user", uuid, &members)
     }
 
     fn answer(self, uuid: &str, content: Value) -> Self {
-        let message = json!({"id": format!("m-{uuid}"), "role": "assistant", "content": content});
-        self.entry("assistant", uuid, &json!({"message": message}))
+        let mut members = json!({"message": {"id": format!("m-{uuid}"), "role": "assistant"}});
+        members["message"]["content"] = content;
+        self.entry("assistant", uuid, &members)
     }
 
     fn hook(self, uuid: &str, event: &str, call: &str) -> Self {
