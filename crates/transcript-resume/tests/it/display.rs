@@ -7,6 +7,7 @@ use std::io::Write as _;
 
 use serde_json::{Value, json};
 use transcript_format::ids::Uuid;
+use transcript_format::kind::EntryKind;
 use transcript_reader::{Bodies, Candidate, Error, Index, Source};
 use transcript_resume::api::BodySource;
 use transcript_resume::display::{
@@ -953,55 +954,68 @@ fn check(name: &str, file: &File, policy: Policy) {
 
     let ids: HashSet<_> = display.items().iter().map(|item| item.id()).collect();
     assert_eq!(ids.len(), display.items().len(), "{name}: ids are unique");
-    check_progress(name, file, &display);
+    check_progress(name, file, &tree, &display);
     check_stories(name, &display);
     check_drawing(name, file, &display);
     check_growth(name, file, &tree, &path, &display);
 }
 
-/// Each line of progress at most once, and in the story that it names if there is one.
-fn check_progress(name: &str, file: &File, display: &Display) {
+/// Each line of progress under the path once: in the story that it names, if there is one.
+fn check_progress(name: &str, file: &File, tree: &Tree<'_>, display: &Display) {
+    let shown = display.items().iter();
     let is_progress = |item: &&Item| item.kind() == ItemKind::Progress;
-    let mut told = HashSet::new();
+    let on_path = shown.clone().filter(|item| !is_progress(item));
+    let on_path: HashSet<_> = on_path.map(Item::candidate).collect();
+    let story_ids: HashSet<_> = display.stories().iter().map(|story| story.id()).collect();
+    let mut expected = Vec::new();
     let mut bodies = file.bodies();
-    for item in display.items().iter().filter(is_progress) {
-        assert!(told.insert(item.candidate()), "{name}: progress comes once");
-        let candidate = file.index.candidate(item.candidate());
-        let body = value(bodies.get(&candidate).unwrap().text).unwrap();
-        let names = ["parentToolUseID", "toolUseID"].map(|key| body[key].as_str());
-        let has_story = |id: &Option<&str>| {
-            display
-                .stories()
-                .iter()
-                .any(|story| !story.id().is_empty() && Some(story.id()) == *id)
+    for line in file.index.candidates() {
+        let is_salvaged = line.is_salvaged() && tree.policy() == Policy::Vendor;
+        if line.kind() != EntryKind::Progress || is_salvaged {
+            continue;
+        }
+        let Some(body) = value(bodies.get(&line).unwrap().text) else {
+            continue;
         };
-        match item.story() {
-            Some((story, part)) => {
-                assert_eq!(part, Part::Progress);
-                assert!(
-                    names.contains(&Some(display.stories()[story].id())),
-                    "{name}"
-                );
-            }
-            None => assert!(!names.iter().any(has_story), "{name}"),
+        let names = ["parentToolUseID", "toolUseID"].map(|key| body[key].as_str().unwrap_or(""));
+        let story = names
+            .into_iter()
+            .find(|id| !id.is_empty() && story_ids.contains(id));
+        let is_under_path = match entry_above(file, tree, &line) {
+            Some(above) => above.is_some_and(|above| on_path.contains(&above)),
+            None => story.is_some(),
+        };
+        if is_under_path {
+            expected.push((line.number(), story.map(str::to_owned)));
         }
     }
-    let lines = file.index.candidates().filter(|line| {
-        let is_known = |story: &transcript_resume::display::Story, body: &Value| {
-            !story.id().is_empty() && body["parentToolUseID"] == story.id()
-        };
-        line.progress_kind().is_some() && {
-            let body = value(bodies.get(line).unwrap().text).unwrap_or_default();
-            display.stories().iter().any(|story| is_known(story, &body))
-        }
+    let told = shown.filter(is_progress).map(|item| {
+        let story = item.story().map(|(story, part)| {
+            assert_eq!(part, Part::Progress, "{name}");
+            display.stories()[story].id().to_owned()
+        });
+        (item.candidate(), story)
     });
-    for line in lines.filter(|line| !line.is_salvaged()) {
-        assert!(
-            told.contains(&line.number()),
-            "{name}: line {}",
-            line.line()
-        );
+    let mut told: Vec<_> = told.collect();
+    told.sort();
+    assert_eq!(told, expected, "{name} under {}", tree.policy().name());
+}
+
+/// The entry that a line of progress hangs under, behind other lines of progress, if it is one of the
+/// tree; `None` when there is nothing.
+fn entry_above(file: &File, tree: &Tree<'_>, line: &Candidate<'_>) -> Option<Option<usize>> {
+    let mut at = line.parent()?;
+    for _ in 0..file.index.len() {
+        if let Some(node) = tree.node_with_uuid(at) {
+            return Some(Some(tree.entry(node).number()));
+        }
+        let above = file.index.candidate(file.index.with_uuid(at).last()?);
+        if above.kind() != EntryKind::Progress {
+            return Some(None);
+        }
+        at = above.parent()?;
     }
+    None
 }
 
 /// Stories are runs of items in the order of their parts, and marks agree with them.
