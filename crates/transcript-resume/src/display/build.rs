@@ -343,9 +343,13 @@ impl<'t, 'i> Builder<'t, 'i> {
             let Ok(entry) = Entry::parse(bodies.body(&line)?) else {
                 continue;
             };
+            let place = match under {
+                Under::Item(place) => place,
+                _ => 0,
+            };
             let names = [entry.parent_tool_use_id(), entry.tool_use_id()];
             let mut names = names.into_iter().flatten();
-            if let Some(story) = names.find_map(|id| self.story_at(&id, line.number())) {
+            if let Some(story) = names.find_map(|id| self.story_at(&id, place)) {
                 let item = self.push_progress(&line);
                 self.join(item, story, Part::Progress);
                 if line.progress_kind() == Some(ProgressKind::AgentProgress) {
@@ -354,7 +358,7 @@ impl<'t, 'i> Builder<'t, 'i> {
                         self.name_agent(item, &agent);
                     }
                 }
-            } else if let Under::Item(place) = under {
+            } else if under != Under::Nothing {
                 let item = self.push_progress(&line);
                 self.behind.entry(place).or_default().push(item);
             }
@@ -502,16 +506,15 @@ impl<'t, 'i> Builder<'t, 'i> {
         (item.story, item.part) = (story, part);
     }
 
-    /// The story with this id that was open when line `candidate` was written.
-    fn story_at(&self, id: &str, candidate: usize) -> Option<u32> {
+    /// The last story with this id that is open at `place` of the items; before all of them the first.
+    fn story_at(&self, id: &str, place: u32) -> Option<u32> {
         let stories = self.by_id.get(id)?;
-        let opening = |story: &u32| {
-            let item = self.members[*story as usize].first()?;
-            Some(self.items[*item as usize].candidate as usize)
+        let is_open = |story: &u32| {
+            let opening = self.members[*story as usize].first();
+            opening.is_some_and(|opening| *opening <= place)
         };
-        let is_before = |story: &&u32| opening(story).is_some_and(|opened| opened < candidate);
-        let before = stories.iter().rev().find(is_before);
-        before.or(stories.first()).copied()
+        let open = stories.partition_point(is_open);
+        stories.get(open.saturating_sub(1)).copied()
     }
 
     fn name_agent(&mut self, item: u32, agent: &str) {

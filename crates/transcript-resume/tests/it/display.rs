@@ -375,6 +375,34 @@ fn progress_of_no_call_stands_behind_the_entry_that_it_hangs_under() {
 }
 
 #[test]
+fn progress_belongs_to_the_last_call_with_its_id_above_it() {
+    let progress =
+        json!({"data": {"type": "bash_progress"}, "toolUseID": "x", "parentToolUseID": "t"});
+    let told = Session::default()
+        .answer("a1", json!([call("t")]))
+        .entry("progress", "p1", &progress)
+        .under("a1")
+        .user("r1", json!([result("t")]))
+        .answer("a2", json!([call("t")]))
+        .entry("progress", "p2", &progress)
+        .under("lost")
+        .entry("progress", "p3", &progress)
+        .under("a2")
+        .user("r2", json!([result("t")]))
+        .told();
+    let expected = [
+        "Call a1.0",
+        "Progress p1.0",
+        "Progress p3.0",
+        "Result r1.0",
+        "Call a2.0",
+        "Progress p2.0",
+        "Result r2.0",
+    ];
+    assert_eq!(told, expected);
+}
+
+#[test]
 fn progress_names_the_subagent_until_a_result_does() {
     let progress = json!({"data": {"type": "agent_progress", "agentId": "a7f"}, "toolUseID": "agent_msg", "parentToolUseID": "t1"});
     let session = Session::default()
