@@ -5,7 +5,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 
 use serde::{Serialize, Serializer};
-use transcript_format::kind::{EntryKind, SystemKind};
+use transcript_format::kind::{AttachmentKind, EntryKind, SystemKind};
 use transcript_format::metadata::{self, WorktreeSession};
 use transcript_format::object::{FromRaw, Object, Raw, Str};
 use transcript_format::usage::ModelUsage;
@@ -13,6 +13,7 @@ use transcript_reader::{Candidate, Id, Index};
 
 use super::{State, set};
 use crate::api::BodySource;
+use crate::branches::is_prompt;
 use crate::chain::Path;
 
 /// Where a title comes from.
@@ -158,53 +159,32 @@ pub(super) fn read<B: BodySource>(
     let last = sweep.finish(bodies, state)?;
     state.original_cwd = first_cwd(index, bodies)?;
 
-    let mut said = |field: &mut Option<String>, kind: EntryKind, key: &str| {
-        *field = match last.get(&kind) {
-            Some(line) => text_of(&index.candidate(*line), bodies, key)?,
-            None => None,
-        };
-        Ok(())
+    let mut said = |kind: EntryKind, key: &str| match last.get(&kind) {
+        Some(line) => text_of(&index.candidate(*line), bodies, key),
+        None => Ok(None),
     };
-    let (mut custom, mut made, mut summary) = (None, None, None);
-    said(&mut custom, EntryKind::CustomTitle, "customTitle")?;
-    said(&mut made, EntryKind::AiTitle, "aiTitle")?;
-    said(&mut summary, EntryKind::Summary, "summary")?;
-    said(&mut state.tag, EntryKind::Tag, "tag")?;
-    said(&mut state.mode, EntryKind::Mode, "mode")?;
-    said(&mut state.agent_name, EntryKind::AgentName, "agentName")?;
-    said(&mut state.agent_color, EntryKind::AgentColor, "agentColor")?;
-    said(
-        &mut state.agent_setting,
-        EntryKind::AgentSetting,
-        "agentSetting",
-    )?;
-    said(
-        &mut state.relocated_cwd,
-        EntryKind::Relocated,
-        "relocatedCwd",
-    )?;
-    if last
-        .get(&EntryKind::PermissionMode)
-        .is_some_and(|at| *at > permission_mode_at)
-    {
-        let mut mode = None;
-        said(&mut mode, EntryKind::PermissionMode, "permissionMode")?;
-        if mode.is_some() {
-            state.permission_mode = mode;
-        }
-    }
     let titles = [
-        (custom, TitleSource::Custom),
-        (made, TitleSource::Ai),
-        (summary, TitleSource::Summary),
+        (EntryKind::CustomTitle, "customTitle", TitleSource::Custom),
+        (EntryKind::AiTitle, "aiTitle", TitleSource::Ai),
+        (EntryKind::Summary, "summary", TitleSource::Summary),
     ];
-    for (title, source) in titles {
-        if state.title.is_none() && title.is_some() {
-            state.title = title;
-            state.title_source = Some(source);
+    for (kind, key, source) in titles {
+        if state.title.is_none() {
+            state.title = said(kind, key)?;
+            state.title_source = state.title.is_some().then_some(source);
         }
     }
-
+    state.tag = said(EntryKind::Tag, "tag")?;
+    state.mode = said(EntryKind::Mode, "mode")?;
+    state.agent_name = said(EntryKind::AgentName, "agentName")?;
+    state.agent_color = said(EntryKind::AgentColor, "agentColor")?;
+    state.agent_setting = said(EntryKind::AgentSetting, "agentSetting")?;
+    state.relocated_cwd = said(EntryKind::Relocated, "relocatedCwd")?;
+    let mode_at = last.get(&EntryKind::PermissionMode);
+    if mode_at.is_some_and(|at| *at > permission_mode_at) {
+        let mode = said(EntryKind::PermissionMode, "permissionMode")?;
+        state.permission_mode = mode.or(state.permission_mode.take());
+    }
     if let Some(line) = last.get(&EntryKind::WorktreeState) {
         state.worktree = worktree(bodies.body(&index.candidate(*line))?);
     }
@@ -263,6 +243,23 @@ fn is_of_a_chain(line: &Candidate<'_>) -> bool {
             line.kind(),
             EntryKind::System | EntryKind::Attachment | EntryKind::Progress
         )
+}
+
+/// Whether a line may be a prompt that was queued: sent by itself, or along with a result.
+fn is_sent(line: &Candidate<'_>) -> bool {
+    is_prompt(line) || line.attachment_kind() == Some(AttachmentKind::QueuedCommand)
+}
+
+/// The text of such a line, the first one of several.
+fn sent_text<'a>(body: &Object<'a>) -> Option<Str<'a>> {
+    let content = match body.object("attachment") {
+        Some(attachment) => attachment.get("prompt"),
+        None => body.object("message")?.get("content"),
+    }?;
+    content.str().or_else(|| {
+        let mut blocks = content.array()?.into_iter();
+        blocks.find_map(|block| block.object()?.str("text"))
+    })
 }
 
 /// One pass over all lines of a file.
@@ -330,6 +327,7 @@ impl<'i> Sweep<'i> {
             | EntryKind::FileHistorySnapshot
             | EntryKind::FileHistoryDelta => Object::parse(bodies.body(line)?),
             EntryKind::System if self.ends_a_turn(line) => Object::parse(bodies.body(line)?),
+            _ if self.queue.has_taken && is_sent(line) => Object::parse(bodies.body(line)?),
             _ => return Ok(()),
         };
         let Ok(body) = body else { return Ok(()) };
@@ -337,6 +335,9 @@ impl<'i> Sweep<'i> {
             EntryKind::QueueOperation => self.queue.add(line.number(), &body.into()),
             EntryKind::PrLink => self.pull_requests.add(&body),
             EntryKind::System => self.add_turn(&body),
+            EntryKind::User | EntryKind::Attachment => {
+                self.queue.settle(sent_text(&body).as_deref());
+            }
             _ => self.add_files(line.kind(), body),
         }
         Ok(())
@@ -475,35 +476,32 @@ fn shared(names: &mut HashSet<Arc<str>>, name: &str) -> Arc<str> {
 struct Queue {
     /// Whether any line says something about the queue.
     is_known: bool,
+    /// A prompt was taken, and which one of several is still to be seen.
+    has_taken: bool,
     keys: RandomState,
     waiting: BTreeMap<usize, u64>,
     by_text: BTreeSet<(u64, usize)>,
 }
 
 impl Queue {
-    /// A prompt that is taken is the oldest one, unless the line says which. Only `remove` ever
-    /// does (`facts/corpus.md` 5).
+    /// Only `remove` ever says which prompt it takes (`facts/corpus.md` 5).
     fn add(&mut self, line: usize, operation: &metadata::QueueOperation<'_>) {
-        let text = operation.content().map(|text| self.keys.hash_one(&*text));
+        self.settle(None);
+        let content = operation.content();
         match operation.operation().as_deref() {
             Some("enqueue") => {
-                self.waiting.insert(line, text.unwrap_or_default());
-                self.by_text.insert((text.unwrap_or_default(), line));
+                let text = self.keys.hash_one(content.as_deref());
+                self.waiting.insert(line, text);
+                self.by_text.insert((text, line));
             }
             Some("popAll") => {
                 self.waiting.clear();
                 self.by_text.clear();
             }
             Some("dequeue" | "remove") => {
-                let named = text.and_then(|text| {
-                    let mut same = self.by_text.range((text, 0)..=(text, usize::MAX));
-                    same.next().map(|(_, line)| *line)
-                });
-                let oldest = self.waiting.keys().next().copied();
-                if let Some(line) = named.or(oldest)
-                    && let Some(text) = self.waiting.remove(&line)
-                {
-                    self.by_text.remove(&(text, line));
+                self.has_taken = true;
+                if content.is_some() || self.waiting.len() < 2 {
+                    self.settle(content.as_deref());
                 }
             }
             _ => return,
@@ -511,11 +509,31 @@ impl Queue {
         self.is_known = true;
     }
 
+    /// Takes the prompt that the line before meant: the one with this text, the first of several,
+    /// else the oldest.
+    fn settle(&mut self, text: Option<&str>) {
+        if !std::mem::take(&mut self.has_taken) {
+            return;
+        }
+        let named = text.and_then(|text| {
+            let text = self.keys.hash_one(Some(text));
+            let mut same = self.by_text.range((text, 0)..=(text, usize::MAX));
+            same.next().map(|(_, line)| *line)
+        });
+        let oldest = self.waiting.keys().next().copied();
+        if let Some(line) = named.or(oldest)
+            && let Some(text) = self.waiting.remove(&line)
+        {
+            self.by_text.remove(&(text, line));
+        }
+    }
+
     fn finish<B: BodySource>(
-        self,
+        mut self,
         index: &Index,
         bodies: &mut B,
     ) -> Result<Option<Vec<QueuedPrompt>>, B::Error> {
+        self.settle(None);
         let mut prompts = Vec::with_capacity(self.waiting.len());
         for line in self.waiting.into_keys() {
             if let Ok(body) = Object::parse(bodies.body(&index.candidate(line))?) {

@@ -457,6 +457,23 @@ fn prompts_that_were_queued_and_never_sent_are_listed() {
     assert_eq!(left(&[&one, &other("unknown")]).unwrap(), "one");
     let picture = other("enqueue");
     assert_eq!(left(&[&picture, &one]).unwrap(), "- one");
+    assert_eq!(left(&[&one, &picture, &dequeue]).unwrap(), "-");
+    // Which of several was taken shows in what is sent next.
+    let sent = tool_result("p1", "a1", "null").replace("done", "two");
+    assert_eq!(left(&[&one, &two, &dequeue, &sent]).unwrap(), "one");
+    let blocks = sent.replace(
+        r#""two""#,
+        r#"[{"type":"image"},{"type":"text","text":"two"}]"#,
+    );
+    assert_eq!(left(&[&one, &two, &dequeue, &blocks]).unwrap(), "one");
+    let along = r#"{"type":"attachment","uuid":"q1","parentUuid":"a1","timestamp":"2026-11-01T10:01:00Z","attachment":{"type":"queued_command","prompt":"two"}}"#.to_owned();
+    assert_eq!(left(&[&one, &two, &remove, &along]).unwrap(), "one");
+    let meta = sent.replace(r#""uuid""#, r#""isMeta":true,"uuid""#);
+    assert_eq!(left(&[&one, &two, &dequeue, &meta]).unwrap(), "two");
+    assert_eq!(
+        left(&[&one, &two, &three, &dequeue, &dequeue, &sent]).unwrap(),
+        "three"
+    );
     let text = json!([{"content": "one", "timestamp": "Tone"}]);
     assert_eq!(printed(&[&one])["queuedPrompts"], text);
 }
