@@ -4,6 +4,7 @@
 //! libraries; what is here is wiring, output and exit codes.
 
 use std::io;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
@@ -14,6 +15,7 @@ mod draw;
 mod escape;
 mod exit;
 mod explain;
+mod list;
 mod replay;
 mod resume;
 mod screen;
@@ -27,6 +29,9 @@ mod tree;
 struct Cli {
     #[command(flatten)]
     output: screen::Options,
+    /// The folder that holds the projects [default: projects in $CLAUDE_CONFIG_DIR or ~/.claude]
+    #[arg(long, global = true, value_name = "DIR")]
+    root: Option<PathBuf>,
     #[command(subcommand)]
     command: Command,
 }
@@ -34,6 +39,7 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     Append(append::Args),
+    List(list::Args),
     Replay(replay::Args),
     Resume(resume::Args),
     Tree(tree::Args),
@@ -54,8 +60,14 @@ fn main() -> ExitCode {
             return ExitCode::from(code);
         }
     };
+    let look_up = session::LookUp {
+        root: cli.root,
+        quiet: cli.output.quiet,
+    };
+    look_up.set();
     let result = match cli.command {
         Command::Append(args) => append::run(&args, &cli.output),
+        Command::List(args) => list::run(&args, &cli.output),
         Command::Replay(args) => replay::run(&args, &cli.output),
         Command::Resume(args) => resume::run(&args, &cli.output),
         Command::Tree(args) => tree::run(&args, &cli.output),
