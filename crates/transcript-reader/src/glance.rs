@@ -19,12 +19,19 @@ use crate::prompt::Prompt;
 pub(crate) struct Head {
     pub(crate) cwd: Option<String>,
     pub(crate) created: Option<String>,
-    /// What a person wrote first; else see `command`.
+    /// The entries of the conversation, and those of subagents in the same file.
+    main: Start,
+    sidechain: Start,
+}
+
+/// How a conversation starts.
+#[derive(Debug, Default)]
+struct Start {
+    has_entries: bool,
+    /// What a person wrote first.
     prompt: Option<String>,
     /// The first command of the client.
     command: Option<String>,
-    /// Whether the first entry is one of a subagent: then all are, and they are the conversation.
-    is_sidechain: Option<bool>,
 }
 
 impl Head {
@@ -50,16 +57,38 @@ impl Head {
     }
 
     /// Returns whether more lines would change nothing.
-    pub(crate) fn is_complete(&self) -> bool {
-        self.prompt.is_some() && self.cwd.is_some() && self.created.is_some()
+    fn is_complete(&self) -> bool {
+        self.main.prompt.is_some() && self.has_place_and_time()
     }
 
-    pub(crate) fn first_prompt(&mut self) -> Option<String> {
-        self.prompt.take().or(self.command.take())
+    /// Returns whether no more lines need be read. Where these have a command and no prompt, the
+    /// session started with the command; where all are those of subagents, so is the rest.
+    pub(crate) fn is_enough(&self) -> bool {
+        let start = self.start();
+        (start.prompt.is_some() || start.command.is_some()) && self.has_place_and_time()
     }
 
+    fn has_place_and_time(&self) -> bool {
+        self.cwd.is_some() && self.created.is_some()
+    }
+
+    /// Returns whether the conversation is that of a subagent.
     pub(crate) fn is_sidechain(&self) -> bool {
-        self.is_sidechain.unwrap_or(false)
+        self.sidechain.has_entries && !self.main.has_entries
+    }
+
+    /// Returns what a person wrote first, else the first command of the client.
+    pub(crate) fn first_prompt(&self) -> Option<String> {
+        let start = self.start();
+        start.prompt.clone().or_else(|| start.command.clone())
+    }
+
+    fn start(&self) -> &Start {
+        if self.is_sidechain() {
+            &self.sidechain
+        } else {
+            &self.main
+        }
     }
 
     fn add(&mut self, scanner: &mut Scanner, framed: Framed<'_>) {
@@ -74,21 +103,23 @@ impl Head {
         if self.created.is_none() {
             self.created = entry.timestamp().map(|time| time.decode().into_owned());
         }
-        if entry.kind().is_chain() {
-            let is_sidechain = entry.flags().contains(Flags::SIDECHAIN);
-            self.is_sidechain.get_or_insert(is_sidechain);
-        }
         if self.cwd.is_none() && has(text, "cwd") {
             self.cwd = Object::parse(text)
                 .ok()
                 .and_then(|line| string(&line, "cwd"));
         }
-        if self.prompt.is_some() || !is_prompt(entry, self.is_sidechain()) {
+        let is_sidechain = entry.flags().contains(Flags::SIDECHAIN);
+        let start = match is_sidechain {
+            true => &mut self.sidechain,
+            false => &mut self.main,
+        };
+        start.has_entries |= entry.kind().is_message();
+        if start.prompt.is_some() || !is_prompt(entry, is_sidechain) {
             return;
         }
         match Object::parse(text).map(|line| Prompt::of(&line)) {
-            Ok(Prompt::Text(text)) => self.prompt = Some(text),
-            Ok(Prompt::Command(name)) if self.command.is_none() => self.command = Some(name),
+            Ok(Prompt::Text(text)) => start.prompt = Some(text),
+            Ok(Prompt::Command(name)) if start.command.is_none() => start.command = Some(name),
             _ => {}
         }
     }

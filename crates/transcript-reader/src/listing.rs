@@ -300,7 +300,7 @@ fn read_head(source: &Source, bytes: &mut Bytes) -> Result<Head, Error> {
     let mut size = NEAR;
     loop {
         let head = Head::read(bytes.read(source, 0, size)?, size >= source.len());
-        if head.is_complete() || size >= source.len().min(FARTHEST) {
+        if head.is_enough() || size >= source.len().min(FARTHEST) {
             return Ok(head);
         }
         size = (size * 8).min(FARTHEST);
