@@ -14,6 +14,9 @@ use transcript_format::texts::is_synthetic;
 use crate::listing::SessionState;
 use crate::prompt::Prompt;
 
+/// How much of the end of a line is looked at for a setting that was glued to it.
+const GLUED: usize = 1 << 10;
+
 /// What the first lines say.
 #[derive(Debug, Default)]
 pub(crate) struct Head {
@@ -99,14 +102,12 @@ impl Head {
         }
     }
 
-    fn add_entry(&mut self, entry: &Envelope<'_>, text: &str) {
+    fn add_entry(&mut self, entry: &Envelope<'_>, text: &[u8]) {
         if self.created.is_none() {
             self.created = entry.timestamp().map(|time| time.decode().into_owned());
         }
-        if self.cwd.is_none() && has(text, "cwd") {
-            self.cwd = Object::parse(text)
-                .ok()
-                .and_then(|line| string(&line, "cwd"));
+        if self.cwd.is_none() && has(text, br#""cwd""#) {
+            self.cwd = parse(text).and_then(|line| string(&line, "cwd"));
         }
         let is_sidechain = entry.flags().contains(Flags::SIDECHAIN);
         let start = match is_sidechain {
@@ -117,9 +118,9 @@ impl Head {
         if start.prompt.is_some() || !is_prompt(entry, is_sidechain) {
             return;
         }
-        match Object::parse(text).map(|line| Prompt::of(&line)) {
-            Ok(Prompt::Text(text)) => start.prompt = Some(text),
-            Ok(Prompt::Command(name)) if start.command.is_none() => start.command = Some(name),
+        match parse(text).map(|line| Prompt::of(&line)) {
+            Some(Prompt::Text(text)) => start.prompt = Some(text),
+            Some(Prompt::Command(name)) if start.command.is_none() => start.command = Some(name),
             _ => {}
         }
     }
@@ -160,7 +161,7 @@ impl Settings {
         let mut scanner = Scanner::new();
         let whole = memchr::memrchr(b'\n', bytes).map_or(0, |last| last + 1);
         backward(&bytes[..whole], 0, |line| {
-            settings.add_quickly(&mut scanner, line.bytes);
+            settings.add_line(&mut scanner, line.bytes);
             true
         });
         settings
@@ -183,29 +184,31 @@ impl Settings {
         self.tag.take().filter(|tag| !tag.is_empty())
     }
 
-    /// Like [`Self::add`], for lines in the order from the end. Lines that start like an entry of
-    /// the chain, as all clients write them, are only scanned for what they can hold.
-    fn add_quickly(&mut self, scanner: &mut Scanner, line: &[u8]) {
-        let is_chain = match line.strip_prefix(b"{\"type\":\"") {
-            Some(rest) => memchr::memchr(b'"', rest)
-                .is_some_and(|end| EntryKind::from_bytes(&rest[..end]).is_chain()),
-            None => line.starts_with(b"{\"parentUuid\":"),
-        };
-        if is_chain && (self.branch.is_some() || memmem::find(line, b"\"gitBranch\"").is_none()) {
+    /// Takes in a line, in the order from the end. Most lines are entries of the chain, have nothing
+    /// that counts here, and start as all clients write them: those are not scanned.
+    fn add_line(&mut self, scanner: &mut Scanner, line: &[u8]) {
+        if starts_chain_entry(line) && !self.wants(line) {
             return;
         }
         for_each_object(scanner, line, true, |entry, text| self.add(entry, text));
     }
 
-    fn add(&mut self, entry: &Envelope<'_>, text: &str) {
-        let field = |key: &str| Some(Object::parse(text).ok()?.str(key)?.into_owned());
+    /// Returns whether a line that starts an entry of the chain may say something new.
+    fn wants(&self, line: &[u8]) -> bool {
+        self.branch.is_none() && has(line, br#""gitBranch""#) || ends_in_setting(line)
+    }
+
+    fn add(&mut self, entry: &Envelope<'_>, text: &[u8]) {
+        let field = |key: &str| Some(parse(text)?.str(key)?.into_owned());
         let (setting, key) = match entry.kind() {
             EntryKind::CustomTitle => (&mut self.custom_title, "customTitle"),
             EntryKind::AiTitle => (&mut self.ai_title, "aiTitle"),
             EntryKind::Tag => (&mut self.tag, "tag"),
             EntryKind::LastPrompt => (&mut self.last_prompt, "lastPrompt"),
             EntryKind::Relocated => (&mut self.relocated, "relocatedCwd"),
-            _ if has(text, "gitBranch") => (&mut self.branch, "gitBranch"),
+            _ if self.branch.is_none() && has(text, br#""gitBranch""#) => {
+                (&mut self.branch, "gitBranch")
+            }
             _ => return,
         };
         if setting.is_none() {
@@ -232,7 +235,7 @@ pub(crate) struct Tail {
 /// How far from the end of the file things are looked for.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reach {
-    /// Lines that start here or later are read whole; clients look no further.
+    /// Lines that start here or later are what clients look at.
     pub(crate) near: u64,
     /// Lines that start here or later may hold settings.
     pub(crate) far: u64,
@@ -266,18 +269,23 @@ impl Tail {
         if self.end.is_done && !has_settings {
             return false;
         }
-        if self.end.is_done && !is_near {
-            self.settings.add_quickly(scanner, line.bytes);
+        let wants_prompt = is_near && self.prompt.is_none() && self.settings.last_prompt.is_none();
+        let may_be_prompt =
+            || has(line.bytes, br#""user""#) && !has(line.bytes, br#""tool_result""#);
+        if self.end.is_done
+            && starts_chain_entry(line.bytes)
+            && !self.settings.wants(line.bytes)
+            && !(wants_prompt && may_be_prompt())
+        {
             return true;
         }
         for_each_object(scanner, line.bytes, true, |entry, text| {
             if has_settings {
                 self.settings.add(entry, text);
             }
-            if is_near
-                && self.prompt.is_none()
+            if wants_prompt
                 && is_prompt(entry, side)
-                && let Ok(Prompt::Text(text)) = Object::parse(text).map(|line| Prompt::of(&line))
+                && let Some(Prompt::Text(text)) = parse(text).map(|line| Prompt::of(&line))
             {
                 self.prompt = Some(text);
             }
@@ -329,7 +337,7 @@ impl End {
         })
     }
 
-    fn add(&mut self, entry: &Envelope<'_>, text: &str, is_sidechain: bool) {
+    fn add(&mut self, entry: &Envelope<'_>, text: &[u8], is_sidechain: bool) {
         if self.is_done {
             return;
         }
@@ -345,20 +353,20 @@ impl End {
         }
     }
 
-    fn add_boundary(&mut self, text: &str) {
+    fn add_boundary(&mut self, text: &[u8]) {
         self.is_done = true;
         if self.last.is_none() {
             let metadata = |line: Object<'_>| {
                 let metadata = line.object("compactMetadata")?;
                 Some(metadata.str("trigger")? == "auto")
             };
-            let by_itself = Object::parse(text).ok().and_then(metadata);
+            let by_itself = parse(text).and_then(metadata);
             let by_itself = by_itself.unwrap_or(false);
             self.last = Some(Last::Compaction { by_itself });
         }
     }
 
-    fn add_user(&mut self, entry: &Envelope<'_>, text: &str) {
+    fn add_user(&mut self, entry: &Envelope<'_>, text: &[u8]) {
         let results = entry.tools().filter(|tool| tool.role == ToolRole::Result);
         let before = self.answered.len();
         self.answered
@@ -370,11 +378,11 @@ impl End {
         if entry.flags().contains(Flags::COMPACT_SUMMARY) {
             return;
         }
-        let last = match Object::parse(text).map(|line| Prompt::of(&line)) {
-            Ok(Prompt::Interrupt) => Last::Interrupt,
-            Ok(Prompt::Text(_)) => Last::Unfinished,
+        let last = match parse(text).map(|line| Prompt::of(&line)) {
+            Some(Prompt::Interrupt) => Last::Interrupt,
+            Some(Prompt::Text(_)) => Last::Unfinished,
             // An image alone is a prompt, too.
-            Ok(Prompt::Nothing) if entry.flags().contains(Flags::HAS_OTHER_BLOCK) => {
+            Some(Prompt::Nothing) if entry.flags().contains(Flags::HAS_OTHER_BLOCK) => {
                 Last::Unfinished
             }
             _ => return,
@@ -383,7 +391,7 @@ impl End {
         self.last.get_or_insert(last);
     }
 
-    fn add_answer(&mut self, entry: &Envelope<'_>, text: &str) {
+    fn add_answer(&mut self, entry: &Envelope<'_>, text: &[u8]) {
         let id = entry.message_id().map(|id| id.bytes().into_owned());
         if self
             .answer
@@ -434,7 +442,7 @@ struct Blocks {
 }
 
 impl Blocks {
-    fn of(line: &str) -> Self {
+    fn of(line: &[u8]) -> Self {
         let mut blocks = Self::default();
         let content = |line: Object<'_>| {
             let content = line.object("message")?.get("content")?;
@@ -451,7 +459,7 @@ impl Blocks {
             }
             Some(())
         };
-        let _ = Object::parse(line).ok().and_then(content);
+        let _ = parse(line).and_then(content);
         blocks
     }
 }
@@ -482,12 +490,36 @@ fn is_prompt(entry: &Envelope<'_>, is_sidechain: bool) -> bool {
             .intersects(Flags::COMPACT_SUMMARY | Flags::HAS_TOOL_RESULT)
 }
 
+/// Whether the line starts as all clients write entries of the chain.
+fn starts_chain_entry(line: &[u8]) -> bool {
+    match line.strip_prefix(b"{\"type\":\"") {
+        Some(rest) => kind_of(rest).is_chain(),
+        None => line.starts_with(b"{\"parentUuid\":"),
+    }
+}
+
+/// Whether the line ends with a setting: one that was glued to a torn entry.
+fn ends_in_setting(line: &[u8]) -> bool {
+    let end = &line[line.len().saturating_sub(GLUED)..];
+    let start = b"{\"type\":\"";
+    let last = memmem::rfind(end, start).map(|at| kind_of(&end[at + start.len()..]));
+    last.is_some_and(EntryKind::is_state)
+}
+
+/// The kind whose name `text` starts with, up to the quote.
+fn kind_of(text: &[u8]) -> EntryKind {
+    let end = memchr::memchr(b'"', text).unwrap_or(text.len());
+    EntryKind::from_bytes(&text[..end])
+}
+
 /// Whether the name may stand in the line; a look before a costlier one.
-fn has(text: &str, name: &str) -> bool {
-    let found = memmem::find_iter(text.as_bytes(), name);
-    found
-        .into_iter()
-        .any(|at| text.as_bytes().get(at.wrapping_sub(1)) == Some(&b'"'))
+fn has(line: &[u8], name: &[u8]) -> bool {
+    memmem::find(line, name).is_some()
+}
+
+/// The members of a line that scans.
+fn parse(line: &[u8]) -> Option<Object<'_>> {
+    Object::parse(std::str::from_utf8(line).ok()?).ok()
 }
 
 /// A text of the line that is not empty.
@@ -518,12 +550,10 @@ fn for_each_object(
     scanner: &mut Scanner,
     line: &[u8],
     from_the_end: bool,
-    mut see: impl FnMut(&Envelope<'_>, &str),
+    mut see: impl FnMut(&Envelope<'_>, &[u8]),
 ) {
-    if let Ok(entry) = scanner.scan(line)
-        && let Ok(text) = std::str::from_utf8(line)
-    {
-        return see(&entry, text);
+    if let Ok(entry) = scanner.scan(line) {
+        return see(&entry, line);
     }
     let mut found = objects(line);
     if from_the_end {
@@ -532,7 +562,7 @@ fn for_each_object(
     for place in found {
         let text = mend(&line[place]);
         if let Ok(entry) = scanner.scan(text.as_bytes()) {
-            see(&entry, &text);
+            see(&entry, text.as_bytes());
         }
     }
 }
