@@ -14,9 +14,6 @@ use transcript_format::texts::is_synthetic;
 use crate::listing::SessionState;
 use crate::prompt::Prompt;
 
-/// How much of the end of a line is looked at for a setting that was glued to it.
-const GLUED: usize = 1 << 10;
-
 /// What the first lines say.
 #[derive(Debug, Default)]
 pub(crate) struct Head {
@@ -498,12 +495,12 @@ fn starts_chain_entry(line: &[u8]) -> bool {
     }
 }
 
-/// Whether the line ends with a setting: one that was glued to a torn entry.
+/// Whether the line ends with a setting: one that was glued to a torn entry. Settings hold no other
+/// object, so the last brace opens it, but for a title with a brace in it.
 fn ends_in_setting(line: &[u8]) -> bool {
-    let end = &line[line.len().saturating_sub(GLUED)..];
-    let start = b"{\"type\":\"";
-    let last = memmem::rfind(end, start).map(|at| kind_of(&end[at + start.len()..]));
-    last.is_some_and(EntryKind::is_state)
+    let last = memchr::memrchr(b'{', line).map_or(line, |open| &line[open..]);
+    let name = last.strip_prefix(b"{\"type\":\"");
+    name.is_some_and(|name| kind_of(name).is_state())
 }
 
 /// The kind whose name `text` starts with, up to the quote.

@@ -1,6 +1,8 @@
 //! Sessions are found and listed: beside a slow reading of whole files, and with files that are
 //! none.
 
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -484,4 +486,238 @@ fn what_is_no_file_is_a_problem_and_never_waited_for() {
         ]
     );
     assert!(Listing::read(&root.path().join("missing")).is_err());
+}
+
+/// What a list says of a session, by a slow reading of all of its lines.
+fn model(bytes: &[u8]) -> [Option<String>; 7] {
+    let parsed = |bytes: &[u8]| -> Vec<Value> {
+        let lines = bytes.split(|byte| *byte == b'\n');
+        let lines = lines.filter_map(|line| serde_json::from_slice(line).ok());
+        lines.filter(Value::is_object).collect()
+    };
+    let lines = parsed(bytes);
+    // What stands at the start counts more than what stands behind it.
+    let near = bytes
+        .iter()
+        .take(64 << 10)
+        .rposition(|byte| *byte == b'\n')
+        .unwrap_or(0);
+    let near = parsed(if bytes.len() > 64 << 10 {
+        &bytes[..near]
+    } else {
+        bytes
+    });
+    let is_message = |line: &&Value| matches!(line["type"].as_str(), Some("user" | "assistant"));
+    let is_side = |line: &Value| line["isSidechain"] == true;
+    let mut messages = lines.iter().filter(is_message);
+    let all_side = messages.clone().next().is_some() && messages.all(is_side);
+    let of_conversation =
+        |line: &&Value| is_message(line) && is_side(line) == all_side && line["isMeta"] != true;
+    let prompts = |lines: &[Value]| -> Vec<Value> {
+        let users = lines
+            .iter()
+            .filter(|line| line["type"] == "user")
+            .filter(of_conversation);
+        let users = users.filter(|line| line["isCompactSummary"] != true);
+        let users = users.filter(|line| {
+            let blocks = line["message"]["content"].as_array();
+            !blocks.is_some_and(|blocks| blocks.iter().any(|block| block["type"] == "tool_result"))
+        });
+        users.cloned().collect()
+    };
+    let texts = |line: &Value| -> Vec<String> {
+        let content = &line["message"]["content"];
+        let of_block = |block: &Value| {
+            (block["type"] == "text").then(|| block["text"].as_str().map(str::to_owned))?
+        };
+        match content {
+            Value::String(text) => vec![text.clone()],
+            Value::Array(blocks) => blocks.iter().filter_map(of_block).collect(),
+            _ => vec![],
+        }
+    };
+    let typed = |text: &String| {
+        let text = text.replace('\n', " ").trim().to_owned();
+        if let Some((_, rest)) = text.split_once("<bash-input>") {
+            let command = rest.split_once("</bash-input>")?.0;
+            return Some(format!("! {command}"));
+        }
+        let is_tag =
+            text.starts_with('<') && text[1..].starts_with(|c: char| c.is_ascii_lowercase());
+        let is_synthetic = transcript_format::texts::is_synthetic(&text);
+        let is_own = is_tag || is_synthetic || text.contains("<command-name>");
+        (!text.is_empty() && !is_own && !text.starts_with("[Request interrupted")).then_some(text)
+    };
+    let prompt = |lines: &[Value]| {
+        let lines = prompts(lines);
+        lines.iter().flat_map(texts).find_map(|text| typed(&text))
+    };
+    let command = |lines: &[Value]| {
+        let lines = prompts(lines);
+        lines.iter().flat_map(texts).find_map(|text| {
+            let (_, rest) = text.split_once("<command-name>")?;
+            Some(rest.split_once("</command-name>")?.0.trim().to_owned())
+        })
+    };
+    let cut = |text: String| {
+        let units: Vec<_> = text.encode_utf16().take(200).collect();
+        match text.encode_utf16().count() {
+            0..=200 => text,
+            _ => format!(
+                "{}…",
+                String::from_utf16_lossy(&units)
+                    .trim_end_matches('\u{fffd}')
+                    .trim_end()
+            ),
+        }
+    };
+    let first = |key: &str| {
+        lines
+            .iter()
+            .filter_map(|line| line[key].as_str())
+            .find(|text| !text.is_empty())
+    };
+    let last = |kind: &str, key: &str| {
+        let lines = lines
+            .iter()
+            .rev()
+            .filter(|line| kind.is_empty() || line["type"] == kind);
+        lines
+            .filter_map(|line| line[key].as_str().map(str::to_owned))
+            .next()
+    };
+    let filled = |text: Option<String>| text.filter(|text| !text.is_empty());
+    let modified = lines
+        .iter()
+        .rev()
+        .filter(of_conversation)
+        .filter_map(|line| line["timestamp"].as_str());
+    [
+        filled(last("custom-title", "customTitle")).or_else(|| filled(last("ai-title", "aiTitle"))),
+        prompt(&near)
+            .map(cut)
+            .or(command(&near))
+            .or(prompt(&lines).map(cut))
+            .or(command(&lines)),
+        filled(last("relocated", "relocatedCwd")).or(first("cwd").map(str::to_owned)),
+        first("timestamp").map(str::to_owned),
+        modified.map(str::to_owned).find(|text| !text.is_empty()),
+        lines
+            .iter()
+            .rev()
+            .filter_map(|line| line["gitBranch"].as_str())
+            .find(|text| !text.is_empty())
+            .map(str::to_owned),
+        filled(last("tag", "tag")),
+    ]
+}
+
+fn told(row: SessionRow) -> [Option<String>; 7] {
+    let modified = row.modified.filter(|_| row.has_conversation);
+    [
+        row.title,
+        row.first_prompt,
+        row.cwd,
+        row.created,
+        modified,
+        row.branch,
+        row.tag,
+    ]
+}
+
+const FIELDS: [&str; 7] = [
+    "title",
+    "first prompt",
+    "cwd",
+    "created",
+    "modified",
+    "branch",
+    "tag",
+];
+
+fn assert_as_the_model(bytes: &[u8], row: SessionRow, name: &str) {
+    for ((told, expected), field) in told(row).into_iter().zip(model(bytes)).zip(FIELDS) {
+        assert_eq!(told, expected, "{field} of {name}");
+    }
+}
+
+#[test]
+fn windows_give_the_same_row_as_a_reading_of_the_whole_file() {
+    let root = Root::new();
+    for seed in 0..300 {
+        let mut rng = Rng::new(seed);
+        let mut lines: Vec<Vec<u8>> = generate::tidy_session(seed)
+            .split_inclusive(|byte| *byte == b'\n')
+            .map(<[u8]>::to_vec)
+            .collect();
+        // Settings anywhere, and so much between that the windows hold a part only. What stands
+        // beyond their reach is another matter: it stays within.
+        for (kind, key) in [
+            ("custom-title", "customTitle"),
+            ("ai-title", "aiTitle"),
+            ("tag", "tag"),
+            ("relocated", "relocatedCwd"),
+        ] {
+            for _ in 0..rng.below(3) {
+                let value = if rng.one_in(4) {
+                    String::new()
+                } else {
+                    format!("{kind} {}", rng.below(9))
+                };
+                let line = json!({key: value, "type": kind});
+                lines.insert(rng.below(lines.len() + 1), format!("{line}\n").into_bytes());
+            }
+        }
+        for _ in 0..rng.below(4) {
+            let size = rng.below(120_000);
+            let filling = text(&[
+                json!({"type": "progress", "gitBranch": rng.pick(&["", "b1", "b2"]), "data": {"text": "z".repeat(size)}}),
+            ]);
+            lines.insert(rng.below(lines.len() + 1), filling.into_bytes());
+        }
+        let bytes = lines.concat();
+        assert!(bytes.len() < 512 << 10);
+        root.write("-p/s.jsonl", &bytes);
+        let row = root.list().rows.remove(0);
+        // A tag that stands further away than a near title is not looked for.
+        let mut expected = model(&bytes);
+        let near = &bytes[bytes.len().saturating_sub(64 << 10)..];
+        let near_title = memchr::memmem::find(near, b"\"type\":\"custom-title\"").is_some();
+        let mut told = told(row);
+        if near_title {
+            for field in [2, 5, 6] {
+                (told[field], expected[field]) = (None, None);
+            }
+        }
+        for ((told, expected), field) in told.into_iter().zip(expected).zip(FIELDS) {
+            assert_eq!(told, expected, "{field} of seed {seed}");
+        }
+    }
+}
+
+#[test]
+fn windows_give_the_same_rows_on_the_corpus_as_a_reading_of_whole_files() {
+    let Some(files) = shared().map(|shared| shared.join("corpus/files")) else {
+        println!("skipped: no shared data");
+        return;
+    };
+    let root = Root::new();
+    let mut count = 0;
+    for folder in fs::read_dir(files).unwrap() {
+        for file in fs::read_dir(folder.unwrap().path()).unwrap() {
+            let path = file.unwrap().path();
+            if path.extension().is_none_or(|ending| ending != "jsonl") {
+                continue;
+            }
+            let bytes = fs::read(&path).unwrap();
+            root.write("-p/s.jsonl", &bytes);
+            assert_as_the_model(
+                &bytes,
+                root.list().rows.remove(0),
+                &path.display().to_string(),
+            );
+            count += 1;
+        }
+    }
+    assert!(count > 100, "{count}");
 }
