@@ -220,7 +220,7 @@ impl Settings {
 #[derive(Debug, Default)]
 pub(crate) struct Tail {
     pub(crate) settings: Settings,
-    /// Whether the custom title stands where clients look for it.
+    /// Whether the custom title stands where clients look for it, also an empty one.
     pub(crate) title_is_near: bool,
     /// The last prompt among the near lines.
     pub(crate) prompt: Option<String>,
@@ -255,6 +255,13 @@ impl Tail {
         self.end.is_done
     }
 
+    /// Returns whether a title of the person stands where clients look for it: they write again
+    /// there what else is set.
+    pub(crate) fn has_near_title(&self) -> bool {
+        let title = self.settings.custom_title.as_deref();
+        self.title_is_near && title.is_some_and(|title| !title.is_empty())
+    }
+
     pub(crate) fn state(&self) -> Option<SessionState> {
         self.end.state()
     }
@@ -262,7 +269,7 @@ impl Tail {
     /// Returns whether to go on with the line before.
     fn add(&mut self, scanner: &mut Scanner, line: &Line<'_>, reach: Reach, side: bool) -> bool {
         let is_near = line.offset >= reach.near;
-        let has_settings = is_near || !self.title_is_near && line.offset >= reach.far;
+        let has_settings = is_near || !self.has_near_title() && line.offset >= reach.far;
         if self.end.is_done && !has_settings {
             return false;
         }

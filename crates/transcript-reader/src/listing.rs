@@ -323,7 +323,7 @@ fn read_tail(source: &Source, bytes: &mut Bytes, is_sidechain: bool) -> Result<T
             _ => memchr::memchr(b'\n', window).map_or(window.len(), |newline| newline + 1),
         };
         let tail = Tail::read(&window[cut..], before + cut as u64, reach, is_sidechain);
-        let has_settings = tail.title_is_near || size >= FAR;
+        let has_settings = tail.has_near_title() || size >= FAR;
         if tail.is_complete() && has_settings || start == 0 || size == FARTHEST {
             return Ok(tail);
         }

@@ -56,6 +56,7 @@ fn user(content: impl Into<Value>) -> Value {
         "uuid": "u", "timestamp": "2026-02-03T04:05:06.007Z", "cwd": "/home/ada/notes", "gitBranch": "main"})
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "callers have literals")]
 fn answer(id: &str, blocks: Value) -> Value {
     json!({"parentUuid": "u", "isSidechain": false, "type": "assistant", "message": {"id": id, "role": "assistant",
         "content": blocks}, "uuid": "a", "timestamp": "2026-02-03T04:06:00.000Z", "cwd": "/home/ada/notes/below"})
