@@ -4,6 +4,7 @@
 //! libraries; what is here is wiring, output and exit codes.
 
 use std::io;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
@@ -15,6 +16,7 @@ mod escape;
 mod exit;
 mod explain;
 mod fork;
+mod list;
 mod replay;
 mod resume;
 mod screen;
@@ -28,6 +30,9 @@ mod tree;
 struct Cli {
     #[command(flatten)]
     output: screen::Options,
+    /// The folder that holds the projects [default: projects in $CLAUDE_CONFIG_DIR or ~/.claude]
+    #[arg(long, global = true, value_name = "DIR")]
+    root: Option<PathBuf>,
     #[command(subcommand)]
     command: Command,
 }
@@ -36,6 +41,7 @@ struct Cli {
 enum Command {
     Append(append::Args),
     Fork(fork::Args),
+    List(list::Args),
     Replay(replay::Args),
     Resume(resume::Args),
     Tree(tree::Args),
@@ -56,9 +62,15 @@ fn main() -> ExitCode {
             return ExitCode::from(code);
         }
     };
+    let look_up = session::LookUp {
+        root: cli.root,
+        quiet: cli.output.quiet,
+    };
+    look_up.set();
     let result = match cli.command {
         Command::Append(args) => append::run(&args, &cli.output),
         Command::Fork(args) => fork::run(&args),
+        Command::List(args) => list::run(&args, &cli.output),
         Command::Replay(args) => replay::run(&args, &cli.output),
         Command::Resume(args) => resume::run(&args, &cli.output),
         Command::Tree(args) => tree::run(&args, &cli.output),

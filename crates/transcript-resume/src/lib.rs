@@ -23,7 +23,6 @@ mod recover;
 mod siblings;
 mod state;
 mod stitch;
-pub mod texts;
 mod tombstones;
 
 pub use api::builder;
@@ -35,3 +34,4 @@ pub use state::{
     Costs, FileHistory, ModelCosts, PullRequest, QueuedPrompt, State, TitleSource, Todo, Usage,
     UsageTotals, Worktree,
 };
+pub use transcript_format::texts;

@@ -56,6 +56,7 @@ pub use store::Store;
 
 pub use transcript_format::make::{self, Compaction, Trigger};
 pub use transcript_format::object::{Object, Raw};
+pub use transcript_reader::{Listing, SessionRow, SessionState};
 pub use transcript_resume::api::{Message, Request};
 pub use transcript_resume::{Policy, builder};
 pub use transcript_writer::{
