@@ -20,6 +20,7 @@ use unicode_width::UnicodeWidthStr;
 
 use crate::escape::one_line;
 use crate::explain;
+use crate::moment::duration;
 use crate::screen::Styles;
 use crate::tell::cut;
 use crate::tree::{Compaction, Forest, leaf_decision};
@@ -711,20 +712,6 @@ fn time(forest: &Forest<'_>, branch: usize) -> Option<u64> {
         Some((first, last)) => Some((first.min(time), last.max(time))),
     });
     span.map(|(first, last)| last.abs_diff(first))
-}
-
-fn duration(millis: u64) -> String {
-    let seconds = millis / 1000;
-    let (minutes, hours, days) = (seconds / 60, seconds / 3600, seconds / 86_400);
-    if days > 0 {
-        format!("{days} d {} h", hours % 24)
-    } else if hours > 0 {
-        format!("{hours} h {} m", minutes % 60)
-    } else if minutes > 0 {
-        format!("{minutes} min")
-    } else {
-        format!("{seconds} s")
-    }
 }
 
 /// What stands before a row: one column of the drawing for each level.

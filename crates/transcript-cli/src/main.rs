@@ -6,19 +6,26 @@
 use std::io;
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 
 mod append;
 mod choice;
+mod diff;
 mod draw;
 mod escape;
 mod exit;
 mod explain;
+mod manual;
+mod markdown;
+mod moment;
+mod pager;
+mod progress;
 mod replay;
 mod resume;
 mod screen;
 mod session;
 mod tell;
+mod text;
 mod tree;
 
 /// Write, replay and resume agent conversations kept as JSON Lines
@@ -37,6 +44,8 @@ enum Command {
     Replay(replay::Args),
     Resume(resume::Args),
     Tree(tree::Args),
+    Completions(manual::Completions),
+    Man(manual::Man),
 }
 
 fn main() -> ExitCode {
@@ -54,11 +63,14 @@ fn main() -> ExitCode {
             return ExitCode::from(code);
         }
     };
+    cli.output.apply();
     let result = match cli.command {
         Command::Append(args) => append::run(&args, &cli.output),
         Command::Replay(args) => replay::run(&args, &cli.output),
         Command::Resume(args) => resume::run(&args, &cli.output),
         Command::Tree(args) => tree::run(&args, &cli.output),
+        Command::Completions(args) => manual::completions(&args, Cli::command()),
+        Command::Man(args) => manual::man(&args, Cli::command()),
     };
     match result {
         Ok(code) => ExitCode::from(code),

@@ -8,12 +8,14 @@ use anyhow::{Context, Result, bail};
 use transcript_reader::Source;
 use transcript_session::History;
 
+use crate::progress;
+
 /// Reads `argument`: the path of a file, or `-` for standard input.
 pub(crate) fn open(argument: &Path) -> Result<History> {
     if argument == Path::new("-") {
         let spooled = spool(io::stdin().lock())?;
         let source = Source::from_file(spooled, Path::new("-"))?;
-        return Ok(History::read(source)?);
+        return progress::read(source);
     }
     if !argument.exists() {
         bail!(
@@ -21,7 +23,7 @@ pub(crate) fn open(argument: &Path) -> Result<History> {
             argument.display()
         );
     }
-    Ok(History::open(argument)?)
+    progress::read(Source::open(argument)?)
 }
 
 /// Copies a stream to a temporary file that has no name and that only we can read, so that it can
