@@ -27,6 +27,8 @@ struct Hunk {
 const CONTEXT: usize = 2;
 /// Longer texts are not compared: that could take as long as the product of both lengths.
 const MOST_LINES: usize = 4_000;
+/// No file has a line with this number.
+const MOST_NUMBERED: u64 = 1_000_000_000;
 
 impl Diff {
     /// The `structuredPatch` of a tool result: hunks of lines that start with `+`, `-` or a space.
@@ -45,7 +47,7 @@ impl Diff {
                 lines.push((mark, text.to_owned()));
             }
             diff.push(Hunk {
-                start: hunk.u64("newStart"),
+                start: hunk.u64("newStart").filter(|line| *line < MOST_NUMBERED),
                 lines,
             });
         }
@@ -87,6 +89,13 @@ impl Diff {
         self.added += count('+');
         self.removed += count('-');
         self.hunks.push(hunk);
+    }
+
+    /// Adds what `other` changed, behind.
+    pub(crate) fn append(&mut self, other: Self) {
+        self.hunks.extend(other.hunks);
+        self.added += other.added;
+        self.removed += other.removed;
     }
 
     /// Writes at most `most` lines, and how many there are more.

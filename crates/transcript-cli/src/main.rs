@@ -24,6 +24,7 @@ mod replay;
 mod resume;
 mod screen;
 mod session;
+mod story;
 mod tell;
 mod text;
 mod tree;
