@@ -47,6 +47,11 @@ pub struct PathEntry {
 }
 
 impl PathEntry {
+    pub(crate) fn new(candidate: usize, via: Via) -> Self {
+        let candidate = candidate as u32;
+        Self { candidate, via }
+    }
+
     /// Returns the number of its candidate in the index.
     #[must_use]
     pub fn candidate(&self) -> usize {

@@ -12,6 +12,7 @@ mod branches;
 mod bridges;
 mod chain;
 mod decision;
+pub mod display;
 mod findings;
 pub mod fork;
 mod islands;

@@ -79,6 +79,14 @@ pub trait BodySource {
     fn body(&mut self, candidate: &Candidate<'_>) -> Result<&str, Self::Error>;
 }
 
+impl<B: BodySource> BodySource for &mut B {
+    type Error = B::Error;
+
+    fn body(&mut self, candidate: &Candidate<'_>) -> Result<&str, Self::Error> {
+        (**self).body(candidate)
+    }
+}
+
 impl BodySource for Bodies<'_> {
     type Error = Error;
 

@@ -1,0 +1,647 @@
+//! The pass that reads the bodies: what the items are, and which of them belong together.
+
+use std::collections::{HashMap, HashSet};
+
+use transcript_format::compact::CompactMetadata;
+use transcript_format::entry::Entry;
+use transcript_format::kind::{AttachmentKind, EntryKind, ProgressKind, SystemKind};
+use transcript_format::object::{JsonKind, Object, Raw};
+use transcript_format::scan::Flags;
+use transcript_reader::{Candidate, Id, Index};
+
+use super::nesting::prompt_hash;
+use super::{
+    Compaction, Display, Item, ItemId, ItemKind, Marks, NONE, Part, Span, Speaker, Story, StoryKind,
+};
+use crate::api::BodySource;
+use crate::chain::{Path, PathEntry, Via};
+use crate::decision::Decision;
+use crate::links::{Policy, Tree};
+use crate::texts;
+
+/// The tools that start subagents: the second name is that of newer clients (`facts/corpus.md` 6).
+const AGENT_TOOLS: [&str; 2] = ["Task", "Agent"];
+
+/// Items in the order of the path, and what belongs to each story.
+pub(super) struct Builder<'t, 'i> {
+    tree: &'t Tree<'i>,
+    index: &'i Index,
+    pub(super) items: Vec<Item>,
+    pub(super) stories: Vec<Story>,
+    /// For each story: its items, the one that opens it first.
+    pub(super) members: Vec<Vec<u32>>,
+    /// For items of the path: lines of progress that are shown behind them and belong to no story.
+    pub(super) behind: HashMap<u32, Vec<u32>>,
+    compactions: Vec<Compaction>,
+    decisions: Vec<Decision>,
+    prompt: Option<u64>,
+    /// The stories with this id, in the order of the path.
+    by_id: HashMap<Box<str>, Vec<u32>>,
+    /// Items that name a story which was not met yet, and what they are to it.
+    waiting: HashMap<Box<str>, Vec<(u32, Part)>>,
+    /// Whether a message was split: ids are derived from there on.
+    is_split: bool,
+    ids: HashSet<ItemId>,
+    tombstoned: HashSet<Id>,
+    /// The boundary that the path starts at, if it kept something.
+    keeper: Option<u32>,
+}
+
+impl<'t, 'i> Builder<'t, 'i> {
+    pub(super) fn new(tree: &'t Tree<'i>, path: &Path) -> Self {
+        let mut decisions = path.decisions.clone();
+        decisions.sort_by_key(Decision::entry);
+        let keepers = decisions.iter().filter_map(|decision| match *decision {
+            Decision::Splice { boundary, kept, .. } if kept > 0 => Some(boundary),
+            _ => None,
+        });
+        let first = path.entries.first().map(|entry| entry.candidate() as u32);
+        Self {
+            tree,
+            index: tree.index(),
+            items: Vec::with_capacity(path.entries.len()),
+            stories: Vec::new(),
+            members: Vec::new(),
+            behind: HashMap::new(),
+            compactions: Vec::new(),
+            keeper: keepers.into_iter().find(|keeper| Some(*keeper) == first),
+            decisions,
+            prompt: None,
+            by_id: HashMap::new(),
+            waiting: HashMap::new(),
+            is_split: false,
+            ids: HashSet::new(),
+            tombstoned: tombstoned(tree),
+        }
+    }
+
+    pub(super) fn build<B: BodySource>(
+        mut self,
+        path: &Path,
+        bodies: &mut B,
+    ) -> Result<Display, B::Error> {
+        for entry in &path.entries {
+            let candidate = self.index.candidate(entry.candidate());
+            self.add(*entry, &candidate, bodies.body(&candidate)?);
+        }
+        self.mark_stories();
+        self.add_progress(path, bodies)?;
+        self.compactions
+            .sort_unstable_by_key(|compaction| compaction.boundary);
+        let (items, stories) = super::order::in_order(&mut self);
+        Ok(Display {
+            items,
+            stories,
+            compactions: self.compactions,
+            decisions: self.decisions,
+            prompt: self.prompt,
+        })
+    }
+
+    fn add(&mut self, entry: PathEntry, candidate: &Candidate<'_>, body: &str) {
+        let new = NewItem {
+            id: ItemId::of_entry(self.index, candidate),
+            marks: self.marks(entry, candidate),
+            candidate: *candidate,
+            body,
+        };
+        let first = self.items.len();
+        match Entry::parse(body) {
+            Ok(entry) if entry.kind() == candidate.kind() => match entry.kind() {
+                EntryKind::User | EntryKind::Assistant => self.add_message(&new, &entry),
+                EntryKind::Attachment => self.add_attachment(&new, &entry),
+                _ => self.add_other(&new, &entry),
+            },
+            _ => {
+                self.push(&new, ItemKind::Unusable, Speaker::Client);
+            }
+        }
+        if let Some(first) = self.items.get_mut(first) {
+            first.marks |= link_marks(&self.decisions, candidate);
+        }
+    }
+
+    /// What holds for all items of an entry.
+    fn marks(&self, entry: PathEntry, candidate: &Candidate<'_>) -> Marks {
+        let flags = candidate.flags();
+        let number = entry.candidate() as u32;
+        let is_sidechain = || {
+            let node = self.tree.node(entry.candidate());
+            node.is_some_and(|node| self.tree.is_sidechain(node))
+        };
+        let is_tombstoned = || {
+            let id = candidate.uuid();
+            id.is_some_and(|id| self.tombstoned.contains(&id))
+        };
+        let is_attempt = candidate.system_kind() == Some(SystemKind::ApiError);
+        let all = [
+            (Marks::META, flags.contains(Flags::META)),
+            (Marks::VIRTUAL, flags.contains(Flags::VIRTUAL)),
+            (
+                Marks::TRANSCRIPT_ONLY,
+                flags.contains(Flags::TRANSCRIPT_ONLY),
+            ),
+            (Marks::TEAM, flags.contains(Flags::TEAM)),
+            (
+                Marks::API_ERROR,
+                flags.contains(Flags::API_ERROR) || is_attempt,
+            ),
+            (Marks::SUMMARY, flags.contains(Flags::COMPACT_SUMMARY)),
+            (Marks::SIDECHAIN, is_sidechain()),
+            (Marks::TOMBSTONED, is_tombstoned()),
+            (
+                Marks::KEPT,
+                self.keeper.is_some_and(|keeper| number < keeper),
+            ),
+            (Marks::SALVAGED, entry.via.contains(Via::SALVAGE)),
+            (Marks::SIBLING, entry.via.contains(Via::SIBLING)),
+        ];
+        let set = all.into_iter().filter(|(_, holds)| *holds);
+        set.map(|(mark, _)| mark).collect()
+    }
+
+    fn add_message(&mut self, new: &NewItem<'_>, entry: &Entry<'_>) {
+        let message = entry.object().get("message").and_then(Raw::object);
+        let content = message.and_then(|message| message.get("content"));
+        let speaker = new.speaker();
+        match content.map(|content| (content.kind(), content)) {
+            Some((JsonKind::String, text)) => {
+                let item = self.push_block(new, 0, text, ItemKind::Text, speaker);
+                self.mark_text(item, text);
+                self.set_prompt(text);
+            }
+            Some((JsonKind::Array, list)) => {
+                let blocks = list.array().unwrap_or_default();
+                self.is_split |= blocks.len() > 1;
+                let results = blocks.iter().filter(|block| is_result(**block)).count();
+                for (place, block) in blocks.iter().enumerate() {
+                    self.add_block(new, place as u32, *block, speaker, entry, results == 1);
+                }
+                if blocks.is_empty() {
+                    self.push(new, ItemKind::Empty, speaker);
+                }
+            }
+            _ => {
+                self.push(new, ItemKind::Empty, speaker);
+            }
+        }
+        if new.marks.contains(Marks::META)
+            && entry.kind() == EntryKind::User
+            && let Some(call) = entry.object().get("sourceToolUseID").and_then(Raw::str)
+        {
+            self.attach_entry(new, &call, Part::Added);
+        }
+    }
+
+    fn add_block(
+        &mut self,
+        new: &NewItem<'_>,
+        place: u32,
+        raw: Raw<'_>,
+        speaker: Speaker,
+        entry: &Entry<'_>,
+        is_only_result: bool,
+    ) {
+        let object = raw.object();
+        let name = object.as_ref().and_then(|object| object.get("type")?.str());
+        let field = |key: &str| object.as_ref().and_then(|object| object.get(key));
+        let text = |key: &str| field(key).and_then(Raw::str);
+        match name.as_deref().unwrap_or_default() {
+            "text" => {
+                let item = self.push_block(new, place, raw, ItemKind::Text, speaker);
+                if let Some(text) = field("text") {
+                    self.mark_text(item, text);
+                    self.set_prompt(text);
+                }
+            }
+            "thinking" | "redacted_thinking" => {
+                self.push_block(new, place, raw, ItemKind::Thinking, speaker);
+            }
+            "image" | "document" => {
+                self.push_block(new, place, raw, ItemKind::Media, speaker);
+            }
+            kind @ ("tool_use" | "server_tool_use" | "mcp_tool_use") => {
+                let item = self.push_block(new, place, raw, ItemKind::Call, speaker);
+                let kind = match kind {
+                    "tool_use" => StoryKind::Call,
+                    _ => StoryKind::ApiCall,
+                };
+                let story = self.open(item, kind, &text("id").unwrap_or_default());
+                let story = &mut self.stories[story as usize];
+                story.tool = text("name").unwrap_or_default().into();
+                if AGENT_TOOLS.contains(&&*story.tool) {
+                    let prompt = field("input").and_then(|input| input.object()?.get("prompt"));
+                    story.prompt = prompt.and_then(prompt_hash);
+                }
+            }
+            _ if is_result(raw) => {
+                let item = self.push_block(new, place, raw, ItemKind::Result, Speaker::Tool);
+                let marks = &mut self.items[item as usize].marks;
+                marks.set(
+                    Marks::FAILED,
+                    field("is_error").and_then(Raw::bool) == Some(true),
+                );
+                marks.set(Marks::ONLY_RESULT, is_only_result);
+                if let Some(content) = field("content") {
+                    self.mark_text(item, content);
+                }
+                let call = text("tool_use_id").unwrap_or_default();
+                self.attach(item, &call, Part::Result);
+                if is_only_result && let Some(agent) = named_agent(entry) {
+                    self.name_agent(item, &agent);
+                }
+            }
+            _ => {
+                self.push_block(new, place, raw, ItemKind::Block, speaker);
+            }
+        }
+    }
+
+    fn add_attachment(&mut self, new: &NewItem<'_>, entry: &Entry<'_>) {
+        let kind = new.candidate.attachment_kind().unwrap_or_default();
+        let speaker = match kind {
+            AttachmentKind::QueuedCommand => Speaker::Person,
+            _ => Speaker::Client,
+        };
+        self.push(new, ItemKind::Attachment, speaker);
+        let Some(attachment) = entry.object().get("attachment").and_then(Raw::object) else {
+            return;
+        };
+        let Some(id) = attachment.str("toolUseID") else {
+            return;
+        };
+        let part = match attachment.str("hookEvent") {
+            Some(event) => part_of_hook(&event),
+            None => Part::Added,
+        };
+        self.attach_entry(new, &id, part);
+    }
+
+    fn add_other(&mut self, new: &NewItem<'_>, entry: &Entry<'_>) {
+        if new.candidate.is_boundary() {
+            self.push(new, ItemKind::Compaction, Speaker::Client);
+            self.add_compaction(&new.candidate, entry.object());
+            return;
+        }
+        let item = self.push(new, ItemKind::System, Speaker::Client);
+        let Some(id) = entry.tool_use_id().filter(|id| !id.is_empty()) else {
+            return;
+        };
+        let is_summary = new.candidate.system_kind() == Some(SystemKind::StopHookSummary);
+        if is_summary && !self.by_id.contains_key(&*id) {
+            self.open(item, StoryKind::Hooks, &id);
+        } else {
+            self.attach_entry(new, &id, Part::Added);
+        }
+    }
+
+    fn add_compaction(&mut self, boundary: &Candidate<'_>, entry: &Object<'_>) {
+        let number = boundary.number() as u32;
+        let metadata: Option<CompactMetadata<'_>> = entry.read("compactMetadata");
+        let metadata = metadata.as_ref();
+        let mut compaction = Compaction {
+            boundary: boundary.number(),
+            trigger: metadata.and_then(|data| Some(data.trigger()?.into())),
+            pre_tokens: metadata.and_then(CompactMetadata::pre_tokens),
+            post_tokens: metadata.and_then(CompactMetadata::post_tokens),
+            duration_millis: metadata.and_then(CompactMetadata::duration_ms),
+            ..Compaction::default()
+        };
+        for decision in about(&self.decisions, number) {
+            match *decision {
+                Decision::Cut { hidden, .. } => compaction.hidden = Some(hidden),
+                Decision::Splice { form, kept, .. } => {
+                    (compaction.form, compaction.kept) = (Some(form), kept);
+                }
+                Decision::SpliceIgnored { form, .. } => {
+                    (compaction.form, compaction.is_keeping_ignored) = (Some(form), true);
+                }
+                _ => {}
+            }
+        }
+        self.compactions.push(compaction);
+    }
+
+    /// Lines of progress: those of a call belong to its story, the others stand behind the entry of
+    /// the path that they hang under.
+    fn add_progress<B: BodySource>(&mut self, path: &Path, bodies: &mut B) -> Result<(), B::Error> {
+        let recovers = self.tree.policy() == Policy::Recover;
+        let is_progress = |line: &Candidate<'_>| {
+            line.kind() == EntryKind::Progress && (recovers || !line.is_salvaged())
+        };
+        let mut lines = self.index.candidates().filter(is_progress).peekable();
+        if lines.peek().is_none() || path.entries.is_empty() {
+            return Ok(());
+        }
+        // Of several blocks the last one.
+        let items = self.items.iter().enumerate();
+        let shown: HashMap<u32, u32> = items
+            .map(|(place, item)| (item.candidate, place as u32))
+            .collect();
+        for line in lines {
+            let Ok(entry) = Entry::parse(bodies.body(&line)?) else {
+                continue;
+            };
+            let mut names = [entry.parent_tool_use_id(), entry.tool_use_id()]
+                .into_iter()
+                .flatten();
+            if let Some(story) = names.find_map(|id| self.story_at(&id, line.number())) {
+                let item = self.push_progress(&line);
+                self.join(item, story, Part::Progress);
+                if line.progress_kind() == Some(ProgressKind::AgentProgress) {
+                    let data = entry.object().object("data");
+                    if let Some(agent) = data.and_then(|data| data.str("agentId")) {
+                        self.name_agent(item, &agent);
+                    }
+                }
+            } else if let Some(above) = self.tree.entry_node(line.number())
+                && let Some(place) = shown.get(&self.tree.candidate_of(above))
+            {
+                let item = self.push_progress(&line);
+                self.behind.entry(*place).or_default().push(item);
+            }
+        }
+        Ok(())
+    }
+
+    fn push_progress(&mut self, line: &Candidate<'_>) -> u32 {
+        let flags = line.flags();
+        let mut marks = Marks::empty();
+        marks.set(Marks::SALVAGED, line.is_salvaged());
+        marks.set(
+            Marks::SIDECHAIN,
+            flags.contains(Flags::SIDECHAIN) && !self.tree.is_all_sidechain,
+        );
+        let new = NewItem {
+            id: ItemId::of_entry(self.index, line),
+            marks,
+            candidate: *line,
+            body: "",
+        };
+        self.push(&new, ItemKind::Progress, Speaker::Client)
+    }
+
+    fn push(&mut self, new: &NewItem<'_>, kind: ItemKind, speaker: Speaker) -> u32 {
+        self.push_item(new, 0, Span::default(), kind, speaker)
+    }
+
+    fn push_block(
+        &mut self,
+        new: &NewItem<'_>,
+        block: u32,
+        raw: Raw<'_>,
+        kind: ItemKind,
+        speaker: Speaker,
+    ) -> u32 {
+        self.push_item(new, block, new.span(raw), kind, speaker)
+    }
+
+    fn push_item(
+        &mut self,
+        new: &NewItem<'_>,
+        block: u32,
+        span: Span,
+        kind: ItemKind,
+        speaker: Speaker,
+    ) -> u32 {
+        let is_derived = self.is_split && new.candidate.kind().is_message();
+        let mut id = if is_derived {
+            new.id.child(block)
+        } else {
+            new.id.clone()
+        };
+        if self.ids.contains(&id) {
+            id = new.id.spelled_out(block);
+        }
+        while !self.ids.insert(id.clone()) {
+            id = id.spelled_out(block);
+        }
+        self.items.push(Item {
+            id,
+            candidate: new.candidate.number() as u32,
+            block,
+            span,
+            marks: new.marks,
+            story: NONE,
+            kind,
+            entry: new.candidate.kind(),
+            part: Part::Opening,
+            speaker,
+        });
+        (self.items.len() - 1) as u32
+    }
+
+    fn mark_text(&mut self, item: u32, text: Raw<'_>) {
+        let is_synthetic = whole_text(text).is_some_and(|text| texts::is_synthetic(&text));
+        if is_synthetic {
+            let item = &mut self.items[item as usize];
+            item.marks |= Marks::SYNTHETIC;
+            item.speaker = Speaker::Client;
+        }
+    }
+
+    fn set_prompt(&mut self, text: Raw<'_>) {
+        if self.prompt.is_none() && self.items.len() == 1 {
+            self.prompt = prompt_hash(text);
+        }
+    }
+
+    /// Opens a story with `item`, and takes what waits for it.
+    fn open(&mut self, item: u32, kind: StoryKind, id: &str) -> u32 {
+        let story = self.stories.len() as u32;
+        self.stories.push(Story {
+            kind,
+            id: id.into(),
+            tool: Box::default(),
+            items: 0..0,
+            agent: None,
+            prompt: None,
+        });
+        self.members.push(Vec::new());
+        self.join(item, story, Part::Opening);
+        if !id.is_empty() {
+            self.by_id.entry(id.into()).or_default().push(story);
+            for (item, part) in self.waiting.remove(id).unwrap_or_default() {
+                self.join(item, story, part);
+            }
+        }
+        story
+    }
+
+    /// Adds `item` to the story with this id: the last one before it, where there is none the first
+    /// one behind it.
+    fn attach(&mut self, item: u32, id: &str, part: Part) {
+        if id.is_empty() {
+            return;
+        }
+        match self.by_id.get(id).and_then(|stories| stories.last()) {
+            Some(story) => self.join(item, *story, part),
+            None => {
+                let waiting = self.waiting.entry(id.into()).or_default();
+                waiting.push((item, part));
+            }
+        }
+    }
+
+    /// Adds all items of the entry that was pushed last and that are in no story yet.
+    fn attach_entry(&mut self, new: &NewItem<'_>, id: &str, part: Part) {
+        let candidate = new.candidate.number() as u32;
+        let items = self.items.iter().enumerate().rev();
+        let own = items.take_while(|(_, item)| item.candidate == candidate);
+        let free = own.filter(|(_, item)| item.story == NONE && item.kind != ItemKind::Result);
+        let mut free: Vec<u32> = free.map(|(place, _)| place as u32).collect();
+        free.reverse();
+        for item in free {
+            self.attach(item, id, part);
+        }
+    }
+
+    fn join(&mut self, item: u32, story: u32, part: Part) {
+        self.members[story as usize].push(item);
+        let item = &mut self.items[item as usize];
+        (item.story, item.part) = (story, part);
+    }
+
+    /// The story with this id that was open when line `candidate` was written.
+    fn story_at(&self, id: &str, candidate: usize) -> Option<u32> {
+        let stories = self.by_id.get(id)?;
+        let opening = |story: &u32| {
+            let item = self.members[*story as usize].first()?;
+            Some(self.items[*item as usize].candidate as usize)
+        };
+        let is_before = |story: &&u32| opening(story).is_some_and(|opened| opened < candidate);
+        let before = stories.iter().rev().find(is_before);
+        before.or(stories.first()).copied()
+    }
+
+    fn name_agent(&mut self, item: u32, agent: &str) {
+        let story = self.items[item as usize].story;
+        if let Some(story) = self.stories.get_mut(story as usize)
+            && story.agent.is_none()
+        {
+            story.agent = Some(agent.into());
+        }
+    }
+
+    /// Marks calls without a result, results without a call, and more than one result; finds the
+    /// summaries of compactions.
+    fn mark_stories(&mut self) {
+        for item in &mut self.items {
+            let is_orphan = item.kind == ItemKind::Result && item.story == NONE;
+            item.marks.set(Marks::ORPHAN, is_orphan);
+        }
+        for (story, members) in self.stories.iter().zip(&self.members) {
+            let is_result = |item: &&u32| self.items[**item as usize].part == Part::Result;
+            let results: Vec<u32> = members.iter().filter(is_result).copied().collect();
+            for again in results.iter().skip(1) {
+                self.items[*again as usize].marks |= Marks::REPEATED;
+            }
+            if let (true, Some(call)) = (results.is_empty(), members.first())
+                && story.kind != StoryKind::Hooks
+            {
+                self.items[*call as usize].marks |= Marks::UNANSWERED;
+            }
+        }
+        let mut compactions = self.compactions.iter_mut();
+        let mut open: Option<&mut Compaction> = None;
+        for item in &self.items {
+            if item.kind == ItemKind::Compaction {
+                open = compactions.next();
+            } else if item.marks.contains(Marks::SUMMARY)
+                && let Some(compaction) = open.take()
+            {
+                compaction.summary = Some(item.candidate());
+            }
+        }
+    }
+}
+
+/// What the items of one entry have in common.
+struct NewItem<'b> {
+    id: ItemId,
+    marks: Marks,
+    candidate: Candidate<'b>,
+    body: &'b str,
+}
+
+impl NewItem<'_> {
+    /// Who says what stands in a message.
+    fn speaker(&self) -> Speaker {
+        if self.marks.contains(Marks::SUMMARY) {
+            Speaker::Summary
+        } else if self.marks.intersects(Marks::META | Marks::API_ERROR) {
+            Speaker::Client
+        } else if self.candidate.kind() == EntryKind::Assistant {
+            Speaker::Agent
+        } else {
+            Speaker::Person
+        }
+    }
+
+    /// Where `raw`, a value of the body, stands in it.
+    fn span(&self, raw: Raw<'_>) -> Span {
+        // The value is a part of the text, so the distance of the two is its place.
+        let start = raw.text().as_ptr() as usize - self.body.as_ptr() as usize;
+        Span {
+            start: start as u32,
+            len: raw.text().len() as u32,
+        }
+    }
+}
+
+/// The uuids that lines of this engine took back and that nobody wrote again.
+fn tombstoned(tree: &Tree<'_>) -> HashSet<Id> {
+    let index = tree.index();
+    let is_last = |line: usize, id: Id| index.with_uuid(id).all(|copy| copy < line);
+    let dead = index.tombstones().filter(|(line, id)| is_last(*line, *id));
+    dead.map(|(_, id)| id).collect()
+}
+
+/// The decisions about `entry`; `decisions` are in the order of entries.
+pub(super) fn about(decisions: &[Decision], entry: u32) -> &[Decision] {
+    let start = decisions.partition_point(|decision| decision.entry() < entry);
+    let own = &decisions[start..];
+    &own[..own.partition_point(|decision| decision.entry() == entry)]
+}
+
+fn link_marks(decisions: &[Decision], candidate: &Candidate<'_>) -> Marks {
+    let mark = |decision: &Decision| match decision {
+        Decision::Bridge { .. } | Decision::Relink { .. } => Marks::BRIDGED,
+        Decision::Gap { .. } | Decision::Truncated { .. } => Marks::GAP,
+        _ => Marks::empty(),
+    };
+    let own = about(decisions, candidate.number() as u32);
+    own.iter().map(mark).collect()
+}
+
+/// Whether a block is a result, of a tool of the client or of the API.
+fn is_result(block: Raw<'_>) -> bool {
+    let object = block.object();
+    let name = object.as_ref().and_then(|object| object.get("type")?.str());
+    name.is_some_and(|name| name == "tool_result" || name.ends_with("_tool_result"))
+}
+
+fn part_of_hook(event: &str) -> Part {
+    match event {
+        "PreToolUse" | "PermissionRequest" => Part::Before,
+        _ => Part::After,
+    }
+}
+
+/// The subagent that a result is about.
+fn named_agent(entry: &Entry<'_>) -> Option<String> {
+    let result = entry.object().get("toolUseResult")?.object()?;
+    let agent = result.str("agentId").filter(|agent| !agent.is_empty())?;
+    Some(agent.into_owned())
+}
+
+/// The text that is all of a content: a string, or the only block.
+fn whole_text(content: Raw<'_>) -> Option<String> {
+    if let Some(text) = content.str() {
+        return Some(text.into_owned());
+    }
+    match content.array()?.as_slice() {
+        [block] => Some(block.object()?.get("text")?.str()?.into_owned()),
+        _ => None,
+    }
+}

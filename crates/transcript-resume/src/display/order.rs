@@ -1,0 +1,64 @@
+//! The pass that puts items into the order in which they are shown.
+
+use super::build::Builder;
+use super::{Item, ItemKind, NONE, Part, Story};
+
+/// The items in their order, and the stories with their places in it. Looks at each item once for
+/// each part.
+pub(super) fn in_order(builder: &mut Builder<'_, '_>) -> (Vec<Item>, Vec<Story>) {
+    let mut order = Order {
+        order: Vec::with_capacity(builder.items.len()),
+        builder,
+    };
+    for item in 0..order.builder.items.len() as u32 {
+        order.show(item);
+    }
+    let shown = order.order;
+    let mut stories = std::mem::take(&mut builder.stories);
+    let mut items: Vec<Option<Item>> = std::mem::take(&mut builder.items)
+        .into_iter()
+        .map(Some)
+        .collect();
+    let items: Vec<Item> = shown
+        .into_iter()
+        .filter_map(|item| items[item as usize].take())
+        .collect();
+    for (place, item) in items.iter().enumerate() {
+        if let Some((story, part)) = item.story() {
+            let story = &mut stories[story];
+            if part == Part::Opening {
+                story.items.start = place as u32;
+            }
+            story.items.end = place as u32 + 1;
+        }
+    }
+    (items, stories)
+}
+
+struct Order<'b, 't, 'i> {
+    builder: &'b mut Builder<'t, 'i>,
+    order: Vec<u32>,
+}
+
+impl Order<'_, '_, '_> {
+    fn show(&mut self, item: u32) {
+        let builder = &self.builder;
+        let shown = &builder.items[item as usize];
+        match shown.story {
+            // Those that are behind nothing are in a story.
+            _ if shown.kind == ItemKind::Progress => {}
+            NONE => self.order.push(item),
+            story if shown.part == Part::Opening => {
+                let members = &builder.members[story as usize];
+                for part in Part::ORDER {
+                    let is_it = |member: &&u32| builder.items[**member as usize].part == part;
+                    self.order.extend(members.iter().filter(is_it));
+                }
+            }
+            _ => {}
+        }
+        if let Some(behind) = self.builder.behind.get(&item) {
+            self.order.extend(behind);
+        }
+    }
+}
