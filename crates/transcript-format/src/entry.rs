@@ -13,6 +13,7 @@
 use crate::attachment::Attachment;
 use crate::compact::SummarizeMetadata;
 use crate::content::Message;
+use crate::context_refs::Context;
 use crate::kind::EntryKind;
 use crate::metadata::Metadata;
 use crate::object::{FromRaw, NotAnObject, Object, Raw, Str};
@@ -243,6 +244,8 @@ view! {
         image_paste_ids: Vec<u64> = "imagePasteIds";
         /// the to-do list at that time.
         todos: Vec<Todo<'a>> = "todos";
+        /// what the person referred to; some clients put it before the text, too.
+        contexts: Vec<Context<'a>> = "contexts";
         /// how much the model was to think (up to 2.1.45).
         thinking_metadata: ThinkingMetadata<'a> = "thinkingMetadata";
         /// the plan that the prompt carries out.

@@ -11,10 +11,12 @@
 //! 7. [`make`] makes entries, with the owned values of [`json`].
 //! 8. [`names`] says how the folders of projects are called.
 //! 9. [`stream`] puts a message together from the events of a streamed reply.
+//! 10. [`context_refs`] reads the references that some clients put before the text of a prompt.
 
 pub mod attachment;
 pub mod compact;
 pub mod content;
+pub mod context_refs;
 pub mod entry;
 pub mod finding;
 pub mod ids;

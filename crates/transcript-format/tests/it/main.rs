@@ -1,5 +1,6 @@
 //! The integration tests of transcript-format, one module per area.
 
+mod context_refs;
 mod findings;
 mod lines;
 mod make;
