@@ -148,6 +148,14 @@ impl Diff {
         Ok(())
     }
 
+    /// All lines behind their marks.
+    pub(crate) fn to_text(&self) -> String {
+        let line = |(mark, text): &(char, String)| format!("{mark}{text}\n");
+        let hunk = |hunk: &Hunk| hunk.lines.iter().map(line).collect::<String>();
+        let hunks: Vec<String> = self.hunks.iter().map(hunk).collect();
+        hunks.join("@@\n")
+    }
+
     /// How wide the largest line number is; 0 when there are none.
     fn digits(&self) -> usize {
         let last = |hunk: &Hunk| Some(hunk.start?.saturating_add(hunk.lines.len() as u64));

@@ -14,7 +14,7 @@ use transcript_format::entry::Entry;
 use transcript_format::scan::Flags;
 use transcript_reader::{Bodies, Candidate};
 use transcript_resume::{
-    Branch, Branches, Decision, LeafReason, Path, PathEntry, Policy, Start, is_prompt, texts,
+    Branch, Branches, Decision, LeafReason, Path, PathEntry, Policy, Start, is_prompt,
 };
 use unicode_width::UnicodeWidthStr;
 
@@ -22,7 +22,8 @@ use crate::escape::one_line;
 use crate::explain;
 use crate::moment::duration;
 use crate::screen::Styles;
-use crate::tell::cut;
+use crate::spoken::Spoken;
+use crate::text::cut_text as cut;
 use crate::tree::{Compaction, Forest, leaf_decision};
 
 /// How many levels of branches are drawn below the line to the leaf.
@@ -744,31 +745,9 @@ fn count_entries(number: usize) -> String {
 
 /// What a person wrote, on one line; `None` for what a client wrote in a person's place.
 fn prompt(text: &str) -> Option<String> {
-    if text.trim().is_empty() || texts::is_synthetic(text) {
-        return None;
+    match Spoken::of(text) {
+        Spoken::Prompt(text) => Some(one_line(text)),
+        Spoken::Command(text) => Some(one_line(&text)),
+        Spoken::Client(_) | Spoken::Nothing => None,
     }
-    let tag = |name: &str| {
-        let (_, rest) = text.split_once(&format!("<{name}>"))?;
-        Some(
-            rest.split_once("</")
-                .map_or(rest, |(inner, _)| inner)
-                .trim(),
-        )
-    };
-    if let Some(command) = tag("command-name") {
-        let arguments = tag("command-args").unwrap_or_default();
-        return Some(one_line(&format!("{command} {arguments}")));
-    }
-    if let Some(command) = tag("bash-input") {
-        return Some(one_line(&format!("! {command}")));
-    }
-    const CLIENT: [&str; 5] = [
-        "<local-command-",
-        "<bash-stdout>",
-        "<bash-stderr>",
-        "<system-reminder>",
-        "<task-notification>",
-    ];
-    let text = text.trim_start();
-    (!CLIENT.iter().any(|start| text.starts_with(start))).then(|| one_line(text))
 }

@@ -8,22 +8,28 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
 
+mod agents;
 mod append;
+mod blocks;
 mod choice;
+mod conversation;
 mod diff;
 mod draw;
 mod escape;
 mod exit;
 mod explain;
+mod export;
 mod manual;
 mod markdown;
 mod moment;
+mod pace;
 mod pager;
 mod progress;
 mod replay;
 mod resume;
 mod screen;
 mod session;
+mod spoken;
 mod story;
 mod tell;
 mod text;

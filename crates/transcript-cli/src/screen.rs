@@ -109,10 +109,17 @@ impl Styles {
     }
 }
 
-/// How many columns standard output has; 100 when it is no terminal.
+/// How many columns standard output has; when it is no terminal what `$COLUMNS` says, else 80.
 pub(crate) fn width() -> usize {
-    terminal_size::terminal_size_of(io::stdout())
-        .map_or(100, |(terminal_size::Width(width), _)| usize::from(width))
+    if let Some((terminal_size::Width(width), _)) = terminal_size::terminal_size_of(io::stdout()) {
+        return usize::from(width);
+    }
+    let asked = std::env::var("COLUMNS")
+        .ok()
+        .and_then(|columns| columns.parse().ok());
+    asked
+        .filter(|columns| (20..=1000).contains(columns))
+        .unwrap_or(80)
 }
 
 /// Writes an error and its causes to standard error.

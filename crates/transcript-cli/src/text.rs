@@ -137,6 +137,12 @@ pub(crate) fn cut(line: &[Span], columns: usize) -> Vec<Span> {
     out
 }
 
+/// The start of a text without style, at most `columns` wide, with a mark where it was cut.
+pub(crate) fn cut_text(text: &str, columns: usize) -> String {
+    let line = cut(&[Span::plain(text)], columns);
+    line.iter().map(Span::text).collect()
+}
+
 /// Lines with margins, on their way to a terminal or a file.
 pub(crate) struct Page<'o> {
     out: &'o mut dyn Write,
@@ -195,6 +201,13 @@ impl<'o> Page<'o> {
     pub(crate) fn indent(&mut self, columns: usize) {
         let spaces = vec![Span::plain(&" ".repeat(columns))];
         self.push(spaces.clone(), spaces);
+    }
+
+    /// Puts `first` before the next line in place of the innermost margin.
+    pub(crate) fn head(&mut self, first: Vec<Span>) {
+        if let Some(margin) = self.margins.last_mut() {
+            margin.first = Some(first);
+        }
     }
 
     pub(crate) fn pop(&mut self) {
@@ -333,13 +346,9 @@ mod tests {
 
     #[test]
     fn a_cut_line_ends_in_a_mark_and_halves_no_character() {
-        let cut = |text: &str, columns| -> String {
-            let line = cut(&[Span::plain(text)], columns);
-            line.iter().map(Span::text).collect()
-        };
-        assert_eq!(cut("年月日", 6), "年月日");
-        assert_eq!(cut("年月日", 5), "年月…");
-        assert_eq!(cut("年月日", 4), "年…");
+        assert_eq!(cut_text("年月日", 6), "年月日");
+        assert_eq!(cut_text("年月日", 5), "年月…");
+        assert_eq!(cut_text("年月日", 4), "年…");
     }
 
     #[test]
