@@ -206,6 +206,9 @@ impl<'s, 'o> Teller<'s, 'o> {
         self.told.candidate = Some(item.candidate());
         for decision in conversation.display.decisions(item) {
             if let Some(text) = gap(conversation.index(), decision) {
+                if item.speaker() == Speaker::Person {
+                    self.end_turn()?;
+                }
                 self.marker(&text)?;
                 break;
             }
@@ -403,7 +406,7 @@ impl<'s, 'o> Teller<'s, 'o> {
             && agents.is_empty()
             && let Some(agent) = told.agent()
         {
-            self.dim(&format!("└ subagent {agent}; --sidechains shows it"))?;
+            self.dim(&format!("├ subagent {agent}; --sidechains shows it"))?;
         }
         for place in parts {
             let item = &display.items()[place];
