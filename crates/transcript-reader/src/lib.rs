@@ -36,6 +36,7 @@ mod names;
 mod other_files;
 mod salvage;
 mod source;
+mod subagents;
 
 pub use bodies::{Bodies, Body};
 pub use build::LoadOptions;
@@ -43,3 +44,4 @@ pub use error::{Error, ErrorKind};
 pub use index::{Boundary, Candidate, Id, Index, Marks, MessageKey, Preserved, ToolEnd, ToolKey};
 pub use other_files::OtherFiles;
 pub use source::Source;
+pub use subagents::{Subagent, subagents};

@@ -5,6 +5,7 @@ mod bodies;
 mod corpus;
 mod salvage;
 mod same_index;
+mod subagents;
 
 use std::fmt::Write as _;
 use std::fs;
