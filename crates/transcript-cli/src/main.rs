@@ -8,7 +8,6 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
 
-mod agents;
 mod append;
 mod blocks;
 mod choice;

@@ -12,8 +12,8 @@ use serde::Serialize;
 use transcript_format::entry::Entry;
 use transcript_format::finding::{Finding, Severity};
 use transcript_format::kind::EntryKind;
-use transcript_format::object::Raw;
-use transcript_reader::{Bodies, Candidate, Id, Index};
+use transcript_format::object::{Raw, Str};
+use transcript_reader::{Bodies, Candidate, Id, Index, Source, Subagent, subagents};
 use transcript_resume::display::{Nesting, Origin, sidechains};
 use transcript_resume::{Branches, Path, PathEntry, Tree};
 use transcript_session::History;
@@ -26,7 +26,7 @@ use crate::pace::{Pace, parse_speed};
 use crate::pager::Output;
 use crate::tell::{Teller, Tools, Wanted};
 use crate::text::Page;
-use crate::{agents, exit, explain, moment, screen, session};
+use crate::{exit, explain, moment, progress, screen, session};
 
 /// Print the conversation of a session
 ///
@@ -220,23 +220,24 @@ fn write_text(
     parts: Vec<Part>,
     window: &Window,
 ) -> Result<()> {
-    let is_file = session.source().path() != std::path::Path::new("-");
-    let files = if is_file {
-        agents::files(session.source().path())
-    } else {
-        Vec::new()
+    let file = session.source().path();
+    // What cannot be looked for is not there: the conversation itself can be read.
+    let found = match file.to_str() {
+        Some("-") => Vec::new(),
+        _ => subagents(file).unwrap_or_default(),
     };
     let in_this_file = sidechains(tree).len();
     let mut agents = Vec::new();
     if args.sidechains {
-        for file in &files {
-            agents.push(agents::open(file)?);
+        for agent in &found {
+            let history = progress::read(Source::open(&agent.path)?)?;
+            agents.push((origin(agent), history));
         }
     }
     // The main conversation, its subagents, then branches.
     let mut origins = Vec::new();
     let mut main = Vec::new();
-    let mut subagents = Vec::new();
+    let mut below = Vec::new();
     let mut branches = Vec::new();
     for part in parts {
         let title = title(tree.index(), &part);
@@ -246,7 +247,7 @@ fn write_text(
             PartKind::Branch { .. } => branches.push(told),
             PartKind::Sidechain(origin) => {
                 origins.push(origin);
-                subagents.push(told);
+                below.push(told);
             }
         }
     }
@@ -255,10 +256,10 @@ fn write_text(
         let mut path = tree.path();
         window.apply(history.index(), &mut path.entries);
         let title = agent_title(origin);
-        subagents.push(Conversation::new(history, &tree, &path, Some(title))?);
+        below.push(Conversation::new(history, &tree, &path, Some(title))?);
         origins.push(origin.clone());
     }
-    let told: Vec<Conversation<'_>> = main.into_iter().chain(subagents).chain(branches).collect();
+    let told: Vec<Conversation<'_>> = main.into_iter().chain(below).chain(branches).collect();
     let displays: Vec<_> = told.iter().map(|part| &part.display).collect();
     let nesting = Nesting::new(&displays, &origins);
     let wanted = Wanted {
@@ -280,7 +281,7 @@ fn write_text(
             teller.tell(branch)?;
         }
     }
-    let hidden = files.len() + in_this_file;
+    let hidden = found.len() + in_this_file;
     if !args.sidechains && hidden > 0 && !output.quiet {
         let what = if hidden == 1 { "subagent" } else { "subagents" };
         screen::note(&format!("note: {hidden} {what}; --sidechains shows them"));
@@ -306,6 +307,17 @@ fn title(index: &Index, part: &Part) -> Option<String> {
                 None => format!("branch · with a start of its own · {entries}"),
             })
         }
+    }
+}
+
+/// Where a subagent comes from, by its file and what stands beside it.
+fn origin(agent: &Subagent) -> Origin {
+    let meta = agent.meta();
+    let field = |text: Option<Str<'_>>| text.map(|text| text.into_owned());
+    Origin {
+        agent: Some(agent.id.clone()),
+        tool_use_id: field(meta.as_ref().and_then(|meta| meta.tool_use_id())),
+        parent_agent: field(meta.as_ref().and_then(|meta| meta.parent_agent_id())),
     }
 }
 

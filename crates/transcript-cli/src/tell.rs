@@ -469,10 +469,13 @@ impl<'s, 'o> Teller<'s, 'o> {
                 for (name, value) in object.members() {
                     let text = value.str();
                     let text = text.as_deref().unwrap_or(value.text());
-                    let name = Span::new(self.styles.dim, &format!("{name}: "));
-                    let space = vec![Span::plain("  ")];
-                    self.page.push(vec![name], space);
-                    self.page.text(Style::new(), text)?;
+                    let mut name = vec![Span::new(self.styles.dim, &format!("{name}: "))];
+                    self.page.push(Vec::new(), vec![Span::plain("  ")]);
+                    for line in text.split('\n') {
+                        name.push(Span::plain(line.trim_end()));
+                        self.page.line(&name)?;
+                        name.clear();
+                    }
                     self.page.pop();
                 }
             }
