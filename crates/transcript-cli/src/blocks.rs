@@ -26,9 +26,16 @@ pub(crate) fn result_text(drawn: &Drawn<'_>) -> String {
             .and_then(|object| object.read("content")),
         None => None,
     };
-    content
+    let text = content
         .map(|content| plain_text(&content))
-        .unwrap_or_default()
+        .unwrap_or_default();
+    // The client wraps what it refuses by itself, for the model.
+    let refusal = text.strip_prefix("<tool_use_error>");
+    let refusal = refusal.and_then(|text| text.strip_suffix("</tool_use_error>"));
+    match refusal {
+        Some(refusal) => refusal.to_owned(),
+        None => text,
+    }
 }
 
 /// The text of a message or a result; other blocks as a line in brackets.

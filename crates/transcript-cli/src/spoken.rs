@@ -33,11 +33,7 @@ impl<'t> Spoken<'t> {
             "bash-stdout",
             "bash-stderr",
         ];
-        const TOLD: [&str; 3] = [
-            "<local-command-",
-            "<system-reminder>",
-            "<task-notification>",
-        ];
+        const TOLD: [&str; 2] = ["<local-command-", "<system-reminder>"];
         let start = text.trim_start();
         let printed = PRINTED.iter().find(|name| {
             let rest = start.strip_prefix('<');
@@ -45,6 +41,9 @@ impl<'t> Spoken<'t> {
         });
         if let Some(name) = printed {
             return Self::Client(tag(text, name).unwrap_or(text));
+        }
+        if start.starts_with("<task-notification>") {
+            return Self::Client(tag(text, "summary").unwrap_or(text));
         }
         if TOLD.iter().any(|told| start.starts_with(told)) {
             return Self::Client(text);
@@ -79,6 +78,8 @@ mod tests {
         assert_eq!(Spoken::of(printed), Spoken::Client("Compacted"));
         let told = "<local-command-caveat>x</local-command-caveat>";
         assert_eq!(Spoken::of(told), Spoken::Client(told));
+        let ended = "<task-notification>\n<summary>Built</summary>\n</task-notification>";
+        assert_eq!(Spoken::of(ended), Spoken::Client("Built"));
         assert_eq!(Spoken::of("Why <b>?"), Spoken::Prompt("Why <b>?"));
         assert_eq!(Spoken::of(" "), Spoken::Nothing);
     }

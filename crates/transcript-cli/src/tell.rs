@@ -682,8 +682,8 @@ impl<'s, 'o> Teller<'s, 'o> {
             match compaction.kept {
                 0 if compaction.is_keeping_ignored => text.push_str(" · what it kept is lost"),
                 0 => {}
-                1 => text.push_str(" · 1 entry kept word for word"),
-                kept => text.push_str(&format!(" · {kept} entries kept word for word")),
+                1 => text.push_str(" · 1 entry kept"),
+                kept => text.push_str(&format!(" · {kept} entries kept")),
             }
             if let Some(hidden) = compaction.hidden.filter(|hidden| *hidden > 0) {
                 text.push_str(&format!(
