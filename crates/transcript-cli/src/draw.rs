@@ -23,7 +23,7 @@ use crate::explain;
 use crate::moment::duration;
 use crate::screen::Styles;
 use crate::spoken::Spoken;
-use crate::text::cut_text as cut;
+use crate::text::{Page, Span, cut_text as cut};
 use crate::tree::{Compaction, Forest, leaf_decision};
 
 /// How many levels of branches are drawn below the line to the leaf.
@@ -259,8 +259,7 @@ impl<'s> Drawing<'s> {
             };
             text.push_str(&format!(" · {span}"));
         }
-        let dim = self.styles.dim;
-        writeln!(out, "{dim}{text}{dim:#}")?;
+        Page::new(out, self.width).line(&[Span::new(self.styles.dim, &text)])?;
         Ok(())
     }
 
@@ -590,19 +589,18 @@ impl<'s> Drawing<'s> {
     /// Which leaf each policy takes, and why.
     fn leaves(&self, out: &mut impl Write) -> Result<()> {
         let index = self.forest.index();
-        let (dim, person) = (self.styles.dim, self.styles.person);
         writeln!(out)?;
+        let mut page = Page::new(out, self.width);
         let mut before = None;
         for (policy, path) in &self.forest.paths {
-            let name = policy.name();
+            let name = format!("{:<9}", policy.name());
+            page.indent(name.len());
+            page.head(vec![Span::new(self.styles.person, &name)]);
             let shown = path.entries.iter().map(PathEntry::candidate);
             let is_same = before == Some((path.leaf, shown.clone().collect::<Vec<_>>()));
             before = Some((path.leaf, shown.collect()));
-            if is_same {
-                writeln!(out, "{person}{name:<8}{person:#} the same")?;
-                continue;
-            }
             let text = match leaf_decision(path) {
+                _ if is_same => "the same".to_owned(),
                 Some(decision) => format!(
                     "{}; {} on its path",
                     explain::describe(index, decision),
@@ -610,26 +608,25 @@ impl<'s> Drawing<'s> {
                 ),
                 None => "no leaf".to_owned(),
             };
-            writeln!(out, "{person}{name:<8}{person:#} {text}")?;
-            if let Some(refusal) = path.refusal {
-                writeln!(
-                    out,
-                    "{:9}the client would not resume: {}",
-                    "",
-                    refusal.reason()
-                )?;
-            }
+            page.line(&[Span::plain(&text)])?;
             let hides = |decision: &&Decision| matches!(decision, Decision::PinHidesNewer { .. });
-            if let Some(hidden) = path.decisions.iter().find(hides) {
-                writeln!(out, "{:9}{}", "", explain::describe(index, hidden))?;
+            let hidden = path.decisions.iter().find(hides);
+            let refusal = path.refusal.map(|refusal| refusal.reason());
+            let more = [
+                refusal.map(|reason| format!("the client would not resume: {reason}")),
+                hidden.map(|decision| explain::describe(index, decision)),
+            ];
+            for text in more.iter().flatten().filter(|_| !is_same) {
+                page.line(&[Span::plain(text)])?;
             }
+            page.pop();
         }
         if self.is_main.contains(&true) && self.is_main.contains(&false) {
-            writeln!(
-                out,
-                "{dim}● leads to the leaf of {}, ○ does not; replay --leaf UUID shows another branch{dim:#}",
+            let text = format!(
+                "● leads to the leaf of {}, ○ does not; replay --leaf UUID shows another branch",
                 self.forest.paths[0].0.name()
-            )?;
+            );
+            page.line(&[Span::new(self.styles.dim, &text)])?;
         }
         Ok(())
     }
