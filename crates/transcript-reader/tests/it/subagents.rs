@@ -1,5 +1,7 @@
 //! The files of subagents in all layouts, and what must not be taken for one.
 
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+
 use std::fs;
 use std::path::{Path, PathBuf};
 

@@ -323,7 +323,8 @@ impl<'t, 'i> Builder<'t, 'i> {
     }
 
     /// Lines of progress: those of a call belong to its story, the others stand behind the entry of
-    /// the path that they hang under.
+    /// the path that they hang under. What hangs under another entry is about what was left behind,
+    /// and is not even read: it can be most of a file.
     fn add_progress<B: BodySource>(&mut self, path: &Path, bodies: &mut B) -> Result<(), B::Error> {
         let recovers = self.tree.policy() == Policy::Recover;
         let is_progress = |line: &Candidate<'_>| {
@@ -333,19 +334,22 @@ impl<'t, 'i> Builder<'t, 'i> {
         if lines.peek().is_none() || path.entries.is_empty() {
             return Ok(());
         }
-        // Of several blocks the last one.
-        let items = self.items.iter().enumerate();
-        let shown: HashMap<u32, u32> = items
-            .map(|(place, item)| (item.candidate, place as u32))
-            .collect();
+        let mut hangs = Hangs::new(self.tree, &self.items);
         for line in lines {
+            let under = hangs.under(&line);
+            if under == Under::Elsewhere {
+                continue;
+            }
             let Ok(entry) = Entry::parse(bodies.body(&line)?) else {
                 continue;
             };
-            let mut names = [entry.parent_tool_use_id(), entry.tool_use_id()]
-                .into_iter()
-                .flatten();
-            if let Some(story) = names.find_map(|id| self.story_at(&id, line.number())) {
+            let place = match under {
+                Under::Item(place) => place,
+                _ => 0,
+            };
+            let names = [entry.parent_tool_use_id(), entry.tool_use_id()];
+            let mut names = names.into_iter().flatten();
+            if let Some(story) = names.find_map(|id| self.story_at(&id, place)) {
                 let item = self.push_progress(&line);
                 self.join(item, story, Part::Progress);
                 if line.progress_kind() == Some(ProgressKind::AgentProgress) {
@@ -354,11 +358,9 @@ impl<'t, 'i> Builder<'t, 'i> {
                         self.name_agent(item, &agent);
                     }
                 }
-            } else if let Some(above) = self.tree.entry_node(line.number())
-                && let Some(place) = shown.get(&self.tree.candidate_of(above))
-            {
+            } else if under != Under::Nothing {
                 let item = self.push_progress(&line);
-                self.behind.entry(*place).or_default().push(item);
+                self.behind.entry(place).or_default().push(item);
             }
         }
         Ok(())
@@ -436,7 +438,9 @@ impl<'t, 'i> Builder<'t, 'i> {
         if is_synthetic {
             let item = &mut self.items[item as usize];
             item.marks |= Marks::SYNTHETIC;
-            item.speaker = Speaker::Client;
+            if item.kind == ItemKind::Text {
+                item.speaker = Speaker::Client;
+            }
         }
     }
 
@@ -502,16 +506,15 @@ impl<'t, 'i> Builder<'t, 'i> {
         (item.story, item.part) = (story, part);
     }
 
-    /// The story with this id that was open when line `candidate` was written.
-    fn story_at(&self, id: &str, candidate: usize) -> Option<u32> {
+    /// The last story with this id that is open at `place` of the items; before all of them the first.
+    fn story_at(&self, id: &str, place: u32) -> Option<u32> {
         let stories = self.by_id.get(id)?;
-        let opening = |story: &u32| {
-            let item = self.members[*story as usize].first()?;
-            Some(self.items[*item as usize].candidate as usize)
+        let is_open = |story: &u32| {
+            let opening = self.members[*story as usize].first();
+            opening.is_some_and(|opening| *opening <= place)
         };
-        let is_before = |story: &&u32| opening(story).is_some_and(|opened| opened < candidate);
-        let before = stories.iter().rev().find(is_before);
-        before.or(stories.first()).copied()
+        let open = stories.partition_point(is_open);
+        stories.get(open.saturating_sub(1)).copied()
     }
 
     fn name_agent(&mut self, item: u32, agent: &str) {
@@ -553,6 +556,65 @@ impl<'t, 'i> Builder<'t, 'i> {
                 compaction.summary = Some(item.candidate());
             }
         }
+    }
+}
+
+/// What a line of progress hangs under, other lines of progress passed over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Under {
+    /// The last item of an entry of the path.
+    Item(u32),
+    /// An entry that is not on the path.
+    Elsewhere,
+    /// Nothing that is there.
+    Nothing,
+}
+
+struct Hangs<'t, 'i> {
+    tree: &'t Tree<'i>,
+    last_item: HashMap<u32, u32>,
+    /// What was found for the parents that lines name.
+    known: HashMap<Id, Under>,
+}
+
+impl<'t, 'i> Hangs<'t, 'i> {
+    fn new(tree: &'t Tree<'i>, items: &[Item]) -> Self {
+        let items = items.iter().enumerate();
+        let last_item = items.map(|(place, item)| (item.candidate, place as u32));
+        Self {
+            tree,
+            last_item: last_item.collect(),
+            known: HashMap::new(),
+        }
+    }
+
+    fn under(&mut self, line: &Candidate<'_>) -> Under {
+        let index = self.tree.index();
+        let mut walked = Vec::new();
+        let mut at = line.parent();
+        let found = loop {
+            let Some(id) = at else { break Under::Nothing };
+            if let Some(known) = self.known.get(&id) {
+                break *known;
+            }
+            // Meeting it again on the way is a circle.
+            self.known.insert(id, Under::Nothing);
+            walked.push(id);
+            if let Some(node) = self.tree.node_with_uuid(id) {
+                let place = self.last_item.get(&self.tree.candidate_of(node));
+                break place.map_or(Under::Elsewhere, |place| Under::Item(*place));
+            }
+            let lines = index.with_uuid(id).map(|line| index.candidate(line));
+            match lines.last() {
+                Some(line) if line.kind() == EntryKind::Progress => at = line.parent(),
+                Some(_) => break Under::Elsewhere,
+                None => break Under::Nothing,
+            }
+        };
+        for id in walked {
+            self.known.insert(id, found);
+        }
+        found
     }
 }
 

@@ -16,8 +16,9 @@
 //! path is exactly one item. Entries that were taken back are not on a path under
 //! [`Policy::Recover`](crate::Policy::Recover); under `vendor` they are, with [`Marks::TOMBSTONED`].
 //!
-//! Progress lines are on no path. Those of a call are in its story, wherever in the file they stand;
-//! others are items behind the entry of the path that they hang under.
+//! Progress lines are on no path. Those that hang under an entry of the path are shown: in the story
+//! of the call that they name, else behind that entry. So are those whose parent is lost, when they
+//! name a call of the path.
 //!
 //! The ids of items, [`Item::id`], are those that the client gives to what it shows.
 //!
@@ -359,14 +360,14 @@ pub struct Compaction {
     pub form: Option<SpliceForm>,
     /// The boundary names entries to keep that are not there, so none was kept.
     pub is_keeping_ignored: bool,
-    /// How many entries of the chain stand before the boundary and are not shown; `None` when the
-    /// path does not start here.
+    /// How many entries of the chain stand before the boundary and are not shown: none where the
+    /// boundary has no parent, as most do. `None` when the path does not start here.
     pub hidden: Option<u32>,
 }
 
 impl Display {
-    /// Reads the bodies of `path`, each once and one at a time, and those of the progress lines of
-    /// the file. Takes time in the size of these bodies, whatever their order.
+    /// Reads the bodies of `path`, each once and one at a time, and those of the progress lines that
+    /// hang under its entries. Takes time in the size of these bodies, whatever their order.
     ///
     /// # Errors
     /// Those of `bodies`.

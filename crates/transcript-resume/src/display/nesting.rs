@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use transcript_format::object::Raw;
+use transcript_reader::Subagent;
 
 use super::{Display, Part, StoryKind};
 use crate::chain::{Path, PathEntry, Via};
@@ -19,6 +20,18 @@ pub struct Origin {
     pub tool_use_id: Option<String>,
     /// `parentAgentId`: the subagent that made this call; `None` for the main conversation.
     pub parent_agent: Option<String>,
+}
+
+impl From<&Subagent> for Origin {
+    fn from(file: &Subagent) -> Self {
+        let meta = file.meta();
+        let meta = meta.as_ref();
+        Self {
+            agent: Some(file.id.clone()),
+            tool_use_id: meta.and_then(|meta| Some(meta.tool_use_id()?.into_owned())),
+            parent_agent: meta.and_then(|meta| Some(meta.parent_agent_id()?.into_owned())),
+        }
+    }
 }
 
 /// A forest of displays: the main conversation, and its subagents under their calls to any depth.

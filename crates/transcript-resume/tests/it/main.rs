@@ -6,6 +6,7 @@ mod api;
 mod api_forms;
 mod branches;
 mod campaign;
+mod display;
 mod fork;
 mod healthy;
 mod pains;
