@@ -14,14 +14,16 @@ use transcript_format::entry::Entry;
 use transcript_format::scan::Flags;
 use transcript_reader::{Bodies, Candidate};
 use transcript_resume::{
-    Branch, Branches, Decision, LeafReason, Path, PathEntry, Policy, Start, is_prompt, texts,
+    Branch, Branches, Decision, LeafReason, Path, PathEntry, Policy, Start, is_prompt,
 };
 use unicode_width::UnicodeWidthStr;
 
 use crate::escape::one_line;
 use crate::explain;
+use crate::moment::duration;
 use crate::screen::Styles;
-use crate::tell::cut;
+use crate::spoken::Spoken;
+use crate::text::{Page, Span, cut_text as cut};
 use crate::tree::{Compaction, Forest, leaf_decision};
 
 /// How many levels of branches are drawn below the line to the leaf.
@@ -257,8 +259,7 @@ impl<'s> Drawing<'s> {
             };
             text.push_str(&format!(" · {span}"));
         }
-        let dim = self.styles.dim;
-        writeln!(out, "{dim}{text}{dim:#}")?;
+        Page::new(out, self.width).line(&[Span::new(self.styles.dim, &text)])?;
         Ok(())
     }
 
@@ -588,19 +589,18 @@ impl<'s> Drawing<'s> {
     /// Which leaf each policy takes, and why.
     fn leaves(&self, out: &mut impl Write) -> Result<()> {
         let index = self.forest.index();
-        let (dim, person) = (self.styles.dim, self.styles.person);
         writeln!(out)?;
+        let mut page = Page::new(out, self.width);
         let mut before = None;
         for (policy, path) in &self.forest.paths {
-            let name = policy.name();
+            let name = format!("{:<9}", policy.name());
+            page.indent(name.len());
+            page.head(vec![Span::new(self.styles.person, &name)]);
             let shown = path.entries.iter().map(PathEntry::candidate);
             let is_same = before == Some((path.leaf, shown.clone().collect::<Vec<_>>()));
             before = Some((path.leaf, shown.collect()));
-            if is_same {
-                writeln!(out, "{person}{name:<8}{person:#} the same")?;
-                continue;
-            }
             let text = match leaf_decision(path) {
+                _ if is_same => "the same".to_owned(),
                 Some(decision) => format!(
                     "{}; {} on its path",
                     explain::describe(index, decision),
@@ -608,26 +608,25 @@ impl<'s> Drawing<'s> {
                 ),
                 None => "no leaf".to_owned(),
             };
-            writeln!(out, "{person}{name:<8}{person:#} {text}")?;
-            if let Some(refusal) = path.refusal {
-                writeln!(
-                    out,
-                    "{:9}the client would not resume: {}",
-                    "",
-                    refusal.reason()
-                )?;
-            }
+            page.line(&[Span::plain(&text)])?;
             let hides = |decision: &&Decision| matches!(decision, Decision::PinHidesNewer { .. });
-            if let Some(hidden) = path.decisions.iter().find(hides) {
-                writeln!(out, "{:9}{}", "", explain::describe(index, hidden))?;
+            let hidden = path.decisions.iter().find(hides);
+            let refusal = path.refusal.map(|refusal| refusal.reason());
+            let more = [
+                refusal.map(|reason| format!("the client would not resume: {reason}")),
+                hidden.map(|decision| explain::describe(index, decision)),
+            ];
+            for text in more.iter().flatten().filter(|_| !is_same) {
+                page.line(&[Span::plain(text)])?;
             }
+            page.pop();
         }
         if self.is_main.contains(&true) && self.is_main.contains(&false) {
-            writeln!(
-                out,
-                "{dim}● leads to the leaf of {}, ○ does not; replay --leaf UUID shows another branch{dim:#}",
+            let text = format!(
+                "● leads to the leaf of {}, ○ does not; replay --leaf UUID shows another branch",
                 self.forest.paths[0].0.name()
-            )?;
+            );
+            page.line(&[Span::new(self.styles.dim, &text)])?;
         }
         Ok(())
     }
@@ -713,20 +712,6 @@ fn time(forest: &Forest<'_>, branch: usize) -> Option<u64> {
     span.map(|(first, last)| last.abs_diff(first))
 }
 
-fn duration(millis: u64) -> String {
-    let seconds = millis / 1000;
-    let (minutes, hours, days) = (seconds / 60, seconds / 3600, seconds / 86_400);
-    if days > 0 {
-        format!("{days} d {} h", hours % 24)
-    } else if hours > 0 {
-        format!("{hours} h {} m", minutes % 60)
-    } else if minutes > 0 {
-        format!("{minutes} min")
-    } else {
-        format!("{seconds} s")
-    }
-}
-
 /// What stands before a row: one column of the drawing for each level.
 fn lead(level: usize, connector: &str) -> String {
     match level.checked_sub(1) {
@@ -757,31 +742,9 @@ fn count_entries(number: usize) -> String {
 
 /// What a person wrote, on one line; `None` for what a client wrote in a person's place.
 fn prompt(text: &str) -> Option<String> {
-    if text.trim().is_empty() || texts::is_synthetic(text) {
-        return None;
+    match Spoken::of(text) {
+        Spoken::Prompt(text) => Some(one_line(text)),
+        Spoken::Command(text) => Some(one_line(&text)),
+        Spoken::Client(_) | Spoken::Nothing => None,
     }
-    let tag = |name: &str| {
-        let (_, rest) = text.split_once(&format!("<{name}>"))?;
-        Some(
-            rest.split_once("</")
-                .map_or(rest, |(inner, _)| inner)
-                .trim(),
-        )
-    };
-    if let Some(command) = tag("command-name") {
-        let arguments = tag("command-args").unwrap_or_default();
-        return Some(one_line(&format!("{command} {arguments}")));
-    }
-    if let Some(command) = tag("bash-input") {
-        return Some(one_line(&format!("! {command}")));
-    }
-    const CLIENT: [&str; 5] = [
-        "<local-command-",
-        "<bash-stdout>",
-        "<bash-stderr>",
-        "<system-reminder>",
-        "<task-notification>",
-    ];
-    let text = text.trim_start();
-    (!CLIENT.iter().any(|start| text.starts_with(start))).then(|| one_line(text))
 }

@@ -1,23 +1,56 @@
 //! Makes text from a transcript safe to show on a terminal.
 //!
 //! Every print path for people goes through [`escape`]: control characters could move the cursor,
-//! set the clipboard or forge a link, and bidirectional marks reorder what is read.
+//! set the clipboard or forge a link, bidirectional marks reorder what is read, and characters
+//! without width hide text (`facts/reliability.md` S1, S2). It works on characters, not on
+//! sequences: there is nothing that a text could split over two entries to get past it.
 
 use std::borrow::Cow;
+use std::fmt::Write;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use unicode_width::UnicodeWidthChar;
+
+/// How far apart the stops of a tab are, in columns.
+const TAB: usize = 4;
+
+static RAW: AtomicBool = AtomicBool::new(false);
+
+/// Switches escaping off for the rest of the process: `--raw`.
+pub(crate) fn switch_off() {
+    RAW.store(true, Ordering::Relaxed);
+}
 
 /// Returns `text` with every character in a visible form that a terminal or a reader could be
-/// fooled by. Newlines and tabs stay.
+/// fooled by. Newlines stay, a tab becomes the spaces up to its stop.
 pub(crate) fn escape(text: &str) -> Cow<'_, str> {
-    if !text.chars().any(is_unsafe) {
+    if RAW.load(Ordering::Relaxed) || !text.chars().any(needs_care) {
         return Cow::Borrowed(text);
     }
     let mut out = String::with_capacity(text.len() + 16);
-    for c in text.chars() {
+    let mut column = 0;
+    let mut before = '\0';
+    let mut rest = text.chars();
+    while let Some(c) = rest.next() {
+        let joins =
+            c == '\u{200D}' && is_emoji(before) && rest.clone().next().is_some_and(is_emoji);
+        let start = out.len();
         match c {
+            '\n' => out.push(c),
+            '\t' => out.extend(std::iter::repeat_n(' ', TAB - column % TAB)),
             '\u{1b}' => out.push_str("<ESC>"),
-            c if is_unsafe(c) => out.push_str(&format!("<U+{:04X}>", u32::from(c))),
+            c if needs_care(c) && !joins => {
+                // Writing to a string does not fail.
+                let _ = write!(out, "<U+{:04X}>", u32::from(c));
+            }
             c => out.push(c),
         }
+        column = match c {
+            '\n' => 0,
+            _ if needs_care(c) => column + (out.len() - start),
+            c => column + c.width().unwrap_or(0),
+        };
+        before = c;
     }
     Cow::Owned(out)
 }
@@ -30,9 +63,8 @@ pub(crate) fn one_line(text: &str) -> String {
         .join(" ")
 }
 
-fn is_unsafe(c: char) -> bool {
-    let is_control = c.is_control() && c != '\n' && c != '\t';
-    is_control || is_bidi(c) || is_invisible(c)
+fn needs_care(c: char) -> bool {
+    (c.is_control() && c != '\n') || is_bidi(c) || is_invisible(c)
 }
 
 /// Characters that change the direction of text (CVE-2021-42574).
@@ -40,12 +72,32 @@ fn is_bidi(c: char) -> bool {
     matches!(c, '\u{061C}' | '\u{200E}' | '\u{200F}' | '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}')
 }
 
-/// Characters without width that can hide text. The joiner U+200D stays: emoji are made with it.
+/// Characters that show nothing, or end a line without a newline. The joiner U+200D stays within an
+/// emoji.
 fn is_invisible(c: char) -> bool {
     matches!(
         c,
-        '\u{200B}' | '\u{200C}' | '\u{2060}' | '\u{FEFF}' | '\u{E0000}'..='\u{E007F}'
+        '\u{00AD}'
+            | '\u{034F}'
+            | '\u{115F}'
+            | '\u{1160}'
+            | '\u{180E}'
+            | '\u{200B}'..='\u{200D}'
+            | '\u{2028}'
+            | '\u{2029}'
+            | '\u{2060}'..='\u{2065}'
+            | '\u{206A}'..='\u{206F}'
+            | '\u{3164}'
+            | '\u{FEFF}'
+            | '\u{FFA0}'
+            | '\u{FFF9}'..='\u{FFFB}'
+            | '\u{E0000}'..='\u{E0FFF}'
     )
+}
+
+/// What an emoji of several characters is made of.
+fn is_emoji(c: char) -> bool {
+    matches!(c, '\u{2190}'..='\u{2BFF}' | '\u{FE0F}' | '\u{1F000}'..='\u{1FAFF}')
 }
 
 #[cfg(test)]
@@ -54,26 +106,42 @@ mod tests {
 
     #[test]
     fn nothing_that_a_terminal_acts_on_gets_through() {
-        let hostile: String = ('\0'..='\u{2100}')
-            .chain('\u{E0000}'..='\u{E0080}')
+        let hostile: String = ('\0'..='\u{3200}')
+            .chain('\u{E0000}'..='\u{E0FFF}')
             .collect();
         let shown = escape(&hostile);
-        let bad = |c: char| (c.is_control() && c != '\n' && c != '\t') || is_bidi(c);
+        let bad = |c: char| (c.is_control() && c != '\n') || is_bidi(c) || is_invisible(c);
         assert!(!shown.chars().any(bad));
-        assert!(
-            !shown
-                .bytes()
-                .any(|byte| byte < 0x20 && byte != b'\n' && byte != b'\t')
-        );
+        assert!(!shown.bytes().any(|byte| byte < 0x20 && byte != b'\n'));
     }
 
     #[test]
     fn control_and_direction_marks_are_shown() {
         assert_eq!(
-            escape("\u{1b}[31mred\r\u{9b}\u{202e}x\n\t✓"),
-            "<ESC>[31mred<U+000D><U+009B><U+202E>x\n\t✓"
+            escape("\u{1b}[31mred\r\u{9b}\u{202e}x\n✓"),
+            "<ESC>[31mred<U+000D><U+009B><U+202E>x\n✓"
         );
         assert_eq!(escape("plain"), "plain");
         assert_eq!(one_line(" a\n\tb\u{7}"), "a b<U+0007>");
+    }
+
+    #[test]
+    fn a_tab_reaches_to_its_stop_also_behind_wide_characters() {
+        assert_eq!(escape("a\tb\n\tc"), "a   b\n    c");
+        assert_eq!(escape("年\tb"), "年  b");
+        assert_eq!(escape("\u{7}\tb"), "<U+0007>    b");
+    }
+
+    #[test]
+    fn the_joiner_stays_within_an_emoji_and_nowhere_else() {
+        assert_eq!(escape("👩\u{200D}💻"), "👩\u{200D}💻");
+        assert_eq!(escape("pass\u{200D}word"), "pass<U+200D>word");
+    }
+
+    #[test]
+    fn half_a_sequence_is_as_harmless_as_a_whole_one() {
+        assert_eq!(escape("\u{1b}"), "<ESC>");
+        assert_eq!(escape("[31m"), "[31m");
+        assert_eq!(escape("\u{FFFD}"), "\u{FFFD}");
     }
 }

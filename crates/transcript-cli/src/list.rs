@@ -13,7 +13,7 @@ use transcript_session::{SessionRow, SessionState};
 use unicode_width::UnicodeWidthStr;
 
 use crate::escape::one_line;
-use crate::tell::cut;
+use crate::text::cut_text;
 use crate::{exit, screen, session};
 
 /// List the sessions, those with the newest conversation first
@@ -242,7 +242,7 @@ fn title_of(row: &SessionRow, styles: &screen::Styles) -> (String, Style) {
 
 /// The text, cut or filled up to `width` columns.
 fn fit(text: &str, width: usize) -> String {
-    let text = cut(text, width);
+    let text = cut_text(text, width);
     let fill = width.saturating_sub(text.width());
     format!("{text}{}", " ".repeat(fill))
 }

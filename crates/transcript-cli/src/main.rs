@@ -7,21 +7,34 @@ use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 
 mod append;
+mod blocks;
 mod choice;
+mod conversation;
+mod diff;
 mod draw;
 mod escape;
 mod exit;
 mod explain;
+mod export;
 mod fork;
 mod list;
+mod manual;
+mod markdown;
+mod moment;
+mod pace;
+mod pager;
+mod progress;
 mod replay;
 mod resume;
 mod screen;
 mod session;
+mod spoken;
+mod story;
 mod tell;
+mod text;
 mod tree;
 
 /// Write, replay and resume agent conversations kept as JSON Lines
@@ -45,6 +58,8 @@ enum Command {
     Replay(replay::Args),
     Resume(resume::Args),
     Tree(tree::Args),
+    Completions(manual::Completions),
+    Man(manual::Man),
 }
 
 fn main() -> ExitCode {
@@ -67,6 +82,7 @@ fn main() -> ExitCode {
         quiet: cli.output.quiet,
     };
     look_up.set();
+    cli.output.apply();
     let result = match cli.command {
         Command::Append(args) => append::run(&args, &cli.output),
         Command::Fork(args) => fork::run(&args),
@@ -74,6 +90,8 @@ fn main() -> ExitCode {
         Command::Replay(args) => replay::run(&args, &cli.output),
         Command::Resume(args) => resume::run(&args, &cli.output),
         Command::Tree(args) => tree::run(&args, &cli.output),
+        Command::Completions(args) => manual::completions(&args, Cli::command()),
+        Command::Man(args) => manual::man(&args, Cli::command()),
     };
     match result {
         Ok(code) => ExitCode::from(code),

@@ -1,34 +1,55 @@
 //! `transcript replay`: the conversation as a person or a program wants to read it.
 
-use std::io::{self, BufWriter, Write};
+use std::collections::HashSet;
+use std::io::{self, Write};
 use std::path::PathBuf;
 
-use anyhow::Result;
+use anyhow::{Result, anyhow, bail};
 use clap::{Args as ClapArgs, ValueEnum};
+use jiff::Zoned;
+use jiff::tz::TimeZone;
 use serde::Serialize;
 use transcript_format::entry::Entry;
 use transcript_format::finding::{Finding, Severity};
 use transcript_format::kind::EntryKind;
-use transcript_format::object::Raw;
-use transcript_reader::{Bodies, Candidate, Id};
-use transcript_resume::{Path, PathEntry, Tree};
+use transcript_format::object::{Raw, Str};
+use transcript_reader::{Bodies, Candidate, Id, Index, Source, Subagent, subagents};
+use transcript_resume::display::{Nesting, Origin, sidechains};
+use transcript_resume::{Branches, Path, PathEntry, Tree};
 use transcript_session::History;
 
 use crate::choice::Choice;
+use crate::conversation::Conversation;
 use crate::escape::one_line;
-use crate::tell::{Teller, Tools};
-use crate::{exit, explain, screen, session};
+use crate::export;
+use crate::pace::{Pace, parse_speed};
+use crate::pager::Output;
+use crate::tell::{Teller, Tools, Wanted};
+use crate::text::Page;
+use crate::{exit, explain, moment, progress, screen, session};
 
 /// Print the conversation of a session
 ///
 /// From its first entry to its leaf: who said what, each tool call with its result, compactions and
-/// gaps marked.
+/// gaps marked. On a terminal it is shown with $PAGER.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Args {
     /// Path of a .jsonl file, or - for standard input
     session: PathBuf,
     #[command(flatten)]
     choice: Choice,
+    /// Show what branches off the conversation too, each branch once
+    #[arg(long, conflicts_with_all = ["leaf", "at"])]
+    all_branches: bool,
+    /// Show subagents too: in text below the calls that started them
+    #[arg(long)]
+    sidechains: bool,
+    /// Leave out what was before this time: 2026-01-31, 2026-01-31T12:00:00Z, 2h, 3d, yesterday
+    #[arg(long, value_name = "TIME")]
+    since: Option<String>,
+    /// Leave out what was after this time
+    #[arg(long, value_name = "TIME")]
+    until: Option<String>,
     /// Form of the output
     #[arg(long, value_enum, default_value_t = Format::Text)]
     format: Format,
@@ -44,6 +65,9 @@ pub(crate) struct Args {
     /// How much of tool calls and results to show
     #[arg(long, value_enum, default_value_t = Tools::Short)]
     tools: Tools,
+    /// Pause as it was recorded, X times faster, 3 seconds at most
+    #[arg(long, value_name = "X", value_parser = parse_speed)]
+    speed: Option<f64>,
     /// Print the decisions behind the path, and the findings, on standard error
     #[arg(long)]
     explain: bool,
@@ -53,6 +77,8 @@ pub(crate) struct Args {
 enum Format {
     /// For people
     Text,
+    /// Markdown
+    Markdown,
     /// JSON Lines
     Json,
     /// Line, offset and uuid; reads no bodies
@@ -60,33 +86,246 @@ enum Format {
 }
 
 pub(crate) fn run(args: &Args, output: &screen::Options) -> Result<u8> {
+    let format = if args.json { Format::Json } else { args.format };
+    if args.speed.is_some() && format != Format::Text {
+        bail!("--speed is for text");
+    }
+    let window = Window::of(args)?;
     let session = session::open(&args.session)?;
     let tree = session.tree(args.choice.policy());
     let path = args.choice.path(&tree)?;
-    let mut out = BufWriter::with_capacity(64 << 10, io::stdout().lock());
-    let format = if args.json { Format::Json } else { args.format };
-    match format {
-        Format::Ids => write_ids(&mut out, &session, &path)?,
-        Format::Json => write_json(&mut out, args, &session, &tree, &path)?,
-        Format::Text => {
-            let teller = Teller::new(
-                &session,
-                &path,
-                tree.policy(),
-                output.styles(),
-                args.thinking,
-                args.tools,
-            );
-            teller.tell(&mut out)?;
+    let parts = parts(args, &tree, &path, &window);
+    let mut out = match format {
+        Format::Text | Format::Markdown if args.speed.is_none() => Output::paged(),
+        _ => Output::plain(),
+    };
+    let written = match format {
+        Format::Ids => write_ids(&mut out, &session, &parts),
+        Format::Json => write_json(&mut out, args, &session, &tree, &path, &parts),
+        Format::Text | Format::Markdown => {
+            write_text(&mut out, args, output, &session, &tree, parts, &window)
         }
+    };
+    match written {
+        Err(error) if !out.is_closed(&error) => return Err(error),
+        _ => out.finish()?,
     }
-    out.flush()?;
     if args.explain {
         explain::write(&mut io::stderr().lock(), &tree, &path)?;
     } else if !output.quiet {
         note_findings(&tree, &path);
     }
     Ok(exit::DONE)
+}
+
+/// The times between which entries are shown, in milliseconds since 1970.
+struct Window {
+    since: i64,
+    until: i64,
+}
+
+impl Window {
+    fn of(args: &Args) -> Result<Self> {
+        let now = Zoned::now();
+        let read = |option: &str, text: &Option<String>, default| match text {
+            Some(text) => moment::parse(text, &now).map_err(|error| anyhow!("{option}: {error}")),
+            None => Ok(default),
+        };
+        Ok(Self {
+            since: read("--since", &args.since, i64::MIN)?,
+            until: read("--until", &args.until, i64::MAX)?,
+        })
+    }
+
+    /// Leaves out what lies outside; an entry without a time goes with the one before it.
+    fn apply(&self, index: &Index, entries: &mut Vec<PathEntry>) {
+        let mut is_in = self.since == i64::MIN;
+        entries.retain(|entry| {
+            if let Some(millis) = index.candidate(entry.candidate()).millis() {
+                is_in = self.since <= millis && millis <= self.until;
+            }
+            is_in
+        });
+    }
+}
+
+/// A part of a session: the conversation, a branch that leaves it, or a subagent in the same file.
+struct Part {
+    path: Path,
+    kind: PartKind,
+}
+
+enum PartKind {
+    Main,
+    Branch {
+        /// The entry that it leaves from.
+        from: Option<usize>,
+    },
+    Sidechain(Origin),
+}
+
+/// The conversation first, then what was asked for beside it.
+fn parts(args: &Args, tree: &Tree<'_>, path: &Path, window: &Window) -> Vec<Part> {
+    let mut parts = vec![Part {
+        path: path.clone(),
+        kind: PartKind::Main,
+    }];
+    if args.all_branches {
+        add_branches(tree, path, &mut parts);
+    }
+    if args.sidechains {
+        parts.extend(sidechains(tree).into_iter().map(|(origin, path)| Part {
+            path,
+            kind: PartKind::Sidechain(origin),
+        }));
+    }
+    for part in &mut parts {
+        window.apply(tree.index(), &mut part.path.entries);
+    }
+    parts
+}
+
+/// What of each other branch no branch before it has shown.
+fn add_branches(tree: &Tree<'_>, path: &Path, parts: &mut Vec<Part>) {
+    let leaf: Vec<usize> = path.leaf.into_iter().collect();
+    let mut shown: HashSet<usize> = path.entries.iter().map(PathEntry::candidate).collect();
+    for branch in Branches::new(tree, &leaf).all() {
+        if !branch.is_tip || shown.contains(&branch.last) {
+            continue;
+        }
+        let Some(leaf) = tree.node(branch.last) else {
+            continue;
+        };
+        let mut path = tree.path_to_leaf(leaf);
+        let first = path
+            .entries
+            .iter()
+            .position(|entry| !shown.contains(&entry.candidate()));
+        let from = first.and_then(|first| first.checked_sub(1));
+        let from = from.map(|at| path.entries[at].candidate());
+        path.entries.retain(|entry| shown.insert(entry.candidate()));
+        parts.push(Part {
+            path,
+            kind: PartKind::Branch { from },
+        });
+    }
+}
+
+fn write_text(
+    out: &mut Output,
+    args: &Args,
+    output: &screen::Options,
+    session: &History,
+    tree: &Tree<'_>,
+    parts: Vec<Part>,
+    window: &Window,
+) -> Result<()> {
+    let file = session.source().path();
+    // What cannot be looked for is not there: the conversation itself can be read.
+    let found = match file.to_str() {
+        Some("-") => Vec::new(),
+        _ => subagents(file).unwrap_or_default(),
+    };
+    let in_this_file = sidechains(tree).len();
+    let mut agents = Vec::new();
+    if args.sidechains {
+        for agent in &found {
+            let history = progress::read(Source::open(&agent.path)?)?;
+            agents.push((origin(agent), history));
+        }
+    }
+    // The main conversation, its subagents, then branches.
+    let mut origins = Vec::new();
+    let mut main = Vec::new();
+    let mut below = Vec::new();
+    let mut branches = Vec::new();
+    for part in parts {
+        let title = title(tree.index(), &part);
+        let told = Conversation::new(session, tree, &part.path, title)?;
+        match part.kind {
+            PartKind::Main => main.push(told),
+            PartKind::Branch { .. } => branches.push(told),
+            PartKind::Sidechain(origin) => {
+                origins.push(origin);
+                below.push(told);
+            }
+        }
+    }
+    for (origin, history) in &agents {
+        let tree = history.tree(args.choice.policy());
+        let mut path = tree.path();
+        window.apply(history.index(), &mut path.entries);
+        let title = agent_title(origin);
+        below.push(Conversation::new(history, &tree, &path, Some(title))?);
+        origins.push(origin.clone());
+    }
+    let told: Vec<Conversation<'_>> = main.into_iter().chain(below).chain(branches).collect();
+    let displays: Vec<_> = told.iter().map(|part| &part.display).collect();
+    let nesting = Nesting::new(&displays, &origins);
+    let wanted = Wanted {
+        thinking: args.thinking,
+        tools: args.tools,
+    };
+    let policy = tree.policy().name();
+    if args.format == Format::Markdown {
+        export::write(out, &told, wanted, policy)?;
+    } else {
+        let mut sleep = std::thread::sleep;
+        let pace = Pace::new(args.speed, &mut sleep);
+        let page = Page::new(out, screen::width());
+        let zone = TimeZone::system();
+        let mut teller = Teller::new(&told, nesting, output.styles(), wanted, zone, page, pace);
+        teller.head(policy)?;
+        teller.tell(0)?;
+        for branch in origins.len() + 1..told.len() {
+            teller.tell(branch)?;
+        }
+    }
+    let hidden = found.len() + in_this_file;
+    if !args.sidechains && hidden > 0 && !output.quiet {
+        let what = if hidden == 1 { "subagent" } else { "subagents" };
+        screen::note(&format!("note: {hidden} {what}; --sidechains shows them"));
+    }
+    Ok(())
+}
+
+/// What stands above a part of a session.
+fn title(index: &Index, part: &Part) -> Option<String> {
+    match &part.kind {
+        PartKind::Main => None,
+        PartKind::Sidechain(origin) => Some(agent_title(origin)),
+        PartKind::Branch { from } => {
+            let entries = match part.path.entries.len() {
+                1 => "1 entry".to_owned(),
+                count => format!("{count} entries"),
+            };
+            Some(match from {
+                Some(from) => {
+                    let line = index.candidate(*from).line();
+                    format!("branch · leaves at line {line} · {entries}")
+                }
+                None => format!("branch · with a start of its own · {entries}"),
+            })
+        }
+    }
+}
+
+/// Where a subagent comes from, by its file and what stands beside it.
+fn origin(agent: &Subagent) -> Origin {
+    let meta = agent.meta();
+    let field = |text: Option<Str<'_>>| text.map(|text| text.into_owned());
+    Origin {
+        agent: Some(agent.id.clone()),
+        tool_use_id: field(meta.as_ref().and_then(|meta| meta.tool_use_id())),
+        parent_agent: field(meta.as_ref().and_then(|meta| meta.parent_agent_id())),
+    }
+}
+
+fn agent_title(origin: &Origin) -> String {
+    match &origin.agent {
+        Some(agent) => format!("subagent {}", one_line(agent)),
+        None => "subagent".to_owned(),
+    }
 }
 
 /// Tells how much is damaged; what is merely worth knowing is for those who ask.
@@ -106,9 +345,9 @@ pub(crate) fn note_findings(tree: &Tree<'_>, path: &Path) {
     }
 }
 
-fn write_ids(out: &mut impl Write, session: &History, path: &Path) -> Result<()> {
+fn write_ids(out: &mut impl Write, session: &History, parts: &[Part]) -> Result<()> {
     let mut number = itoa::Buffer::new();
-    for entry in &path.entries {
+    for entry in parts.iter().flat_map(|part| &part.path.entries) {
         let candidate = session.index().candidate(entry.candidate());
         out.write_all(number.format(candidate.line()).as_bytes())?;
         out.write_all(b" ")?;
@@ -148,6 +387,13 @@ enum Record<'a> {
         subtype: Option<&'a str>,
         timestamp: Option<&'a str>,
     },
+    Branch {
+        from: Option<String>,
+        leaf: Option<String>,
+    },
+    Sidechain {
+        agent: Option<&'a str>,
+    },
     End {
         findings: usize,
         decisions: usize,
@@ -160,6 +406,7 @@ fn write_json(
     session: &History,
     tree: &Tree<'_>,
     path: &Path,
+    parts: &[Part],
 ) -> Result<()> {
     let index = session.index();
     let uuid = |number: usize| index.candidate(number).uuid().map(|id| index.id_text(id));
@@ -176,10 +423,23 @@ fn write_json(
         },
     )?;
     let mut bodies = Bodies::new(session.source());
-    for entry in &path.entries {
-        let candidate = index.candidate(entry.candidate());
-        let body = bodies.get(&candidate)?;
-        write_entry(out, args, session, entry, &candidate, body.text)?;
+    for part in parts {
+        match &part.kind {
+            PartKind::Main => {}
+            PartKind::Branch { from } => {
+                let (from, leaf) = (from.and_then(uuid), part.path.leaf.and_then(uuid));
+                write_record(out, &Record::Branch { from, leaf })?;
+            }
+            PartKind::Sidechain(origin) => {
+                let agent = origin.agent.as_deref();
+                write_record(out, &Record::Sidechain { agent })?;
+            }
+        }
+        for entry in &part.path.entries {
+            let candidate = index.candidate(entry.candidate());
+            let body = bodies.get(&candidate)?;
+            write_entry(out, args, session, entry, &candidate, body.text)?;
+        }
     }
     let findings = explain::findings(tree, path).len();
     let decisions = path.decisions.len();

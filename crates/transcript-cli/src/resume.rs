@@ -14,7 +14,7 @@ use transcript_session::History;
 
 use crate::choice::Choice;
 use crate::escape::one_line;
-use crate::tell::cut;
+use crate::text::cut_text;
 use crate::{exit, explain, replay, screen, session};
 
 /// Print the request that continues a session
@@ -202,7 +202,7 @@ fn write_list<'a>(
     const ITEMS: usize = 5;
     const WIDTH: usize = 80;
     for item in items.by_ref().take(ITEMS) {
-        writeln!(out, "             {}", cut(&one_line(item), WIDTH))?;
+        writeln!(out, "             {}", cut_text(&one_line(item), WIDTH))?;
     }
     if items.len() > 0 {
         writeln!(out, "             … {} more", items.len())?;

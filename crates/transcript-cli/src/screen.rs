@@ -5,7 +5,8 @@ use std::io::{self, IsTerminal, Write};
 use anstyle::{AnsiColor, Style};
 use clap::{Args, ValueEnum};
 
-use crate::escape::escape;
+use crate::escape::{self, escape};
+use crate::progress;
 
 /// Options that every command takes.
 #[derive(Clone, Debug, Args)]
@@ -19,6 +20,9 @@ pub(crate) struct Options {
     /// Say more on standard error
     #[arg(short, long, global = true, conflicts_with = "quiet")]
     pub(crate) verbose: bool,
+    /// Print text of a transcript as it is: control characters reach the terminal
+    #[arg(long, global = true)]
+    raw: bool,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -29,6 +33,16 @@ enum When {
 }
 
 impl Options {
+    /// Sets what holds for all output of the process.
+    pub(crate) fn apply(&self) {
+        if self.raw {
+            escape::switch_off();
+        }
+        if self.quiet {
+            progress::switch_off();
+        }
+    }
+
     /// The styles for standard output.
     pub(crate) fn styles(&self) -> Styles {
         let colour = match self.color {
@@ -50,30 +64,62 @@ impl Options {
 /// How the parts of a conversation look; all plain without colour.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Styles {
+    /// Whether there is colour at all; without it marks say what styles would.
+    pub(crate) coloured: bool,
     pub(crate) person: Style,
     pub(crate) agent: Style,
     pub(crate) tool: Style,
     pub(crate) error: Style,
     pub(crate) dim: Style,
+    pub(crate) code: Style,
+    pub(crate) added: Style,
+    pub(crate) removed: Style,
 }
 
 impl Styles {
     fn coloured() -> Self {
         let colour = |colour: AnsiColor| Style::new().fg_color(Some(colour.into()));
         Self {
+            coloured: true,
             person: colour(AnsiColor::Cyan).bold(),
             agent: colour(AnsiColor::Magenta).bold(),
             tool: colour(AnsiColor::Green),
             error: colour(AnsiColor::Red),
             dim: Style::new().dimmed(),
+            code: colour(AnsiColor::Yellow),
+            added: colour(AnsiColor::Green),
+            removed: colour(AnsiColor::Red),
+        }
+    }
+
+    pub(crate) fn bold(self, style: Style) -> Style {
+        if self.coloured { style.bold() } else { style }
+    }
+
+    pub(crate) fn italic(self, style: Style) -> Style {
+        if self.coloured { style.italic() } else { style }
+    }
+
+    pub(crate) fn struck(self, style: Style) -> Style {
+        if self.coloured {
+            style.strikethrough()
+        } else {
+            style
         }
     }
 }
 
-/// How many columns standard output has; 100 when it is no terminal.
+/// How many columns standard output has; when it is no terminal what `$COLUMNS` says, else 80.
 pub(crate) fn width() -> usize {
-    terminal_size::terminal_size_of(io::stdout())
-        .map_or(100, |(terminal_size::Width(width), _)| usize::from(width))
+    if let Some((terminal_size::Width(width), _)) = terminal_size::terminal_size_of(io::stdout()) {
+        return usize::from(width);
+    }
+    let asked = std::env::var("COLUMNS")
+        .ok()
+        .and_then(|columns| columns.parse().ok());
+    asked
+        .filter(|columns| (20..=1000).contains(columns))
+        .unwrap_or(80)
 }
 
 /// Writes an error and its causes to standard error.

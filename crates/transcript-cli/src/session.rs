@@ -10,7 +10,7 @@ use anyhow::{Context, Result, anyhow, bail};
 use transcript_reader::Source;
 use transcript_session::{Error, ErrorKind, History, Store};
 
-use crate::screen;
+use crate::{progress, screen};
 
 /// What the command line says about all sessions; set once, before a command runs.
 static LOOK_UP: OnceLock<LookUp> = OnceLock::new();
@@ -42,9 +42,9 @@ pub(crate) fn open(argument: &Path) -> Result<History> {
     if argument == Path::new("-") {
         let spooled = spool(io::stdin().lock())?;
         let source = Source::from_file(spooled, Path::new("-"))?;
-        return Ok(History::read(source)?);
+        return progress::read(source);
     }
-    Ok(History::open(&find(argument)?)?)
+    progress::read(Source::open(&find(argument)?)?)
 }
 
 /// Returns the file that `argument` names: a path that exists, else the id of a session or the

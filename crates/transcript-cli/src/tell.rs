@@ -1,636 +1,975 @@
-//! Tells a conversation in plain text.
+//! Tells a conversation on a page.
 
-use std::collections::{HashMap, HashSet};
-use std::io::Write;
+use std::collections::HashMap;
 
 use anstyle::Style;
 use anyhow::Result;
 use clap::ValueEnum;
-use transcript_format::content::{Block, Content, ToolUse};
+use jiff::tz::TimeZone;
+use transcript_format::content::Content;
+use transcript_format::context_refs::Region;
 use transcript_format::entry::Entry;
 use transcript_format::kind::{AttachmentKind, EntryKind, SystemKind};
-use transcript_format::object::Object;
-use transcript_format::scan::{Flags, ToolRole};
-use transcript_reader::{Bodies, Candidate, Preserved, ToolKey};
-use transcript_resume::{Decision, Path, Policy};
-use transcript_session::History;
-use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+use transcript_format::object::{FromRaw, Raw};
+use transcript_format::tool_result::ToolUseResult;
+use transcript_reader::{Bodies, Candidate, MessageKey};
+use transcript_resume::display::{
+    Display, Drawing, Drawn, Item, ItemKind, Marks, Nesting, Part, Speaker, StoryKind,
+};
 
-use crate::escape::{escape, one_line};
+use crate::blocks::{attachment_line, block_line, input, plain_text, result_text};
+use crate::conversation::{Conversation, gap};
+use crate::escape::one_line;
+use crate::markdown;
+use crate::moment::{clock, precise};
+use crate::pace::Pace;
 use crate::screen::Styles;
+use crate::spoken::Spoken;
+use crate::story::{self, Outcome, Todo, TodoState, grouped, size};
+use crate::text::{Page, Span, width};
 
 /// How much of tool calls is told.
 #[derive(Clone, Copy, Debug, PartialEq, ValueEnum)]
 pub(crate) enum Tools {
     /// Inputs and results whole
     Full,
-    /// A line for the call, the first lines of the result
+    /// A line for the call, a line for the result; changes of files and lists of tasks
     Short,
     /// Nothing
     None,
 }
 
-/// How wide a line that sums something up may get.
-const SUMMARY_WIDTH: usize = 100;
-/// How many lines of a result the short form shows.
-const RESULT_LINES: usize = 4;
+/// What of a conversation is told.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Wanted {
+    pub(crate) thinking: bool,
+    pub(crate) tools: Tools,
+}
 
-/// Writes the entries of a path for a person.
-pub(crate) struct Teller<'s> {
-    session: &'s History,
-    path: &'s Path,
-    policy: Policy,
+/// What took no longer is not worth a number.
+const LEAST_TIME: u64 = 100;
+/// How many lines of a failure the short form shows.
+const FAILURE_LINES: usize = 6;
+/// How many lines of a diff.
+const DIFF_LINES: usize = 16;
+/// How many columns the names of speakers take.
+const NAMES: usize = 11;
+/// On a narrower page names stand on lines of their own.
+const LEAST_WIDTH: usize = 60;
+/// Subagents of subagents are told down to this depth.
+const MOST_NESTED: usize = 8;
+
+type Bodied<'s> = Drawing<'s, Bodies<'s>>;
+
+/// Writes conversations for a person.
+pub(crate) struct Teller<'s, 'o> {
+    /// The main conversation first, then its subagents.
+    conversations: &'s [Conversation<'s>],
+    nesting: Nesting,
     styles: Styles,
-    thinking: bool,
-    tools: Tools,
-    /// The entry on the path that answers each call.
-    answers: HashMap<ToolKey, usize>,
-    /// Results that were told under their call.
-    told: HashSet<ToolKey>,
-    /// What to say before an entry, by candidate.
-    gaps: HashMap<usize, String>,
-    /// Who spoke last, so that a name stands once above what one speaker says in a row.
-    speaker: Option<Speaker>,
+    wanted: Wanted,
+    zone: TimeZone,
+    page: Page<'o>,
+    is_narrow: bool,
+    pace: Pace<'o>,
+    /// The folder of the session, from the last entry that named one.
+    cwd: Option<String>,
+    told: Told,
+    /// How many margins there are where names stand.
+    names: usize,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Speaker {
-    Person,
-    Agent,
-    Client,
-    Summary,
+/// What was told last.
+#[derive(Default)]
+struct Told {
+    /// So that a name stands once above what one speaker says in a row.
+    speaker: Option<&'static str>,
+    candidate: Option<usize>,
+    /// The time of the last answer or result.
+    answered: Option<i64>,
+    /// The day that was written last.
+    day: String,
+    is_kept: bool,
+    /// Whether a rule was the last thing.
+    is_ruled: bool,
+    turn: Option<Turn>,
 }
 
-impl<'s> Teller<'s> {
+/// What happened since a prompt.
+#[derive(Default)]
+struct Turn {
+    millis: Option<i64>,
+    calls: usize,
+    answers: HashMap<MessageKey, Tokens>,
+}
+
+/// Tokens of an answer: of its lines the largest number of each.
+#[derive(Clone, Copy, Default)]
+struct Tokens {
+    input: u64,
+    cached: u64,
+    output: u64,
+}
+
+impl<'s, 'o> Teller<'s, 'o> {
     pub(crate) fn new(
-        session: &'s History,
-        path: &'s Path,
-        policy: Policy,
+        conversations: &'s [Conversation<'s>],
+        nesting: Nesting,
         styles: Styles,
-        thinking: bool,
-        tools: Tools,
+        wanted: Wanted,
+        zone: TimeZone,
+        page: Page<'o>,
+        pace: Pace<'o>,
     ) -> Self {
-        let mut teller = Self {
-            session,
-            path,
-            policy,
+        Self {
+            conversations,
+            nesting,
             styles,
-            thinking,
-            tools,
-            answers: HashMap::new(),
-            told: HashSet::new(),
-            gaps: HashMap::new(),
-            speaker: None,
-        };
-        for entry in &path.entries {
-            let candidate = session.index().candidate(entry.candidate());
-            for tool in candidate
-                .tools()
-                .iter()
-                .filter(|tool| tool.role() == ToolRole::Result)
-            {
-                teller
-                    .answers
-                    .entry(tool.key())
-                    .or_insert(entry.candidate());
-            }
+            wanted,
+            zone,
+            is_narrow: page.columns() < LEAST_WIDTH,
+            page,
+            pace,
+            cwd: None,
+            told: Told::default(),
+            names: 0,
         }
-        teller.gaps = teller.find_gaps();
-        teller
     }
 
-    /// Where the path jumps or starts in the middle, in words.
-    fn find_gaps(&self) -> HashMap<usize, String> {
-        let line = |entry: u32| self.session.index().candidate(entry as usize).line();
-        let gaps = self.path.decisions.iter().filter_map(|decision| match *decision {
-            Decision::Relink { entry, parent, gap_millis } => Some((
-                entry,
-                format!(
-                    "the parent of line {} is lost; goes on from line {}, {gap_millis} ms before it",
-                    line(entry),
-                    line(parent)
-                ),
-            )),
-            Decision::Bridge { entry, parent, evidence } => Some((
-                entry,
-                format!(
-                    "the parent of line {} is lost; goes on from line {} ({})",
-                    line(entry),
-                    line(parent),
-                    evidence.confidence().name()
-                ),
-            )),
-            Decision::Gap { entry, reason, hidden } => {
-                let hidden = match hidden {
-                    0 => String::new(),
-                    1 => ": 1 message before it is not shown".to_owned(),
-                    many => format!(": {many} messages before it are not shown"),
-                };
-                Some((
-                    entry,
-                    format!("the parent of line {} is lost; {}{hidden}", line(entry), reason.words()),
-                ))
-            }
-            Decision::Salvage { entry } => {
-                Some((entry, format!("line {} is damaged; this was brought back from it", line(entry))))
-            }
-            Decision::Truncated { entry } => Some((
-                entry,
-                format!("what came before line {} cannot be reached: its parent is lost", line(entry)),
-            )),
-            Decision::Cycle { entry } => {
-                Some((entry, format!("the parent of line {} forms a cycle and is ignored", line(entry))))
-            }
-            _ => None,
-        });
-        // The first decision on an entry says most.
-        let mut said = HashMap::new();
-        for (entry, text) in gaps {
-            said.entry(entry as usize).or_insert(text);
-        }
-        said
-    }
-
-    pub(crate) fn tell(mut self, out: &mut impl Write) -> Result<()> {
-        let mut bodies = Bodies::new(self.session.source());
-        self.head(out)?;
-        for entry in &self.path.entries {
-            let candidate = self.session.index().candidate(entry.candidate());
-            if let Some(gap) = self.gaps.remove(&entry.candidate()) {
-                self.marker(out, &gap)?;
-            }
-            let text = bodies.get(&candidate)?.text.to_owned();
-            match Entry::parse(&text) {
-                Ok(body) => self.entry(out, &candidate, &body, &mut bodies)?,
-                Err(_) => self.marker(out, &format!("line {} cannot be read", candidate.line()))?,
-            }
-        }
-        Ok(())
-    }
-
-    fn head(&self, out: &mut impl Write) -> Result<()> {
-        let id = self
-            .session
-            .session_id()
-            .unwrap_or_else(|| "without an id".to_owned());
-        let (shown, lines) = (self.path.entries.len(), self.session.index().line_count());
-        let dim = self.styles.dim;
-        writeln!(
-            out,
-            "{dim}session {} · {shown} entries of {lines} lines · policy {}{dim:#}",
+    /// Says which session it is, and from when.
+    pub(crate) fn head(&mut self, policy: &str) -> Result<()> {
+        let main = &self.conversations[0];
+        let id = main.session.session_id();
+        let id = id.unwrap_or_else(|| "without an id".to_owned());
+        let lines = main.index().line_count();
+        self.dim(&format!(
+            "session {} · {} entries of {} lines · {policy}",
             one_line(&id),
-            self.policy.name()
-        )?;
+            grouped(main.entries as u64),
+            grouped(lines),
+        ))
+    }
+
+    /// Tells the conversation of this number, with what it started below it.
+    pub(crate) fn tell(&mut self, number: usize) -> Result<()> {
+        let conversation = &self.conversations[number];
+        if let Some(title) = &conversation.title {
+            self.told = Told::default();
+            self.rule('═', title, "")?;
+            self.page.gap();
+        }
+        self.push_names();
+        self.items(number, 0)?;
+        self.end_turn()?;
+        for child in self.nesting.under(number, None).to_vec() {
+            self.subagent(child, 0)?;
+        }
+        self.page.pop();
         Ok(())
     }
 
-    fn entry(
+    fn items(&mut self, number: usize, depth: usize) -> Result<()> {
+        let conversation = &self.conversations[number];
+        let display = &conversation.display;
+        let bodies = Bodies::new(conversation.session.source());
+        let mut drawing = Drawing::new(display, conversation.index(), bodies);
+        let mut place = 0;
+        while let Some(item) = display.items().get(place) {
+            let story = item.story().filter(|(_, part)| *part == Part::Opening);
+            match story {
+                Some((story, _)) => {
+                    self.before(conversation, item, &drawing.item(place)?)?;
+                    self.story(number, depth, story, &mut drawing)?;
+                    place = display.stories()[story].items().end.max(place + 1);
+                }
+                None => {
+                    let drawn = drawing.item(place)?;
+                    self.before(conversation, item, &drawn)?;
+                    self.item(conversation, item, &drawn)?;
+                    place += 1;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// What holds for all items: gaps above them, times, tokens.
+    fn before(
         &mut self,
-        out: &mut impl Write,
-        candidate: &Candidate<'_>,
-        entry: &Entry<'_>,
-        bodies: &mut Bodies<'_>,
+        conversation: &Conversation<'_>,
+        item: &Item,
+        drawn: &Drawn<'_>,
     ) -> Result<()> {
-        match candidate.kind() {
-            EntryKind::User => self.user(out, candidate, entry),
-            EntryKind::Assistant => self.assistant(out, candidate, entry, bodies),
-            EntryKind::System => self.system(out, candidate, entry),
-            EntryKind::Attachment => self.attachment(out, candidate, entry),
+        if self.told.candidate == Some(item.candidate()) {
+            return Ok(());
+        }
+        self.told.candidate = Some(item.candidate());
+        for decision in conversation.display.decisions(item) {
+            if let Some(text) = gap(conversation.index(), decision) {
+                if item.speaker() == Speaker::Person {
+                    self.end_turn()?;
+                }
+                self.marker(&text)?;
+                break;
+            }
+        }
+        let is_kept = item.marks().contains(Marks::KEPT);
+        if is_kept && !self.told.is_kept {
+            self.marker("kept word for word from before the compaction")?;
+        }
+        self.told.is_kept = is_kept;
+        let candidate = conversation.index().candidate(item.candidate());
+        self.wait(candidate.millis())?;
+        let Some(entry) = drawn.entry() else {
+            return Ok(());
+        };
+        if let Some(cwd) = entry.object().str("cwd") {
+            self.cwd = Some(cwd.into_owned());
+        }
+        self.count(&candidate, &entry);
+        Ok(())
+    }
+
+    /// With `--speed`, waits until it is the time of an entry.
+    fn wait(&mut self, millis: Option<i64>) -> Result<()> {
+        let Some(millis) = millis else { return Ok(()) };
+        if self.pace.is_timed() {
+            self.page.flush()?;
+            self.pace.wait_until(millis);
+        }
+        Ok(())
+    }
+
+    /// Counts an answer into the turn under way.
+    fn count(&mut self, candidate: &Candidate<'_>, entry: &Entry<'_>) {
+        if candidate.kind() != EntryKind::Assistant {
+            return;
+        }
+        self.told.answered = candidate.millis().or(self.told.answered);
+        let usage = entry.message().and_then(|message| message.usage());
+        let (Some(turn), Some(message), Some(usage)) =
+            (&mut self.told.turn, candidate.message(), usage)
+        else {
+            return;
+        };
+        let tokens = turn.answers.entry(message).or_default();
+        let created = usage.cache_creation_input_tokens().unwrap_or(0);
+        let cached = usage.cache_read_input_tokens().unwrap_or(0);
+        let input = usage.input_tokens().unwrap_or(0);
+        let input = input.saturating_add(created).saturating_add(cached);
+        tokens.input = tokens.input.max(input);
+        tokens.cached = tokens.cached.max(cached);
+        tokens.output = tokens.output.max(usage.output_tokens().unwrap_or(0));
+    }
+
+    fn item(
+        &mut self,
+        conversation: &Conversation<'_>,
+        item: &Item,
+        drawn: &Drawn<'_>,
+    ) -> Result<()> {
+        match item.kind() {
+            ItemKind::Text => self.said(conversation, item, drawn),
+            ItemKind::Thinking => self.thinking(drawn),
+            ItemKind::Media | ItemKind::Block => {
+                let line = drawn.block().map(|block| block_line(&block));
+                self.name(name_of(item))?;
+                self.dim(&line.unwrap_or_default())
+            }
+            // Its call is not on the path, or it stands there a second time.
+            ItemKind::Result => {
+                self.name("tool")?;
+                self.result("", item, drawn, None, None)
+            }
+            ItemKind::Compaction => self.compaction(&conversation.display, item),
+            ItemKind::System => self.system(conversation, item, drawn),
+            ItemKind::Attachment => self.attachment(conversation, item, drawn),
+            ItemKind::Unusable => {
+                let line = conversation.index().candidate(item.candidate()).line();
+                self.marker(&format!("line {line} cannot be read"))
+            }
             _ => Ok(()),
         }
     }
 
-    fn user(
+    /// A text, by who said it.
+    fn said(
         &mut self,
-        out: &mut impl Write,
-        candidate: &Candidate<'_>,
-        entry: &Entry<'_>,
+        conversation: &Conversation<'_>,
+        item: &Item,
+        drawn: &Drawn<'_>,
     ) -> Result<()> {
-        let speaker = if candidate.flags().contains(Flags::COMPACT_SUMMARY) {
-            Speaker::Summary
-        } else if candidate.flags().contains(Flags::META) {
-            Speaker::Client
-        } else {
-            Speaker::Person
-        };
-        let mut answers = candidate
-            .tools()
-            .iter()
-            .filter(|tool| tool.role() == ToolRole::Result);
-        match entry.message().and_then(|message| message.content()) {
-            Some(Content::Text(text)) => self.say(out, speaker, candidate, &text)?,
-            Some(content) => {
-                for block in content.blocks() {
-                    match block {
-                        Block::ToolResult(result) => {
-                            let key = answers.next().map(|tool| tool.key());
-                            if key.is_none_or(|key| !self.told.contains(&key)) {
-                                self.result(out, result.is_error(), result.content().as_ref())?;
-                            }
-                        }
-                        other => self.block(out, speaker, candidate, other)?,
-                    }
-                }
+        let text = drawn.text().unwrap_or_default();
+        let marks = item.marks();
+        if marks.contains(Marks::API_ERROR) {
+            return self.alarm(&text);
+        }
+        if let Some(mark) = hidden(marks) {
+            return self.aside(mark, &text);
+        }
+        match item.speaker() {
+            Speaker::Agent => {
+                self.name("assistant")?;
+                self.page.gap();
+                markdown::write(&mut self.page, self.styles, &text)?;
+                self.page.gap();
             }
-            None => {}
+            Speaker::Summary => {
+                self.name("summary")?;
+                markdown::write(&mut self.page, self.styles, &text)?;
+            }
+            Speaker::Person => match Spoken::of(&text) {
+                Spoken::Prompt(prompt) => self.prompt(conversation, item, prompt)?,
+                Spoken::Command(command) => {
+                    self.start_turn(conversation, item)?;
+                    self.name("user")?;
+                    self.page.text(self.styles.code, &command)?;
+                }
+                Spoken::Client(text) => self.aside("client", text)?,
+                Spoken::Nothing if text.trim().is_empty() => {}
+                Spoken::Nothing => self.aside("client", &text)?,
+            },
+            _ => self.aside("client", &text)?,
         }
         Ok(())
     }
 
-    fn assistant(
-        &mut self,
-        out: &mut impl Write,
-        candidate: &Candidate<'_>,
-        entry: &Entry<'_>,
-        bodies: &mut Bodies<'_>,
-    ) -> Result<()> {
-        if candidate.flags().contains(Flags::API_ERROR) {
-            let text = entry
-                .message()
-                .and_then(|message| message.content())
-                .map(|c| plain_text(&c));
-            return self.alarm(out, &text.unwrap_or_default());
+    fn prompt(&mut self, conversation: &Conversation<'_>, item: &Item, prompt: &str) -> Result<()> {
+        self.start_turn(conversation, item)?;
+        self.name("user")?;
+        let region = Region::split(prompt);
+        let (references, text) = match &region {
+            Some((region, text)) => (region.references(), *text),
+            None => (&[][..], prompt),
+        };
+        for reference in references {
+            self.page
+                .short(&[Span::new(self.styles.dim, &reference.to_string())])?;
         }
-        let mut calls = candidate
-            .tools()
-            .iter()
-            .filter(|tool| tool.role() == ToolRole::Use);
-        match entry.message().and_then(|message| message.content()) {
-            Some(Content::Text(text)) => self.say(out, Speaker::Agent, candidate, &text)?,
-            Some(content) => {
-                for block in content.blocks() {
-                    match block {
-                        Block::ToolUse(call) => {
-                            self.name(out, Speaker::Agent, candidate)?;
-                            self.call(out, call, calls.next().map(|tool| tool.key()), bodies)?;
-                        }
-                        other => self.block(out, Speaker::Agent, candidate, other)?,
-                    }
-                }
+        self.page.text(Style::new(), text.trim_end())?;
+        Ok(())
+    }
+
+    fn thinking(&mut self, drawn: &Drawn<'_>) -> Result<()> {
+        let text = drawn.text().unwrap_or_default();
+        if !self.wanted.thinking || text.trim().is_empty() {
+            return Ok(());
+        }
+        self.name("assistant")?;
+        let bar = vec![Span::new(self.styles.dim, "~ ")];
+        self.page.push(bar.clone(), bar);
+        let style = self.styles.italic(self.styles.dim);
+        self.page.text(style, text.trim())?;
+        self.page.pop();
+        self.page.gap();
+        Ok(())
+    }
+
+    /// A call with all that belongs to it.
+    fn story(
+        &mut self,
+        number: usize,
+        depth: usize,
+        story: usize,
+        drawing: &mut Bodied<'_>,
+    ) -> Result<()> {
+        let conversation = &self.conversations[number];
+        let display = &conversation.display;
+        let told = &display.stories()[story];
+        if told.kind() == StoryKind::Hooks {
+            return Ok(());
+        }
+        if let Some(turn) = &mut self.told.turn {
+            turn.calls += 1;
+        }
+        let opening = &display.items()[told.items().start];
+        let call = drawing.item(told.items().start)?;
+        let input = call.block().and_then(|block| input(&block));
+        let input = input.map(|raw| raw.text().to_owned());
+        let input = input.as_deref().and_then(|text| Raw::parse(text).ok());
+        let is_told = self.wanted.tools != Tools::None;
+        if is_told {
+            self.name("assistant")?;
+            self.call(told.tool(), input)?;
+            self.page.indent(2);
+        }
+        let agents = self.nesting.under(number, Some(story)).to_vec();
+        let called = conversation.index().candidate(opening.candidate()).millis();
+        let mut parts = told.items().skip(1).peekable();
+        while let Some(place) = parts.next_if(|place| part(display, *place) <= Part::Progress) {
+            self.belonging(conversation, place, drawing)?;
+        }
+        for agent in &agents {
+            self.subagent(*agent, depth)?;
+        }
+        if is_told
+            && agents.is_empty()
+            && let Some(agent) = told.agent()
+        {
+            self.dim(&format!("├ subagent {agent}; --sidechains shows it"))?;
+        }
+        for place in parts {
+            let item = &display.items()[place];
+            if item.kind() != ItemKind::Result {
+                self.belonging(conversation, place, drawing)?;
+                continue;
             }
-            None => {}
+            let answered = conversation.index().candidate(item.candidate()).millis();
+            self.wait(answered)?;
+            self.told.answered = answered.or(self.told.answered);
+            let took = between(called, answered).filter(|took| *took >= LEAST_TIME);
+            let drawn = drawing.item(place)?;
+            if is_told {
+                self.result(told.tool(), item, &drawn, input, took)?;
+            }
+        }
+        if is_told {
+            if opening.marks().contains(Marks::UNANSWERED) {
+                self.dim("└ no result")?;
+            }
+            self.page.pop();
         }
         Ok(())
     }
 
-    /// A block that is neither a call nor a result.
-    fn block(
+    /// An item of a story that is neither its call nor its result.
+    fn belonging(
         &mut self,
-        out: &mut impl Write,
-        speaker: Speaker,
-        candidate: &Candidate<'_>,
-        block: &Block<'_>,
+        conversation: &Conversation<'_>,
+        place: usize,
+        drawing: &mut Bodied<'_>,
     ) -> Result<()> {
-        match block {
-            Block::Text(text) => {
-                self.say(out, speaker, candidate, &text.text().unwrap_or_default())
-            }
-            Block::Thinking(thinking) => {
-                let text = thinking.thinking().unwrap_or_default();
-                if self.thinking && !text.trim().is_empty() {
-                    self.name(out, speaker, candidate)?;
-                    return self.indented(out, self.styles.dim, "  ~ ", &text);
-                }
-                Ok(())
-            }
-            other => {
-                self.name(out, speaker, candidate)?;
-                let name = other.name().unwrap_or_default();
-                self.indented(
-                    out,
-                    self.styles.dim,
-                    "  ",
-                    &format!("[{name}{}]", media(other)),
-                )
-            }
+        let item = &conversation.display.items()[place];
+        if self.wanted.tools == Tools::None || item.kind() == ItemKind::Progress {
+            return Ok(());
         }
+        let drawn = drawing.item(place)?;
+        self.item(conversation, item, &drawn)
     }
 
-    /// A call with its result below it, wherever that stands on the path.
-    fn call(
-        &mut self,
-        out: &mut impl Write,
-        call: &ToolUse<'_>,
-        key: Option<ToolKey>,
-        bodies: &mut Bodies<'_>,
-    ) -> Result<()> {
-        if self.tools != Tools::None {
-            let name = call.name().unwrap_or_default();
-            let input = call
-                .input()
-                .map(|input| input.text().to_owned())
-                .unwrap_or_default();
-            let tool = self.styles.tool;
-            let summary = match self.tools {
-                Tools::Full => escape(&input).into_owned(),
-                _ => cut(&one_line(&input_summary(call)), SUMMARY_WIDTH),
-            };
-            writeln!(out, "  {tool}> {}{tool:#} {summary}", one_line(&name))?;
-        }
-        let Some(key) = key else { return Ok(()) };
-        let Some(answer) = self.answers.get(&key).copied() else {
-            if self.tools != Tools::None {
-                self.indented(out, self.styles.dim, "    ", "(no result)")?;
+    fn call(&mut self, tool: &str, input: Option<Raw<'_>>) -> Result<()> {
+        let style = self.styles.tool;
+        let mut line = vec![
+            Span::new(style, "▸ "),
+            Span::new(self.styles.bold(style), &one_line(tool)),
+        ];
+        if self.wanted.tools == Tools::Short {
+            let about = one_line(&story::about(input, self.cwd.as_deref()));
+            let is_list = tool == "TodoWrite";
+            if !about.is_empty() && !is_list {
+                line.push(Span::plain(&format!(" {about}")));
             }
+            self.page.short(&line)?;
             return Ok(());
-        };
-        let candidate = self.session.index().candidate(answer);
-        let text = bodies.get(&candidate)?.text.to_owned();
-        let Ok(entry) = Entry::parse(&text) else {
-            return Ok(());
-        };
-        let content = entry.message().and_then(|message| message.content());
-        let blocks = content.as_ref().map(Content::blocks).unwrap_or_default();
-        for block in blocks {
-            if let Block::ToolResult(result) = block
-                && result.tool_use_id() == call.id()
-            {
-                self.told.insert(key);
-                self.result(out, result.is_error(), result.content().as_ref())?;
-            }
         }
+        self.page.short(&line)?;
+        self.page.indent(2);
+        match input.and_then(Raw::object) {
+            Some(object) => {
+                for (name, value) in object.members() {
+                    let text = value.str();
+                    let text = text.as_deref().unwrap_or(value.text());
+                    let mut name = vec![Span::new(self.styles.dim, &format!("{name}: "))];
+                    self.page.push(Vec::new(), vec![Span::plain("  ")]);
+                    for line in text.split('\n') {
+                        name.push(Span::plain(line.trim_end()));
+                        self.page.line(&name)?;
+                        name.clear();
+                    }
+                    self.page.pop();
+                }
+            }
+            None => self.dim(input.map_or("", Raw::text))?,
+        }
+        self.page.pop();
         Ok(())
     }
 
     fn result(
         &mut self,
-        out: &mut impl Write,
-        is_error: Option<bool>,
-        content: Option<&Content<'_>>,
+        tool: &str,
+        item: &Item,
+        drawn: &Drawn<'_>,
+        input: Option<Raw<'_>>,
+        took: Option<u64>,
     ) -> Result<()> {
-        if self.tools == Tools::None {
+        if self.wanted.tools == Tools::None {
             return Ok(());
         }
-        let text = content.map(plain_text).unwrap_or_default();
-        let style = if is_error == Some(true) {
+        let text = result_text(drawn);
+        let failed = item.marks().contains(Marks::FAILED);
+        let took = took
+            .map(|took| format!(" · {}", precise(took)))
+            .unwrap_or_default();
+        let form = drawn.tool_use_result();
+        let form = match &form {
+            Some(ToolUseResult::Object(object)) => Some(object),
+            _ => None,
+        };
+        let input = input.and_then(Raw::object);
+        let outcome = match failed {
+            true => Outcome::Text,
+            false => Outcome::of(tool, input.as_ref(), form),
+        };
+        match outcome {
+            Outcome::Diff(diff) => {
+                self.outcome("", &format!("+{} −{}{took}", diff.added, diff.removed))?;
+                self.page.indent(2);
+                let most = (self.wanted.tools == Tools::Short).then_some(DIFF_LINES);
+                diff.write(&mut self.page, self.styles, most)?;
+                self.page.pop();
+                Ok(())
+            }
+            Outcome::Todos(todos) => self.todos(&todos, &took),
+            Outcome::Text if self.wanted.tools == Tools::Full => self.whole(&text, failed, &took),
+            Outcome::Text => self.short(tool, &text, failed, &took),
+        }
+    }
+
+    fn todos(&mut self, todos: &[Todo], took: &str) -> Result<()> {
+        let done = todos.iter().filter(|todo| todo.state == TodoState::Done);
+        self.outcome(
+            "",
+            &format!("{} of {} done{took}", done.count(), todos.len()),
+        )?;
+        self.page.indent(2);
+        for todo in todos {
+            let style = match todo.state {
+                TodoState::Done => self.styles.dim,
+                TodoState::UnderWay => self.styles.bold(Style::new()),
+                TodoState::Open => Style::new(),
+            };
+            let mark = vec![Span::new(style, &format!("{} ", todo.state.mark()))];
+            self.page.push(mark, vec![Span::plain("  ")]);
+            self.page.line(&[Span::new(style, &todo.text)])?;
+            self.page.pop();
+        }
+        self.page.pop();
+        Ok(())
+    }
+
+    /// All of a result.
+    fn whole(&mut self, text: &str, failed: bool, took: &str) -> Result<()> {
+        let size = format!("{}{took}", size(text));
+        if failed {
+            self.styled_outcome(self.styles.error, "failed", &size)?;
+        } else {
+            self.outcome("", &size)?;
+        }
+        let style = self.result_style(failed);
+        self.page.indent(2);
+        self.page.text(style, text.trim_end())?;
+        self.page.pop();
+        Ok(())
+    }
+
+    /// The line of a result that says most, and how much it is; of a failure the first lines.
+    fn short(&mut self, tool: &str, text: &str, failed: bool, took: &str) -> Result<()> {
+        let lines: Vec<&str> = text.trim_end().lines().collect();
+        let mut filled = lines
+            .iter()
+            .map(|line| line.trim())
+            .filter(|line| !line.is_empty());
+        let telling = match tool {
+            // What was read is known by its name.
+            "Read" if !failed => None,
+            // What a command did stands at the end of what it printed.
+            "Bash" if !failed => filled.next_back(),
+            _ => filled.next(),
+        };
+        if lines.is_empty() {
+            return self.outcome("", &format!("(empty){took}"));
+        }
+        let size = format!("{}{took}", size(text));
+        if !failed {
+            return self.outcome(telling.unwrap_or_default(), &size);
+        }
+        let style = self.result_style(true);
+        self.styled_outcome(
+            style,
+            telling.unwrap_or_default(),
+            &format!("failed · {size}"),
+        )?;
+        self.page.indent(2);
+        let rest = &lines[1..];
+        for line in rest.iter().take(FAILURE_LINES) {
+            self.page.short(&[Span::new(style, line.trim_end())])?;
+        }
+        match rest.len().saturating_sub(FAILURE_LINES) {
+            0 => {}
+            1 => self.dim("⋯ 1 more line")?,
+            more => self.dim(&format!("⋯ {more} more lines"))?,
+        }
+        self.page.pop();
+        Ok(())
+    }
+
+    fn result_style(&self, failed: bool) -> Style {
+        if failed {
             self.styles.error
         } else {
             self.styles.dim
-        };
-        let shown = match self.tools {
-            Tools::Full => text,
-            _ => first_lines(&text),
-        };
-        let shown = if shown.trim().is_empty() {
-            "(empty)".to_owned()
+        }
+    }
+
+    /// A line for what came of a call: in short, and how much it is.
+    fn outcome(&mut self, short: &str, size: &str) -> Result<()> {
+        self.styled_outcome(self.styles.dim, short, size)
+    }
+
+    fn styled_outcome(&mut self, style: Style, short: &str, size: &str) -> Result<()> {
+        let lead = Span::new(self.styles.dim, "└ ");
+        let size = Span::new(self.styles.dim, size);
+        if short.is_empty() {
+            self.page.short(&[lead, size])?;
         } else {
-            shown
-        };
-        self.indented(out, style, "    ", &shown)
+            self.page.both(&[lead, Span::new(style, short)], &[size])?;
+        }
+        Ok(())
+    }
+
+    /// A subagent, inside of the call that started it.
+    fn subagent(&mut self, number: usize, depth: usize) -> Result<()> {
+        let child = &self.conversations[number];
+        let title = child.title.as_deref().unwrap_or("subagent");
+        let told = format!("┌ {title} · {} entries", grouped(child.entries as u64));
+        if depth >= MOST_NESTED {
+            return self.dim(&format!("{told} · nested too deep to be shown"));
+        }
+        self.page.gap();
+        self.dim(&told)?;
+        let outer = std::mem::take(&mut self.told);
+        let cwd = self.cwd.clone();
+        let bar = vec![Span::new(self.styles.dim, "│ ")];
+        self.page.push(bar.clone(), bar);
+        let names = self.names;
+        self.push_names();
+        self.items(number, depth + 1)?;
+        self.end_turn()?;
+        for inner in self.nesting.under(number, None).to_vec() {
+            self.subagent(inner, depth + 1)?;
+        }
+        self.page.pop();
+        self.page.pop();
+        self.dim("└")?;
+        // Names that stand above the call stand there still.
+        (self.told, self.cwd, self.names) = (outer, cwd, names);
+        Ok(())
+    }
+
+    /// A compaction as a ruled line with what is known of it.
+    fn compaction(&mut self, display: &Display, item: &Item) -> Result<()> {
+        self.end_turn()?;
+        let mut text = "compacted".to_owned();
+        if let Some(compaction) = display.compaction(item) {
+            if let Some(trigger) = &compaction.trigger {
+                text.push_str(&format!(" ({trigger})"));
+            }
+            match (compaction.pre_tokens, compaction.post_tokens) {
+                (Some(before), Some(after)) => text.push_str(&format!(
+                    " · {} → {} tokens",
+                    grouped(before),
+                    grouped(after)
+                )),
+                (Some(before), None) => {
+                    text.push_str(&format!(" · {} tokens before", grouped(before)));
+                }
+                _ => {}
+            }
+            if let Some(took) = compaction.duration_millis {
+                text.push_str(&format!(" · {}", precise(took)));
+            }
+            match compaction.kept {
+                0 if compaction.is_keeping_ignored => text.push_str(" · what it kept is lost"),
+                0 => {}
+                1 => text.push_str(" · 1 entry kept"),
+                kept => text.push_str(&format!(" · {kept} entries kept")),
+            }
+            if let Some(hidden) = compaction.hidden.filter(|hidden| *hidden > 0) {
+                text.push_str(&format!(
+                    " · {} entries left behind",
+                    grouped(u64::from(hidden))
+                ));
+            }
+        }
+        self.rule('═', &text, "")
     }
 
     fn system(
         &mut self,
-        out: &mut impl Write,
-        candidate: &Candidate<'_>,
-        entry: &Entry<'_>,
+        conversation: &Conversation<'_>,
+        item: &Item,
+        drawn: &Drawn<'_>,
     ) -> Result<()> {
-        let content = entry.object().str("content").unwrap_or_default();
+        let candidate = conversation.index().candidate(item.candidate());
+        let entry = drawn.entry();
+        let content = entry
+            .as_ref()
+            .and_then(|entry| entry.object().str("content"));
+        let content = content.unwrap_or_default();
         match candidate.system_kind() {
-            Some(SystemKind::CompactBoundary) => self.boundary(out, candidate, entry.object()),
-            Some(SystemKind::MicrocompactBoundary) => self.marker(out, "old tool results cleared"),
-            Some(SystemKind::ApiError) => self.alarm(out, "API error, the client tried again"),
+            Some(SystemKind::MicrocompactBoundary) => self.marker("old tool results cleared"),
+            Some(SystemKind::ApiError) => self.alarm("API error, the client tried again"),
             Some(SystemKind::TurnDuration | SystemKind::StopHookSummary) => Ok(()),
             _ if content.trim().is_empty() => Ok(()),
-            _ => self.say(out, Speaker::Client, candidate, &content),
+            _ => match Spoken::of(&content) {
+                Spoken::Client(text) => self.aside("client", text),
+                Spoken::Command(text) => self.aside("client", &text),
+                _ => self.aside("client", &content),
+            },
         }
-    }
-
-    /// A compaction as a ruled line with what is known of it.
-    fn boundary(
-        &mut self,
-        out: &mut impl Write,
-        candidate: &Candidate<'_>,
-        entry: &Object<'_>,
-    ) -> Result<()> {
-        let metadata = entry.object("compactMetadata");
-        let trigger = metadata
-            .as_ref()
-            .and_then(|metadata| metadata.str("trigger"));
-        let tokens = metadata
-            .as_ref()
-            .and_then(|metadata| metadata.u64("preTokens"));
-        let mut text = "compacted".to_owned();
-        if let Some(trigger) = trigger {
-            text.push_str(&format!(" ({})", one_line(&trigger)));
-        }
-        if let Some(tokens) = tokens {
-            text.push_str(&format!(", {tokens} tokens before"));
-        }
-        let preserved = self
-            .session
-            .index()
-            .boundary(candidate.number())
-            .map(|b| &b.preserved);
-        match preserved {
-            Some(Preserved::List { uuids, .. }) => {
-                text.push_str(&format!(", {} entries kept word for word", uuids.len()));
-            }
-            Some(Preserved::Segment { .. }) => text.push_str(", the end kept word for word"),
-            _ => {}
-        }
-        self.speaker = None;
-        let dim = self.styles.dim;
-        let rule = "─".repeat(60_usize.saturating_sub(text.width()));
-        writeln!(out, "\n{dim}── {text} {rule}{dim:#}")?;
-        Ok(())
     }
 
     /// Attachments are reminders for the model; those that say what happened get a line.
     fn attachment(
         &mut self,
-        out: &mut impl Write,
-        candidate: &Candidate<'_>,
-        entry: &Entry<'_>,
+        conversation: &Conversation<'_>,
+        item: &Item,
+        drawn: &Drawn<'_>,
     ) -> Result<()> {
-        let Some(attachment) = entry.object().object("attachment") else {
+        let entry = drawn.entry();
+        let attachment = entry
+            .as_ref()
+            .and_then(|entry| entry.object().object("attachment"));
+        let Some(attachment) = attachment else {
             return Ok(());
         };
-        let text = |name: &str| attachment.str(name).unwrap_or_default();
-        let path = attachment
-            .str("displayPath")
-            .or_else(|| attachment.str("filename"))
-            .or_else(|| attachment.str("path"))
-            .unwrap_or_default();
-        let told = match candidate.attachment_kind() {
-            Some(AttachmentKind::QueuedCommand) => {
-                let prompt = attachment.get("prompt").and_then(|prompt| {
-                    use transcript_format::object::FromRaw;
-                    Content::from_raw(prompt)
-                });
-                let prompt = prompt.map(|prompt| plain_text(&prompt)).unwrap_or_default();
-                return self.say(out, Speaker::Person, candidate, &prompt);
-            }
-            Some(
-                AttachmentKind::File | AttachmentKind::Directory | AttachmentKind::NestedMemory,
-            ) => {
-                format!("attached {path}")
-            }
-            Some(AttachmentKind::EditedTextFile | AttachmentKind::EditedImageFile) => {
-                format!("changed on disk: {path}")
-            }
-            Some(
-                AttachmentKind::HookBlockingError
-                | AttachmentKind::HookNonBlockingError
-                | AttachmentKind::HookCancelled
-                | AttachmentKind::HookStoppedContinuation,
-            ) => format!("hook {} failed or stopped the turn", text("hookName")),
-            Some(AttachmentKind::HookSystemMessage) => text("content").into_owned(),
-            _ => return Ok(()),
-        };
-        self.indented(
-            out,
-            self.styles.dim,
-            "  + ",
-            &cut(&one_line(&told), SUMMARY_WIDTH),
-        )
+        let candidate = conversation.index().candidate(item.candidate());
+        if candidate.attachment_kind() == Some(AttachmentKind::QueuedCommand) {
+            let prompt = attachment.get("prompt").and_then(Content::from_raw);
+            let prompt = prompt.map(|prompt| plain_text(&prompt)).unwrap_or_default();
+            return match Spoken::of(&prompt) {
+                Spoken::Prompt(prompt) => self.prompt(conversation, item, prompt),
+                _ => self.aside("client", &prompt),
+            };
+        }
+        match attachment_line(
+            candidate.attachment_kind(),
+            &attachment,
+            self.cwd.as_deref(),
+        ) {
+            Some(told) => self.dim(&format!("+ {}", one_line(&told))),
+            None => Ok(()),
+        }
     }
 
-    fn say(
-        &mut self,
-        out: &mut impl Write,
-        speaker: Speaker,
-        candidate: &Candidate<'_>,
-        text: &str,
-    ) -> Result<()> {
-        self.name(out, speaker, candidate)?;
-        let style = match speaker {
-            Speaker::Person | Speaker::Agent => Style::new(),
-            Speaker::Client | Speaker::Summary => self.styles.dim,
-        };
-        self.indented(out, style, "  ", text)
-    }
-
-    /// Writes who speaks, unless that one spoke last.
-    fn name(
-        &mut self,
-        out: &mut impl Write,
-        speaker: Speaker,
-        candidate: &Candidate<'_>,
-    ) -> Result<()> {
-        if self.speaker == Some(speaker) {
+    /// A rule above a prompt, with its time; what came before ends there.
+    fn start_turn(&mut self, conversation: &Conversation<'_>, item: &Item) -> Result<()> {
+        let candidate = conversation.index().candidate(item.candidate());
+        // The lines of one prompt are one turn.
+        let quiet = self
+            .told
+            .turn
+            .as_ref()
+            .is_some_and(|turn| turn.answers.is_empty() && turn.calls == 0);
+        if quiet && self.told.speaker == Some("user") {
             return Ok(());
         }
-        self.speaker = Some(speaker);
-        let (name, style) = match speaker {
-            Speaker::Person => ("user", self.styles.person),
-            Speaker::Agent => ("assistant", self.styles.agent),
-            Speaker::Client => ("client", self.styles.dim),
-            Speaker::Summary => ("summary of what came before", self.styles.person),
+        self.end_turn()?;
+        let mut text = String::new();
+        if let Some(time) = candidate.millis().and_then(|at| clock(at, &self.zone)) {
+            let day = time.strftime("%Y-%m-%d").to_string();
+            if day != self.told.day {
+                text.push_str(&format!("{day} "));
+                self.told.day = day;
+            }
+            text.push_str(&time.strftime("%H:%M").to_string());
+        }
+        if let Some(later) = between(self.told.answered, candidate.millis()) {
+            text.push_str(&format!(" · {} later", precise(later)));
+        }
+        self.rule('─', &text, &format!("line {}", candidate.line()))?;
+        self.told.turn = Some(Turn {
+            millis: candidate.millis(),
+            ..Turn::default()
+        });
+        Ok(())
+    }
+
+    /// How long a turn took and what it used.
+    fn end_turn(&mut self) -> Result<()> {
+        let Some(turn) = self.told.turn.take() else {
+            return Ok(());
         };
-        let dim = self.styles.dim;
-        writeln!(
-            out,
-            "\n{style}{name}{style:#} {dim}· line {}{dim:#}",
-            candidate.line()
-        )?;
-        Ok(())
+        if turn.answers.is_empty() && turn.calls == 0 {
+            return Ok(());
+        }
+        let mut parts = Vec::new();
+        parts.extend(between(turn.millis, self.told.answered).map(precise));
+        match turn.calls {
+            0 => {}
+            1 => parts.push("1 call".to_owned()),
+            calls => parts.push(format!("{calls} calls")),
+        }
+        let sum = |of: fn(&Tokens) -> u64| {
+            let tokens = turn.answers.values();
+            tokens.fold(0_u64, |sum, tokens| sum.saturating_add(of(tokens)))
+        };
+        if !turn.answers.is_empty() {
+            let cached = match sum(|tokens| tokens.cached) {
+                0 => String::new(),
+                cached => format!(" ({} cached)", grouped(cached)),
+            };
+            parts.push(format!(
+                "{} tokens in{cached}",
+                grouped(sum(|tokens| tokens.input))
+            ));
+            parts.push(format!("{} out", grouped(sum(|tokens| tokens.output))));
+        }
+        self.page.gap();
+        self.told.speaker = None;
+        self.dim(&parts.join(" · "))
+    }
+    fn push_names(&mut self) {
+        let columns = if self.is_narrow { 2 } else { NAMES };
+        self.page.indent(columns);
+        self.names = self.page.depth();
     }
 
-    fn marker(&mut self, out: &mut impl Write, text: &str) -> Result<()> {
-        self.speaker = None;
-        let dim = self.styles.dim;
-        writeln!(out, "\n{dim}··· {} ···{dim:#}", one_line(text))?;
-        Ok(())
-    }
-
-    fn alarm(&mut self, out: &mut impl Write, text: &str) -> Result<()> {
-        self.indented(
-            out,
-            self.styles.error,
-            "  ! ",
-            &cut(&one_line(text), SUMMARY_WIDTH),
-        )
-    }
-
-    /// Text with `indent` before each line; the first indent may hold a mark.
-    fn indented(&self, out: &mut impl Write, style: Style, indent: &str, text: &str) -> Result<()> {
-        let mut lead = indent.to_owned();
-        for line in escape(text.trim_end()).split('\n') {
-            writeln!(out, "{lead}{style}{}{style:#}", line.trim_end())?;
-            lead = " ".repeat(indent.len());
+    /// Writes who speaks, unless that one spoke last. What stands within a call needs no name.
+    fn name(&mut self, name: &'static str) -> Result<()> {
+        if self.told.speaker == Some(name) || self.page.depth() != self.names {
+            return Ok(());
+        }
+        self.told.speaker = Some(name);
+        let style = match name {
+            "user" => self.styles.person,
+            "assistant" => self.styles.agent,
+            _ => self.styles.dim,
+        };
+        if !std::mem::take(&mut self.told.is_ruled) {
+            self.page.gap();
+        }
+        let label = Span::new(style, name);
+        if self.is_narrow {
+            self.page.pop();
+            self.page.line(&[label])?;
+            self.push_names();
+        } else {
+            let space = NAMES.saturating_sub(width(std::slice::from_ref(&label)));
+            self.page.head(vec![label, Span::plain(&" ".repeat(space))]);
         }
         Ok(())
     }
-}
 
-/// The text of a message or a result; other blocks as their name in brackets.
-fn plain_text(content: &Content<'_>) -> String {
-    if let Some(text) = content.as_text() {
-        return text.to_owned();
+    /// A line through the page with a text at its start and one at its end.
+    fn rule(&mut self, line: char, text: &str, end: &str) -> Result<()> {
+        self.told.speaker = None;
+        let is_named = self.page.depth() == self.names && self.names > 0;
+        if is_named {
+            self.page.pop();
+        }
+        let run = |columns: usize| line.to_string().repeat(columns);
+        let mut left = format!("{} {} ", run(2), one_line(text));
+        if text.is_empty() {
+            left = run(2);
+        }
+        let right = match end {
+            "" => String::new(),
+            end => format!(" {end} {}", run(2)),
+        };
+        let used = width(&[Span::plain(&left), Span::plain(&right)]);
+        self.page.gap();
+        match self.page.columns().checked_sub(used) {
+            Some(space) => self.dim(&format!("{left}{}{right}", run(space)))?,
+            None => {
+                let first = vec![Span::new(self.styles.dim, &format!("{} ", run(2)))];
+                self.page.push(first, vec![Span::plain("   ")]);
+                let end = if end.is_empty() {
+                    ""
+                } else {
+                    &format!(" · {end}")
+                };
+                self.dim(&format!("{}{end}", one_line(text)))?;
+                self.page.pop();
+            }
+        }
+        self.told.is_ruled = true;
+        if is_named {
+            self.push_names();
+        }
+        Ok(())
     }
-    let blocks = content.blocks().iter().map(|block| match block {
-        Block::Text(text) => text.text().unwrap_or_default().into_owned(),
-        other => format!("[{}{}]", other.name().unwrap_or_default(), media(other)),
-    });
-    blocks.collect::<Vec<_>>().join("\n")
-}
 
-/// Type and size of an image or a document.
-fn media(block: &Block<'_>) -> String {
-    let source = match block {
-        Block::Image(image) => image.source(),
-        Block::Document(document) => document.source(),
-        _ => None,
-    };
-    let Some(source) = source else {
-        return String::new();
-    };
-    let kind = source.media_type().unwrap_or_default();
-    match source.data() {
-        // Four characters of base64 are three bytes.
-        Some(data) => format!(" {kind}, {} bytes", data.len() / 4 * 3),
-        None => format!(" {kind}"),
+    /// A line about the path.
+    fn marker(&mut self, text: &str) -> Result<()> {
+        self.told.speaker = None;
+        self.page.gap();
+        self.dim(&format!("··· {} ···", one_line(text)))?;
+        self.page.gap();
+        Ok(())
+    }
+
+    fn alarm(&mut self, text: &str) -> Result<()> {
+        let line = format!("! {}", one_line(text));
+        self.page.line(&[Span::new(self.styles.error, &line)])?;
+        Ok(())
+    }
+
+    /// What is no part of the conversation as the client shows it: a line, or all of it with
+    /// `--tools full`.
+    fn aside(&mut self, kind: &'static str, text: &str) -> Result<()> {
+        self.name(kind)?;
+        let text = text.trim();
+        let lead = match self.page.depth() == self.names {
+            true => String::new(),
+            false => format!("{kind}: "),
+        };
+        if self.wanted.tools == Tools::Full {
+            self.page.text(self.styles.dim, &format!("{lead}{text}"))?;
+            return Ok(());
+        }
+        let first = text.lines().next().unwrap_or_default();
+        let more = text.lines().count().saturating_sub(1);
+        let first = Span::new(self.styles.dim, &format!("{lead}{}", one_line(first)));
+        if more == 0 {
+            self.page.short(&[first])?;
+        } else {
+            let more = Span::new(self.styles.dim, &format!("+{more} lines"));
+            self.page.both(&[first], &[more])?;
+        }
+        Ok(())
+    }
+
+    fn dim(&mut self, text: &str) -> Result<()> {
+        self.page.line(&[Span::new(self.styles.dim, text)])?;
+        Ok(())
     }
 }
 
-/// What a call is about: the one field that names it, else the whole input.
-fn input_summary(call: &ToolUse<'_>) -> String {
-    const TELLING: [&str; 9] = [
-        "command",
-        "file_path",
-        "notebook_path",
-        "pattern",
-        "url",
-        "query",
-        "description",
-        "path",
-        "skill",
+/// The milliseconds between two points in time that are known and in this order.
+fn between(start: Option<i64>, end: Option<i64>) -> Option<u64> {
+    let (start, end) = start.zip(end)?;
+    u64::try_from(end.checked_sub(start)?).ok()
+}
+
+fn part(display: &Display, place: usize) -> Part {
+    let story = display.items()[place].story();
+    story.map_or(Part::Added, |(_, part)| part)
+}
+
+fn name_of(item: &Item) -> &'static str {
+    match item.speaker() {
+        Speaker::Person => "user",
+        Speaker::Agent => "assistant",
+        Speaker::Tool => "tool",
+        Speaker::Summary => "summary",
+        _ => "client",
+    }
+}
+
+/// Why the client does not show an item.
+pub(crate) fn hidden(marks: Marks) -> Option<&'static str> {
+    let kinds = [
+        (Marks::TOMBSTONED, "taken back"),
+        (Marks::VIRTUAL, "virtual"),
+        (Marks::TEAM, "team"),
+        (Marks::META, "meta"),
     ];
-    let Some(input) = call.input() else {
-        return String::new();
-    };
-    let telling = input.object().and_then(|input| {
-        TELLING
-            .iter()
-            .find_map(|name| input.str(name).map(|text| text.into_owned()))
-    });
-    telling.unwrap_or_else(|| input.text().to_owned())
-}
-
-fn first_lines(text: &str) -> String {
-    let lines: Vec<&str> = text.trim_end().split('\n').collect();
-    let mut shown: Vec<String> = lines
-        .iter()
-        .take(RESULT_LINES)
-        .map(|line| cut(line, SUMMARY_WIDTH))
-        .collect();
-    if lines.len() > RESULT_LINES {
-        let more = lines.len() - RESULT_LINES;
-        shown.push(format!("… {more} more lines, {} bytes in all", text.len()));
-    }
-    shown.join("\n")
-}
-
-/// The start of a line, at most `width` columns of it.
-pub(crate) fn cut(line: &str, width: usize) -> String {
-    if line.width() <= width {
-        return line.to_owned();
-    }
-    let mut used = 0;
-    let fits = |c: &char| {
-        used += c.width().unwrap_or(0);
-        used < width
-    };
-    line.chars().take_while(fits).chain(['…']).collect()
+    let found = kinds.into_iter().find(|(mark, _)| marks.contains(*mark));
+    // A summary is shown in the transcript only, and it is all there is of what came before.
+    let is_hidden = marks.contains(Marks::TRANSCRIPT_ONLY) && !marks.contains(Marks::SUMMARY);
+    found
+        .map(|(_, name)| name)
+        .or(is_hidden.then_some("hidden"))
 }

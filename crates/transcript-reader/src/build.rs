@@ -1,5 +1,7 @@
 //! Builds the index: forward, by several threads, or backward.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
 use transcript_format::finding::{Code, Finding};
@@ -29,6 +31,7 @@ pub struct LoadOptions {
     threads: usize,
     line_cap: usize,
     backward: bool,
+    read: Option<Arc<AtomicU64>>,
 }
 
 impl Default for LoadOptions {
@@ -47,6 +50,7 @@ impl LoadOptions {
             threads: cores.min(2),
             line_cap: DEFAULT_LINE_CAP,
             backward: false,
+            read: None,
         }
     }
 
@@ -71,6 +75,21 @@ impl LoadOptions {
         self
     }
 
+    /// Adds to `counter` how many bytes were read, about once in a megabyte, for whoever shows
+    /// how far it is. What is read a second time does not count.
+    #[must_use]
+    pub fn count_bytes(mut self, counter: Arc<AtomicU64>) -> Self {
+        self.read = Some(counter);
+        self
+    }
+
+    /// Counts bytes that were read.
+    fn count(&self, bytes: usize) {
+        if let Some(counter) = &self.read {
+            counter.fetch_add(bytes as u64, Ordering::Relaxed);
+        }
+    }
+
     /// Reads all of `source`.
     ///
     /// # Errors
@@ -78,7 +97,7 @@ impl LoadOptions {
     /// Only when the system fails to read.
     pub fn load(&self, source: &Source) -> Result<Index, Error> {
         let parts = if self.backward {
-            vec![index_backward(source, self.line_cap)?]
+            vec![index_backward(source, self)?]
         } else {
             self.load_parts(source)?
         };
@@ -98,7 +117,7 @@ impl LoadOptions {
             // The multiplication is wide: lengths are 64 bits.
             let at =
                 |i: u64| (u128::from(source.len()) * u128::from(i) / u128::from(pieces)) as u64;
-            index_piece(source, at(i), at(i + 1), self.line_cap)
+            index_piece(source, at(i), at(i + 1), self)
         };
         if pieces == 1 {
             return Ok(vec![piece(0)?]);
@@ -119,7 +138,13 @@ impl LoadOptions {
 }
 
 /// Indexes the lines that start in `start..end`.
-fn index_piece(source: &Source, start: u64, end: u64, cap: usize) -> Result<Part, Error> {
+fn index_piece(
+    source: &Source,
+    start: u64,
+    end: u64,
+    options: &LoadOptions,
+) -> Result<Part, Error> {
+    let cap = options.line_cap;
     let mut part = Part::default();
     let mut scanner = Scanner::new();
     let mut buffer = vec![0; BUFFER.min(source.len() as usize + 1)];
@@ -132,6 +157,7 @@ fn index_piece(source: &Source, start: u64, end: u64, cap: usize) -> Result<Part
         if read == 0 {
             break;
         }
+        options.count(read);
         let mut rest = &buffer[..read];
         let before = position;
         position += read as u64;
@@ -177,7 +203,8 @@ fn index_piece(source: &Source, start: u64, end: u64, cap: usize) -> Result<Part
     Ok(part)
 }
 
-fn index_backward(source: &Source, cap: usize) -> Result<Part, Error> {
+fn index_backward(source: &Source, options: &LoadOptions) -> Result<Part, Error> {
+    let cap = options.line_cap;
     let mut part = Part::default();
     let mut scanner = Scanner::new();
     let mut buffer = vec![0; BUFFER.min(source.len() as usize)];
@@ -187,6 +214,7 @@ fn index_backward(source: &Source, cap: usize) -> Result<Part, Error> {
         let start = end.saturating_sub(BUFFER as u64);
         let wanted = (end - start) as usize;
         let read = source.read_at(start, &mut buffer[..wanted])?;
+        options.count(read);
         if read < wanted {
             // What is left of a file that became shorter is read as if it had always been so.
             let lost = (wanted - read) as u64;

@@ -4,7 +4,7 @@ use std::cell::OnceCell;
 use std::path::Path;
 
 use transcript_format::ids::Uuid;
-use transcript_reader::{Index, OtherFiles, Source};
+use transcript_reader::{Index, LoadOptions, OtherFiles, Source};
 use transcript_resume::{Policy, Tree};
 
 use crate::error::Error;
@@ -32,7 +32,15 @@ impl History {
     /// # Errors
     /// When the system fails to read.
     pub fn read(source: Source) -> Result<Self, Error> {
-        let index = Index::load(&source)?;
+        Self::read_with(source, &LoadOptions::new())
+    }
+
+    /// Reads an open file as `options` say.
+    ///
+    /// # Errors
+    /// When the system fails to read.
+    pub fn read_with(source: Source, options: &LoadOptions) -> Result<Self, Error> {
+        let index = options.load(&source)?;
         Ok(Self {
             source,
             index,

@@ -5,6 +5,7 @@
 mod append;
 mod fork;
 mod healthy;
+mod hostile;
 mod replay;
 mod resume;
 mod tree;
@@ -20,7 +21,11 @@ fn transcript(arguments: &[&str]) -> Output {
 
 fn command(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_transcript"));
-    command.args(arguments).env("NO_COLOR", "1");
+    command
+        .args(arguments)
+        .env("NO_COLOR", "1")
+        .env("TZ", "UTC");
+    command.env_remove("COLUMNS");
     command
 }
 

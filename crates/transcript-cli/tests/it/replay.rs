@@ -24,6 +24,143 @@ fn text_of_the_bundled_session() {
     insta::assert_snapshot!(stdout(&output));
 }
 
+fn text(arguments: &[&str], columns: &str) -> String {
+    let mut command = command(&[&["replay"], arguments].concat());
+    let output = command
+        .env("COLUMNS", columns)
+        .stdin(Stdio::null())
+        .output();
+    let output = output.unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    stdout(&output)
+}
+
+#[test]
+fn text_fits_narrow_and_wide_pages() {
+    let session = fixture("parallel-tools.jsonl");
+    insta::assert_snapshot!("text_in_40_columns", text(&[&session], "40"));
+    insta::assert_snapshot!("text_in_120_columns", text(&[&session], "120"));
+}
+
+#[test]
+fn text_with_everything_about_tools() {
+    let session = fixture("parallel-tools.jsonl");
+    let shown = text(&["--tools", "full", "--thinking", &session], "80");
+    insta::assert_snapshot!(shown);
+    let shown = text(&["--tools", "none", &session], "80");
+    assert!(
+        !shown.contains('▸') && shown.contains("Found it."),
+        "{shown}"
+    );
+}
+
+#[test]
+fn markdown_is_a_document() {
+    let session = fixture("parallel-tools.jsonl");
+    insta::assert_snapshot!(text(&["--format", "markdown", &session], "80"));
+}
+
+#[test]
+fn each_branch_comes_once_and_says_where_it_leaves() {
+    let session = fixture("rewind.jsonl");
+    insta::assert_snapshot!(text(&["--all-branches", &session], "80"));
+    let records = json(&session, &["--all-branches"]);
+    let mut lines: Vec<u64> = records
+        .iter()
+        .filter_map(|record| record["line"].as_u64())
+        .collect();
+    let shown = lines.len();
+    lines.sort_unstable();
+    lines.dedup();
+    assert_eq!(lines.len(), shown);
+    let branch = records
+        .iter()
+        .find(|record| record["kind"] == "branch")
+        .unwrap();
+    assert!(branch["from"].is_string() && branch["leaf"].is_string());
+}
+
+#[test]
+fn subagents_stand_below_their_calls() {
+    let pains = sessions().join("../pains/20-subagents.jsonl");
+    let folded = text(&[pains.to_str().unwrap()], "80");
+    assert!(
+        folded.contains("subagent a7c41e90; --sidechains shows it"),
+        "{folded}"
+    );
+    insta::assert_snapshot!(text(&["--sidechains", pains.to_str().unwrap()], "80"));
+    let in_file = fixture("sidechain-in-file.jsonl");
+    insta::assert_snapshot!(
+        "subagent_in_the_same_file",
+        text(&["--sidechains", &in_file], "80")
+    );
+    let records = json(&in_file, &["--sidechains"]);
+    assert!(records.iter().any(|record| record["kind"] == "sidechain"));
+}
+
+#[test]
+fn since_and_until_leave_out_what_lies_outside() {
+    let session = fixture("parallel-tools.jsonl");
+    let times = |more: &[&str]| -> Vec<String> {
+        let records = json(&session, more);
+        let times = records
+            .iter()
+            .filter_map(|record| record["timestamp"].as_str());
+        times.map(str::to_owned).collect()
+    };
+    let (start, end) = ("2026-02-28T16:43:10Z", "2026-02-28T17:44:00+01:00");
+    let all = times(&[]);
+    let inside = times(&["--since", start, "--until", end]);
+    let expected: Vec<&String> = all
+        .iter()
+        .filter(|time| ("2026-02-28T16:43:10".."2026-02-28T16:44:00").contains(&time.as_str()))
+        .collect();
+    assert!(!expected.is_empty() && expected.len() < all.len());
+    assert_eq!(inside.iter().collect::<Vec<_>>(), expected);
+    assert_eq!(times(&["--since", "1h"]), [""; 0]);
+    let refused = transcript(&["replay", "--since", "soon", &session]);
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(stderr(&refused).contains("--since"));
+}
+
+#[test]
+fn speed_changes_when_text_comes_and_not_what_comes() {
+    let session = fixture("linear.jsonl");
+    let at_once = text(&[&session], "80");
+    assert_eq!(text(&["--speed", "1e12", &session], "80"), at_once);
+    let refused = transcript(&["replay", "--speed", "2", "--json", &session]);
+    assert_eq!(refused.status.code(), Some(2));
+    let refused = transcript(&["replay", "--speed", "0", &session]);
+    assert_eq!(refused.status.code(), Some(2));
+}
+
+#[test]
+fn there_is_no_pager_when_output_is_piped() {
+    let session = fixture("linear.jsonl");
+    let plain = text(&[&session], "80");
+    let output = command(&["replay", &session])
+        .env("PAGER", "false")
+        .output();
+    assert_eq!(stdout(&output.unwrap()), plain);
+}
+
+#[test]
+fn completions_and_manual_know_every_command() {
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let output = transcript(&["completions", shell]);
+        assert_eq!(output.status.code(), Some(0));
+        assert!(stdout(&output).contains("replay"), "{shell}");
+    }
+    let page = stdout(&transcript(&["man"]));
+    assert!(
+        page.contains(".TH transcript 1") && page.contains("resume"),
+        "{page}"
+    );
+    let page = stdout(&transcript(&["man", "replay"]));
+    assert!(page.contains("\\-\\-all\\-branches"), "{page}");
+    assert_eq!(transcript(&["man", "nothing"]).status.code(), Some(2));
+}
+
 #[test]
 fn text_marks_gaps_and_explain_says_why() {
     let session = fixture("dangling-parent.jsonl");
@@ -141,7 +278,7 @@ fn every_fixture_replays_in_every_form() {
     for entry in fs::read_dir(sessions()).unwrap() {
         let path = entry.unwrap().path();
         let session = path.to_str().unwrap();
-        for format in ["text", "json", "ids"] {
+        for format in ["text", "markdown", "json", "ids"] {
             let output = transcript(&["replay", "--format", format, "--explain", session]);
             assert_eq!(
                 output.status.code(),
@@ -270,7 +407,7 @@ fn no_control_character_of_a_transcript_reaches_the_terminal() {
         let output = transcript(&[&["replay", session], more].concat());
         assert_eq!(output.status.code(), Some(0));
         for text in [stdout(&output), stderr(&output)] {
-            let bad = |c: char| c.is_control() && c != '\n' && c != '\t';
+            let bad = |c: char| c.is_control() && c != '\n';
             assert!(!text.chars().any(bad), "{more:?}: {text:?}");
             assert!(!text.contains('\u{202e}'));
         }

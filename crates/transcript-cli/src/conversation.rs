@@ -1,0 +1,94 @@
+//! What a replay shows: the paths of a session, and what is known about each.
+
+use anyhow::Result;
+use transcript_reader::{Bodies, Index};
+use transcript_resume::display::Display;
+use transcript_resume::{Decision, Path, Tree};
+use transcript_session::History;
+
+/// A path of a session with its items.
+pub(crate) struct Conversation<'s> {
+    pub(crate) session: &'s History,
+    pub(crate) display: Display,
+    /// How many entries it has.
+    pub(crate) entries: usize,
+    /// What to say above it; nothing for the main conversation.
+    pub(crate) title: Option<String>,
+}
+
+impl<'s> Conversation<'s> {
+    pub(crate) fn new(
+        session: &'s History,
+        tree: &Tree<'_>,
+        path: &Path,
+        title: Option<String>,
+    ) -> Result<Self> {
+        Ok(Self {
+            session,
+            display: Display::new(tree, path, &mut Bodies::new(session.source()))?,
+            entries: path.entries.len(),
+            title,
+        })
+    }
+
+    pub(crate) fn index(&self) -> &'s Index {
+        self.session.index()
+    }
+}
+
+/// Where a path jumps or starts in the middle, in words.
+pub(crate) fn gap(index: &Index, decision: &Decision) -> Option<String> {
+    let line = |entry: u32| index.candidate(entry as usize).line();
+    Some(match *decision {
+        Decision::Relink {
+            entry,
+            parent,
+            gap_millis,
+        } => format!(
+            "the parent of line {} is lost; goes on from line {}, {gap_millis} ms before it",
+            line(entry),
+            line(parent)
+        ),
+        Decision::Bridge {
+            entry,
+            parent,
+            evidence,
+        } => format!(
+            "the parent of line {} is lost; goes on from line {} ({})",
+            line(entry),
+            line(parent),
+            evidence.confidence().name()
+        ),
+        Decision::Gap {
+            entry,
+            reason,
+            hidden,
+        } => {
+            let hidden = match hidden {
+                0 => String::new(),
+                1 => ": 1 message before it is not shown".to_owned(),
+                many => format!(": {many} messages before it are not shown"),
+            };
+            format!(
+                "the parent of line {} is lost; {}{hidden}",
+                line(entry),
+                reason.words()
+            )
+        }
+        Decision::Salvage { entry } => {
+            format!(
+                "line {} is damaged; this was brought back from it",
+                line(entry)
+            )
+        }
+        Decision::Truncated { entry } => format!(
+            "what came before line {} cannot be reached: its parent is lost",
+            line(entry)
+        ),
+        Decision::Cycle { entry } => format!(
+            "the parent of line {} forms a cycle and is ignored",
+            line(entry)
+        ),
+        _ => return None,
+    })
+}

@@ -1,0 +1,344 @@
+//! A conversation as a Markdown document.
+
+use std::io::Write;
+
+use anyhow::Result;
+use transcript_format::content::Content;
+use transcript_format::kind::{AttachmentKind, SystemKind};
+use transcript_format::object::{FromRaw, Raw};
+use transcript_format::tool_result::ToolUseResult;
+use transcript_reader::Bodies;
+use transcript_resume::display::{Drawing, Drawn, Item, ItemKind, Marks, Part, Speaker, StoryKind};
+
+use crate::blocks::{attachment_line, block_line, input, plain_text, result_text};
+use crate::conversation::{Conversation, gap};
+use crate::escape::{escape, one_line};
+use crate::spoken::Spoken;
+use crate::story::{self, Outcome, TodoState, grouped, size};
+use crate::tell::{Tools, Wanted, hidden};
+
+/// How many lines of a result the short form shows.
+const RESULT_LINES: usize = 10;
+
+/// Writes all conversations: the main one with its subagents behind it, then the others.
+pub(crate) fn write(
+    out: &mut dyn Write,
+    conversations: &[Conversation<'_>],
+    wanted: Wanted,
+    policy: &str,
+) -> Result<()> {
+    let Some(main) = conversations.first() else {
+        return Ok(());
+    };
+    let id = main.session.session_id();
+    let id = id.unwrap_or_else(|| "without an id".to_owned());
+    writeln!(out, "# Session {}\n", one_line(&id))?;
+    let lines = main.index().line_count();
+    writeln!(
+        out,
+        "{} entries of {} lines, policy {policy}.",
+        grouped(main.entries as u64),
+        grouped(lines)
+    )?;
+    for conversation in conversations {
+        let mut writer = Writer {
+            out,
+            wanted,
+            speaker: None,
+            cwd: None,
+            last: None,
+        };
+        writer.conversation(conversation)?;
+    }
+    Ok(())
+}
+
+struct Writer<'o> {
+    out: &'o mut dyn Write,
+    wanted: Wanted,
+    /// Who spoke last.
+    speaker: Option<&'static str>,
+    cwd: Option<String>,
+    /// The entry that was written last.
+    last: Option<usize>,
+}
+
+impl Writer<'_> {
+    fn conversation(&mut self, conversation: &Conversation<'_>) -> Result<()> {
+        if let Some(title) = &conversation.title {
+            writeln!(self.out, "\n---\n\n# {}", one_line(title))?;
+        }
+        let display = &conversation.display;
+        let bodies = Bodies::new(conversation.session.source());
+        let mut drawing = Drawing::new(display, conversation.index(), bodies);
+        // The call of the story under way.
+        let mut call: Option<String> = None;
+        for (place, item) in display.items().iter().enumerate() {
+            let drawn = drawing.item(place)?;
+            self.before(conversation, item, &drawn)?;
+            let story = item
+                .story()
+                .map(|(story, part)| (&display.stories()[story], part));
+            match story {
+                Some((story, _)) if story.kind() == StoryKind::Hooks => {}
+                Some((story, Part::Opening)) => {
+                    let block = drawn.block();
+                    let raw = block.as_ref().and_then(input);
+                    self.call(story.tool(), raw)?;
+                    call = raw.map(|raw| raw.text().to_owned());
+                    if item.marks().contains(Marks::UNANSWERED) && self.wanted.tools != Tools::None
+                    {
+                        writeln!(self.out, "\n*No result.*")?;
+                    }
+                }
+                Some((story, Part::Result)) => {
+                    let raw = call.as_deref().and_then(|text| Raw::parse(text).ok());
+                    self.result(story.tool(), item, &drawn, raw)?;
+                }
+                _ => self.item(conversation, item, &drawn)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn before(
+        &mut self,
+        conversation: &Conversation<'_>,
+        item: &Item,
+        drawn: &Drawn<'_>,
+    ) -> Result<()> {
+        if self.last == Some(item.candidate()) {
+            return Ok(());
+        }
+        self.last = Some(item.candidate());
+        let decisions = conversation.display.decisions(item);
+        let mut gaps = decisions
+            .iter()
+            .filter_map(|decision| gap(conversation.index(), decision));
+        if let Some(gap) = gaps.next() {
+            self.speaker = None;
+            writeln!(self.out, "\n*··· {} ···*", one_line(&gap))?;
+        }
+        let entry = drawn.entry();
+        if let Some(cwd) = entry.as_ref().and_then(|entry| entry.object().str("cwd")) {
+            self.cwd = Some(cwd.into_owned());
+        }
+        Ok(())
+    }
+
+    fn item(
+        &mut self,
+        conversation: &Conversation<'_>,
+        item: &Item,
+        drawn: &Drawn<'_>,
+    ) -> Result<()> {
+        let candidate = conversation.index().candidate(item.candidate());
+        match item.kind() {
+            ItemKind::Text => self.said(item, &drawn.text().unwrap_or_default()),
+            ItemKind::Thinking => {
+                let text = drawn.text().unwrap_or_default();
+                if self.wanted.thinking && !text.trim().is_empty() {
+                    self.head("Assistant")?;
+                    self.quote(&text)?;
+                }
+                Ok(())
+            }
+            ItemKind::Media | ItemKind::Block => {
+                let line = drawn.block().map(|block| block_line(&block));
+                self.aside(&line.unwrap_or_default())
+            }
+            ItemKind::Result => self.result("", item, drawn, None),
+            ItemKind::Compaction => {
+                self.speaker = None;
+                let compaction = conversation.display.compaction(item);
+                let kept = compaction.map_or(0, |compaction| compaction.kept);
+                let kept = match kept {
+                    0 => String::new(),
+                    1 => ", 1 entry kept word for word".to_owned(),
+                    kept => format!(", {kept} entries kept word for word"),
+                };
+                writeln!(self.out, "\n---\n\n*Compacted{kept}.*")?;
+                Ok(())
+            }
+            ItemKind::System => {
+                let entry = drawn.entry();
+                let content = entry
+                    .as_ref()
+                    .and_then(|entry| entry.object().str("content"));
+                match candidate.system_kind() {
+                    Some(SystemKind::ApiError) => self.aside("API error, the client tried again"),
+                    Some(SystemKind::TurnDuration | SystemKind::StopHookSummary) => Ok(()),
+                    _ => self.aside(&content.unwrap_or_default()),
+                }
+            }
+            ItemKind::Attachment => {
+                let entry = drawn.entry();
+                let attachment = entry
+                    .as_ref()
+                    .and_then(|entry| entry.object().object("attachment"));
+                let Some(attachment) = attachment else {
+                    return Ok(());
+                };
+                if candidate.attachment_kind() == Some(AttachmentKind::QueuedCommand) {
+                    let prompt = attachment.get("prompt").and_then(Content::from_raw);
+                    let prompt = prompt.map(|prompt| plain_text(&prompt));
+                    return self.said(item, &prompt.unwrap_or_default());
+                }
+                let kind = candidate.attachment_kind();
+                let line = attachment_line(kind, &attachment, self.cwd.as_deref());
+                self.aside(&line.unwrap_or_default())
+            }
+            ItemKind::Unusable => self.aside(&format!("Line {} cannot be read.", candidate.line())),
+            _ => Ok(()),
+        }
+    }
+
+    fn said(&mut self, item: &Item, text: &str) -> Result<()> {
+        if hidden(item.marks()).is_some() || item.marks().contains(Marks::API_ERROR) {
+            return self.aside(text);
+        }
+        match (item.speaker(), Spoken::of(text)) {
+            (Speaker::Agent, _) => self.head("Assistant")?,
+            (Speaker::Summary, _) => self.head("Summary")?,
+            (Speaker::Person, Spoken::Prompt(_)) => self.head("User")?,
+            (Speaker::Person, Spoken::Command(command)) => {
+                self.head("User")?;
+                writeln!(self.out, "\n{}", code_span(&command))?;
+                return Ok(());
+            }
+            (_, Spoken::Client(text)) => return self.aside(text),
+            _ => return self.aside(text),
+        }
+        writeln!(self.out, "\n{}", escape(text.trim()))?;
+        Ok(())
+    }
+
+    fn call(&mut self, tool: &str, input: Option<Raw<'_>>) -> Result<()> {
+        if self.wanted.tools == Tools::None {
+            return Ok(());
+        }
+        self.head("Assistant")?;
+        let tool = one_line(tool);
+        if self.wanted.tools == Tools::Full {
+            writeln!(self.out, "\n**{tool}**")?;
+            return self.fenced("json", input.map_or("", Raw::text));
+        }
+        let about = one_line(&story::about(input, self.cwd.as_deref()));
+        if about.is_empty() || tool == "TodoWrite" {
+            writeln!(self.out, "\n**{tool}**")?;
+        } else {
+            writeln!(self.out, "\n**{tool}** {}", code_span(&about))?;
+        }
+        Ok(())
+    }
+
+    fn result(
+        &mut self,
+        tool: &str,
+        item: &Item,
+        drawn: &Drawn<'_>,
+        input: Option<Raw<'_>>,
+    ) -> Result<()> {
+        if self.wanted.tools == Tools::None {
+            return Ok(());
+        }
+        let form = drawn.tool_use_result();
+        let form = match &form {
+            Some(ToolUseResult::Object(object)) => Some(object),
+            _ => None,
+        };
+        let input = input.and_then(Raw::object);
+        let failed = item.marks().contains(Marks::FAILED);
+        let outcome = match failed {
+            true => Outcome::Text,
+            false => Outcome::of(tool, input.as_ref(), form),
+        };
+        match outcome {
+            Outcome::Diff(diff) => self.fenced("diff", &diff.to_text()),
+            Outcome::Todos(todos) => {
+                writeln!(self.out)?;
+                for todo in todos {
+                    let mark = match todo.state {
+                        TodoState::Done => "x",
+                        _ => " ",
+                    };
+                    writeln!(self.out, "- [{mark}] {}", one_line(&todo.text))?;
+                }
+                Ok(())
+            }
+            Outcome::Text => {
+                let text = result_text(drawn);
+                let lines: Vec<&str> = text.trim_end().lines().collect();
+                let most = match self.wanted.tools {
+                    Tools::Full => lines.len(),
+                    _ => lines.len().min(RESULT_LINES),
+                };
+                if failed {
+                    writeln!(self.out, "\nFailed:")?;
+                }
+                self.fenced("text", &lines[..most].join("\n"))?;
+                if most < lines.len() {
+                    writeln!(self.out, "\n*… {} in all*", size(&text))?;
+                }
+                Ok(())
+            }
+        }
+    }
+
+    fn head(&mut self, speaker: &'static str) -> Result<()> {
+        if self.speaker != Some(speaker) {
+            self.speaker = Some(speaker);
+            writeln!(self.out, "\n## {speaker}")?;
+        }
+        Ok(())
+    }
+
+    fn aside(&mut self, text: &str) -> Result<()> {
+        let text = text.trim();
+        if text.is_empty() {
+            return Ok(());
+        }
+        self.quote(text)
+    }
+
+    fn quote(&mut self, text: &str) -> Result<()> {
+        writeln!(self.out)?;
+        for line in escape(text.trim()).lines() {
+            writeln!(self.out, "{}", format!("> {line}").trim_end())?;
+        }
+        Ok(())
+    }
+
+    /// A code block, with a fence that nothing in it can close (`facts/reliability.md` S4).
+    fn fenced(&mut self, language: &str, text: &str) -> Result<()> {
+        let text = escape(text.trim_end());
+        let fence = "`".repeat(longest_run(&text).max(2) + 1);
+        writeln!(self.out, "\n{fence}{language}\n{text}\n{fence}")?;
+        Ok(())
+    }
+}
+
+/// Code within a line, in marks that nothing in it can close.
+fn code_span(text: &str) -> String {
+    let text = one_line(text);
+    let marks = "`".repeat(longest_run(&text) + 1);
+    let space = if text.contains('`') { " " } else { "" };
+    format!("{marks}{space}{text}{space}{marks}")
+}
+
+fn longest_run(text: &str) -> usize {
+    let runs = text.split(|c| c != '`').map(str::len);
+    runs.max().unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_within_code_closes_it() {
+        assert_eq!(code_span("ls"), "`ls`");
+        assert_eq!(code_span("a ``b"), "``` a ``b ```");
+        assert_eq!(longest_run("```\n````x"), 4);
+    }
+}

@@ -1,0 +1,145 @@
+//! Times and durations in words, and times that a person names.
+
+use jiff::civil::Time;
+use jiff::tz::TimeZone;
+use jiff::{SignedDuration, Timestamp, Zoned};
+
+/// A length of time in at most two units: `0.4 s`, `12 s`, `3 min`, `2 h 5 m`, `3 d 4 h`.
+pub(crate) fn duration(millis: u64) -> String {
+    let seconds = millis / 1000;
+    let (minutes, hours, days) = (seconds / 60, seconds / 3600, seconds / 86_400);
+    if days > 0 {
+        format!("{days} d {} h", hours % 24)
+    } else if hours > 0 {
+        format!("{hours} h {} m", minutes % 60)
+    } else if minutes > 0 {
+        format!("{minutes} min")
+    } else {
+        format!("{seconds} s")
+    }
+}
+
+/// [`duration`], with tenths of a second and with seconds where they matter.
+pub(crate) fn precise(millis: u64) -> String {
+    match millis {
+        0..10_000 => format!("{}.{} s", millis / 1000, millis % 1000 / 100),
+        60_000..3_600_000 => format!("{} min {} s", millis / 60_000, millis / 1000 % 60),
+        _ => duration(millis),
+    }
+}
+
+/// A point in time as the clock on the wall shows it.
+pub(crate) fn clock(millis: i64, zone: &TimeZone) -> Option<Zoned> {
+    Timestamp::from_millisecond(millis)
+        .ok()
+        .map(|time| time.to_zoned(zone.clone()))
+}
+
+/// Reads a time that a person names: RFC 3339 with or without an offset, a date, `2h` and the like
+/// for so long before `now`, `today` and `yesterday`. What has no offset is in the zone of `now`.
+/// In milliseconds since 1970.
+pub(crate) fn parse(text: &str, now: &Zoned) -> Result<i64, String> {
+    let text = text.trim();
+    let midnight = |day: &Zoned| day.with().time(Time::midnight()).build();
+    let time = match text {
+        "now" => Ok(now.clone()),
+        "today" => midnight(now),
+        "yesterday" => now.yesterday().and_then(|day| midnight(&day)),
+        _ => {
+            if let Ok(time) = text.parse::<Timestamp>() {
+                return Ok(time.as_millisecond());
+            }
+            if let Ok(time) = text.parse::<jiff::civil::DateTime>() {
+                time.to_zoned(now.time_zone().clone())
+            } else if let Some(ago) = ago(text) {
+                now.checked_sub(ago)
+            } else {
+                return Err(
+                    "expected a time such as 2026-01-31T12:00:00Z, 2026-01-31, 2h, 3d or yesterday"
+                        .to_owned(),
+                );
+            }
+        }
+    };
+    let time = time.map_err(|error| error.to_string())?;
+    Ok(time.timestamp().as_millisecond())
+}
+
+/// `90s`, `15m`, `2h`, `3 days`, `1h30m`: how long before now. Days have 24 hours, as what happened
+/// so long ago is meant and not a place in a calendar.
+fn ago(text: &str) -> Option<SignedDuration> {
+    let text = text.strip_suffix("ago").unwrap_or(text).trim();
+    if let Some((count, seconds)) = days(text) {
+        return SignedDuration::from_secs(seconds).checked_mul(count);
+    }
+    let duration: SignedDuration = text.parse().ok()?;
+    duration.is_positive().then_some(duration)
+}
+
+/// Days and weeks, which are no units of a plain duration.
+fn days(text: &str) -> Option<(i32, i64)> {
+    let end = text.find(|c: char| !c.is_ascii_digit())?;
+    let count = text[..end].parse().ok()?;
+    match text[end..].trim() {
+        "d" | "day" | "days" => Some((count, 86_400)),
+        "w" | "week" | "weeks" => Some((count, 604_800)),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn now() -> Zoned {
+        "2026-03-10T12:30:00+02:00[+02:00]".parse().unwrap()
+    }
+
+    fn read(text: &str) -> String {
+        match parse(text, &now()) {
+            Ok(millis) => Timestamp::from_millisecond(millis).unwrap().to_string(),
+            Err(error) => error,
+        }
+    }
+
+    #[test]
+    fn times_are_exact_or_relative() {
+        assert_eq!(read("2026-03-01T00:00:00Z"), "2026-03-01T00:00:00Z");
+        assert_eq!(
+            read("2026-03-01T00:00:00.250+01:00"),
+            "2026-02-28T23:00:00.25Z"
+        );
+        assert_eq!(read("2026-03-01"), "2026-02-28T22:00:00Z");
+        assert_eq!(read("2026-03-01T08:15"), "2026-03-01T06:15:00Z");
+        assert_eq!(read("2h"), "2026-03-10T08:30:00Z");
+        assert_eq!(read("1h30m"), "2026-03-10T09:00:00Z");
+        assert_eq!(read("15 min ago"), "2026-03-10T10:15:00Z");
+        assert_eq!(read("3d"), "2026-03-07T10:30:00Z");
+        assert_eq!(read("2 weeks"), "2026-02-24T10:30:00Z");
+        assert_eq!(read("today"), "2026-03-09T22:00:00Z");
+        assert_eq!(read("yesterday"), "2026-03-08T22:00:00Z");
+        assert_eq!(read("now"), "2026-03-10T10:30:00Z");
+    }
+
+    #[test]
+    fn what_is_no_time_is_refused() {
+        for text in [
+            "",
+            "soon",
+            "-2h",
+            "h",
+            "99999999999999d",
+            "2147483647w",
+            "2026-13-01",
+        ] {
+            assert!(parse(text, &now()).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn durations_are_short() {
+        let told = [450, 12_000, 192_000, 7_500_000, 273_600_000].map(precise);
+        assert_eq!(told, ["0.4 s", "12 s", "3 min 12 s", "2 h 5 m", "3 d 4 h"]);
+        assert_eq!(duration(192_000), "3 min");
+    }
+}

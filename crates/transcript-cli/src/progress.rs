@@ -1,0 +1,60 @@
+//! How far the reading of a large file is, on standard error.
+
+use std::io::{self, IsTerminal};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::thread;
+use std::time::Duration;
+
+use anyhow::Result;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use transcript_reader::{LoadOptions, Source};
+use transcript_session::History;
+
+/// What is read sooner shows no bar.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// How often the bar is drawn.
+const TICK: Duration = Duration::from_millis(100);
+
+static QUIET: AtomicBool = AtomicBool::new(false);
+
+/// Shows no bar for the rest of the process: `--quiet`.
+pub(crate) fn switch_off() {
+    QUIET.store(true, Ordering::Relaxed);
+}
+
+/// Reads a session; shows a bar when that takes long and somebody looks.
+pub(crate) fn read(source: Source) -> Result<History> {
+    if QUIET.load(Ordering::Relaxed) || !io::stderr().is_terminal() {
+        return Ok(History::read(source)?);
+    }
+    let (counter, total) = (Arc::new(AtomicU64::new(0)), source.len());
+    let options = LoadOptions::new().count_bytes(Arc::clone(&counter));
+    thread::scope(|scope| {
+        let (done, watched) = channel();
+        scope.spawn(move || show(total, &counter, &watched));
+        let history = History::read_with(source, &options);
+        // The bar goes when this end of the channel does.
+        drop(done);
+        Ok(history?)
+    })
+}
+
+fn show(total: u64, counter: &AtomicU64, done: &Receiver<()>) {
+    let pause = |time| matches!(done.recv_timeout(time), Err(RecvTimeoutError::Timeout));
+    if !pause(PATIENCE) {
+        return;
+    }
+    let bar = ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::stderr());
+    let form = "reading {wide_bar} {binary_bytes} of {binary_total_bytes}, {eta} left";
+    if let Ok(style) = ProgressStyle::with_template(form) {
+        bar.set_style(style.progress_chars("━━─"));
+    }
+    loop {
+        bar.set_position(counter.load(Ordering::Relaxed).min(total));
+        if !pause(TICK) {
+            return bar.finish_and_clear();
+        }
+    }
+}

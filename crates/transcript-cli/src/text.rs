@@ -1,0 +1,372 @@
+//! Styled text on lines of a given width.
+
+use std::io::{self, Write};
+
+use anstyle::Style;
+use unicode_linebreak::linebreaks;
+use unicode_segmentation::UnicodeSegmentation;
+use unicode_width::UnicodeWidthStr;
+
+use crate::escape::escape;
+
+/// A run of text in one style, escaped and without a newline.
+// Invariant: only `Span::new` makes one, so nothing reaches a page that was not escaped.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Span {
+    text: String,
+    style: Style,
+}
+
+impl Span {
+    pub(crate) fn new(style: Style, text: &str) -> Self {
+        let text = escape(text).replace('\n', " ");
+        Self { text, style }
+    }
+
+    pub(crate) fn plain(text: &str) -> Self {
+        Self::new(Style::new(), text)
+    }
+
+    pub(crate) fn text(&self) -> &str {
+        &self.text
+    }
+
+    fn part(&self, range: std::ops::Range<usize>) -> Self {
+        Self {
+            text: self.text[range].to_owned(),
+            style: self.style,
+        }
+    }
+}
+
+/// How many columns a line takes.
+pub(crate) fn width(line: &[Span]) -> usize {
+    line.iter().map(|span| span.text.width()).sum()
+}
+
+/// Breaks a line where Unicode allows it (UAX 14), so that no line is wider than `width` columns;
+/// a word that is wider is broken between characters.
+pub(crate) fn wrap(line: &[Span], columns: usize) -> Vec<Vec<Span>> {
+    let columns = columns.max(2);
+    if width(line) <= columns {
+        return vec![line.to_vec()];
+    }
+    let text: String = line.iter().map(Span::text).collect();
+    let mut lines = Vec::new();
+    let (mut start, mut end, mut used) = (0, 0, 0);
+    let mut piece_start = 0;
+    for (piece_end, _) in linebreaks(&text) {
+        for word in pieces(&text, piece_start..piece_end, columns) {
+            let word_width = text[word.clone()].width();
+            if used + text[word.clone()].trim_end().width() > columns && end > start {
+                lines.push(start..end);
+                (start, used) = (word.start, 0);
+            }
+            end = word.end;
+            used += word_width;
+        }
+        piece_start = piece_end;
+    }
+    lines.push(start..end);
+    lines
+        .into_iter()
+        .map(|range| slice(line, &text, range))
+        .collect()
+}
+
+/// What stands between two places to break, in parts that fit on a line.
+fn pieces(
+    text: &str,
+    piece: std::ops::Range<usize>,
+    columns: usize,
+) -> Vec<std::ops::Range<usize>> {
+    if text[piece.clone()].trim_end().width() <= columns {
+        return vec![piece];
+    }
+    let mut parts = Vec::new();
+    let (mut start, mut used) = (piece.start, 0);
+    for (at, grapheme) in text[piece.clone()].grapheme_indices(true) {
+        let at = piece.start + at;
+        if used + grapheme.width() > columns && at > start {
+            parts.push(start..at);
+            (start, used) = (at, 0);
+        }
+        used += grapheme.width();
+    }
+    parts.push(start..piece.end);
+    parts
+}
+
+/// The part of a line that holds these bytes of its text, without spaces at its end.
+fn slice(line: &[Span], text: &str, range: std::ops::Range<usize>) -> Vec<Span> {
+    let end = range.start + text[range.clone()].trim_end().len();
+    let mut offset = 0;
+    let mut out = Vec::new();
+    for span in line {
+        let from = range.start.max(offset);
+        let to = end.min(offset + span.text.len());
+        if from < to {
+            out.push(span.part(from - offset..to - offset));
+        }
+        offset += span.text.len();
+    }
+    out
+}
+
+/// The start of a line, at most `columns` wide, with a mark where it was cut.
+pub(crate) fn cut(line: &[Span], columns: usize) -> Vec<Span> {
+    if width(line) <= columns {
+        return line.to_vec();
+    }
+    let mut left = columns.saturating_sub(1);
+    let mut out = Vec::new();
+    for span in line {
+        let mut end = 0;
+        for (at, grapheme) in span.text.grapheme_indices(true) {
+            let needed = grapheme.width();
+            if needed > left {
+                out.push(span.part(0..end));
+                out.push(Span::new(span.style, "…"));
+                return out;
+            }
+            left -= needed;
+            end = at + grapheme.len();
+        }
+        out.push(span.clone());
+    }
+    out
+}
+
+/// The start of a text without style, at most `columns` wide, with a mark where it was cut.
+pub(crate) fn cut_text(text: &str, columns: usize) -> String {
+    let line = cut(&[Span::plain(text)], columns);
+    line.iter().map(Span::text).collect()
+}
+
+/// Lines with margins, on their way to a terminal or a file.
+pub(crate) struct Page<'o> {
+    out: &'o mut dyn Write,
+    width: usize,
+    margins: Vec<Margin>,
+    /// Whether an empty line is due before the next one, and how many margins it has.
+    gap: Option<usize>,
+    is_fresh: bool,
+}
+
+struct Margin {
+    /// What stands before the first line.
+    first: Option<Vec<Span>>,
+    /// What stands before all others.
+    rest: Vec<Span>,
+}
+
+/// How many columns a line has at least, whatever the margins.
+const LEAST_WIDTH: usize = 16;
+
+impl<'o> Page<'o> {
+    pub(crate) fn new(out: &'o mut dyn Write, width: usize) -> Self {
+        Self {
+            out,
+            width,
+            margins: Vec::new(),
+            gap: None,
+            is_fresh: true,
+        }
+    }
+
+    /// How many columns there are between the margins.
+    pub(crate) fn columns(&self) -> usize {
+        let margins = self.margins.iter().map(|margin| width(&margin.rest)).sum();
+        self.width.saturating_sub(margins).max(LEAST_WIDTH)
+    }
+
+    /// Puts `first` before the next line and `rest` before those below it, until [`Self::pop`].
+    /// A margin that leaves no room for text is none.
+    pub(crate) fn push(&mut self, first: Vec<Span>, rest: Vec<Span>) {
+        let margin = if self.columns() >= width(&rest) + LEAST_WIDTH {
+            Margin {
+                first: Some(first),
+                rest,
+            }
+        } else {
+            Margin {
+                first: None,
+                rest: Vec::new(),
+            }
+        };
+        self.margins.push(margin);
+    }
+
+    /// A margin of spaces.
+    pub(crate) fn indent(&mut self, columns: usize) {
+        let spaces = vec![Span::plain(&" ".repeat(columns))];
+        self.push(spaces.clone(), spaces);
+    }
+
+    /// Puts `first` before the next line in place of the innermost margin.
+    pub(crate) fn head(&mut self, first: Vec<Span>) {
+        if let Some(margin) = self.margins.last_mut() {
+            margin.first = Some(first);
+        }
+    }
+
+    pub(crate) fn pop(&mut self) {
+        self.margins.pop();
+    }
+
+    /// How many margins there are.
+    pub(crate) fn depth(&self) -> usize {
+        self.margins.len()
+    }
+
+    /// Asks for an empty line before the next one; several in a row are one.
+    pub(crate) fn gap(&mut self) {
+        let margins = self.margins.len();
+        self.gap = Some(self.gap.map_or(margins, |asked| asked.min(margins)));
+    }
+
+    /// Writes a line, broken to the width of the page.
+    pub(crate) fn line(&mut self, line: &[Span]) -> io::Result<()> {
+        for part in wrap(line, self.columns()) {
+            self.write(&part)?;
+        }
+        Ok(())
+    }
+
+    /// Writes each line of `text` in one style.
+    pub(crate) fn text(&mut self, style: Style, text: &str) -> io::Result<()> {
+        // A tab is as wide as what stands before it on its line makes it: a line is one span.
+        for line in text.split('\n') {
+            self.line(&[Span::new(style, line.trim_end())])?;
+        }
+        Ok(())
+    }
+
+    /// Writes a line that is cut to the width of the page.
+    pub(crate) fn short(&mut self, line: &[Span]) -> io::Result<()> {
+        let line = cut(line, self.columns());
+        self.write(&line)
+    }
+
+    /// Writes `left`, cut if need be, and `right` at the end of the line; on a page that is too
+    /// narrow for both, `right` directly behind.
+    pub(crate) fn both(&mut self, left: &[Span], right: &[Span]) -> io::Result<()> {
+        let columns = self.columns();
+        let room = columns.saturating_sub(width(right) + 2);
+        let mut line = cut(left, room.max(columns / 2));
+        let space = columns.saturating_sub(width(&line) + width(right)).max(2);
+        line.push(Span::plain(&" ".repeat(space)));
+        line.extend_from_slice(right);
+        self.short(&line)
+    }
+
+    /// Writes a line as it is.
+    fn write(&mut self, line: &[Span]) -> io::Result<()> {
+        if let Some(margins) = self.gap.take()
+            && !self.is_fresh
+        {
+            // What a margin shows on every line, such as the bar of a quote, goes through gaps
+            // within it too; what it shows once waits.
+            let margins = self.margins.iter().take(margins);
+            let margin = margins.flat_map(|margin| margin.rest.clone()).collect();
+            self.put(margin)?;
+        }
+        let mut whole: Vec<Span> = Vec::new();
+        for margin in &mut self.margins {
+            let lead = margin.first.take();
+            whole.extend(lead.unwrap_or_else(|| margin.rest.clone()));
+        }
+        whole.extend_from_slice(line);
+        self.put(whole)
+    }
+
+    fn put(&mut self, mut line: Vec<Span>) -> io::Result<()> {
+        self.is_fresh = false;
+        while let Some(last) = line.last_mut() {
+            let len = last.text.trim_end().len();
+            last.text.truncate(len);
+            if len > 0 {
+                break;
+            }
+            line.pop();
+        }
+        for span in line.iter().filter(|span| !span.text.is_empty()) {
+            let style = span.style;
+            write!(self.out, "{style}{}{style:#}", span.text)?;
+        }
+        self.out.write_all(b"\n")
+    }
+
+    /// Hands on what was written so far.
+    pub(crate) fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wrapped(text: &str, columns: usize) -> Vec<String> {
+        let lines = wrap(&[Span::plain(text)], columns);
+        let text = |line: &Vec<Span>| line.iter().map(Span::text).collect();
+        lines.iter().map(text).collect()
+    }
+
+    #[test]
+    fn lines_break_at_spaces_and_between_wide_characters() {
+        assert_eq!(wrapped("one two three", 8), ["one two", "three"]);
+        assert_eq!(
+            wrapped("閏年は四年に一度です。", 8),
+            ["閏年は四", "年に一度", "です。"]
+        );
+        assert_eq!(wrapped("abcdefghij", 4), ["abcd", "efgh", "ij"]);
+        assert_eq!(wrapped("  in", 8), ["  in"]);
+        assert_eq!(wrapped("", 8), [""]);
+    }
+
+    #[test]
+    fn no_part_of_a_line_is_wider_than_the_page() {
+        let text =
+            "wide 年月日 👩\u{200D}💻 e\u{301} and_a_word_that_is_much_longer_than_the_page x";
+        for columns in 2..40 {
+            for line in wrapped(text, columns) {
+                assert!(line.width() <= columns, "{columns}: {line}");
+            }
+        }
+    }
+
+    #[test]
+    fn styles_go_on_over_a_break() {
+        let bold = Style::new().bold();
+        let lines = wrap(&[Span::plain("a "), Span::new(bold, "bb cc")], 4);
+        assert_eq!(lines[0], [Span::plain("a "), Span::new(bold, "bb")]);
+        assert_eq!(lines[1], [Span::new(bold, "cc")]);
+    }
+
+    #[test]
+    fn a_cut_line_ends_in_a_mark_and_halves_no_character() {
+        assert_eq!(cut_text("年月日", 6), "年月日");
+        assert_eq!(cut_text("年月日", 5), "年月…");
+        assert_eq!(cut_text("年月日", 4), "年…");
+    }
+
+    #[test]
+    fn a_mark_stands_before_the_first_line_of_a_margin() {
+        let mut out = Vec::new();
+        let mut page = Page::new(&mut out, 20);
+        page.push(vec![Span::plain("- ")], vec![Span::plain("  ")]);
+        page.line(&[Span::plain("one two three four five")])
+            .unwrap();
+        page.gap();
+        page.text(Style::new(), "six").unwrap();
+        page.pop();
+        page.both(&[Span::plain("left")], &[Span::plain("right")])
+            .unwrap();
+        let text = String::from_utf8(out).unwrap();
+        assert_eq!(
+            text,
+            "- one two three four\n  five\n\n  six\nleft           right\n"
+        );
+    }
+}

@@ -1,0 +1,157 @@
+//! No text of a transcript does anything to a terminal (`facts/reliability.md` S1, S2).
+
+use std::fs;
+use std::path::Path;
+use std::process::{Output, Stdio};
+
+use unicode_width::UnicodeWidthStr;
+
+use crate::{command, stderr, stdout};
+
+const FILES: [&str; 2] = ["hostile/terminal.jsonl", "hostile/compacted.jsonl"];
+
+/// Every way to print text for people.
+const PRINTS: [&[&str]; 11] = [
+    &["replay"],
+    &["replay", "--tools", "full", "--thinking", "--explain"],
+    &[
+        "replay",
+        "--tools",
+        "none",
+        "--policy",
+        "vendor",
+        "--explain",
+    ],
+    &["replay", "--all-branches", "--sidechains"],
+    &["replay", "--sidechains", "--tools", "full"],
+    &[
+        "replay",
+        "--format",
+        "markdown",
+        "--thinking",
+        "--sidechains",
+    ],
+    &[
+        "replay",
+        "--format",
+        "markdown",
+        "--tools",
+        "full",
+        "--all-branches",
+    ],
+    &["replay", "--format", "ids", "--explain"],
+    &["tree"],
+    &["resume", "--explain"],
+    &["replay", "--leaf", "\u{1b}[31m\u{202e}"],
+];
+
+fn fixture(name: &str) -> String {
+    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/v1");
+    fixtures.join(name).to_str().unwrap().to_owned()
+}
+
+fn print(arguments: &[&str], file: &str, columns: &str) -> Output {
+    let mut command = command(arguments);
+    command.arg(fixture(file)).env("COLUMNS", columns);
+    command.stdin(Stdio::null()).output().unwrap()
+}
+
+/// Takes out the colours that are ours.
+fn without_colours(text: &str) -> String {
+    let mut out = String::new();
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once("\u{1b}[") {
+        out.push_str(before);
+        let end = after.find(|c: char| !c.is_ascii_digit() && c != ';');
+        match end.filter(|end| after[*end..].starts_with('m')) {
+            Some(end) => rest = &after[end + 1..],
+            None => {
+                out.push('\u{1b}');
+                rest = after;
+            }
+        }
+    }
+    out + rest
+}
+
+/// The first character that a terminal, or a reader, could be fooled by.
+fn first_bad(text: &str) -> Option<char> {
+    text.chars().find(|c| {
+        (c.is_control() && *c != '\n')
+            || matches!(*c, '\u{061C}' | '\u{200B}'..='\u{200F}' | '\u{2028}'..='\u{202E}')
+            || matches!(*c, '\u{2060}'..='\u{206F}' | '\u{FEFF}' | '\u{E0000}'..='\u{E0FFF}')
+    })
+}
+
+#[test]
+fn no_print_path_lets_a_control_character_through() {
+    for file in FILES {
+        for arguments in PRINTS {
+            for columns in ["40", "120"] {
+                let output = print(arguments, file, columns);
+                assert_ne!(output.status.code(), None, "{arguments:?}");
+                for text in [stdout(&output), stderr(&output)] {
+                    assert_eq!(first_bad(&text), None, "{arguments:?} {file}: {text}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn with_colour_only_our_own_sequences_reach_the_terminal() {
+    for file in FILES {
+        for arguments in PRINTS {
+            let arguments = [arguments, &["--color", "always"]].concat();
+            let output = print(&arguments, file, "80");
+            for text in [stdout(&output), stderr(&output)] {
+                let text = without_colours(&text);
+                assert_eq!(first_bad(&text), None, "{arguments:?} {file}: {text}");
+            }
+        }
+    }
+}
+
+#[test]
+fn raw_is_asked_for() {
+    let output = print(&["replay", "--raw"], FILES[0], "80");
+    assert!(stdout(&output).contains("\u{1b}]52;c;"));
+}
+
+#[test]
+fn no_line_is_wider_than_the_page() {
+    for folder in ["sessions", "pains", "hostile"] {
+        for entry in fs::read_dir(fixture(folder)).unwrap() {
+            let path = entry.unwrap().path();
+            if path
+                .extension()
+                .is_none_or(|extension| extension != "jsonl")
+            {
+                continue;
+            }
+            let name = format!("{folder}/{}", path.file_name().unwrap().to_str().unwrap());
+            for columns in [40, 80, 120] {
+                let arguments = [
+                    "replay",
+                    "--tools",
+                    "full",
+                    "--sidechains",
+                    "--all-branches",
+                ];
+                let output = print(&arguments, &name, &columns.to_string());
+                assert_eq!(output.status.code(), Some(0), "{name}: {}", stderr(&output));
+                for line in stdout(&output).lines() {
+                    assert!(line.width() <= columns, "{name} {columns}: {line}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn wide_characters_and_wide_tables_keep_their_columns() {
+    for columns in ["40", "80", "120"] {
+        let output = print(&["replay"], "hostile/compacted.jsonl", columns);
+        insta::assert_snapshot!(format!("hostile_compacted_{columns}"), stdout(&output));
+    }
+}
