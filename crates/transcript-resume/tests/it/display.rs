@@ -498,6 +498,8 @@ fn once_a_message_is_split_all_later_ids_of_messages_are_derived() {
         .answer(&id(3), json!([text("two"), text("blocks")]))
         .hook(&id(4), "Stop", "x")
         .user(&id(5), json!("a string"))
+        .answer(&id(6), json!([text("one block again")]))
+        .user(&id(7), json!("another"))
         .display();
     let ids: Vec<_> = display
         .items()
@@ -505,7 +507,18 @@ fn once_a_message_is_split_all_later_ids_of_messages_are_derived() {
         .map(|item| item.id().to_string())
         .collect();
     let child = |number: u128, block: u64| uuid(number).child(block).to_string();
-    let expected = [id(1), id(2), child(3, 0), child(3, 1), id(4), child(5, 0)];
+    let [one, two, hook] = [1, 2, 4].map(id);
+    let [fifth, sixth, seventh] = [5, 6, 7].map(|number| child(number, 0));
+    let expected = [
+        one,
+        two,
+        child(3, 0),
+        child(3, 1),
+        hook,
+        fifth,
+        sixth,
+        seventh,
+    ];
     assert_eq!(ids, expected);
     assert!(ids[3].ends_with("-000000000001"));
 }
@@ -595,6 +608,33 @@ fn a_compaction_that_keeps_nothing_or_names_what_is_lost_says_so() {
     let compaction = &display.compactions()[0];
     assert!(compaction.is_keeping_ignored && compaction.form.is_some());
     assert_eq!(compaction.pre_tokens, None);
+}
+
+#[test]
+fn progress_from_before_a_compaction_is_not_read() {
+    let kept = json!({"anchorUuid": "s", "uuids": ["u2", "a2"]});
+    let progress = json!({"data": {"type": "hook_progress"}, "toolUseID": "x"});
+    let (file, _) = compacted(&json!({"preservedMessages": kept}))
+        .under("a1")
+        .entry("progress", "left-behind", &progress)
+        .under("a2")
+        .entry("progress", "kept", &progress)
+        .under("u3")
+        .answer("a3", json!([text("three")]))
+        .display();
+    let mut bodies = Counting {
+        bodies: file.bodies(),
+        asked: HashMap::new(),
+    };
+    let tree = Tree::new(&file.index, Policy::Recover);
+    Display::new(&tree, &tree.path(), &mut bodies).unwrap();
+    let asked = |name: &str| {
+        bodies
+            .asked
+            .keys()
+            .any(|candidate| file.name(*candidate) == name)
+    };
+    assert!(asked("kept") && !asked("left-behind") && !asked("a1"));
 }
 
 #[test]
@@ -812,7 +852,7 @@ fn tangled(seed: u64) -> Vec<u8> {
             };
             (0..count).map(|_| block(rng)).collect::<Value>()
         };
-        session = match rng.below(9) {
+        session = match rng.below(10) {
             0 => session.user(&uuid, json!("words")),
             1 | 2 => session.answer(&uuid, blocks(&mut rng, call)),
             3 | 4 => session.user(&uuid, blocks(&mut rng, result)),
@@ -828,6 +868,16 @@ fn tangled(seed: u64) -> Vec<u8> {
                 let system = one(&mut rng, &["stop_hook_summary", "informational"]);
                 let members = json!({"subtype": system, "toolUseID": id});
                 session.entry("system", &uuid, &members)
+            }
+            8 => {
+                let content = if rng.one_in(2) {
+                    json!("words")
+                } else {
+                    blocks(&mut rng, result)
+                };
+                let members = json!({"isMeta": !rng.one_in(4), "sourceToolUseID": id,
+                    "message": {"role": "user", "content": content}});
+                session.entry("user", &uuid, &members)
             }
             _ => {
                 let above = session.last.clone();
@@ -1394,6 +1444,24 @@ fn circles_of_metadata_end_and_nothing_is_lost() {
         "> Result r-t3.0",
     ];
     assert_eq!(told, expected);
+}
+
+#[test]
+fn a_subagent_that_names_a_call_of_its_own_stands_at_the_end_of_its_parent() {
+    let files = [
+        agent("main", &[]),
+        agent("one", &[]),
+        agent("self", &[task("t", "x")]),
+    ];
+    let origins = [origin("a", None, None), origin("b", Some("t"), Some("a"))];
+    let expected = [
+        "main",
+        "> one",
+        "> > self",
+        "> > Call a-t.0",
+        "> > Result r-t.0",
+    ];
+    assert_eq!(walked(&files, &origins), expected);
 }
 
 #[test]
