@@ -67,6 +67,9 @@ fn titles_tags_and_modes_are_those_of_the_last_line_of_each_kind() {
     let mode = r#"{"type":"permission-mode","permissionMode":"plan"}"#;
     assert_eq!(state(&[PROMPT, mode]).permission_mode.unwrap(), "plan");
     assert_eq!(state(&[mode, PROMPT]).permission_mode.unwrap(), "default");
+    let again = PROMPT.replace("u1", "u2").replace("null", r#""a1""#);
+    let before = state(&[PROMPT, ANSWER, mode, &again]);
+    assert_eq!(before.permission_mode.unwrap(), "default");
 }
 
 #[test]
@@ -397,7 +400,16 @@ fn files_are_those_of_the_last_snapshot_of_each_prompt_of_the_path() {
         printed(&[&updated, delta])["fileHistory"],
         history(json!(["a.rs", "b.rs", "d.rs"]))
     );
+    let later = snapshot("a1", "u1", r#""b.rs":{},"e.rs":{}"#);
+    assert_eq!(
+        printed(&[&updated, &updated, &later])["fileHistory"],
+        history(json!(["b.rs", "e.rs"]))
+    );
     assert_eq!(printed(&[&of_another])["fileHistory"], Value::Null);
+    let branch = PROMPT.replace("u1", "u0");
+    let of_branch = snapshot("u0", "u0", r#""c.rs":{}"#);
+    let state = state(&[&branch, &of_branch, PROMPT, ANSWER]);
+    assert_eq!(state.file_history, None, "not a prompt of the path");
 }
 
 #[test]
