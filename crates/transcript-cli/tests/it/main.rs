@@ -4,6 +4,7 @@
 
 mod append;
 mod healthy;
+mod list;
 mod replay;
 mod resume;
 mod tree;

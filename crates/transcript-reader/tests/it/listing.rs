@@ -649,6 +649,8 @@ fn windows_give_the_same_row_as_a_reading_of_the_whole_file() {
         let mut rng = Rng::new(seed);
         let mut lines: Vec<Vec<u8>> = generate::tidy_session(seed)
             .split_inclusive(|byte| *byte == b'\n')
+            // The model knows no line recovery.
+            .filter(|line| serde_json::from_slice::<Value>(line).is_ok())
             .map(<[u8]>::to_vec)
             .collect();
         // Settings anywhere, and so much between that the windows hold a part only. What stands
