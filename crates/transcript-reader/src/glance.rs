@@ -252,7 +252,7 @@ impl Tail {
     /// Returns whether lines further from the end would change nothing, but for settings up to the
     /// far reach.
     pub(crate) fn is_complete(&self) -> bool {
-        self.end.is_done
+        self.end.is_done && self.modified.is_some()
     }
 
     /// Returns whether a title of the person stands where clients look for it: they write again
@@ -270,13 +270,13 @@ impl Tail {
     fn add(&mut self, scanner: &mut Scanner, line: &Line<'_>, reach: Reach, side: bool) -> bool {
         let is_near = line.offset >= reach.near;
         let has_settings = is_near || !self.has_near_title() && line.offset >= reach.far;
-        if self.end.is_done && !has_settings {
+        if self.is_complete() && !has_settings {
             return false;
         }
         let wants_prompt = is_near && self.prompt.is_none() && self.settings.last_prompt.is_none();
         let may_be_prompt =
             || has(line.bytes, br#""user""#) && !has(line.bytes, br#""tool_result""#);
-        if self.end.is_done
+        if self.is_complete()
             && starts_chain_entry(line.bytes)
             && !self.settings.wants(line.bytes)
             && !(wants_prompt && may_be_prompt())

@@ -6,6 +6,7 @@ mod append;
 mod fork;
 mod healthy;
 mod hostile;
+mod list;
 mod replay;
 mod resume;
 mod tree;
