@@ -4,6 +4,7 @@
 //! libraries; what is here is wiring, output and exit codes.
 
 use std::io;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
@@ -18,6 +19,7 @@ mod escape;
 mod exit;
 mod explain;
 mod export;
+mod list;
 mod manual;
 mod markdown;
 mod moment;
@@ -40,6 +42,9 @@ mod tree;
 struct Cli {
     #[command(flatten)]
     output: screen::Options,
+    /// The folder that holds the projects [default: projects in $CLAUDE_CONFIG_DIR or ~/.claude]
+    #[arg(long, global = true, value_name = "DIR")]
+    root: Option<PathBuf>,
     #[command(subcommand)]
     command: Command,
 }
@@ -47,6 +52,7 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     Append(append::Args),
+    List(list::Args),
     Replay(replay::Args),
     Resume(resume::Args),
     Tree(tree::Args),
@@ -70,8 +76,14 @@ fn main() -> ExitCode {
         }
     };
     cli.output.apply();
+    let look_up = session::LookUp {
+        root: cli.root,
+        quiet: cli.output.quiet,
+    };
+    look_up.set();
     let result = match cli.command {
         Command::Append(args) => append::run(&args, &cli.output),
+        Command::List(args) => list::run(&args, &cli.output),
         Command::Replay(args) => replay::run(&args, &cli.output),
         Command::Resume(args) => resume::run(&args, &cli.output),
         Command::Tree(args) => tree::run(&args, &cli.output),

@@ -9,9 +9,10 @@
 //! 5. [`finding`] names what can be wrong with a line.
 //! 6. [`recover`] finds the whole entries that stand in damaged lines.
 //! 7. [`make`] makes entries, with the owned values of [`json`].
-//! 8. [`names`] says how the folders of projects are called.
+//! 8. [`names`] says how the folders of projects and the files in them are called.
 //! 9. [`stream`] puts a message together from the events of a streamed reply.
 //! 10. [`context_refs`] reads the references that some clients put before the text of a prompt.
+//! 11. [`texts`] knows the texts that clients write in place of a person or a model.
 
 pub mod attachment;
 pub mod compact;
@@ -32,6 +33,7 @@ pub mod recover;
 pub mod scan;
 pub mod stream;
 pub mod system;
+pub mod texts;
 pub mod time;
 pub mod tool_result;
 pub mod usage;

@@ -1,7 +1,13 @@
-//! The names of the folders that sessions are kept in (`facts/sdk.md` 1).
+//! The names of the folders that sessions are kept in, and of the files there (`facts/sdk.md` 1).
+//!
+//! What comes from a person, a program or a transcript becomes a part of a path only when it is an
+//! id ([`is_id`]).
 
 /// The longest key without a hash, in characters.
 const MAX_KEY: usize = 200;
+
+/// The longest id; file systems allow 255 bytes.
+const MAX_ID: usize = 128;
 
 /// Returns the name of the folder of the project at `path`, an absolute path without links.
 ///
@@ -16,14 +22,196 @@ const MAX_KEY: usize = 200;
 /// ```
 #[must_use]
 pub fn project_key(path: &str) -> String {
-    let key: String = path.encode_utf16().map(key_character).collect();
+    key(path.encode_utf16().map(u32::from))
+}
+
+/// Returns whether the folder `name` is the one of the project at `path` for any client: the Python
+/// SDK counts code points, and older clients end the key of a long path with another hash, so of
+/// that only the start counts.
+///
+/// ```
+/// use transcript_format::names::is_key_of;
+///
+/// assert!(is_key_of("-p---q", "/p/🦉q"));
+/// assert!(is_key_of("-p--q", "/p/🦉q"));
+/// assert!(!is_key_of("-p-q", "/p/🦉q"));
+/// ```
+#[must_use]
+pub fn is_key_of(name: &str, path: &str) -> bool {
+    let keys = [project_key(path), key(path.chars().map(u32::from))];
+    let is_cut = |key: &String| {
+        let start = key.get(..=MAX_KEY);
+        start.is_some_and(|start| name.starts_with(start))
+    };
+    keys.iter().any(|key| key == name || is_cut(key))
+}
+
+/// Returns whether `text` is safe as a part of the name of a file, on every system: 1 to 128 ASCII
+/// letters, digits, `-` and `_`, and no name of a device (`facts/reliability.md` 6, S5).
+///
+/// ```
+/// use transcript_format::names::is_id;
+///
+/// assert!(is_id("0b932c9f-9928-4cec-9e82-22c1703d5f54"));
+/// assert!(!is_id("../0b932c9f"));
+/// ```
+#[must_use]
+pub fn is_id(text: &str) -> bool {
+    is_name(text, MAX_ID)
+}
+
+fn is_name(text: &str, longest: usize) -> bool {
+    let is_safe = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
+    (1..=longest).contains(&text.len()) && text.bytes().all(is_safe) && !is_device(text)
+}
+
+/// Whether Windows takes a file of that name, whatever its ending, for a device.
+fn is_device(name: &str) -> bool {
+    let is = |device: &str| name.eq_ignore_ascii_case(device);
+    if name.len() == 4 && name.ends_with(|c: char| matches!(c, '1'..='9')) {
+        let port = &name[..3];
+        return ["com", "lpt"]
+            .iter()
+            .any(|name| port.eq_ignore_ascii_case(name));
+    }
+    ["con", "prn", "aux", "nul"].iter().any(|device| is(device))
+}
+
+/// The file of a conversation, in any of the layouts: what its path below the folder of projects
+/// says.
+///
+/// ```
+/// use transcript_format::names::TranscriptFile;
+///
+/// let path = "-p/0b932c9f/subagents/workflows/run1/agent-a1.jsonl";
+/// let file = TranscriptFile::at(path).unwrap();
+/// let agent = TranscriptFile::Agent {
+///     project: "-p",
+///     session: Some("0b932c9f"),
+///     below: "workflows/run1",
+///     agent: "a1",
+/// };
+/// assert_eq!(file, agent);
+/// assert_eq!(file.path().as_deref(), Some(path));
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TranscriptFile<'p> {
+    /// `PROJECT/SESSION.jsonl`
+    Session {
+        /// The folder of the project.
+        project: &'p str,
+        /// The id of the session.
+        session: &'p str,
+    },
+    /// `PROJECT/SESSION/subagents/[BELOW/]agent-AGENT.jsonl`, and of clients before 2.1.2
+    /// `PROJECT/agent-AGENT.jsonl`, where only the lines of the file name the session.
+    Agent {
+        /// The folder of the project.
+        project: &'p str,
+        /// The id of the session.
+        session: Option<&'p str>,
+        /// The folders below `subagents`, with `/` between them.
+        below: &'p str,
+        /// The id of the agent.
+        agent: &'p str,
+    },
+}
+
+impl<'p> TranscriptFile<'p> {
+    /// Reads a path below the folder of projects, with `/` between its parts. `None` when it is
+    /// that of another file, or a part of it is no [id](is_id).
+    #[must_use]
+    pub fn at(path: &'p str) -> Option<Self> {
+        let (project, rest) = path.split_once('/')?;
+        let file = match rest.split_once('/') {
+            Some((session, rest)) => {
+                let (below, name) = rest.strip_prefix("subagents/").map(split_name)?;
+                Self::Agent {
+                    project,
+                    session: Some(session),
+                    below,
+                    agent: agent_of(name)?,
+                }
+            }
+            None => match (agent_of(rest), rest.strip_suffix(".jsonl")) {
+                (Some(agent), _) => Self::Agent {
+                    project,
+                    session: None,
+                    below: "",
+                    agent,
+                },
+                (None, session) => Self::Session {
+                    project,
+                    session: session?,
+                },
+            },
+        };
+        (file.path()? == path).then_some(file)
+    }
+
+    /// Returns the path below the folder of projects, with `/` between its parts. `None` when a
+    /// part of it is no [id](is_id): it could lead anywhere.
+    #[must_use]
+    pub fn path(&self) -> Option<String> {
+        self.is_safe().then(|| match self {
+            Self::Session { project, session } => format!("{project}/{session}.jsonl"),
+            Self::Agent {
+                project,
+                session: None,
+                agent,
+                ..
+            } => format!("{project}/agent-{agent}.jsonl"),
+            Self::Agent {
+                project,
+                session: Some(session),
+                below,
+                agent,
+            } => {
+                let slash = if below.is_empty() { "" } else { "/" };
+                format!("{project}/{session}/subagents/{below}{slash}agent-{agent}.jsonl")
+            }
+        })
+    }
+
+    fn is_safe(&self) -> bool {
+        // With a hash of 32 bits in base 36.
+        let is_key = |key| is_name(key, MAX_KEY + "-1z141z4".len());
+        match *self {
+            Self::Session { project, session } => is_key(project) && is_id(session),
+            Self::Agent {
+                project,
+                session,
+                below,
+                agent,
+            } => {
+                let is_below = below.is_empty() || below.split('/').all(is_id);
+                is_key(project) && session.is_none_or(is_id) && is_below && is_id(agent)
+            }
+        }
+    }
+}
+
+/// The folders before the last part of a path, and that part.
+fn split_name(path: &str) -> (&str, &str) {
+    path.rsplit_once('/').unwrap_or(("", path))
+}
+
+/// Returns the id of the agent whose file has this name.
+#[must_use]
+pub fn agent_of(file_name: &str) -> Option<&str> {
+    file_name.strip_prefix("agent-")?.strip_suffix(".jsonl")
+}
+
+/// The key of a path that is read in `units`.
+fn key(units: impl Iterator<Item = u32> + Clone) -> String {
+    let key: String = units.clone().map(key_character).collect();
     if key.len() <= MAX_KEY {
         return key;
     }
-    format!("{}-{}", &key[..MAX_KEY], base_36(hash(path.encode_utf16())))
+    format!("{}-{}", &key[..MAX_KEY], base_36(hash(units)))
 }
 
-fn key_character(unit: u16) -> char {
+fn key_character(unit: u32) -> char {
     let character = u8::try_from(unit).map_or('-', char::from);
     if character.is_ascii_alphanumeric() {
         character
@@ -33,8 +221,8 @@ fn key_character(unit: u16) -> char {
 }
 
 /// 31 times the hash of what is before, plus the unit, in 32 bits; without the sign.
-fn hash(units: impl Iterator<Item = u16>) -> u32 {
-    let add = |hash: i32, unit| hash.wrapping_mul(31).wrapping_add(i32::from(unit));
+fn hash(units: impl Iterator<Item = u32>) -> u32 {
+    let add = |hash: i32, unit: u32| hash.wrapping_mul(31).wrapping_add(unit.cast_signed());
     units.fold(0, add).unsigned_abs()
 }
 
@@ -61,6 +249,91 @@ mod tests {
         );
         assert_eq!(project_key("/p/😀q"), "-p---q");
         assert_eq!(project_key("/p/é_Ü.x"), "-p-----x");
+    }
+
+    #[test]
+    fn the_folder_of_a_long_path_is_known_whatever_its_hash() {
+        let path = format!("/{}", "a/".repeat(150));
+        let key = project_key(&path);
+        assert!(is_key_of(&key, &path));
+        assert!(is_key_of(&format!("{}-1x2y3z", &key[..200]), &path));
+        assert!(!is_key_of(&key[..200], &path));
+        assert!(!is_key_of(&format!("{}b-1x2y3z", &key[..199]), &path));
+        assert!(!is_key_of("-p-q-2", "/p/q"));
+    }
+
+    #[test]
+    fn what_could_leave_the_folder_is_no_id() {
+        let long = "a".repeat(129);
+        for text in [
+            "",
+            ".",
+            "..",
+            "../x",
+            "..%2f",
+            "/etc/passwd",
+            "a/b",
+            "a\\b",
+            "C:x",
+            "\\\\?\\x",
+            "a\0",
+            "a.",
+            "a ",
+            "é",
+            "con",
+            "NUL",
+            "Com1",
+            "lpt9",
+            &long,
+        ] {
+            assert!(!is_id(text), "{text:?}");
+            let session = TranscriptFile::Session {
+                project: "-p",
+                session: text,
+            };
+            assert_eq!(session.path(), None, "{text:?}");
+            let agent = |session, below, agent| TranscriptFile::Agent {
+                project: "-p",
+                session: Some(session),
+                below,
+                agent,
+            };
+            assert_eq!(agent("s", "", text).path(), None, "{text:?}");
+            assert_eq!(agent(text, "", "a").path(), None, "{text:?}");
+            // Folders between may be none, or several.
+            if !text.is_empty() && text != "a/b" {
+                assert_eq!(agent("s", text, "a").path(), None, "{text:?}");
+            }
+        }
+        assert!(is_id("com0") && is_id("console") && is_id(&long[1..]));
+    }
+
+    #[test]
+    fn the_three_layouts_are_read_and_written_the_same() {
+        for path in [
+            "-p/s-1.jsonl",
+            "-p/agent-a.jsonl",
+            "-p/s-1/subagents/agent-a.jsonl",
+            "-p/s-1/subagents/workflows/r_1/agent-a.jsonl",
+        ] {
+            let file = TranscriptFile::at(path).unwrap();
+            assert_eq!(file.path().as_deref(), Some(path));
+        }
+        for path in [
+            "s-1.jsonl",
+            "-p/s-1.json",
+            "-p/s 1.jsonl",
+            "-p/../s-1.jsonl",
+            "../s-1.jsonl",
+            "-p/s-1/agent-a.jsonl",
+            "-p/s-1/subagents/a.jsonl",
+            "-p/s-1/subagents/agent-.jsonl",
+            "-p/s-1/subagents/../agent-a.jsonl",
+            "-p/s-1/subagents//agent-a.jsonl",
+            "-p/s-1/subagents/agent-a.meta.json",
+        ] {
+            assert_eq!(TranscriptFile::at(path), None, "{path}");
+        }
     }
 
     #[test]

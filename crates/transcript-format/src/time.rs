@@ -17,6 +17,21 @@ pub fn millis(text: &[u8]) -> Option<i64> {
     written_form(text).or_else(|| lenient(std::str::from_utf8(text).ok()?))
 }
 
+/// Returns the text of a time, given in milliseconds since 1970, as clients write it.
+///
+/// ```
+/// use transcript_format::time::text;
+/// assert_eq!(text(1250).as_deref(), Some("1970-01-01T00:00:01.250Z"));
+/// ```
+///
+/// `None` for times that have no year of four digits.
+#[must_use]
+pub fn text(millis: i64) -> Option<String> {
+    let time = Timestamp::from_millisecond(millis).ok()?;
+    let text = format!("{time:.3}");
+    (text.len() == "1970-01-01T00:00:01.250Z".len()).then_some(text)
+}
+
 /// The form that every known client writes: `2026-11-20T10:00:01.250Z`.
 fn written_form(text: &[u8]) -> Option<i64> {
     let text: &[u8; 24] = text.try_into().ok()?;

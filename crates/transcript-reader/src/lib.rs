@@ -29,19 +29,25 @@
 
 mod bodies;
 mod build;
+mod discover;
 mod error;
 mod forked;
+mod glance;
 mod index;
+mod listing;
 mod names;
 mod other_files;
+mod prompt;
 mod salvage;
 mod source;
 mod subagents;
 
 pub use bodies::{Bodies, Body};
 pub use build::LoadOptions;
+pub use discover::{SessionFile, SessionFiles};
 pub use error::{Error, ErrorKind};
 pub use index::{Boundary, Candidate, Id, Index, Marks, MessageKey, Preserved, ToolEnd, ToolKey};
+pub use listing::{Listing, SessionRow, SessionState};
 pub use other_files::OtherFiles;
 pub use source::Source;
 pub use subagents::{Subagent, subagents};

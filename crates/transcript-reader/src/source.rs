@@ -3,6 +3,7 @@
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use crate::error::{Error, ErrorKind};
 
@@ -14,6 +15,7 @@ pub struct Source {
     file: File,
     path: PathBuf,
     len: u64,
+    modified: Option<SystemTime>,
 }
 
 impl Source {
@@ -50,6 +52,7 @@ impl Source {
             file,
             path: path.to_owned(),
             len: metadata.len(),
+            modified: metadata.modified().ok(),
         };
         let mut head = [0; 4096];
         let read = source.read_at(0, &mut head)?;
@@ -85,6 +88,12 @@ impl Source {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len == 0
+    }
+
+    /// Returns when the file was last written to, as of the time of opening, where the system says.
+    #[must_use]
+    pub fn modified(&self) -> Option<SystemTime> {
+        self.modified
     }
 
     /// Fills `buffer` from `offset` on, up to the length at opening. Returns how many bytes were

@@ -23,7 +23,6 @@ mod recover;
 mod siblings;
 mod state;
 mod stitch;
-pub mod texts;
 mod tombstones;
 
 pub use branches::{Branch, Branches, Sidechain, Start, is_prompt};
@@ -31,3 +30,4 @@ pub use chain::{Path, PathEntry, Refusal, Via};
 pub use decision::{Confidence, Decision, Evidence, GapReason, LeafReason, SpliceForm};
 pub use links::{NodeId, Parent, Policy, Tree};
 pub use state::{State, Usage};
+pub use transcript_format::texts;

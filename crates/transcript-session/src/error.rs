@@ -19,6 +19,7 @@ enum Source {
     Reader(transcript_reader::Error),
     Writer(transcript_writer::Error),
     Io(io::Error),
+    Candidates(Vec<PathBuf>),
 }
 
 /// What went wrong.
@@ -33,7 +34,9 @@ pub enum ErrorKind {
     NotResumable(Refusal),
     /// The store holds no session of that id, or only files without a byte.
     NoSuchSession,
-    /// The text is no session id: a uuid in its usual form.
+    /// Several sessions have an id that starts so: see [`Error::candidates`].
+    Ambiguous,
+    /// The text cannot be the id of a session, or is shorter than 4 characters.
     NotAnId,
     /// What a compaction is to keep holds a call without its result, or a result without its call.
     SplitPair,
@@ -55,6 +58,7 @@ impl ErrorKind {
             Self::Write(kind) => kind.name(),
             Self::NotResumable(_) => "not-resumable",
             Self::NoSuchSession => "not-found",
+            Self::Ambiguous => "ambiguous",
             Self::NotAnId => "not-an-id",
             Self::SplitPair => "split-pair",
             Self::BehindCompaction => "behind-compaction",
@@ -70,6 +74,13 @@ impl Error {
             kind,
             path: path.to_owned(),
             source: None,
+        }
+    }
+
+    pub(crate) fn ambiguous(root: &Path, candidates: Vec<PathBuf>) -> Self {
+        Self {
+            source: Some(Source::Candidates(candidates)),
+            ..Self::new(ErrorKind::Ambiguous, root)
         }
     }
 
@@ -109,7 +120,17 @@ impl Error {
                     io::ErrorKind::StorageFull | io::ErrorKind::Interrupted
                 )
             }
-            None => false,
+            Some(Source::Candidates(_)) | None => false,
+        }
+    }
+
+    /// Returns the files of an [ambiguous](ErrorKind::Ambiguous) look-up, in their order; of another
+    /// error none.
+    #[must_use]
+    pub fn candidates(&self) -> &[PathBuf] {
+        match &self.source {
+            Some(Source::Candidates(candidates)) => candidates,
+            _ => &[],
         }
     }
 
@@ -150,8 +171,11 @@ impl fmt::Display for Error {
             (Some(Source::Reader(error)), _) => return error.fmt(f),
             (Some(Source::Writer(error)), _) => return error.fmt(f),
             (_, ErrorKind::NotResumable(refusal)) => refusal.reason(),
-            (_, ErrorKind::NoSuchSession) => "no project here has a session of that id",
-            (_, ErrorKind::NotAnId) => "a session id is a uuid: 8-4-4-4-12 hexadecimal digits",
+            (_, ErrorKind::NoSuchSession) => "no project here has such a session",
+            (_, ErrorKind::Ambiguous) => "several sessions have an id that starts so",
+            (_, ErrorKind::NotAnId) => {
+                "a session id, or at least 4 characters of its start, has letters, digits, `-` and `_`"
+            }
             (_, ErrorKind::SplitPair) => {
                 "what is to be kept holds a call without its result, or a result without its call"
             }
@@ -174,6 +198,7 @@ impl std::error::Error for Error {
             Source::Reader(error) => std::error::Error::source(error),
             Source::Writer(error) => std::error::Error::source(error),
             Source::Io(error) => Some(error),
+            Source::Candidates(_) => None,
         }
     }
 }

@@ -55,6 +55,7 @@ pub use session::{Resumed, Session};
 pub use store::Store;
 
 pub use transcript_format::make::{self, Compaction, Trigger};
+pub use transcript_reader::{Listing, SessionRow, SessionState};
 pub use transcript_resume::Policy;
 pub use transcript_resume::api::{Message, Request};
 pub use transcript_writer::{

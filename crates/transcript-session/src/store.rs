@@ -4,12 +4,15 @@ use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use transcript_format::ids::Uuid;
-use transcript_format::names::project_key;
+use transcript_format::names::{is_id, project_key};
+use transcript_reader::{Listing, SessionFiles};
 
 use crate::error::{Error, ErrorKind};
 
-/// A folder that holds projects. It knows names and reads no session.
+/// The shortest start of an id that is looked up.
+const MIN_PREFIX: usize = 4;
+
+/// A folder that holds projects.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Store {
     root: PathBuf,
@@ -55,24 +58,47 @@ impl Store {
         self.project(cwd).join(format!("{id}.jsonl"))
     }
 
-    /// Finds the session `id` in any of the projects. Files without a byte are passed over, as the
-    /// clients do.
+    /// Finds a session in any of the projects, by its id or by at least 4 characters that its id
+    /// starts with. Files without a byte are passed over, as the clients do.
     ///
     /// # Errors
-    /// [`ErrorKind::NotAnId`], so that no text becomes a path that is not the name of a session;
-    /// [`ErrorKind::NoSuchSession`].
+    /// [`ErrorKind::NotAnId`]; [`ErrorKind::NoSuchSession`]; [`ErrorKind::Ambiguous`], and
+    /// [`Error::candidates`] are the files: a whole id is ambiguous when it stands in two projects.
+    /// [`ErrorKind::Read`] when the folder of projects cannot be read.
     pub fn find(&self, id: &str) -> Result<PathBuf, Error> {
-        if Uuid::parse(id.to_ascii_lowercase().as_bytes()).is_none() {
+        if !is_id(id) || id.len() < MIN_PREFIX {
             return Err(Error::new(ErrorKind::NotAnId, &self.root));
         }
-        let name = format!("{id}.jsonl");
-        let projects = fs::read_dir(&self.root).into_iter().flatten().flatten();
-        let mut sessions = projects.map(|project| project.path().join(&name));
-        let is_session = |path: &PathBuf| {
-            path.metadata()
-                .is_ok_and(|found| found.is_file() && found.len() > 0)
-        };
-        let found = sessions.find(is_session);
-        found.ok_or_else(|| Error::new(ErrorKind::NoSuchSession, &self.root))
+        let files = SessionFiles::in_root(&self.root).or_else(|error| match error.kind() {
+            transcript_reader::ErrorKind::NotFound => Ok(SessionFiles::default()),
+            _ => Err(error),
+        })?;
+        let has_bytes = |path: &PathBuf| path.metadata().is_ok_and(|found| found.len() > 0);
+        let found = files.matching(id).into_iter().map(|file| file.path.clone());
+        let mut found: Vec<_> = found.filter(has_bytes).collect();
+        match found.len() {
+            0 => Err(Error::new(ErrorKind::NoSuchSession, &self.root)),
+            1 => Ok(found.remove(0)),
+            _ => Err(Error::ambiguous(&self.root, found)),
+        }
+    }
+
+    /// Returns the session with the newest conversation of the project at `cwd`; when it has none,
+    /// the newest of all ([`Listing::latest`]).
+    ///
+    /// # Errors
+    /// [`ErrorKind::NoSuchSession`] when there is none, [`ErrorKind::Read`].
+    pub fn latest(&self, cwd: &Path) -> Result<PathBuf, Error> {
+        let listing = self.list()?;
+        let latest = listing.latest(cwd).map(|row| row.path.clone());
+        latest.ok_or_else(|| Error::new(ErrorKind::NoSuchSession, &self.root))
+    }
+
+    /// Lists the sessions of all projects, those with the newest conversation first.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Read`] when the folder of projects cannot be read.
+    pub fn list(&self) -> Result<Listing, Error> {
+        Ok(Listing::read(&self.root)?)
     }
 }

@@ -5,14 +5,12 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use transcript_format::json::ObjectBuf;
+use transcript_format::names::is_id;
 
 use crate::chain::Known;
 use crate::error::Error;
 use crate::options::Options;
 use crate::writer::Writer;
-
-/// The longest id; names of files have 255 bytes.
-const MAX_LEN: usize = 128;
 
 /// The id of a subagent. It is safe as a part of a file's name: letters, digits, `-` and `_`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -24,10 +22,7 @@ pub struct NotAnAgentId;
 
 impl fmt::Display for NotAnAgentId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "the id of an agent is 1 to {MAX_LEN} letters, digits, `-` and `_`"
-        )
+        f.write_str("the id of an agent is 1 to 128 letters, digits, `-` and `_`")
     }
 }
 
@@ -37,10 +32,9 @@ impl AgentId {
     /// Takes an id.
     ///
     /// # Errors
-    /// When it is empty, too long, or has another character.
+    /// When it is empty, too long, has another character, or is the name of a device.
     pub fn new(id: &str) -> Result<Self, NotAnAgentId> {
-        let is_safe = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
-        if id.is_empty() || id.len() > MAX_LEN || !id.bytes().all(is_safe) {
+        if !is_id(id) {
             return Err(NotAnAgentId);
         }
         Ok(Self(id.into()))

@@ -5,6 +5,7 @@
 mod append;
 mod healthy;
 mod hostile;
+mod list;
 mod replay;
 mod resume;
 mod tree;

@@ -77,7 +77,7 @@ const STARTS: &[&str] = &[
 /// not count.
 ///
 /// ```
-/// use transcript_resume::texts::is_synthetic;
+/// use transcript_format::texts::is_synthetic;
 ///
 /// assert!(is_synthetic("[Request interrupted by user]"));
 /// assert!(!is_synthetic("What does [Request interrupted by user] mean?"));

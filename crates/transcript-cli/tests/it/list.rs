@@ -1,0 +1,137 @@
+//! `transcript list`, and the names of sessions that other commands take.
+
+use std::fs;
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::{command, stderr, stdout};
+
+/// A folder of projects with two sessions, the second one newer.
+fn projects() -> tempfile::TempDir {
+    let root = tempfile::tempdir().unwrap();
+    let session = |project: &str, id: &str, day: u32, prompt: &str| {
+        let folder = root.path().join(project);
+        fs::create_dir_all(&folder).unwrap();
+        let line = serde_json::json!({"parentUuid": null, "isSidechain": false, "type": "user", "uuid": "u1",
+            "message": {"role": "user", "content": prompt}, "cwd": "/home/ada", "gitBranch": "main",
+            "sessionId": id, "timestamp": format!("2026-01-0{day}T00:00:00.000Z")});
+        fs::write(folder.join(format!("{id}.jsonl")), format!("{line}\n")).unwrap();
+    };
+    session("-p", "aaaa1111-0000-4000-8000-000000000001", 1, "first");
+    session(
+        "-q",
+        "aaaa2222-0000-4000-8000-000000000002",
+        2,
+        "\u{1b}]52;c;x\u{7}海辺の町 \u{202e}second",
+    );
+    fs::write(root.path().join("-p/0000.jsonl"), "").unwrap();
+    root
+}
+
+fn run(root: &Path, arguments: &[&str]) -> std::process::Output {
+    let root = root.to_str().unwrap();
+    let mut command = command(arguments);
+    command.args(["--root", root]).current_dir("/");
+    command.env("COLUMNS", "100");
+    command.output().unwrap()
+}
+
+#[test]
+fn json_has_the_promised_fields_with_null_for_what_is_unknown() {
+    let root = projects();
+    let output = run(root.path(), &["list", "--json", "--limit", "2"]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let text = stdout(&output);
+    let rows: Vec<Value> = text
+        .split_terminator('\n')
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    assert_eq!(rows.len(), 2);
+    // The empty file is as new as its file, and comes first.
+    assert_eq!(
+        (&rows[0]["sessionId"], &rows[0]["bytes"]),
+        (&"0000".into(), &0.into())
+    );
+    let keys: Vec<_> = text[1..]
+        .split(['{', ','])
+        .filter_map(|member| member.split_once("\":"))
+        .map(|(key, _)| key.trim_start_matches('"'))
+        .take(15)
+        .collect();
+    let promised = [
+        "schema",
+        "sessionId",
+        "path",
+        "project",
+        "cwd",
+        "title",
+        "firstPrompt",
+        "lastPrompt",
+        "created",
+        "modified",
+        "bytes",
+        "branch",
+        "tag",
+        "subagents",
+        "state",
+    ];
+    assert_eq!(keys, promised);
+    assert_eq!(rows[1]["state"], "stalled");
+    assert_eq!(rows[1]["title"], Value::Null);
+    assert_eq!(rows[1]["modified"], "2026-01-02T00:00:00.000Z");
+}
+
+#[test]
+fn the_list_for_people_shows_no_control_character() {
+    let root = projects();
+    let text = stdout(&run(root.path(), &["list", "--color", "never"]));
+    assert!(
+        text.contains("aaaa2222") && text.contains("海辺の町") && text.contains("(empty)"),
+        "{text}"
+    );
+    let bad = |c: char| c.is_control() && c != '\n' || c == '\u{202e}';
+    assert!(!text.chars().any(bad), "{text:?}");
+}
+
+#[test]
+fn a_session_is_named_by_its_id_a_unique_start_of_it_or_latest() {
+    let root = projects();
+    let prompt = |name: &str| {
+        let output = run(root.path(), &["replay", name, "--format", "json"]);
+        assert_eq!(output.status.code(), Some(0), "{name}: {}", stderr(&output));
+        stdout(&output).contains("\"first\"")
+    };
+    assert!(prompt("aaaa1111-0000-4000-8000-000000000001"));
+    assert!(prompt("AAAA1"));
+    assert!(!prompt("aaaa2"));
+    assert!(!prompt("latest"));
+    for command in ["resume", "tree"] {
+        assert_eq!(run(root.path(), &[command, "aaaa1"]).status.code(), Some(0));
+    }
+
+    let told = |name: &str| {
+        let output = run(root.path(), &["replay", name]);
+        assert_eq!(output.status.code(), Some(2), "{name}");
+        stderr(&output)
+    };
+    let ambiguous = told("aaaa");
+    assert!(
+        ambiguous.contains("aaaa1111-0000") && ambiguous.contains("aaaa2222-0000"),
+        "{ambiguous}"
+    );
+    told("aaa");
+    told("0000");
+    told("../-p/aaaa1111");
+    told("bbbb");
+    told("aaaa1111.jsonl");
+}
+
+#[test]
+fn a_folder_of_projects_that_is_not_there_is_an_error() {
+    let root = projects();
+    let output = run(&root.path().join("none"), &["list"]);
+    assert_eq!(output.status.code(), Some(2));
+    let output = run(root.path(), &["list", "--project", "/home/ada"]);
+    assert_eq!(stdout(&output).split_terminator('\n').count(), 2);
+}

@@ -1,0 +1,447 @@
+//! One row for each session, from the start and the end of its file.
+
+use std::collections::HashMap;
+use std::fs;
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use transcript_format::names::is_key_of;
+use transcript_format::object::Object;
+use transcript_format::time;
+
+use crate::discover::{SessionFile, SessionFiles, worktrees};
+use crate::error::Error;
+use crate::glance::{self, Head, Reach, Settings, Tail};
+use crate::prompt::shorten;
+use crate::source::Source;
+
+/// What clients look at, at either end.
+const NEAR: u64 = 64 << 10;
+/// How far from the end a setting may stand.
+const FAR: u64 = 512 << 10;
+/// How far from its end of the file a prompt or a message may stand.
+const FARTHEST: u64 = 8 << 20;
+/// The longest side file.
+const MAX_SIDE_FILE: u64 = 64 << 10;
+/// More threads than this wait for the same disk.
+const MAX_THREADS: usize = 8;
+
+/// How a session was left, by the last lines of its file. Lines count in the order of the file: a
+/// rewind that nothing followed is not seen. Entries that the client added (`isMeta`), commands of
+/// the client and their output do not count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum SessionState {
+    /// The last message is an answer without an open call, or a compaction that a person asked for.
+    Finished,
+    /// It is up to the person: the last answer ends with a question mark, a tool that asks the
+    /// person (`AskUserQuestion`, `ExitPlanMode`) has no result, or the person stopped the turn.
+    Waiting,
+    /// The last answer has a call without a result. The tool may be running, or wait for leave.
+    OpenCall,
+    /// A prompt or results without an answer, an answer that has thoughts and nothing else, an
+    /// error of the API, or a compaction in the middle of a turn.
+    Stalled,
+}
+
+impl SessionState {
+    /// Returns the stable name.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Finished => "finished",
+            Self::Waiting => "waiting",
+            Self::OpenCall => "open-call",
+            Self::Stalled => "stalled",
+        }
+    }
+}
+
+/// What a list says of a session. What the file does not say is `None`; [`Listing`] says how far it
+/// is looked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SessionRow {
+    /// The name of the file without `.jsonl`.
+    pub session_id: String,
+    /// The file.
+    pub path: PathBuf,
+    /// The name of its folder.
+    pub project: String,
+    /// The folder that the session works in: where it was moved to, else where it started.
+    pub cwd: Option<String>,
+    /// The title: that of the person, of the side file `custom-title.json`, or of a model.
+    pub title: Option<String>,
+    /// The first prompt that a person wrote, on one line and cut at 200 UTF-16 units; else the
+    /// first command of the client.
+    pub first_prompt: Option<String>,
+    /// The last prompt, as the last `last-prompt` line has it, else the last in the last 64 KiB.
+    pub last_prompt: Option<String>,
+    /// The time of the first line that has one.
+    pub created: Option<String>,
+    /// The time of the last message; when there is none, that of the file.
+    pub modified: Option<String>,
+    /// Whether [`Self::modified`] is the time of a message.
+    pub has_conversation: bool,
+    /// The length of the file.
+    pub bytes: u64,
+    /// The branch that the last entry names.
+    pub branch: Option<String>,
+    /// The tag.
+    pub tag: Option<String>,
+    /// How many subagents have a file.
+    pub subagents: usize,
+    /// How it was left.
+    pub state: Option<SessionState>,
+    /// Whether a client put it away, and no message followed.
+    pub is_archived: bool,
+}
+
+impl SessionRow {
+    fn new(file: &SessionFile) -> Self {
+        Self {
+            session_id: file.id.clone(),
+            path: file.path.clone(),
+            project: file.project.clone(),
+            cwd: None,
+            title: None,
+            first_prompt: None,
+            last_prompt: None,
+            created: None,
+            modified: None,
+            has_conversation: false,
+            bytes: 0,
+            branch: None,
+            tag: None,
+            subagents: file.agents(),
+            state: None,
+            is_archived: false,
+        }
+    }
+
+    /// Returns [`Self::modified`] in milliseconds since 1970.
+    #[must_use]
+    pub fn modified_millis(&self) -> Option<i64> {
+        time::millis(self.modified.as_deref()?.as_bytes())
+    }
+
+    /// Reads what there is; what cannot be read stays unknown.
+    fn read(file: &SessionFile, bytes: &mut Bytes) -> (Self, Option<Error>) {
+        let mut row = Self::new(file);
+        let error = Source::open(&file.path).and_then(|source| row.fill(file, &source, bytes));
+        let error = error.err();
+        if error.is_some() {
+            row.fill_from_metadata();
+        }
+        (row, error)
+    }
+
+    fn fill(
+        &mut self,
+        file: &SessionFile,
+        source: &Source,
+        bytes: &mut Bytes,
+    ) -> Result<(), Error> {
+        self.bytes = source.len();
+        bytes.forget();
+        if source.len() <= FAR {
+            bytes.read(source, 0, source.len())?;
+        }
+        let mut head = read_head(source, bytes)?;
+        let mut tail = read_tail(source, bytes, head.is_sidechain())?;
+        if source.len() > FAR {
+            let start = bytes.read(source, 0, NEAR)?;
+            tail.settings = tail.settings.or(Settings::read(start));
+        }
+        self.state = tail.state();
+        self.title = title(file, &tail);
+        self.tag = tail.settings.tag();
+        self.branch = tail.settings.branch;
+        self.cwd = tail.settings.relocated.or(head.cwd.take());
+        self.created = head.created.take();
+        self.first_prompt = head.first_prompt();
+        let last_prompt = tail.settings.last_prompt.map(|text| shorten(&text));
+        self.last_prompt = last_prompt.or(tail.prompt);
+        self.modified = tail.modified;
+        match self.modified_millis() {
+            Some(millis) => {
+                self.has_conversation = true;
+                self.is_archived = is_archived(file, millis);
+            }
+            None => self.modified = source.modified().and_then(time_text),
+        }
+        Ok(())
+    }
+
+    fn fill_from_metadata(&mut self) {
+        if let Ok(found) = fs::metadata(&self.path) {
+            self.bytes = found.len();
+            self.modified = found.modified().ok().and_then(time_text);
+        }
+    }
+}
+
+/// All sessions of a folder of projects, those with the newest conversation first.
+/// No file is read whole but a small one. What a row says is looked for here, and nowhere else:
+///
+/// | what | where |
+/// | --- | --- |
+/// | first prompt, working folder, creation | the first 64 KiB, or as much as is needed, up to 8 MiB |
+/// | time of the last message, state | the last 64 KiB, or as much as is needed, up to 8 MiB |
+/// | titles, tag, branch, last prompt, relocation | the last 64 KiB when a title of the person stands there, else the last 512 KiB; else the first 64 KiB |
+/// | agents, side files | names in the folder of the session; side files up to 64 KiB |
+///
+/// So a session of 2 GB takes as long as one of a few MB. Lines are framed and scanned; a line that
+/// is damaged counts with the entries that stand whole in it.
+#[derive(Debug, Default)]
+pub struct Listing {
+    /// One row for each session. Nothing is left out: sessions without a prompt, of a subagent
+    /// only, and without a byte are there.
+    pub rows: Vec<SessionRow>,
+    /// What could not be read; a session of which only the file is known has a row all the same.
+    pub problems: Vec<Error>,
+}
+
+impl Listing {
+    /// Reads all sessions below `root`, several files at a time.
+    ///
+    /// # Errors
+    /// When `root` cannot be read.
+    pub fn read(root: &Path) -> Result<Self, Error> {
+        Ok(Self::of(SessionFiles::in_root(root)?))
+    }
+
+    /// Reads these sessions, several files at a time.
+    #[must_use]
+    pub fn of(files: SessionFiles) -> Self {
+        let mut listing = Self {
+            rows: Vec::with_capacity(files.sessions.len()),
+            problems: files.problems,
+        };
+        for (row, problem) in parallel(&files.sessions, SessionRow::read) {
+            listing.rows.push(row);
+            listing.problems.extend(problem);
+        }
+        listing.count_agents_beside(&files.agents);
+        listing
+            .rows
+            .sort_by_cached_key(|row| (std::cmp::Reverse(row.modified_millis()), row.path.clone()));
+        listing
+    }
+
+    /// Returns the rows of the project at `path`, the newest first: those whose session works
+    /// there, by its own word, and those in the folder of the project that do not work in another
+    /// folder of the same key. Links are followed. With `worktrees`, also those of the other
+    /// folders that have the same repository checked out.
+    #[must_use]
+    pub fn of_project(&self, path: &Path, with_worktrees: bool) -> Vec<&SessionRow> {
+        let mut places = vec![real(path)];
+        if with_worktrees {
+            places.extend(worktrees(&places[0]));
+        }
+        let mut known = HashMap::new();
+        let mut is_one = |cwd: &str| {
+            *known.entry(cwd.to_owned()).or_insert_with(|| {
+                let real = real(Path::new(cwd));
+                places.contains(&real)
+            })
+        };
+        let names: Vec<_> = places.iter().map(|place| place.to_string_lossy()).collect();
+        let is_in_folder = |row: &SessionRow| {
+            let is_key = |path: &str| is_key_of(&row.project, path);
+            names.iter().any(|name| is_key(name)) && !row.cwd.as_deref().is_some_and(is_key)
+        };
+        let rows = self.rows.iter();
+        rows.filter(|row| row.cwd.as_deref().is_some_and(&mut is_one) || is_in_folder(row))
+            .collect()
+    }
+
+    /// Returns the session with the newest conversation in the project at `path`, without its other
+    /// worktrees; when it has none, the newest of all. Sessions that hold no message count when
+    /// there are no others, those without a byte never.
+    #[must_use]
+    pub fn latest(&self, path: &Path) -> Option<&SessionRow> {
+        let here = self.of_project(path, false);
+        let newest = |has_conversation: bool| {
+            let counts =
+                |row: &&SessionRow| row.bytes > 0 && (row.has_conversation || !has_conversation);
+            let here = here.iter().copied().find(counts);
+            here.or_else(|| self.rows.iter().find(counts))
+        };
+        newest(true).or_else(|| newest(false))
+    }
+
+    /// Agents of clients before 2.1.2 stand beside the session that their lines name.
+    fn count_agents_beside(&mut self, agents: &[PathBuf]) {
+        let mut counts = HashMap::<(PathBuf, String), usize>::new();
+        let sessions = parallel(agents, |path, bytes| {
+            let source = Source::open(path).ok()?;
+            let head = bytes.read(&source, 0, NEAR).ok()?;
+            Some((path.parent()?.to_owned(), glance::session_id(head)?))
+        });
+        for session in sessions.into_iter().flatten() {
+            *counts.entry(session).or_default() += 1;
+        }
+        if counts.is_empty() {
+            return;
+        }
+        for row in &mut self.rows {
+            let folder = row.path.parent().unwrap_or(Path::new("")).to_owned();
+            let beside = counts.get(&(folder, row.session_id.clone()));
+            row.subagents += beside.copied().unwrap_or(0);
+        }
+    }
+}
+
+fn read_head(source: &Source, bytes: &mut Bytes) -> Result<Head, Error> {
+    let mut size = NEAR;
+    loop {
+        let head = Head::read(bytes.read(source, 0, size)?, size >= source.len());
+        if head.is_enough() || size >= source.len().min(FARTHEST) {
+            return Ok(head);
+        }
+        size = (size * 8).min(FARTHEST);
+    }
+}
+
+fn read_tail(source: &Source, bytes: &mut Bytes, is_sidechain: bool) -> Result<Tail, Error> {
+    let from_end = |size| source.len().saturating_sub(size);
+    let reach = Reach {
+        near: from_end(NEAR),
+        far: from_end(FAR),
+    };
+    for size in [NEAR, FAR, FARTHEST] {
+        let start = from_end(size);
+        // The byte before says whether a line starts here.
+        let before = start.saturating_sub(1);
+        let window = bytes.read(source, before, source.len() - before)?;
+        let cut = match start {
+            0 => 0,
+            _ => memchr::memchr(b'\n', window).map_or(window.len(), |newline| newline + 1),
+        };
+        let tail = Tail::read(&window[cut..], before + cut as u64, reach, is_sidechain);
+        let has_settings = tail.has_near_title() || size >= FAR;
+        if tail.is_complete() && has_settings || start == 0 || size == FARTHEST {
+            return Ok(tail);
+        }
+    }
+    Ok(Tail::default())
+}
+
+/// The title by its precedence (`facts/sdk.md` 4).
+fn title(file: &SessionFile, tail: &Tail) -> Option<String> {
+    let settings = &tail.settings;
+    let side_file = || {
+        let title = side_file(file, "custom-title.json")?;
+        let title = Object::parse(&title).ok()?.str("customTitle")?.into_owned();
+        Some(title).filter(|title| !title.is_empty())
+    };
+    let custom = match tail.title_is_near {
+        true => settings.custom_title.clone(),
+        false => side_file().or_else(|| settings.custom_title.clone()),
+    };
+    let custom = custom.filter(|title| !title.is_empty());
+    custom.or_else(|| settings.ai_title.clone())
+}
+
+fn is_archived(file: &SessionFile, last_message: i64) -> bool {
+    let archived_at = || {
+        let text = side_file(file, "archived.json")?;
+        let mark = Object::parse(&text).ok()?;
+        let at = time::millis(mark.str("at")?.as_bytes())?;
+        (mark.bool("archived") == Some(true)).then_some(at)
+    };
+    archived_at().is_some_and(|at| at >= last_message)
+}
+
+fn side_file(file: &SessionFile, name: &str) -> Option<String> {
+    if !file.has_folder {
+        return None;
+    }
+    let source = Source::open(&file.folder().join(name)).ok()?;
+    let mut bytes = vec![0; usize::try_from(source.len().min(MAX_SIDE_FILE)).ok()?];
+    let read = source.read_at(0, &mut bytes).ok()?;
+    bytes.truncate(read);
+    String::from_utf8(bytes).ok()
+}
+
+/// A part of a file that was read.
+#[derive(Debug, Default)]
+struct Bytes {
+    buffer: Vec<u8>,
+    start: u64,
+    len: usize,
+}
+
+impl Bytes {
+    /// Another file comes next.
+    fn forget(&mut self) {
+        self.len = 0;
+    }
+
+    /// Returns `len` bytes from `start` on, fewer only where the file ends.
+    fn read(&mut self, source: &Source, start: u64, len: u64) -> Result<&[u8], Error> {
+        let len = len.min(source.len().saturating_sub(start)) as usize;
+        let has = self.start <= start && start + len as u64 <= self.start + self.len as u64;
+        if !has {
+            if self.buffer.len() < len {
+                self.buffer.resize(len, 0);
+            }
+            self.start = start;
+            self.len = source.read_at(start, &mut self.buffer[..len])?;
+        }
+        let from = (start - self.start) as usize;
+        Ok(&self.buffer[from..(from + len).min(self.len)])
+    }
+}
+
+/// Does `work` for all of `items` on several threads; the results stand in the order of the items.
+fn parallel<T: Sync, R: Send>(items: &[T], work: impl Fn(&T, &mut Bytes) -> R + Sync) -> Vec<R> {
+    let next = AtomicUsize::new(0);
+    let run = || {
+        let mut bytes = Bytes::default();
+        let mut done = Vec::new();
+        loop {
+            let at = next.fetch_add(1, Ordering::Relaxed);
+            let Some(item) = items.get(at) else {
+                return done;
+            };
+            bytes.forget();
+            done.push((at, work(item, &mut bytes)));
+        }
+    };
+    let threads = thread::available_parallelism().map_or(1, NonZeroUsize::get);
+    let threads = threads.min(MAX_THREADS).min(items.len().div_ceil(16));
+    let mut done = thread::scope(|scope| {
+        // Where no thread can be had, this one does the work.
+        let spawn = |_| thread::Builder::new().spawn_scoped(scope, run).ok();
+        let others: Vec<_> = (1..threads).filter_map(spawn).collect();
+        let mut done = run();
+        for other in others {
+            match other.join() {
+                Ok(more) => done.extend(more),
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+        }
+        done
+    });
+    done.sort_unstable_by_key(|(at, _)| *at);
+    done.into_iter().map(|(_, result)| result).collect()
+}
+
+/// The path without links, as far as it exists.
+fn real(path: &Path) -> PathBuf {
+    let real = fs::canonicalize(path).or_else(|_| std::path::absolute(path));
+    real.unwrap_or_else(|_| path.to_owned())
+}
+
+fn time_text(time: SystemTime) -> Option<String> {
+    let millis = match time.duration_since(UNIX_EPOCH) {
+        Ok(after) => i64::try_from(after.as_millis()).ok()?,
+        Err(before) => -i64::try_from(before.duration().as_millis()).ok()?,
+    };
+    time::text(millis)
+}

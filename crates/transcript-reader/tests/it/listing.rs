@@ -1,0 +1,726 @@
+//! Sessions are found and listed: beside a slow reading of whole files, and with files that are
+//! none.
+
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+use transcript_reader::{Listing, SessionRow, SessionState};
+use transcript_testkit::rng::Rng;
+use transcript_testkit::{generate, shared};
+
+const ID: &str = "0b932c9f-9928-4cec-9e82-22c1703d5f54";
+const KEY: &str = "-home-ada-notes";
+
+/// A folder of projects.
+struct Root(tempfile::TempDir);
+
+impl Root {
+    fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    fn path(&self) -> &Path {
+        self.0.path()
+    }
+
+    fn write(&self, path: &str, bytes: impl AsRef<[u8]>) -> PathBuf {
+        let path = self.path().join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, bytes).unwrap();
+        path
+    }
+
+    fn list(&self) -> Listing {
+        Listing::read(self.path()).unwrap()
+    }
+
+    /// The row of the one session, which has these lines.
+    fn row(&self, lines: &[Value]) -> SessionRow {
+        self.write(&format!("{KEY}/{ID}.jsonl"), text(lines));
+        let listing = self.list();
+        assert_eq!(listing.problems.len(), 0);
+        assert_eq!(listing.rows.len(), 1);
+        listing.rows[0].clone()
+    }
+}
+
+fn text(lines: &[Value]) -> String {
+    lines.iter().map(|line| format!("{line}\n")).collect()
+}
+
+fn user(content: impl Into<Value>) -> Value {
+    json!({"parentUuid": null, "isSidechain": false, "type": "user", "message": {"role": "user", "content": content.into()},
+        "uuid": "u", "timestamp": "2026-02-03T04:05:06.007Z", "cwd": "/home/ada/notes", "gitBranch": "main"})
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "callers have literals")]
+fn answer(id: &str, blocks: Value) -> Value {
+    json!({"parentUuid": "u", "isSidechain": false, "type": "assistant", "message": {"id": id, "role": "assistant",
+        "content": blocks}, "uuid": "a", "timestamp": "2026-02-03T04:06:00.000Z", "cwd": "/home/ada/notes/below"})
+}
+
+fn says(text: &str) -> Value {
+    answer("m", json!([{"type": "text", "text": text}]))
+}
+
+fn call(message: &str, id: &str, tool: &str) -> Value {
+    answer(
+        message,
+        json!([{"type": "tool_use", "id": id, "name": tool, "input": {}}]),
+    )
+}
+
+fn result(id: &str) -> Value {
+    user(json!([{"type": "tool_result", "tool_use_id": id, "content": "done"}]))
+}
+
+fn with(mut line: Value, key: &str, value: impl Into<Value>) -> Value {
+    line[key] = value.into();
+    line
+}
+
+/// About `bytes` of entries that say nothing for a list.
+fn padding(bytes: usize) -> Vec<Value> {
+    let line = with(says(&"x".repeat(2000)), "gitBranch", "main");
+    vec![line; bytes / 2200 + 1]
+}
+
+#[test]
+fn a_row_has_what_the_lines_say() {
+    let row = Root::new().row(&[
+        json!({"type": "mode", "mode": "normal", "sessionId": ID}),
+        with(user("<tick>"), "isMeta", true),
+        user("Which years\nhave a leap day?"),
+        says("Most."),
+        json!({"type": "tag", "tag": "dates"}),
+        with(user("Thanks"), "gitBranch", "next"),
+        says("Sure."),
+        json!({"type": "ai-title", "aiTitle": "Leap days"}),
+        json!({"type": "last-prompt", "lastPrompt": "Thanks"}),
+    ]);
+    let is = |text: &str| Some(text.to_owned());
+    assert_eq!(row.session_id, ID);
+    assert_eq!(row.project, KEY);
+    assert_eq!(row.cwd, is("/home/ada/notes"));
+    assert_eq!(row.title, is("Leap days"));
+    assert_eq!(row.first_prompt, is("Which years have a leap day?"));
+    assert_eq!(row.last_prompt, is("Thanks"));
+    assert_eq!(row.created, is("2026-02-03T04:05:06.007Z"));
+    assert_eq!(row.modified, is("2026-02-03T04:06:00.000Z"));
+    assert_eq!(row.branch, is("next"));
+    assert_eq!(row.tag, is("dates"));
+    assert_eq!(row.state, Some(SessionState::Finished));
+}
+
+#[test]
+fn the_state_is_what_the_last_lines_say() {
+    use SessionState::{Finished, OpenCall, Stalled, Waiting};
+    let boundary = |trigger| {
+        json!({"type": "system", "subtype": "compact_boundary", "uuid": "b", "parentUuid": null,
+            "compactMetadata": {"trigger": trigger}})
+    };
+    let summary = with(user("In short."), "isCompactSummary", true);
+    let error = with(says("API Error: 529"), "isApiErrorMessage", true);
+    let thought = answer(
+        "m",
+        json!([{"type": "thinking", "thinking": "hm", "signature": "s"}]),
+    );
+    let command = user("<command-name>/exit</command-name>");
+    let cases = [
+        (vec![], None),
+        (vec![user("a")], Some(Stalled)),
+        (vec![user("a"), says("b")], Some(Finished)),
+        (vec![user("a"), says("Shall I?")], Some(Waiting)),
+        (vec![user("a"), says("どうしますか？")], Some(Waiting)),
+        (vec![user("a"), says("b"), command.clone()], Some(Finished)),
+        (
+            vec![user("a"), says("b"), with(user("c"), "isMeta", true)],
+            Some(Finished),
+        ),
+        (vec![user("a"), says("b"), user("c")], Some(Stalled)),
+        (vec![user("a"), error], Some(Stalled)),
+        (vec![user("a"), thought], Some(Stalled)),
+        (
+            vec![user("a"), says("b"), user("[Request interrupted by user]")],
+            Some(Waiting),
+        ),
+        (
+            vec![user("a"), says("No response requested.")],
+            Some(Stalled),
+        ),
+        (vec![user("a"), call("m", "t1", "Bash")], Some(OpenCall)),
+        (
+            vec![user("a"), call("m", "t1", "AskUserQuestion")],
+            Some(Waiting),
+        ),
+        (
+            vec![user("a"), call("m", "t1", "Bash"), result("t1")],
+            Some(Stalled),
+        ),
+        // One of two parallel calls has a result.
+        (
+            vec![
+                user("a"),
+                call("m", "t1", "Bash"),
+                call("m", "t2", "Bash"),
+                result("t2"),
+            ],
+            Some(OpenCall),
+        ),
+        // An open call before a later answer is none that anybody waits for.
+        (
+            vec![
+                user("a"),
+                call("m", "t1", "Bash"),
+                user("b"),
+                answer("n", json!([{"type": "text", "text": "c"}])),
+            ],
+            Some(Finished),
+        ),
+        (
+            vec![user("a"), says("b"), boundary("manual"), summary.clone()],
+            Some(Finished),
+        ),
+        (
+            vec![user("a"), says("b"), boundary("auto"), summary],
+            Some(Stalled),
+        ),
+        (
+            vec![user("a"), with(says("b"), "isSidechain", true)],
+            Some(Stalled),
+        ),
+    ];
+    let root = Root::new();
+    for (lines, expected) in cases {
+        assert_eq!(root.row(&lines).state, expected, "{lines:?}");
+    }
+}
+
+#[test]
+fn windows_grow_over_a_long_first_prompt_and_find_a_title_far_from_the_end() {
+    let mut lines = vec![
+        json!({"type": "file-history-snapshot", "messageId": "m", "snapshot": {"timestamp": "x"}}),
+        user(format!("Long: {}", "word ".repeat(180_000))),
+        json!({"type": "ai-title", "aiTitle": "By a model"}),
+    ];
+    lines.extend(padding(1_500_000));
+    lines.push(json!({"type": "custom-title", "customTitle": "By me"}));
+    lines.extend(padding(355_000));
+    let root = Root::new();
+    let row = root.row(&lines);
+    assert_eq!(row.title.as_deref(), Some("By me"));
+    let prompt = row.first_prompt.unwrap();
+    assert!(
+        prompt.starts_with("Long: word word") && prompt.ends_with("word…"),
+        "{prompt}"
+    );
+    assert_eq!(row.created.as_deref(), Some("2026-02-03T04:05:06.007Z"));
+
+    // A last answer that is longer than what is looked at first.
+    lines.push(says(&"y".repeat(700_000)));
+    lines.push(says("Really?"));
+    let long = root.row(&lines);
+    assert_eq!(long.state, Some(SessionState::Waiting));
+}
+
+#[test]
+fn titles_have_the_precedence_of_the_clients() {
+    let custom = |title: &str| json!({"type": "custom-title", "customTitle": title});
+    let made = json!({"type": "ai-title", "aiTitle": "made"});
+    let root = Root::new();
+    let title = |lines: &[Value]| root.row(lines).title;
+    assert_eq!(
+        title(&[user("a"), custom("mine"), made.clone()]).as_deref(),
+        Some("mine")
+    );
+    assert_eq!(
+        title(&[custom("old"), custom("new")]).as_deref(),
+        Some("new")
+    );
+    assert_eq!(
+        title(&[custom("mine"), made.clone(), custom("")]).as_deref(),
+        Some("made")
+    );
+    // Text in a message, a title of another type, and a line that is torn are none.
+    let quoted = user(r#"{"type":"custom-title","customTitle":"no"}"#);
+    let nested = with(user("a"), "toolUseResult", custom("no"));
+    let odd = json!({"type": "custom-title", "customTitle": 7});
+    assert_eq!(title(&[quoted, nested, odd]), None);
+
+    root.write(
+        &format!("{KEY}/{ID}/custom-title.json"),
+        r#"{"customTitle":"beside"}"#,
+    );
+    assert_eq!(title(&[user("a"), made.clone()]).as_deref(), Some("beside"));
+    assert_eq!(title(&[user("a"), custom("mine")]).as_deref(), Some("mine"));
+    let far: Vec<_> = [custom("mine")]
+        .into_iter()
+        .chain(padding(100_000))
+        .collect();
+    assert_eq!(title(&far).as_deref(), Some("beside"));
+    root.write(&format!("{KEY}/{ID}/custom-title.json"), "{torn");
+    assert_eq!(title(&far).as_deref(), Some("mine"));
+}
+
+#[test]
+fn a_title_that_was_glued_to_a_torn_line_counts_and_a_torn_title_does_not() {
+    let root = Root::new();
+    let path = format!("{KEY}/{ID}.jsonl");
+    let whole = text(&[user("a"), says("b")]);
+    let torn = &says("c").to_string()[..80];
+    let title = r#"{"type":"custom-title","customTitle":"mine"}"#;
+    root.write(&path, format!("{whole}{torn}{title}\n"));
+    assert_eq!(root.list().rows[0].title.as_deref(), Some("mine"));
+    root.write(&path, format!("{whole}{}", &title[..title.len() - 1]));
+    assert_eq!(root.list().rows[0].title, None);
+    root.write(&path, format!("{whole}{title}"));
+    assert_eq!(root.list().rows[0].title.as_deref(), Some("mine"));
+}
+
+#[test]
+fn nothing_is_hidden_and_the_newest_conversation_comes_first() {
+    let root = Root::new();
+    let at =
+        |line: Value, day: u32| with(line, "timestamp", format!("2026-02-{day:02}T00:00:00.000Z"));
+    root.write(
+        "-p/old.jsonl",
+        text(&[
+            at(user("a"), 1),
+            json!({"type": "custom-title", "customTitle": "renamed later"}),
+        ]),
+    );
+    root.write("-p/new.jsonl", text(&[at(user("a"), 3)]));
+    root.write(
+        "-q/side.jsonl",
+        text(&[with(at(user("a task"), 2), "isSidechain", true)]),
+    );
+    root.write(
+        "-q/mixed.jsonl",
+        text(&[
+            with(at(user("a warm-up"), 1), "isSidechain", true),
+            at(user("a question"), 1),
+        ]),
+    );
+    root.write(
+        "-q/meta.jsonl",
+        text(&[json!({"type": "mode", "mode": "normal"})]),
+    );
+    root.write("-q/empty.jsonl", "");
+    root.write("-q/0b93 (copy).jsonl", text(&[at(user("b"), 1)]));
+    root.write("-q/nul.jsonl", [0; 5000]);
+    root.write("-q/notes.txt", "x");
+    root.write("stray.jsonl", "x");
+    let listing = root.list();
+    assert_eq!(listing.problems.len(), 0);
+    let ids: Vec<_> = listing.rows.iter().map(|row| &*row.session_id).collect();
+    // Those without a conversation have the time of their file, which is now.
+    assert_eq!(
+        ids,
+        [
+            "empty",
+            "meta",
+            "nul",
+            "new",
+            "side",
+            "old",
+            "0b93 (copy)",
+            "mixed"
+        ]
+    );
+    let row = |id| {
+        listing
+            .rows
+            .iter()
+            .find(|row| row.session_id == id)
+            .unwrap()
+    };
+    assert_eq!(row("side").first_prompt.as_deref(), Some("a task"));
+    assert_eq!(row("mixed").first_prompt.as_deref(), Some("a question"));
+    assert_eq!(
+        (row("meta").has_conversation, row("empty").bytes),
+        (false, 0)
+    );
+
+    let latest = |path: &str| listing.latest(Path::new(path)).map(|row| &*row.session_id);
+    assert_eq!(latest("/elsewhere"), Some("new"));
+    assert_eq!(
+        latest("/q"),
+        Some("side"),
+        "by the folder when the lines say of no other"
+    );
+}
+
+#[test]
+fn agents_are_counted_in_all_layouts_and_are_no_sessions() {
+    let root = Root::new();
+    root.write("-p/s.jsonl", text(&[user("a")]));
+    root.write("-p/s/subagents/agent-a.jsonl", text(&[user("b")]));
+    root.write("-p/s/subagents/agent-a.meta.json", "{}");
+    root.write(
+        "-p/s/subagents/workflows/run/agent-b.jsonl",
+        text(&[user("b")]),
+    );
+    root.write(
+        "-p/agent-c.jsonl",
+        text(&[with(user("b"), "sessionId", "s")]),
+    );
+    root.write(
+        "-p/agent-d.jsonl",
+        text(&[with(user("b"), "sessionId", "other")]),
+    );
+    let rows = root.list().rows;
+    assert_eq!(rows.len(), 1);
+    assert_eq!(rows[0].subagents, 3);
+}
+
+#[test]
+fn an_archived_session_comes_back_with_a_new_message() {
+    let root = Root::new();
+    let lines = [user("a"), says("b")];
+    let mark = |at: &str| {
+        let mark = format!(r#"{{"archived":true,"at":"{at}","by":"sdk"}}"#);
+        root.write(&format!("{KEY}/{ID}/archived.json"), mark);
+        root.row(&lines).is_archived
+    };
+    assert!(mark("2026-02-04T00:00:00.000Z"));
+    assert!(!mark("2026-02-03T00:00:00.000Z"));
+    assert!(!mark("soon"));
+}
+
+#[test]
+fn a_project_is_matched_by_what_its_sessions_say() {
+    let root = Root::new();
+    let home = tempfile::tempdir().unwrap();
+    let home = fs::canonicalize(home.path()).unwrap();
+    let place = |name: &str| home.join(name).to_str().unwrap().to_owned();
+    for name in ["repo/.git/worktrees/wt", "wt", "foo-bar", "foo/bar"] {
+        fs::create_dir_all(home.join(name)).unwrap();
+    }
+    fs::write(
+        home.join("wt/.git"),
+        format!("gitdir: {}\n", place("repo/.git/worktrees/wt")),
+    )
+    .unwrap();
+    fs::write(
+        home.join("repo/.git/worktrees/wt/gitdir"),
+        format!("{}\n", place("wt/.git")),
+    )
+    .unwrap();
+    fs::write(home.join("repo/.git/worktrees/wt/commondir"), "../..\n").unwrap();
+    let key = |name: &str| transcript_format::names::project_key(&place(name));
+    let session = |folder: &str, id: &str, cwd: &str, more: &[Value]| {
+        let mut lines = vec![with(user("a"), "cwd", cwd)];
+        lines.extend_from_slice(more);
+        root.write(&format!("{folder}/{id}.jsonl"), text(&lines));
+    };
+    session(&key("repo"), "plain", &place("repo"), &[]);
+    session(&key("wt"), "worktree", &place("wt"), &[]);
+    session("-some-old-name", "renamed-folder", &place("repo"), &[]);
+    session(&key("repo"), "moved-project", "/before/repo", &[]);
+    let relocated = json!({"type": "relocated", "relocatedCwd": place("repo")});
+    session("-gone", "relocated", "/gone", &[relocated]);
+    session(&key("foo-bar"), "dash", &place("foo-bar"), &[]);
+    session(&key("foo/bar"), "slash", &place("foo/bar"), &[]);
+
+    let listing = root.list();
+    let of = |name: &str, worktrees: bool| {
+        let rows = listing.of_project(Path::new(&place(name)), worktrees);
+        let mut ids: Vec<_> = rows.iter().map(|row| &*row.session_id).collect();
+        ids.sort_unstable();
+        ids
+    };
+    let repo = ["moved-project", "plain", "relocated", "renamed-folder"];
+    assert_eq!(of("repo", false), repo);
+    assert_eq!(of("repo", true), [&repo[..], &["worktree"]].concat());
+    assert_eq!(of("wt", true), [&repo[..], &["worktree"]].concat());
+    assert_eq!(of("foo-bar", true), ["dash"]);
+    assert_eq!(of("foo/bar", true), ["slash"]);
+    #[cfg(unix)]
+    {
+        std::os::unix::fs::symlink(home.join("repo"), home.join("link")).unwrap();
+        assert_eq!(of("link", false), repo);
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn what_is_no_file_is_a_problem_and_never_waited_for() {
+    use std::os::unix::fs::symlink;
+    let root = Root::new();
+    let real = root.write("-p/real.jsonl", text(&[user("a")]));
+    fs::create_dir(root.path().join("-p/folder.jsonl")).unwrap();
+    let made = std::process::Command::new("mkfifo")
+        .arg(root.path().join("-p/pipe.jsonl"))
+        .status();
+    assert!(made.unwrap().success());
+    symlink("loop.jsonl", root.path().join("-p/loop.jsonl")).unwrap();
+    symlink(&real, root.path().join("-p/again.jsonl")).unwrap();
+    symlink(root.path().join("-p"), root.path().join("-also-p")).unwrap();
+    symlink("-round", root.path().join("-round")).unwrap();
+    // One that is there and is no transcript keeps its row.
+    root.write("-p/packed.jsonl", b"\x1F\x8B\x08\0\0\0\0\0");
+
+    let listing = root.list();
+    let ids: Vec<_> = listing.rows.iter().map(|row| &*row.session_id).collect();
+    assert_eq!(ids, ["packed", "real"]);
+    assert_eq!(listing.rows[0].bytes, 8);
+    let mut told: Vec<_> = listing
+        .problems
+        .iter()
+        .map(|problem| {
+            let name = problem.path().file_name().unwrap();
+            name.to_str().unwrap().to_owned()
+        })
+        .collect();
+    told.sort_unstable();
+    assert_eq!(
+        told,
+        [
+            "-round",
+            "folder.jsonl",
+            "loop.jsonl",
+            "packed.jsonl",
+            "pipe.jsonl"
+        ]
+    );
+    assert!(Listing::read(&root.path().join("missing")).is_err());
+}
+
+/// What a list says of a session, by a slow reading of all of its lines.
+fn model(bytes: &[u8]) -> [Option<String>; 7] {
+    let parsed = |bytes: &[u8]| -> Vec<Value> {
+        let lines = bytes.split(|byte| *byte == b'\n');
+        let lines = lines.filter_map(|line| serde_json::from_slice(line).ok());
+        lines.filter(Value::is_object).collect()
+    };
+    let lines = parsed(bytes);
+    // What stands at the start counts more than what stands behind it.
+    let near = bytes
+        .iter()
+        .take(64 << 10)
+        .rposition(|byte| *byte == b'\n')
+        .unwrap_or(0);
+    let near = parsed(if bytes.len() > 64 << 10 {
+        &bytes[..near]
+    } else {
+        bytes
+    });
+    let is_message = |line: &&Value| matches!(line["type"].as_str(), Some("user" | "assistant"));
+    let is_side = |line: &Value| line["isSidechain"] == true;
+    let mut messages = lines.iter().filter(is_message);
+    let all_side = messages.clone().next().is_some() && messages.all(is_side);
+    let of_conversation =
+        |line: &&Value| is_message(line) && is_side(line) == all_side && line["isMeta"] != true;
+    let prompts = |lines: &[Value]| -> Vec<Value> {
+        let users = lines
+            .iter()
+            .filter(|line| line["type"] == "user")
+            .filter(of_conversation);
+        let users = users.filter(|line| line["isCompactSummary"] != true);
+        let users = users.filter(|line| {
+            let blocks = line["message"]["content"].as_array();
+            !blocks.is_some_and(|blocks| blocks.iter().any(|block| block["type"] == "tool_result"))
+        });
+        users.cloned().collect()
+    };
+    let texts = |line: &Value| -> Vec<String> {
+        let content = &line["message"]["content"];
+        let of_block = |block: &Value| {
+            (block["type"] == "text").then(|| block["text"].as_str().map(str::to_owned))?
+        };
+        match content {
+            Value::String(text) => vec![text.clone()],
+            Value::Array(blocks) => blocks.iter().filter_map(of_block).collect(),
+            _ => vec![],
+        }
+    };
+    let typed = |text: &String| {
+        let text = text.replace('\n', " ").trim().to_owned();
+        if let Some((_, rest)) = text.split_once("<bash-input>") {
+            let command = rest.split_once("</bash-input>")?.0;
+            return Some(format!("! {command}"));
+        }
+        let is_tag =
+            text.starts_with('<') && text[1..].starts_with(|c: char| c.is_ascii_lowercase());
+        let is_synthetic = transcript_format::texts::is_synthetic(&text);
+        let is_own = is_tag || is_synthetic || text.contains("<command-name>");
+        (!text.is_empty() && !is_own && !text.starts_with("[Request interrupted")).then_some(text)
+    };
+    let prompt = |lines: &[Value]| {
+        let lines = prompts(lines);
+        lines.iter().flat_map(texts).find_map(|text| typed(&text))
+    };
+    let command = |lines: &[Value]| {
+        let lines = prompts(lines);
+        lines.iter().flat_map(texts).find_map(|text| {
+            let (_, rest) = text.split_once("<command-name>")?;
+            Some(rest.split_once("</command-name>")?.0.trim().to_owned())
+        })
+    };
+    let cut = |text: String| {
+        let units: Vec<_> = text.encode_utf16().take(200).collect();
+        match text.encode_utf16().count() {
+            0..=200 => text,
+            _ => format!(
+                "{}…",
+                String::from_utf16_lossy(&units)
+                    .trim_end_matches('\u{fffd}')
+                    .trim_end()
+            ),
+        }
+    };
+    let first = |key: &str| {
+        lines
+            .iter()
+            .filter_map(|line| line[key].as_str())
+            .find(|text| !text.is_empty())
+    };
+    let last = |kind: &str, key: &str| {
+        let lines = lines
+            .iter()
+            .rev()
+            .filter(|line| kind.is_empty() || line["type"] == kind);
+        lines
+            .filter_map(|line| line[key].as_str().map(str::to_owned))
+            .next()
+    };
+    let filled = |text: Option<String>| text.filter(|text| !text.is_empty());
+    let modified = lines
+        .iter()
+        .rev()
+        .filter(of_conversation)
+        .filter_map(|line| line["timestamp"].as_str());
+    [
+        filled(last("custom-title", "customTitle")).or_else(|| filled(last("ai-title", "aiTitle"))),
+        prompt(&near)
+            .map(cut)
+            .or(command(&near))
+            .or(prompt(&lines).map(cut))
+            .or(command(&lines)),
+        filled(last("relocated", "relocatedCwd")).or(first("cwd").map(str::to_owned)),
+        first("timestamp").map(str::to_owned),
+        modified.map(str::to_owned).find(|text| !text.is_empty()),
+        lines
+            .iter()
+            .rev()
+            .filter_map(|line| line["gitBranch"].as_str())
+            .find(|text| !text.is_empty())
+            .map(str::to_owned),
+        filled(last("tag", "tag")),
+    ]
+}
+
+fn told(row: SessionRow) -> [Option<String>; 7] {
+    let modified = row.modified.filter(|_| row.has_conversation);
+    [
+        row.title,
+        row.first_prompt,
+        row.cwd,
+        row.created,
+        modified,
+        row.branch,
+        row.tag,
+    ]
+}
+
+const FIELDS: [&str; 7] = [
+    "title",
+    "first prompt",
+    "cwd",
+    "created",
+    "modified",
+    "branch",
+    "tag",
+];
+
+fn assert_as_the_model(bytes: &[u8], row: SessionRow, name: &str) {
+    for ((told, expected), field) in told(row).into_iter().zip(model(bytes)).zip(FIELDS) {
+        assert_eq!(told, expected, "{field} of {name}");
+    }
+}
+
+#[test]
+fn windows_give_the_same_row_as_a_reading_of_the_whole_file() {
+    let root = Root::new();
+    for seed in 0..300 {
+        let mut rng = Rng::new(seed);
+        let mut lines: Vec<Vec<u8>> = generate::tidy_session(seed)
+            .split_inclusive(|byte| *byte == b'\n')
+            // The model knows no line recovery.
+            .filter(|line| serde_json::from_slice::<Value>(line).is_ok())
+            .map(<[u8]>::to_vec)
+            .collect();
+        // Settings anywhere, and so much between that the windows hold a part only. What stands
+        // beyond their reach is another matter: it stays within.
+        for (kind, key) in [
+            ("custom-title", "customTitle"),
+            ("ai-title", "aiTitle"),
+            ("tag", "tag"),
+            ("relocated", "relocatedCwd"),
+        ] {
+            for _ in 0..rng.below(3) {
+                let value = if rng.one_in(4) {
+                    String::new()
+                } else {
+                    format!("{kind} {}", rng.below(9))
+                };
+                let line = json!({key: value, "type": kind});
+                lines.insert(rng.below(lines.len() + 1), format!("{line}\n").into_bytes());
+            }
+        }
+        for _ in 0..rng.below(4) {
+            let size = rng.below(120_000);
+            let filling = text(&[
+                json!({"type": "progress", "gitBranch": rng.pick(&["", "b1", "b2"]), "data": {"text": "z".repeat(size)}}),
+            ]);
+            lines.insert(rng.below(lines.len() + 1), filling.into_bytes());
+        }
+        let bytes = lines.concat();
+        assert!(bytes.len() < 512 << 10);
+        root.write("-p/s.jsonl", &bytes);
+        let row = root.list().rows.remove(0);
+        // A tag that stands further away than a near title is not looked for.
+        let mut expected = model(&bytes);
+        let near = &bytes[bytes.len().saturating_sub(64 << 10)..];
+        let near_title = memchr::memmem::find(near, b"\"type\":\"custom-title\"").is_some();
+        let mut told = told(row);
+        if near_title {
+            for field in [2, 5, 6] {
+                (told[field], expected[field]) = (None, None);
+            }
+        }
+        for ((told, expected), field) in told.into_iter().zip(expected).zip(FIELDS) {
+            assert_eq!(told, expected, "{field} of seed {seed}");
+        }
+    }
+}
+
+#[test]
+fn windows_give_the_same_rows_on_the_corpus_as_a_reading_of_whole_files() {
+    let Some(files) = shared().map(|shared| shared.join("corpus/files")) else {
+        println!("skipped: no shared data");
+        return;
+    };
+    let root = Root::new();
+    let mut count = 0;
+    for folder in fs::read_dir(files).unwrap() {
+        for file in fs::read_dir(folder.unwrap().path()).unwrap() {
+            let path = file.unwrap().path();
+            if path.extension().is_none_or(|ending| ending != "jsonl") {
+                continue;
+            }
+            let bytes = fs::read(&path).unwrap();
+            root.write("-p/s.jsonl", &bytes);
+            assert_as_the_model(
+                &bytes,
+                root.list().rows.remove(0),
+                &path.display().to_string(),
+            );
+            count += 1;
+        }
+    }
+    assert!(count > 100, "{count}");
+}
