@@ -80,7 +80,7 @@ impl Writer<'_> {
                 .story()
                 .map(|(story, part)| (&display.stories()[story], part));
             match story {
-                Some((story, _)) if story.kind() == StoryKind::Hooks => {}
+                Some((story, Part::Opening)) if story.kind() == StoryKind::Hooks => {}
                 Some((story, Part::Opening)) => {
                     let block = drawn.block();
                     let raw = block.as_ref().and_then(input);

@@ -1,6 +1,7 @@
 //! Tells a conversation on a page.
 
-use std::collections::HashMap;
+mod calls;
+mod turn;
 
 use anstyle::Style;
 use anyhow::Result;
@@ -8,25 +9,24 @@ use clap::ValueEnum;
 use jiff::tz::TimeZone;
 use transcript_format::content::Content;
 use transcript_format::context_refs::Region;
-use transcript_format::entry::Entry;
-use transcript_format::kind::{AttachmentKind, EntryKind, SystemKind};
+use transcript_format::kind::{AttachmentKind, SystemKind};
 use transcript_format::object::{FromRaw, Raw};
-use transcript_format::tool_result::ToolUseResult;
-use transcript_reader::{Bodies, Candidate, MessageKey};
+use transcript_reader::Bodies;
 use transcript_resume::display::{
     Display, Drawing, Drawn, Item, ItemKind, Marks, Nesting, Part, Speaker, StoryKind,
 };
 
-use crate::blocks::{attachment_line, block_line, input, plain_text, result_text};
+use crate::blocks::{attachment_line, block_line, input, plain_text};
 use crate::conversation::{Conversation, gap};
 use crate::escape::one_line;
 use crate::markdown;
-use crate::moment::{clock, precise};
+use crate::moment::precise;
 use crate::pace::Pace;
 use crate::screen::Styles;
 use crate::spoken::Spoken;
-use crate::story::{self, Outcome, Todo, TodoState, grouped, size};
+use crate::story::grouped;
 use crate::text::{Page, Span, width};
+use turn::{Turn, between};
 
 /// How much of tool calls is told.
 #[derive(Clone, Copy, Debug, PartialEq, ValueEnum)]
@@ -48,10 +48,6 @@ pub(crate) struct Wanted {
 
 /// What took no longer is not worth a number.
 const LEAST_TIME: u64 = 100;
-/// How many lines of a failure the short form shows.
-const FAILURE_LINES: usize = 6;
-/// How many lines of a diff.
-const DIFF_LINES: usize = 16;
 /// How many columns the names of speakers take.
 const NAMES: usize = 11;
 /// On a narrower page names stand on lines of their own.
@@ -93,22 +89,6 @@ struct Told {
     /// Whether a rule was the last thing.
     is_ruled: bool,
     turn: Option<Turn>,
-}
-
-/// What happened since a prompt.
-#[derive(Default)]
-struct Turn {
-    millis: Option<i64>,
-    calls: usize,
-    answers: HashMap<MessageKey, Tokens>,
-}
-
-/// Tokens of an answer: of its lines the largest number of each.
-#[derive(Clone, Copy, Default)]
-struct Tokens {
-    input: u64,
-    cached: u64,
-    output: u64,
 }
 
 impl<'s, 'o> Teller<'s, 'o> {
@@ -240,28 +220,6 @@ impl<'s, 'o> Teller<'s, 'o> {
         Ok(())
     }
 
-    /// Counts an answer into the turn under way.
-    fn count(&mut self, candidate: &Candidate<'_>, entry: &Entry<'_>) {
-        if candidate.kind() != EntryKind::Assistant {
-            return;
-        }
-        self.told.answered = candidate.millis().or(self.told.answered);
-        let usage = entry.message().and_then(|message| message.usage());
-        let (Some(turn), Some(message), Some(usage)) =
-            (&mut self.told.turn, candidate.message(), usage)
-        else {
-            return;
-        };
-        let tokens = turn.answers.entry(message).or_default();
-        let created = usage.cache_creation_input_tokens().unwrap_or(0);
-        let cached = usage.cache_read_input_tokens().unwrap_or(0);
-        let input = usage.input_tokens().unwrap_or(0);
-        let input = input.saturating_add(created).saturating_add(cached);
-        tokens.input = tokens.input.max(input);
-        tokens.cached = tokens.cached.max(cached);
-        tokens.output = tokens.output.max(usage.output_tokens().unwrap_or(0));
-    }
-
     fn item(
         &mut self,
         conversation: &Conversation<'_>,
@@ -377,6 +335,11 @@ impl<'s, 'o> Teller<'s, 'o> {
         let display = &conversation.display;
         let told = &display.stories()[story];
         if told.kind() == StoryKind::Hooks {
+            // What ran at the end of a turn; only a hook that failed is worth a line.
+            for place in told.items().skip(1) {
+                let item = &display.items()[place];
+                self.item(conversation, item, &drawing.item(place)?)?;
+            }
             return Ok(());
         }
         if let Some(turn) = &mut self.told.turn {
@@ -445,187 +408,6 @@ impl<'s, 'o> Teller<'s, 'o> {
         }
         let drawn = drawing.item(place)?;
         self.item(conversation, item, &drawn)
-    }
-
-    fn call(&mut self, tool: &str, input: Option<Raw<'_>>) -> Result<()> {
-        let style = self.styles.tool;
-        let mut line = vec![
-            Span::new(style, "▸ "),
-            Span::new(self.styles.bold(style), &one_line(tool)),
-        ];
-        if self.wanted.tools == Tools::Short {
-            let about = one_line(&story::about(input, self.cwd.as_deref()));
-            let is_list = tool == "TodoWrite";
-            if !about.is_empty() && !is_list {
-                line.push(Span::plain(&format!(" {about}")));
-            }
-            self.page.short(&line)?;
-            return Ok(());
-        }
-        self.page.short(&line)?;
-        self.page.indent(2);
-        match input.and_then(Raw::object) {
-            Some(object) => {
-                for (name, value) in object.members() {
-                    let text = value.str();
-                    let text = text.as_deref().unwrap_or(value.text());
-                    let mut name = vec![Span::new(self.styles.dim, &format!("{name}: "))];
-                    self.page.push(Vec::new(), vec![Span::plain("  ")]);
-                    for line in text.split('\n') {
-                        name.push(Span::plain(line.trim_end()));
-                        self.page.line(&name)?;
-                        name.clear();
-                    }
-                    self.page.pop();
-                }
-            }
-            None => self.dim(input.map_or("", Raw::text))?,
-        }
-        self.page.pop();
-        Ok(())
-    }
-
-    fn result(
-        &mut self,
-        tool: &str,
-        item: &Item,
-        drawn: &Drawn<'_>,
-        input: Option<Raw<'_>>,
-        took: Option<u64>,
-    ) -> Result<()> {
-        if self.wanted.tools == Tools::None {
-            return Ok(());
-        }
-        let text = result_text(drawn);
-        let failed = item.marks().contains(Marks::FAILED);
-        let took = took
-            .map(|took| format!(" · {}", precise(took)))
-            .unwrap_or_default();
-        let form = drawn.tool_use_result();
-        let form = match &form {
-            Some(ToolUseResult::Object(object)) => Some(object),
-            _ => None,
-        };
-        let input = input.and_then(Raw::object);
-        let outcome = match failed {
-            true => Outcome::Text,
-            false => Outcome::of(tool, input.as_ref(), form),
-        };
-        match outcome {
-            Outcome::Diff(diff) => {
-                self.outcome("", &format!("+{} −{}{took}", diff.added, diff.removed))?;
-                self.page.indent(2);
-                let most = (self.wanted.tools == Tools::Short).then_some(DIFF_LINES);
-                diff.write(&mut self.page, self.styles, most)?;
-                self.page.pop();
-                Ok(())
-            }
-            Outcome::Todos(todos) => self.todos(&todos, &took),
-            Outcome::Text if self.wanted.tools == Tools::Full => self.whole(&text, failed, &took),
-            Outcome::Text => self.short(tool, &text, failed, &took),
-        }
-    }
-
-    fn todos(&mut self, todos: &[Todo], took: &str) -> Result<()> {
-        let done = todos.iter().filter(|todo| todo.state == TodoState::Done);
-        self.outcome(
-            "",
-            &format!("{} of {} done{took}", done.count(), todos.len()),
-        )?;
-        self.page.indent(2);
-        for todo in todos {
-            let style = match todo.state {
-                TodoState::Done => self.styles.dim,
-                TodoState::UnderWay => self.styles.bold(Style::new()),
-                TodoState::Open => Style::new(),
-            };
-            let mark = vec![Span::new(style, &format!("{} ", todo.state.mark()))];
-            self.page.push(mark, vec![Span::plain("  ")]);
-            self.page.line(&[Span::new(style, &todo.text)])?;
-            self.page.pop();
-        }
-        self.page.pop();
-        Ok(())
-    }
-
-    /// All of a result.
-    fn whole(&mut self, text: &str, failed: bool, took: &str) -> Result<()> {
-        let size = format!("{}{took}", size(text));
-        if failed {
-            self.styled_outcome(self.styles.error, "failed", &size)?;
-        } else {
-            self.outcome("", &size)?;
-        }
-        let style = self.result_style(failed);
-        self.page.indent(2);
-        self.page.text(style, text.trim_end())?;
-        self.page.pop();
-        Ok(())
-    }
-
-    /// The line of a result that says most, and how much it is; of a failure the first lines.
-    fn short(&mut self, tool: &str, text: &str, failed: bool, took: &str) -> Result<()> {
-        let lines: Vec<&str> = text.trim_end().lines().collect();
-        let mut filled = lines
-            .iter()
-            .map(|line| line.trim())
-            .filter(|line| !line.is_empty());
-        let telling = match tool {
-            // What was read is known by its name.
-            "Read" if !failed => None,
-            // What a command did stands at the end of what it printed.
-            "Bash" if !failed => filled.next_back(),
-            _ => filled.next(),
-        };
-        if lines.is_empty() {
-            return self.outcome("", &format!("(empty){took}"));
-        }
-        let size = format!("{}{took}", size(text));
-        if !failed {
-            return self.outcome(telling.unwrap_or_default(), &size);
-        }
-        let style = self.result_style(true);
-        self.styled_outcome(
-            style,
-            telling.unwrap_or_default(),
-            &format!("failed · {size}"),
-        )?;
-        self.page.indent(2);
-        let rest = &lines[1..];
-        for line in rest.iter().take(FAILURE_LINES) {
-            self.page.short(&[Span::new(style, line.trim_end())])?;
-        }
-        match rest.len().saturating_sub(FAILURE_LINES) {
-            0 => {}
-            1 => self.dim("⋯ 1 more line")?,
-            more => self.dim(&format!("⋯ {more} more lines"))?,
-        }
-        self.page.pop();
-        Ok(())
-    }
-
-    fn result_style(&self, failed: bool) -> Style {
-        if failed {
-            self.styles.error
-        } else {
-            self.styles.dim
-        }
-    }
-
-    /// A line for what came of a call: in short, and how much it is.
-    fn outcome(&mut self, short: &str, size: &str) -> Result<()> {
-        self.styled_outcome(self.styles.dim, short, size)
-    }
-
-    fn styled_outcome(&mut self, style: Style, short: &str, size: &str) -> Result<()> {
-        let lead = Span::new(self.styles.dim, "└ ");
-        let size = Span::new(self.styles.dim, size);
-        if short.is_empty() {
-            self.page.short(&[lead, size])?;
-        } else {
-            self.page.both(&[lead, Span::new(style, short)], &[size])?;
-        }
-        Ok(())
     }
 
     /// A subagent, inside of the call that started it.
@@ -753,73 +535,6 @@ impl<'s, 'o> Teller<'s, 'o> {
         }
     }
 
-    /// A rule above a prompt, with its time; what came before ends there.
-    fn start_turn(&mut self, conversation: &Conversation<'_>, item: &Item) -> Result<()> {
-        let candidate = conversation.index().candidate(item.candidate());
-        // The lines of one prompt are one turn.
-        let quiet = self
-            .told
-            .turn
-            .as_ref()
-            .is_some_and(|turn| turn.answers.is_empty() && turn.calls == 0);
-        if quiet && self.told.speaker == Some("user") {
-            return Ok(());
-        }
-        self.end_turn()?;
-        let mut text = String::new();
-        if let Some(time) = candidate.millis().and_then(|at| clock(at, &self.zone)) {
-            let day = time.strftime("%Y-%m-%d").to_string();
-            if day != self.told.day {
-                text.push_str(&format!("{day} "));
-                self.told.day = day;
-            }
-            text.push_str(&time.strftime("%H:%M").to_string());
-        }
-        if let Some(later) = between(self.told.answered, candidate.millis()) {
-            text.push_str(&format!(" · {} later", precise(later)));
-        }
-        self.rule('─', &text, &format!("line {}", candidate.line()))?;
-        self.told.turn = Some(Turn {
-            millis: candidate.millis(),
-            ..Turn::default()
-        });
-        Ok(())
-    }
-
-    /// How long a turn took and what it used.
-    fn end_turn(&mut self) -> Result<()> {
-        let Some(turn) = self.told.turn.take() else {
-            return Ok(());
-        };
-        if turn.answers.is_empty() && turn.calls == 0 {
-            return Ok(());
-        }
-        let mut parts = Vec::new();
-        parts.extend(between(turn.millis, self.told.answered).map(precise));
-        match turn.calls {
-            0 => {}
-            1 => parts.push("1 call".to_owned()),
-            calls => parts.push(format!("{calls} calls")),
-        }
-        let sum = |of: fn(&Tokens) -> u64| {
-            let tokens = turn.answers.values();
-            tokens.fold(0_u64, |sum, tokens| sum.saturating_add(of(tokens)))
-        };
-        if !turn.answers.is_empty() {
-            let cached = match sum(|tokens| tokens.cached) {
-                0 => String::new(),
-                cached => format!(" ({} cached)", grouped(cached)),
-            };
-            parts.push(format!(
-                "{} tokens in{cached}",
-                grouped(sum(|tokens| tokens.input))
-            ));
-            parts.push(format!("{} out", grouped(sum(|tokens| tokens.output))));
-        }
-        self.page.gap();
-        self.told.speaker = None;
-        self.dim(&parts.join(" · "))
-    }
     fn push_names(&mut self) {
         let columns = if self.is_narrow { 2 } else { NAMES };
         self.page.indent(columns);
@@ -935,12 +650,6 @@ impl<'s, 'o> Teller<'s, 'o> {
         self.page.line(&[Span::new(self.styles.dim, text)])?;
         Ok(())
     }
-}
-
-/// The milliseconds between two points in time that are known and in this order.
-fn between(start: Option<i64>, end: Option<i64>) -> Option<u64> {
-    let (start, end) = start.zip(end)?;
-    u64::try_from(end.checked_sub(start)?).ok()
 }
 
 fn part(display: &Display, place: usize) -> Part {

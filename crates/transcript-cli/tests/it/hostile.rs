@@ -113,6 +113,30 @@ fn with_colour_only_our_own_sequences_reach_the_terminal() {
 }
 
 #[test]
+fn a_list_of_hostile_sessions_does_nothing_either() {
+    let root = tempfile::tempdir().unwrap();
+    let project = root.path().join("-home-ada");
+    fs::create_dir(&project).unwrap();
+    for (number, file) in FILES.iter().enumerate() {
+        let name = format!("9d3c51aa-6c1e-4d0b-8f57-3f0f4b6f2e1{number}.jsonl");
+        fs::copy(fixture(file), project.join(name)).unwrap();
+    }
+    let root = root.path().to_str().unwrap();
+    for more in [&[][..], &["--color", "always"]] {
+        let output = command(&[&["list", "--root", root], more].concat())
+            .stdin(Stdio::null())
+            .output()
+            .unwrap();
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+        assert!(stdout(&output).contains("<ESC>"), "{}", stdout(&output));
+        for text in [stdout(&output), stderr(&output)] {
+            let text = without_colours(&text);
+            assert_eq!(first_bad(&text), None, "{text}");
+        }
+    }
+}
+
+#[test]
 fn raw_is_asked_for() {
     let output = print(&["replay", "--raw"], FILES[0], "80");
     assert!(stdout(&output).contains("\u{1b}]52;c;"));

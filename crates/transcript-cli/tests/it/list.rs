@@ -33,6 +33,7 @@ fn run(root: &Path, arguments: &[&str]) -> std::process::Output {
     let root = root.to_str().unwrap();
     let mut command = command(arguments);
     command.args(["--root", root]).current_dir("/");
+    command.env("COLUMNS", "100");
     command.output().unwrap()
 }
 

@@ -135,6 +135,25 @@ fn speed_changes_when_text_comes_and_not_what_comes() {
 }
 
 #[test]
+fn a_hook_that_stopped_a_turn_is_told() {
+    let lines = [
+        r#"{"parentUuid":null,"type":"user","uuid":"u","timestamp":"2026-01-01T00:00:00.000Z","message":{"role":"user","content":"Go on."}}"#,
+        r#"{"parentUuid":"u","type":"system","subtype":"stop_hook_summary","toolUseID":"h","hookCount":1,"uuid":"s","timestamp":"2026-01-01T00:00:01.000Z"}"#,
+        r#"{"parentUuid":"s","type":"attachment","attachment":{"type":"hook_blocking_error","hookName":"Stop","hookEvent":"Stop","toolUseID":"h"},"uuid":"a","timestamp":"2026-01-01T00:00:02.000Z"}"#,
+    ];
+    let file = tempfile::NamedTempFile::new().unwrap();
+    fs::write(file.path(), lines.join("\n") + "\n").unwrap();
+    let session = file.path().to_str().unwrap();
+    for more in [&[][..], &["--tools", "none"], &["--format", "markdown"]] {
+        let shown = text(&[&[session], more].concat(), "80");
+        assert!(
+            shown.contains("hook Stop failed or stopped the turn"),
+            "{shown}"
+        );
+    }
+}
+
+#[test]
 fn there_is_no_pager_when_output_is_piped() {
     let session = fixture("linear.jsonl");
     let plain = text(&[&session], "80");

@@ -2,6 +2,8 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use transcript_format::finding::Code;
 use transcript_reader::{Index, LoadOptions, Source};
@@ -529,5 +531,22 @@ fn the_comparison_sees_a_difference_in_one_byte() {
         assert_ne!(text, changed);
         let (one, other) = (index(text.as_bytes()), index(changed.as_bytes()));
         assert_ne!(crate::picture(&one), crate::picture(&other));
+    }
+}
+
+#[test]
+fn a_counter_sees_all_bytes_and_a_buffer_more_at_most_for_each_piece() {
+    let bytes = line_of(1000).repeat(9_000);
+    let (source, len) = (Scratch::new(&bytes), bytes.len() as u64);
+    let source = source.open();
+    for options in [
+        LoadOptions::new().threads(1),
+        LoadOptions::new().threads(2),
+        LoadOptions::new().backward(),
+    ] {
+        let counter = Arc::new(AtomicU64::new(0));
+        load(&source, &options.count_bytes(Arc::clone(&counter)));
+        let read = counter.load(Ordering::Relaxed);
+        assert!((len..=len + 2 * BUFFER as u64).contains(&read), "{read}");
     }
 }

@@ -1,0 +1,202 @@
+//! A call, and what came of it.
+
+use anstyle::Style;
+use anyhow::Result;
+use transcript_format::object::Raw;
+use transcript_format::tool_result::ToolUseResult;
+use transcript_resume::display::{Drawn, Item, Marks};
+
+use super::{Teller, Tools};
+use crate::blocks::result_text;
+use crate::escape::one_line;
+use crate::moment::precise;
+use crate::story::{self, Outcome, Todo, TodoState, size};
+use crate::text::Span;
+
+/// How many lines of a failure the short form shows.
+const FAILURE_LINES: usize = 6;
+/// How many lines of a diff.
+const DIFF_LINES: usize = 16;
+
+impl Teller<'_, '_> {
+    pub(super) fn call(&mut self, tool: &str, input: Option<Raw<'_>>) -> Result<()> {
+        let style = self.styles.tool;
+        let mut line = vec![
+            Span::new(style, "▸ "),
+            Span::new(self.styles.bold(style), &one_line(tool)),
+        ];
+        if self.wanted.tools == Tools::Short {
+            let about = one_line(&story::about(input, self.cwd.as_deref()));
+            let is_list = tool == "TodoWrite";
+            if !about.is_empty() && !is_list {
+                line.push(Span::plain(&format!(" {about}")));
+            }
+            self.page.short(&line)?;
+            return Ok(());
+        }
+        self.page.short(&line)?;
+        self.page.indent(2);
+        match input.and_then(Raw::object) {
+            Some(object) => {
+                for (name, value) in object.members() {
+                    let text = value.str();
+                    let text = text.as_deref().unwrap_or(value.text());
+                    let mut name = vec![Span::new(self.styles.dim, &format!("{name}: "))];
+                    self.page.push(Vec::new(), vec![Span::plain("  ")]);
+                    for line in text.split('\n') {
+                        name.push(Span::plain(line.trim_end()));
+                        self.page.line(&name)?;
+                        name.clear();
+                    }
+                    self.page.pop();
+                }
+            }
+            None => self.dim(input.map_or("", Raw::text))?,
+        }
+        self.page.pop();
+        Ok(())
+    }
+
+    pub(super) fn result(
+        &mut self,
+        tool: &str,
+        item: &Item,
+        drawn: &Drawn<'_>,
+        input: Option<Raw<'_>>,
+        took: Option<u64>,
+    ) -> Result<()> {
+        if self.wanted.tools == Tools::None {
+            return Ok(());
+        }
+        let text = result_text(drawn);
+        let failed = item.marks().contains(Marks::FAILED);
+        let took = took
+            .map(|took| format!(" · {}", precise(took)))
+            .unwrap_or_default();
+        let form = drawn.tool_use_result();
+        let form = match &form {
+            Some(ToolUseResult::Object(object)) => Some(object),
+            _ => None,
+        };
+        let input = input.and_then(Raw::object);
+        let outcome = match failed {
+            true => Outcome::Text,
+            false => Outcome::of(tool, input.as_ref(), form),
+        };
+        match outcome {
+            Outcome::Diff(diff) => {
+                self.outcome("", &format!("+{} −{}{took}", diff.added, diff.removed))?;
+                self.page.indent(2);
+                let most = (self.wanted.tools == Tools::Short).then_some(DIFF_LINES);
+                diff.write(&mut self.page, self.styles, most)?;
+                self.page.pop();
+                Ok(())
+            }
+            Outcome::Todos(todos) => self.todos(&todos, &took),
+            Outcome::Text if self.wanted.tools == Tools::Full => self.whole(&text, failed, &took),
+            Outcome::Text => self.short(tool, &text, failed, &took),
+        }
+    }
+
+    fn todos(&mut self, todos: &[Todo], took: &str) -> Result<()> {
+        let done = todos.iter().filter(|todo| todo.state == TodoState::Done);
+        self.outcome(
+            "",
+            &format!("{} of {} done{took}", done.count(), todos.len()),
+        )?;
+        self.page.indent(2);
+        for todo in todos {
+            let style = match todo.state {
+                TodoState::Done => self.styles.dim,
+                TodoState::UnderWay => self.styles.bold(Style::new()),
+                TodoState::Open => Style::new(),
+            };
+            let mark = vec![Span::new(style, &format!("{} ", todo.state.mark()))];
+            self.page.push(mark, vec![Span::plain("  ")]);
+            self.page.line(&[Span::new(style, &todo.text)])?;
+            self.page.pop();
+        }
+        self.page.pop();
+        Ok(())
+    }
+
+    /// All of a result.
+    fn whole(&mut self, text: &str, failed: bool, took: &str) -> Result<()> {
+        let size = format!("{}{took}", size(text));
+        if failed {
+            self.styled_outcome(self.styles.error, "failed", &size)?;
+        } else {
+            self.outcome("", &size)?;
+        }
+        let style = self.result_style(failed);
+        self.page.indent(2);
+        self.page.text(style, text.trim_end())?;
+        self.page.pop();
+        Ok(())
+    }
+
+    /// The line of a result that says most, and how much it is; of a failure the first lines.
+    fn short(&mut self, tool: &str, text: &str, failed: bool, took: &str) -> Result<()> {
+        let lines: Vec<&str> = text.trim_end().lines().collect();
+        let mut filled = lines
+            .iter()
+            .map(|line| line.trim())
+            .filter(|line| !line.is_empty());
+        let telling = match tool {
+            // What was read is known by its name.
+            "Read" if !failed => None,
+            // What a command did stands at the end of what it printed.
+            "Bash" if !failed => filled.next_back(),
+            _ => filled.next(),
+        };
+        if lines.is_empty() {
+            return self.outcome("", &format!("(empty){took}"));
+        }
+        let size = format!("{}{took}", size(text));
+        if !failed {
+            return self.outcome(telling.unwrap_or_default(), &size);
+        }
+        let style = self.result_style(true);
+        self.styled_outcome(
+            style,
+            telling.unwrap_or_default(),
+            &format!("failed · {size}"),
+        )?;
+        self.page.indent(2);
+        let rest = &lines[1..];
+        for line in rest.iter().take(FAILURE_LINES) {
+            self.page.short(&[Span::new(style, line.trim_end())])?;
+        }
+        match rest.len().saturating_sub(FAILURE_LINES) {
+            0 => {}
+            1 => self.dim("⋯ 1 more line")?,
+            more => self.dim(&format!("⋯ {more} more lines"))?,
+        }
+        self.page.pop();
+        Ok(())
+    }
+
+    /// A line for what came of a call: in short, and how much it is.
+    fn outcome(&mut self, short: &str, size: &str) -> Result<()> {
+        self.styled_outcome(self.styles.dim, short, size)
+    }
+
+    fn styled_outcome(&mut self, style: Style, short: &str, size: &str) -> Result<()> {
+        let lead = Span::new(self.styles.dim, "└ ");
+        let size = Span::new(self.styles.dim, size);
+        if short.is_empty() {
+            self.page.short(&[lead, size])?;
+        } else {
+            self.page.both(&[lead, Span::new(style, short)], &[size])?;
+        }
+        Ok(())
+    }
+
+    fn result_style(&self, failed: bool) -> Style {
+        if failed {
+            self.styles.error
+        } else {
+            self.styles.dim
+        }
+    }
+}
