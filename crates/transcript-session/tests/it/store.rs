@@ -46,6 +46,43 @@ fn a_session_is_found_by_its_id_in_any_project_and_an_empty_file_is_none() {
     }
 }
 
+#[test]
+fn a_start_of_an_id_is_enough_when_it_is_of_one_session_alone() {
+    let place = Place::new();
+    let store = Store::new(place.path.parent().unwrap().join("projects"));
+    assert_eq!(
+        store.find("aaaa").unwrap_err().kind(),
+        ErrorKind::NoSuchSession
+    );
+    let write = |path: &str, day: u32| {
+        let path = store.root().join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        let time = format!("2026-01-0{day}T00:00:00.000Z");
+        let line = format!(
+            r#"{{"type":"user","uuid":"u","message":{{"content":"a"}},"cwd":"/home/ada","timestamp":"{time}"}}"#
+        );
+        fs::write(&path, line).unwrap();
+        path
+    };
+    let [one, two] = [write("-p/aaaa1.jsonl", 2), write("-p/aaaa2.jsonl", 1)];
+    let copy = write("-home-ada-elsewhere/aaaa2.jsonl", 3);
+    assert_eq!(store.find("aaaa1").unwrap(), one);
+    let error = store.find("aaaa").unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Ambiguous);
+    assert_eq!(error.candidates(), [copy.clone(), one.clone(), two.clone()]);
+    // A whole id, too, when two projects have such a file; but not when one is the start of another.
+    assert_eq!(
+        store.find("aaaa2").unwrap_err().candidates(),
+        [copy.clone(), two]
+    );
+    write("-p/aaaa1-b.jsonl", 1);
+    assert_eq!(store.find("aaaa1").unwrap(), one);
+
+    assert_eq!(store.latest("/elsewhere".as_ref()).unwrap(), copy);
+    assert_eq!(store.latest("/p".as_ref()).unwrap(), one);
+    assert_eq!(store.list().unwrap().rows.len(), 4);
+}
+
 #[cfg(unix)]
 #[test]
 fn one_folder_is_one_project_by_whatever_name() {
