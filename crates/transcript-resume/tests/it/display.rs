@@ -3,7 +3,6 @@
 use std::collections::{HashMap, HashSet};
 use std::fmt::Write as _;
 use std::fs;
-use std::io::Write as _;
 
 use serde_json::{Value, json};
 use transcript_format::ids::Uuid;
@@ -30,13 +29,11 @@ struct File {
 
 impl File {
     fn new(bytes: &[u8]) -> Self {
-        let mut file = tempfile::NamedTempFile::new().unwrap();
-        file.write_all(bytes).unwrap();
-        let source = Source::open(file.path()).unwrap();
+        let (_file, source, index) = crate::load(bytes);
         Self {
-            index: Index::load(&source).unwrap(),
+            _file,
             source,
-            _file: file,
+            index,
         }
     }
 

@@ -4,7 +4,6 @@
 use std::collections::{BTreeSet, HashMap};
 use std::convert::Infallible;
 use std::fs;
-use std::io::Write;
 use std::path::Path as FilePath;
 
 use serde_json::{Value, json};
@@ -42,13 +41,11 @@ struct Session {
 
 impl Session {
     fn new(bytes: &[u8]) -> Self {
-        let mut file = tempfile::NamedTempFile::new().unwrap();
-        file.write_all(bytes).unwrap();
-        let source = Source::open(file.path()).unwrap();
+        let (_file, source, index) = crate::load(bytes);
         Self {
-            index: Index::load(&source).unwrap(),
+            _file,
             source,
-            _file: file,
+            index,
         }
     }
 

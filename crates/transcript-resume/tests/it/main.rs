@@ -16,3 +16,16 @@ mod state;
 mod strict;
 mod tombstones;
 mod usage;
+
+use std::io::Write;
+
+use transcript_reader::{Index, Source};
+
+/// Writes a session to disk, as nothing reads one from memory, and reads it.
+fn load(bytes: &[u8]) -> (tempfile::NamedTempFile, Source, Index) {
+    let mut file = tempfile::NamedTempFile::new().unwrap();
+    file.write_all(bytes).unwrap();
+    let source = Source::open(file.path()).unwrap();
+    let index = Index::load(&source).unwrap();
+    (file, source, index)
+}

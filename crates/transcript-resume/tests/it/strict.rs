@@ -57,12 +57,9 @@ pub(crate) struct Loaded {
 
 impl Loaded {
     pub(crate) fn new(bytes: &[u8]) -> Self {
-        let mut file = tempfile::NamedTempFile::new().unwrap();
-        file.write_all(bytes).unwrap();
-        let source = Source::open(file.path()).unwrap();
-        let index = Index::load(&source).unwrap();
+        let (_file, source, index) = crate::load(bytes);
         Self {
-            _file: file,
+            _file,
             source,
             index,
         }

@@ -2,7 +2,6 @@
 //! the line.
 
 use std::collections::{HashMap, HashSet};
-use std::io::Write;
 
 use serde_json::{Value, json};
 use transcript_reader::{Bodies, Index, Source};
@@ -88,12 +87,9 @@ struct Session {
 
 impl Session {
     fn new(bytes: &[u8]) -> Self {
-        let mut file = tempfile::NamedTempFile::new().unwrap();
-        file.write_all(bytes).unwrap();
-        let source = Source::open(file.path()).unwrap();
-        let index = Index::load(&source).unwrap();
+        let (_file, source, index) = crate::load(bytes);
         Self {
-            _file: file,
+            _file,
             source,
             index,
         }
