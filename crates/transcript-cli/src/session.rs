@@ -33,6 +33,10 @@ impl LookUp {
 /// The folder of projects: that of `--root`, else the client's.
 pub(crate) fn store() -> Result<Store> {
     let root = LOOK_UP.get().and_then(|look_up| look_up.root.as_ref());
+    // The client's folder comes with its first session; one that is named is meant to be there.
+    if let Some(missing) = root.filter(|root| !root.exists()) {
+        bail!("--root: {}: no such folder", missing.display());
+    }
     let store = root.map(Store::new).or_else(Store::from_env);
     store.context("no home folder is known; say --root DIR")
 }

@@ -94,11 +94,17 @@ impl Store {
         latest.ok_or_else(|| Error::new(ErrorKind::NoSuchSession, &self.root))
     }
 
-    /// Lists the sessions of all projects, those with the newest conversation first.
+    /// Lists the sessions of all projects, those with the newest conversation first. A folder that is
+    /// not there yet has none.
     ///
     /// # Errors
     /// [`ErrorKind::Read`] when the folder of projects cannot be read.
     pub fn list(&self) -> Result<Listing, Error> {
-        Ok(Listing::read(&self.root)?)
+        match Listing::read(&self.root) {
+            Err(error) if error.kind() == transcript_reader::ErrorKind::NotFound => {
+                Ok(Listing::default())
+            }
+            listing => Ok(listing?),
+        }
     }
 }

@@ -135,3 +135,24 @@ fn a_folder_of_projects_that_is_not_there_is_an_error() {
     let output = run(root.path(), &["list", "--project", "/home/ada"]);
     assert_eq!(stdout(&output).split_terminator('\n').count(), 2);
 }
+
+#[test]
+fn a_client_that_has_no_sessions_yet_has_an_empty_list() {
+    let home = tempfile::tempdir().unwrap();
+    let run = |arguments: &[&str]| {
+        let mut command = crate::command(arguments);
+        command
+            .env_remove("CLAUDE_CONFIG_DIR")
+            .env("HOME", home.path());
+        command.output().unwrap()
+    };
+    for arguments in [&["list"][..], &["list", "--json"]] {
+        let output = run(arguments);
+        assert_eq!(output.status.code(), Some(0), "{output:?}");
+        assert!(output.stdout.is_empty());
+    }
+    assert_eq!(run(&["replay", "latest"]).status.code(), Some(2));
+    let missing = home.path().join("missing");
+    let output = run(&["list", "--root", missing.to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(2));
+}
