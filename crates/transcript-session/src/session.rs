@@ -388,7 +388,8 @@ impl Home {
 
     pub(crate) fn tombstone(&self, writer: &Writer, entry: &EntryId) -> Result<Written, Error> {
         let history = self.read_again(writer)?;
-        let above = known::above(&history.tree(self.options.policy), entry);
+        let tree = Tree::new(history.index(), self.options.policy);
+        let above = known::above(&tree, entry);
         Ok(writer.tombstone(entry, above)?)
     }
 
@@ -404,7 +405,7 @@ impl Home {
         writer.write_agent_meta(&self.path, agent, meta)?;
         let known = if path.exists() {
             let history = History::open(&path)?;
-            history.known(&history.tree(self.options.policy))?
+            history.known(&Tree::new(history.index(), self.options.policy))?
         } else {
             Known::default()
         };
@@ -431,7 +432,8 @@ fn open(home: &Home) -> Result<Opened, Error> {
     let (mut repair, mut restored) = (None, Vec::new());
     loop {
         let history = History::open(&home.path)?;
-        let tree = history.tree(home.options.policy);
+        // Where a conversation ends does not depend on other files, and to read them takes time.
+        let tree = Tree::new(history.index(), home.options.policy);
         let mut known = history.known(&tree)?;
         let lost = if is_mended {
             Vec::new()
