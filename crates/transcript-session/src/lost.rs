@@ -48,11 +48,16 @@ pub(crate) fn entries(
         {
             let parent = entry.parent().map(|id| EntryId::from(&*index.id_text(id)));
             let is_there = parent.as_ref().is_none_or(|id| known.uuids.contains(id));
-            drafts.push(match above.clone() {
-                Some(above) if !is_there => draft.parent(above),
-                _ => draft,
-            });
-            known.uuids.remove(&id);
+            let draft = match above.clone() {
+                _ if is_there => Some(draft),
+                Some(above) => Some(draft.parent(above)),
+                // Nothing that could be written would be above it: it stays where it is.
+                None => None,
+            };
+            if let Some(draft) = draft {
+                drafts.push(draft);
+                known.uuids.remove(&id);
+            }
         }
         above = entry_id(&entry, index).or(above);
     }

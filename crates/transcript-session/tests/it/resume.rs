@@ -130,6 +130,23 @@ fn an_entry_that_only_stands_on_a_damaged_line_is_written_again_and_every_client
 }
 
 #[test]
+fn a_start_that_is_damaged_and_has_lost_its_parent_is_gone_on_from() {
+    let place = Place::new();
+    let line = |uuid: &str, parent: &str, role: &str| {
+        format!(
+            r#"{{"type":"{role}","uuid":"{uuid}","parentUuid":"{parent}","isSidechain":false,"timestamp":"2026-11-01T10:00:00.000Z","message":{{"role":"{role}","content":[{{"type":"text","text":"{uuid}"}}]}}}}"#
+        )
+    };
+    let (first, second) = (line("u1", "lost", "user"), line("a1", "u1", "assistant"));
+    fs::write(&place.path, format!("{{\"type\":\"us{first}\n{second}\n")).unwrap();
+    let resumed = Session::resume(&place.path, &options()).unwrap();
+    assert_eq!(messages(&resumed.request).len(), 2);
+    let next = say(&resumed.session, "z").to_string();
+    let path = path_of(&place.path, Policy::Recover);
+    assert_eq!(path, ["u1", "a1", &next]);
+}
+
+#[test]
 fn what_a_torn_end_left_is_no_parent() {
     let mut place = Place::new();
     let session = create(&place.path);
