@@ -1,21 +1,57 @@
 //! An open transcript file.
 
-use std::fs::{File, OpenOptions};
-use std::io;
+use std::fs::{File, Metadata, OpenOptions};
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::SystemTime;
 
 use crate::error::{Error, ErrorKind};
 
-/// A regular file, open for reading, and the length that it had then.
+/// A regular file, open for reading, and the length that it had then; or bytes in memory.
 ///
 /// Nothing is locked and nothing is written. Reads say where they start, so that threads share it.
 #[derive(Debug)]
 pub struct Source {
-    file: File,
+    data: Data,
     path: PathBuf,
     len: u64,
     modified: Option<SystemTime>,
+}
+
+#[derive(Debug)]
+enum Data {
+    File(File),
+    Bytes(Arc<[u8]>),
+}
+
+/// Which file it is, whatever its name: no two files have the same identity at the same time.
+///
+/// The number of a file that was deleted may be given to a new one; where the system says when a file
+/// was made, that tells them apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Identity {
+    /// Device and inode, where there are such.
+    number: Option<(u64, u64)>,
+    created: Option<SystemTime>,
+}
+
+impl Identity {
+    /// Reads it off what the system says of a file.
+    #[must_use]
+    pub fn of(metadata: &Metadata) -> Self {
+        #[cfg(unix)]
+        let number = {
+            use std::os::unix::fs::MetadataExt;
+            Some((metadata.dev(), metadata.ino()))
+        };
+        #[cfg(not(unix))]
+        let number = None;
+        Self {
+            number,
+            created: metadata.created().ok(),
+        }
+    }
 }
 
 impl Source {
@@ -49,7 +85,7 @@ impl Source {
             return Err(Error::new(ErrorKind::NotAFile, path));
         }
         let source = Self {
-            file,
+            data: Data::File(file),
             path: path.to_owned(),
             len: metadata.len(),
             modified: metadata.modified().ok(),
@@ -62,6 +98,35 @@ impl Source {
             }
             _ => Ok(source),
         }
+    }
+
+    /// Takes bytes that are in memory, such as one line of a file; `path` is for messages.
+    #[must_use]
+    pub fn from_bytes(bytes: impl Into<Arc<[u8]>>, path: &Path) -> Self {
+        let bytes = bytes.into();
+        Self {
+            len: bytes.len() as u64,
+            data: Data::Bytes(bytes),
+            path: path.to_owned(),
+            modified: None,
+        }
+    }
+
+    /// Takes the length that the file has now for [`Self::len`], and returns what the system says of
+    /// it. `None` for bytes in memory.
+    ///
+    /// # Errors
+    ///
+    /// When the system fails.
+    pub fn refresh(&mut self) -> Result<Option<Metadata>, Error> {
+        let Data::File(file) = &self.data else {
+            return Ok(None);
+        };
+        let metadata = file.metadata();
+        let metadata = metadata.map_err(|error| Error::io(&self.path, None, error))?;
+        self.len = metadata.len();
+        self.modified = metadata.modified().ok();
+        Ok(Some(metadata))
     }
 
     /// Whether a line near the start opens an object. Damage may put any bytes before it: a broken
@@ -78,7 +143,7 @@ impl Source {
         &self.path
     }
 
-    /// Returns the length in bytes at the time of opening.
+    /// Returns the length in bytes at the time of opening, or of the last [`refresh`](Self::refresh).
     #[must_use]
     pub fn len(&self) -> u64 {
         self.len
@@ -96,7 +161,7 @@ impl Source {
         self.modified
     }
 
-    /// Fills `buffer` from `offset` on, up to the length at opening. Returns how many bytes were
+    /// Fills `buffer` from `offset` on, up to [`Self::len`]. Returns how many bytes were
     /// there: fewer only at that end, or when the file has become shorter.
     ///
     /// # Errors
@@ -108,7 +173,7 @@ impl Source {
         let mut done = 0;
         while done < wanted {
             let at = offset + done as u64;
-            match read_once(&self.file, at, &mut buffer[done..wanted]) {
+            match self.data.read_once(at, &mut buffer[done..wanted]) {
                 Ok(0) => break,
                 Ok(read) => done += read,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -132,6 +197,20 @@ fn open_without_waiting(path: &Path) -> io::Result<File> {
 #[cfg(not(unix))]
 fn open_without_waiting(path: &Path) -> io::Result<File> {
     OpenOptions::new().read(true).open(path)
+}
+
+impl Data {
+    fn read_once(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Self::File(file) => read_once(file, offset, buffer),
+            Self::Bytes(bytes) => {
+                let start = usize::try_from(offset)
+                    .unwrap_or(usize::MAX)
+                    .min(bytes.len());
+                (&bytes[start..]).read(buffer)
+            }
+        }
+    }
 }
 
 #[cfg(unix)]
