@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use notify::RecursiveMode;
 use transcript_reader::Error;
 
 use crate::event::{Event, Told};
@@ -60,7 +59,7 @@ impl Follower {
         let bell = Bell::default();
         let watch = if options.has_events {
             let names = Names::of(&path);
-            Watch::new(&bell, RecursiveMode::NonRecursive, move |event, hints| {
+            Watch::new(&bell, move |event, hints| {
                 hints.all |= event.paths.iter().any(|path| names.may_concern(path));
             })
         } else {
@@ -104,7 +103,7 @@ impl Follower {
             }
             match self.try_next() {
                 Ok(Some(told)) => {
-                    self.patience.found(self.by_hint);
+                    self.patience.found(self.by_hint && self.watch.is_whole());
                     return Ok(Some(told));
                 }
                 Ok(None) => self.tale.forget_error(),
@@ -157,15 +156,11 @@ impl Follower {
     /// the file that a link leads to.
     fn watch_folders(&mut self) {
         let path = self.tale.path();
-        let above = |path: &Path| {
-            let mut above = path.ancestors().skip(1);
-            above.find(|folder| folder.is_dir()).map(Path::to_owned)
-        };
-        let mut folders: Vec<PathBuf> = above(path).into_iter().collect();
+        let mut folders: Vec<_> = Watch::above(path).into_iter().collect();
         if let Ok(real) = fs::canonicalize(path)
             && fs::symlink_metadata(path).is_ok_and(|found| found.is_symlink())
         {
-            folders.extend(above(&real));
+            folders.extend(Watch::above(&real));
             folders.dedup();
         }
         self.watch.keep(&folders);

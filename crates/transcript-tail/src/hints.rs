@@ -85,15 +85,20 @@ pub(crate) struct Patience {
 
 impl Patience {
     const SHORTEST: Duration = Duration::from_millis(1);
-    const LONGEST: Duration = Duration::from_millis(100);
+    pub(crate) const LONGEST: Duration = Duration::from_millis(100);
     /// Where events are trusted: one of them may be lost.
-    const HINTED: Duration = Duration::from_secs(1);
+    pub(crate) const HINTED: Duration = Duration::from_secs(1);
 
     pub(crate) fn new() -> Self {
         Self {
             pause: Self::SHORTEST,
             is_hinted: false,
         }
+    }
+
+    /// Whether hints are trusted.
+    pub(crate) fn is_hinted(&self) -> bool {
+        self.is_hinted
     }
 
     /// Something was found; by a hint or not.
@@ -117,9 +122,12 @@ impl Patience {
 pub(crate) struct Watch {
     watcher: Option<RecommendedWatcher>,
     /// The folders that are watched, and which ones these were: another folder may take the name.
-    folders: Vec<(PathBuf, Option<Identity>)>,
-    mode: RecursiveMode,
+    folders: Vec<(Folder, Option<Identity>)>,
+    is_whole: bool,
 }
+
+/// A folder to watch, alone or with all below it.
+pub(crate) type Folder = (PathBuf, RecursiveMode);
 
 impl std::fmt::Debug for Watch {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -133,11 +141,7 @@ impl std::fmt::Debug for Watch {
 impl Watch {
     /// Rings `bell` with the hints that `heed` makes of what changed. Where the system has no events
     /// or no room for more watches nothing will ring.
-    pub(crate) fn new(
-        bell: &Bell,
-        mode: RecursiveMode,
-        heed: impl Fn(&Event, &mut Hints) + Send + 'static,
-    ) -> Self {
+    pub(crate) fn new(bell: &Bell, heed: impl Fn(&Event, &mut Hints) + Send + 'static) -> Self {
         let bell = bell.clone();
         let handler = move |event: notify::Result<Event>| match event {
             // Our own reading is told, too.
@@ -157,7 +161,7 @@ impl Watch {
         Self {
             watcher: notify::recommended_watcher(handler).ok(),
             folders: Vec::new(),
-            mode,
+            is_whole: true,
         }
     }
 
@@ -166,32 +170,44 @@ impl Watch {
         Self {
             watcher: None,
             folders: Vec::new(),
-            mode: RecursiveMode::NonRecursive,
+            is_whole: true,
         }
     }
 
+    /// The folder of `path`, or the nearest above it that is there.
+    pub(crate) fn above(path: &Path) -> Option<Folder> {
+        let mut above = path.ancestors().skip(1);
+        let folder = above.find(|folder| folder.is_dir())?;
+        Some((folder.to_owned(), RecursiveMode::NonRecursive))
+    }
+
     /// Watches these folders and no others.
-    pub(crate) fn keep(&mut self, wanted: &[PathBuf]) {
+    pub(crate) fn keep(&mut self, wanted: &[Folder]) {
         let Some(watcher) = &mut self.watcher else {
             return;
         };
         let identity = |path: &Path| fs::metadata(path).ok().map(|found| Identity::of(&found));
         let wanted: Vec<_> = wanted
             .iter()
-            .map(|path| (path.clone(), identity(path)))
+            .map(|folder| (folder.clone(), identity(&folder.0)))
             .collect();
         if wanted == self.folders {
             return;
         }
-        for (folder, _) in self.folders.drain(..) {
+        for ((folder, _), _) in self.folders.drain(..) {
             // A folder that was deleted is not watched any more.
             let _ = watcher.unwatch(&folder);
         }
-        for folder in wanted {
-            if watcher.watch(&folder.0, self.mode).is_ok() {
-                self.folders.push(folder);
-            }
+        self.is_whole = true;
+        for ((path, mode), _) in &wanted {
+            self.is_whole &= watcher.watch(path, *mode).is_ok();
         }
+        self.folders = wanted;
+    }
+
+    /// Whether all that is to be watched is.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.is_whole
     }
 }
 

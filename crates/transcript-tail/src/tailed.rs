@@ -45,6 +45,7 @@ pub(crate) struct Tailed {
     next: Option<Place>,
     is_open_told: bool,
     is_gone: bool,
+    is_absent: bool,
 }
 
 #[derive(Debug)]
@@ -70,11 +71,8 @@ impl Tailed {
             next: None,
             is_open_told: false,
             is_gone: false,
+            is_absent: false,
         }
-    }
-
-    pub(crate) fn path(&self) -> &Path {
-        &self.path
     }
 
     /// Behind the last line of which all was told.
@@ -87,8 +85,9 @@ impl Tailed {
         self.framer.pending()
     }
 
-    pub(crate) fn is_gone(&self) -> bool {
-        self.is_gone
+    /// Whether the name leads to no file, as of the last look.
+    pub(crate) fn is_absent(&self) -> bool {
+        self.is_absent
     }
 
     pub(crate) fn is_open(&self) -> bool {
@@ -153,6 +152,7 @@ impl Tailed {
     /// Looks what there is now; returns whether anything is new.
     fn look(&mut self) -> Result<bool, Error> {
         let named = self.named()?;
+        self.is_absent = named.is_none();
         let Some(file) = &mut self.file else {
             return match named {
                 Some(_) => self.open(),

@@ -1,54 +1,13 @@
 use std::fs::{self, OpenOptions};
-use std::io::Write;
-use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use tempfile::TempDir;
-use transcript_tail::{Event, Follower, Options, Reset, Start, Told};
+use transcript_tail::{Follower, Options, Start};
 
-fn line(number: usize) -> String {
-    format!("{{\"type\":\"user\",\"uuid\":\"u{number}\"}}\n")
-}
-
-/// A folder, and the path of a session in it.
-fn place() -> (TempDir, PathBuf) {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("s1.jsonl");
-    (folder, path)
-}
-
-fn append(path: &Path, text: &str) {
-    let mut file = OpenOptions::new()
-        .append(true)
-        .create(true)
-        .open(path)
-        .unwrap();
-    file.write_all(text.as_bytes()).unwrap();
-}
-
-/// What an event is, in a word and a number.
-fn word(told: &Told) -> String {
-    match &told.event {
-        Event::Open { offset } => format!("open {offset}"),
-        Event::Entry(entry) => {
-            let uuid = entry.text.split('"').nth(7).unwrap_or_default();
-            format!("{uuid} {}", entry.offset)
-        }
-        Event::Bad(finding) => format!(
-            "{} {} {}",
-            finding.code.as_str(),
-            finding.offset,
-            finding.len
-        ),
-        Event::Reset { reason, offset } => format!("{} {offset}", reason.name()),
-        Event::Gone { offset, torn } => format!("gone {offset} {torn}"),
-        other => format!("{other:?}"),
-    }
-}
+use crate::support::{append, line, place, word};
 
 fn drain(follower: &mut Follower) -> Vec<String> {
     let mut words = Vec::new();
-    while let Some(told) = follower.try_next().unwrap() {
+    while let Some(told) = follower.try_next().expect("it is read") {
         words.push(word(&told));
     }
     words
@@ -139,5 +98,4 @@ fn a_waiting_follower_is_woken() {
     assert_eq!(word(&follower.next().unwrap().unwrap()), "u1 0");
     std::thread::spawn(move || stopper.stop());
     assert!(follower.next().is_none());
-    let _ = Reset::Truncated;
 }
