@@ -155,10 +155,13 @@ impl Follower {
     /// Asks for events of the folder of the file, or of the nearest above it that is there, and of that of
     /// the file that a link leads to.
     fn watch_folders(&mut self) {
+        if !self.watch.is_on() {
+            return;
+        }
         let path = self.tale.path();
         let mut folders: Vec<_> = Watch::above(path).into_iter().collect();
-        if let Ok(real) = fs::canonicalize(path)
-            && fs::symlink_metadata(path).is_ok_and(|found| found.is_symlink())
+        if fs::symlink_metadata(path).is_ok_and(|found| found.is_symlink())
+            && let Ok(real) = fs::canonicalize(path)
         {
             folders.extend(Watch::above(&real));
             folders.dedup();

@@ -132,7 +132,7 @@ pub(crate) type Folder = (PathBuf, RecursiveMode);
 impl std::fmt::Debug for Watch {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Watch")
-            .field("is_on", &self.watcher.is_some())
+            .field("is_on", &self.is_on())
             .field("folders", &self.folders)
             .finish()
     }
@@ -203,6 +203,11 @@ impl Watch {
             self.is_whole &= watcher.watch(path, *mode).is_ok();
         }
         self.folders = wanted;
+    }
+
+    /// Whether the system is asked at all.
+    pub(crate) fn is_on(&self) -> bool {
+        self.watcher.is_some()
     }
 
     /// Whether all that is to be watched is.
