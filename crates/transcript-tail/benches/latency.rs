@@ -22,6 +22,8 @@ use transcript_tail::{Event, Follower, Options};
 use transcript_testkit::rng::Rng;
 
 const LINE: usize = 1 << 10;
+/// After so many seconds without a line a reader ends: one was lost.
+const QUIET: u64 = 100;
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -200,8 +202,9 @@ impl Bench<'_> {
             let count = count / scale;
             println!(
                 "| {count} lines of {} KiB, {at_once} a write | lost | in order | until the last was read \
-                | wake-ups | p50 | longest | memory grew by |",
-                len >> 10
+                | wake-ups | p50 | longest | memory grew by (two lines and 1 MiB: {} KiB) |",
+                len >> 10,
+                (2 * len + (1 << 20)) >> 10
             );
             println!("| --- | ---: | --- | ---: | ---: | ---: | ---: | ---: |");
             for way in &self.ways {
@@ -298,7 +301,7 @@ impl Bench<'_> {
         command
             .args(&way.command[1..])
             .arg(&path)
-            .args([count.to_string(), "20".to_owned()]);
+            .args([count.to_string(), QUIET.to_string()]);
         let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
         let mut output = BufReader::new(child.stdout.take().unwrap());
         let mut ready = String::new();
