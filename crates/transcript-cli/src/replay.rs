@@ -24,7 +24,7 @@ use crate::escape::one_line;
 use crate::export;
 use crate::pace::{Pace, parse_speed};
 use crate::pager::Output;
-use crate::tell::{Teller, Tools, Wanted};
+use crate::tell::{Recorded, Teller, Tools, Wanted};
 use crate::text::Page;
 use crate::{exit, explain, moment, progress, screen, session};
 
@@ -274,7 +274,8 @@ fn write_text(
         let pace = Pace::new(args.speed, &mut sleep);
         let page = Page::new(out, screen::width());
         let zone = TimeZone::system();
-        let mut teller = Teller::new(&told, nesting, output.styles(), wanted, zone, page, pace);
+        let teller = Teller::new(output.styles(), wanted, zone, page);
+        let mut teller = Recorded::new(teller, &told, nesting, pace);
         teller.head(policy)?;
         teller.tell(0)?;
         for branch in origins.len() + 1..told.len() {
