@@ -1,6 +1,7 @@
 //! Tells a conversation on a page.
 
 mod calls;
+mod live;
 mod recorded;
 mod turn;
 
@@ -27,6 +28,7 @@ use crate::story::grouped;
 use crate::text::{Page, Span, width};
 use turn::Turn;
 
+pub(crate) use live::Live;
 pub(crate) use recorded::Recorded;
 
 /// How much of tool calls is told.

@@ -73,6 +73,14 @@ impl Teller<'_> {
         format!(" {about}")
     }
 
+    /// Says again which call it was, when other things were told since.
+    pub(super) fn call_again(&mut self, tool: &str, about: &str) -> Result<()> {
+        self.name("assistant")?;
+        let line = format!("▹ {}{about}", one_line(tool));
+        self.page.short(&[Span::new(self.styles.dim, &line)])?;
+        Ok(())
+    }
+
     /// Tells the result of a call that was made at `called`.
     pub(super) fn answer(
         &mut self,

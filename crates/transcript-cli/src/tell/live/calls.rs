@@ -1,0 +1,88 @@
+//! The calls that wait for their results.
+
+use std::collections::VecDeque;
+
+use transcript_format::object::Raw;
+
+use crate::text::cut_text;
+
+/// The longest input that is kept, in bytes.
+const MAX_INPUT: usize = 256 << 10;
+/// How much of all inputs.
+const MAX_INPUTS: usize = 8 << 20;
+/// How many calls are open at most; the oldest is given up.
+const MAX_CALLS: usize = 256;
+/// The longest id and the longest name of a tool, in bytes.
+const MAX_NAME: usize = 256;
+/// How much of what a call is about is said again, in columns.
+const MAX_ABOUT: usize = 200;
+
+/// What is to be known of a call when its result comes.
+#[derive(Debug, PartialEq)]
+pub(super) struct Call {
+    pub(super) id: String,
+    pub(super) tool: String,
+    /// What stands behind the name of the tool.
+    pub(super) about: String,
+    /// Its input, when it is not too long.
+    pub(super) input: Option<String>,
+    /// When it was made.
+    pub(super) millis: Option<i64>,
+}
+
+impl Call {
+    pub(super) fn new(id: &str, tool: &str, about: &str, millis: Option<i64>) -> Self {
+        Self {
+            id: id.to_owned(),
+            tool: tool.to_owned(),
+            about: cut_text(about, MAX_ABOUT),
+            input: None,
+            millis,
+        }
+    }
+}
+
+/// The open calls of one conversation, the oldest first.
+#[derive(Debug, Default)]
+pub(super) struct Calls {
+    open: VecDeque<Call>,
+    /// How many bytes of inputs there are.
+    inputs: usize,
+}
+
+impl Calls {
+    pub(super) fn open(&mut self, mut call: Call, input: Option<Raw<'_>>) {
+        if call.id.len() > MAX_NAME || call.tool.len() > MAX_NAME {
+            return;
+        }
+        let input = input.map(Raw::text);
+        call.input = input
+            .filter(|input| input.len() <= MAX_INPUT && self.inputs + input.len() <= MAX_INPUTS)
+            .map(str::to_owned);
+        self.inputs += len(&call);
+        self.open.push_back(call);
+        if self.open.len() > MAX_CALLS {
+            self.remove(0);
+        }
+    }
+
+    /// Takes out the call with this id.
+    pub(super) fn close(&mut self, id: &str) -> Option<Call> {
+        let at = self.open.iter().position(|call| call.id == id)?;
+        self.remove(at)
+    }
+
+    pub(super) fn clear(&mut self) {
+        *self = Self::default();
+    }
+
+    fn remove(&mut self, at: usize) -> Option<Call> {
+        let call = self.open.remove(at)?;
+        self.inputs -= len(&call);
+        Some(call)
+    }
+}
+
+fn len(call: &Call) -> usize {
+    call.input.as_ref().map_or(0, String::len)
+}
