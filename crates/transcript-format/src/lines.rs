@@ -142,6 +142,15 @@ impl Framer {
         }
     }
 
+    /// Returns the bytes of the line that has no newline yet; empty when it outgrew the cap.
+    #[must_use]
+    pub fn partial(&self) -> &[u8] {
+        if self.carry_is_spent {
+            return &[];
+        }
+        &self.carry
+    }
+
     /// Returns the offset at which the current, not yet ended line starts.
     #[must_use]
     pub fn offset(&self) -> u64 {

@@ -39,7 +39,9 @@ impl Error {
         }
     }
 
-    pub(crate) fn io(path: &Path, offset: Option<u64>, source: io::Error) -> Self {
+    /// Says what the system said of `path`, at a byte offset where it is known.
+    #[must_use]
+    pub fn io(path: &Path, offset: Option<u64>, source: io::Error) -> Self {
         let kind = match source.kind() {
             io::ErrorKind::NotFound => ErrorKind::NotFound,
             io::ErrorKind::PermissionDenied => ErrorKind::NotAllowed,

@@ -1,8 +1,32 @@
 //! What is told of a file.
 
+use std::path::Path;
+use std::sync::Arc;
+
 use transcript_format::finding::Finding;
 
 use crate::live::Change;
+use crate::place::{Checkpoint, Place};
+
+/// An event, the file that it is about, and where following stood then.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Told {
+    /// The file.
+    pub path: Arc<Path>,
+    /// What happened.
+    pub event: Event,
+    pub(crate) place: Place,
+}
+
+impl Told {
+    /// Returns the place to go on from so that this event and those before it are not told again. Of
+    /// a damaged line it is the place before it until all that it says was told.
+    #[must_use]
+    pub fn checkpoint(&self) -> Checkpoint {
+        self.place.checkpoint()
+    }
+}
 
 /// Something that happened to a transcript, in the order of its file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,9 +41,6 @@ pub enum Event {
     Entry(Entry),
     /// Something is wrong with a line. What could be brought back from it follows.
     Bad(Finding),
-    /// What the entry told before this changed in the conversation. Only with
-    /// [`Options::changes`](crate::Options::changes).
-    Change(Change),
     /// The file is not the one that it was, and is read from its start. What was told of it no
     /// longer stands there.
     Reset {
@@ -48,7 +69,6 @@ impl Event {
             }
             Self::Entry(entry) => entry.offset,
             Self::Bad(finding) => finding.offset,
-            Self::Change(change) => change.offset,
         }
     }
 }
@@ -67,6 +87,8 @@ pub struct Entry {
     pub text: String,
     /// It was brought back from a line that holds more or less than one object.
     pub is_salvaged: bool,
+    /// What it changed in the conversation. Empty without [`Options::changes`](crate::Options::changes).
+    pub changes: Vec<Change>,
 }
 
 /// Why a file is read from its start again.

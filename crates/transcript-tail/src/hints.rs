@@ -1,0 +1,224 @@
+//! Waits until the system says that something changed, or a time has passed.
+//!
+//! What the system says is a hint: it comes late, twice, or never (`facts/reliability.md` 4, T7).
+//! Whoever waits looks for itself afterwards.
+
+use std::collections::HashSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher as _};
+use transcript_reader::Identity;
+
+/// What may have changed.
+#[derive(Debug, Default)]
+pub(crate) struct Hints {
+    /// The files that the system named.
+    pub(crate) paths: HashSet<PathBuf>,
+    /// Anything may have changed: hints were lost, or folders and names changed.
+    pub(crate) all: bool,
+}
+
+impl Hints {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.paths.is_empty() && !self.all
+    }
+}
+
+/// Wakes whoever waits for hints. Clones ring the same one.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Bell(Arc<Inner>);
+
+#[derive(Debug, Default)]
+struct Inner {
+    state: Mutex<State>,
+    rung: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    hints: Hints,
+    is_stopped: bool,
+}
+
+impl Bell {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // A panic of another thread leaves nothing half done here.
+        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn ring(&self, add: impl FnOnce(&mut Hints)) {
+        add(&mut self.lock().hints);
+        self.0.rung.notify_all();
+    }
+
+    pub(crate) fn stop(&self) {
+        self.lock().is_stopped = true;
+        self.0.rung.notify_all();
+    }
+
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.lock().is_stopped
+    }
+
+    /// Waits for a hint, a stop or the end of the time; returns the hints so far.
+    pub(crate) fn wait(&self, time: Duration) -> Hints {
+        let is_quiet = |state: &mut State| state.hints.is_empty() && !state.is_stopped;
+        let guard = self.lock();
+        let waited = self.0.rung.wait_timeout_while(guard, time, is_quiet);
+        let (mut state, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        std::mem::take(&mut state.hints)
+    }
+}
+
+/// How long to wait for a hint before looking without one.
+///
+/// Events have to earn trust: while the last change was found without one, as on network file systems,
+/// we look every 1 to 100 ms, the more seldom the longer nothing happens.
+#[derive(Debug)]
+pub(crate) struct Patience {
+    pause: Duration,
+    is_hinted: bool,
+}
+
+impl Patience {
+    const SHORTEST: Duration = Duration::from_millis(1);
+    pub(crate) const LONGEST: Duration = Duration::from_millis(100);
+    /// Where events are trusted: one of them may be lost.
+    pub(crate) const HINTED: Duration = Duration::from_secs(1);
+
+    pub(crate) fn new() -> Self {
+        Self {
+            pause: Self::SHORTEST,
+            is_hinted: false,
+        }
+    }
+
+    /// Whether hints are trusted.
+    pub(crate) fn is_hinted(&self) -> bool {
+        self.is_hinted
+    }
+
+    /// Something was found; by a hint or not.
+    pub(crate) fn found(&mut self, by_hint: bool) {
+        self.is_hinted = by_hint;
+        self.pause = Self::SHORTEST;
+    }
+
+    /// Nothing was found; returns how long to wait.
+    pub(crate) fn pause(&mut self) -> Duration {
+        if self.is_hinted {
+            return Self::HINTED;
+        }
+        let pause = self.pause;
+        self.pause = (pause * 2).min(Self::LONGEST);
+        pause
+    }
+}
+
+/// What is asked of the system: to say what changes in folders.
+pub(crate) struct Watch {
+    watcher: Option<RecommendedWatcher>,
+    /// The folders that are watched, and which ones these were: another folder may take the name.
+    folders: Vec<(Folder, Option<Identity>)>,
+    is_whole: bool,
+}
+
+/// A folder to watch, alone or with all below it.
+pub(crate) type Folder = (PathBuf, RecursiveMode);
+
+impl std::fmt::Debug for Watch {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Watch")
+            .field("is_on", &self.watcher.is_some())
+            .field("folders", &self.folders)
+            .finish()
+    }
+}
+
+impl Watch {
+    /// Rings `bell` with the hints that `heed` makes of what changed. Where the system has no events
+    /// or no room for more watches nothing will ring.
+    pub(crate) fn new(bell: &Bell, heed: impl Fn(&Event, &mut Hints) + Send + 'static) -> Self {
+        let bell = bell.clone();
+        let handler = move |event: notify::Result<Event>| match event {
+            // Our own reading is told, too.
+            Ok(event) if matches!(event.kind, EventKind::Access(_)) => {}
+            Ok(event) if !event.need_rescan() => {
+                let mut hints = Hints::default();
+                heed(&event, &mut hints);
+                if !hints.is_empty() {
+                    bell.ring(|all| {
+                        all.paths.extend(hints.paths);
+                        all.all |= hints.all;
+                    });
+                }
+            }
+            _ => bell.ring(|hints| hints.all = true),
+        };
+        Self {
+            watcher: notify::recommended_watcher(handler).ok(),
+            folders: Vec::new(),
+            is_whole: true,
+        }
+    }
+
+    /// Watches nothing.
+    pub(crate) fn off() -> Self {
+        Self {
+            watcher: None,
+            folders: Vec::new(),
+            is_whole: true,
+        }
+    }
+
+    /// The folder of `path`, or the nearest above it that is there.
+    pub(crate) fn above(path: &Path) -> Option<Folder> {
+        let mut above = path.ancestors().skip(1);
+        let folder = above.find(|folder| folder.is_dir())?;
+        Some((folder.to_owned(), RecursiveMode::NonRecursive))
+    }
+
+    /// Watches these folders and no others.
+    pub(crate) fn keep(&mut self, wanted: &[Folder]) {
+        let Some(watcher) = &mut self.watcher else {
+            return;
+        };
+        let identity = |path: &Path| fs::metadata(path).ok().map(|found| Identity::of(&found));
+        let wanted: Vec<_> = wanted
+            .iter()
+            .map(|folder| (folder.clone(), identity(&folder.0)))
+            .collect();
+        if wanted == self.folders {
+            return;
+        }
+        for ((folder, _), _) in self.folders.drain(..) {
+            // A folder that was deleted is not watched any more.
+            let _ = watcher.unwatch(&folder);
+        }
+        self.is_whole = true;
+        for ((path, mode), _) in &wanted {
+            self.is_whole &= watcher.watch(path, *mode).is_ok();
+        }
+        self.folders = wanted;
+    }
+
+    /// Whether all that is to be watched is.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.is_whole
+    }
+}
+
+/// A deadline that may lie beyond what a clock can say.
+pub(crate) fn deadline(timeout: Duration) -> Option<Instant> {
+    Instant::now().checked_add(timeout)
+}
+
+/// How much time is left; the longest there is when there is no deadline.
+pub(crate) fn left(deadline: Option<Instant>) -> Duration {
+    deadline.map_or(Duration::MAX, |deadline| {
+        deadline.saturating_duration_since(Instant::now())
+    })
+}

@@ -1,0 +1,92 @@
+//! What a line says.
+
+use std::collections::VecDeque;
+use std::path::Path;
+
+use transcript_format::finding::{Code, Finding};
+use transcript_format::lines::{Framed, Line};
+use transcript_format::scan::{ScanErrorKind, Scanner};
+use transcript_reader::{Bodies, Error, Index, Source};
+
+use crate::event::{Entry, Event};
+
+/// Makes events of lines. A line is read as [`Index`] reads it; a healthy one costs a scan.
+#[derive(Debug, Default)]
+pub(crate) struct Judge {
+    scanner: Scanner,
+}
+
+impl Judge {
+    /// Adds what a line says to `events`. `line` is its number, `path` its file, for messages.
+    pub(crate) fn judge(
+        &mut self,
+        framed: Framed<'_>,
+        line: Option<u64>,
+        path: &Path,
+        events: &mut VecDeque<Event>,
+    ) -> Result<(), Error> {
+        let framed = match framed {
+            Framed::Line(framed) => framed,
+            Framed::TooLong { offset, len, .. } => {
+                events.push_back(Event::Bad(Finding {
+                    code: Code::TooLong,
+                    line,
+                    offset,
+                    len,
+                    detail: "longer than the cap on a line",
+                }));
+                return Ok(());
+            }
+        };
+        let scanned = self.scanner.scan(framed.bytes).map(|_| ());
+        if scanned.is_err_and(|error| error.kind == ScanErrorKind::Blank) {
+            return Ok(());
+        }
+        match str::from_utf8(framed.bytes) {
+            Ok(text) if scanned.is_ok() => {
+                events.push_back(Event::Entry(Entry {
+                    offset: framed.offset,
+                    len: framed.bytes.len() as u64,
+                    line,
+                    text: text.to_owned(),
+                    is_salvaged: false,
+                    changes: Vec::new(),
+                }));
+                Ok(())
+            }
+            _ => judge_damaged(framed, line, path, events),
+        }
+    }
+}
+
+/// What is wrong with a line, then what can be brought back from it.
+fn judge_damaged(
+    framed: Line<'_>,
+    line: Option<u64>,
+    path: &Path,
+    events: &mut VecDeque<Event>,
+) -> Result<(), Error> {
+    let mut bytes = framed.bytes.to_vec();
+    bytes.push(b'\n');
+    let source = Source::from_bytes(bytes, path);
+    let index = Index::load(&source)?;
+    events.extend(index.findings().iter().map(|finding| {
+        Event::Bad(Finding {
+            line,
+            offset: framed.offset + finding.offset,
+            ..finding.clone()
+        })
+    }));
+    let mut bodies = Bodies::new(&source);
+    for candidate in index.candidates() {
+        events.push_back(Event::Entry(Entry {
+            offset: framed.offset + candidate.offset(),
+            len: candidate.byte_len(),
+            line,
+            text: bodies.get(&candidate)?.text.to_owned(),
+            is_salvaged: true,
+            changes: Vec::new(),
+        }));
+    }
+    Ok(())
+}

@@ -1,0 +1,66 @@
+//! How to follow.
+
+use transcript_format::lines::DEFAULT_LINE_CAP;
+
+use crate::start::Start;
+
+/// How a [`Follower`](crate::Follower) or a [`Watcher`](crate::Watcher) works.
+#[derive(Clone, Debug)]
+pub struct Options {
+    pub(crate) start: Start,
+    pub(crate) line_cap: usize,
+    pub(crate) has_events: bool,
+    pub(crate) has_changes: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Options {
+    /// From the first byte, with events of the system, lines up to 64 MiB, and without
+    /// [changes](Self::changes).
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            start: Start::Beginning,
+            line_cap: DEFAULT_LINE_CAP,
+            has_events: true,
+            has_changes: false,
+        }
+    }
+
+    /// Sets where to start in files that are there already.
+    #[must_use]
+    pub fn start(mut self, start: Start) -> Self {
+        self.start = start;
+        self
+    }
+
+    /// Sets the longest line that is kept, in bytes. A longer one is told as a finding and passed in
+    /// constant memory.
+    #[must_use]
+    pub fn line_cap(mut self, bytes: usize) -> Self {
+        self.line_cap = bytes;
+        self
+    }
+
+    /// Looks every 1 to 100 ms and asks the system for no events. They are asked for by default, and
+    /// where they do not come it is found out: this is for who knows, or runs out of watches.
+    #[must_use]
+    pub fn poll_only(mut self) -> Self {
+        self.has_events = false;
+        self
+    }
+
+    /// Tells with each entry what it [changed](crate::Change) in the conversation. What stands before
+    /// the start is read, too, and memory grows with the entries: [`LivePath`](crate::LivePath) says
+    /// by how much.
+    #[must_use]
+    pub fn changes(mut self) -> Self {
+        self.has_changes = true;
+        self
+    }
+}

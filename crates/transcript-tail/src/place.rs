@@ -1,0 +1,351 @@
+//! Where following stands in a file, and how to know the file again.
+
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use sha2::{Digest, Sha256};
+use transcript_reader::{Error, Source};
+
+/// How many bytes of the start of a file are remembered.
+const HEAD: usize = 256;
+/// How many bytes before the place are remembered.
+const TAIL: usize = 64;
+
+/// A place behind a newline, and the bytes by which the file is known again (`facts/reliability.md`
+/// 4, T9).
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Place {
+    /// All before it was told.
+    offset: u64,
+    /// How many lines that is, when they were counted.
+    lines: Option<u64>,
+    /// The first bytes of the file, as far as they were told.
+    head: Arc<Vec<u8>>,
+    /// The last bytes before the place.
+    tail: Tail,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+struct Tail {
+    bytes: [u8; TAIL],
+    len: usize,
+}
+
+impl Default for Tail {
+    fn default() -> Self {
+        Self {
+            bytes: [0; TAIL],
+            len: 0,
+        }
+    }
+}
+
+impl fmt::Debug for Tail {
+    /// Without the bytes: they are of a conversation.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} bytes", self.len)
+    }
+}
+
+impl Tail {
+    fn bytes(&self) -> &[u8] {
+        &self.bytes[..self.len]
+    }
+
+    fn push(&mut self, bytes: &[u8]) {
+        let new = &bytes[bytes.len().saturating_sub(TAIL)..];
+        let kept = self.len.min(TAIL - new.len());
+        self.bytes.copy_within(self.len - kept..self.len, 0);
+        self.bytes[kept..kept + new.len()].copy_from_slice(new);
+        self.len = kept + new.len();
+    }
+}
+
+impl Place {
+    /// The start of a file.
+    pub(crate) fn start() -> Self {
+        Self {
+            lines: Some(0),
+            ..Self::default()
+        }
+    }
+
+    /// The place at `offset` in a file as it is now.
+    pub(crate) fn at(source: &Source, offset: u64) -> Result<Self, Error> {
+        let mut place = Self {
+            offset,
+            lines: (offset == 0).then_some(0),
+            ..Self::default()
+        };
+        place.head = Arc::new(read(source, 0, HEAD as u64, offset)?);
+        place.read_tail(source)?;
+        Ok(place)
+    }
+
+    pub(crate) fn offset(&self) -> u64 {
+        self.offset
+    }
+
+    /// The number of the line that starts here.
+    pub(crate) fn line(&self) -> Option<u64> {
+        self.lines.map(|lines| lines + 1)
+    }
+
+    pub(crate) fn set_lines(&mut self, lines: Option<u64>) {
+        self.lines = lines;
+    }
+
+    pub(crate) fn lines(&self) -> Option<u64> {
+        self.lines
+    }
+
+    /// Moves behind a line, which is given without its newline.
+    pub(crate) fn pass(&mut self, line: &[u8]) {
+        for bytes in [line, b"\n"] {
+            self.tail.push(bytes);
+            // A head that misses a line which was too long stays as short as it is.
+            if self.head.len() as u64 == self.offset && self.head.len() < HEAD {
+                let room = HEAD - self.head.len();
+                Arc::make_mut(&mut self.head).extend(bytes.iter().take(room));
+            }
+            self.offset += bytes.len() as u64;
+        }
+        self.lines = self.lines.map(|lines| lines + 1);
+    }
+
+    /// Moves behind a line of `len` bytes that was not kept.
+    pub(crate) fn pass_unseen(&mut self, len: u64, source: &Source) -> Result<(), Error> {
+        self.offset += len + 1;
+        self.lines = self.lines.map(|lines| lines + 1);
+        self.read_tail(source)
+    }
+
+    fn read_tail(&mut self, source: &Source) -> Result<(), Error> {
+        let start = self.offset.saturating_sub(TAIL as u64);
+        self.tail = Tail::default();
+        let bytes = read(source, start, TAIL as u64, self.offset)?;
+        self.tail.push(&bytes);
+        Ok(())
+    }
+
+    /// Whether the file holds before this place what was told of it.
+    pub(crate) fn holds(&self, source: &Source) -> Result<bool, Error> {
+        let start = self.offset - self.tail.len as u64;
+        Ok(has(source, 0, &self.head)? && has(source, start, self.tail.bytes())?)
+    }
+
+    pub(crate) fn checkpoint(&self) -> Checkpoint {
+        Checkpoint {
+            offset: self.offset,
+            lines: self.lines,
+            head: Print::of(&self.head),
+            tail: Print::of(self.tail.bytes()),
+        }
+    }
+}
+
+/// Reads up to `most` bytes from `start` on, none of them behind `end`.
+fn read(source: &Source, start: u64, most: u64, end: u64) -> Result<Vec<u8>, Error> {
+    let mut bytes = vec![0; most.min(end.saturating_sub(start)) as usize];
+    let read = source.read_at(start, &mut bytes)?;
+    bytes.truncate(read);
+    Ok(bytes)
+}
+
+/// Whether `bytes` stand at `offset`. Takes a constant amount of memory.
+pub(crate) fn has(source: &Source, offset: u64, bytes: &[u8]) -> Result<bool, Error> {
+    let mut buffer = [0; 4096];
+    let mut at = offset;
+    for piece in bytes.chunks(buffer.len()) {
+        let buffer = &mut buffer[..piece.len()];
+        if source.read_at(at, buffer)? < piece.len() || buffer != piece {
+            return Ok(false);
+        }
+        at += piece.len() as u64;
+    }
+    Ok(true)
+}
+
+/// A place in a file to go on from later, also in another process. It holds no text of the file.
+///
+/// As text (`Display`, [`FromStr`]) it has one line. Store it together with what was made of the
+/// events before it, and each line counts once, whenever the process ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Checkpoint {
+    offset: u64,
+    lines: Option<u64>,
+    head: Print,
+    tail: Print,
+}
+
+/// The length and the hash of bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Print {
+    len: usize,
+    hash: [u8; 8],
+}
+
+impl Print {
+    fn of(bytes: &[u8]) -> Self {
+        let mut hash = [0; 8];
+        hash.copy_from_slice(&Sha256::digest(bytes)[..8]);
+        Self {
+            len: bytes.len(),
+            hash,
+        }
+    }
+}
+
+impl Checkpoint {
+    /// Returns the offset of the first byte that was not told, in bytes.
+    #[must_use]
+    pub fn offset(&self) -> u64 {
+        self.offset
+    }
+
+    /// The place, if the file is still the one of the checkpoint.
+    pub(crate) fn place(&self, source: &Source) -> Result<Option<Place>, Error> {
+        let mut place = Place::at(source, self.offset)?;
+        // Where the checkpoint knows less than the file can say now, less is compared.
+        Arc::make_mut(&mut place.head).truncate(self.head.len);
+        let cut = place.tail.len.saturating_sub(self.tail.len);
+        let mut tail = Tail::default();
+        tail.push(&place.tail.bytes()[cut..]);
+        let is_same = Print::of(&place.head) == self.head && Print::of(tail.bytes()) == self.tail;
+        place.tail = tail;
+        place.lines = self.lines;
+        Ok(is_same.then_some(place))
+    }
+}
+
+impl fmt::Display for Checkpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "1:{}:", self.offset)?;
+        match self.lines {
+            Some(lines) => write!(f, "{lines}")?,
+            None => f.write_str("-")?,
+        }
+        for print in [self.head, self.tail] {
+            let hash = u64::from_be_bytes(print.hash);
+            write!(f, ":{}:{hash:016x}", print.len)?;
+        }
+        Ok(())
+    }
+}
+
+/// The text is not that of a checkpoint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NotACheckpoint;
+
+impl fmt::Display for NotACheckpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("not a checkpoint of this version")
+    }
+}
+
+impl std::error::Error for NotACheckpoint {}
+
+impl FromStr for Checkpoint {
+    type Err = NotACheckpoint;
+
+    fn from_str(text: &str) -> Result<Self, NotACheckpoint> {
+        parse(text).ok_or(NotACheckpoint)
+    }
+}
+
+fn parse(text: &str) -> Option<Checkpoint> {
+    let mut parts = text.trim().split(':');
+    if parts.next()? != "1" {
+        return None;
+    }
+    let offset = parts.next()?.parse().ok()?;
+    let lines = match parts.next()? {
+        "-" => None,
+        lines => Some(lines.parse().ok()?),
+    };
+    let mut print = |most: usize| {
+        let len = parts.next()?.parse().ok()?;
+        let hash = u64::from_str_radix(parts.next()?, 16).ok()?.to_be_bytes();
+        (len <= most).then_some(Print { len, hash })
+    };
+    let (head, tail) = (print(HEAD)?, print(TAIL)?);
+    let longest = tail.len.max(head.len) as u64;
+    (parts.next().is_none() && longest <= offset).then_some(Checkpoint {
+        offset,
+        lines,
+        head,
+        tail,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    fn source(bytes: &[u8]) -> Source {
+        Source::from_bytes(bytes, Path::new("a.jsonl"))
+    }
+
+    /// A file of lines that grow, and the place behind all of them.
+    fn passed(lines: usize) -> (Vec<u8>, Place) {
+        let (mut bytes, mut place) = (Vec::new(), Place::start());
+        for number in 0..lines {
+            let line = "x".repeat(number * 7);
+            bytes.extend(line.as_bytes());
+            bytes.push(b'\n');
+            place.pass(line.as_bytes());
+        }
+        (bytes, place)
+    }
+
+    #[test]
+    fn a_place_that_lines_were_passed_to_is_the_one_that_is_read_off_the_file() {
+        for lines in 0..40 {
+            let (bytes, mut place) = passed(lines);
+            let read = Place::at(&source(&bytes), bytes.len() as u64).unwrap();
+            assert!(place.holds(&source(&bytes)).unwrap());
+            assert_eq!(place.lines(), Some(lines as u64));
+            place.set_lines(read.lines());
+            assert_eq!(place, read, "{lines}");
+        }
+    }
+
+    #[test]
+    fn a_change_of_any_remembered_byte_is_seen_and_of_the_others_not() {
+        let (bytes, place) = passed(40);
+        for at in 0..bytes.len() {
+            let mut other = bytes.clone();
+            other[at] ^= 1;
+            let is_seen = at < HEAD || at >= bytes.len() - TAIL;
+            assert_eq!(!place.holds(&source(&other)).unwrap(), is_seen, "{at}");
+            let known = place.checkpoint().place(&source(&other)).unwrap();
+            assert_eq!(known.is_none(), is_seen, "{at}");
+        }
+        assert!(!place.holds(&source(&bytes[..bytes.len() - 1])).unwrap());
+    }
+
+    #[test]
+    fn a_checkpoint_survives_being_text_and_other_texts_are_none() {
+        for lines in [0, 1, 5, 40] {
+            let (bytes, place) = passed(lines);
+            let text = place.checkpoint().to_string();
+            let read: Checkpoint = text.parse().unwrap();
+            assert_eq!(read, place.checkpoint());
+            assert_eq!(read.place(&source(&bytes)).unwrap(), Some(place));
+        }
+        let texts = [
+            "",
+            "1",
+            "2:0:0:0:0:0:0",
+            "1:5:-:300:0:2:0",
+            "1:5:-:6:0:2:0",
+            "1:0:0:0:0:0:0:0",
+        ];
+        for text in texts {
+            assert_eq!(text.parse::<Checkpoint>(), Err(NotACheckpoint), "{text}");
+        }
+    }
+}

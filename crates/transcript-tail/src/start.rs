@@ -1,0 +1,162 @@
+//! Where to start in a file.
+
+use std::collections::VecDeque;
+
+use transcript_format::lines::{BackwardFramer, DEFAULT_LINE_CAP, Framed};
+use transcript_reader::{Error, Source};
+
+use crate::event::{Entry, Event, Reset};
+use crate::judge::Judge;
+use crate::place::{Checkpoint, Place};
+
+/// How much is read at once.
+const CHUNK: u64 = 64 << 10;
+
+/// Where following starts in a file that is there already. In one that comes later it starts at the
+/// first byte.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Start {
+    /// At its first byte.
+    #[default]
+    Beginning,
+    /// Behind its last newline: only what is new is told.
+    End,
+    /// At the first line that starts at this byte or behind it. A file that is shorter counts as
+    /// [truncated](Reset::Truncated).
+    Offset(u64),
+    /// At the last lines that are entries, so many of them.
+    Last(usize),
+    /// Where an earlier follower stood. A file that is another one is [told so](Reset).
+    Checkpoint(Checkpoint),
+}
+
+impl Start {
+    /// The place in a file, or what happened to the file since it was known, and where that was.
+    pub(crate) fn place(&self, source: &Source) -> Result<Result<Place, (Reset, u64)>, Error> {
+        let offset = match self {
+            Self::Beginning => 0,
+            Self::End => offset_of_last(source, 0, |_| true)?,
+            Self::Last(count) => offset_of_last(source, *count, |_| true)?,
+            Self::Offset(offset) => match first_line_from(source, *offset)? {
+                Some(offset) => offset,
+                None => return Ok(Err((Reset::Truncated, *offset))),
+            },
+            Self::Checkpoint(checkpoint) => {
+                let (len, offset) = (source.len(), checkpoint.offset());
+                return Ok(match checkpoint.place(source)? {
+                    _ if len < offset => Err((Reset::Truncated, offset)),
+                    None => Err((Reset::Replaced, offset)),
+                    Some(place) => Ok(place),
+                });
+            }
+        };
+        if offset == 0 {
+            return Ok(Ok(Place::start()));
+        }
+        Place::at(source, offset).map(Ok)
+    }
+}
+
+/// Returns the offset of the first line that starts at `offset` or behind it; `None` when the file is
+/// shorter. A line that has no newline yet is not passed.
+fn first_line_from(source: &Source, offset: u64) -> Result<Option<u64>, Error> {
+    if offset == 0 || source.len() < offset {
+        return Ok((offset == 0).then_some(0));
+    }
+    let mut at = offset - 1;
+    let mut buffer = vec![0; CHUNK as usize];
+    loop {
+        let read = source.read_at(at, &mut buffer)?;
+        if read == 0 {
+            // It stands in the middle of the last line: all of that is still to come.
+            return offset_of_last(source, 0, |_| true).map(Some);
+        }
+        if let Some(end) = memchr::memchr(b'\n', &buffer[..read]) {
+            return Ok(Some(at + end as u64 + 1));
+        }
+        at += read as u64;
+    }
+}
+
+/// Returns where the last `count` entries of a file start that `counts` accepts: the offset of the
+/// line that holds the first of them. With 0 it is the offset behind the last newline. The file is
+/// read from its end, no further than needed.
+///
+/// # Errors
+/// When the system fails to read.
+pub fn offset_of_last(
+    source: &Source,
+    count: usize,
+    mut counts: impl FnMut(&Entry) -> bool,
+) -> Result<u64, Error> {
+    let mut framer = BackwardFramer::new(source.len(), DEFAULT_LINE_CAP);
+    let mut search = Search {
+        left: count,
+        judge: Judge::default(),
+        events: VecDeque::new(),
+    };
+    let mut end = source.len();
+    let mut buffer = vec![0; CHUNK.min(end) as usize];
+    while end > 0 {
+        let start = end.saturating_sub(CHUNK);
+        let wanted = (end - start) as usize;
+        if source.read_at(start, &mut buffer[..wanted])? < wanted {
+            // It became shorter: the next look tells.
+            return Ok(0);
+        }
+        let mut rest = &buffer[..wanted];
+        while let Some(framed) = framer.next(&mut rest) {
+            if let Some(offset) = search.visit(framed, source, &mut counts)? {
+                return Ok(offset);
+            }
+        }
+        end = start;
+    }
+    match framer.finish() {
+        Some(framed) => Ok(search.visit(framed, source, &mut counts)?.unwrap_or(0)),
+        None => Ok(0),
+    }
+}
+
+/// A search from the end of a file.
+struct Search {
+    left: usize,
+    judge: Judge,
+    events: VecDeque<Event>,
+}
+
+impl Search {
+    /// Takes the line before the last one that was visited; returns the answer once it is known.
+    fn visit(
+        &mut self,
+        framed: Framed<'_>,
+        source: &Source,
+        counts: &mut impl FnMut(&Entry) -> bool,
+    ) -> Result<Option<u64>, Error> {
+        let (offset, len, is_whole) = match framed {
+            Framed::Line(line) => (line.offset, line.bytes.len() as u64, line.terminated),
+            Framed::TooLong {
+                offset,
+                len,
+                terminated,
+            } => (offset, len, terminated),
+        };
+        if self.left == 0 {
+            let newline = u64::from(is_whole);
+            return Ok(Some(offset + newline * (len + newline)));
+        }
+        if is_whole {
+            self.judge
+                .judge(framed, None, source.path(), &mut self.events)?;
+        }
+        for event in self.events.drain(..) {
+            if let Event::Entry(entry) = event
+                && counts(&entry)
+            {
+                self.left = self.left.saturating_sub(1);
+            }
+        }
+        Ok((self.left == 0).then_some(offset))
+    }
+}

@@ -1,0 +1,333 @@
+//! One file by its name, and how far it was told. Nothing here waits.
+//!
+//! Every look asks the file system anew: what the name leads to, how long the open file is, whether
+//! the bytes that were told still stand there. What woke us decides nothing.
+
+use std::collections::VecDeque;
+use std::fs;
+use std::io;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use memchr::memchr;
+use transcript_format::finding::{Code, Finding};
+use transcript_format::lines::{Framed, Framer};
+use transcript_reader::{Error, ErrorKind, Identity, Source};
+
+use crate::event::{Event, Reset};
+use crate::judge::Judge;
+use crate::place::{Place, has};
+use crate::start::Start;
+
+/// How much is read at once.
+const CHUNK: u64 = 64 << 10;
+
+#[derive(Debug)]
+pub(crate) struct Tailed {
+    path: PathBuf,
+    /// Where to start in the file that is there first.
+    start: Option<Start>,
+    cap: usize,
+    file: Option<Open>,
+    /// Which file the place is in; kept when the file is closed.
+    identity: Option<Identity>,
+    /// Behind the last line of which all was told.
+    place: Place,
+    /// Stands where the place is, and holds what follows it without a newline.
+    framer: Framer,
+    buffer: Vec<u8>,
+    /// What of the buffer was not framed yet.
+    unread: Range<usize>,
+    judge: Judge,
+    /// What the last line said and was not told yet.
+    events: VecDeque<Event>,
+    /// Where the place moves when all of them were told.
+    next: Option<Place>,
+    is_open_told: bool,
+    is_gone: bool,
+    is_absent: bool,
+}
+
+#[derive(Debug)]
+struct Open {
+    source: Source,
+    identity: Identity,
+}
+
+impl Tailed {
+    pub(crate) fn new(path: &Path, start: Start, cap: usize) -> Self {
+        Self {
+            path: path.to_owned(),
+            start: Some(start),
+            cap,
+            file: None,
+            identity: None,
+            place: Place::start(),
+            framer: Framer::starting_at(0, cap),
+            buffer: Vec::new(),
+            unread: 0..0,
+            judge: Judge::default(),
+            events: VecDeque::new(),
+            next: None,
+            is_open_told: false,
+            is_gone: false,
+            is_absent: false,
+        }
+    }
+
+    /// Behind the last line of which all was told.
+    pub(crate) fn place(&self) -> &Place {
+        &self.place
+    }
+
+    /// How many bytes stand behind the last newline, as of the last look.
+    pub(crate) fn pending(&self) -> u64 {
+        self.framer.pending()
+    }
+
+    /// Whether the name leads to no file, as of the last look.
+    pub(crate) fn is_absent(&self) -> bool {
+        self.is_absent
+    }
+
+    pub(crate) fn is_open(&self) -> bool {
+        self.file.is_some()
+    }
+
+    /// Says how many lines stand before the place, which was found out elsewhere.
+    pub(crate) fn set_lines(&mut self, lines: Option<u64>) {
+        self.place.set_lines(lines);
+    }
+
+    /// Closes the file until the next look. A file that loses its name in between is not read to its
+    /// end.
+    pub(crate) fn close(&mut self) {
+        self.file = None;
+        self.start_line_anew();
+    }
+
+    /// Returns what comes next, if there is anything by now.
+    pub(crate) fn next(&mut self) -> Result<Option<Event>, Error> {
+        loop {
+            if let Some(event) = self.events.pop_front() {
+                if self.events.is_empty()
+                    && let Some(place) = self.next.take()
+                {
+                    self.place = place;
+                }
+                return Ok(Some(event));
+            }
+            if let Some(place) = self.next.take() {
+                // A blank line says nothing.
+                self.place = place;
+            }
+            if !self.unread.is_empty() {
+                self.frame()?;
+            } else if !self.look()? {
+                self.buffer = Vec::new();
+                return Ok(None);
+            }
+        }
+    }
+
+    /// Takes the next line out of the buffer.
+    fn frame(&mut self) -> Result<(), Error> {
+        let mut rest = &self.buffer[self.unread.clone()];
+        let framed = self.framer.next(&mut rest);
+        self.unread.start = self.unread.end - rest.len();
+        let Some(framed) = framed else {
+            return Ok(());
+        };
+        let mut place = self.place.clone();
+        let line = place.line();
+        match (framed, &self.file) {
+            (Framed::Line(line), _) => place.pass(line.bytes),
+            (Framed::TooLong { len, .. }, Some(file)) => place.pass_unseen(len, &file.source)?,
+            (Framed::TooLong { .. }, None) => {}
+        }
+        self.next = Some(place);
+        self.judge.judge(framed, line, &self.path, &mut self.events)
+    }
+
+    /// Looks what there is now; returns whether anything is new.
+    fn look(&mut self) -> Result<bool, Error> {
+        let named = self.named()?;
+        self.is_absent = named.is_none();
+        let Some(file) = &mut self.file else {
+            return match named {
+                Some(_) => self.open(),
+                None => Ok(self.tell_gone()),
+            };
+        };
+        file.source.refresh()?;
+        let (len, told) = (file.source.len(), self.place.offset());
+        if len < told {
+            self.reset(Reset::Truncated);
+            return Ok(true);
+        }
+        if len < told + self.framer.pending() {
+            // A writer took back what it could not finish.
+            self.start_line_anew();
+        }
+        let Some(file) = &self.file else {
+            return Ok(true);
+        };
+        let position = told + self.framer.pending();
+        let wanted = (len - position).min(CHUNK) as usize;
+        self.buffer.resize(wanted, 0);
+        let read = file.source.read_at(position, &mut self.buffer)?;
+        // What was read is of the file that was told, if the bytes before it are still the same now.
+        if !self.place.holds(&file.source)? {
+            let reason = self.why_not_held()?;
+            self.reset(reason);
+            return Ok(true);
+        }
+        if read > 0 {
+            let ends = memchr(b'\n', &self.buffer[..read]).is_some();
+            if ends && !has(&file.source, told, self.framer.partial())? {
+                // The start of the line was taken back, and another line stands in its place.
+                self.start_line_anew();
+            } else {
+                self.unread = 0..read;
+            }
+            return Ok(true);
+        }
+        match named {
+            None => Ok(self.tell_gone()),
+            Some(named) if named != file.identity => {
+                // The old file was told up to its end.
+                self.tell_torn();
+                self.file = None;
+                self.open()
+            }
+            Some(_) => {
+                let is_back = std::mem::take(&mut self.is_gone);
+                if is_back {
+                    self.events.push_back(Event::Open { offset: told });
+                }
+                Ok(is_back)
+            }
+        }
+    }
+
+    /// The file that the name leads to.
+    fn named(&self) -> Result<Option<Identity>, Error> {
+        match fs::metadata(&self.path) {
+            Ok(metadata) => Ok(Some(Identity::of(&metadata))),
+            Err(error) if is_absent(&error) => Ok(None),
+            Err(error) => Err(Error::io(&self.path, None, error)),
+        }
+    }
+
+    fn why_not_held(&mut self) -> Result<Reset, Error> {
+        let Some(file) = &mut self.file else {
+            return Ok(Reset::Replaced);
+        };
+        file.source.refresh()?;
+        let is_shorter = file.source.len() < self.place.offset();
+        Ok(if is_shorter {
+            Reset::Truncated
+        } else {
+            Reset::Replaced
+        })
+    }
+
+    /// Opens the file that has the name now; returns whether that is news.
+    fn open(&mut self) -> Result<bool, Error> {
+        let mut source = match Source::open(&self.path) {
+            Ok(source) => source,
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(self.tell_gone()),
+            Err(error) => return Err(error),
+        };
+        let Some(metadata) = source.refresh()? else {
+            return Ok(false);
+        };
+        let identity = Identity::of(&metadata);
+        let known = self.identity.replace(identity);
+        let reset = if let Some(start) = self.start.take() {
+            match start.place(&source) {
+                Ok(Ok(place)) => {
+                    self.place = place;
+                    None
+                }
+                Ok(Err((reason, offset))) => Some((reason, offset)),
+                Err(error) => {
+                    self.start = Some(start);
+                    return Err(error);
+                }
+            }
+        } else if known.is_some_and(|known| known != identity) && self.place.offset() > 0 {
+            Some((Reset::Replaced, self.place.offset()))
+        } else if source.len() < self.place.offset() {
+            Some((Reset::Truncated, self.place.offset()))
+        } else if !self.place.holds(&source)? {
+            Some((Reset::Replaced, self.place.offset()))
+        } else {
+            None
+        };
+        self.file = Some(Open { source, identity });
+        let is_back = std::mem::take(&mut self.is_gone) || !self.is_open_told;
+        self.is_open_told = true;
+        match reset {
+            Some((reason, offset)) => self.reset_from(reason, offset),
+            None => {
+                self.start_line_anew();
+                if is_back {
+                    let offset = self.place.offset();
+                    self.events.push_back(Event::Open { offset });
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    fn reset(&mut self, reason: Reset) {
+        self.reset_from(reason, self.place.offset());
+    }
+
+    fn reset_from(&mut self, reason: Reset, offset: u64) {
+        self.place = Place::start();
+        self.start_line_anew();
+        self.events.push_back(Event::Reset { reason, offset });
+    }
+
+    /// Forgets what was read behind the place: it is read again.
+    fn start_line_anew(&mut self) {
+        self.framer = Framer::starting_at(self.place.offset(), self.cap);
+        self.unread = 0..0;
+    }
+
+    /// Says, once, that the name is gone. What never was there cannot go.
+    fn tell_gone(&mut self) -> bool {
+        if self.is_gone || !self.is_open_told {
+            return false;
+        }
+        self.is_gone = true;
+        self.events.push_back(Event::Gone {
+            offset: self.place.offset(),
+            torn: self.framer.pending(),
+        });
+        true
+    }
+
+    /// A line that no newline will end any more.
+    fn tell_torn(&mut self) {
+        let len = self.framer.pending();
+        if len > 0 {
+            self.events.push_back(Event::Bad(Finding {
+                code: Code::TornTail,
+                line: self.place.line(),
+                offset: self.place.offset(),
+                len,
+                detail: "no newline ended it before its file went",
+            }));
+        }
+    }
+}
+
+fn is_absent(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
+    )
+}

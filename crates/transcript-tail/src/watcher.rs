@@ -1,0 +1,530 @@
+//! Follows many files: a project, all projects, or a session with its subagents.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::fs::{self, Metadata};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime};
+
+use notify::{EventKind, RecursiveMode};
+use transcript_format::names::TranscriptFile;
+use transcript_reader::{Error, Identity, subagents};
+
+use crate::event::Told;
+use crate::follower::Stopper;
+use crate::hints::{Bell, Hints, Patience, Watch, deadline, left};
+use crate::options::Options;
+use crate::start::Start;
+use crate::tale::Tale;
+
+/// A file that nothing was written to for so long is looked at no more often than the folders.
+const ACTIVE: Duration = Duration::from_secs(10);
+/// So many files are kept open.
+const MAX_OPEN: usize = 64;
+/// How many events of one file come in a row when others have some, too.
+const IN_A_ROW: usize = 64;
+/// How far below a folder of projects transcripts stand: project, session, `subagents`, four more.
+const MAX_DEPTH: usize = 7;
+
+/// Follows all sessions of a folder, or one session with its subagents; files that come later are
+/// followed from their first byte.
+///
+/// Of each file the promises of [`Follower`](crate::Follower) hold; between files there is no order.
+/// A file that is [`Gone`](crate::Event::Gone) is forgotten, and [opened](crate::Event::Open) from its
+/// start should it come again. At most 64 files are kept open: of another one that is replaced while
+/// it is closed, lines that nobody looked at in between are not told.
+///
+/// ```no_run
+/// use transcript_tail::{Event, Options, Start, Watcher};
+///
+/// let mut watcher = Watcher::new(&Options::new().start(Start::End));
+/// watcher.add_folder("/home/ada/.claude/projects".as_ref());
+/// for told in watcher {
+///     let told = told?;
+///     if let Event::Entry(entry) = told.event {
+///         println!("{}: {} bytes", told.path.display(), entry.len);
+///     }
+/// }
+/// # Ok::<(), transcript_tail::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Watcher {
+    targets: Vec<Target>,
+    options: Options,
+    files: HashMap<Arc<Path>, Watched>,
+    /// The files to look at, each once.
+    ready: VecDeque<Arc<Path>>,
+    /// How many events the first of them has told in a row.
+    in_a_row: usize,
+    /// Errors of folders.
+    errors: VecDeque<Error>,
+    told_errors: HashSet<PathBuf>,
+    watch: Watch,
+    bell: Bell,
+    patience: Patience,
+    by_hint: bool,
+    /// When to look through the folders again.
+    next_scan: Instant,
+    last_scan: Instant,
+    /// How long the last look through the folders took.
+    scan_cost: Duration,
+    is_first_scan: bool,
+}
+
+#[derive(Clone, Debug)]
+enum Target {
+    /// All transcripts below.
+    Folder(PathBuf),
+    /// A session with its subagents.
+    Session(PathBuf),
+    /// A file alone.
+    File(PathBuf),
+}
+
+#[derive(Debug)]
+struct Watched {
+    tale: Tale,
+    is_ready: bool,
+    /// When something was told last.
+    active: Instant,
+    /// What the last look through the folders found.
+    seen: Option<Seen>,
+}
+
+/// What tells that a file has changed, without opening it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Seen {
+    len: u64,
+    modified: Option<SystemTime>,
+    identity: Identity,
+}
+
+impl Seen {
+    fn of(metadata: &Metadata) -> Self {
+        Self {
+            len: metadata.len(),
+            modified: metadata.modified().ok(),
+            identity: Identity::of(metadata),
+        }
+    }
+}
+
+impl Watcher {
+    /// Follows nothing yet. The options hold for all that is added; their [`Start`] for files that
+    /// are there when following begins.
+    #[must_use]
+    pub fn new(options: &Options) -> Self {
+        let (bell, now) = (Bell::default(), Instant::now());
+        let watch = if options.has_events {
+            Watch::new(&bell, heed)
+        } else {
+            Watch::off()
+        };
+        Self {
+            targets: Vec::new(),
+            options: options.clone(),
+            files: HashMap::new(),
+            ready: VecDeque::new(),
+            in_a_row: 0,
+            errors: VecDeque::new(),
+            told_errors: HashSet::new(),
+            watch,
+            bell,
+            patience: Patience::new(),
+            by_hint: false,
+            next_scan: now,
+            last_scan: now,
+            scan_cost: Duration::ZERO,
+            is_first_scan: true,
+        }
+    }
+
+    /// Adds all transcripts in a folder of projects or in that of one project, with those of
+    /// subagents. The folder need not be there yet. Links are followed.
+    pub fn add_folder(&mut self, path: &Path) {
+        self.add(Target::Folder(absolute(path)));
+    }
+
+    /// Adds a session and its subagents. The file need not be there yet.
+    pub fn add_session(&mut self, path: &Path) {
+        self.add(Target::Session(absolute(path)));
+    }
+
+    /// Adds one file. It need not be there yet.
+    pub fn add_file(&mut self, path: &Path) {
+        self.add(Target::File(absolute(path)));
+    }
+
+    fn add(&mut self, target: Target) {
+        self.targets.push(target);
+        self.next_scan = self.last_scan;
+    }
+
+    /// Returns what comes next, if it is there by now.
+    ///
+    /// # Errors
+    /// When a file or a folder is there and cannot be read; each is told once, and the others go on.
+    pub fn try_next(&mut self) -> Result<Option<Told>, Error> {
+        if self.next_scan <= Instant::now() {
+            self.scan();
+        }
+        if let Some(error) = self.errors.pop_front() {
+            return Err(error);
+        }
+        while let Some(path) = self.ready.front().cloned() {
+            let Some(file) = self.files.get_mut(&path) else {
+                self.ready.pop_front();
+                continue;
+            };
+            match file.tale.next() {
+                Ok(Some(told)) => {
+                    file.active = Instant::now();
+                    file.tale.forget_error();
+                    self.in_a_row += 1;
+                    if self.in_a_row >= IN_A_ROW {
+                        self.in_a_row = 0;
+                        self.ready.rotate_left(1);
+                    }
+                    return Ok(Some(told));
+                }
+                Ok(None) => self.rest(&path),
+                Err(error) => {
+                    let is_new = file.tale.is_new_error(&error);
+                    self.rest(&path);
+                    if is_new {
+                        return Err(error);
+                    }
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    /// Waits for what comes next, no longer than `timeout`. `None` when nothing came, or when this was
+    /// [stopped](Stopper).
+    ///
+    /// # Errors
+    /// As [`try_next`](Self::try_next).
+    pub fn next_within(&mut self, timeout: Duration) -> Result<Option<Told>, Error> {
+        let deadline = deadline(timeout);
+        loop {
+            if self.bell.is_stopped() {
+                return Ok(None);
+            }
+            if let Some(told) = self.try_next()? {
+                self.patience.found(self.by_hint && self.watch.is_whole());
+                return Ok(Some(told));
+            }
+            let mut pause = left(deadline);
+            if pause.is_zero() {
+                return Ok(None);
+            }
+            pause = pause.min(self.patience.pause());
+            pause = pause.min(left(Some(self.next_scan)));
+            let hints = self.bell.wait(pause);
+            self.by_hint = !hints.is_empty();
+            self.heed(&hints);
+        }
+    }
+
+    /// Returns what ends the waiting from another thread.
+    #[must_use]
+    pub fn stopper(&self) -> Stopper {
+        Stopper(self.bell.clone())
+    }
+
+    /// Returns the files that are followed, in no order.
+    pub fn files(&self) -> impl Iterator<Item = &Path> {
+        self.files.keys().map(|path| &**path)
+    }
+
+    fn heed(&mut self, hints: &Hints) {
+        if hints.all {
+            // A storm of events does not make us do nothing else.
+            self.next_scan = self.last_scan + self.scan_cost * 10;
+        }
+        for path in &hints.paths {
+            if self.wake(path) {
+                continue;
+            }
+            if self.is_wanted(path) {
+                self.take(path.clone(), Start::Beginning);
+                self.wake(path);
+            } else if self.has_sessions() {
+                self.next_scan = self.last_scan + self.scan_cost * 10;
+            }
+        }
+        if hints.is_empty() {
+            let active = |(path, file): (&Arc<Path>, &Watched)| {
+                (file.active.elapsed() < ACTIVE).then(|| Arc::clone(path))
+            };
+            let active: Vec<_> = self.files.iter().filter_map(active).collect();
+            for path in active {
+                self.wake(&path);
+            }
+        }
+    }
+
+    /// Whether a file that has come is one of those in a folder. Subagents of a session wait for the
+    /// next look through its folder.
+    fn is_wanted(&self, path: &Path) -> bool {
+        self.targets.iter().any(|target| match target {
+            Target::Folder(folder) => {
+                let below = path.strip_prefix(folder).ok().and_then(Path::to_str);
+                below.is_some_and(is_transcript)
+            }
+            Target::Session(_) | Target::File(_) => false,
+        })
+    }
+
+    fn has_sessions(&self) -> bool {
+        let is_session = |target: &Target| matches!(target, Target::Session(_));
+        self.targets.iter().any(is_session)
+    }
+
+    /// Follows a file, if it is not followed already.
+    fn take(&mut self, path: PathBuf, start: Start) -> &mut Watched {
+        let path: Arc<Path> = Arc::from(path);
+        let options = &self.options;
+        let file = self.files.entry(Arc::clone(&path));
+        file.or_insert_with(|| Watched {
+            tale: Tale::new(path, &options.clone().start(start)),
+            is_ready: false,
+            active: Instant::now(),
+            seen: None,
+        })
+    }
+
+    /// Has a file looked at; returns whether it is known.
+    fn wake(&mut self, path: &Path) -> bool {
+        let Some((path, _)) = self.files.get_key_value(path) else {
+            return false;
+        };
+        let path = Arc::clone(path);
+        if let Some(file) = self.files.get_mut(&path)
+            && !std::mem::replace(&mut file.is_ready, true)
+        {
+            self.ready.push_back(path);
+        }
+        true
+    }
+
+    /// There is nothing new in the first of the files that are ready.
+    fn rest(&mut self, path: &Path) {
+        self.ready.pop_front();
+        self.in_a_row = 0;
+        let Some(file) = self.files.get_mut(path) else {
+            return;
+        };
+        file.is_ready = false;
+        if file.tale.tailed().is_absent() && !self.is_named(path) {
+            self.files.remove(path);
+            return;
+        }
+        let open = self.files.values_mut();
+        let open = open.filter_map(|file| file.tale.tailed().is_open().then_some(file));
+        let mut open: Vec<&mut Watched> = open.collect();
+        if open.len() > MAX_OPEN
+            && let Some(oldest) = open.iter_mut().min_by_key(|file| file.active)
+        {
+            oldest.tale.tailed().close();
+        }
+    }
+
+    /// Whether a file was asked for by its own name, so that it is waited for.
+    fn is_named(&self, path: &Path) -> bool {
+        self.targets.iter().any(|target| match target {
+            Target::Folder(_) => false,
+            Target::Session(named) | Target::File(named) => named == path,
+        })
+    }
+
+    /// Looks through the folders for files that are new, have changed, or are gone.
+    fn scan(&mut self) {
+        let began = Instant::now();
+        self.watch_folders();
+        let mut found = Found::default();
+        for target in &self.targets {
+            found.add(target);
+        }
+        for error in found.errors {
+            if self.told_errors.insert(error.path().to_owned()) {
+                self.errors.push_back(error);
+            }
+        }
+        let start = match std::mem::take(&mut self.is_first_scan) {
+            true => self.options.start,
+            false => Start::Beginning,
+        };
+        let mut missing: HashSet<Arc<Path>> = self.files.keys().cloned().collect();
+        for path in found.files {
+            missing.remove(&*path);
+            let seen = fs::metadata(&path).ok().map(|found| Seen::of(&found));
+            let file = self.take(path.clone(), start);
+            if seen.is_none() || seen != file.seen {
+                file.seen = seen;
+                self.wake(&path);
+            }
+        }
+        for path in missing {
+            self.wake(&path);
+        }
+        // However many files there are, this takes a thousandth of the time, or a hundredth where
+        // nobody else tells.
+        self.last_scan = Instant::now();
+        self.scan_cost = self.last_scan - began;
+        self.next_scan = self.last_scan
+            + match self.patience.is_hinted() {
+                true => (self.scan_cost * 1000).max(Patience::HINTED),
+                false => (self.scan_cost * 100).max(Patience::LONGEST),
+            };
+    }
+
+    fn watch_folders(&mut self) {
+        let mut folders = Vec::new();
+        for target in &self.targets {
+            match target {
+                Target::Folder(path) if path.is_dir() => {
+                    folders.push((path.clone(), RecursiveMode::Recursive));
+                }
+                Target::Folder(path) | Target::File(path) => folders.extend(Watch::above(path)),
+                Target::Session(path) => {
+                    folders.extend(Watch::above(path));
+                    let own = path.with_extension("");
+                    if own.is_dir() {
+                        folders.push((own, RecursiveMode::Recursive));
+                    }
+                }
+            }
+        }
+        folders.dedup();
+        self.watch.keep(&folders);
+    }
+}
+
+impl Iterator for Watcher {
+    type Item = Result<Told, Error>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            match self.next_within(Duration::MAX) {
+                Ok(Some(told)) => return Some(Ok(told)),
+                Ok(None) if self.bell.is_stopped() => return None,
+                Ok(None) => {}
+                Err(error) => return Some(Err(error)),
+            }
+        }
+    }
+}
+
+fn absolute(path: &Path) -> PathBuf {
+    std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
+}
+
+/// What an event of the system may mean: a transcript was written to, or names changed.
+fn heed(event: &notify::Event, hints: &mut Hints) {
+    let is_transcript = |path: &PathBuf| path.extension().is_some_and(|end| end == "jsonl");
+    let are_names = !matches!(event.kind, EventKind::Modify(kind) if !is_name(kind));
+    for path in &event.paths {
+        if is_transcript(path) {
+            hints.paths.insert(path.clone());
+        } else {
+            hints.all |= are_names;
+        }
+    }
+    hints.all |= event.paths.is_empty();
+}
+
+fn is_name(kind: notify::event::ModifyKind) -> bool {
+    use notify::event::ModifyKind;
+    !matches!(kind, ModifyKind::Data(_) | ModifyKind::Metadata(_))
+}
+
+/// The transcripts of targets.
+#[derive(Default)]
+struct Found {
+    files: Vec<PathBuf>,
+    /// The folder that is walked, without links.
+    real: PathBuf,
+    /// The targets of links.
+    seen: HashSet<PathBuf>,
+    errors: Vec<Error>,
+}
+
+impl Found {
+    fn add(&mut self, target: &Target) {
+        match target {
+            Target::Folder(folder) => {
+                self.real = fs::canonicalize(folder).unwrap_or_else(|_| folder.clone());
+                self.walk(folder, folder, MAX_DEPTH);
+            }
+            Target::File(path) => self.files.push(path.clone()),
+            Target::Session(path) => {
+                self.files.push(path.clone());
+                match subagents(path) {
+                    Ok(agents) => self
+                        .files
+                        .extend(agents.into_iter().map(|agent| agent.path)),
+                    // The folder of the session may come later.
+                    Err(error) if error.kind() == transcript_reader::ErrorKind::NotFound => {}
+                    Err(error) => self.errors.push(error),
+                }
+            }
+        }
+    }
+
+    /// Adds the transcripts below `folder`, which is `top` or stands below it.
+    fn walk(&mut self, top: &Path, folder: &Path, depth: usize) {
+        let entries = match fs::read_dir(folder) {
+            Ok(entries) => entries,
+            Err(error) => {
+                let error = Error::io(folder, None, error);
+                if error.kind() != transcript_reader::ErrorKind::NotFound {
+                    self.errors.push(error);
+                }
+                return;
+            }
+        };
+        for entry in entries.flatten() {
+            let Ok(mut kind) = entry.file_type() else {
+                continue;
+            };
+            let path = entry.path();
+            let Some(below) = path.strip_prefix(top).ok().and_then(Path::to_str) else {
+                continue;
+            };
+            if kind.is_symlink() {
+                // What stands below is found by its own name, and what has two names once.
+                match fs::canonicalize(&path) {
+                    Ok(real) if !real.starts_with(&self.real) && self.seen.insert(real.clone()) => {
+                    }
+                    _ => continue,
+                }
+                match fs::metadata(&path) {
+                    Ok(found) => kind = found.file_type(),
+                    Err(_) => continue,
+                }
+            }
+            if kind.is_dir() && depth > 1 && may_hold_transcripts(below) {
+                self.walk(top, &path, depth - 1);
+            } else if kind.is_file() && is_transcript(below) {
+                self.files.push(path);
+            }
+        }
+    }
+}
+
+/// Whether a path below a folder is that of a transcript, be it a folder of projects or a project.
+fn is_transcript(below: &str) -> bool {
+    let below = below.replace(std::path::MAIN_SEPARATOR, "/");
+    TranscriptFile::at(&below).is_some() || TranscriptFile::at(&format!("p/{below}")).is_some()
+}
+
+/// Whether there may be transcripts in a folder: in projects, in sessions, below `subagents`.
+fn may_hold_transcripts(below: &str) -> bool {
+    let mut parts = below.split(std::path::MAIN_SEPARATOR).skip(1);
+    match (parts.next(), parts.next()) {
+        (None | Some("subagents"), _) | (_, None | Some("subagents")) => true,
+        (Some(_), Some(_)) => false,
+    }
+}
