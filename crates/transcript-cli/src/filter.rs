@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum};
 use transcript_format::content::{Block, Content};
 use transcript_format::entry::Entry;
 use transcript_format::kind::EntryKind;
-use transcript_format::object::{FromRaw, Raw};
+use transcript_format::object::Raw;
 
 use crate::blocks::plain_text;
 
@@ -55,7 +55,7 @@ impl Filter {
     /// Whether an entry is told: when each option that was given holds for it. Ask for every entry, in
     /// the order of the file: `calls` knows from those before it which results belong to which tool.
     pub(crate) fn wants(&self, entry: &Entry<'_>, calls: &mut Calls) -> bool {
-        let content = content(entry);
+        let content = entry.message().and_then(|message| message.content());
         // It has to see the calls that the other options leave out.
         let has_tool = self.tool.is_empty() || self.is_of_tool(content.as_ref(), calls);
         let role = || role(entry.kind(), content.as_ref());
@@ -101,14 +101,12 @@ impl Calls {
     }
 }
 
-fn content<'e>(entry: &Entry<'e>) -> Option<Content<'e>> {
-    let message = entry.object().object("message")?;
-    message.get("content").and_then(Content::from_raw)
-}
-
 fn role(kind: EntryKind, content: Option<&Content<'_>>) -> Option<Role> {
     let blocks = content.map_or(&[][..], Content::blocks);
-    let is_result = |block: &Block<'_>| block.raw().object().is_some_and(|b| b.has("tool_use_id"));
+    let is_result = |block: &Block<'_>| {
+        let object = block.raw().object();
+        object.is_some_and(|block| block.get("tool_use_id").is_some())
+    };
     match kind {
         EntryKind::User if blocks.iter().any(is_result) => Some(Role::Tool),
         EntryKind::User => Some(Role::User),
@@ -123,7 +121,10 @@ fn says(entry: &Entry<'_>, content: Option<&Content<'_>>, text: &str) -> bool {
     let text = text.to_lowercase();
     let holds = |said: &str| said.to_lowercase().contains(&text);
     let Some(content) = content else {
-        return entry.object().str("content").is_some_and(|said| holds(&said));
+        return entry
+            .object()
+            .str("content")
+            .is_some_and(|said| holds(&said));
     };
     if let Some(said) = content.as_text() {
         return holds(said);

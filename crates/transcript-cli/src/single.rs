@@ -1,5 +1,6 @@
 //! One entry of a file, read without those around it.
 
+use std::borrow::Cow;
 use std::path::Path;
 
 use anyhow::Result;
@@ -18,15 +19,25 @@ use crate::conversation::Conversation;
 /// What is said of that session, such as its links and its line number, says nothing of the file.
 pub(crate) struct Single<'e> {
     pub(crate) entry: &'e Entry,
+    /// Its text without newlines.
+    text: Cow<'e, str>,
     history: History,
 }
 
 impl<'e> Single<'e> {
     pub(crate) fn read(entry: &'e Entry) -> Result<Self> {
         // An object that was spread over several lines still has their ends between its values.
-        let text = entry.text.replace('\n', " ");
-        let history = History::read(Source::from_bytes(text.into_bytes(), Path::new("-")))?;
-        Ok(Self { entry, history })
+        let text = match entry.text.contains('\n') {
+            true => Cow::Owned(entry.text.replace('\n', " ")),
+            false => Cow::Borrowed(&*entry.text),
+        };
+        let source = Source::from_bytes(text.as_bytes(), Path::new("-"));
+        let history = History::read(source)?;
+        Ok(Self {
+            entry,
+            text,
+            history,
+        })
     }
 
     /// What is known of it without its body; `None` when it is no object that counts.
@@ -38,9 +49,14 @@ impl<'e> Single<'e> {
         &self.history
     }
 
+    /// What stands on its line, or was brought back from there, on one line.
+    pub(crate) fn text(&self) -> &str {
+        &self.text
+    }
+
     /// Its body.
     pub(crate) fn body(&self) -> Option<entry::Entry<'_>> {
-        entry::Entry::parse(&self.entry.text).ok()
+        entry::Entry::parse(&self.text).ok()
     }
 
     /// Whether it was written by a subagent.

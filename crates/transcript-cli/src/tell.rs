@@ -28,7 +28,7 @@ use crate::story::grouped;
 use crate::text::{Page, Span, width};
 use turn::Turn;
 
-pub(crate) use live::Live;
+pub(crate) use live::{Live, Scope};
 pub(crate) use recorded::Recorded;
 
 /// How much of tool calls is told.

@@ -2,12 +2,10 @@
 
 use std::path::Path;
 
-use transcript_format::content::{Block, Content};
+use transcript_format::content::Block;
 use transcript_format::entry::Entry;
-use transcript_format::kind::EntryKind;
 use transcript_format::names::agent_of;
-use transcript_format::object::{FromRaw, Object};
-use transcript_tail::{ChangeKind, Event};
+use transcript_tail::{self as tail, ChangeKind};
 
 /// What is to be on disk.
 #[derive(Clone, Debug, PartialEq)]
@@ -32,39 +30,32 @@ impl Until {
         parsed.ok_or_else(|| "expected uuid:UUID, text:PREFIX or turn-end".to_owned())
     }
 
-    /// Whether `event`, of the file at `path`, is what is waited for.
-    pub(crate) fn is_met(&self, path: &Path, event: &Event) -> bool {
-        match (self, event) {
-            (Self::TurnEnd, Event::Change(change)) => {
-                matches!(change.kind, ChangeKind::TurnEnded { .. })
+    /// Whether it is there with `entry`, of the file at `path`.
+    pub(crate) fn is_met(&self, path: &Path, entry: &tail::Entry) -> bool {
+        let parsed = Entry::parse(&entry.text).ok();
+        match self {
+            Self::TurnEnd => {
+                let mut changes = entry.changes.iter().map(|change| &change.kind);
+                changes.any(|change| matches!(change, ChangeKind::TurnEnded { .. }))
             }
-            (Self::Uuid(uuid), Event::Entry(entry)) => {
-                let entry = Entry::parse(&entry.text).ok();
-                let found = entry.as_ref().and_then(|entry| entry.object().str("uuid"));
+            Self::Uuid(uuid) => {
+                let found = parsed.as_ref().and_then(|entry| entry.object().str("uuid"));
                 found.is_some_and(|found| found.eq_ignore_ascii_case(uuid))
             }
-            (Self::Text(start), Event::Entry(entry)) => {
-                let entry = Entry::parse(&entry.text).ok();
-                entry.is_some_and(|entry| says(&entry, start, is_subagent(path)))
+            Self::Text(start) => {
+                let subagents_count = is_subagent(path);
+                parsed.is_some_and(|entry| says(&entry, start, subagents_count))
             }
-            _ => false,
         }
     }
 }
 
 /// Whether a message of the conversation has a text that starts with `start`.
 fn says(entry: &Entry<'_>, start: &str, subagents_count: bool) -> bool {
-    let is_message = matches!(entry.kind(), EntryKind::User | EntryKind::Assistant);
-    let is_sidechain = |object: &Object<'_>| {
-        let flag = object.get("isSidechain");
-        flag.and_then(|flag| flag.bool()) == Some(true)
-    };
-    if !is_message || is_sidechain(entry.object()) && !subagents_count {
+    if entry.is_sidechain() == Some(true) && !subagents_count {
         return false;
     }
-    let message = entry.object().object("message");
-    let content = message.and_then(|message| message.get("content"));
-    let Some(content) = content.and_then(Content::from_raw) else {
+    let Some(content) = entry.message().and_then(|message| message.content()) else {
         return false;
     };
     let starts = |text: &str| text.trim_start().starts_with(start);
@@ -77,7 +68,8 @@ fn says(entry: &Entry<'_>, start: &str, subagents_count: bool) -> bool {
     })
 }
 
-fn is_subagent(path: &Path) -> bool {
+/// Whether a file is that of a subagent.
+pub(crate) fn is_subagent(path: &Path) -> bool {
     let name = path.file_name().and_then(|name| name.to_str());
     name.and_then(agent_of).is_some()
 }

@@ -13,7 +13,7 @@ use transcript_format::names::agent_of;
 use transcript_format::object::{Object, Raw};
 use transcript_format::tool_result::ToolUseResult;
 use transcript_reader::{Index, Preserved};
-use transcript_resume::display::{Compaction, ItemKind};
+use transcript_resume::display::ItemKind;
 use transcript_tail::{ChangeKind, Event, Reset};
 
 use super::{Piece, Pieces, Teller, Told, Tools};
@@ -64,6 +64,8 @@ struct Voice {
     calls: Calls,
     /// The call that was told last, and how many lines the page had then.
     under: Option<(String, u64)>,
+    /// The damaged line that was told last.
+    damaged: Option<u64>,
 }
 
 impl<'o> Live<'o> {
@@ -83,10 +85,14 @@ impl<'o> Live<'o> {
         if let Event::Reset { .. } = event {
             self.voices.retain(|voice, _| voice.path != path);
         }
+        let is_known = self.voices.contains_key(&key);
         self.speak(key, None, |live, voice| match event {
-            Event::Open { offset } if live.scope.several => live.teller.marker(&opened(*offset)),
-            Event::Bad(finding) => live.teller.marker(&bad(finding)),
-            Event::Change(change) => live.change(voice, &change.kind),
+            // A new one tells itself by its label.
+            Event::Open { .. } if is_known => live.teller.marker("the file is there again"),
+            Event::Bad(finding) => {
+                voice.damaged = finding.line;
+                live.teller.marker(&bad(finding))
+            }
             Event::Reset { reason, .. } => live.teller.marker(reset(*reason)),
             Event::Gone { torn, .. } => live.teller.marker(&gone(*torn)),
             _ => Ok(()),
@@ -102,7 +108,14 @@ impl<'o> Live<'o> {
             key.agent = Some(agent.unwrap_or_default().to_owned());
         }
         self.speak(key, Some(single), |live, voice| {
+            let changes = single.entry.changes.iter().map(|change| &change.kind);
+            for change in changes.clone() {
+                live.moved(change)?;
+            }
             live.items(voice, single, wanted)?;
+            for change in changes {
+                live.changed(voice, change)?;
+            }
             if !live.scope.whole_turns {
                 live.teller.told.turn = None;
             }
@@ -113,7 +126,7 @@ impl<'o> Live<'o> {
     /// Sums up the turns that are under way: nothing follows.
     pub(crate) fn finish(&mut self) -> Result<()> {
         let mut open: Vec<_> = self.voices.iter().collect();
-        open.retain(|(_, voice)| voice.told.turn.is_some());
+        open.retain(|(key, voice)| voice.told.turn.is_some() && key.is_of_file());
         open.sort_by_key(|(_, voice)| voice.number);
         let open: Vec<_> = open.into_iter().map(|(key, _)| key.clone()).collect();
         for key in open {
@@ -135,7 +148,9 @@ impl<'o> Live<'o> {
         if let Some(single) = single {
             voice.label.learn(single);
         }
-        let is_alone = !self.scope.several && self.last.is_none() && key.is_of_file();
+        // The first one of a single session needs none.
+        let may_be_other = self.scope.several || self.scope.sidechains && key.agent.is_some();
+        let is_alone = !may_be_other && self.last.is_none() && key.is_of_file();
         if self.last.as_ref() != Some(&key) && !is_alone {
             voice.told.speaker = None;
             let style = self.teller.styles.label(voice.number);
@@ -168,7 +183,8 @@ impl<'o> Live<'o> {
             let mut piece = pieces.at(place)?;
             piece.line = single.entry.line;
             if wanted && place == 0 {
-                if single.entry.is_salvaged {
+                if single.entry.is_salvaged && (piece.line.is_none() || voice.damaged != piece.line)
+                {
                     self.teller.marker(&salvaged(piece.line))?;
                 }
                 if let Some(entry) = piece.drawn.entry() {
@@ -201,7 +217,9 @@ impl<'o> Live<'o> {
         }
         let about = self.teller.about(&tool, input);
         let called = piece.candidate.millis();
-        voice.calls.open(Call::new(&id, &tool, &about, called), input);
+        voice
+            .calls
+            .open(Call::new(&id, &tool, &about, called), input);
         Ok(())
     }
 
@@ -282,22 +300,26 @@ impl<'o> Live<'o> {
         })
     }
 
-    fn change(&mut self, voice: &mut Voice, change: &ChangeKind) -> Result<()> {
+    /// Says above an entry that it does not follow what was told last.
+    fn moved(&mut self, change: &ChangeKind) -> Result<()> {
+        let ChangeKind::Moved { from, fork, .. } = change else {
+            return Ok(());
+        };
+        self.teller.end_turn()?;
+        let left = from
+            .as_ref()
+            .map(|from| format!(", {} is left", short(from)));
+        let goes_on = match fork {
+            Some(fork) => format!("goes on from {}", short(fork)),
+            None => "starts anew".to_owned(),
+        };
+        let text = format!("another branch: {goes_on}{}", left.unwrap_or_default());
+        self.teller.marker(&text)
+    }
+
+    /// What else an entry changed; what it says itself was told.
+    fn changed(&mut self, voice: &mut Voice, change: &ChangeKind) -> Result<()> {
         match change {
-            ChangeKind::Moved { from, fork, to } => {
-                let mut text = "the conversation moved to another branch:".to_owned();
-                if let Some(from) = from {
-                    text.push_str(&format!(" it left {}", short(from)));
-                }
-                match fork {
-                    Some(fork) => text.push_str(&format!(", goes back to {}", short(fork))),
-                    None => text.push_str(", starts anew"),
-                }
-                if let Some(to) = to {
-                    text.push_str(&format!(" and on to {}", short(to)));
-                }
-                self.teller.marker(&text)
-            }
             ChangeKind::Tombstoned { uuid } => {
                 let text = format!("entry {} was taken back", short(uuid));
                 self.teller.marker(&text)
@@ -306,7 +328,6 @@ impl<'o> Live<'o> {
                 voice.calls.clear();
                 self.teller.end_turn()
             }
-            // What the entry itself says was told.
             _ => Ok(()),
         }
     }
@@ -330,12 +351,13 @@ impl Key {
 impl Voice {
     fn new(key: &Key, number: usize) -> Self {
         Self {
-            label: Label::new(&key.path, key.agent.as_deref()),
+            label: Label::new(&key.path, key.agent.as_deref(), key.is_of_file()),
             number,
             told: Told::default(),
             cwd: None,
             calls: Calls::default(),
             under: None,
+            damaged: None,
         }
     }
 }
@@ -371,13 +393,6 @@ fn kept(index: &Index) -> u32 {
 /// The start of an id, which tells entries of a session apart.
 fn short(id: &str) -> String {
     id.chars().take(8).collect()
-}
-
-fn opened(offset: u64) -> String {
-    match offset {
-        0 => "followed from its start on".to_owned(),
-        offset => format!("followed from byte {} on", grouped(offset)),
-    }
 }
 
 /// What is wrong with a line, without a word of it.

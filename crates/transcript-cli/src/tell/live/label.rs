@@ -27,8 +27,9 @@ pub(super) struct Label {
 }
 
 impl Label {
-    pub(super) fn new(path: &Path, agent: Option<&str>) -> Self {
-        let (project, id) = place(path, agent.is_some());
+    /// Of the file at `path`, or of an agent, whose own file it is when `is_of_file`.
+    pub(super) fn new(path: &Path, agent: Option<&str>, is_of_file: bool) -> Self {
+        let (project, id) = place(path, agent.is_some() && is_of_file);
         Self {
             title: None,
             has_own_title: false,
