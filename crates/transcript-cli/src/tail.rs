@@ -2,6 +2,7 @@
 
 mod json;
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -11,6 +12,7 @@ use anyhow::{Context, Result};
 use clap::Args as ClapArgs;
 use jiff::tz::TimeZone;
 use signal_hook::consts::SIGINT;
+use transcript_format::names::agent_of;
 use transcript_tail::{Entry, Error, Event, Follower, Options, Start, Told, Watcher};
 
 use crate::filter::{self, Filter};
@@ -18,7 +20,7 @@ use crate::pager::Output;
 use crate::single::Single;
 use crate::tell::{Live, Scope, Teller, Tools, Wanted};
 use crate::text::Page;
-use crate::until::{Until, is_subagent};
+use crate::until::Until;
 use crate::{exit, screen, session};
 use json::Json;
 
@@ -102,6 +104,7 @@ pub(crate) fn run(args: &Args, output: &screen::Options) -> Result<u8> {
         targets: &targets,
         look: look(args, &targets, &mut out, output),
         calls: filter::Calls::default(),
+        mixed: HashSet::new(),
     };
     let is_met = match args.waits() {
         true => tail.follow()?,
@@ -207,6 +210,9 @@ struct Tail<'a, 'o> {
     targets: &'a Targets,
     look: Look<'o>,
     calls: filter::Calls,
+    /// The files in which the main conversation has spoken: what is a sidechain there is that of a
+    /// subagent. Other files may be about one, whatever their names.
+    mixed: HashSet<PathBuf>,
 }
 
 impl Tail<'_, '_> {
@@ -276,20 +282,43 @@ impl Tail<'_, '_> {
     /// Tells an entry, if it is wanted. Returns whether it is what is waited for.
     fn entry(&mut self, path: &Path, entry: &Entry) -> Result<bool> {
         let single = Single::read(entry)?;
-        let is_of_agent = single.is_sidechain() && !is_subagent(path);
+        let is_of_agent = self.is_of_agent(path, &single);
         if self.args.sidechains || !is_of_agent {
             let wanted = match single.body() {
                 Some(body) => self.args.filter.wants(&body, &mut self.calls),
                 None => self.args.filter.is_empty(),
             };
             match &mut self.look {
-                Look::Text(live) => live.entry(path, &single, wanted)?,
+                Look::Text(live) => live.entry(path, &single, is_of_agent, wanted)?,
                 Look::Json(json) => json.entry(path, &single, wanted)?,
             }
         }
         let until = self.args.until.as_ref();
-        Ok(until.is_some_and(|until| until.is_met(path, entry)))
+        Ok(until.is_some_and(|until| until.is_met(entry, is_of_agent)))
     }
+
+    /// Whether an entry is that of a subagent in the file of another conversation.
+    fn is_of_agent(&mut self, path: &Path, single: &Single<'_>) -> bool {
+        if is_subagent(path) {
+            return false;
+        }
+        if single.is_sidechain() {
+            return self.mixed.contains(path);
+        }
+        let is_message = single
+            .candidate()
+            .is_some_and(|one| one.kind().is_message());
+        if is_message && !self.mixed.contains(path) {
+            self.mixed.insert(path.to_owned());
+        }
+        false
+    }
+}
+
+/// Whether a file is named as that of a subagent.
+fn is_subagent(path: &Path) -> bool {
+    let name = path.file_name().and_then(|name| name.to_str());
+    name.and_then(agent_of).is_some()
 }
 
 fn parse_seconds(text: &str) -> Result<Duration, String> {

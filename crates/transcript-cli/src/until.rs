@@ -1,10 +1,7 @@
 //! What a follower waits for.
 
-use std::path::Path;
-
 use transcript_format::content::Block;
 use transcript_format::entry::Entry;
-use transcript_format::names::agent_of;
 use transcript_tail::{self as tail, ChangeKind};
 
 /// What is to be on disk.
@@ -30,8 +27,9 @@ impl Until {
         parsed.ok_or_else(|| "expected uuid:UUID, text:PREFIX or turn-end".to_owned())
     }
 
-    /// Whether it is there with `entry`, of the file at `path`.
-    pub(crate) fn is_met(&self, path: &Path, entry: &tail::Entry) -> bool {
+    /// Whether it is there with `entry`. No text of a subagent is waited for in the file of another
+    /// conversation.
+    pub(crate) fn is_met(&self, entry: &tail::Entry, is_of_agent: bool) -> bool {
         let parsed = Entry::parse(&entry.text).ok();
         match self {
             Self::TurnEnd => {
@@ -42,19 +40,13 @@ impl Until {
                 let found = parsed.as_ref().and_then(|entry| entry.object().str("uuid"));
                 found.is_some_and(|found| found.eq_ignore_ascii_case(uuid))
             }
-            Self::Text(start) => {
-                let subagents_count = is_subagent(path);
-                parsed.is_some_and(|entry| says(&entry, start, subagents_count))
-            }
+            Self::Text(start) => !is_of_agent && parsed.is_some_and(|entry| says(&entry, start)),
         }
     }
 }
 
-/// Whether a message of the conversation has a text that starts with `start`.
-fn says(entry: &Entry<'_>, start: &str, subagents_count: bool) -> bool {
-    if entry.is_sidechain() == Some(true) && !subagents_count {
-        return false;
-    }
+/// Whether a message has a text that starts with `start`.
+fn says(entry: &Entry<'_>, start: &str) -> bool {
     let Some(content) = entry.message().and_then(|message| message.content()) else {
         return false;
     };
@@ -66,10 +58,4 @@ fn says(entry: &Entry<'_>, start: &str, subagents_count: bool) -> bool {
         Block::Text(text) => text.text().is_some_and(|text| starts(&text)),
         _ => false,
     })
-}
-
-/// Whether a file is that of a subagent.
-pub(crate) fn is_subagent(path: &Path) -> bool {
-    let name = path.file_name().and_then(|name| name.to_str());
-    name.and_then(agent_of).is_some()
 }

@@ -14,7 +14,7 @@ use transcript_format::object::{Object, Raw};
 use transcript_format::tool_result::ToolUseResult;
 use transcript_reader::{Index, Preserved};
 use transcript_resume::display::ItemKind;
-use transcript_tail::{ChangeKind, Event, Reset};
+use transcript_tail::{ChangeKind, Entry, Event, Reset};
 
 use super::{Piece, Pieces, Teller, Told, Tools};
 use crate::blocks::input;
@@ -99,11 +99,17 @@ impl<'o> Live<'o> {
         })
     }
 
-    /// Tells an entry of the file at `path`. One that is not `wanted` is only looked at: its calls may
-    /// get results that are.
-    pub(crate) fn entry(&mut self, path: &Path, single: &Single<'_>, wanted: bool) -> Result<()> {
+    /// Tells an entry of the file at `path`, or of a subagent in it. One that is not `wanted` is only
+    /// looked at: its calls may get results that are.
+    pub(crate) fn entry(
+        &mut self,
+        path: &Path,
+        single: &Single<'_>,
+        is_of_agent: bool,
+        wanted: bool,
+    ) -> Result<()> {
         let mut key = Key::of_file(path);
-        if key.agent.is_none() && single.is_sidechain() {
+        if is_of_agent {
             let agent = single.candidate().and_then(|one| one.agent());
             key.agent = Some(agent.unwrap_or_default().to_owned());
         }
@@ -193,7 +199,14 @@ impl<'o> Live<'o> {
             }
             match item.kind() {
                 ItemKind::Call => self.call(voice, piece, wanted)?,
-                ItemKind::Result => self.result(voice, piece, wanted)?,
+                ItemKind::Result => match voice.calls.close(&result_id(piece)) {
+                    Some(call) if wanted => self.result(voice, &call, piece)?,
+                    None if wanted => {
+                        voice.calls.keep_early(&result_id(piece), single.entry);
+                        self.teller.item(piece)?;
+                    }
+                    _ => {}
+                },
                 ItemKind::Compaction => self.compaction(voice, piece, single, wanted)?,
                 _ if wanted => self.other(voice, piece)?,
                 _ => {}
@@ -220,20 +233,32 @@ impl<'o> Live<'o> {
         voice
             .calls
             .open(Call::new(&id, &tool, &about, called), input);
+        match voice.calls.take_early(&id) {
+            Some(result) => self.early_result(voice, &id, &result),
+            None => Ok(()),
+        }
+    }
+
+    /// Tells a result again that was written before its call: only now it is known what it says.
+    fn early_result(&mut self, voice: &mut Voice, id: &str, entry: &Entry) -> Result<()> {
+        let single = Single::read(entry)?;
+        let conversation = single.conversation()?;
+        let mut pieces = Pieces::new(&conversation);
+        for (place, item) in conversation.display.items().iter().enumerate() {
+            if item.kind() != ItemKind::Result {
+                continue;
+            }
+            let piece = pieces.at(place)?;
+            if result_id(piece) == id
+                && let Some(call) = voice.calls.close(id)
+            {
+                self.result(voice, &call, piece)?;
+            }
+        }
         Ok(())
     }
 
-    fn result(&mut self, voice: &mut Voice, piece: Piece<'_>, wanted: bool) -> Result<()> {
-        let raw = piece.drawn.raw().and_then(Raw::object);
-        let id = raw.and_then(|raw| raw.str("tool_use_id"));
-        let call = id.and_then(|id| voice.calls.close(&id));
-        let Some(call) = call.filter(|_| wanted) else {
-            return if wanted {
-                self.teller.item(piece)
-            } else {
-                Ok(())
-            };
-        };
+    fn result(&mut self, voice: &mut Voice, call: &Call, piece: Piece<'_>) -> Result<()> {
         let is_told = self.teller.wanted.tools != Tools::None;
         if is_told {
             if !self.is_under(voice, &call.id) {
@@ -251,7 +276,7 @@ impl<'o> Live<'o> {
         self.teller.answer(&call.tool, piece, input, call.millis)?;
         if is_told {
             self.teller.page.pop();
-            voice.under = Some((call.id, self.teller.page.lines()));
+            voice.under = Some((call.id.clone(), self.teller.page.lines()));
         }
         Ok(())
     }
@@ -360,6 +385,13 @@ impl Voice {
             damaged: None,
         }
     }
+}
+
+/// The id of the call that a result belongs to.
+fn result_id(piece: Piece<'_>) -> String {
+    let raw = piece.drawn.raw().and_then(Raw::object);
+    let id = raw.and_then(|raw| raw.str("tool_use_id"));
+    id.unwrap_or_default().into_owned()
 }
 
 /// The subagent that a result is about.

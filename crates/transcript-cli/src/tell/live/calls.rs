@@ -3,10 +3,11 @@
 use std::collections::VecDeque;
 
 use transcript_format::object::Raw;
+use transcript_tail::Entry;
 
 use crate::text::cut_text;
 
-/// The longest input that is kept, in bytes.
+/// The longest input that is kept, and the longest entry, in bytes.
 const MAX_INPUT: usize = 256 << 10;
 /// How much of all inputs.
 const MAX_INPUTS: usize = 8 << 20;
@@ -14,6 +15,8 @@ const MAX_INPUTS: usize = 8 << 20;
 const MAX_CALLS: usize = 256;
 /// The longest id and the longest name of a tool, in bytes.
 const MAX_NAME: usize = 256;
+/// How many results are kept until their calls come.
+const MAX_EARLY: usize = 4;
 /// How much of what a call is about is said again, in columns.
 const MAX_ABOUT: usize = 200;
 
@@ -48,6 +51,9 @@ pub(super) struct Calls {
     open: VecDeque<Call>,
     /// How many bytes of inputs there are.
     inputs: usize,
+    /// Entries with results whose calls have not come yet, by the ids of these. They stand one or two
+    /// lines before them, where tools run while the answer is written.
+    early: VecDeque<(String, Entry)>,
 }
 
 impl Calls {
@@ -70,6 +76,23 @@ impl Calls {
     pub(super) fn close(&mut self, id: &str) -> Option<Call> {
         let at = self.open.iter().position(|call| call.id == id)?;
         self.remove(at)
+    }
+
+    /// Keeps the entry of a result until its call comes.
+    pub(super) fn keep_early(&mut self, id: &str, result: &Entry) {
+        if id.len() > MAX_NAME || result.text.len() > MAX_INPUT {
+            return;
+        }
+        self.early.push_back((id.to_owned(), result.clone()));
+        if self.early.len() > MAX_EARLY {
+            self.early.pop_front();
+        }
+    }
+
+    /// Takes out the entry with the result of the call with this id.
+    pub(super) fn take_early(&mut self, id: &str) -> Option<Entry> {
+        let at = self.early.iter().position(|(early, _)| early == id)?;
+        self.early.remove(at).map(|(_, result)| result)
     }
 
     pub(super) fn clear(&mut self) {
