@@ -34,6 +34,9 @@
 //! What was not acknowledged is in the file as a whole or not at all.
 //!
 //! With the feature `async` (on by default) [`AsyncSession`] is the same for tokio.
+//!
+//! With the feature `follow` (on by default) [`follow`] tells what is written to sessions while it
+//! happens: [`follow::Follower`] to one, [`follow::Watcher`] to all of [`Store::watch`].
 
 #[cfg(feature = "async")]
 mod asynchronous;
@@ -58,6 +61,8 @@ pub use transcript_format::make::{self, Compaction, Trigger};
 pub use transcript_format::object::{Object, Raw};
 pub use transcript_reader::{Listing, SessionRow, SessionState};
 pub use transcript_resume::api::{Message, Request};
+#[cfg(feature = "follow")]
+pub use transcript_tail as follow;
 pub use transcript_resume::{Policy, builder};
 pub use transcript_writer::{
     AgentId, AgentMeta, Compacted, Draft, EntryId, OnBusy, Recorded, SyncPolicy, Team, Ticket,

@@ -94,6 +94,16 @@ impl Store {
         latest.ok_or_else(|| Error::new(ErrorKind::NoSuchSession, &self.root))
     }
 
+    /// Watches all sessions of all projects, with their subagents, also those that come later. Nothing
+    /// is read before the watcher is asked.
+    #[cfg(feature = "follow")]
+    #[must_use]
+    pub fn watch(&self, options: &transcript_tail::Options) -> transcript_tail::Watcher {
+        let mut watcher = transcript_tail::Watcher::new(options);
+        watcher.add_folder(&self.root);
+        watcher
+    }
+
     /// Lists the sessions of all projects, those with the newest conversation first. A folder that is
     /// not there yet has none.
     ///

@@ -164,3 +164,33 @@ fn a_session_that_another_process_writes_to_goes_on_in_a_copy() {
         assert_eq!(messages(&copy)[..2], messages(&source)[..2]);
     }
 }
+
+#[cfg(feature = "follow")]
+#[test]
+fn what_a_session_writes_is_seen_by_who_watches_the_store() {
+    use std::time::Duration;
+    use transcript_session::follow::{self, ChangeKind, Event};
+
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store::new(folder.path().join("projects"));
+    let mut watcher = store.watch(&follow::Options::new().changes());
+    let path = store.new_session(folder.path());
+    let session = Session::create(&path, &transcript_session::Options::new()).unwrap();
+    let prompt = session.append(Draft::user("How long is a week?")).unwrap();
+    let reply = r#"{"id":"m1","role":"assistant","model":"m","content":[{"type":"text","text":"7 days."}],"stop_reason":"end_turn"}"#;
+    session.append_all(Draft::assistant(reply).unwrap()).unwrap();
+    session.close().unwrap();
+
+    let mut entries = Vec::new();
+    while entries.len() < 2 {
+        let told = watcher.next_within(Duration::from_secs(20)).unwrap();
+        let told = told.expect("it is told");
+        assert_eq!(*told.path, *path);
+        if let Event::Entry(entry) = told.event {
+            entries.push(entry);
+        }
+    }
+    assert!(entries[0].text.contains(&prompt.uuid.unwrap().to_string()));
+    let is_end = |kind: &ChangeKind| matches!(kind, ChangeKind::TurnEnded { .. });
+    assert!(entries[1].changes.iter().any(|change| is_end(&change.kind)));
+}

@@ -126,9 +126,14 @@ fn format_reader_and_resume_link_no_tokio_no_notify_and_no_anyhow() {
 }
 
 #[test]
-fn without_their_async_fronts_writer_and_session_link_no_tokio_and_the_command_never_does() {
+fn without_their_async_fronts_libraries_link_no_tokio_and_the_command_never_does() {
     let metadata = cargo_metadata(&["--filter-platform", &host(), "--no-default-features"]);
-    for root in ["transcript-writer", "transcript-session", "transcript-cli"] {
+    for root in [
+        "transcript-writer",
+        "transcript-tail",
+        "transcript-session",
+        "transcript-cli",
+    ] {
         let linked = linked(&metadata, root);
         for name in ["tokio", "tokio-util"] {
             assert_eq!(linked.get(name), None, "{root}");
