@@ -78,3 +78,18 @@ impl<'e> Single<'e> {
         self.body()?.object().get(name)?.str()
     }
 }
+
+/// The entries of a file with these lines.
+#[cfg(test)]
+pub(crate) fn entries(lines: &str) -> Vec<Entry> {
+    use transcript_tail::{Event, Follower, Options};
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), format!("{lines}\n")).unwrap();
+    let mut follower = Follower::new(file.path(), &Options::new().poll_only());
+    let told = std::iter::from_fn(|| follower.try_next().unwrap());
+    let entries = told.filter_map(|told| match told.event {
+        Event::Entry(entry) => Some(entry),
+        _ => None,
+    });
+    entries.collect()
+}

@@ -13,7 +13,10 @@ use clap::Args as ClapArgs;
 use jiff::tz::TimeZone;
 use signal_hook::consts::SIGINT;
 use transcript_format::names::agent_of;
-use transcript_tail::{Entry, Error, Event, Follower, Options, Start, Told, Watcher};
+use transcript_reader::Source;
+use transcript_tail::{
+    Entry, Error, Event, Follower, Options, Start, Told, Watcher, offset_of_last,
+};
 
 use crate::filter::{self, Filter};
 use crate::pager::Output;
@@ -37,7 +40,7 @@ pub(crate) struct Args {
     /// Go on with what is written from now on, also to files that come later
     #[arg(short, long)]
     follow: bool,
-    /// Start with the last N entries of each file
+    /// Start with the last N entries of each file; in text, of its conversation
     #[arg(short = 'n', value_name = "N", conflicts_with = "from")]
     last: Option<usize>,
     /// Start with the first line at or behind this byte
@@ -77,17 +80,19 @@ impl Args {
         self.follow || self.until.is_some()
     }
 
-    fn options(&self) -> Options {
-        let start = match (self.last, self.from) {
-            (Some(count), _) => Start::Last(count),
-            (None, Some(offset)) => Start::Offset(offset),
-            (None, None) => Start::Beginning,
+    /// How to follow `file`; without one, all files.
+    fn options(&self, file: Option<&Path>) -> Result<Options> {
+        let start = match (self.last, self.from, file) {
+            (Some(count), _, Some(file)) if !self.json => Start::Offset(last_told(file, count)?),
+            (Some(count), _, _) => Start::Last(count),
+            (None, Some(offset), _) => Start::Offset(offset),
+            (None, None, _) => Start::Beginning,
         };
         let options = Options::new().start(start);
         if self.changes || !self.json || self.until == Some(Until::TurnEnd) {
-            options.changes()
+            Ok(options.changes())
         } else {
-            options
+            Ok(options)
         }
     }
 }
@@ -147,8 +152,12 @@ impl Targets {
         Ok(targets)
     }
 
-    fn watcher(&self, args: &Args) -> Watcher {
-        let mut watcher = Watcher::new(&args.options());
+    fn watcher(&self, args: &Args) -> Result<Watcher> {
+        let only = self
+            .files
+            .first()
+            .filter(|file| !self.are_several() && !args.sidechains && file.exists());
+        let mut watcher = Watcher::new(&args.options(only.map(PathBuf::as_path))?);
         for folder in &self.folders {
             watcher.add_folder(folder);
         }
@@ -159,7 +168,7 @@ impl Targets {
                 watcher.add_file(file);
             }
         }
-        watcher
+        Ok(watcher)
     }
 
     fn has_folder(&self) -> bool {
@@ -218,13 +227,13 @@ struct Tail<'a, 'o> {
 impl Tail<'_, '_> {
     /// Tells what is there, file after file.
     fn once(&mut self) -> Result<bool> {
-        let mut watcher = self.targets.watcher(self.args);
+        let mut watcher = self.targets.watcher(self.args)?;
         // It knows the files once it has looked.
         watcher.try_next()?;
         let mut files: Vec<_> = watcher.files().map(Path::to_owned).collect();
         files.sort();
-        let options = self.args.options().poll_only();
         for file in files {
+            let options = self.args.options(Some(&file))?.poll_only();
             let mut follower = Follower::new(&file, &options);
             self.tell(|| follower.try_next())?;
             if let Look::Text(live) = &mut self.look {
@@ -236,7 +245,7 @@ impl Tail<'_, '_> {
 
     /// Tells what is there and what comes. Returns whether it was what is waited for.
     fn follow(&mut self) -> Result<bool> {
-        let mut watcher = self.targets.watcher(self.args);
+        let mut watcher = self.targets.watcher(self.args)?;
         let end = self
             .args
             .timeout
@@ -313,6 +322,19 @@ impl Tail<'_, '_> {
         }
         false
     }
+}
+
+/// Where the last `count` entries of the conversation in `file` start.
+fn last_told(file: &Path, count: usize) -> Result<u64> {
+    let source = Source::open(file)?;
+    let is_told = |entry: &Entry| {
+        let single = Single::read(entry);
+        single.is_ok_and(|single| {
+            let told = single.conversation();
+            told.is_ok_and(|told| !told.display.items().is_empty())
+        })
+    };
+    Ok(offset_of_last(&source, count, is_told)?)
 }
 
 /// Whether a file is named as that of a subagent.

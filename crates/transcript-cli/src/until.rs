@@ -30,17 +30,20 @@ impl Until {
     /// Whether it is there with `entry`. No text of a subagent is waited for in the file of another
     /// conversation.
     pub(crate) fn is_met(&self, entry: &tail::Entry, is_of_agent: bool) -> bool {
-        let parsed = Entry::parse(&entry.text).ok();
+        let parsed = || Entry::parse(&entry.text).ok();
         match self {
             Self::TurnEnd => {
                 let mut changes = entry.changes.iter().map(|change| &change.kind);
                 changes.any(|change| matches!(change, ChangeKind::TurnEnded { .. }))
             }
             Self::Uuid(uuid) => {
-                let found = parsed.as_ref().and_then(|entry| entry.object().str("uuid"));
-                found.is_some_and(|found| found.eq_ignore_ascii_case(uuid))
+                let is_it = |entry: &Entry<'_>| {
+                    let found = entry.object().str("uuid");
+                    found.is_some_and(|found| found.eq_ignore_ascii_case(uuid))
+                };
+                parsed().as_ref().is_some_and(is_it)
             }
-            Self::Text(start) => !is_of_agent && parsed.is_some_and(|entry| says(&entry, start)),
+            Self::Text(start) => !is_of_agent && parsed().is_some_and(|entry| says(&entry, start)),
         }
     }
 }
@@ -58,4 +61,54 @@ fn says(entry: &Entry<'_>, start: &str) -> bool {
         Block::Text(text) => text.text().is_some_and(|text| starts(&text)),
         _ => false,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::single::entries;
+
+    fn met(until: &str, line: &str) -> bool {
+        let until = Until::parse(until).unwrap();
+        let entries = entries(line);
+        assert_eq!(entries.len(), 1);
+        until.is_met(&entries[0], false)
+    }
+
+    #[test]
+    fn three_things_can_be_waited_for() {
+        assert_eq!(Until::parse("turn-end"), Ok(Until::TurnEnd));
+        assert_eq!(Until::parse("uuid: A1"), Ok(Until::Uuid("A1".to_owned())));
+        assert_eq!(
+            Until::parse("text:  uuid: x"),
+            Ok(Until::Text("uuid: x".to_owned()))
+        );
+        for odd in ["", "turn", "text:", "uuid: ", "line:3", "turn-end:"] {
+            assert!(Until::parse(odd).is_err(), "{odd}");
+        }
+    }
+
+    #[test]
+    fn a_uuid_is_met_in_any_case_and_only_whole() {
+        let line = r#"{"type":"user","uuid":"0a1B2c3d-0000-4000-8000-000000000001"}"#;
+        assert!(met("uuid:0A1b2C3D-0000-4000-8000-000000000001", line));
+        assert!(!met("uuid:0a1B2c3d", line));
+    }
+
+    #[test]
+    fn a_text_is_met_by_any_block_of_a_message_and_by_nothing_else() {
+        let blocks = r#"{"type":"assistant","uuid":"a","message":{"role":"assistant","content":[{"type":"thinking","thinking":"Why not"},{"type":"text","text":"First."},{"type":"text","text":"\n  All \u0064one. More"},{"type":"tool_use","id":"t","name":"B","input":{"text":"Called"}}]}}"#;
+        assert!(met("text:All done.", blocks));
+        assert!(met("text: First", blocks));
+        for other in ["text:Why", "text:done", "text:all", "text:Called"] {
+            assert!(!met(other, blocks), "{other}");
+        }
+        let user = r#"{"type":"user","uuid":"u","message":{"role":"user","content":" Go on"}}"#;
+        assert!(met("text:Go", user));
+        let other = r#"{"type":"last-prompt","lastPrompt":"Go on"}"#;
+        assert!(!met("text:Go", other));
+        let of_agent = entries(user);
+        let until = Until::parse("text:Go").unwrap();
+        assert!(!until.is_met(&of_agent[0], true));
+    }
 }

@@ -18,7 +18,7 @@ use transcript_tail::{ChangeKind, Entry, Event, Reset};
 
 use super::{Piece, Pieces, Teller, Told, Tools};
 use crate::blocks::input;
-use crate::conversation::{salvaged, the_line};
+use crate::conversation::salvaged;
 use crate::single::Single;
 use crate::story::grouped;
 use calls::{Call, Calls};
@@ -188,9 +188,9 @@ impl<'o> Live<'o> {
         for (place, item) in conversation.display.items().iter().enumerate() {
             let mut piece = pieces.at(place)?;
             piece.line = single.entry.line;
-            if wanted && place == 0 {
-                if single.entry.is_salvaged && (piece.line.is_none() || voice.damaged != piece.line)
-                {
+            if place == 0 {
+                let is_known = piece.line.is_some() && piece.line == voice.damaged;
+                if wanted && single.entry.is_salvaged && !is_known {
                     self.teller.marker(&salvaged(piece.line))?;
                 }
                 if let Some(entry) = piece.drawn.entry() {
@@ -429,9 +429,10 @@ fn short(id: &str) -> String {
 
 /// What is wrong with a line, without a word of it.
 fn bad(finding: &Finding) -> String {
+    let line = finding.line.map(|line| format!("line {line}: "));
     format!(
-        "{}: {} ({}) · {} bytes at byte {}",
-        the_line(finding.line),
+        "{}{} ({}) · {} bytes at byte {}",
+        line.unwrap_or_default(),
         finding.detail,
         finding.code.as_str(),
         grouped(finding.len),
@@ -450,5 +451,146 @@ fn gone(torn: u64) -> String {
     match torn {
         0 => "the file is gone".to_owned(),
         torn => format!("the file is gone · {} bytes of a torn line", grouped(torn)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::tz::TimeZone;
+
+    use super::*;
+    use crate::screen::Styles;
+    use crate::single::entries;
+    use crate::tell::Wanted;
+    use crate::text::Page;
+
+    const ONE: &str = "/p/-home-ada/0a1b2c3d-0000-4000-8000-000000000001.jsonl";
+    const TWO: &str = "/p/-home-bob/5e6f7a8b-0000-4000-8000-000000000002.jsonl";
+    const AGENT: &str =
+        "/p/-home-ada/0a1b2c3d-0000-4000-8000-000000000001/subagents/agent-x1.jsonl";
+
+    /// What is on a page after `tell`.
+    fn page(several: bool, tell: impl FnOnce(&mut Live<'_>)) -> String {
+        let mut out = Vec::new();
+        let wanted = Wanted {
+            thinking: false,
+            tools: Tools::Short,
+        };
+        let page = Page::new(&mut out, 60);
+        let teller = Teller::new(Styles::default(), wanted, TimeZone::UTC, page);
+        let scope = Scope {
+            several,
+            sidechains: true,
+            whole_turns: true,
+        };
+        tell(&mut Live::new(teller, scope));
+        String::from_utf8(out).unwrap()
+    }
+
+    fn tell(live: &mut Live<'_>, path: &str, lines: &str) {
+        for entry in entries(lines) {
+            let single = Single::read(&entry).unwrap();
+            live.entry(path.as_ref(), &single, false, true).unwrap();
+        }
+    }
+
+    fn said(text: &str) -> String {
+        format!(
+            r#"{{"type":"assistant","uuid":"{text}","cwd":"/home/ada/tides","message":{{"role":"assistant","content":"{text}"}}}}"#
+        )
+    }
+
+    #[test]
+    fn a_label_stands_where_another_session_is_told() {
+        let shown = page(true, |live| {
+            tell(live, ONE, &said("A1."));
+            tell(live, ONE, &said("A2."));
+            // Nothing is to be seen of these.
+            live.event(TWO.as_ref(), &Event::Open { offset: 0 })
+                .unwrap();
+            tell(live, TWO, r#"{"type":"mode","mode":"normal"}"#);
+            tell(live, ONE, &said("A3."));
+            tell(live, AGENT, &said("B1."));
+            tell(
+                live,
+                TWO,
+                r#"{"type":"custom-title","customTitle":"Tides"}"#,
+            );
+            tell(live, TWO, &said("C1."));
+            tell(live, ONE, &said("A4."));
+        });
+        insta::assert_snapshot!(shown);
+    }
+
+    #[test]
+    fn a_single_session_has_no_label() {
+        let shown = page(false, |live| tell(live, ONE, &said("Alone.")));
+        assert_eq!(shown, "assistant  Alone.\n");
+    }
+
+    #[test]
+    fn what_happens_to_a_file_is_a_marker() {
+        let shown = page(false, |live| {
+            let mut event = |event| live.event(ONE.as_ref(), &event).unwrap();
+            event(Event::Open { offset: 0 });
+            event(Event::Gone { offset: 9, torn: 0 });
+            event(Event::Open { offset: 0 });
+            event(Event::Reset {
+                reason: Reset::Truncated,
+                offset: 900,
+            });
+            event(Event::Reset {
+                reason: Reset::Replaced,
+                offset: 900,
+            });
+            event(Event::Gone {
+                offset: 9,
+                torn: 1234,
+            });
+            event(Event::Bad(Finding {
+                code: transcript_format::finding::Code::Nul,
+                line: None,
+                offset: 12_345,
+                len: 4096,
+                detail: "the line holds NUL bytes",
+            }));
+        });
+        insta::assert_snapshot!(shown);
+    }
+
+    #[test]
+    fn what_changes_in_the_conversation_is_told() {
+        let shown = page(false, |live| {
+            let calls = r#"{"type":"user","uuid":"u","timestamp":"2026-01-01T00:00:00Z","message":{"role":"user","content":"Go."}}
+{"type":"assistant","uuid":"a","timestamp":"2026-01-01T00:00:02Z","message":{"id":"m","role":"assistant","content":[{"type":"tool_use","id":"t","name":"Bash","input":{"command":"ls"}}],"usage":{"input_tokens":7,"output_tokens":2}}}"#;
+            tell(live, ONE, calls);
+            let mut voice = live.voices.remove(&Key::of_file(ONE.as_ref())).unwrap();
+            live.exchange(&mut voice);
+            let id = |id: &str| Some(Box::from(id));
+            let moved = |from, fork| ChangeKind::Moved {
+                from,
+                fork,
+                to: id("0f0f0f0f-1"),
+            };
+            let ended = ChangeKind::TurnEnded { uuid: None };
+            live.changed(&mut voice, &ended).unwrap();
+            assert_eq!(voice.calls.close("t"), None);
+            live.changed(&mut voice, &ended).unwrap();
+            live.moved(&moved(id("1a2b3c4d-0000"), id("5e6f7a8b-0000")))
+                .unwrap();
+            live.moved(&moved(None, None)).unwrap();
+            let uuid = Box::from("\u{1b}[2J-0000");
+            live.changed(&mut voice, &ChangeKind::Tombstoned { uuid })
+                .unwrap();
+        });
+        insta::assert_snapshot!(shown);
+    }
+
+    #[test]
+    fn a_result_before_its_call_is_told_at_once_and_again_under_the_call() {
+        let result = r#"{"type":"user","uuid":"r","timestamp":"2026-01-01T00:00:05Z","message":{"role":"user","content":[{"type":"tool_result","tool_use_id":"t","content":"The file has been updated."}]},"toolUseResult":{"structuredPatch":[{"newStart":1,"lines":["-old","+new"]}]}}"#;
+        let call = r#"{"type":"assistant","uuid":"a","timestamp":"2026-01-01T00:00:02Z","message":{"id":"m","role":"assistant","content":[{"type":"tool_use","id":"t","name":"Edit","input":{"file_path":"tides.rs"}}]}}"#;
+        let shown = page(false, |live| tell(live, ONE, &format!("{result}\n{call}")));
+        insta::assert_snapshot!(shown);
     }
 }

@@ -109,3 +109,47 @@ impl Calls {
 fn len(call: &Call) -> usize {
     call.input.as_ref().map_or(0, String::len)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn input(len: usize) -> String {
+        format!("\"{}\"", "x".repeat(len))
+    }
+
+    fn call(id: usize) -> Call {
+        Call::new(&id.to_string(), "Write", " a file", None)
+    }
+
+    #[test]
+    fn calls_that_are_never_answered_take_no_more_than_so_much() {
+        let mut calls = Calls::default();
+        let text = input(MAX_INPUT - 2);
+        for id in 0..3 * MAX_CALLS {
+            calls.open(call(id), Raw::parse(&text).ok());
+            let kept: usize = calls.open.iter().map(len).sum();
+            assert_eq!(calls.inputs, kept);
+            assert!(calls.open.len() <= MAX_CALLS && kept <= MAX_INPUTS, "{id}");
+        }
+        assert_eq!(calls.close("0"), None);
+        assert_eq!(
+            calls.close(&(3 * MAX_CALLS - 1).to_string()).unwrap().about,
+            " a file"
+        );
+        calls.clear();
+        assert_eq!(calls.inputs, 0);
+    }
+
+    #[test]
+    fn an_input_that_is_too_long_is_not_kept_and_the_call_is() {
+        let mut calls = Calls::default();
+        let text = input(MAX_INPUT);
+        calls.open(call(1), Raw::parse(&text).ok());
+        calls.open(call(2), Raw::parse("{}").ok());
+        assert_eq!(calls.close("1").unwrap().input, None);
+        assert_eq!(calls.close("2").unwrap().input.as_deref(), Some("{}"));
+        calls.open(Call::new(&input(MAX_NAME), "Write", "", None), None);
+        assert!(calls.open.is_empty());
+    }
+}
