@@ -22,6 +22,8 @@ pub(crate) struct EntryRecord<'a> {
     pub(crate) via: Via,
     /// The file, where more than one could be meant.
     pub(crate) path: Option<&'a str>,
+    /// Whether it is told that it is of a subagent, in the file of another conversation.
+    pub(crate) is_sidechain: bool,
 }
 
 /// What comes before the parts that are verbatim.
@@ -56,6 +58,7 @@ impl<'a> EntryRecord<'a> {
             text,
             via,
             path: None,
+            is_sidechain: false,
         }
     }
 
@@ -89,6 +92,9 @@ impl<'a> EntryRecord<'a> {
         if let Some(path) = self.path {
             line.extend_from_slice(b",\"path\":");
             line.extend(serde_json::to_vec(path)?);
+        }
+        if self.is_sidechain {
+            line.extend_from_slice(b",\"sidechain\":true");
         }
         if let Some(body) = body.as_ref().filter(|_| with_entry) {
             line.extend_from_slice(b",\"entry\":");

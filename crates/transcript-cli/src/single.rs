@@ -8,7 +8,7 @@ use transcript_format::entry;
 use transcript_format::object::Str;
 use transcript_format::scan::Flags;
 use transcript_reader::{Candidate, Source};
-use transcript_resume::{Policy, Tree};
+use transcript_resume::{Policy, Tree, is_prompt};
 use transcript_session::History;
 use transcript_tail::Entry;
 
@@ -63,6 +63,11 @@ impl<'e> Single<'e> {
     pub(crate) fn is_sidechain(&self) -> bool {
         let flags = self.candidate().map(|candidate| candidate.flags());
         flags.is_some_and(|flags| flags.contains(Flags::SIDECHAIN))
+    }
+
+    /// Whether a person may have written it, so that a turn starts with it.
+    pub(crate) fn is_prompt(&self) -> bool {
+        self.candidate().is_some_and(|one| is_prompt(&one))
     }
 
     /// Its items; none of what stands beside the conversation.

@@ -2,7 +2,8 @@
 
 mod json;
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -15,7 +16,7 @@ use signal_hook::consts::SIGINT;
 use transcript_format::names::agent_of;
 use transcript_reader::Source;
 use transcript_tail::{
-    Entry, Error, Event, Follower, Options, Start, Told, Watcher, offset_of_last,
+    ChangeKind, Entry, Event, Follower, LivePath, Options, Start, Told, Watcher, offset_of_last,
 };
 
 use crate::filter::{self, Filter};
@@ -40,19 +41,21 @@ pub(crate) struct Args {
     /// Go on with what is written from now on, also to files that come later
     #[arg(short, long)]
     follow: bool,
-    /// Start with the last N entries of each file; in text, of its conversation
+    /// Start with the last N entries of each file; in text, of its conversation [default: all; of the
+    /// sessions of a folder none, in text with -f]
     #[arg(short = 'n', value_name = "N", conflicts_with = "from")]
     last: Option<usize>,
     /// Start with the first line at or behind this byte
     #[arg(long, value_name = "OFFSET")]
     from: Option<u64>,
-    /// Wait for this to be there, and stop: uuid:UUID, text:PREFIX (of a message), turn-end
+    /// Wait for this to be there, and stop: uuid:UUID, text:PREFIX (of a message of the last turn),
+    /// turn-end
     #[arg(long, value_name = "WHAT", value_parser = Until::parse)]
     until: Option<Until>,
     /// Stop after so many seconds; with --until the exit code is then 1
     #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
     timeout: Option<Duration>,
-    /// Show subagents too
+    /// Show subagents too; those in the same file are in the JSON output always
     #[arg(long)]
     sidechains: bool,
     #[command(flatten)]
@@ -80,26 +83,41 @@ impl Args {
         self.follow || self.until.is_some()
     }
 
-    /// How to follow `file`; without one, all files.
-    fn options(&self, file: Option<&Path>) -> Result<Options> {
-        let start = match (self.last, self.from, file) {
-            (Some(count), _, Some(file)) if !self.json => Start::Offset(last_told(file, count)?),
-            (Some(count), _, _) => Start::Last(count),
-            (None, Some(offset), _) => Start::Offset(offset),
-            (None, None, _) => Start::Beginning,
+    /// How to follow the files of folders.
+    fn options(&self) -> Options {
+        let start = match (self.last, self.from) {
+            (Some(count), _) => Start::Last(count),
+            (None, Some(offset)) => Start::Offset(offset),
+            // Who looks on does not want to see all that ever was.
+            (None, None) if self.waits() && !self.json => Start::End,
+            (None, None) => Start::Beginning,
         };
         let options = Options::new().start(start);
-        if self.changes || !self.json || self.until == Some(Until::TurnEnd) {
-            Ok(options.changes())
-        } else {
-            Ok(options)
+        match self.changes || !self.json || self.until == Some(Until::TurnEnd) {
+            true => options.changes(),
+            false => options,
         }
+    }
+
+    /// Where to start in a file that is told by itself.
+    fn start(&self, file: &Path) -> Result<Start> {
+        Ok(match (self.last, self.from) {
+            (Some(count), _) if self.json || !file.exists() => Start::Last(count),
+            (Some(count), _) => Start::Offset(last_told(file, count)?),
+            (None, Some(offset)) => Start::Offset(offset),
+            (None, None) => Start::Beginning,
+        })
+    }
+
+    /// Whether what subagents do in `file` is told. In JSON nothing of a file is left out.
+    fn tells_agents(&self) -> bool {
+        self.sidechains || self.json
     }
 }
 
 pub(crate) fn run(args: &Args, output: &screen::Options) -> Result<u8> {
     let targets = Targets::of(args)?;
-    // Everything is written as soon as it is told.
+    // What was told is written whenever there is nothing else to tell.
     let always = Arc::new(AtomicBool::new(true));
     signal_hook::flag::register_conditional_shutdown(SIGINT, i32::from(exit::DONE), always)
         .context("cannot take Ctrl-C")?;
@@ -110,11 +128,17 @@ pub(crate) fn run(args: &Args, output: &screen::Options) -> Result<u8> {
         look: look(args, &targets, &mut out, output),
         calls: filter::Calls::default(),
         mixed: HashSet::new(),
+        said: HashMap::new(),
+        is_found: false,
+        is_quiet: output.quiet,
     };
     let is_met = match args.waits() {
         true => tail.follow()?,
         false => tail.once()?,
     };
+    if args.until.is_some() && !is_met && !output.quiet {
+        tail.say_what_is_missing();
+    }
     out.finish()?;
     Ok(match args.until.is_some() && !is_met {
         true => exit::NO,
@@ -153,19 +177,14 @@ impl Targets {
     }
 
     fn watcher(&self, args: &Args) -> Result<Watcher> {
-        let only = self
-            .files
-            .first()
-            .filter(|file| !self.are_several() && !args.sidechains && file.exists());
-        let mut watcher = Watcher::new(&args.options(only.map(PathBuf::as_path))?);
+        let mut watcher = Watcher::new(&args.options());
         for folder in &self.folders {
             watcher.add_folder(folder);
         }
         for file in &self.files {
+            watcher.add_file_at(file, args.start(file)?);
             if args.sidechains {
                 watcher.add_session(file);
-            } else {
-                watcher.add_file(file);
             }
         }
         Ok(watcher)
@@ -184,6 +203,15 @@ impl Targets {
 enum Look<'o> {
     Text(Box<Live<'o>>),
     Json(Json<'o>),
+}
+
+impl Look<'_> {
+    fn flush(&mut self) -> io::Result<()> {
+        match self {
+            Self::Text(live) => live.flush(),
+            Self::Json(json) => json.out.flush(),
+        }
+    }
 }
 
 fn look<'o>(
@@ -222,6 +250,11 @@ struct Tail<'a, 'o> {
     /// The files in which the main conversation has spoken: what is a sidechain there is that of a
     /// subagent. Other files may be about one, whatever their names.
     mixed: HashSet<PathBuf>,
+    /// The files with the text that is waited for, and whether it stands in the last turn.
+    said: HashMap<PathBuf, bool>,
+    /// The entry that is waited for is there.
+    is_found: bool,
+    is_quiet: bool,
 }
 
 impl Tail<'_, '_> {
@@ -233,11 +266,21 @@ impl Tail<'_, '_> {
         let mut files: Vec<_> = watcher.files().map(Path::to_owned).collect();
         files.sort();
         for file in files {
-            let options = self.args.options(Some(&file))?.poll_only();
+            let options = self.args.options().start(self.args.start(&file)?);
+            let options = options.poll_only();
             let mut follower = Follower::new(&file, &options);
-            self.tell(|| follower.try_next())?;
+            while let Some(told) = follower.try_next()? {
+                self.tell(&told)?;
+            }
             if let Look::Text(live) = &mut self.look {
                 live.finish()?;
+            }
+            let pending = follower.pending_bytes();
+            if pending > 0 && !self.is_quiet {
+                let file = file.display();
+                screen::note(&format!(
+                    "note: {file}: {pending} bytes behind the last newline are no line yet"
+                ));
             }
         }
         Ok(false)
@@ -246,64 +289,127 @@ impl Tail<'_, '_> {
     /// Tells what is there and what comes. Returns whether it was what is waited for.
     fn follow(&mut self) -> Result<bool> {
         let mut watcher = self.targets.watcher(self.args)?;
-        let end = self
-            .args
-            .timeout
-            .and_then(|timeout| Instant::now().checked_add(timeout));
-        let left = || {
-            end.map_or(Duration::MAX, |end| {
-                end.saturating_duration_since(Instant::now())
-            })
-        };
-        self.tell(|| watcher.next_within(left()))
-    }
-
-    /// Tells what `next` gives until that is nothing, or what is waited for.
-    fn tell(&mut self, mut next: impl FnMut() -> Result<Option<Told>, Error>) -> Result<bool> {
+        let end = self.args.timeout;
+        let end = end.and_then(|timeout| Instant::now().checked_add(timeout));
+        let mut is_live = false;
         loop {
-            let told = match next() {
-                Ok(Some(told)) => told,
-                Ok(None) => return Ok(false),
-                // The others go on.
-                Err(error) if self.targets.are_several() => {
-                    screen::complain(&error.into());
-                    continue;
+            let mut told = watcher.try_next();
+            if matches!(told, Ok(None)) {
+                self.look.flush()?;
+                if self.is_met(&watcher) {
+                    return Ok(true);
                 }
-                Err(error) => return Err(error.into()),
-            };
-            let path = &*told.path;
-            let is_named = || self.targets.files.iter().any(|file| file == path);
-            if is_subagent(path) && !self.args.sidechains && !is_named() {
-                continue;
+                is_live = true;
+                let left = end.map_or(Duration::MAX, |end| {
+                    end.saturating_duration_since(Instant::now())
+                });
+                told = watcher.next_within(left);
             }
-            match (&told.event, &mut self.look) {
-                (Event::Entry(entry), _) => {
-                    if self.entry(path, entry)? {
+            match told {
+                Ok(Some(told)) => {
+                    self.tell(&told)?;
+                    // Of several sessions some are always over: there the end has to come.
+                    let is_end = is_live && self.targets.are_several() && ends_turn(&told);
+                    if self.is_found || is_end && self.args.until == Some(Until::TurnEnd) {
                         return Ok(true);
                     }
                 }
-                (event, Look::Text(live)) => live.event(path, event)?,
-                (event, Look::Json(json)) => json.event(path, event)?,
+                Ok(None) => return Ok(false),
+                // The others go on.
+                Err(error) if self.targets.are_several() => screen::complain(&error.into()),
+                Err(error) => return Err(error.into()),
             }
         }
     }
 
-    /// Tells an entry, if it is wanted. Returns whether it is what is waited for.
-    fn entry(&mut self, path: &Path, entry: &Entry) -> Result<bool> {
+    /// Whether what is waited for is there, as all that is there was told.
+    fn is_met(&self, watcher: &Watcher) -> bool {
+        match (&self.args.until, &self.targets.files[..]) {
+            (Some(Until::Text(_)), _) => self.said.values().any(|is_last| *is_last),
+            (Some(Until::TurnEnd), [file]) if !self.targets.are_several() => {
+                watcher.live(file).is_some_and(LivePath::is_turn_over)
+            }
+            _ => false,
+        }
+    }
+
+    /// Tells one thing.
+    fn tell(&mut self, told: &Told) -> Result<()> {
+        let path = &*told.path;
+        let is_named = || self.targets.files.iter().any(|file| file == path);
+        if is_subagent(path) && !self.args.tells_agents() && !is_named() {
+            return Ok(());
+        }
+        match &told.event {
+            Event::Entry(entry) => return self.entry(path, entry),
+            Event::Open { offset } => self.look_back(path, *offset)?,
+            Event::Reset { .. } => _ = self.said.remove(path),
+            _ => {}
+        }
+        match &mut self.look {
+            Look::Text(live) => live.event(path, &told.event),
+            Look::Json(json) => json.event(path, &told.event),
+        }
+    }
+
+    /// Tells an entry, if it is wanted.
+    fn entry(&mut self, path: &Path, entry: &Entry) -> Result<()> {
         let single = Single::read(entry)?;
         let is_of_agent = self.is_of_agent(path, &single);
-        if self.args.sidechains || !is_of_agent {
+        if self.args.tells_agents() || !is_of_agent {
             let wanted = match single.body() {
                 Some(body) => self.args.filter.wants(&body, &mut self.calls),
                 None => self.args.filter.is_empty(),
             };
             match &mut self.look {
                 Look::Text(live) => live.entry(path, &single, is_of_agent, wanted)?,
-                Look::Json(json) => json.entry(path, &single, wanted)?,
+                Look::Json(json) => json.entry(path, &single, is_of_agent, wanted)?,
             }
         }
-        let until = self.args.until.as_ref();
-        Ok(until.is_some_and(|until| until.is_met(entry, is_of_agent)))
+        let Some(until) = &self.args.until else {
+            return Ok(());
+        };
+        if !is_of_agent
+            && single.is_prompt()
+            && let Some(is_last) = self.said.get_mut(path)
+        {
+            *is_last = false;
+        }
+        if until.is(entry, is_of_agent) {
+            match until {
+                Until::Text(_) => _ = self.said.insert(path.to_owned(), true),
+                _ => self.is_found = true,
+            }
+        }
+        Ok(())
+    }
+
+    /// Looks for what is waited for in what stands before `offset`, where a file is told from: what is
+    /// there already is not waited for. The entry is told, wherever it stands.
+    fn look_back(&mut self, path: &Path, offset: u64) -> Result<()> {
+        let until = match &self.args.until {
+            Some(until) if offset > 0 && *until != Until::TurnEnd => until.clone(),
+            _ => return Ok(()),
+        };
+        let mut found = None;
+        let source = Source::open(path)?;
+        offset_of_last(&source, 1, |entry| {
+            if until.is(entry, false) {
+                found = Some(entry.clone());
+            }
+            let is_prompt = || Single::read(entry).is_ok_and(|single| single.is_prompt());
+            found.is_some() || matches!(until, Until::Text(_)) && is_prompt()
+        })?;
+        match found {
+            Some(entry) if entry.offset < offset => self.entry(path, &entry),
+            _ => Ok(()),
+        }
+    }
+
+    fn say_what_is_missing(&self) {
+        if !self.said.is_empty() {
+            screen::note("note: that text stands in an earlier turn; it is waited for in the last");
+        }
     }
 
     /// Whether an entry is that of a subagent in the file of another conversation.
@@ -335,6 +441,14 @@ fn last_told(file: &Path, count: usize) -> Result<u64> {
         })
     };
     Ok(offset_of_last(&source, count, is_told)?)
+}
+
+fn ends_turn(told: &Told) -> bool {
+    let Event::Entry(entry) = &told.event else {
+        return false;
+    };
+    let mut changes = entry.changes.iter().map(|change| &change.kind);
+    changes.any(|change| matches!(change, ChangeKind::TurnEnded { .. }))
 }
 
 /// Whether a file is named as that of a subagent.

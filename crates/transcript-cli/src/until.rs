@@ -2,16 +2,17 @@
 
 use transcript_format::content::Block;
 use transcript_format::entry::Entry;
-use transcript_tail::{self as tail, ChangeKind};
+use transcript_tail as tail;
 
 /// What is to be on disk.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Until {
     /// The entry with this uuid, in upper or lower case.
     Uuid(String),
-    /// A message with a text that starts so, white space before it aside.
+    /// A message with a text that starts so, white space before it aside. It has to stand in the last
+    /// turn: what was said before, in the same words, is what a hook must not take for it.
     Text(String),
-    /// The end of a turn.
+    /// That the last turn is over.
     TurnEnd,
 }
 
@@ -27,15 +28,12 @@ impl Until {
         parsed.ok_or_else(|| "expected uuid:UUID, text:PREFIX or turn-end".to_owned())
     }
 
-    /// Whether it is there with `entry`. No text of a subagent is waited for in the file of another
-    /// conversation.
-    pub(crate) fn is_met(&self, entry: &tail::Entry, is_of_agent: bool) -> bool {
+    /// Whether `entry` is it. No text of a subagent is waited for in the file of another
+    /// conversation; the end of a turn is no entry.
+    pub(crate) fn is(&self, entry: &tail::Entry, is_of_agent: bool) -> bool {
         let parsed = || Entry::parse(&entry.text).ok();
         match self {
-            Self::TurnEnd => {
-                let mut changes = entry.changes.iter().map(|change| &change.kind);
-                changes.any(|change| matches!(change, ChangeKind::TurnEnded { .. }))
-            }
+            Self::TurnEnd => false,
             Self::Uuid(uuid) => {
                 let is_it = |entry: &Entry<'_>| {
                     let found = entry.object().str("uuid");
@@ -68,11 +66,11 @@ mod tests {
     use super::*;
     use crate::single::entries;
 
-    fn met(until: &str, line: &str) -> bool {
+    fn is(until: &str, line: &str) -> bool {
         let until = Until::parse(until).unwrap();
         let entries = entries(line);
         assert_eq!(entries.len(), 1);
-        until.is_met(&entries[0], false)
+        until.is(&entries[0], false)
     }
 
     #[test]
@@ -91,24 +89,24 @@ mod tests {
     #[test]
     fn a_uuid_is_met_in_any_case_and_only_whole() {
         let line = r#"{"type":"user","uuid":"0a1B2c3d-0000-4000-8000-000000000001"}"#;
-        assert!(met("uuid:0A1b2C3D-0000-4000-8000-000000000001", line));
-        assert!(!met("uuid:0a1B2c3d", line));
+        assert!(is("uuid:0A1b2C3D-0000-4000-8000-000000000001", line));
+        assert!(!is("uuid:0a1B2c3d", line));
     }
 
     #[test]
     fn a_text_is_met_by_any_block_of_a_message_and_by_nothing_else() {
         let blocks = r#"{"type":"assistant","uuid":"a","message":{"role":"assistant","content":[{"type":"thinking","thinking":"Why not"},{"type":"text","text":"First."},{"type":"text","text":"\n  All \u0064one. More"},{"type":"tool_use","id":"t","name":"B","input":{"text":"Called"}}]}}"#;
-        assert!(met("text:All done.", blocks));
-        assert!(met("text: First", blocks));
+        assert!(is("text:All done.", blocks));
+        assert!(is("text: First", blocks));
         for other in ["text:Why", "text:done", "text:all", "text:Called"] {
-            assert!(!met(other, blocks), "{other}");
+            assert!(!is(other, blocks), "{other}");
         }
         let user = r#"{"type":"user","uuid":"u","message":{"role":"user","content":" Go on"}}"#;
-        assert!(met("text:Go", user));
+        assert!(is("text:Go", user));
         let other = r#"{"type":"last-prompt","lastPrompt":"Go on"}"#;
-        assert!(!met("text:Go", other));
+        assert!(!is("text:Go", other));
         let of_agent = entries(user);
         let until = Until::parse("text:Go").unwrap();
-        assert!(!until.is_met(&of_agent[0], true));
+        assert!(!until.is(&of_agent[0], true));
     }
 }

@@ -61,9 +61,9 @@ pub use transcript_format::make::{self, Compaction, Trigger};
 pub use transcript_format::object::{Object, Raw};
 pub use transcript_reader::{Listing, SessionRow, SessionState};
 pub use transcript_resume::api::{Message, Request};
+pub use transcript_resume::{Policy, builder};
 #[cfg(feature = "follow")]
 pub use transcript_tail as follow;
-pub use transcript_resume::{Policy, builder};
 pub use transcript_writer::{
     AgentId, AgentMeta, Compacted, Draft, EntryId, OnBusy, Recorded, SyncPolicy, Team, Ticket,
     Written,

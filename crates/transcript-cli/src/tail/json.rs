@@ -104,15 +104,22 @@ impl Json<'_> {
             },
             _ => return Ok(()),
         };
-        record::write(self.out, &record)?;
-        Ok(self.out.flush()?)
+        record::write(self.out, &record)
     }
 
     /// Writes an entry when it is `wanted`, and what it changed.
-    pub(super) fn entry(&mut self, path: &Path, single: &Single<'_>, wanted: bool) -> Result<()> {
+    pub(super) fn entry(
+        &mut self,
+        path: &Path,
+        single: &Single<'_>,
+        is_of_agent: bool,
+        wanted: bool,
+    ) -> Result<()> {
         let path = &path.to_string_lossy();
         if wanted {
-            entry_record(path, single).write(self.out, self.raw_entries)?;
+            let mut record = entry_record(path, single);
+            record.is_sidechain = is_of_agent;
+            record.write(self.out, self.raw_entries)?;
         }
         if self.changes {
             for change in &single.entry.changes {
@@ -121,7 +128,7 @@ impl Json<'_> {
                 }
             }
         }
-        Ok(self.out.flush()?)
+        Ok(())
     }
 }
 
@@ -143,6 +150,7 @@ fn entry_record<'a>(path: &'a str, single: &'a Single<'_>) -> EntryRecord<'a> {
         parent_uuid,
         text: single.text(),
         path: Some(path),
+        is_sidechain: false,
     }
 }
 

@@ -4,6 +4,7 @@ mod calls;
 mod label;
 
 use std::collections::HashMap;
+use std::io;
 use std::mem;
 use std::path::{Path, PathBuf};
 
@@ -172,9 +173,12 @@ impl<'o> Live<'o> {
             self.last = Some(key.clone());
         }
         self.voices.insert(key, voice);
-        told?;
-        self.teller.page.flush()?;
-        Ok(())
+        told
+    }
+
+    /// Writes what was told.
+    pub(crate) fn flush(&mut self) -> io::Result<()> {
+        self.teller.page.flush()
     }
 
     fn exchange(&mut self, voice: &mut Voice) {

@@ -178,7 +178,9 @@ fn what_a_session_writes_is_seen_by_who_watches_the_store() {
     let session = Session::create(&path, &transcript_session::Options::new()).unwrap();
     let prompt = session.append(Draft::user("How long is a week?")).unwrap();
     let reply = r#"{"id":"m1","role":"assistant","model":"m","content":[{"type":"text","text":"7 days."}],"stop_reason":"end_turn"}"#;
-    session.append_all(Draft::assistant(reply).unwrap()).unwrap();
+    session
+        .append_all(Draft::assistant(reply).unwrap())
+        .unwrap();
     session.close().unwrap();
 
     let mut entries = Vec::new();
