@@ -55,14 +55,16 @@ def race(binary, folder, number, delay):
     """Returns whether the hook that waits, and the one that does not, read the right entry."""
     session = str(uuid.uuid4())
     path = pathlib.Path(folder) / f"{session}.jsonl"
+    text = f"The answer of run {number}: 42."
     parent, lines = None, []
-    for turn in range(random.randint(1, 4)):
+    turns = random.randint(1, 4)
+    for turn in range(turns):
         for kind in ("user", "assistant"):
-            one = entry(kind, parent, f"{kind} {turn} of {number}", session)
+            is_same = kind == "assistant" and turn == turns - 1 and number % 2 == 0
+            one = entry(kind, parent, text if is_same else f"{kind} {turn} of {number}", session)
             parent = one["uuid"]
             lines.append(one)
     prompt = entry("user", parent, "And now?", session)
-    text = f"The answer of run {number}: 42."
     last = entry("assistant", prompt["uuid"], text, session)
     path.write_bytes(b"".join(map(line, lines + [prompt])))
 
