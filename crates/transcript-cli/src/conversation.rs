@@ -75,12 +75,7 @@ pub(crate) fn gap(index: &Index, decision: &Decision) -> Option<String> {
                 reason.words()
             )
         }
-        Decision::Salvage { entry } => {
-            format!(
-                "line {} is damaged; this was brought back from it",
-                line(entry)
-            )
-        }
+        Decision::Salvage { entry } => salvaged(Some(line(entry))),
         Decision::Truncated { entry } => format!(
             "what came before line {} cannot be reached: its parent is lost",
             line(entry)
@@ -91,4 +86,17 @@ pub(crate) fn gap(index: &Index, decision: &Decision) -> Option<String> {
         ),
         _ => return None,
     })
+}
+
+/// What stands above an entry that was brought back from a damaged line.
+pub(crate) fn salvaged(line: Option<u64>) -> String {
+    format!(
+        "{} is damaged; this was brought back from it",
+        the_line(line)
+    )
+}
+
+/// A line in words, also where its number is not known.
+pub(crate) fn the_line(number: Option<u64>) -> String {
+    number.map_or("a line".to_owned(), |number| format!("line {number}"))
 }

@@ -19,6 +19,7 @@ mod escape;
 mod exit;
 mod explain;
 mod export;
+mod filter;
 mod fork;
 mod list;
 mod manual;
@@ -27,15 +28,19 @@ mod moment;
 mod pace;
 mod pager;
 mod progress;
+mod record;
 mod replay;
 mod resume;
 mod screen;
 mod session;
+mod single;
 mod spoken;
 mod story;
+mod tail;
 mod tell;
 mod text;
 mod tree;
+mod until;
 
 /// Write, replay and resume agent conversations kept as JSON Lines
 #[derive(Debug, Parser)]
@@ -57,6 +62,7 @@ enum Command {
     List(list::Args),
     Replay(replay::Args),
     Resume(resume::Args),
+    Tail(tail::Args),
     Tree(tree::Args),
     Completions(manual::Completions),
     Man(manual::Man),
@@ -89,6 +95,7 @@ fn main() -> ExitCode {
         Command::List(args) => list::run(&args, &cli.output),
         Command::Replay(args) => replay::run(&args, &cli.output),
         Command::Resume(args) => resume::run(&args, &cli.output),
+        Command::Tail(args) => tail::run(&args, &cli.output),
         Command::Tree(args) => tree::run(&args, &cli.output),
         Command::Completions(args) => manual::completions(&args, Cli::command()),
         Command::Man(args) => manual::man(&args, Cli::command()),

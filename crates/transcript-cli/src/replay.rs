@@ -9,11 +9,9 @@ use clap::{Args as ClapArgs, ValueEnum};
 use jiff::Zoned;
 use jiff::tz::TimeZone;
 use serde::Serialize;
-use transcript_format::entry::Entry;
 use transcript_format::finding::{Finding, Severity};
-use transcript_format::kind::EntryKind;
-use transcript_format::object::{Raw, Str};
-use transcript_reader::{Bodies, Candidate, Id, Index, Source, Subagent, subagents};
+use transcript_format::object::Str;
+use transcript_reader::{Bodies, Id, Index, Source, Subagent, subagents};
 use transcript_resume::display::{Nesting, Origin, sidechains};
 use transcript_resume::{Branches, Path, PathEntry, Tree};
 use transcript_session::History;
@@ -24,7 +22,8 @@ use crate::escape::one_line;
 use crate::export;
 use crate::pace::{Pace, parse_speed};
 use crate::pager::Output;
-use crate::tell::{Teller, Tools, Wanted};
+use crate::record::{self, EntryRecord};
+use crate::tell::{Recorded, Teller, Tools, Wanted};
 use crate::text::Page;
 use crate::{exit, explain, moment, progress, screen, session};
 
@@ -274,7 +273,8 @@ fn write_text(
         let pace = Pace::new(args.speed, &mut sleep);
         let page = Page::new(out, screen::width());
         let zone = TimeZone::system();
-        let mut teller = Teller::new(&told, nesting, output.styles(), wanted, zone, page, pace);
+        let teller = Teller::new(output.styles(), wanted, zone, page);
+        let mut teller = Recorded::new(teller, &told, nesting, pace);
         teller.head(policy)?;
         teller.tell(0)?;
         for branch in origins.len() + 1..told.len() {
@@ -376,17 +376,6 @@ enum Record<'a> {
         lines: u64,
         entries: usize,
     },
-    #[serde(rename_all = "camelCase")]
-    Entry {
-        line: u64,
-        offset: u64,
-        len: u64,
-        uuid: Option<String>,
-        parent_uuid: Option<String>,
-        r#type: Option<&'a str>,
-        subtype: Option<&'a str>,
-        timestamp: Option<&'a str>,
-    },
     Branch {
         from: Option<String>,
         leaf: Option<String>,
@@ -410,7 +399,7 @@ fn write_json(
 ) -> Result<()> {
     let index = session.index();
     let uuid = |number: usize| index.candidate(number).uuid().map(|id| index.id_text(id));
-    write_record(
+    record::write(
         out,
         &Record::Session {
             schema: 1,
@@ -428,75 +417,27 @@ fn write_json(
             PartKind::Main => {}
             PartKind::Branch { from } => {
                 let (from, leaf) = (from.and_then(uuid), part.path.leaf.and_then(uuid));
-                write_record(out, &Record::Branch { from, leaf })?;
+                record::write(out, &Record::Branch { from, leaf })?;
             }
             PartKind::Sidechain(origin) => {
                 let agent = origin.agent.as_deref();
-                write_record(out, &Record::Sidechain { agent })?;
+                record::write(out, &Record::Sidechain { agent })?;
             }
         }
         for entry in &part.path.entries {
             let candidate = index.candidate(entry.candidate());
             let body = bodies.get(&candidate)?;
-            write_entry(out, args, session, entry, &candidate, body.text)?;
+            EntryRecord::new(index, &candidate, body.text, entry.via)
+                .write(out, args.raw_entries)?;
         }
     }
     let findings = explain::findings(tree, path).len();
     let decisions = path.decisions.len();
-    write_record(
+    record::write(
         out,
         &Record::End {
             findings,
             decisions,
         },
     )
-}
-
-fn write_entry(
-    out: &mut impl Write,
-    args: &Args,
-    session: &History,
-    entry: &PathEntry,
-    candidate: &Candidate<'_>,
-    text: &str,
-) -> Result<()> {
-    // The scan accepts a little more than the parser: such a line is told without its body.
-    let body = Entry::parse(text).ok();
-    let object = body.as_ref().map(Entry::object);
-    let text_of = |name: &str| object?.get(name)?.str();
-    let id_text = |id| session.index().id_text(id);
-    let kind = text_of("type");
-    let subtype = text_of("subtype").filter(|_| candidate.kind() == EntryKind::System);
-    let timestamp = text_of("timestamp");
-    let message = object.and_then(|object| object.get("message"));
-    let mut line = serde_json::to_vec(&Record::Entry {
-        line: candidate.line(),
-        offset: candidate.offset(),
-        len: candidate.byte_len(),
-        uuid: candidate.uuid().map(id_text),
-        parent_uuid: candidate.parent().map(id_text),
-        r#type: kind.as_deref(),
-        subtype: subtype.as_deref(),
-        timestamp: timestamp.as_deref(),
-    })?;
-    // What is verbatim is put in as it is: a serializer would look at every byte of it again.
-    line.pop();
-    line.extend_from_slice(b",\"message\":");
-    line.extend_from_slice(message.map_or("null", Raw::text).as_bytes());
-    line.extend_from_slice(b",\"via\":");
-    line.extend(serde_json::to_vec(&entry.via.names().collect::<Vec<_>>())?);
-    if let Some(body) = body.as_ref().filter(|_| args.raw_entries) {
-        line.extend_from_slice(b",\"entry\":");
-        line.extend_from_slice(body.text().as_bytes());
-    }
-    line.extend_from_slice(b"}\n");
-    out.write_all(&line)?;
-    Ok(())
-}
-
-fn write_record(out: &mut impl Write, record: &Record<'_>) -> Result<()> {
-    let mut line = serde_json::to_vec(record)?;
-    line.push(b'\n');
-    out.write_all(&line)?;
-    Ok(())
 }

@@ -100,6 +100,17 @@ impl Styles {
         if self.coloured { style.italic() } else { style }
     }
 
+    /// For the label of one of several sessions.
+    pub(crate) fn label(self, number: usize) -> Style {
+        use AnsiColor::{Blue, Cyan, Green, Magenta, Red, Yellow};
+        const COLOURS: [AnsiColor; 6] = [Blue, Yellow, Green, Magenta, Cyan, Red];
+        if !self.coloured {
+            return Style::new();
+        }
+        let colour = COLOURS[number % COLOURS.len()];
+        Style::new().fg_color(Some(colour.into())).bold()
+    }
+
     pub(crate) fn struck(self, style: Style) -> Style {
         if self.coloured {
             style.strikethrough()

@@ -1,6 +1,8 @@
 //! Tells a conversation on a page.
 
 mod calls;
+mod live;
+mod recorded;
 mod turn;
 
 use anstyle::Style;
@@ -9,24 +11,25 @@ use clap::ValueEnum;
 use jiff::tz::TimeZone;
 use transcript_format::content::Content;
 use transcript_format::context_refs::Region;
+use transcript_format::entry::Entry;
 use transcript_format::kind::{AttachmentKind, SystemKind};
-use transcript_format::object::{FromRaw, Raw};
-use transcript_reader::Bodies;
-use transcript_resume::display::{
-    Display, Drawing, Drawn, Item, ItemKind, Marks, Nesting, Part, Speaker, StoryKind,
-};
+use transcript_format::object::FromRaw;
+use transcript_reader::{Bodies, Candidate};
+use transcript_resume::display::{Compaction, Drawing, Drawn, Item, ItemKind, Marks, Speaker};
 
-use crate::blocks::{attachment_line, block_line, input, plain_text};
-use crate::conversation::{Conversation, gap};
+use crate::blocks::{attachment_line, block_line, plain_text};
+use crate::conversation::{Conversation, the_line};
 use crate::escape::one_line;
 use crate::markdown;
 use crate::moment::precise;
-use crate::pace::Pace;
 use crate::screen::Styles;
 use crate::spoken::Spoken;
 use crate::story::grouped;
 use crate::text::{Page, Span, width};
-use turn::{Turn, between};
+use turn::Turn;
+
+pub(crate) use live::{Live, Scope};
+pub(crate) use recorded::Recorded;
 
 /// How much of tool calls is told.
 #[derive(Clone, Copy, Debug, PartialEq, ValueEnum)]
@@ -46,28 +49,20 @@ pub(crate) struct Wanted {
     pub(crate) tools: Tools,
 }
 
-/// What took no longer is not worth a number.
-const LEAST_TIME: u64 = 100;
 /// How many columns the names of speakers take.
 const NAMES: usize = 11;
 /// On a narrower page names stand on lines of their own.
 const LEAST_WIDTH: usize = 60;
-/// Subagents of subagents are told down to this depth.
-const MOST_NESTED: usize = 8;
 
-type Bodied<'s> = Drawing<'s, Bodies<'s>>;
-
-/// Writes conversations for a person.
-pub(crate) struct Teller<'s, 'o> {
-    /// The main conversation first, then its subagents.
-    conversations: &'s [Conversation<'s>],
-    nesting: Nesting,
+/// Tells items of conversations for a person, one after the other.
+///
+/// [`Recorded`] and [`Live`] say which, and in what order.
+pub(crate) struct Teller<'o> {
     styles: Styles,
     wanted: Wanted,
     zone: TimeZone,
     page: Page<'o>,
     is_narrow: bool,
-    pace: Pace<'o>,
     /// The folder of the session, from the last entry that named one.
     cwd: Option<String>,
     told: Told,
@@ -75,197 +70,122 @@ pub(crate) struct Teller<'s, 'o> {
     names: usize,
 }
 
+/// An item, with what is known of its entry.
+#[derive(Clone, Copy)]
+struct Piece<'a> {
+    drawn: Drawn<'a>,
+    candidate: Candidate<'a>,
+    /// The number of its line, where that is known.
+    line: Option<u64>,
+    compaction: Option<&'a Compaction>,
+}
+
+impl<'a> Piece<'a> {
+    fn item(&self) -> &'a Item {
+        self.drawn.item()
+    }
+}
+
+/// Fetches the items of a conversation.
+struct Pieces<'c> {
+    conversation: &'c Conversation<'c>,
+    drawing: Drawing<'c, Bodies<'c>>,
+}
+
+impl<'c> Pieces<'c> {
+    fn new(conversation: &'c Conversation<'c>) -> Self {
+        let bodies = Bodies::new(conversation.session.source());
+        let display = &conversation.display;
+        Self {
+            conversation,
+            drawing: Drawing::new(display, conversation.index(), bodies),
+        }
+    }
+
+    /// The item at `place` of the display.
+    fn at(&mut self, place: usize) -> Result<Piece<'_>> {
+        let drawn = self.drawing.item(place)?;
+        let item = drawn.item();
+        let candidate = self.conversation.index().candidate(item.candidate());
+        Ok(Piece {
+            drawn,
+            candidate,
+            line: Some(candidate.line()),
+            compaction: self.conversation.display.compaction(item),
+        })
+    }
+}
+
 /// What was told last.
 #[derive(Default)]
 struct Told {
     /// So that a name stands once above what one speaker says in a row.
     speaker: Option<&'static str>,
-    candidate: Option<usize>,
     /// The time of the last answer or result.
     answered: Option<i64>,
     /// The day that was written last.
     day: String,
-    is_kept: bool,
     /// Whether a rule was the last thing.
     is_ruled: bool,
     turn: Option<Turn>,
 }
 
-impl<'s, 'o> Teller<'s, 'o> {
-    pub(crate) fn new(
-        conversations: &'s [Conversation<'s>],
-        nesting: Nesting,
-        styles: Styles,
-        wanted: Wanted,
-        zone: TimeZone,
-        page: Page<'o>,
-        pace: Pace<'o>,
-    ) -> Self {
+impl<'o> Teller<'o> {
+    pub(crate) fn new(styles: Styles, wanted: Wanted, zone: TimeZone, page: Page<'o>) -> Self {
         Self {
-            conversations,
-            nesting,
             styles,
             wanted,
             zone,
             is_narrow: page.columns() < LEAST_WIDTH,
             page,
-            pace,
             cwd: None,
             told: Told::default(),
             names: 0,
         }
     }
 
-    /// Says which session it is, and from when.
-    pub(crate) fn head(&mut self, policy: &str) -> Result<()> {
-        let main = &self.conversations[0];
-        let id = main.session.session_id();
-        let id = id.unwrap_or_else(|| "without an id".to_owned());
-        let lines = main.index().line_count();
-        self.dim(&format!(
-            "session {} · {} entries of {} lines · {policy}",
-            one_line(&id),
-            grouped(main.entries as u64),
-            grouped(lines),
-        ))
-    }
-
-    /// Tells the conversation of this number, with what it started below it.
-    pub(crate) fn tell(&mut self, number: usize) -> Result<()> {
-        let conversation = &self.conversations[number];
-        if let Some(title) = &conversation.title {
-            self.told = Told::default();
-            self.rule('═', title, "")?;
-            self.page.gap();
-        }
-        self.push_names();
-        self.items(number, 0)?;
-        self.end_turn()?;
-        for child in self.nesting.under(number, None).to_vec() {
-            self.subagent(child, 0)?;
-        }
-        self.page.pop();
-        Ok(())
-    }
-
-    fn items(&mut self, number: usize, depth: usize) -> Result<()> {
-        let conversation = &self.conversations[number];
-        let display = &conversation.display;
-        let bodies = Bodies::new(conversation.session.source());
-        let mut drawing = Drawing::new(display, conversation.index(), bodies);
-        let mut place = 0;
-        while let Some(item) = display.items().get(place) {
-            let story = item.story().filter(|(_, part)| *part == Part::Opening);
-            match story {
-                Some((story, _)) => {
-                    self.before(conversation, item, &drawing.item(place)?)?;
-                    self.story(number, depth, story, &mut drawing)?;
-                    place = display.stories()[story].items().end.max(place + 1);
-                }
-                None => {
-                    let drawn = drawing.item(place)?;
-                    self.before(conversation, item, &drawn)?;
-                    self.item(conversation, item, &drawn)?;
-                    place += 1;
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// What holds for all items: gaps above them, times, tokens.
-    fn before(
-        &mut self,
-        conversation: &Conversation<'_>,
-        item: &Item,
-        drawn: &Drawn<'_>,
-    ) -> Result<()> {
-        if self.told.candidate == Some(item.candidate()) {
-            return Ok(());
-        }
-        self.told.candidate = Some(item.candidate());
-        for decision in conversation.display.decisions(item) {
-            if let Some(text) = gap(conversation.index(), decision) {
-                if item.speaker() == Speaker::Person {
-                    self.end_turn()?;
-                }
-                self.marker(&text)?;
-                break;
-            }
-        }
-        let is_kept = item.marks().contains(Marks::KEPT);
-        if is_kept && !self.told.is_kept {
-            self.marker("kept word for word from before the compaction")?;
-        }
-        self.told.is_kept = is_kept;
-        let candidate = conversation.index().candidate(item.candidate());
-        self.wait(candidate.millis())?;
-        let Some(entry) = drawn.entry() else {
-            return Ok(());
-        };
+    /// Takes what is to be known of an entry before its items are told.
+    fn enter(&mut self, candidate: &Candidate<'_>, entry: &Entry<'_>) {
         if let Some(cwd) = entry.object().str("cwd") {
             self.cwd = Some(cwd.into_owned());
         }
-        self.count(&candidate, &entry);
-        Ok(())
+        self.count(candidate, entry);
     }
 
-    /// With `--speed`, waits until it is the time of an entry.
-    fn wait(&mut self, millis: Option<i64>) -> Result<()> {
-        let Some(millis) = millis else { return Ok(()) };
-        if self.pace.is_timed() {
-            self.page.flush()?;
-            self.pace.wait_until(millis);
-        }
-        Ok(())
-    }
-
-    fn item(
-        &mut self,
-        conversation: &Conversation<'_>,
-        item: &Item,
-        drawn: &Drawn<'_>,
-    ) -> Result<()> {
-        match item.kind() {
-            ItemKind::Text => self.said(conversation, item, drawn),
-            ItemKind::Thinking => self.thinking(drawn),
+    /// Tells an item that is no call.
+    fn item(&mut self, piece: Piece<'_>) -> Result<()> {
+        match piece.item().kind() {
+            ItemKind::Text => self.said(piece),
+            ItemKind::Thinking => self.thinking(&piece.drawn),
             ItemKind::Media | ItemKind::Block => {
-                let line = drawn.block().map(|block| block_line(&block));
-                self.name(name_of(item))?;
+                let line = piece.drawn.block().map(|block| block_line(&block));
+                self.name(name_of(piece.item()))?;
                 self.dim(&line.unwrap_or_default())
             }
             // Its call is not on the path, or it stands there a second time.
             ItemKind::Result => {
                 self.name("tool")?;
-                self.result("", item, drawn, None, None)
+                self.result("", &piece.drawn, None, None)
             }
-            ItemKind::Compaction => self.compaction(&conversation.display, item),
-            ItemKind::System => self.system(conversation, item, drawn),
-            ItemKind::Attachment => self.attachment(conversation, item, drawn),
-            ItemKind::Unusable => {
-                let line = conversation.index().candidate(item.candidate()).line();
-                self.marker(&format!("line {line} cannot be read"))
-            }
+            ItemKind::Compaction => self.compaction(piece),
+            ItemKind::System => self.system(piece),
+            ItemKind::Attachment => self.attachment(piece),
+            ItemKind::Unusable => self.marker(&format!("{} cannot be read", the_line(piece.line))),
             _ => Ok(()),
         }
     }
 
     /// A text, by who said it.
-    fn said(
-        &mut self,
-        conversation: &Conversation<'_>,
-        item: &Item,
-        drawn: &Drawn<'_>,
-    ) -> Result<()> {
-        let text = drawn.text().unwrap_or_default();
-        let marks = item.marks();
+    fn said(&mut self, piece: Piece<'_>) -> Result<()> {
+        let text = piece.drawn.text().unwrap_or_default();
+        let marks = piece.item().marks();
         if marks.contains(Marks::API_ERROR) {
             return self.alarm(&text);
         }
         if let Some(mark) = hidden(marks) {
             return self.aside(mark, &text);
         }
-        match item.speaker() {
+        match piece.item().speaker() {
             Speaker::Agent => {
                 self.name("assistant")?;
                 self.page.gap();
@@ -277,9 +197,9 @@ impl<'s, 'o> Teller<'s, 'o> {
                 markdown::write(&mut self.page, self.styles, &text)?;
             }
             Speaker::Person => match Spoken::of(&text) {
-                Spoken::Prompt(prompt) => self.prompt(conversation, item, prompt)?,
+                Spoken::Prompt(prompt) => self.prompt(piece, prompt)?,
                 Spoken::Command(command) => {
-                    self.start_turn(conversation, item)?;
+                    self.start_turn(piece)?;
                     self.name("user")?;
                     self.page.text(self.styles.code, &command)?;
                 }
@@ -292,8 +212,8 @@ impl<'s, 'o> Teller<'s, 'o> {
         Ok(())
     }
 
-    fn prompt(&mut self, conversation: &Conversation<'_>, item: &Item, prompt: &str) -> Result<()> {
-        self.start_turn(conversation, item)?;
+    fn prompt(&mut self, piece: Piece<'_>, prompt: &str) -> Result<()> {
+        self.start_turn(piece)?;
         self.name("user")?;
         let region = Region::split(prompt);
         let (references, text) = match &region {
@@ -323,127 +243,11 @@ impl<'s, 'o> Teller<'s, 'o> {
         Ok(())
     }
 
-    /// A call with all that belongs to it.
-    fn story(
-        &mut self,
-        number: usize,
-        depth: usize,
-        story: usize,
-        drawing: &mut Bodied<'_>,
-    ) -> Result<()> {
-        let conversation = &self.conversations[number];
-        let display = &conversation.display;
-        let told = &display.stories()[story];
-        if told.kind() == StoryKind::Hooks {
-            // What ran at the end of a turn; only a hook that failed is worth a line.
-            for place in told.items().skip(1) {
-                let item = &display.items()[place];
-                self.item(conversation, item, &drawing.item(place)?)?;
-            }
-            return Ok(());
-        }
-        if let Some(turn) = &mut self.told.turn {
-            turn.calls += 1;
-        }
-        let opening = &display.items()[told.items().start];
-        let call = drawing.item(told.items().start)?;
-        let input = call.block().and_then(|block| input(&block));
-        let input = input.map(|raw| raw.text().to_owned());
-        let input = input.as_deref().and_then(|text| Raw::parse(text).ok());
-        let is_told = self.wanted.tools != Tools::None;
-        if is_told {
-            self.name("assistant")?;
-            self.call(told.tool(), input)?;
-            self.page.indent(2);
-        }
-        let agents = self.nesting.under(number, Some(story)).to_vec();
-        let called = conversation.index().candidate(opening.candidate()).millis();
-        let mut parts = told.items().skip(1).peekable();
-        while let Some(place) = parts.next_if(|place| part(display, *place) <= Part::Progress) {
-            self.belonging(conversation, place, drawing)?;
-        }
-        for agent in &agents {
-            self.subagent(*agent, depth)?;
-        }
-        if is_told
-            && agents.is_empty()
-            && let Some(agent) = told.agent()
-        {
-            self.dim(&format!("├ subagent {agent}; --sidechains shows it"))?;
-        }
-        for place in parts {
-            let item = &display.items()[place];
-            if item.kind() != ItemKind::Result {
-                self.belonging(conversation, place, drawing)?;
-                continue;
-            }
-            let answered = conversation.index().candidate(item.candidate()).millis();
-            self.wait(answered)?;
-            self.told.answered = answered.or(self.told.answered);
-            let took = between(called, answered).filter(|took| *took >= LEAST_TIME);
-            let drawn = drawing.item(place)?;
-            if is_told {
-                self.result(told.tool(), item, &drawn, input, took)?;
-            }
-        }
-        if is_told {
-            if opening.marks().contains(Marks::UNANSWERED) {
-                self.dim("└ no result")?;
-            }
-            self.page.pop();
-        }
-        Ok(())
-    }
-
-    /// An item of a story that is neither its call nor its result.
-    fn belonging(
-        &mut self,
-        conversation: &Conversation<'_>,
-        place: usize,
-        drawing: &mut Bodied<'_>,
-    ) -> Result<()> {
-        let item = &conversation.display.items()[place];
-        if self.wanted.tools == Tools::None || item.kind() == ItemKind::Progress {
-            return Ok(());
-        }
-        let drawn = drawing.item(place)?;
-        self.item(conversation, item, &drawn)
-    }
-
-    /// A subagent, inside of the call that started it.
-    fn subagent(&mut self, number: usize, depth: usize) -> Result<()> {
-        let child = &self.conversations[number];
-        let title = child.title.as_deref().unwrap_or("subagent");
-        let told = format!("┌ {title} · {} entries", grouped(child.entries as u64));
-        if depth >= MOST_NESTED {
-            return self.dim(&format!("{told} · nested too deep to be shown"));
-        }
-        self.page.gap();
-        self.dim(&told)?;
-        let outer = std::mem::take(&mut self.told);
-        let cwd = self.cwd.clone();
-        let bar = vec![Span::new(self.styles.dim, "│ ")];
-        self.page.push(bar.clone(), bar);
-        let names = self.names;
-        self.push_names();
-        self.items(number, depth + 1)?;
-        self.end_turn()?;
-        for inner in self.nesting.under(number, None).to_vec() {
-            self.subagent(inner, depth + 1)?;
-        }
-        self.page.pop();
-        self.page.pop();
-        self.dim("└")?;
-        // Names that stand above the call stand there still.
-        (self.told, self.cwd, self.names) = (outer, cwd, names);
-        Ok(())
-    }
-
     /// A compaction as a ruled line with what is known of it.
-    fn compaction(&mut self, display: &Display, item: &Item) -> Result<()> {
+    fn compaction(&mut self, piece: Piece<'_>) -> Result<()> {
         self.end_turn()?;
         let mut text = "compacted".to_owned();
-        if let Some(compaction) = display.compaction(item) {
+        if let Some(compaction) = piece.compaction {
             if let Some(trigger) = &compaction.trigger {
                 text.push_str(&format!(" ({trigger})"));
             }
@@ -477,19 +281,13 @@ impl<'s, 'o> Teller<'s, 'o> {
         self.rule('═', &text, "")
     }
 
-    fn system(
-        &mut self,
-        conversation: &Conversation<'_>,
-        item: &Item,
-        drawn: &Drawn<'_>,
-    ) -> Result<()> {
-        let candidate = conversation.index().candidate(item.candidate());
-        let entry = drawn.entry();
+    fn system(&mut self, piece: Piece<'_>) -> Result<()> {
+        let entry = piece.drawn.entry();
         let content = entry
             .as_ref()
             .and_then(|entry| entry.object().str("content"));
         let content = content.unwrap_or_default();
-        match candidate.system_kind() {
+        match piece.candidate.system_kind() {
             Some(SystemKind::MicrocompactBoundary) => self.marker("old tool results cleared"),
             Some(SystemKind::ApiError) => self.alarm("API error, the client tried again"),
             Some(SystemKind::TurnDuration | SystemKind::StopHookSummary) => Ok(()),
@@ -503,33 +301,24 @@ impl<'s, 'o> Teller<'s, 'o> {
     }
 
     /// Attachments are reminders for the model; those that say what happened get a line.
-    fn attachment(
-        &mut self,
-        conversation: &Conversation<'_>,
-        item: &Item,
-        drawn: &Drawn<'_>,
-    ) -> Result<()> {
-        let entry = drawn.entry();
+    fn attachment(&mut self, piece: Piece<'_>) -> Result<()> {
+        let entry = piece.drawn.entry();
         let attachment = entry
             .as_ref()
             .and_then(|entry| entry.object().object("attachment"));
         let Some(attachment) = attachment else {
             return Ok(());
         };
-        let candidate = conversation.index().candidate(item.candidate());
-        if candidate.attachment_kind() == Some(AttachmentKind::QueuedCommand) {
+        let kind = piece.candidate.attachment_kind();
+        if kind == Some(AttachmentKind::QueuedCommand) {
             let prompt = attachment.get("prompt").and_then(Content::from_raw);
             let prompt = prompt.map(|prompt| plain_text(&prompt)).unwrap_or_default();
             return match Spoken::of(&prompt) {
-                Spoken::Prompt(prompt) => self.prompt(conversation, item, prompt),
+                Spoken::Prompt(prompt) => self.prompt(piece, prompt),
                 _ => self.aside("client", &prompt),
             };
         }
-        match attachment_line(
-            candidate.attachment_kind(),
-            &attachment,
-            self.cwd.as_deref(),
-        ) {
+        match attachment_line(kind, &attachment, self.cwd.as_deref()) {
             Some(told) => self.dim(&format!("+ {}", one_line(&told))),
             None => Ok(()),
         }
@@ -650,11 +439,6 @@ impl<'s, 'o> Teller<'s, 'o> {
         self.page.line(&[Span::new(self.styles.dim, text)])?;
         Ok(())
     }
-}
-
-fn part(display: &Display, place: usize) -> Part {
-    let story = display.items()[place].story();
-    story.map_or(Part::Added, |(_, part)| part)
 }
 
 fn name_of(item: &Item) -> &'static str {

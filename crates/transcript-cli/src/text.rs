@@ -150,7 +150,10 @@ pub(crate) struct Page<'o> {
     margins: Vec<Margin>,
     /// Whether an empty line is due before the next one, and how many margins it has.
     gap: Option<usize>,
-    is_fresh: bool,
+    /// A line that is due before the next one, whatever the margins.
+    label: Option<Vec<Span>>,
+    /// How many lines were written.
+    lines: u64,
 }
 
 struct Margin {
@@ -170,7 +173,8 @@ impl<'o> Page<'o> {
             width,
             margins: Vec::new(),
             gap: None,
-            is_fresh: true,
+            label: None,
+            lines: 0,
         }
     }
 
@@ -219,6 +223,16 @@ impl<'o> Page<'o> {
         self.margins.len()
     }
 
+    /// How many lines were written.
+    pub(crate) fn lines(&self) -> u64 {
+        self.lines
+    }
+
+    /// Puts a line of its own above the next one, in place of the gap there; with `None` no more.
+    pub(crate) fn label(&mut self, label: Option<Vec<Span>>) {
+        self.label = label;
+    }
+
     /// Asks for an empty line before the next one; several in a row are one.
     pub(crate) fn gap(&mut self) {
         let margins = self.margins.len();
@@ -262,8 +276,14 @@ impl<'o> Page<'o> {
 
     /// Writes a line as it is.
     fn write(&mut self, line: &[Span]) -> io::Result<()> {
-        if let Some(margins) = self.gap.take()
-            && !self.is_fresh
+        let gap = self.gap.take();
+        if let Some(label) = self.label.take() {
+            if self.lines > 0 {
+                self.put(Vec::new())?;
+            }
+            self.put(cut(&label, self.width))?;
+        } else if let Some(margins) = gap
+            && self.lines > 0
         {
             // What a margin shows on every line, such as the bar of a quote, goes through gaps
             // within it too; what it shows once waits.
@@ -281,7 +301,7 @@ impl<'o> Page<'o> {
     }
 
     fn put(&mut self, mut line: Vec<Span>) -> io::Result<()> {
-        self.is_fresh = false;
+        self.lines += 1;
         while let Some(last) = line.last_mut() {
             let len = last.text.trim_end().len();
             last.text.truncate(len);

@@ -10,6 +10,7 @@ use transcript_reader::Error;
 
 use crate::event::{Event, Told};
 use crate::hints::{Bell, Patience, Watch, deadline, left};
+use crate::live::LivePath;
 use crate::options::Options;
 use crate::place::Checkpoint;
 use crate::tale::Tale;
@@ -144,6 +145,12 @@ impl Follower {
     #[must_use]
     pub fn checkpoint(&self) -> Checkpoint {
         self.tale.place().checkpoint()
+    }
+
+    /// Returns the conversation, as far as it was told; `None` without [`Options::changes`].
+    #[must_use]
+    pub fn live(&self) -> Option<&LivePath> {
+        self.tale.live()
     }
 
     /// Returns what ends the waiting from another thread.

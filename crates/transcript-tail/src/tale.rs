@@ -43,6 +43,11 @@ impl Tale {
         self.tailed.place()
     }
 
+    /// The conversation, as far as it was told; `None` when it is not asked for.
+    pub(crate) fn live(&self) -> Option<&LivePath> {
+        self.live.as_ref()
+    }
+
     pub(crate) fn pending(&self) -> u64 {
         self.tailed.pending()
     }

@@ -13,6 +13,7 @@ use transcript_reader::{Error, Identity, subagents};
 use crate::event::Told;
 use crate::follower::Stopper;
 use crate::hints::{Bell, Hints, Patience, Watch, deadline, left};
+use crate::live::LivePath;
 use crate::options::Options;
 use crate::start::Start;
 use crate::tale::Tale;
@@ -153,6 +154,22 @@ impl Watcher {
     /// Adds one file. It need not be there yet.
     pub fn add_file(&mut self, path: &Path) {
         self.add(Target::File(absolute(path)));
+    }
+
+    /// Adds one file, which is started at another place than the [options](Options::start) say. Adding
+    /// its session too adds the subagents.
+    pub fn add_file_at(&mut self, path: &Path, start: Start) {
+        let path = absolute(path);
+        self.take(path.clone(), start);
+        self.wake(&path);
+        self.add(Target::File(path));
+    }
+
+    /// Returns the conversation in a file, as far as it was told; `None` for a file that is not
+    /// followed, and without [`Options::changes`].
+    #[must_use]
+    pub fn live(&self, path: &Path) -> Option<&LivePath> {
+        self.files.get(path)?.tale.live()
     }
 
     fn add(&mut self, target: Target) {

@@ -4,9 +4,10 @@ use anstyle::Style;
 use anyhow::Result;
 use transcript_format::object::Raw;
 use transcript_format::tool_result::ToolUseResult;
-use transcript_resume::display::{Drawn, Item, Marks};
+use transcript_resume::display::{Drawn, Marks};
 
-use super::{Teller, Tools};
+use super::turn::between;
+use super::{Piece, Teller, Tools};
 use crate::blocks::result_text;
 use crate::escape::one_line;
 use crate::moment::precise;
@@ -17,20 +18,26 @@ use crate::text::Span;
 const FAILURE_LINES: usize = 6;
 /// How many lines of a diff.
 const DIFF_LINES: usize = 16;
+/// What took no longer is not worth a number.
+const LEAST_TIME: u64 = 100;
 
-impl Teller<'_, '_> {
+impl Teller<'_> {
+    /// Tells a call, and counts it into the turn.
     pub(super) fn call(&mut self, tool: &str, input: Option<Raw<'_>>) -> Result<()> {
+        if let Some(turn) = &mut self.told.turn {
+            turn.calls += 1;
+        }
+        if self.wanted.tools == Tools::None {
+            return Ok(());
+        }
+        self.name("assistant")?;
         let style = self.styles.tool;
         let mut line = vec![
             Span::new(style, "▸ "),
             Span::new(self.styles.bold(style), &one_line(tool)),
         ];
         if self.wanted.tools == Tools::Short {
-            let about = one_line(&story::about(input, self.cwd.as_deref()));
-            let is_list = tool == "TodoWrite";
-            if !about.is_empty() && !is_list {
-                line.push(Span::plain(&format!(" {about}")));
-            }
+            line.push(Span::plain(&self.about(tool, input)));
             self.page.short(&line)?;
             return Ok(());
         }
@@ -57,10 +64,48 @@ impl Teller<'_, '_> {
         Ok(())
     }
 
+    /// What stands behind the name of a tool: a space, and what the call is about.
+    pub(super) fn about(&self, tool: &str, input: Option<Raw<'_>>) -> String {
+        let about = one_line(&story::about(input, self.cwd.as_deref()));
+        if about.is_empty() || tool == "TodoWrite" {
+            return String::new();
+        }
+        format!(" {about}")
+    }
+
+    /// Says again which call it was, when other things were told since.
+    pub(super) fn call_again(&mut self, tool: &str, about: &str) -> Result<()> {
+        self.name("assistant")?;
+        let line = format!("▹ {}{about}", one_line(tool));
+        self.page.short(&[Span::new(self.styles.dim, &line)])?;
+        Ok(())
+    }
+
+    /// Tells the result of a call that was made at `called`.
+    pub(super) fn answer(
+        &mut self,
+        tool: &str,
+        piece: Piece<'_>,
+        input: Option<Raw<'_>>,
+        called: Option<i64>,
+    ) -> Result<()> {
+        let answered = piece.candidate.millis();
+        self.told.answered = answered.or(self.told.answered);
+        let took = between(called, answered).filter(|took| *took >= LEAST_TIME);
+        self.result(tool, &piece.drawn, input, took)
+    }
+
+    /// Names the subagent that a call started, and that is not told below it.
+    pub(super) fn hidden_agent(&mut self, agent: &str) -> Result<()> {
+        if self.wanted.tools == Tools::None {
+            return Ok(());
+        }
+        self.dim(&format!("├ subagent {agent}; --sidechains shows it"))
+    }
+
     pub(super) fn result(
         &mut self,
         tool: &str,
-        item: &Item,
         drawn: &Drawn<'_>,
         input: Option<Raw<'_>>,
         took: Option<u64>,
@@ -69,7 +114,7 @@ impl Teller<'_, '_> {
             return Ok(());
         }
         let text = result_text(drawn);
-        let failed = item.marks().contains(Marks::FAILED);
+        let failed = drawn.item().marks().contains(Marks::FAILED);
         let took = took
             .map(|took| format!(" · {}", precise(took)))
             .unwrap_or_default();

@@ -6,10 +6,8 @@ use anyhow::Result;
 use transcript_format::entry::Entry;
 use transcript_format::kind::EntryKind;
 use transcript_reader::{Candidate, MessageKey};
-use transcript_resume::display::Item;
 
-use super::Teller;
-use crate::conversation::Conversation;
+use super::{Piece, Teller};
 use crate::moment::{clock, precise};
 use crate::story::grouped;
 
@@ -29,7 +27,7 @@ struct Tokens {
     output: u64,
 }
 
-impl Teller<'_, '_> {
+impl Teller<'_> {
     /// Counts an answer into the turn under way.
     pub(super) fn count(&mut self, candidate: &Candidate<'_>, entry: &Entry<'_>) {
         if candidate.kind() != EntryKind::Assistant {
@@ -53,12 +51,8 @@ impl Teller<'_, '_> {
     }
 
     /// A rule above a prompt, with its time; what came before ends there.
-    pub(super) fn start_turn(
-        &mut self,
-        conversation: &Conversation<'_>,
-        item: &Item,
-    ) -> Result<()> {
-        let candidate = conversation.index().candidate(item.candidate());
+    pub(super) fn start_turn(&mut self, piece: Piece<'_>) -> Result<()> {
+        let candidate = piece.candidate;
         // The lines of one prompt are one turn.
         let quiet = self
             .told
@@ -81,7 +75,8 @@ impl Teller<'_, '_> {
         if let Some(later) = between(self.told.answered, candidate.millis()) {
             text.push_str(&format!(" · {} later", precise(later)));
         }
-        self.rule('─', &text, &format!("line {}", candidate.line()))?;
+        let line = piece.line.map(|line| format!("line {line}"));
+        self.rule('─', &text, &line.unwrap_or_default())?;
         self.told.turn = Some(Turn {
             millis: candidate.millis(),
             ..Turn::default()

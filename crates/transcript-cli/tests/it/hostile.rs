@@ -11,7 +11,7 @@ use crate::{command, stderr, stdout};
 const FILES: [&str; 2] = ["hostile/terminal.jsonl", "hostile/compacted.jsonl"];
 
 /// Every way to print text for people.
-const PRINTS: [&[&str]; 11] = [
+const PRINTS: [&[&str]; 14] = [
     &["replay"],
     &["replay", "--tools", "full", "--thinking", "--explain"],
     &[
@@ -42,6 +42,9 @@ const PRINTS: [&[&str]; 11] = [
     &["replay", "--format", "ids", "--explain"],
     &["tree"],
     &["resume", "--explain"],
+    &["tail"],
+    &["tail", "--tools", "full", "--thinking"],
+    &["tail", "--sidechains", "--tools", "none"],
     &["replay", "--leaf", "\u{1b}[31m\u{202e}"],
 ];
 

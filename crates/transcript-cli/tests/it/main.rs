@@ -9,6 +9,7 @@ mod hostile;
 mod list;
 mod replay;
 mod resume;
+mod tail;
 mod tree;
 mod turns;
 

@@ -1,0 +1,115 @@
+//! What the commands write as lines of JSON.
+
+use std::io::Write;
+
+use anyhow::Result;
+use serde::Serialize;
+use transcript_format::entry::Entry;
+use transcript_format::kind::EntryKind;
+use transcript_format::object::Raw;
+use transcript_reader::{Candidate, Index};
+use transcript_resume::Via;
+
+/// An entry, as `replay` and `tail` tell it.
+pub(crate) struct EntryRecord<'a> {
+    pub(crate) line: Option<u64>,
+    pub(crate) offset: u64,
+    pub(crate) len: u64,
+    pub(crate) uuid: Option<String>,
+    pub(crate) parent_uuid: Option<String>,
+    /// Its body.
+    pub(crate) text: &'a str,
+    pub(crate) via: Via,
+    /// The file, where more than one could be meant.
+    pub(crate) path: Option<&'a str>,
+    /// Whether it is told that it is of a subagent, in the file of another conversation.
+    pub(crate) is_sidechain: bool,
+}
+
+/// What comes before the parts that are verbatim.
+#[derive(Serialize)]
+#[serde(tag = "kind", rename = "entry", rename_all = "camelCase")]
+struct Head<'a> {
+    line: Option<u64>,
+    offset: u64,
+    len: u64,
+    uuid: Option<&'a str>,
+    parent_uuid: Option<&'a str>,
+    r#type: Option<&'a str>,
+    subtype: Option<&'a str>,
+    timestamp: Option<&'a str>,
+}
+
+impl<'a> EntryRecord<'a> {
+    /// The entry of `index` that is `candidate` and has this body.
+    pub(crate) fn new(
+        index: &Index,
+        candidate: &Candidate<'_>,
+        text: &'a str,
+        via: Via,
+    ) -> EntryRecord<'a> {
+        let id_text = |id| index.id_text(id);
+        Self {
+            line: Some(candidate.line()),
+            offset: candidate.offset(),
+            len: candidate.byte_len(),
+            uuid: candidate.uuid().map(id_text),
+            parent_uuid: candidate.parent().map(id_text),
+            text,
+            via,
+            path: None,
+            is_sidechain: false,
+        }
+    }
+
+    /// Writes it on a line, with the whole raw entry when `with_entry`.
+    pub(crate) fn write(&self, out: &mut dyn Write, with_entry: bool) -> Result<()> {
+        // The scan accepts a little more than the parser: such a line is told without its body.
+        let body = Entry::parse(self.text).ok();
+        let object = body.as_ref().map(Entry::object);
+        let text_of = |name: &str| object?.get(name)?.str();
+        let kind = text_of("type");
+        let is_system = body.as_ref().map(Entry::kind) == Some(EntryKind::System);
+        let subtype = text_of("subtype").filter(|_| is_system);
+        let timestamp = text_of("timestamp");
+        let message = object.and_then(|object| object.get("message"));
+        let mut line = serde_json::to_vec(&Head {
+            line: self.line,
+            offset: self.offset,
+            len: self.len,
+            uuid: self.uuid.as_deref(),
+            parent_uuid: self.parent_uuid.as_deref(),
+            r#type: kind.as_deref(),
+            subtype: subtype.as_deref(),
+            timestamp: timestamp.as_deref(),
+        })?;
+        // What is verbatim is put in as it is: a serializer would look at every byte of it again.
+        line.pop();
+        line.extend_from_slice(b",\"message\":");
+        line.extend_from_slice(message.map_or("null", Raw::text).as_bytes());
+        line.extend_from_slice(b",\"via\":");
+        line.extend(serde_json::to_vec(&self.via.names().collect::<Vec<_>>())?);
+        if let Some(path) = self.path {
+            line.extend_from_slice(b",\"path\":");
+            line.extend(serde_json::to_vec(path)?);
+        }
+        if self.is_sidechain {
+            line.extend_from_slice(b",\"sidechain\":true");
+        }
+        if let Some(body) = body.as_ref().filter(|_| with_entry) {
+            line.extend_from_slice(b",\"entry\":");
+            line.extend_from_slice(body.text().as_bytes());
+        }
+        line.extend_from_slice(b"}\n");
+        out.write_all(&line)?;
+        Ok(())
+    }
+}
+
+/// Writes `record` on a line.
+pub(crate) fn write(out: &mut dyn Write, record: &impl Serialize) -> Result<()> {
+    let mut line = serde_json::to_vec(record)?;
+    line.push(b'\n');
+    out.write_all(&line)?;
+    Ok(())
+}

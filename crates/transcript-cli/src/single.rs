@@ -1,0 +1,100 @@
+//! One entry of a file, read without those around it.
+
+use std::borrow::Cow;
+use std::path::Path;
+
+use anyhow::Result;
+use transcript_format::entry;
+use transcript_format::object::Str;
+use transcript_format::scan::Flags;
+use transcript_reader::{Candidate, Source};
+use transcript_resume::{Policy, Tree, is_prompt};
+use transcript_session::History;
+use transcript_tail::Entry;
+
+use crate::conversation::Conversation;
+
+/// An entry as it is followed, as a session of one line.
+///
+/// What is said of that session, such as its links and its line number, says nothing of the file.
+pub(crate) struct Single<'e> {
+    pub(crate) entry: &'e Entry,
+    /// Its text without newlines.
+    text: Cow<'e, str>,
+    history: History,
+}
+
+impl<'e> Single<'e> {
+    pub(crate) fn read(entry: &'e Entry) -> Result<Self> {
+        // An object that was spread over several lines still has their ends between its values.
+        let text = match entry.text.contains('\n') {
+            true => Cow::Owned(entry.text.replace('\n', " ")),
+            false => Cow::Borrowed(&*entry.text),
+        };
+        let source = Source::from_bytes(text.as_bytes(), Path::new("-"));
+        let history = History::read(source)?;
+        Ok(Self {
+            entry,
+            text,
+            history,
+        })
+    }
+
+    /// What is known of it without its body; `None` when it is no object that counts.
+    pub(crate) fn candidate(&self) -> Option<Candidate<'_>> {
+        self.history.index().candidates().next()
+    }
+
+    pub(crate) fn history(&self) -> &History {
+        &self.history
+    }
+
+    /// What stands on its line, or was brought back from there, on one line.
+    pub(crate) fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Its body.
+    pub(crate) fn body(&self) -> Option<entry::Entry<'_>> {
+        entry::Entry::parse(&self.text).ok()
+    }
+
+    /// Whether it was written by a subagent.
+    pub(crate) fn is_sidechain(&self) -> bool {
+        let flags = self.candidate().map(|candidate| candidate.flags());
+        flags.is_some_and(|flags| flags.contains(Flags::SIDECHAIN))
+    }
+
+    /// Whether a person may have written it, so that a turn starts with it.
+    pub(crate) fn is_prompt(&self) -> bool {
+        self.candidate().is_some_and(|one| is_prompt(&one))
+    }
+
+    /// Its items; none of what stands beside the conversation.
+    pub(crate) fn conversation(&self) -> Result<Conversation<'_>> {
+        let tree = Tree::new(self.history.index(), Policy::Recover);
+        let node = self.candidate().and_then(|one| tree.node(one.number()));
+        let path = node.map(|node| tree.path_to_leaf(node)).unwrap_or_default();
+        Conversation::new(&self.history, &tree, &path, None)
+    }
+
+    /// A field of the entry that is a text.
+    pub(crate) fn str(&self, name: &str) -> Option<Str<'_>> {
+        self.body()?.object().get(name)?.str()
+    }
+}
+
+/// The entries of a file with these lines.
+#[cfg(test)]
+pub(crate) fn entries(lines: &str) -> Vec<Entry> {
+    use transcript_tail::{Event, Follower, Options};
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), format!("{lines}\n")).unwrap();
+    let mut follower = Follower::new(file.path(), &Options::new().poll_only());
+    let told = std::iter::from_fn(|| follower.try_next().unwrap());
+    let entries = told.filter_map(|told| match told.event {
+        Event::Entry(entry) => Some(entry),
+        _ => None,
+    });
+    entries.collect()
+}

@@ -1,0 +1,464 @@
+//! `transcript tail`: what happens in sessions, while it happens.
+
+mod json;
+
+use std::collections::{HashMap, HashSet};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+use clap::Args as ClapArgs;
+use jiff::tz::TimeZone;
+use signal_hook::consts::SIGINT;
+use transcript_format::names::agent_of;
+use transcript_reader::Source;
+use transcript_tail::{
+    ChangeKind, Entry, Event, Follower, LivePath, Options, Start, Told, Watcher, offset_of_last,
+};
+
+use crate::filter::{self, Filter};
+use crate::pager::Output;
+use crate::single::Single;
+use crate::tell::{Live, Scope, Teller, Tools, Wanted};
+use crate::text::Page;
+use crate::until::Until;
+use crate::{exit, screen, session};
+use json::Json;
+
+/// Print what is in sessions, and what comes
+///
+/// In the order of the file, as `replay` shows it. With -f it goes on until Ctrl-C; of several sessions
+/// each has a label. Files are only read.
+#[derive(Debug, ClapArgs)]
+pub(crate) struct Args {
+    /// A .jsonl file, the id of a session or the start of it, `latest`, or a folder: of a project, or
+    /// of all
+    #[arg(required = true, value_name = "SESSION|DIR")]
+    targets: Vec<PathBuf>,
+    /// Go on with what is written from now on, also to files that come later
+    #[arg(short, long)]
+    follow: bool,
+    /// Start with the last N entries of each file; in text, of its conversation [default: all; of the
+    /// sessions of a folder none, in text with -f]
+    #[arg(short = 'n', value_name = "N", conflicts_with = "from")]
+    last: Option<usize>,
+    /// Start with the first line at or behind this byte
+    #[arg(long, value_name = "OFFSET")]
+    from: Option<u64>,
+    /// Wait for this to be there, and stop: uuid:UUID, text:PREFIX (of a message of the last turn),
+    /// turn-end
+    #[arg(long, value_name = "WHAT", value_parser = Until::parse)]
+    until: Option<Until>,
+    /// Stop after so many seconds; with --until the exit code is then 1
+    #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
+    timeout: Option<Duration>,
+    /// Show subagents too; those in the same file are in the JSON output always
+    #[arg(long)]
+    sidechains: bool,
+    #[command(flatten)]
+    filter: Filter,
+    /// Show what the agent thought
+    #[arg(long)]
+    thinking: bool,
+    /// How much of tool calls and results to show
+    #[arg(long, value_enum, default_value_t = Tools::Short)]
+    tools: Tools,
+    /// Print an object a line
+    #[arg(long)]
+    json: bool,
+    /// Add the whole raw line to each entry of the JSON output
+    #[arg(long, requires = "json")]
+    raw_entries: bool,
+    /// Add to the JSON output what each entry changes in the conversation
+    #[arg(long, requires = "json")]
+    changes: bool,
+}
+
+impl Args {
+    /// Whether it waits for what comes.
+    fn waits(&self) -> bool {
+        self.follow || self.until.is_some()
+    }
+
+    /// How to follow the files of folders.
+    fn options(&self) -> Options {
+        let start = match (self.last, self.from) {
+            (Some(count), _) => Start::Last(count),
+            (None, Some(offset)) => Start::Offset(offset),
+            // Who looks on does not want to see all that ever was.
+            (None, None) if self.waits() && !self.json => Start::End,
+            (None, None) => Start::Beginning,
+        };
+        let options = Options::new().start(start);
+        match self.changes || !self.json || self.until == Some(Until::TurnEnd) {
+            true => options.changes(),
+            false => options,
+        }
+    }
+
+    /// Where to start in a file that is told by itself.
+    fn start(&self, file: &Path) -> Result<Start> {
+        Ok(match (self.last, self.from) {
+            (Some(count), _) if self.json || !file.exists() => Start::Last(count),
+            (Some(count), _) => Start::Offset(last_told(file, count)?),
+            (None, Some(offset)) => Start::Offset(offset),
+            (None, None) => Start::Beginning,
+        })
+    }
+
+    /// Whether what subagents do in `file` is told. In JSON nothing of a file is left out.
+    fn tells_agents(&self) -> bool {
+        self.sidechains || self.json
+    }
+}
+
+pub(crate) fn run(args: &Args, output: &screen::Options) -> Result<u8> {
+    let targets = Targets::of(args)?;
+    // What was told is written whenever there is nothing else to tell.
+    let always = Arc::new(AtomicBool::new(true));
+    signal_hook::flag::register_conditional_shutdown(SIGINT, i32::from(exit::DONE), always)
+        .context("cannot take Ctrl-C")?;
+    let mut out = Output::plain();
+    let mut tail = Tail {
+        args,
+        targets: &targets,
+        look: look(args, &targets, &mut out, output),
+        calls: filter::Calls::default(),
+        mixed: HashSet::new(),
+        said: HashMap::new(),
+        is_found: false,
+        is_quiet: output.quiet,
+    };
+    let is_met = match args.waits() {
+        true => tail.follow()?,
+        false => tail.once()?,
+    };
+    if args.until.is_some() && !is_met && !output.quiet {
+        tail.say_what_is_missing();
+    }
+    out.finish()?;
+    Ok(match args.until.is_some() && !is_met {
+        true => exit::NO,
+        false => exit::DONE,
+    })
+}
+
+/// What is followed.
+#[derive(Default)]
+struct Targets {
+    folders: Vec<PathBuf>,
+    /// They are told whatever they hold.
+    files: Vec<PathBuf>,
+}
+
+impl Targets {
+    fn of(args: &Args) -> Result<Self> {
+        let mut targets = Self::default();
+        for target in &args.targets {
+            if target.is_dir() {
+                targets.folders.push(target.clone());
+                continue;
+            }
+            // A file may come later.
+            let may_come = args.waits() && target.extension().is_some_and(|end| end == "jsonl");
+            let file = match may_come {
+                true => target.clone(),
+                false => session::find(target)?,
+            };
+            let file = std::path::absolute(&file);
+            targets
+                .files
+                .push(file.context("the current folder is unknown")?);
+        }
+        Ok(targets)
+    }
+
+    fn watcher(&self, args: &Args) -> Result<Watcher> {
+        let mut watcher = Watcher::new(&args.options());
+        for folder in &self.folders {
+            watcher.add_folder(folder);
+        }
+        for file in &self.files {
+            watcher.add_file_at(file, args.start(file)?);
+            if args.sidechains {
+                watcher.add_session(file);
+            }
+        }
+        Ok(watcher)
+    }
+
+    fn has_folder(&self) -> bool {
+        !self.folders.is_empty()
+    }
+
+    fn are_several(&self) -> bool {
+        self.has_folder() || self.files.len() > 1
+    }
+}
+
+/// How events are told.
+enum Look<'o> {
+    Text(Box<Live<'o>>),
+    Json(Json<'o>),
+}
+
+impl Look<'_> {
+    fn flush(&mut self) -> io::Result<()> {
+        match self {
+            Self::Text(live) => live.flush(),
+            Self::Json(json) => json.out.flush(),
+        }
+    }
+}
+
+fn look<'o>(
+    args: &Args,
+    targets: &Targets,
+    out: &'o mut Output,
+    output: &screen::Options,
+) -> Look<'o> {
+    if args.json {
+        return Look::Json(Json {
+            out,
+            opens: targets.has_folder(),
+            changes: args.changes,
+            raw_entries: args.raw_entries,
+        });
+    }
+    let wanted = Wanted {
+        thinking: args.thinking,
+        tools: args.tools,
+    };
+    let page = Page::new(out, screen::width());
+    let teller = Teller::new(output.styles(), wanted, TimeZone::system(), page);
+    let scope = Scope {
+        several: targets.are_several(),
+        sidechains: args.sidechains,
+        whole_turns: args.filter.is_empty(),
+    };
+    Look::Text(Box::new(Live::new(teller, scope)))
+}
+
+struct Tail<'a, 'o> {
+    args: &'a Args,
+    targets: &'a Targets,
+    look: Look<'o>,
+    calls: filter::Calls,
+    /// The files in which the main conversation has spoken: what is a sidechain there is that of a
+    /// subagent. Other files may be about one, whatever their names.
+    mixed: HashSet<PathBuf>,
+    /// The files with the text that is waited for, and whether it stands in the last turn.
+    said: HashMap<PathBuf, bool>,
+    /// The entry that is waited for is there.
+    is_found: bool,
+    is_quiet: bool,
+}
+
+impl Tail<'_, '_> {
+    /// Tells what is there, file after file.
+    fn once(&mut self) -> Result<bool> {
+        let mut watcher = self.targets.watcher(self.args)?;
+        // It knows the files once it has looked.
+        watcher.try_next()?;
+        let mut files: Vec<_> = watcher.files().map(Path::to_owned).collect();
+        files.sort();
+        for file in files {
+            let options = self.args.options().start(self.args.start(&file)?);
+            let options = options.poll_only();
+            let mut follower = Follower::new(&file, &options);
+            while let Some(told) = follower.try_next()? {
+                self.tell(&told)?;
+            }
+            if let Look::Text(live) = &mut self.look {
+                live.finish()?;
+            }
+            let pending = follower.pending_bytes();
+            if pending > 0 && !self.is_quiet {
+                let file = file.display();
+                screen::note(&format!(
+                    "note: {file}: {pending} bytes behind the last newline are no line yet"
+                ));
+            }
+        }
+        Ok(false)
+    }
+
+    /// Tells what is there and what comes. Returns whether it was what is waited for.
+    fn follow(&mut self) -> Result<bool> {
+        let mut watcher = self.targets.watcher(self.args)?;
+        let end = self.args.timeout;
+        let end = end.and_then(|timeout| Instant::now().checked_add(timeout));
+        let mut is_live = false;
+        loop {
+            let mut told = watcher.try_next();
+            if matches!(told, Ok(None)) {
+                self.look.flush()?;
+                if self.is_met(&watcher) {
+                    return Ok(true);
+                }
+                is_live = true;
+                let left = end.map_or(Duration::MAX, |end| {
+                    end.saturating_duration_since(Instant::now())
+                });
+                told = watcher.next_within(left);
+            }
+            match told {
+                Ok(Some(told)) => {
+                    self.tell(&told)?;
+                    // Of several sessions some are always over: there the end has to come.
+                    let is_end = is_live && self.targets.are_several() && ends_turn(&told);
+                    if self.is_found || is_end && self.args.until == Some(Until::TurnEnd) {
+                        return Ok(true);
+                    }
+                }
+                Ok(None) => return Ok(false),
+                // The others go on.
+                Err(error) if self.targets.are_several() => screen::complain(&error.into()),
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// Whether what is waited for is there, as all that is there was told.
+    fn is_met(&self, watcher: &Watcher) -> bool {
+        match (&self.args.until, &self.targets.files[..]) {
+            (Some(Until::Text(_)), _) => self.said.values().any(|is_last| *is_last),
+            (Some(Until::TurnEnd), [file]) if !self.targets.are_several() => {
+                watcher.live(file).is_some_and(LivePath::is_turn_over)
+            }
+            _ => false,
+        }
+    }
+
+    /// Tells one thing.
+    fn tell(&mut self, told: &Told) -> Result<()> {
+        let path = &*told.path;
+        let is_named = || self.targets.files.iter().any(|file| file == path);
+        if is_subagent(path) && !self.args.tells_agents() && !is_named() {
+            return Ok(());
+        }
+        match &told.event {
+            Event::Entry(entry) => return self.entry(path, entry),
+            Event::Open { offset } => self.look_back(path, *offset)?,
+            Event::Reset { .. } => _ = self.said.remove(path),
+            _ => {}
+        }
+        match &mut self.look {
+            Look::Text(live) => live.event(path, &told.event),
+            Look::Json(json) => json.event(path, &told.event),
+        }
+    }
+
+    /// Tells an entry, if it is wanted.
+    fn entry(&mut self, path: &Path, entry: &Entry) -> Result<()> {
+        let single = Single::read(entry)?;
+        let is_of_agent = self.is_of_agent(path, &single);
+        if self.args.tells_agents() || !is_of_agent {
+            let wanted = match single.body() {
+                Some(body) => self.args.filter.wants(&body, &mut self.calls),
+                None => self.args.filter.is_empty(),
+            };
+            match &mut self.look {
+                Look::Text(live) => live.entry(path, &single, is_of_agent, wanted)?,
+                Look::Json(json) => json.entry(path, &single, is_of_agent, wanted)?,
+            }
+        }
+        let Some(until) = &self.args.until else {
+            return Ok(());
+        };
+        if !is_of_agent
+            && single.is_prompt()
+            && let Some(is_last) = self.said.get_mut(path)
+        {
+            *is_last = false;
+        }
+        if until.is(entry, is_of_agent) {
+            match until {
+                Until::Text(_) => _ = self.said.insert(path.to_owned(), true),
+                _ => self.is_found = true,
+            }
+        }
+        Ok(())
+    }
+
+    /// Looks for what is waited for in what stands before `offset`, where a file is told from: what is
+    /// there already is not waited for. The entry is told, wherever it stands.
+    fn look_back(&mut self, path: &Path, offset: u64) -> Result<()> {
+        let until = match &self.args.until {
+            Some(until) if offset > 0 && *until != Until::TurnEnd => until.clone(),
+            _ => return Ok(()),
+        };
+        let mut found = None;
+        let source = Source::open(path)?;
+        offset_of_last(&source, 1, |entry| {
+            if until.is(entry, false) {
+                found = Some(entry.clone());
+            }
+            let is_prompt = || Single::read(entry).is_ok_and(|single| single.is_prompt());
+            found.is_some() || matches!(until, Until::Text(_)) && is_prompt()
+        })?;
+        match found {
+            Some(entry) if entry.offset < offset => self.entry(path, &entry),
+            _ => Ok(()),
+        }
+    }
+
+    fn say_what_is_missing(&self) {
+        if !self.said.is_empty() {
+            screen::note("note: that text stands in an earlier turn; it is waited for in the last");
+        }
+    }
+
+    /// Whether an entry is that of a subagent in the file of another conversation.
+    fn is_of_agent(&mut self, path: &Path, single: &Single<'_>) -> bool {
+        if is_subagent(path) {
+            return false;
+        }
+        if single.is_sidechain() {
+            return self.mixed.contains(path);
+        }
+        let is_message = single
+            .candidate()
+            .is_some_and(|one| one.kind().is_message());
+        if is_message && !self.mixed.contains(path) {
+            self.mixed.insert(path.to_owned());
+        }
+        false
+    }
+}
+
+/// Where the last `count` entries of the conversation in `file` start.
+fn last_told(file: &Path, count: usize) -> Result<u64> {
+    let source = Source::open(file)?;
+    let is_told = |entry: &Entry| {
+        let single = Single::read(entry);
+        single.is_ok_and(|single| {
+            let told = single.conversation();
+            told.is_ok_and(|told| !told.display.items().is_empty())
+        })
+    };
+    Ok(offset_of_last(&source, count, is_told)?)
+}
+
+fn ends_turn(told: &Told) -> bool {
+    let Event::Entry(entry) = &told.event else {
+        return false;
+    };
+    let mut changes = entry.changes.iter().map(|change| &change.kind);
+    changes.any(|change| matches!(change, ChangeKind::TurnEnded { .. }))
+}
+
+/// Whether a file is named as that of a subagent.
+fn is_subagent(path: &Path) -> bool {
+    let name = path.file_name().and_then(|name| name.to_str());
+    name.and_then(agent_of).is_some()
+}
+
+fn parse_seconds(text: &str) -> Result<Duration, String> {
+    let seconds = text.parse().ok();
+    let time = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+    time.ok_or_else(|| "expected a number of seconds, such as 2 or 0.5".to_owned())
+}

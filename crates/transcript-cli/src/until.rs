@@ -1,0 +1,112 @@
+//! What a follower waits for.
+
+use transcript_format::content::Block;
+use transcript_format::entry::Entry;
+use transcript_tail as tail;
+
+/// What is to be on disk.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Until {
+    /// The entry with this uuid, in upper or lower case.
+    Uuid(String),
+    /// A message with a text that starts so, white space before it aside. It has to stand in the last
+    /// turn: what was said before, in the same words, is what a hook must not take for it.
+    Text(String),
+    /// That the last turn is over.
+    TurnEnd,
+}
+
+impl Until {
+    pub(crate) fn parse(text: &str) -> Result<Self, String> {
+        let some = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
+        let parsed = match text.split_once(':') {
+            Some(("uuid", uuid)) => some(uuid.trim()).map(Self::Uuid),
+            Some(("text", text)) => some(text.trim_start()).map(Self::Text),
+            None if text == "turn-end" => Some(Self::TurnEnd),
+            _ => None,
+        };
+        parsed.ok_or_else(|| "expected uuid:UUID, text:PREFIX or turn-end".to_owned())
+    }
+
+    /// Whether `entry` is it. No text of a subagent is waited for in the file of another
+    /// conversation; the end of a turn is no entry.
+    pub(crate) fn is(&self, entry: &tail::Entry, is_of_agent: bool) -> bool {
+        let parsed = || Entry::parse(&entry.text).ok();
+        match self {
+            Self::TurnEnd => false,
+            Self::Uuid(uuid) => {
+                let is_it = |entry: &Entry<'_>| {
+                    let found = entry.object().str("uuid");
+                    found.is_some_and(|found| found.eq_ignore_ascii_case(uuid))
+                };
+                parsed().as_ref().is_some_and(is_it)
+            }
+            Self::Text(start) => !is_of_agent && parsed().is_some_and(|entry| says(&entry, start)),
+        }
+    }
+}
+
+/// Whether a message has a text that starts with `start`.
+fn says(entry: &Entry<'_>, start: &str) -> bool {
+    let Some(content) = entry.message().and_then(|message| message.content()) else {
+        return false;
+    };
+    let starts = |text: &str| text.trim_start().starts_with(start);
+    if let Some(text) = content.as_text() {
+        return starts(text);
+    }
+    content.blocks().iter().any(|block| match block {
+        Block::Text(text) => text.text().is_some_and(|text| starts(&text)),
+        _ => false,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::single::entries;
+
+    fn is(until: &str, line: &str) -> bool {
+        let until = Until::parse(until).unwrap();
+        let entries = entries(line);
+        assert_eq!(entries.len(), 1);
+        until.is(&entries[0], false)
+    }
+
+    #[test]
+    fn three_things_can_be_waited_for() {
+        assert_eq!(Until::parse("turn-end"), Ok(Until::TurnEnd));
+        assert_eq!(Until::parse("uuid: A1"), Ok(Until::Uuid("A1".to_owned())));
+        assert_eq!(
+            Until::parse("text:  uuid: x"),
+            Ok(Until::Text("uuid: x".to_owned()))
+        );
+        for odd in ["", "turn", "text:", "uuid: ", "line:3", "turn-end:"] {
+            assert!(Until::parse(odd).is_err(), "{odd}");
+        }
+    }
+
+    #[test]
+    fn a_uuid_is_met_in_any_case_and_only_whole() {
+        let line = r#"{"type":"user","uuid":"0a1B2c3d-0000-4000-8000-000000000001"}"#;
+        assert!(is("uuid:0A1b2C3D-0000-4000-8000-000000000001", line));
+        assert!(!is("uuid:0a1B2c3d", line));
+    }
+
+    #[test]
+    fn a_text_is_met_by_any_block_of_a_message_and_by_nothing_else() {
+        let blocks = r#"{"type":"assistant","uuid":"a","message":{"role":"assistant","content":[{"type":"thinking","thinking":"Why not"},{"type":"text","text":"First."},{"type":"text","text":"\n  All \u0064one. More"},{"type":"tool_use","id":"t","name":"B","input":{"text":"Called"}}]}}"#;
+        assert!(is("text:All done.", blocks));
+        assert!(is("text: First", blocks));
+        for other in ["text:Why", "text:done", "text:all", "text:Called"] {
+            assert!(!is(other, blocks), "{other}");
+        }
+        let user = r#"{"type":"user","uuid":"u","message":{"role":"user","content":" Go on"}}"#;
+        assert!(is("text:Go", user));
+        let other = r#"{"type":"last-prompt","lastPrompt":"Go on"}"#;
+        assert!(!is("text:Go", other));
+        let of_agent = entries(user);
+        let until = Until::parse("text:Go").unwrap();
+        assert!(!until.is(&of_agent[0], true));
+    }
+}
