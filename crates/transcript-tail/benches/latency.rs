@@ -34,6 +34,9 @@ fn main() {
             return read(way, Path::new(path), count.parse().unwrap(), quiet);
         }
         ["whole", way, path] => return whole(way, Path::new(path)),
+        ["nap"] => loop {
+            std::thread::sleep(Duration::from_millis(100));
+        },
         _ if text.contains(&"--test") || text.contains(&"--list") => return,
         _ => {}
     }
@@ -155,38 +158,39 @@ impl Bench<'_> {
     /// The processor time of waiting.
     fn idle(&self) {
         let seconds = if self.is_quick { 5 } else { 60 };
-        let mut readers = vec![(
-            "`Follower`, not one event yet",
-            self.start(&self.ways[0], 2),
-        )];
+        let mut nap = Command::new(std::env::current_exe().unwrap());
+        let mut waiting = vec![
+            (
+                "nothing but waking every 100 ms",
+                nap.arg("nap").spawn().unwrap(),
+            ),
+            (
+                "`Follower`, not one event yet",
+                self.start(&self.ways[0], 2).child,
+            ),
+        ];
         for way in &self.ways {
             let mut reader = self.start(way, 2);
-            reader.write(1..2, LINE, |_| {});
-            readers.push((way.name, reader));
+            reader.write_at_once(1..2, LINE);
+            waiting.push((way.name, reader.child));
         }
         std::thread::sleep(Duration::from_secs(2));
-        let used = |readers: &[(_, Reader)]| -> Vec<_> {
-            readers
-                .iter()
-                .map(|(_, reader)| used(reader.child.id()))
-                .collect()
-        };
-        let before = used(&readers);
+        let before: Vec<Used> = waiting.iter().map(|(_, child)| used(child.id())).collect();
         std::thread::sleep(Duration::from_secs(seconds));
-        let after = used(&readers);
+        let after: Vec<Used> = waiting.iter().map(|(_, child)| used(child.id())).collect();
         println!(
             "| {seconds} s without a line | processor time | of the time | wake-ups a second |"
         );
         println!("| --- | ---: | ---: | ---: |");
-        for (((name, mut reader), before), after) in readers.into_iter().zip(before).zip(after) {
-            reader.child.kill().unwrap();
-            reader.child.wait().unwrap();
+        for (((name, mut child), before), after) in waiting.into_iter().zip(before).zip(after) {
+            child.kill().unwrap();
+            child.wait().unwrap();
             let time = after.nanoseconds.saturating_sub(before.nanoseconds) as f64;
             println!(
                 "| {name} | {:.1} ms | {:.4} % | {:.1} |",
                 time / 1e6,
                 time / 1e7 / seconds as f64,
-                (after.waits - before.waits) as f64 / seconds as f64
+                after.waits.saturating_sub(before.waits) as f64 / seconds as f64
             );
         }
     }
