@@ -1,20 +1,23 @@
 //! Where following stands in a file, and how to know the file again.
 
 use std::fmt;
+use std::ops::Range;
 use std::str::FromStr;
 use std::sync::Arc;
 
+use memchr::memchr;
 use sha2::{Digest, Sha256};
 use transcript_reader::{Error, Source};
 
 /// How many bytes of the start of a file are remembered.
 const HEAD: usize = 256;
-/// How many bytes before the place are remembered.
-const TAIL: usize = 64;
+/// How many bytes before the place are remembered. What tells two lines apart, the uuid and the time, stands
+/// before some hundred bytes that are the same on each line: 64, as is usual, would not reach it.
+const TAIL: usize = 1024;
 
 /// A place behind a newline, and the bytes by which the file is known again (`facts/reliability.md`
 /// 4, T9).
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Default, PartialEq)]
 pub(crate) struct Place {
     /// All before it was told.
     offset: u64,
@@ -26,8 +29,9 @@ pub(crate) struct Place {
     tail: Tail,
 }
 
+/// The last bytes of a run of bytes.
 #[derive(Clone, Copy, PartialEq)]
-struct Tail {
+pub(crate) struct Tail {
     bytes: [u8; TAIL],
     len: usize,
 }
@@ -41,19 +45,28 @@ impl Default for Tail {
     }
 }
 
+// Without the bytes: they are of a conversation.
 impl fmt::Debug for Tail {
-    /// Without the bytes: they are of a conversation.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} bytes", self.len)
     }
 }
 
+impl fmt::Debug for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Place")
+            .field("offset", &self.offset)
+            .field("lines", &self.lines)
+            .finish_non_exhaustive()
+    }
+}
+
 impl Tail {
-    fn bytes(&self) -> &[u8] {
+    pub(crate) fn bytes(&self) -> &[u8] {
         &self.bytes[..self.len]
     }
 
-    fn push(&mut self, bytes: &[u8]) {
+    pub(crate) fn push(&mut self, bytes: &[u8]) {
         let new = &bytes[bytes.len().saturating_sub(TAIL)..];
         let kept = self.len.min(TAIL - new.len());
         self.bytes.copy_within(self.len - kept..self.len, 0);
@@ -114,11 +127,11 @@ impl Place {
         self.lines = self.lines.map(|lines| lines + 1);
     }
 
-    /// Moves behind a line of `len` bytes that was not kept.
-    pub(crate) fn pass_unseen(&mut self, len: u64, source: &Source) -> Result<(), Error> {
+    /// Moves behind a line of `len` bytes that was not kept. `last` are its last ones, with the newline.
+    pub(crate) fn pass_unseen(&mut self, len: u64, last: &Tail) {
         self.offset += len + 1;
         self.lines = self.lines.map(|lines| lines + 1);
-        self.read_tail(source)
+        self.tail.push(last.bytes());
     }
 
     fn read_tail(&mut self, source: &Source) -> Result<(), Error> {
@@ -165,6 +178,24 @@ pub(crate) fn has(source: &Source, offset: u64, bytes: &[u8]) -> Result<bool, Er
         at += piece.len() as u64;
     }
     Ok(true)
+}
+
+/// Whether a newline stands in `range`. Takes a constant amount of memory.
+pub(crate) fn has_newline(source: &Source, range: Range<u64>) -> Result<bool, Error> {
+    let mut buffer = vec![0; 64 << 10];
+    let mut at = range.start;
+    while at < range.end {
+        let wanted = buffer.len().min((range.end - at) as usize);
+        let read = source.read_at(at, &mut buffer[..wanted])?;
+        if memchr(b'\n', &buffer[..read]).is_some() {
+            return Ok(true);
+        }
+        if read == 0 {
+            break;
+        }
+        at += read as u64;
+    }
+    Ok(false)
 }
 
 /// A place in a file to go on from later, also in another process. It holds no text of the file.

@@ -1,3 +1,17 @@
 //! Tests of the follow library.
+//!
+//! `TRANSCRIPT_SOAK=n` makes the long ones longer, `TRANSCRIPT_SEED=n` repeats a run. `docs/tail.md`
+//! says which of them proves what.
+
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+#![expect(clippy::print_stdout, reason = "the counts are the result")]
 
 mod follower;
+#[cfg(unix)]
+mod model;
+#[cfg(unix)]
+mod sequences;
+#[cfg(unix)]
+mod support;
+#[cfg(unix)]
+mod world;
