@@ -10,6 +10,8 @@ mod follower;
 #[cfg(unix)]
 mod model;
 #[cfg(unix)]
+mod naive;
+#[cfg(unix)]
 mod sequences;
 #[cfg(unix)]
 mod support;
