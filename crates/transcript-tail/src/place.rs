@@ -23,6 +23,8 @@ pub(crate) struct Place {
     offset: u64,
     /// How many lines that is, when they were counted.
     lines: Option<u64>,
+    /// How much of what the line here says was told: a damaged one may say several things.
+    told: u32,
     /// The first bytes of the file, as far as they were told.
     head: Arc<Vec<u8>>,
     /// The last bytes before the place.
@@ -113,6 +115,16 @@ impl Place {
         self.lines
     }
 
+    /// How much of what the line here says was told.
+    pub(crate) fn told(&self) -> u32 {
+        self.told
+    }
+
+    /// More of what the line here says was told, but not all.
+    pub(crate) fn tell(&mut self) {
+        self.told += 1;
+    }
+
     /// Moves behind a line, which is given without its newline.
     pub(crate) fn pass(&mut self, line: &[u8]) {
         for bytes in [line, b"\n"] {
@@ -124,12 +136,14 @@ impl Place {
             }
             self.offset += bytes.len() as u64;
         }
+        self.told = 0;
         self.lines = self.lines.map(|lines| lines + 1);
     }
 
     /// Moves behind a line of `len` bytes that was not kept. `last` are its last ones, with the newline.
     pub(crate) fn pass_unseen(&mut self, len: u64, last: &Tail) {
         self.offset += len + 1;
+        self.told = 0;
         self.lines = self.lines.map(|lines| lines + 1);
         self.tail.push(last.bytes());
     }
@@ -152,6 +166,7 @@ impl Place {
         Checkpoint {
             offset: self.offset,
             lines: self.lines,
+            told: self.told,
             head: Print::of(&self.head),
             tail: Print::of(self.tail.bytes()),
         }
@@ -206,6 +221,7 @@ pub(crate) fn has_newline(source: &Source, range: Range<u64>) -> Result<bool, Er
 pub struct Checkpoint {
     offset: u64,
     lines: Option<u64>,
+    told: u32,
     head: Print,
     tail: Print,
 }
@@ -246,6 +262,7 @@ impl Checkpoint {
         let is_same = Print::of(&place.head) == self.head && Print::of(tail.bytes()) == self.tail;
         place.tail = tail;
         place.lines = self.lines;
+        place.told = self.told;
         Ok(is_same.then_some(place))
     }
 }
@@ -261,7 +278,7 @@ impl fmt::Display for Checkpoint {
             let hash = u64::from_be_bytes(print.hash);
             write!(f, ":{}:{hash:016x}", print.len)?;
         }
-        Ok(())
+        write!(f, ":{}", self.told)
     }
 }
 
@@ -301,10 +318,12 @@ fn parse(text: &str) -> Option<Checkpoint> {
         (len <= most).then_some(Print { len, hash })
     };
     let (head, tail) = (print(HEAD)?, print(TAIL)?);
+    let told = parts.next()?.parse().ok()?;
     let longest = tail.len.max(head.len) as u64;
     (parts.next().is_none() && longest <= offset).then_some(Checkpoint {
         offset,
         lines,
+        told,
         head,
         tail,
     })
@@ -361,7 +380,10 @@ mod tests {
     #[test]
     fn a_checkpoint_survives_being_text_and_other_texts_are_none() {
         for lines in [0, 1, 5, 40] {
-            let (bytes, place) = passed(lines);
+            let (bytes, mut place) = passed(lines);
+            if lines > 1 {
+                place.tell();
+            }
             let text = place.checkpoint().to_string();
             let read: Checkpoint = text.parse().unwrap();
             assert_eq!(read, place.checkpoint());
@@ -370,10 +392,11 @@ mod tests {
         let texts = [
             "",
             "1",
-            "2:0:0:0:0:0:0",
-            "1:5:-:300:0:2:0",
-            "1:5:-:6:0:2:0",
-            "1:0:0:0:0:0:0:0",
+            "2:0:0:0:0:0:0:0",
+            "1:0:0:0:0:0:0",
+            "1:5:-:300:0:2:0:0",
+            "1:5:-:6:0:2:0:0",
+            "1:0:0:0:0:0:0:0:0",
         ];
         for text in texts {
             assert_eq!(text.parse::<Checkpoint>(), Err(NotACheckpoint), "{text}");

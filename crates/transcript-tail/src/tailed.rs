@@ -123,10 +123,13 @@ impl Tailed {
     pub(crate) fn next(&mut self) -> Result<Option<Event>, Error> {
         loop {
             if let Some(event) = self.events.pop_front() {
-                if self.events.is_empty()
-                    && let Some(place) = self.next.take()
-                {
-                    self.place = place;
+                match self.next.take() {
+                    Some(place) if self.events.is_empty() => self.place = place,
+                    Some(place) => {
+                        self.place.tell();
+                        self.next = Some(place);
+                    }
+                    None => {}
                 }
                 return Ok(Some(event));
             }
@@ -165,7 +168,12 @@ impl Tailed {
             }
         }
         self.next = Some(place);
-        self.judge.judge(framed, line, &self.path, &mut self.events)
+        self.judge
+            .judge(framed, line, &self.path, &mut self.events)?;
+        // Before a restart some of it was told.
+        let told = self.events.len().min(self.place.told() as usize);
+        self.events.drain(..told);
+        Ok(())
     }
 
     /// Looks what there is now; returns whether anything is new.

@@ -6,11 +6,17 @@
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 #![expect(clippy::print_stdout, reason = "the counts are the result")]
 
+#[cfg(unix)]
+mod bytes;
 mod follower;
+#[cfg(unix)]
+mod late;
 #[cfg(unix)]
 mod model;
 #[cfg(unix)]
 mod naive;
+#[cfg(unix)]
+mod replace;
 #[cfg(unix)]
 mod sequences;
 #[cfg(unix)]
