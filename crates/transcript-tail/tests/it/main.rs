@@ -8,7 +8,13 @@
 
 #[cfg(unix)]
 mod bytes;
+#[cfg(unix)]
+mod child;
 mod follower;
+#[cfg(unix)]
+mod hot;
+#[cfg(unix)]
+mod kill;
 #[cfg(unix)]
 mod late;
 #[cfg(unix)]

@@ -4,6 +4,7 @@ use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use tempfile::TempDir;
 use transcript_tail::{Event, Follower, Told};
@@ -113,7 +114,7 @@ pub(crate) fn child_of(prefix: &[&str], task: &str, words: &[&str]) -> Command {
         }
     };
     command
-        .args(["child", "--exact", "--nocapture", "--test-threads=1"])
+        .args(["child::child", "--exact", "--nocapture", "--test-threads=1"])
         .env(TASK, [&[task], words].concat().join("\n"))
         .env("RUST_BACKTRACE", "0");
     command
@@ -123,6 +124,15 @@ pub(crate) fn child_of(prefix: &[&str], task: &str, words: &[&str]) -> Command {
 pub(crate) fn task() -> Option<Vec<String>> {
     let task = std::env::var(TASK).ok()?;
     Some(task.split('\n').map(str::to_owned).collect())
+}
+
+/// Says that something is over, also when a test fails: nobody goes on for ever.
+pub(crate) struct Done<'a>(pub(crate) &'a AtomicBool);
+
+impl Drop for Done<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Release);
+    }
 }
 
 /// A child that is ended with the test, whatever happens.
