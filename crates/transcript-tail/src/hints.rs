@@ -206,3 +206,49 @@ pub(crate) fn left(deadline: Option<Instant>) -> Duration {
         deadline.saturating_duration_since(Instant::now())
     })
 }
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    /// How many events the system keeps for us.
+    const LIMIT: &str = "/proc/sys/fs/inotify/max_queued_events";
+
+    /// Gives the limit back, whatever happens.
+    struct Restore(String);
+
+    impl Drop for Restore {
+        fn drop(&mut self) {
+            let _ = fs::write(LIMIT, &self.0);
+        }
+    }
+
+    #[test]
+    fn an_overflow_of_the_queue_of_events_rings() {
+        let folder = tempfile::tempdir().unwrap();
+        let bell = Bell::default();
+        let old = Restore(fs::read_to_string(LIMIT).unwrap());
+        if fs::write(LIMIT, "2").is_err() {
+            println!("skipped: not allowed to make the queue of events shorter");
+            return;
+        }
+        // The limit is read when the queue is made. No event itself is of interest.
+        let mut watch = Watch::new(&bell, RecursiveMode::NonRecursive, |_, _| {});
+        drop(old);
+        watch.keep(&[folder.path().to_owned()]);
+        let mut files = 0;
+        let hints = loop {
+            for _ in 0..100 {
+                fs::write(folder.path().join(files.to_string()), "x").unwrap();
+                files += 1;
+            }
+            let hints = bell.wait(Duration::from_millis(50));
+            if !hints.is_empty() {
+                break hints;
+            }
+            assert!(files < 100_000, "the queue did not overflow");
+        };
+        println!("overflow: rang after {files} files, with nothing else to ring for");
+        assert!(hints.all && hints.paths.is_empty());
+    }
+}

@@ -13,7 +13,7 @@ use transcript_testkit::rng::Rng;
 use transcript_writer::{Draft, Known, SyncPolicy};
 
 use crate::support::{
-    Done, appender, child_of, fast_folder, folder, line, number_of, often, place, rng, soak,
+    Done, appender, child_of, fast_folder, folder, line, number_of, often, place, rng,
 };
 
 /// What a hot reader saw.
@@ -151,7 +151,7 @@ fn of_a_line_that_is_taken_back_nothing_is_told() {
     let mut rng = rng("taken back");
     let folder = fast_folder();
     let path = folder.path().join("s1.jsonl");
-    let lines = often(40_000, 50_000);
+    let lines = often(40_000, 10_000);
     let mut follower = Follower::new(&path, &Options::new().poll_only());
     let seen = thread::scope(|scope| {
         scope.spawn(|| write_and_take_back(&path, lines, &mut rng));
@@ -205,7 +205,7 @@ fn what_our_writer_takes_back_for_want_of_space_is_not_seen() {
     let deaf = ["sh", "-c", r#"trap '' XFSZ; exec "$0" "$@""#];
     let folder = fast_folder();
     let path = folder.path().join("s1.jsonl");
-    let lines = often(4_000, 4_000).to_string();
+    let lines = often(20_000, 25_000).to_string();
     let mut child = child_of(&deaf, "limit", &[path.to_str().unwrap(), &lines]);
     let output = child.output().unwrap();
     let said = String::from_utf8_lossy(&output.stdout);
@@ -263,7 +263,7 @@ fn files_that_take_the_name_one_after_the_other_lose_nothing() {
     let mut rng = rng("swaps");
     let folder = folder();
     let path = folder.path().join("s1.jsonl");
-    let swaps = often(150, 1_000).min(1_000 * soak());
+    let swaps = often(150, 50);
     let (files, is_done) = (AtomicUsize::new(0), AtomicBool::new(false));
     let mut follower = Follower::new(&path, &Options::new());
     let mut seen = Seen::default();

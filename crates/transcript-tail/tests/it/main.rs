@@ -10,6 +10,10 @@
 mod bytes;
 #[cfg(unix)]
 mod child;
+#[cfg(unix)]
+mod damage;
+#[cfg(unix)]
+mod events;
 mod follower;
 #[cfg(unix)]
 mod hot;
@@ -21,6 +25,8 @@ mod late;
 mod model;
 #[cfg(unix)]
 mod naive;
+#[cfg(unix)]
+mod readonly;
 #[cfg(unix)]
 mod replace;
 #[cfg(unix)]

@@ -204,7 +204,7 @@ impl Reader for Ours {
         let checkpoint = self.follower.checkpoint().to_string();
         let checkpoint: Checkpoint = checkpoint.parse().unwrap();
         let options = self.options.clone().start(Start::Checkpoint(checkpoint));
-        self.follower = Follower::new(&self.follower.path().to_owned(), &options);
+        self.follower = Follower::new(self.follower.path(), &options);
     }
 
     fn place(&self) -> Option<(u64, u64)> {

@@ -5,7 +5,7 @@ use transcript_tail::Options;
 use transcript_testkit::rng::Rng;
 
 use crate::model::{Model, Ours, Reader};
-use crate::support::{fast_folder, folder, line, rng, soak};
+use crate::support::{fast_folder, folder, line, often, rng, soak};
 use crate::world::{Link, World};
 
 /// What can happen.
@@ -442,7 +442,7 @@ fn whatever_happens_to_a_file_each_line_is_told_once() {
     let options = Options::new().poll_only();
     check(
         "sequences",
-        4_500 * soak(),
+        often(2_500, 4_600),
         fast_folder,
         &ALL,
         usize::MAX,
