@@ -60,7 +60,9 @@ fn calls(
     let folder = path.parent().unwrap().to_str().unwrap();
     let (mut calls, mut wrong) = (BTreeMap::new(), Vec::new());
     let log = fs::read_to_string(log.path()).unwrap();
-    for call in log.lines().filter(|call| call.contains(folder)) {
+    // Of a call that was interrupted the second half says nothing new.
+    let is_whole = |call: &&str| call.contains(folder) && !call.contains(" resumed>");
+    for call in log.lines().filter(is_whole) {
         let (before, args) = call.split_once('(').unwrap_or((call, ""));
         let name = before.split_whitespace().last().unwrap_or_default();
         *calls.entry(name.to_owned()).or_default() += 1;
