@@ -242,10 +242,10 @@ impl Tailed {
         let (told, pending) = (self.place.offset(), self.framer.pending());
         let (position, partial) = (told + pending, self.framer.partial());
         let is_kept = pending == partial.len() as u64;
+        let taken = self.taken.bytes();
         let Some(end) = memrchr(b'\n', &self.buffer[..read]) else {
             // It is compared as a whole later. By then it may be long, so its start must do; of
             // a line that is not kept, its end.
-            let taken = self.taken.bytes();
             return match is_kept {
                 true => has(source, told, &partial[..partial.len().min(CHUNK as usize)]),
                 false => has(source, position - taken.len() as u64, taken),
@@ -253,7 +253,10 @@ impl Tailed {
         };
         let starts = match is_kept {
             true => has(source, told, partial)?,
-            false => !has_newline(source, told..position)?,
+            false => {
+                has(source, position - taken.len() as u64, taken)?
+                    && !has_newline(source, told..position)?
+            }
         };
         Ok(starts && has(source, position, &self.buffer[..=end])?)
     }

@@ -39,7 +39,7 @@ pub(crate) enum Due {
 
 /// Where a perfect follower stands.
 pub(crate) struct Model {
-    cap: usize,
+    pub(crate) cap: usize,
     current: Option<usize>,
     /// All that was told of the file.
     pub(crate) told: Vec<u8>,

@@ -134,6 +134,17 @@ impl<'a, R: Reader> Run<'a, R> {
         }
     }
 
+    /// An entry: where all is compared, one that is the same in many places.
+    fn entry(&self, number: usize, len: usize) -> Vec<u8> {
+        let mut line = line(number, len).into_bytes();
+        if self.model.cap < usize::MAX {
+            let mut other = Rng::new(number as u64);
+            let same = line.iter_mut().filter(|byte| **byte == b'x');
+            same.for_each(|byte| *byte = b'a' + other.below(19) as u8);
+        }
+        line
+    }
+
     fn line(&mut self) -> Vec<u8> {
         self.next += 1;
         let number = self.next;
@@ -143,7 +154,7 @@ impl<'a, R: Reader> Run<'a, R> {
             1 if self.rng.one_in(12) => self.rng.range(60_000, 200_000),
             _ => self.rng.below(300),
         };
-        let healthy = line(number, len).into_bytes();
+        let healthy = self.entry(number, len);
         match self.rng.below(24) {
             0 => b"\n".to_vec(),
             1 => b" \t\r\n".to_vec(),
@@ -311,7 +322,7 @@ impl<'a, R: Reader> Run<'a, R> {
                 self.maybe_look()?;
                 // Now and then just as long as what was taken back.
                 let next = self.next;
-                let other = line(next, part.len()).into_bytes();
+                let other = self.entry(next, part.len());
                 match self.rng.below(3) {
                     0 => self.world.append(number, &other),
                     1 => self.world.append(number, &whole),
@@ -355,7 +366,7 @@ impl<'a, R: Reader> Run<'a, R> {
             } else {
                 left
             };
-            new.extend(line(self.next, len).into_bytes());
+            new.extend(self.entry(self.next, len));
         }
         self.world.cut(number, 0);
         self.maybe_look()?;
