@@ -20,8 +20,7 @@ pub struct Told {
 }
 
 impl Told {
-    /// Returns the place to go on from so that this event and those before it are not told again. Of
-    /// a damaged line it is the place before it until all that it says was told.
+    /// Returns the place to go on from so that this event and those before it are not told again.
     #[must_use]
     pub fn checkpoint(&self) -> Checkpoint {
         self.place.checkpoint()

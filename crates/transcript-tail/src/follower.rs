@@ -84,7 +84,10 @@ impl Follower {
     pub fn try_next(&mut self) -> Result<Option<Told>, Error> {
         let told = self.tale.next()?;
         if let Some(told) = &told
-            && matches!(told.event, Event::Open { .. } | Event::Gone { .. })
+            && matches!(
+                told.event,
+                Event::Open { .. } | Event::Gone { .. } | Event::Reset { .. }
+            )
         {
             self.watch_folders();
         }
@@ -131,7 +134,7 @@ impl Follower {
     /// Returns the offset behind the last line that was told, in bytes.
     #[must_use]
     pub fn offset(&self) -> u64 {
-        self.tale.place().offset()
+        self.checkpoint().offset()
     }
 
     /// Returns how many bytes stand behind the last newline, as of the last look: the start of a line
@@ -144,7 +147,7 @@ impl Follower {
     /// Returns the place to go on from after what was told so far.
     #[must_use]
     pub fn checkpoint(&self) -> Checkpoint {
-        self.tale.place().checkpoint()
+        self.tale.checkpoint()
     }
 
     /// Returns the conversation, as far as it was told; `None` without [`Options::changes`].

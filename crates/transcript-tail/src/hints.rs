@@ -227,3 +227,43 @@ pub(crate) fn left(deadline: Option<Instant>) -> Duration {
         deadline.saturating_duration_since(Instant::now())
     })
 }
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use std::sync::mpsc;
+
+    use super::*;
+
+    /// How many events the system keeps for us.
+    const LIMIT: &str = "/proc/sys/fs/inotify/max_queued_events";
+
+    #[test]
+    fn an_overflow_of_the_queue_of_events_rings() {
+        let limit = fs::read_to_string(LIMIT).ok();
+        let limit: usize = limit.and_then(|text| text.trim().parse().ok()).unwrap_or(0);
+        if !(1..=100_000).contains(&limit) {
+            println!("skipped: the queue of events has room for {limit}");
+            return;
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let bell = Bell::default();
+        // Who reads the queue is held up at the first event. No event itself is of interest.
+        let (flooded, wait) = mpsc::channel::<()>();
+        let wait = Mutex::new(wait);
+        let heed = move |_: &Event, _: &mut Hints| {
+            let _ = wait.lock().map(|wait| wait.recv());
+        };
+        let mut watch = Watch::new(&bell, heed);
+        watch.keep(&[(folder.path().to_owned(), RecursiveMode::NonRecursive)]);
+        for file in 0..limit + 1000 {
+            fs::write(folder.path().join((file % 100).to_string()), "x").unwrap();
+        }
+        drop(flooded);
+        let hints = bell.wait(Duration::from_secs(60));
+        println!(
+            "overflow: rang behind {} writes, with nothing else to ring for",
+            limit + 1000
+        );
+        assert!(hints.all && hints.paths.is_empty());
+    }
+}

@@ -66,21 +66,22 @@ fn judge_damaged(
     path: &Path,
     events: &mut VecDeque<Event>,
 ) -> Result<(), Error> {
-    let mut bytes = framed.bytes.to_vec();
-    bytes.push(b'\n');
-    let source = Source::from_bytes(bytes, path);
+    // What counts at the start of a file only, as a byte order mark does, must not stand at the start here.
+    let before: &[u8] = if framed.offset == 0 { b"" } else { b"\n" };
+    let at = framed.offset - before.len() as u64;
+    let source = Source::from_bytes([before, framed.bytes, b"\n"].concat(), path);
     let index = Index::load(&source)?;
     events.extend(index.findings().iter().map(|finding| {
         Event::Bad(Finding {
             line,
-            offset: framed.offset + finding.offset,
+            offset: at + finding.offset,
             ..finding.clone()
         })
     }));
     let mut bodies = Bodies::new(&source);
     for candidate in index.candidates() {
         events.push_back(Event::Entry(Entry {
-            offset: framed.offset + candidate.offset(),
+            offset: at + candidate.offset(),
             len: candidate.byte_len(),
             line,
             text: bodies.get(&candidate)?.text.to_owned(),

@@ -1,33 +1,39 @@
 //! Where following stands in a file, and how to know the file again.
 
 use std::fmt;
+use std::ops::Range;
 use std::str::FromStr;
 use std::sync::Arc;
 
+use memchr::memchr;
 use sha2::{Digest, Sha256};
 use transcript_reader::{Error, Source};
 
 /// How many bytes of the start of a file are remembered.
 const HEAD: usize = 256;
-/// How many bytes before the place are remembered.
-const TAIL: usize = 64;
+/// How many bytes before the place are remembered. What tells two lines apart, the uuid and the time, stands
+/// before some hundred bytes that are the same on each line: 64, as is usual, would not reach it.
+const TAIL: usize = 1024;
 
 /// A place behind a newline, and the bytes by which the file is known again (`facts/reliability.md`
 /// 4, T9).
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Default, PartialEq)]
 pub(crate) struct Place {
     /// All before it was told.
     offset: u64,
     /// How many lines that is, when they were counted.
     lines: Option<u64>,
+    /// How much of what the line here says was told: a damaged one may say several things.
+    told: u32,
     /// The first bytes of the file, as far as they were told.
     head: Arc<Vec<u8>>,
     /// The last bytes before the place.
     tail: Tail,
 }
 
+/// The last bytes of a run of bytes.
 #[derive(Clone, Copy, PartialEq)]
-struct Tail {
+pub(crate) struct Tail {
     bytes: [u8; TAIL],
     len: usize,
 }
@@ -41,19 +47,28 @@ impl Default for Tail {
     }
 }
 
+// Without the bytes: they are of a conversation.
 impl fmt::Debug for Tail {
-    /// Without the bytes: they are of a conversation.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} bytes", self.len)
     }
 }
 
+impl fmt::Debug for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Place")
+            .field("offset", &self.offset)
+            .field("lines", &self.lines)
+            .finish_non_exhaustive()
+    }
+}
+
 impl Tail {
-    fn bytes(&self) -> &[u8] {
+    pub(crate) fn bytes(&self) -> &[u8] {
         &self.bytes[..self.len]
     }
 
-    fn push(&mut self, bytes: &[u8]) {
+    pub(crate) fn push(&mut self, bytes: &[u8]) {
         let new = &bytes[bytes.len().saturating_sub(TAIL)..];
         let kept = self.len.min(TAIL - new.len());
         self.bytes.copy_within(self.len - kept..self.len, 0);
@@ -100,6 +115,16 @@ impl Place {
         self.lines
     }
 
+    /// How much of what the line here says was told.
+    pub(crate) fn told(&self) -> u32 {
+        self.told
+    }
+
+    /// More of what the line here says was told, but not all.
+    pub(crate) fn tell(&mut self) {
+        self.told += 1;
+    }
+
     /// Moves behind a line, which is given without its newline.
     pub(crate) fn pass(&mut self, line: &[u8]) {
         for bytes in [line, b"\n"] {
@@ -111,14 +136,16 @@ impl Place {
             }
             self.offset += bytes.len() as u64;
         }
+        self.told = 0;
         self.lines = self.lines.map(|lines| lines + 1);
     }
 
-    /// Moves behind a line of `len` bytes that was not kept.
-    pub(crate) fn pass_unseen(&mut self, len: u64, source: &Source) -> Result<(), Error> {
+    /// Moves behind a line of `len` bytes that was not kept. `last` are its last ones, with the newline.
+    pub(crate) fn pass_unseen(&mut self, len: u64, last: &Tail) {
         self.offset += len + 1;
+        self.told = 0;
         self.lines = self.lines.map(|lines| lines + 1);
-        self.read_tail(source)
+        self.tail.push(last.bytes());
     }
 
     fn read_tail(&mut self, source: &Source) -> Result<(), Error> {
@@ -139,6 +166,7 @@ impl Place {
         Checkpoint {
             offset: self.offset,
             lines: self.lines,
+            told: self.told,
             head: Print::of(&self.head),
             tail: Print::of(self.tail.bytes()),
         }
@@ -167,6 +195,24 @@ pub(crate) fn has(source: &Source, offset: u64, bytes: &[u8]) -> Result<bool, Er
     Ok(true)
 }
 
+/// Whether a newline stands in `range`. Takes a constant amount of memory.
+pub(crate) fn has_newline(source: &Source, range: Range<u64>) -> Result<bool, Error> {
+    let mut buffer = vec![0; 64 << 10];
+    let mut at = range.start;
+    while at < range.end {
+        let wanted = buffer.len().min((range.end - at) as usize);
+        let read = source.read_at(at, &mut buffer[..wanted])?;
+        if memchr(b'\n', &buffer[..read]).is_some() {
+            return Ok(true);
+        }
+        if read == 0 {
+            break;
+        }
+        at += read as u64;
+    }
+    Ok(false)
+}
+
 /// A place in a file to go on from later, also in another process. It holds no text of the file.
 ///
 /// As text (`Display`, [`FromStr`]) it has one line. Store it together with what was made of the
@@ -175,6 +221,7 @@ pub(crate) fn has(source: &Source, offset: u64, bytes: &[u8]) -> Result<bool, Er
 pub struct Checkpoint {
     offset: u64,
     lines: Option<u64>,
+    told: u32,
     head: Print,
     tail: Print,
 }
@@ -215,6 +262,7 @@ impl Checkpoint {
         let is_same = Print::of(&place.head) == self.head && Print::of(tail.bytes()) == self.tail;
         place.tail = tail;
         place.lines = self.lines;
+        place.told = self.told;
         Ok(is_same.then_some(place))
     }
 }
@@ -230,7 +278,7 @@ impl fmt::Display for Checkpoint {
             let hash = u64::from_be_bytes(print.hash);
             write!(f, ":{}:{hash:016x}", print.len)?;
         }
-        Ok(())
+        write!(f, ":{}", self.told)
     }
 }
 
@@ -270,10 +318,12 @@ fn parse(text: &str) -> Option<Checkpoint> {
         (len <= most).then_some(Print { len, hash })
     };
     let (head, tail) = (print(HEAD)?, print(TAIL)?);
+    let told = parts.next()?.parse().ok()?;
     let longest = tail.len.max(head.len) as u64;
     (parts.next().is_none() && longest <= offset).then_some(Checkpoint {
         offset,
         lines,
+        told,
         head,
         tail,
     })
@@ -330,7 +380,10 @@ mod tests {
     #[test]
     fn a_checkpoint_survives_being_text_and_other_texts_are_none() {
         for lines in [0, 1, 5, 40] {
-            let (bytes, place) = passed(lines);
+            let (bytes, mut place) = passed(lines);
+            if lines > 1 {
+                place.tell();
+            }
             let text = place.checkpoint().to_string();
             let read: Checkpoint = text.parse().unwrap();
             assert_eq!(read, place.checkpoint());
@@ -339,10 +392,11 @@ mod tests {
         let texts = [
             "",
             "1",
-            "2:0:0:0:0:0:0",
-            "1:5:-:300:0:2:0",
-            "1:5:-:6:0:2:0",
-            "1:0:0:0:0:0:0:0",
+            "2:0:0:0:0:0:0:0",
+            "1:0:0:0:0:0:0",
+            "1:5:-:300:0:2:0:0",
+            "1:5:-:6:0:2:0:0",
+            "1:0:0:0:0:0:0:0:0",
         ];
         for text in texts {
             assert_eq!(text.parse::<Checkpoint>(), Err(NotACheckpoint), "{text}");

@@ -12,8 +12,8 @@ use crate::place::{Checkpoint, Place};
 /// How much is read at once.
 const CHUNK: u64 = 64 << 10;
 
-/// Where following starts in a file that is there already. In one that comes later it starts at the
-/// first byte.
+/// Where following starts in a file that is there when we look first. In one that comes later it starts
+/// at the first byte.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Start {
@@ -32,6 +32,13 @@ pub enum Start {
 }
 
 impl Start {
+    /// The file is not there yet. Where an earlier follower stood, it stood in another one.
+    pub(crate) fn comes_later(&mut self) {
+        if !matches!(self, Self::Checkpoint(_)) {
+            *self = Self::Beginning;
+        }
+    }
+
     /// The place in a file, or what happened to the file since it was known, and where that was.
     pub(crate) fn place(&self, source: &Source) -> Result<Result<Place, (Reset, u64)>, Error> {
         let offset = match self {

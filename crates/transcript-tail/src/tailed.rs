@@ -9,14 +9,14 @@ use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use memchr::memchr;
+use memchr::memrchr;
 use transcript_format::finding::{Code, Finding};
 use transcript_format::lines::{Framed, Framer};
 use transcript_reader::{Error, ErrorKind, Identity, Source};
 
 use crate::event::{Event, Reset};
 use crate::judge::Judge;
-use crate::place::{Place, has};
+use crate::place::{Checkpoint, Place, Tail, has, has_newline};
 use crate::start::Start;
 
 /// How much is read at once.
@@ -35,6 +35,8 @@ pub(crate) struct Tailed {
     place: Place,
     /// Stands where the place is, and holds what follows it without a newline.
     framer: Framer,
+    /// The last bytes that the framer took of a line without a newline.
+    taken: Tail,
     buffer: Vec<u8>,
     /// What of the buffer was not framed yet.
     unread: Range<usize>,
@@ -64,6 +66,7 @@ impl Tailed {
             identity: None,
             place: Place::start(),
             framer: Framer::starting_at(0, cap),
+            taken: Tail::default(),
             buffer: Vec::new(),
             unread: 0..0,
             judge: Judge::default(),
@@ -78,6 +81,15 @@ impl Tailed {
     /// Behind the last line of which all was told.
     pub(crate) fn place(&self) -> &Place {
         &self.place
+    }
+
+    /// Where to go on from after what was told. Before the file was opened that is where it was to
+    /// start.
+    pub(crate) fn checkpoint(&self) -> Checkpoint {
+        match self.start {
+            Some(Start::Checkpoint(checkpoint)) => checkpoint,
+            _ => self.place.checkpoint(),
+        }
     }
 
     /// How many bytes stand behind the last newline, as of the last look.
@@ -110,10 +122,13 @@ impl Tailed {
     pub(crate) fn next(&mut self) -> Result<Option<Event>, Error> {
         loop {
             if let Some(event) = self.events.pop_front() {
-                if self.events.is_empty()
-                    && let Some(place) = self.next.take()
-                {
-                    self.place = place;
+                match self.next.take() {
+                    Some(place) if self.events.is_empty() => self.place = place,
+                    Some(place) => {
+                        self.place.tell();
+                        self.next = Some(place);
+                    }
+                    None => {}
                 }
                 return Ok(Some(event));
             }
@@ -132,21 +147,32 @@ impl Tailed {
 
     /// Takes the next line out of the buffer.
     fn frame(&mut self) -> Result<(), Error> {
-        let mut rest = &self.buffer[self.unread.clone()];
+        let all = &self.buffer[self.unread.clone()];
+        let mut rest = all;
         let framed = self.framer.next(&mut rest);
-        self.unread.start = self.unread.end - rest.len();
+        let used = &all[..all.len() - rest.len()];
+        self.unread.start += used.len();
         let Some(framed) = framed else {
+            self.taken.push(used);
             return Ok(());
         };
+        let mut taken = std::mem::take(&mut self.taken);
         let mut place = self.place.clone();
         let line = place.line();
-        match (framed, &self.file) {
-            (Framed::Line(line), _) => place.pass(line.bytes),
-            (Framed::TooLong { len, .. }, Some(file)) => place.pass_unseen(len, &file.source)?,
-            (Framed::TooLong { .. }, None) => {}
+        match framed {
+            Framed::Line(line) => place.pass(line.bytes),
+            Framed::TooLong { len, .. } => {
+                taken.push(used);
+                place.pass_unseen(len, &taken);
+            }
         }
         self.next = Some(place);
-        self.judge.judge(framed, line, &self.path, &mut self.events)
+        self.judge
+            .judge(framed, line, &self.path, &mut self.events)?;
+        // Before a restart some of it was told.
+        let told = self.events.len().min(self.place.told() as usize);
+        self.events.drain(..told);
+        Ok(())
     }
 
     /// Looks what there is now; returns whether anything is new.
@@ -182,14 +208,13 @@ impl Tailed {
             self.reset(reason);
             return Ok(true);
         }
+        if !self.line_stands(&file.source, read)? {
+            // The start of the line was taken back, and another line stands in its place.
+            self.start_line_anew();
+            return Ok(true);
+        }
         if read > 0 {
-            let ends = memchr(b'\n', &self.buffer[..read]).is_some();
-            if ends && !has(&file.source, told, self.framer.partial())? {
-                // The start of the line was taken back, and another line stands in its place.
-                self.start_line_anew();
-            } else {
-                self.unread = 0..read;
-            }
+            self.unread = 0..read;
             return Ok(true);
         }
         match named {
@@ -208,6 +233,32 @@ impl Tailed {
                 Ok(is_back)
             }
         }
+    }
+
+    /// Whether the file still holds what was read behind the place: of a line that ends in the buffer
+    /// all of it, together with the lines behind it. A writer may take a line back and write another
+    /// one while we read, and nobody ever wrote what stands half in the one and half in the other.
+    fn line_stands(&self, source: &Source, read: usize) -> Result<bool, Error> {
+        let (told, pending) = (self.place.offset(), self.framer.pending());
+        let (position, partial) = (told + pending, self.framer.partial());
+        let is_kept = pending == partial.len() as u64;
+        let taken = self.taken.bytes();
+        let Some(end) = memrchr(b'\n', &self.buffer[..read]) else {
+            // It is compared as a whole later. By then it may be long, so its start must do; of
+            // a line that is not kept, its end.
+            return match is_kept {
+                true => has(source, told, &partial[..partial.len().min(CHUNK as usize)]),
+                false => has(source, position - taken.len() as u64, taken),
+            };
+        };
+        let starts = match is_kept {
+            true => has(source, told, partial)?,
+            false => {
+                has(source, position - taken.len() as u64, taken)?
+                    && !has_newline(source, told..position)?
+            }
+        };
+        Ok(starts && has(source, position, &self.buffer[..=end])?)
     }
 
     /// The file that the name leads to.
@@ -294,11 +345,15 @@ impl Tailed {
     /// Forgets what was read behind the place: it is read again.
     fn start_line_anew(&mut self) {
         self.framer = Framer::starting_at(self.place.offset(), self.cap);
+        self.taken = Tail::default();
         self.unread = 0..0;
     }
 
     /// Says, once, that the name is gone. What never was there cannot go.
     fn tell_gone(&mut self) -> bool {
+        if let Some(start) = &mut self.start {
+            start.comes_later();
+        }
         if self.is_gone || !self.is_open_told {
             return false;
         }

@@ -8,7 +8,7 @@ use transcript_reader::{Error, ErrorKind};
 use crate::event::{Event, Told};
 use crate::live::LivePath;
 use crate::options::Options;
-use crate::place::Place;
+use crate::place::Checkpoint;
 use crate::start::Start;
 use crate::tailed::Tailed;
 
@@ -39,8 +39,8 @@ impl Tale {
         &self.path
     }
 
-    pub(crate) fn place(&self) -> &Place {
-        self.tailed.place()
+    pub(crate) fn checkpoint(&self) -> Checkpoint {
+        self.tailed.checkpoint()
     }
 
     /// The conversation, as far as it was told; `None` when it is not asked for.

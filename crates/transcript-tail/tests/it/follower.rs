@@ -3,7 +3,7 @@ use std::time::Duration;
 
 use transcript_tail::{Follower, Options, Start};
 
-use crate::support::{append, line, place, word};
+use crate::words::{append, line, place, word};
 
 fn drain(follower: &mut Follower) -> Vec<String> {
     let mut words = Vec::new();

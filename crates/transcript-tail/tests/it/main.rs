@@ -1,7 +1,41 @@
 //! Tests of the follow library.
+//!
+//! `TRANSCRIPT_SOAK=n` makes the long ones longer, `TRANSCRIPT_SEED=n` repeats a run. `docs/tail.md`
+//! says which of them proves what.
 
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+#![expect(clippy::print_stdout, reason = "the counts are the result")]
+
+#[cfg(unix)]
+mod bytes;
+#[cfg(unix)]
+mod child;
+#[cfg(unix)]
+mod damage;
+#[cfg(unix)]
+mod events;
 mod follower;
+#[cfg(unix)]
+mod hot;
+#[cfg(unix)]
+mod kill;
+#[cfg(unix)]
+mod late;
+#[cfg(unix)]
+mod model;
+#[cfg(unix)]
+mod naive;
+#[cfg(unix)]
+mod readonly;
+#[cfg(unix)]
+mod replace;
+#[cfg(unix)]
+mod sequences;
 #[cfg(feature = "async")]
 mod streams;
+#[cfg(unix)]
 mod support;
 mod watcher;
+mod words;
+#[cfg(unix)]
+mod world;

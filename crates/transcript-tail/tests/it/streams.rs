@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 use transcript_tail::{Checkpoint, Event, Events, Follower, Options, Start, Watcher};
 
-use crate::support::{append, line, place, word};
+use crate::words::{append, line, place, word};
 
 #[tokio::test]
 async fn a_stream_tells_what_the_follower_does_and_ends_when_it_is_cancelled() {

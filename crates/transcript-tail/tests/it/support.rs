@@ -1,44 +1,156 @@
-//! Files to follow, and events in words.
+//! What all of these tests need.
 
-use std::fs::{self, OpenOptions};
+use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use tempfile::TempDir;
-use transcript_tail::{Event, Told};
+use transcript_tail::{Event, Follower, Told};
+use transcript_testkit::rng::Rng;
 
-/// An entry of 27 bytes, for numbers of one digit, and its newline.
-pub(crate) fn line(number: usize) -> String {
-    format!("{{\"type\":\"user\",\"uuid\":\"u{number}\"}}\n")
+/// Returns how many times longer than usual the tests are to run.
+pub(crate) fn soak() -> usize {
+    number("TRANSCRIPT_SOAK").map_or(1, |n| n.max(1) as usize)
 }
 
-/// A folder, and the path of a session in it.
+/// Returns `short`, or in a soak as many times `long` as was asked for.
+pub(crate) fn often(short: usize, long: usize) -> usize {
+    if soak() == 1 { short } else { soak() * long }
+}
+
+/// Returns random numbers for the test `name`, and prints how to get them again.
+pub(crate) fn rng(name: &str) -> Rng {
+    let seed = number("TRANSCRIPT_SEED").unwrap_or_else(|| u64::from(std::process::id()));
+    println!("{name}: TRANSCRIPT_SEED={seed}");
+    Rng::new(seed)
+}
+
+fn number(variable: &str) -> Option<u64> {
+    std::env::var(variable).ok()?.parse().ok()
+}
+
+/// Returns a folder on a disk, where a write is cut at the end of a page and numbers of files are used
+/// again.
+pub(crate) fn folder() -> TempDir {
+    tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap()
+}
+
+/// Returns a folder in memory if there is one: many files that are cut and replaced take long on a disk.
+pub(crate) fn fast_folder() -> TempDir {
+    tempfile::tempdir_in("/dev/shm").unwrap_or_else(|_| folder())
+}
+
+/// Returns a folder on a disk and the path of a session in it.
 pub(crate) fn place() -> (TempDir, PathBuf) {
-    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder();
     let path = folder.path().join("s1.jsonl");
     (folder, path)
 }
 
-/// Appends to a file, which is made with its folders when it is not there.
-pub(crate) fn append(path: &Path, text: &str) {
-    let folder = path.parent().expect("a folder");
-    fs::create_dir_all(folder).expect("the folder is made");
-    let file = OpenOptions::new().append(true).create(true).open(path);
-    let written = file.and_then(|mut file| file.write_all(text.as_bytes()));
-    written.expect("the file is written");
+pub(crate) fn append(path: &Path, bytes: &[u8]) {
+    appender(path).write_all(bytes).unwrap();
 }
 
-/// What an event is, in a word and numbers.
-pub(crate) fn word(told: &Told) -> String {
-    match &told.event {
-        Event::Open { offset } => format!("open {offset}"),
-        Event::Entry(entry) => {
-            let uuid = entry.text.split('"').nth(7).unwrap_or_default();
-            format!("{uuid} {}", entry.offset)
+/// Opens a file to append to it, and makes it when it is missing.
+pub(crate) fn appender(path: &Path) -> File {
+    let mut options = OpenOptions::new();
+    options.append(true).create(true).open(path).unwrap()
+}
+
+/// Returns the line of an entry, of `len` bytes with its newline where that is possible. Its number
+/// stands near its start and at its end.
+pub(crate) fn line(number: usize, len: usize) -> String {
+    let start = format!("{{\"type\":\"user\",\"uuid\":\"u{number}\",\"text\":\"");
+    let end = format!("\",\"n\":{number}}}\n");
+    let room = len.saturating_sub(start.len() + end.len());
+    start + &"x".repeat(room) + &end
+}
+
+/// Returns everything that is there by now.
+pub(crate) fn drain(follower: &mut Follower) -> Vec<Told> {
+    std::iter::from_fn(|| follower.try_next().unwrap()).collect()
+}
+
+/// Returns the numbers of the entries, by their uuids.
+pub(crate) fn numbers<'a>(told: impl IntoIterator<Item = &'a Told>) -> Vec<usize> {
+    let entries = told.into_iter().filter_map(|told| match &told.event {
+        Event::Entry(entry) => Some(number_of(&entry.text)),
+        _ => None,
+    });
+    entries.collect()
+}
+
+pub(crate) fn number_of(text: &str) -> usize {
+    let (_, rest) = text.split_once("\"uuid\":\"u").unwrap();
+    rest.split('"').next().unwrap().parse().unwrap()
+}
+
+/// Returns whether the command `words` works here.
+pub(crate) fn works(words: &[&str]) -> bool {
+    let command = Command::new(words[0])
+        .args(&words[1..])
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status();
+    command.is_ok_and(|status| status.success())
+}
+
+/// Says which child this process is to be.
+const TASK: &str = "TRANSCRIPT_TAIL_TASK";
+
+/// This binary, to be run again with `child` as its only test; `prefix` are the words of another
+/// program that runs it. It is told the task and what that needs.
+pub(crate) fn child_of(prefix: &[&str], task: &str, words: &[&str]) -> Command {
+    let binary = std::env::current_exe().unwrap();
+    let mut command = match prefix {
+        [] => Command::new(&binary),
+        [first, rest @ ..] => {
+            let mut command = Command::new(first);
+            command.args(rest).arg(&binary);
+            command
         }
-        Event::Bad(bad) => format!("{} {} {}", bad.code.as_str(), bad.offset, bad.len),
-        Event::Reset { reason, offset } => format!("{} {offset}", reason.name()),
-        Event::Gone { offset, torn } => format!("gone {offset} {torn}"),
-        other => format!("{other:?}"),
+    };
+    command
+        .args(["child::child", "--exact", "--nocapture", "--test-threads=1"])
+        .env(TASK, [&[task], words].concat().join("\n"))
+        .env("RUST_BACKTRACE", "0");
+    command
+}
+
+/// The task of this process, and what that needs, when it is a child.
+pub(crate) fn task() -> Option<Vec<String>> {
+    let task = std::env::var(TASK).ok()?;
+    Some(task.split('\n').map(str::to_owned).collect())
+}
+
+/// Says that something is over, also when a test fails: nobody goes on for ever.
+pub(crate) struct Done<'a>(pub(crate) &'a AtomicBool);
+
+impl Drop for Done<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Release);
+    }
+}
+
+/// A child that is ended with the test, whatever happens.
+pub(crate) struct Running(pub(crate) Child);
+
+impl Running {
+    pub(crate) fn start(mut command: Command) -> Self {
+        Self(command.stdout(Stdio::piped()).spawn().unwrap())
+    }
+
+    pub(crate) fn stdout(&mut self) -> ChildStdout {
+        self.0.stdout.take().unwrap()
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
     }
 }

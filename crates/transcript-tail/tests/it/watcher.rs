@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use transcript_tail::{Event, Options, Start, Watcher};
 
-use crate::support::{append, line, word};
+use crate::words::{append, line, word};
 
 /// Long enough for any machine; who waits for it in vain has failed.
 const LONG: Duration = Duration::from_secs(20);

@@ -1,0 +1,100 @@
+//! Events of the system that come late, or never.
+
+use std::fs;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use transcript_tail::{Event, Follower, Options, Told};
+
+use crate::support::{Done, append, appender, drain, folder, line, numbers, often, place};
+
+/// Waits until an event comes, for long.
+fn wait(follower: &mut Follower) -> Told {
+    let told = follower.next_within(Duration::from_secs(60)).unwrap();
+    told.expect("nothing came")
+}
+
+#[test]
+fn what_is_written_under_another_name_is_found_without_an_event() {
+    let (folder, path) = place();
+    fs::create_dir(folder.path().join("other")).unwrap();
+    let other = folder.path().join("other/name.jsonl");
+    append(&path, line(0, 0).as_bytes());
+    let mut follower = Follower::new(&path, &Options::new());
+    drain(&mut follower);
+    fs::hard_link(&path, &other).unwrap();
+    for number in 1..often(8, 10) {
+        let writer = thread::spawn({
+            let other = other.clone();
+            move || append(&other, line(number, 300).as_bytes())
+        });
+        assert_eq!(numbers([&wait(&mut follower)]), [number]);
+        writer.join().unwrap();
+    }
+}
+
+#[test]
+fn a_folder_that_takes_the_place_of_the_watched_one_is_found() {
+    let folder = folder();
+    let project = folder.path().join("project");
+    let path = project.join("s1.jsonl");
+    let write = |at: &Path, number| {
+        fs::create_dir(at).unwrap();
+        append(&at.join("s1.jsonl"), line(number, 99).as_bytes());
+    };
+    write(&project, 0);
+    let mut follower = Follower::new(&path, &Options::new());
+    assert_eq!(drain(&mut follower).len(), 2);
+    for number in 1..often(4, 4) {
+        let (next, old) = (folder.path().join("next"), folder.path().join("old"));
+        write(&next, number);
+        fs::rename(&project, &old).unwrap();
+        if number % 2 == 0 {
+            assert!(matches!(wait(&mut follower).event, Event::Gone { .. }));
+        }
+        fs::rename(&next, &project).unwrap();
+        let told = wait(&mut follower);
+        assert!(matches!(told.event, Event::Reset { .. }), "{told:?}");
+        assert_eq!(numbers([&wait(&mut follower)]), [number]);
+        fs::remove_dir_all(&old).unwrap();
+        // What comes then is in the new folder.
+        append(&path, line(1_000 + number, 0).as_bytes());
+        assert_eq!(numbers([&wait(&mut follower)]), [1_000 + number]);
+    }
+}
+
+#[test]
+fn a_flood_of_events_about_other_files_loses_nothing() {
+    let (folder, path) = place();
+    let is_over = AtomicBool::new(false);
+    let lines = often(2_000, 5_000);
+    let mut follower = Follower::new(&path, &Options::new());
+    let mut told = Vec::new();
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut number = 0_u64;
+            while !is_over.load(Ordering::Acquire) {
+                let other = folder.path().join(format!("{}.tmp", number % 500));
+                append(&other, b"x");
+                fs::remove_file(other).unwrap();
+                number += 1;
+            }
+        });
+        let _done = Done(&is_over);
+        scope.spawn(|| {
+            use std::io::Write;
+            let mut file = appender(&path);
+            for number in 0..lines {
+                file.write_all(line(number, number % 777).as_bytes())
+                    .unwrap();
+            }
+        });
+        while told.len() < lines + 1 {
+            told.push(wait(&mut follower));
+        }
+    });
+    assert_eq!(numbers(&told), (0..lines).collect::<Vec<_>>());
+    println!("flood: {lines} lines told once");
+}

@@ -1,0 +1,131 @@
+//! A reader that is killed, and goes on from what it wrote.
+
+use std::collections::BTreeMap;
+use std::fs::{self, OpenOptions};
+use std::io::Write;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use transcript_tail::{Event, Follower, Options, Start};
+
+use crate::support::{Done, Running, appender, child_of, line, often, place, rng};
+
+/// Follows, and writes each entry down in one write together with where to go on.
+pub(crate) fn follow(path: &Path, output: &Path) {
+    let before = fs::read(output).unwrap_or_default();
+    let end = before
+        .iter()
+        .rposition(|b| *b == b'\n')
+        .map_or(0, |at| at + 1);
+    let mut options = OpenOptions::new();
+    let mut file = options.append(true).create(true).open(output).unwrap();
+    // Half a record was not written.
+    file.set_len(end as u64).unwrap();
+    let last = String::from_utf8(before[..end].to_vec()).unwrap();
+    let checkpoint = last.lines().last().map(|record| {
+        let checkpoint = record.split(' ').nth(2).unwrap();
+        checkpoint.parse().unwrap()
+    });
+    let start = checkpoint.map_or(Start::Beginning, Start::Checkpoint);
+    let mut follower = Follower::new(path, &Options::new().start(start));
+    loop {
+        let told = follower.next().unwrap().unwrap();
+        let what = match &told.event {
+            Event::Entry(entry) => entry.text.split('"').nth(7).unwrap(),
+            Event::Bad(_) => "bad",
+            _ => continue,
+        };
+        let (offset, checkpoint) = (told.event.offset(), told.checkpoint());
+        let record = format!("{offset} {what} {checkpoint}\n");
+        file.write_all(record.as_bytes()).unwrap();
+    }
+}
+
+#[test]
+fn a_reader_that_is_killed_again_and_again_writes_each_line_down_once() {
+    let mut rng = rng("kill");
+    let (folder, path) = place();
+    let output = folder.path().join("output");
+    let kills = often(50, 500);
+    let is_over = AtomicBool::new(false);
+    let len = || fs::metadata(&output).map_or(0, |found| found.len());
+    let mut due: BTreeMap<(u64, String), usize> = BTreeMap::new();
+    let mut own = transcript_testkit::rng::Rng::new(rng.next_u64());
+    thread::scope(|scope| {
+        let writer = scope.spawn(|| {
+            let mut file = appender(&path);
+            let (mut offset, mut number) = (0, 0);
+            while !is_over.load(Ordering::Acquire) {
+                let mut bytes = line(number, rng.below(700)).into_bytes();
+                *due.entry((offset, format!("u{number}"))).or_default() += 1;
+                number += 1;
+                if rng.one_in(6) {
+                    // Two on one line: more than one thing is told of it.
+                    bytes.pop();
+                    let second = offset + bytes.len() as u64;
+                    *due.entry((second, format!("u{number}"))).or_default() += 1;
+                    bytes.extend(line(number, 0).into_bytes());
+                    number += 1;
+                }
+                let (start, end) = bytes.split_at(rng.below(bytes.len()));
+                file.write_all(start).unwrap();
+                thread::sleep(Duration::from_micros(rng.below(300) as u64));
+                file.write_all(end).unwrap();
+                offset += bytes.len() as u64;
+            }
+            offset
+        });
+        let start = || {
+            let words = [path.to_str().unwrap(), output.to_str().unwrap()];
+            Running::start(child_of(&[], "follow", &words))
+        };
+        let done = Done(&is_over);
+        for _ in 0..kills {
+            let wanted = len() + own.below(4_000) as u64;
+            let child = start();
+            let deadline = Instant::now() + Duration::from_secs(60);
+            while len() < wanted {
+                assert!(Instant::now() < deadline, "nothing is told any more");
+                thread::sleep(Duration::from_micros(50));
+            }
+            for _ in 0..own.below(20_000) {
+                std::hint::spin_loop();
+            }
+            drop(child);
+        }
+        drop(done);
+        let end = writer.join().unwrap();
+        let _child = start();
+        let deadline = Instant::now() + Duration::from_secs(60);
+        while !fs::read_to_string(&output)
+            .unwrap()
+            .contains(&format!(" 1:{end}:"))
+        {
+            assert!(Instant::now() < deadline, "the end was not told");
+            thread::sleep(Duration::from_millis(5));
+        }
+    });
+    let mut written: BTreeMap<(u64, String), usize> = BTreeMap::new();
+    let output = fs::read_to_string(&output).unwrap();
+    let mut damaged = 0;
+    for record in output.lines() {
+        let mut parts = record.split(' ');
+        let offset = parts.next().unwrap().parse().unwrap();
+        match parts.next().unwrap() {
+            "bad" => damaged += 1,
+            uuid => *written.entry((offset, uuid.to_owned())).or_default() += 1,
+        }
+    }
+    let lost = due
+        .keys()
+        .filter(|line| !written.contains_key(line))
+        .count();
+    let doubled = written.values().filter(|count| **count > 1).count();
+    let lines = due.len();
+    println!(
+        "kill: {kills} kills, {lines} entries, {damaged} findings, {lost} lost, {doubled} doubled"
+    );
+    assert_eq!(due, written);
+}

@@ -1,0 +1,230 @@
+//! Tails as scripts have them, each with one flaw: what the model must catch.
+
+use std::fs::{self, File};
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+use crate::model::{Due, Reader};
+use crate::sequences::{ALL, Op, Run, Tally};
+use crate::support::{fast_folder, rng};
+use crate::world::World;
+
+/// What is wrong with a tail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Flaw {
+    /// Nothing that is seen in lines: it reads all of the file at each look.
+    None,
+    /// The offset is counted in characters.
+    Characters,
+    /// What was read is decoded before its line is whole.
+    Decoded,
+    /// The offset moves past a line that has no newline yet.
+    Passed,
+    /// A line that has no newline yet is told.
+    Early,
+    /// A file that became shorter is waited for to become longer.
+    NotShorter,
+    /// Only the length says that a file is another one.
+    ByLength,
+    /// The open file is read, whatever has the name.
+    ByDescriptor,
+    /// The old file is not read to its end.
+    NotDrained,
+    /// When the file goes, what is left is told as a line.
+    TornAsLine,
+    /// A restart reads from the start.
+    Forgetful,
+}
+
+struct Naive {
+    path: PathBuf,
+    flaw: Flaw,
+    file: Option<File>,
+    /// What was told.
+    told: Vec<u8>,
+    /// What was read and not told, as text.
+    text: String,
+}
+
+impl Naive {
+    fn new(path: &Path, flaw: Flaw) -> Self {
+        Self {
+            path: path.to_owned(),
+            flaw,
+            file: None,
+            told: Vec::new(),
+            text: String::new(),
+        }
+    }
+
+    fn lines(&mut self) -> Vec<String> {
+        let mut lines = Vec::new();
+        if self.flaw == Flaw::NotDrained && self.is_other().unwrap_or(false) {
+            self.open();
+        }
+        if self.file.is_none() {
+            self.open();
+        }
+        loop {
+            let Some(file) = &self.file else {
+                return lines;
+            };
+            let mut bytes = vec![0; file.metadata().unwrap().len() as usize];
+            file.read_exact_at(&mut bytes, 0).unwrap();
+            self.read(&bytes, &mut lines);
+            if self.flaw == Flaw::ByDescriptor {
+                return lines;
+            }
+            match self.is_other() {
+                Some(true) => self.open(),
+                Some(false) => return lines,
+                None => {
+                    let rest = bytes.get(self.told.len()..).unwrap_or_default();
+                    if self.flaw == Flaw::TornAsLine {
+                        lines.push(String::from_utf8_lossy(rest).into_owned());
+                        self.told = bytes;
+                    }
+                    return lines;
+                }
+            }
+        }
+    }
+
+    /// Whether another file has the name; `None` when there is none.
+    fn is_other(&self) -> Option<bool> {
+        let named = fs::metadata(&self.path).ok()?;
+        let file = self.file.as_ref()?.metadata().ok()?;
+        Some(named.ino() != file.ino())
+    }
+
+    fn open(&mut self) {
+        if self.file.is_some() {
+            self.told.clear();
+            self.text.clear();
+        }
+        self.file = File::open(&self.path).ok();
+    }
+
+    fn read(&mut self, bytes: &[u8], lines: &mut Vec<String>) {
+        let is_other = match self.flaw {
+            Flaw::NotShorter => false,
+            Flaw::ByLength => bytes.len() < self.told.len(),
+            Flaw::Characters | Flaw::Decoded | Flaw::Passed | Flaw::Early => {
+                bytes.len() < self.told.len()
+            }
+            _ => !bytes.starts_with(&self.told),
+        };
+        if is_other {
+            self.told.clear();
+            self.text.clear();
+        }
+        let new = bytes.get(self.told.len()..).unwrap_or_default();
+        match self.flaw {
+            Flaw::Characters => {
+                let end = new.iter().rposition(|b| *b == b'\n').map_or(0, |at| at + 1);
+                let text = String::from_utf8_lossy(&new[..end]);
+                // As many bytes as there are characters.
+                self.told.resize(self.told.len() + text.chars().count(), 0);
+                lines.extend(text.lines().map(str::to_owned));
+            }
+            Flaw::Decoded => {
+                self.text += &String::from_utf8_lossy(new);
+                self.told.extend(new);
+                while let Some((line, rest)) = self.text.split_once('\n') {
+                    lines.push(line.to_owned());
+                    self.text = rest.to_owned();
+                }
+            }
+            Flaw::Passed | Flaw::Early => {
+                let text = String::from_utf8_lossy(new).into_owned();
+                let whole = text.split_inclusive('\n');
+                let is_told = |line: &&str| self.flaw == Flaw::Early || line.ends_with('\n');
+                let told = whole.filter(is_told);
+                lines.extend(told.map(|line| line.trim_end_matches('\n').to_owned()));
+                self.told.extend(new);
+            }
+            _ => {
+                let end = new.iter().rposition(|b| *b == b'\n').map_or(0, |at| at + 1);
+                let text = String::from_utf8_lossy(&new[..end]);
+                lines.extend(text.split_terminator('\n').map(str::to_owned));
+                self.told.extend(&new[..end]);
+            }
+        }
+    }
+}
+
+impl Reader for Naive {
+    /// Only the lines that are objects: it cannot say more.
+    fn look(&mut self, due: &[Due]) -> Result<(), String> {
+        let told = self.lines();
+        let is_object = |line: &String| {
+            // Bytes that are no text became that character.
+            let is_text = !line.contains('\u{fffd}');
+            is_text && serde_json::from_str::<serde_json::Map<_, serde_json::Value>>(line).is_ok()
+                || self.flaw == Flaw::TornAsLine && line.starts_with('{') && !line.ends_with('}')
+        };
+        let told: Vec<String> = told.into_iter().filter(is_object).collect();
+        let due = due.iter().filter_map(|due| match due {
+            Due::Entry { text, .. } => Some(text.clone()),
+            _ => None,
+        });
+        let due: Vec<String> = due.collect();
+        if told == due {
+            return Ok(());
+        }
+        let lost = due.iter().filter(|line| !told.contains(line)).count();
+        let other = told.iter().filter(|line| !due.contains(line)).count();
+        Err(format!("{lost} lost, {other} doubled or torn"))
+    }
+
+    fn restart(&mut self) {
+        self.file = None;
+        if self.flaw == Flaw::Forgetful {
+            self.told.clear();
+        }
+    }
+
+    fn place(&self) -> Option<(u64, u64)> {
+        None
+    }
+}
+
+/// Returns how many of 200 sequences of `ops` the tail fails.
+fn failures(flaw: Flaw, ops: &[Op]) -> usize {
+    let mut rng = rng(&format!("naive, {flaw:?}"));
+    let mut failures = 0;
+    for _ in 0..200 {
+        let read = |world: &World| Naive::new(&world.path, flaw);
+        let mut tally = Tally::default();
+        let seed = rng.next_u64();
+        let run = Run::sequence(seed, fast_folder(), ops, usize::MAX, read, &mut tally);
+        failures += usize::from(run.is_err());
+    }
+    failures
+}
+
+#[test]
+fn each_flaw_of_a_naive_tail_is_caught_where_it_belongs() {
+    use Op::{Append, Cut, Delete, Refill, Replace, Restart, Rotate, TakeBack};
+    let areas: [(Flaw, &[Op]); 11] = [
+        (Flaw::Characters, &[Append]),
+        (Flaw::Decoded, &[Append]),
+        (Flaw::Passed, &[Append]),
+        (Flaw::Early, &[Append, Append, TakeBack]),
+        (Flaw::NotShorter, &[Append, Cut]),
+        (Flaw::ByLength, &[Append, Refill]),
+        (Flaw::ByDescriptor, &[Append, Replace]),
+        (Flaw::NotDrained, &[Append, Rotate]),
+        (Flaw::TornAsLine, &[Append, Delete]),
+        (Flaw::Forgetful, &[Append, Restart]),
+        (Flaw::None, &ALL),
+    ];
+    for (flaw, ops) in areas {
+        let failures = failures(flaw, ops);
+        println!("naive, {flaw:?}: {failures} of 200 sequences of {ops:?} lose, double or tear");
+        match flaw {
+            Flaw::None => assert_eq!(failures, 0),
+            _ => assert!(failures > 10, "{flaw:?}"),
+        }
+    }
+}

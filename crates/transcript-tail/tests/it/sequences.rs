@@ -1,0 +1,503 @@
+//! Random sequences of all that can happen to a file, against the model.
+
+use tempfile::TempDir;
+use transcript_tail::Options;
+use transcript_testkit::rng::Rng;
+
+use crate::model::{Model, Ours, Reader};
+use crate::support::{fast_folder, folder, line, often, rng, soak};
+use crate::world::{Link, World};
+
+/// What can happen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Op {
+    Append,
+    Cut,
+    Refill,
+    Overwrite,
+    Replace,
+    Rotate,
+    Delete,
+    Link,
+    AwayAndBack,
+    Folder,
+    TakeBack,
+    Restart,
+}
+
+pub(crate) const ALL: [Op; 15] = [
+    // What is usual comes more often.
+    Op::Append,
+    Op::Append,
+    Op::Append,
+    Op::Append,
+    Op::Cut,
+    Op::Refill,
+    Op::Overwrite,
+    Op::Replace,
+    Op::Rotate,
+    Op::Delete,
+    Op::Link,
+    Op::AwayAndBack,
+    Op::Folder,
+    Op::TakeBack,
+    Op::Restart,
+];
+
+#[derive(Debug, Default)]
+pub(crate) struct Tally {
+    pub(crate) sequences: usize,
+    ops: usize,
+    looks: usize,
+    lines: usize,
+    resets: usize,
+    gone: usize,
+    restarts: usize,
+    bytes: usize,
+}
+
+/// One sequence.
+pub(crate) struct Run<'a, R> {
+    rng: Rng,
+    world: World,
+    model: Model,
+    reader: R,
+    /// The number of the next line.
+    next: usize,
+    trace: Vec<String>,
+    tally: &'a mut Tally,
+}
+
+impl<'a, R: Reader> Run<'a, R> {
+    /// Does some of `ops` and looks now and then.
+    pub(crate) fn sequence(
+        seed: u64,
+        folder: TempDir,
+        ops: &[Op],
+        cap: usize,
+        reader: impl FnOnce(&World) -> R,
+        tally: &'a mut Tally,
+    ) -> Result<(), String> {
+        let world = World::new(folder);
+        let reader = reader(&world);
+        let mut run = Self {
+            rng: Rng::new(seed),
+            world,
+            model: Model::new(cap),
+            reader,
+            next: 0,
+            trace: Vec::new(),
+            tally,
+        };
+        run.tally.sequences += 1;
+        let count = run.rng.range(2, 14);
+        let mut done = Ok(());
+        for _ in 0..count {
+            let op = *run.rng.pick(ops);
+            run.tally.ops += 1;
+            run.trace.push(format!("{op:?}"));
+            done = run.apply(op).and_then(|()| run.maybe_look());
+            if done.is_err() {
+                break;
+            }
+        }
+        done = done.and_then(|()| run.look());
+        done.map_err(|wrong| format!("seed {seed}: {}\n{wrong}", run.trace.join(", ")))
+    }
+
+    fn look(&mut self) -> Result<(), String> {
+        let due = self.model.look(&self.world);
+        self.trace.push("look".to_owned());
+        self.tally.looks += 1;
+        for due in &due {
+            match due {
+                crate::model::Due::Reset(..) => self.tally.resets += 1,
+                crate::model::Due::Gone { .. } => self.tally.gone += 1,
+                crate::model::Due::Open(_) => {}
+                _ => self.tally.lines += 1,
+            }
+        }
+        self.reader.look(&due)?;
+        let place = (self.model.told.len(), self.model.pending(&self.world));
+        let place = (place.0 as u64, place.1 as u64);
+        match self.reader.place() {
+            Some(stands) if stands != place => Err(format!("stands at {stands:?}, not {place:?}")),
+            _ => Ok(()),
+        }
+    }
+
+    fn maybe_look(&mut self) -> Result<(), String> {
+        if self.rng.one_in(2) {
+            self.look()
+        } else {
+            Ok(())
+        }
+    }
+
+    /// An entry: where all is compared, one that is the same in many places.
+    fn entry(&self, number: usize, len: usize) -> Vec<u8> {
+        let mut line = line(number, len).into_bytes();
+        if self.model.cap < usize::MAX {
+            let mut other = Rng::new(number as u64);
+            let same = line.iter_mut().filter(|byte| **byte == b'x');
+            same.for_each(|byte| *byte = b'a' + other.below(19) as u8);
+        }
+        line
+    }
+
+    fn line(&mut self) -> Vec<u8> {
+        self.next += 1;
+        let number = self.next;
+        let len = match self.rng.below(12) {
+            0 => self.rng.range(1_000, 9_000),
+            // Longer than what is read at once.
+            1 if self.rng.one_in(12) => self.rng.range(60_000, 200_000),
+            _ => self.rng.below(300),
+        };
+        let healthy = self.entry(number, len);
+        match self.rng.below(24) {
+            0 => b"\n".to_vec(),
+            1 => b" \t\r\n".to_vec(),
+            2 => vec![0; self.rng.range(1, 700)]
+                .into_iter()
+                .chain(*b"\n")
+                .collect(),
+            3 => [&vec![0; self.rng.range(1, 70)], &healthy[..]].concat(),
+            // Torn, with the next line glued to it or without.
+            4 => healthy[..self.rng.below(healthy.len())].to_vec(),
+            5 => [&healthy[..self.rng.range(1, healthy.len() - 1)], b"\n"].concat(),
+            6 => healthy[..healthy.len() - 1].to_vec(),
+            7 => [&healthy[..healthy.len() - 1], b"\r\n"].concat(),
+            8..14 => {
+                let texts = ["日本の暦", "🌒👩‍🚀", "größer", "e\u{301}\u{2028}"];
+                let text = self.rng.pick(&texts).repeat(self.rng.range(1, 40));
+                format!("{{\"type\":\"user\",\"uuid\":\"u{number}\",\"text\":\"{text}\",\"n\":{number}}}\n")
+                    .into_bytes()
+            }
+            _ => healthy,
+        }
+    }
+
+    fn lines(&mut self) -> Vec<u8> {
+        let count = self.rng.range(0, 4);
+        let mut lines = Vec::new();
+        for _ in 0..count {
+            lines.extend(self.line());
+        }
+        lines
+    }
+
+    /// The file with the name; a new one when there is none.
+    fn named(&mut self) -> usize {
+        match self.world.named {
+            Some(number) => number,
+            None => self.world.create(b""),
+        }
+    }
+
+    /// Appends in pieces of any size.
+    fn append(&mut self, number: usize) -> Result<(), String> {
+        let mut bytes = self.lines();
+        bytes.extend(self.line());
+        self.append_in_pieces(number, &bytes)
+    }
+
+    fn append_in_pieces(&mut self, number: usize, bytes: &[u8]) -> Result<(), String> {
+        self.tally.bytes += bytes.len();
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            let len = match self.rng.below(4) {
+                0 => 1,
+                1 => self.rng.range(1, 40),
+                _ => self.rng.range(1, rest.len()),
+            };
+            let (piece, others) = rest.split_at(len.min(rest.len()));
+            self.world.append(number, piece);
+            rest = others;
+            // Not byte by byte through long lines.
+            if rest.len() > 4_000 {
+                let (piece, others) = rest.split_at(rest.len() - self.rng.range(1, 4_000));
+                self.world.append(number, piece);
+                rest = others;
+            }
+            if self.rng.one_in(4) {
+                self.look()?;
+            }
+        }
+        Ok(())
+    }
+
+    fn apply(&mut self, op: Op) -> Result<(), String> {
+        match op {
+            Op::Append => {
+                let number = self.named();
+                self.append(number)
+            }
+            Op::Cut => {
+                let number = self.named();
+                let (len, told) = (self.world.files[number].bytes.len(), self.model.told.len());
+                let near = |rng: &mut Rng| (told + rng.below(7)).saturating_sub(3);
+                let to = match self.rng.below(3) {
+                    0 => near(&mut self.rng),
+                    1 => told + self.rng.below(len.saturating_sub(told)),
+                    _ => self.rng.below(len + 1),
+                };
+                self.world.cut(number, to.min(len));
+                self.maybe_look()?;
+                if self.rng.one_in(2) {
+                    self.append(number)
+                } else {
+                    Ok(())
+                }
+            }
+            Op::Refill => self.refill(),
+            Op::Overwrite => self.overwrite(),
+            Op::Replace => {
+                let bytes = self.lines();
+                let number = self.world.make_beside(&bytes);
+                self.world.swap_in(number, Link::Move);
+                Ok(())
+            }
+            Op::Rotate => {
+                let number = self.named();
+                self.world.move_away();
+                self.maybe_look()?;
+                self.append(number)?;
+                self.maybe_look()?;
+                let bytes = self.lines();
+                let new = self.world.create(&bytes);
+                if self.rng.one_in(2) {
+                    let bytes = self.lines();
+                    self.world.append(number, &bytes);
+                }
+                self.append(new)
+            }
+            Op::Delete => {
+                let number = self.named();
+                self.world.delete();
+                self.maybe_look()?;
+                if self.rng.one_in(2) {
+                    self.append(number)?;
+                }
+                Ok(())
+            }
+            Op::Link => {
+                let with_name =
+                    (0..self.world.files.len()).filter(|n| self.world.has_other_name(*n));
+                let with_name: Vec<usize> = with_name.collect();
+                let number = if with_name.is_empty() || self.rng.one_in(3) {
+                    let bytes = self.lines();
+                    self.world.make_beside(&bytes)
+                } else {
+                    *self.rng.pick(&with_name)
+                };
+                let by = *self.rng.pick(&[Link::Hard, Link::Symbolic]);
+                self.world.swap_in(number, by);
+                self.maybe_look()?;
+                self.append(number)
+            }
+            Op::AwayAndBack => {
+                let number = self.named();
+                self.world.move_away();
+                self.maybe_look()?;
+                if self.rng.one_in(2) {
+                    self.append(number)?;
+                }
+                self.world.swap_in(number, Link::Move);
+                Ok(())
+            }
+            Op::Folder => self.folder(),
+            Op::TakeBack => {
+                let number = self.named();
+                let bytes = &self.world.files[number].bytes;
+                let end = bytes
+                    .iter()
+                    .rposition(|b| *b == b'\n')
+                    .map_or(0, |at| at + 1);
+                let (part, whole) = (self.line(), self.line());
+                let part = &part[..self.rng.below(part.len())];
+                self.world.append(number, part);
+                self.maybe_look()?;
+                self.world.cut(number, end);
+                self.maybe_look()?;
+                // Now and then just as long as what was taken back.
+                let next = self.next;
+                let other = self.entry(next, part.len());
+                match self.rng.below(3) {
+                    0 => self.world.append(number, &other),
+                    1 => self.world.append(number, &whole),
+                    _ => self.append_in_pieces(number, &whole)?,
+                }
+                Ok(())
+            }
+            Op::Restart => {
+                self.look()?;
+                self.tally.restarts += 1;
+                self.reader.restart();
+                self.model.restart();
+                Ok(())
+            }
+        }
+    }
+
+    /// Empties a file and writes others into it: fewer bytes, as many, or more.
+    fn refill(&mut self) -> Result<(), String> {
+        let number = self.named();
+        let old = self.world.files[number].bytes.clone();
+        let told = self.model.told.len();
+        let mut new = Vec::new();
+        // The first line may be the same.
+        if let Some(end) = old.iter().position(|b| *b == b'\n')
+            && self.rng.one_in(3)
+        {
+            new.extend(&old[..=end]);
+        }
+        let wanted = match self.rng.below(4) {
+            0 => self.rng.below(told + 1),
+            1 => told,
+            2 => old.len(),
+            _ => told + self.rng.below(5_000),
+        };
+        while new.len() < wanted {
+            self.next += 1;
+            let left = wanted - new.len();
+            let len = if left > 400 {
+                self.rng.range(60, 300)
+            } else {
+                left
+            };
+            new.extend(self.entry(self.next, len));
+        }
+        self.world.cut(number, 0);
+        self.maybe_look()?;
+        if self.rng.one_in(2) {
+            self.world.append(number, &new);
+            return Ok(());
+        }
+        self.append_in_pieces(number, &new)
+    }
+
+    /// Writes over bytes that a follower remembers, or was not told yet.
+    fn overwrite(&mut self) -> Result<(), String> {
+        let number = self.named();
+        let (len, told) = (self.world.files[number].bytes.len(), self.model.told.len());
+        if len == 0 {
+            return Ok(());
+        }
+        let (from, to) = match self.rng.below(3) {
+            0 => (0, told.min(256)),
+            1 => (told.saturating_sub(64), told),
+            _ => (told, len),
+        };
+        let to = to.min(len);
+        if from >= to {
+            return Ok(());
+        }
+        let at = self.rng.range(from, to - 1);
+        let most = (to - at).min(20);
+        let count = self.rng.range(1, most);
+        let byte = *self.rng.pick(b"Z7\"\n {");
+        self.world.overwrite(number, at, &vec![byte; count]);
+        Ok(())
+    }
+
+    fn folder(&mut self) -> Result<(), String> {
+        if !self.world.has_folder() {
+            return Ok(());
+        }
+        if self.rng.one_in(2) {
+            self.world.delete_folder();
+        } else {
+            let named = self.world.named;
+            let elsewhere = self.world.move_folder_away();
+            self.maybe_look()?;
+            if let Some(number) = named
+                && self.rng.one_in(2)
+            {
+                self.append(number)?;
+            }
+            if self.rng.one_in(2) {
+                self.world.move_folder_back(&elsewhere, named);
+                return Ok(());
+            }
+        }
+        self.maybe_look()?;
+        let bytes = self.lines();
+        if self.rng.one_in(3) {
+            self.world.create(&bytes);
+        }
+        Ok(())
+    }
+}
+
+/// Many sequences with our follower.
+fn check(
+    name: &str,
+    count: usize,
+    folder: fn() -> TempDir,
+    ops: &[Op],
+    cap: usize,
+    options: &Options,
+) {
+    let mut rng = rng(name);
+    let mut tally = Tally::default();
+    for _ in 0..count {
+        let read = |world: &World| Ours::new(&world.path, options.clone());
+        Run::sequence(rng.next_u64(), folder(), ops, cap, read, &mut tally).unwrap();
+    }
+    println!("{name}: {tally:?}, lost = doubled = torn = 0");
+}
+
+#[test]
+fn whatever_happens_to_a_file_each_line_is_told_once() {
+    let options = Options::new().poll_only();
+    check(
+        "sequences",
+        often(2_500, 4_600),
+        fast_folder,
+        &ALL,
+        usize::MAX,
+        &options,
+    );
+}
+
+#[test]
+fn so_it_is_on_a_disk() {
+    let options = Options::new().poll_only();
+    check(
+        "sequences on a disk",
+        100 * soak(),
+        folder,
+        &ALL,
+        usize::MAX,
+        &options,
+    );
+}
+
+#[test]
+fn so_it_is_with_events_of_the_system() {
+    let options = Options::new();
+    check(
+        "sequences with events",
+        200 * soak(),
+        fast_folder,
+        &ALL,
+        usize::MAX,
+        &options,
+    );
+}
+
+#[test]
+fn so_it_is_with_lines_beyond_the_cap() {
+    // What a line beyond the cap held is not remembered, and so not compared.
+    let ops: Vec<Op> = ALL.into_iter().filter(|op| *op != Op::Overwrite).collect();
+    let options = Options::new().poll_only().line_cap(500);
+    check(
+        "sequences with long lines",
+        300 * soak(),
+        fast_folder,
+        &ops,
+        500,
+        &options,
+    );
+}
