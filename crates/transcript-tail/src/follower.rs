@@ -70,7 +70,7 @@ impl Follower {
             tale: Tale::new(Arc::from(path), options),
             watch,
             bell,
-            patience: Patience::new(),
+            patience: Patience::new(options.has_events),
             by_hint: false,
         };
         follower.watch_folders();

@@ -75,12 +75,16 @@ impl Bell {
 
 /// How long to wait for a hint before looking without one.
 ///
-/// Events have to earn trust: while the last change was found without one, as on network file systems,
-/// we look every 1 to 100 ms, the more seldom the longer nothing happens.
+/// Events have to earn trust. Behind a change that one told of, or while nothing happens for long, we
+/// look once a second; while the last change was found without one, as on network file systems, every
+/// 1 to 100 ms, the more seldom the longer nothing happens.
 #[derive(Debug)]
 pub(crate) struct Patience {
     pause: Duration,
-    is_hinted: bool,
+    /// How long nothing was found.
+    quiet: Duration,
+    /// Whether a hint told of the last change; `None` before the first one.
+    is_hinted: Option<bool>,
 }
 
 impl Patience {
@@ -88,32 +92,39 @@ impl Patience {
     pub(crate) const LONGEST: Duration = Duration::from_millis(100);
     /// Where events are trusted: one of them may be lost.
     pub(crate) const HINTED: Duration = Duration::from_secs(1);
+    /// How long we look often when we know nothing of the events.
+    const DOUBT: Duration = Duration::from_secs(10);
 
-    pub(crate) fn new() -> Self {
+    /// `has_events` says whether there may be hints at all.
+    pub(crate) fn new(has_events: bool) -> Self {
         Self {
             pause: Self::SHORTEST,
-            is_hinted: false,
+            quiet: Duration::ZERO,
+            is_hinted: (!has_events).then_some(false),
         }
     }
 
     /// Whether hints are trusted.
     pub(crate) fn is_hinted(&self) -> bool {
-        self.is_hinted
+        self.is_hinted.unwrap_or(self.quiet >= Self::DOUBT)
     }
 
     /// Something was found; by a hint or not.
     pub(crate) fn found(&mut self, by_hint: bool) {
-        self.is_hinted = by_hint;
+        self.is_hinted = Some(by_hint);
         self.pause = Self::SHORTEST;
+        self.quiet = Duration::ZERO;
     }
 
     /// Nothing was found; returns how long to wait.
     pub(crate) fn pause(&mut self) -> Duration {
-        if self.is_hinted {
-            return Self::HINTED;
-        }
-        let pause = self.pause;
-        self.pause = (pause * 2).min(Self::LONGEST);
+        let pause = if self.is_hinted() {
+            Self::HINTED
+        } else {
+            self.pause
+        };
+        self.pause = (self.pause * 2).min(Self::LONGEST);
+        self.quiet = self.quiet.saturating_add(pause);
         pause
     }
 }
@@ -228,8 +239,46 @@ pub(crate) fn left(deadline: Option<Instant>) -> Duration {
     })
 }
 
+#[cfg(test)]
+mod patience_tests {
+    use super::*;
+
+    fn pauses(patience: &mut Patience, count: usize) -> Vec<u128> {
+        (0..count).map(|_| patience.pause().as_millis()).collect()
+    }
+
+    #[test]
+    fn who_is_not_told_looks_often_and_who_is_told_seldom() {
+        let often = [1, 2, 4, 8, 16, 32, 64, 100, 100];
+        let mut patience = Patience::new(true);
+        assert_eq!(pauses(&mut patience, 9), often);
+        patience.found(true);
+        assert_eq!(pauses(&mut patience, 2), [1000, 1000]);
+        patience.found(false);
+        assert_eq!(pauses(&mut patience, 9), often);
+        // Nobody tells: that stays so, however long nothing happens.
+        assert!(
+            pauses(&mut patience, 1000)
+                .iter()
+                .all(|pause| *pause == 100)
+        );
+        let mut alone = Patience::new(false);
+        assert!(pauses(&mut alone, 1000).iter().all(|pause| *pause <= 100));
+    }
+
+    #[test]
+    fn where_nothing_ever_happens_we_look_seldom_by_and_by() {
+        let mut patience = Patience::new(true);
+        let often = pauses(&mut patience, 1000);
+        let often: Vec<_> = often.iter().take_while(|pause| **pause <= 100).collect();
+        assert!((100..110).contains(&often.len()), "{}", often.len());
+        assert_eq!(patience.pause(), Patience::HINTED);
+    }
+}
+
 #[cfg(all(test, target_os = "linux"))]
 mod tests {
+    use std::io::Write;
     use std::sync::mpsc;
 
     use super::*;
@@ -255,8 +304,10 @@ mod tests {
         };
         let mut watch = Watch::new(&bell, heed);
         watch.keep(&[(folder.path().to_owned(), RecursiveMode::NonRecursive)]);
-        for file in 0..limit + 1000 {
-            fs::write(folder.path().join((file % 100).to_string()), "x").unwrap();
+        // The same event twice in a row is one.
+        let mut files = ["a", "b"].map(|name| fs::File::create(folder.path().join(name)).unwrap());
+        for write in 0..limit + 1000 {
+            files[write % 2].write_all(b"x").unwrap();
         }
         drop(flooded);
         let hints = bell.wait(Duration::from_secs(60));

@@ -42,7 +42,7 @@ impl Judge {
         if scanned.is_err_and(|error| error.kind == ScanErrorKind::Blank) {
             return Ok(());
         }
-        match str::from_utf8(framed.bytes) {
+        match simdutf8::basic::from_utf8(framed.bytes) {
             Ok(text) if scanned.is_ok() => {
                 events.push_back(Event::Entry(Entry {
                     offset: framed.offset,

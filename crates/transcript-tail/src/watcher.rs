@@ -131,7 +131,7 @@ impl Watcher {
             told_errors: HashSet::new(),
             watch,
             bell,
-            patience: Patience::new(),
+            patience: Patience::new(options.has_events),
             by_hint: false,
             next_scan: now,
             last_scan: now,
