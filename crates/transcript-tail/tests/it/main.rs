@@ -1,1 +1,3 @@
 //! Tests of the follow library.
+
+mod live;

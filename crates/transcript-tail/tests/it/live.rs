@@ -1,0 +1,150 @@
+//! The path of a conversation that grows is the one that a tree of all that is there has.
+
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+
+use transcript_format::finding::{Code, Severity};
+use transcript_format::lines::{DEFAULT_LINE_CAP, Framed, Framer};
+use transcript_reader::{Bodies, Index, Source};
+use transcript_resume::{Parent, Policy, Tree};
+use transcript_tail::{Change, LivePath, PathEntry};
+use transcript_testkit::{generate, shared};
+
+// ---------------------------------------------------------------------------------------------
+// Beside the tree
+// ---------------------------------------------------------------------------------------------
+
+/// What was compared.
+#[derive(Debug, Default)]
+struct Count {
+    /// Prefixes without damage to a link.
+    sound: usize,
+    /// Those of which the leaf or the path is another one.
+    different: usize,
+    damaged: usize,
+    different_damaged: usize,
+    /// Sound prefixes of which `vendor` has another leaf.
+    different_vendor: usize,
+}
+
+/// The ends of the lines, in bytes.
+fn ends(bytes: &[u8]) -> Vec<usize> {
+    let mut ends: Vec<usize> = memchr_all(bytes).map(|at| at + 1).collect();
+    if ends.last() != Some(&bytes.len()) {
+        ends.push(bytes.len());
+    }
+    ends
+}
+
+fn memchr_all(bytes: &[u8]) -> impl Iterator<Item = usize> + '_ {
+    let newlines = bytes.iter().enumerate().filter(|(_, byte)| **byte == b'\n');
+    newlines.map(|(at, _)| at)
+}
+
+fn index(bytes: &[u8], name: &Path) -> (Source, Index) {
+    let source = Source::from_bytes(bytes, name);
+    let index = Index::load(&source).unwrap();
+    (source, index)
+}
+
+/// Whether links of the prefix are damaged: an entry is lost, written twice or of another session,
+/// or what a compaction keeps is not there.
+fn is_damaged(tree: &Tree<'_>) -> bool {
+    let findings = tree.findings(&tree.path());
+    findings.iter().any(|finding| {
+        finding.code.severity() == Severity::Damage
+            && matches!(
+                finding.code,
+                Code::Dangling
+                    | Code::Repeated
+                    | Code::Cycle
+                    | Code::OtherSession
+                    | Code::Segment
+                    | Code::Stale
+                    | Code::NoBoundary
+            )
+    })
+}
+
+/// The leaf of the tree and what stands above it by parents, oldest first, as offsets.
+fn path_of(tree: &Tree<'_>) -> Vec<u64> {
+    let mut path = Vec::new();
+    let mut seen = HashSet::new();
+    let mut at = tree.leaf().map(|(leaf, _)| leaf);
+    while let Some(node) = at.filter(|node| seen.insert(*node)) {
+        path.push(tree.entry(node).offset());
+        at = match tree.parent(node) {
+            Parent::Node(parent) => Some(parent),
+            Parent::Root | Parent::Lost => None,
+        };
+    }
+    path.reverse();
+    path
+}
+
+/// Adds the candidates of the file one by one, and compares after those that `looks` picks.
+fn compare(bytes: &[u8], name: &Path, looks: impl Fn(usize) -> bool, count: &mut Count) {
+    let (source, whole) = index(bytes, name);
+    let mut bodies = Bodies::new(&source);
+    let mut live = match whole.own_session() {
+        Some(session) => LivePath::of_session(session),
+        None => LivePath::new(),
+    };
+    let mut changes: Vec<Change> = Vec::new();
+    let mut next = 0;
+    let ends = ends(bytes);
+    for (line, end) in ends.iter().enumerate() {
+        while next < whole.len() && whole.candidate(next).offset() < *end as u64 {
+            let candidate = whole.candidate(next);
+            let body = bodies.get(&candidate).unwrap();
+            live.add(candidate.offset(), body.text(), &mut changes);
+            next += 1;
+        }
+        if !looks(line) {
+            continue;
+        }
+        let (_, index) = index(&bytes[..*end], name);
+        // What the end of the file is needed for to be read is not there yet.
+        if index.len() != next {
+            continue;
+        }
+        let tree = Tree::new(&index, Policy::Recover);
+        let expected = path_of(&tree);
+        let path = live.path();
+        let offsets: Vec<u64> = path.iter().map(|entry| entry.offset).collect();
+        assert_eq!(live.leaf(), path.last().cloned());
+        let is_equal = offsets == expected;
+        if is_damaged(&tree) {
+            count.damaged += 1;
+            count.different_damaged += usize::from(!is_equal);
+            continue;
+        }
+        count.sound += 1;
+        if !is_equal {
+            count.different += 1;
+            if std::env::var("SHOW").is_ok() {
+                println!("{} line {}: {offsets:?}\n   expected {expected:?}", name.display(), line + 1);
+            }
+        }
+        let vendor = Tree::new(&index, Policy::Vendor).leaf();
+        let vendor = vendor.map(|(leaf, _)| Tree::new(&index, Policy::Vendor).entry(leaf).offset());
+        count.different_vendor += usize::from(vendor != expected.last().copied());
+    }
+}
+
+#[test]
+fn generated_sessions_have_the_leaf_and_the_path_of_the_tree_after_each_line() {
+    for (kind, make) in [
+        ("tidy", generate::tidy_session as fn(u64) -> Vec<u8>),
+        ("unique", generate::session_of_unique_uuids),
+        ("any", generate::session),
+    ] {
+        let mut count = Count::default();
+        for seed in 0..400 {
+            let name = PathBuf::from(format!("{kind}-{seed}.jsonl"));
+            compare(&make(seed), &name, |_| true, &mut count);
+        }
+        println!("{kind}: {count:?}");
+        assert_eq!(count.different, 0, "{kind}");
+    }
+}
