@@ -124,6 +124,8 @@ struct Splice {
     /// The last one of them: what hung under the anchor follows it.
     tail: u32,
     kept: HashSet<u32>,
+    /// Every name was found, so what is not named is cut off.
+    is_whole: bool,
     /// Parents as they were before.
     before: Vec<(u32, u32)>,
 }
@@ -694,7 +696,9 @@ impl Links {
     /// Whether a compaction left the entry behind.
     fn is_cut_off(&self, node: u32) -> bool {
         let splice = self.splice.as_ref();
-        splice.is_some_and(|splice| node < splice.boundary && !splice.kept.contains(&node))
+        splice.is_some_and(|splice| {
+            splice.is_whole && node < splice.boundary && !splice.kept.contains(&node)
+        })
     }
 
     /// What a new entry that names `parent` hangs under.
@@ -743,8 +747,8 @@ impl Links {
         }
     }
 
-    /// Puts what the last boundary keeps behind its anchor, once that is there. Where a kept entry
-    /// cannot be found nothing is done (`docs/format.md`, "Compaction").
+    /// Puts what the last boundary keeps behind its anchor, once that is there. Names that lead
+    /// nowhere are left out, and nothing is cut off then.
     fn splice_pending(&mut self) {
         let Some((boundary, keeps)) = self.pending.take() else {
             return;
@@ -754,61 +758,63 @@ impl Links {
             return;
         };
         self.unsplice();
-        let kept = match &keeps.entries {
-            Kept::List(keys) => keys.iter().map(|key| self.entry(*key)).collect(),
+        let (kept, named) = match &keeps.entries {
+            Kept::List(keys) => {
+                let found = keys.iter().filter_map(|key| self.entry(*key));
+                (found.collect(), keys.len())
+            }
             Kept::Ends([head, tail]) => match (self.entry(*head), self.entry(*tail)) {
-                (Some(head), Some(tail)) => self.between(head, tail),
-                _ => None,
+                (Some(head), Some(tail)) => (self.between(head, tail), 0),
+                _ => (Vec::new(), 0),
             },
-        };
-        let Some(kept) = kept.filter(|kept: &Vec<u32>| !kept.is_empty()) else {
-            return;
         };
         let set: HashSet<u32> = kept.iter().copied().collect();
         let top = self.at_depth(anchor, 0);
         let is_behind = self.is_under(anchor, boundary) || top != NONE && top > boundary;
         let is_sound = set.len() == kept.len() && is_behind;
-        if is_sound && kept.iter().all(|node| *node < boundary) {
-            self.splice(boundary, anchor, &kept, set);
+        if let Some(tail) = kept.last().copied()
+            && is_sound
+            && kept.iter().all(|node| *node < boundary)
+        {
+            self.splice = Some(Splice {
+                boundary,
+                anchor,
+                tail,
+                kept: set,
+                is_whole: kept.len() >= named,
+                before: Vec::new(),
+            });
+            self.put_behind_anchor(boundary, anchor, &kept);
         }
     }
 
-    /// The entries from `head` down to `tail`; `None` when the links do not lead there.
-    fn between(&mut self, head: u32, tail: u32) -> Option<Vec<u32>> {
+    /// The entries from `head` down to `tail`; none when the links do not lead there.
+    fn between(&mut self, head: u32, tail: u32) -> Vec<u32> {
         if !self.is_under(tail, head) {
-            return None;
+            return Vec::new();
         }
         let mut kept = vec![tail];
         let mut at = tail;
         while at != head {
             step();
             at = self.nodes[at as usize].parent;
-            if !self.nodes.get(at as usize)?.is.contains(Is::HIDDEN) {
+            if at == NONE {
+                return Vec::new();
+            }
+            if !self.has(at, Is::HIDDEN) {
                 kept.push(at);
             }
         }
         kept.reverse();
-        Some(kept)
+        kept
     }
 
-    fn splice(&mut self, boundary: u32, anchor: u32, kept: &[u32], set: HashSet<u32>) {
-        let Some(tail) = kept.last().copied() else {
-            return;
-        };
+    fn put_behind_anchor(&mut self, boundary: u32, anchor: u32, kept: &[u32]) {
         // A boundary that has a parent would hang under what it keeps.
-        let changed = kept.iter().chain([&boundary]);
-        let parents = changed.map(|node| (*node, self.nodes[*node as usize].parent));
-        self.splice = Some(Splice {
-            boundary,
-            anchor,
-            tail,
-            kept: set,
-            before: parents.collect(),
-        });
-        self.nodes[boundary as usize].parent = NONE;
+        self.put_under(boundary, NONE);
         let mut parent = anchor;
         for node in kept {
-            self.nodes[*node as usize].parent = parent;
+            self.put_under(*node, parent);
             parent = *node;
         }
         let behind = boundary + 1..self.len();
@@ -819,10 +825,18 @@ impl Links {
             }
         }
         self.link_again(boundary, kept);
-        self.tips.clear();
         let mut counted = kept.to_vec();
         counted.extend(boundary..self.len());
         self.count_again(&counted);
+    }
+
+    /// Sets the parent of `node` for as long as the compaction is in force.
+    fn put_under(&mut self, node: u32, parent: u32) {
+        let own = &mut self.nodes[node as usize].parent;
+        let before = std::mem::replace(own, parent);
+        if let Some(splice) = &mut self.splice {
+            splice.before.push((node, before));
+        }
     }
 
     /// Ends the compaction in force: only the last one's list counts.

@@ -4,11 +4,11 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use transcript_format::finding::{Code, Severity};
-use transcript_format::lines::{DEFAULT_LINE_CAP, Framed, Framer};
+
 use transcript_reader::{Bodies, Index, Source};
 use transcript_resume::{Parent, Policy, Tree};
-use transcript_tail::{Change, LivePath, PathEntry};
-use transcript_testkit::{generate, shared};
+use transcript_tail::{Change, LivePath};
+use transcript_testkit::generate;
 
 // ---------------------------------------------------------------------------------------------
 // Beside the tree
@@ -97,7 +97,7 @@ fn compare(bytes: &[u8], name: &Path, looks: impl Fn(usize) -> bool, count: &mut
         while next < whole.len() && whole.candidate(next).offset() < *end as u64 {
             let candidate = whole.candidate(next);
             let body = bodies.get(&candidate).unwrap();
-            live.add(candidate.offset(), body.text(), &mut changes);
+            live.add(candidate.offset(), &body.text, &mut changes);
             next += 1;
         }
         if !looks(line) {

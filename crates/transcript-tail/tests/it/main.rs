@@ -1,3 +1,4 @@
 //! Tests of the follow library.
 
 mod live;
+mod dump;
