@@ -228,7 +228,10 @@ impl LivePath {
                 self.tell(told, changes);
             }
             EntryKind::TranscriptEngine => self.take_back(text, changes),
-            kind if kind.is_chain() => self.add_to_chain(offset, entry, text, changes),
+            // What hangs under a line that is no entry hangs above it.
+            kind if kind.is_chain() || entry.uuid().is_some() => {
+                self.add_to_chain(offset, entry, text, changes);
+            }
             _ => {}
         }
     }
@@ -465,6 +468,7 @@ fn shape(entry: &Envelope<'_>) -> Is {
     is.set(Is::ATTACHMENT, kind == EntryKind::Attachment);
     is.set(Is::BOUNDARY, is_boundary);
     is.set(Is::SIDECHAIN, flags.contains(Flags::SIDECHAIN));
-    is.set(Is::HIDDEN, kind == EntryKind::Progress || is_unusable);
+    let is_entry = kind.is_chain() && kind != EntryKind::Progress;
+    is.set(Is::HIDDEN, !is_entry || is_unusable);
     is
 }

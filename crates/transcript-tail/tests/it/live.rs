@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use transcript_format::finding::{Code, Severity};
 
 use transcript_reader::{Bodies, Index, Source};
-use transcript_resume::{Parent, Policy, Tree};
+use transcript_resume::{Decision, Parent, Policy, Tree};
 use transcript_tail::{Change, LivePath};
 use transcript_testkit::generate;
 
@@ -50,7 +50,12 @@ fn index(bytes: &[u8], name: &Path) -> (Source, Index) {
 /// Whether links of the prefix are damaged: an entry is lost, written twice or of another session,
 /// or what a compaction keeps is not there.
 fn is_damaged(tree: &Tree<'_>) -> bool {
-    let findings = tree.findings(&tree.path());
+    let path = tree.path();
+    let is_cycle = |decision: &Decision| matches!(decision, Decision::Cycle { .. });
+    if path.decisions.iter().any(is_cycle) {
+        return true;
+    }
+    let findings = tree.findings(&path);
     findings.iter().any(|finding| {
         finding.code.severity() == Severity::Damage
             && matches!(
