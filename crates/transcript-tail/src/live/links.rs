@@ -52,6 +52,8 @@ bitflags! {
         const FOREIGN = 1 << 11;
         /// A message stands here or above.
         const SAYS = 1 << 12;
+        /// Its parent has not come yet, or never will.
+        const GUESSED = 1 << 13;
     }
 }
 
@@ -508,13 +510,16 @@ impl Links {
                 false => self.has(known, Is::HIDDEN | Is::DEAD),
             };
             if !is_new {
-                self.repeat(known, parent);
+                if !line.is.contains(Is::HIDDEN) {
+                    self.repeat(known, line.offset, parent);
+                }
                 return None;
             }
         }
         let mut is = line.is;
         let is_lost = parent.is_none() && line.parent != Link::Root;
         is.set(Is::FOREIGN, self.is_foreign(line, parent));
+        is.set(Is::GUESSED, is_lost);
         let parent = match parent {
             Some(parent) => self.behind_splice(node, parent),
             None if is_lost && self.follows_leaf(is) => leaf.unwrap_or(NONE),
@@ -639,8 +644,26 @@ impl Links {
     /// The parent of `child` has come, or is another one than it was.
     fn move_under(&mut self, child: u32, parent: u32) {
         if self.is_under(parent, child) {
-            return;
+            // What came in between was taken to go on from the child.
+            let Some(guessed) = self.last_guess(parent, child) else {
+                return;
+            };
+            let above = self.nodes[child as usize].parent;
+            self.hang_under(guessed, above);
         }
+        self.nodes[child as usize].is.remove(Is::GUESSED);
+        self.hang_under(child, parent);
+    }
+
+    /// The topmost entry from `node` up to `top` whose parent is not known.
+    fn last_guess(&self, node: u32, top: u32) -> Option<u32> {
+        let parent = |node: &u32| Some(self.nodes[*node as usize].parent).filter(|at| *at != NONE);
+        let path = std::iter::successors(Some(node), parent).take(NEAR);
+        let path = path.inspect(|_| step()).take_while(|node| *node != top);
+        path.filter(|node| self.has(*node, Is::GUESSED)).last()
+    }
+
+    fn hang_under(&mut self, child: u32, parent: u32) {
         let moved = self.with_those_under(child);
         for node in &moved {
             self.unhang(*node);
@@ -676,9 +699,10 @@ impl Links {
         }
     }
 
-    /// A uuid that is there stands on another line. That changes nothing, but where what a
-    /// compaction keeps was written again behind it.
-    fn repeat(&mut self, known: u32, parent: Option<u32>) {
+    /// A uuid that is there stands on another line, which is the one to read from now on. That
+    /// changes no link, but where what a compaction keeps was written again behind it.
+    fn repeat(&mut self, known: u32, offset: u64, parent: Option<u32>) {
+        self.nodes[known as usize].offset = offset;
         let is_behind = |parent: u32| {
             self.last_boundary != NONE && known < self.last_boundary && parent >= self.last_boundary
         };

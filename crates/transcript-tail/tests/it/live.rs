@@ -8,7 +8,7 @@ use transcript_format::finding::{Code, Severity};
 use transcript_reader::{Bodies, Index, Source};
 use transcript_resume::{Decision, Parent, Policy, Tree};
 use transcript_tail::{Change, LivePath};
-use transcript_testkit::generate;
+use transcript_testkit::{generate, shared};
 
 // ---------------------------------------------------------------------------------------------
 // Beside the tree
@@ -151,5 +151,65 @@ fn generated_sessions_have_the_leaf_and_the_path_of_the_tree_after_each_line() {
         }
         println!("{kind}: {count:?}");
         assert_eq!(count.different, 0, "{kind}");
+    }
+}
+
+/// All transcripts under `folder`, in order.
+fn transcripts(folder: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut folders = vec![folder.to_path_buf()];
+    while let Some(folder) = folders.pop() {
+        let Ok(entries) = std::fs::read_dir(folder) else {
+            continue;
+        };
+        for entry in entries.map(|entry| entry.unwrap().path()) {
+            if entry.is_dir() {
+                folders.push(entry);
+            } else if entry.extension().is_some_and(|extension| extension == "jsonl") {
+                found.push(entry);
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
+/// Compares after each line of a file that has up to 300, of others after as many as `most`.
+fn compare_files(files: &[PathBuf], most: usize) -> Count {
+    let mut count = Count::default();
+    for file in files {
+        let bytes = std::fs::read(file).unwrap();
+        let lines = ends(&bytes).len();
+        let step = if lines <= 300 { 1 } else { lines.div_ceil(most) };
+        let looks = |line: usize| (lines - 1 - line) % step == 0;
+        compare(&bytes, file, looks, &mut count);
+    }
+    count
+}
+
+#[test]
+fn the_fixtures_have_the_leaf_and_the_path_of_the_tree_after_each_line() {
+    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/v1");
+    for folder in ["sessions", "pains"] {
+        let files = transcripts(&fixtures.join(folder));
+        assert!(files.len() > 20, "{} files", files.len());
+        let count = compare_files(&files, 100);
+        println!("{folder}: {} files, {count:?}", files.len());
+        assert_eq!(count.different, 0, "{folder}");
+    }
+}
+
+#[test]
+fn sessions_of_real_clients_have_the_leaf_and_the_path_of_the_tree() {
+    let Some(shared) = shared() else {
+        println!("skipped: no shared data");
+        return;
+    };
+    for folder in ["corpus", "oracle"] {
+        let files = transcripts(&shared.join(folder));
+        assert!(files.len() > 100, "{} files", files.len());
+        let count = compare_files(&files, 30);
+        println!("{folder}: {} files, {count:?}", files.len());
+        assert_eq!(count.different, 0, "{folder}");
     }
 }
