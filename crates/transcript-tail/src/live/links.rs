@@ -54,6 +54,8 @@ bitflags! {
         const SAYS = 1 << 12;
         /// Its parent has not come yet, or never will.
         const GUESSED = 1 << 13;
+        /// An attachment that went with what it hangs under, as long as nothing goes on from it.
+        const LOOSE = 1 << 14;
     }
 }
 
@@ -153,6 +155,8 @@ pub(super) struct Links {
     splice: Option<Splice>,
     /// The last boundary that says what it keeps, while its anchor has not come yet.
     pending: Option<(u32, Keeps)>,
+    /// An entry was taken back.
+    has_dead: bool,
 }
 
 impl Default for Links {
@@ -170,6 +174,7 @@ impl Default for Links {
             last_boundary: NONE,
             splice: None,
             pending: None,
+            has_dead: false,
         }
     }
 }
@@ -549,6 +554,9 @@ impl Links {
             self.name(node);
         }
         self.link(node);
+        if self.has_dead {
+            self.meet_dead(node);
+        }
         self.know_main(node);
         self.hang(node);
         self.push_tip(node);
@@ -902,23 +910,19 @@ impl Links {
         if self.has(node, Is::HIDDEN | Is::DEAD) {
             return None;
         }
+        self.has_dead = true;
         let mut dead = vec![node];
         dead.extend(self.results_of(node));
-        dead.extend(self.loose_attachments(&dead));
+        for attachment in self.loose_attachments(&dead) {
+            self.nodes[attachment as usize].is.insert(Is::LOOSE);
+            dead.push(attachment);
+        }
         dead.sort_unstable();
         for node in &dead {
             self.unhang(*node);
         }
         for node in &dead {
-            let leads = self.nodes[*node as usize].leads;
-            let above = self.above(*node);
-            let own = &mut self.nodes[*node as usize];
-            own.is.insert(Is::DEAD);
-            own.leads = above;
-            if above != NONE {
-                let above = &mut self.nodes[above as usize].leads;
-                *above = above.saturating_add(leads);
-            }
+            self.bury(*node);
         }
         for behind in self.near(node) {
             self.link(behind);
@@ -928,6 +932,74 @@ impl Links {
             self.push_tip(above);
         }
         Some(node)
+    }
+
+    /// What goes on from `node`, which counts nowhere any more, goes on from what is above it.
+    fn bury(&mut self, node: u32) {
+        let leads = self.nodes[node as usize].leads;
+        let above = self.above(node);
+        let own = &mut self.nodes[node as usize];
+        own.is.insert(Is::DEAD);
+        own.leads = above;
+        if above != NONE {
+            let above = &mut self.nodes[above as usize].leads;
+            *above = above.saturating_add(leads);
+        }
+    }
+
+    /// A new entry may go with one that was taken back, or lead on from an attachment that did.
+    fn meet_dead(&mut self, node: u32) {
+        let own = self.nodes[node as usize];
+        if own.is.contains(Is::HIDDEN) {
+            return;
+        }
+        let mut above = self.above_lines(node);
+        if own.is.contains(Is::ATTACHMENT) {
+            if above != NONE && self.has(above, Is::DEAD) {
+                self.nodes[node as usize].is.insert(Is::LOOSE);
+                self.bury(node);
+            }
+            return;
+        }
+        if own.is.contains(Is::RESULT_ALONE) && self.is_result_of_dead(node) {
+            return self.bury(node);
+        }
+        while above != NONE && self.has(above, Is::LOOSE) {
+            step();
+            let revived = &mut self.nodes[above as usize];
+            revived.is.remove(Is::LOOSE | Is::DEAD);
+            revived.leads = 0;
+            above = self.above_lines(above);
+        }
+    }
+
+    /// The entry above `node`, also one that was taken back.
+    fn above_lines(&self, node: u32) -> u32 {
+        let mut at = self.nodes[node as usize].parent;
+        for _ in 0..NEAR {
+            step();
+            if at == NONE || !self.has(at, Is::HIDDEN) {
+                break;
+            }
+            at = self.nodes[at as usize].parent;
+        }
+        at
+    }
+
+    fn is_result_of_dead(&self, result: u32) -> bool {
+        let own = self.nodes[result as usize];
+        let mut at = own.parent;
+        for _ in 0..NEAR_BEFORE {
+            step();
+            let Some(node) = self.nodes.get(at as usize) else {
+                break;
+            };
+            if node.tool == own.tool && node.is.contains(Is::ASSISTANT) {
+                return own.tool != 0 && node.is.contains(Is::DEAD);
+            }
+            at = node.parent;
+        }
+        false
     }
 
     fn near(&self, node: u32) -> std::ops::Range<u32> {

@@ -1,9 +1,11 @@
 use transcript_testkit::generate;
+use crate::live::with_tombstones;
 #[test]
 fn dump() {
     for (kind, make) in [
         ("tidy", generate::tidy_session as fn(u64) -> Vec<u8>),
         ("unique", generate::session_of_unique_uuids),
         ("any", generate::session),
-    ] { for seed in 0..1000 { std::fs::write(format!("/tmp/w/gen/{kind}-{seed}.jsonl"), make(seed)).unwrap(); } }
+        ("tomb", with_tombstones),
+    ] { for seed in 0..600 { std::fs::write(format!("/tmp/w/gen/{kind}-{seed}.jsonl"), make(seed)).unwrap(); } }
 }

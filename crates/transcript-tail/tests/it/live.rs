@@ -8,6 +8,8 @@ use transcript_format::finding::{Code, Severity};
 use transcript_reader::{Bodies, Index, Source};
 use transcript_resume::{Decision, Parent, Policy, Tree};
 use transcript_tail::{Change, LivePath};
+use serde_json::{Value, json};
+use transcript_testkit::rng::Rng;
 use transcript_testkit::{generate, shared};
 
 // ---------------------------------------------------------------------------------------------
@@ -137,15 +139,37 @@ fn compare(bytes: &[u8], name: &Path, looks: impl Fn(usize) -> bool, count: &mut
     }
 }
 
+/// A tidy session in which entries are taken back, as a rule some of the last few.
+pub fn with_tombstones(seed: u64) -> Vec<u8> {
+    let bytes = generate::tidy_session(seed);
+    let mut rng = Rng::new(seed);
+    let (mut out, mut uuids) = (Vec::new(), Vec::new());
+    for line in bytes.split_inclusive(|byte| *byte == b'\n') {
+        out.extend_from_slice(line);
+        let entry: Option<Value> = serde_json::from_slice(line).ok();
+        let is_entry = |entry: &&Value| entry["type"] != "progress";
+        let uuid = entry.as_ref().filter(is_entry).and_then(|entry| entry["uuid"].as_str());
+        uuids.extend(uuid.map(str::to_owned));
+        while !uuids.is_empty() && line.ends_with(b"\n") && rng.one_in(8) {
+            let reach = if rng.one_in(8) { uuids.len() } else { uuids.len().min(4) };
+            let named = &uuids[uuids.len() - 1 - rng.below(reach)];
+            let line = json!({"type": "transcriptEngine", "v": 1, "tombstone": named});
+            out.extend_from_slice(format!("{line}\n").as_bytes());
+        }
+    }
+    out
+}
+
 #[test]
 fn generated_sessions_have_the_leaf_and_the_path_of_the_tree_after_each_line() {
     for (kind, make) in [
         ("tidy", generate::tidy_session as fn(u64) -> Vec<u8>),
         ("unique", generate::session_of_unique_uuids),
         ("any", generate::session),
+        ("tombstones", with_tombstones),
     ] {
         let mut count = Count::default();
-        for seed in 0..400 {
+        for seed in 0..std::env::var("SEEDS").map_or(400, |n| n.parse().unwrap()) {
             let name = PathBuf::from(format!("{kind}-{seed}.jsonl"));
             compare(&make(seed), &name, |_| true, &mut count);
         }
