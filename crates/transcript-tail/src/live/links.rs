@@ -735,8 +735,11 @@ impl Links {
 
     /// What a new entry that names `parent` hangs under.
     fn behind_splice(&mut self, child: u32, parent: u32) -> u32 {
-        let above = self.shown(parent);
         let is_hidden = self.has(parent, Is::HIDDEN);
+        let above = match is_hidden {
+            true => self.above_lines(parent),
+            false => parent,
+        };
         let is_cut_off = above != NONE && self.is_cut_off(above);
         let Some(splice) = &mut self.splice else {
             return parent;
@@ -913,7 +916,9 @@ impl Links {
         self.has_dead = true;
         let mut dead = vec![node];
         dead.extend(self.results_of(node));
-        for attachment in self.loose_attachments(&dead) {
+        let mut attachments = self.loose_attachments(&dead);
+        attachments.extend(self.attachments_above(&dead));
+        for attachment in attachments {
             self.nodes[attachment as usize].is.insert(Is::LOOSE);
             dead.push(attachment);
         }
@@ -926,6 +931,9 @@ impl Links {
         }
         for behind in self.near(node) {
             self.link(behind);
+        }
+        if self.splice.as_ref().is_some_and(|splice| splice.boundary == node) {
+            self.unsplice();
         }
         let above = self.shown(node);
         if above != NONE {
@@ -1018,11 +1026,31 @@ impl Links {
                 && self.nodes[*node as usize].tool == tool
                 && self.is_under(*node, call)
         };
-        self.near(call).skip(1).filter(is_result).collect()
+        // A fast tool's result may be written before its call.
+        let near = call.saturating_sub(NEAR_BEFORE as u32)..self.near(call).end;
+        near.filter(is_result).collect()
+    }
+
+    /// The attachments that only `dead` kept from going with what they hang under.
+    fn attachments_above(&self, dead: &[u32]) -> Vec<u32> {
+        let mut at = self.above_lines(dead[0]);
+        let mut attachments = 0;
+        while at != NONE && attachments < NEAR && self.has(at, Is::ATTACHMENT) {
+            attachments += 1;
+            at = self.above_lines(at);
+        }
+        if attachments == 0 || at == NONE || !self.has(at, Is::DEAD) {
+            return Vec::new();
+        }
+        let mut all = vec![at];
+        all.extend(dead);
+        let mut loose = self.loose_attachments(&all);
+        loose.retain(|node| *node < dead[0]);
+        loose
     }
 
     /// The attachments under `dead` under which nothing else stands.
-    fn loose_attachments(&mut self, dead: &[u32]) -> Vec<u32> {
+    fn loose_attachments(&self, dead: &[u32]) -> Vec<u32> {
         let Some(first) = dead.first().copied() else {
             return Vec::new();
         };
@@ -1030,7 +1058,7 @@ impl Links {
         let mut attachments = Vec::new();
         for node in self.near(first).skip(1) {
             step();
-            let is_under = found.contains(&self.above(node));
+            let is_under = found.contains(&self.above_lines(node));
             if is_under && self.has(node, Is::ATTACHMENT) && !self.has(node, Is::DEAD) {
                 found.insert(node);
                 attachments.push(node);
@@ -1045,7 +1073,7 @@ impl Links {
             let is_attachment = found.contains(&node) && !leads_on.contains(&node);
             let is_out = dead.contains(&node) || is_attachment;
             if !is_out && !self.has(node, Is::HIDDEN | Is::DEAD) {
-                leads_on.insert(self.above(node));
+                leads_on.insert(self.above_lines(node));
             }
         }
         attachments.retain(|node| !leads_on.contains(node));
