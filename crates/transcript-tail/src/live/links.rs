@@ -221,8 +221,15 @@ impl Links {
     /// The entry with this id; where it was taken back, the one above it that shows.
     pub(super) fn standing(&mut self, key: Key) -> Option<u32> {
         let node = self.find(key).filter(|node| !self.has(*node, Is::HIDDEN))?;
-        let node = self.shown(node);
-        (node != NONE && !self.is_cut_off(node)).then_some(node)
+        let mut above = self.shown(node);
+        if above != NONE
+            && above != node
+            && self.is_cut_off(above)
+            && let Some(splice) = &self.splice
+        {
+            above = self.shown(splice.tail);
+        }
+        (above != NONE && !self.is_cut_off(above)).then_some(above)
     }
 
     /// The entry with this id that may be one of those that a compaction keeps or their anchor.
@@ -910,6 +917,10 @@ impl Links {
     /// that lead on to nothing. Returns it, unless it is not there or was taken back before.
     pub(super) fn take_back(&mut self, key: Key) -> Option<u32> {
         let node = self.find(key)?;
+        if self.has(node, Is::LOOSE) {
+            self.nodes[node as usize].is.remove(Is::LOOSE);
+            return Some(node);
+        }
         if self.has(node, Is::HIDDEN | Is::DEAD) {
             return None;
         }
