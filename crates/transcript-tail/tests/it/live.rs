@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 
 use transcript_format::finding::{Code, Severity};
 
-use transcript_reader::{Bodies, Index, Source};
-use transcript_resume::{Decision, Parent, Policy, Tree};
+use transcript_format::kind::EntryKind;
+use transcript_reader::{Bodies, Candidate, Index, Preserved, Source};
+use transcript_resume::{Parent, Policy, Tree};
 use transcript_tail::{Change, LivePath};
 use serde_json::{Value, json};
 use transcript_testkit::rng::Rng;
@@ -50,14 +51,12 @@ fn index(bytes: &[u8], name: &Path) -> (Source, Index) {
 }
 
 /// Whether links of the prefix are damaged: an entry is lost, written twice or of another session,
-/// or what a compaction keeps is not there.
+/// or what a compaction keeps is not there or cannot stand where it says.
 fn is_damaged(tree: &Tree<'_>) -> bool {
-    let path = tree.path();
-    let is_cycle = |decision: &Decision| matches!(decision, Decision::Cycle { .. });
-    if path.decisions.iter().any(is_cycle) {
+    if tree.index().candidates().any(|entry| is_odd_boundary(tree.index(), &entry)) {
         return true;
     }
-    let findings = tree.findings(&path);
+    let findings = tree.findings(&tree.path());
     findings.iter().any(|finding| {
         finding.code.severity() == Severity::Damage
             && matches!(
@@ -71,6 +70,19 @@ fn is_damaged(tree: &Tree<'_>) -> bool {
                     | Code::NoBoundary
             )
     })
+}
+
+/// Whether a boundary keeps entries and hangs under them, or names a progress line among them.
+fn is_odd_boundary(index: &Index, entry: &Candidate<'_>) -> bool {
+    let boundary = entry.is_boundary().then(|| index.boundary(entry.number())).flatten();
+    let uuids = match boundary.map(|boundary| &boundary.preserved) {
+        Some(Preserved::List { uuids, .. }) => uuids.as_slice(),
+        Some(Preserved::Segment { .. }) => &[],
+        _ => return false,
+    };
+    let is_progress = |line: usize| index.candidate(line).kind() == EntryKind::Progress;
+    let mut lines = uuids.iter().flatten().flat_map(|id| index.with_uuid(*id));
+    entry.parent().is_some() || lines.any(is_progress)
 }
 
 /// The leaf of the tree and what stands above it by parents, oldest first, as offsets.
