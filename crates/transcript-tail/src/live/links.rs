@@ -221,14 +221,17 @@ impl Links {
     /// The entry with this id; where it was taken back, the one above it that shows.
     pub(super) fn standing(&mut self, key: Key) -> Option<u32> {
         let node = self.find(key).filter(|node| !self.has(*node, Is::HIDDEN))?;
-        let mut above = self.shown(node);
-        if above != NONE
-            && above != node
-            && self.is_cut_off(above)
-            && let Some(splice) = &self.splice
-        {
-            above = self.shown(splice.tail);
-        }
+        // What was taken back and hung under an entry that a compaction left behind hangs under the
+        // last one that it keeps.
+        let parent = self.above_lines(node);
+        let above = match &self.splice {
+            Some(splice)
+                if self.has(node, Is::DEAD) && parent != NONE && self.is_cut_off(parent) =>
+            {
+                self.shown(splice.tail)
+            }
+            _ => self.shown(node),
+        };
         (above != NONE && !self.is_cut_off(above)).then_some(above)
     }
 
@@ -532,6 +535,7 @@ impl Links {
         let is_lost = parent.is_none() && line.parent != Link::Root;
         is.set(Is::FOREIGN, self.is_foreign(line, parent));
         is.set(Is::GUESSED, is_lost);
+        let named = parent.unwrap_or(NONE);
         let parent = match parent {
             Some(parent) => self.behind_splice(node, parent),
             None if is_lost && self.follows_leaf(is) => leaf.unwrap_or(NONE),
@@ -562,7 +566,7 @@ impl Links {
         }
         self.link(node);
         if self.has_dead {
-            self.meet_dead(node);
+            self.meet_dead(node, named);
         }
         self.know_main(node);
         self.hang(node);
@@ -967,12 +971,12 @@ impl Links {
     }
 
     /// A new entry may go with one that was taken back, or lead on from an attachment that did.
-    fn meet_dead(&mut self, node: u32) {
+    fn meet_dead(&mut self, node: u32, parent: u32) {
         let own = self.nodes[node as usize];
         if own.is.contains(Is::HIDDEN) {
             return;
         }
-        let mut above = self.above_lines(node);
+        let mut above = self.line_at(parent);
         if own.is.contains(Is::ATTACHMENT) {
             if above != NONE && self.has(above, Is::DEAD) {
                 self.nodes[node as usize].is.insert(Is::LOOSE);
@@ -994,7 +998,10 @@ impl Links {
 
     /// The entry above `node`, also one that was taken back.
     fn above_lines(&self, node: u32) -> u32 {
-        let mut at = self.nodes[node as usize].parent;
+        self.line_at(self.nodes[node as usize].parent)
+    }
+
+    fn line_at(&self, mut at: u32) -> u32 {
         for _ in 0..NEAR {
             step();
             if at == NONE || !self.has(at, Is::HIDDEN) {
@@ -1046,7 +1053,8 @@ impl Links {
     fn attachments_above(&self, dead: &[u32]) -> Vec<u32> {
         let mut at = self.above_lines(dead[0]);
         let mut attachments = 0;
-        while at != NONE && attachments < NEAR && self.has(at, Is::ATTACHMENT) {
+        let is_alive = |node: u32| self.has(node, Is::ATTACHMENT) && !self.has(node, Is::DEAD);
+        while at != NONE && attachments < NEAR && is_alive(at) {
             attachments += 1;
             at = self.above_lines(at);
         }
