@@ -254,7 +254,7 @@ impl LivePath {
             self.links.compact(node, keeps);
         }
         if let Some(pin) = &mut self.pin
-            && !line.is.contains(Is::HIDDEN)
+            && !self.links.has(node, Is::HIDDEN | Is::DEAD)
         {
             pin.is_followed = true;
             if self.links.can_be_leaf(node) {

@@ -691,6 +691,9 @@ impl Links {
         for node in &moved {
             self.link(*node);
         }
+        if self.has_dead && !self.has(child, Is::DEAD) {
+            self.meet_dead(child, parent);
+        }
         for node in &moved {
             self.hang(*node);
         }

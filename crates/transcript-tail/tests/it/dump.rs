@@ -7,5 +7,5 @@ fn dump() {
         ("unique", generate::session_of_unique_uuids),
         ("any", generate::session),
         ("tomb", with_tombstones),
-    ] { for seed in 0..1500 { std::fs::write(format!("/tmp/w/gen/{kind}-{seed}.jsonl"), make(seed)).unwrap(); } }
+    ] { for seed in std::env::var("DUMP").unwrap_or_default().split(",").filter_map(|n| n.parse::<u64>().ok()) { std::fs::write(format!("/tmp/w/gen/{kind}-{seed}.jsonl"), make(seed)).unwrap(); } }
 }

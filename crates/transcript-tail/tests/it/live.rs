@@ -151,7 +151,8 @@ fn compare(bytes: &[u8], name: &Path, looks: impl Fn(usize) -> bool, count: &mut
     }
 }
 
-/// A tidy session in which entries are taken back, as a rule some of the last few.
+/// A tidy session in which entries are taken back, as a rule some of the last few; no boundaries,
+/// and no summaries.
 pub fn with_tombstones(seed: u64) -> Vec<u8> {
     let bytes = generate::tidy_session(seed);
     let mut rng = Rng::new(seed);
@@ -159,7 +160,11 @@ pub fn with_tombstones(seed: u64) -> Vec<u8> {
     for line in bytes.split_inclusive(|byte| *byte == b'\n') {
         out.extend_from_slice(line);
         let entry: Option<Value> = serde_json::from_slice(line).ok();
-        let is_entry = |entry: &&Value| entry["type"] != "progress";
+        let is_entry = |entry: &&Value| {
+            entry["type"] != "progress"
+                && entry["subtype"] != "compact_boundary"
+                && entry["isCompactSummary"] != true
+        };
         let uuid = entry.as_ref().filter(is_entry).and_then(|entry| entry["uuid"].as_str());
         uuids.extend(uuid.map(str::to_owned));
         while !uuids.is_empty() && line.ends_with(b"\n") && rng.one_in(8) {
