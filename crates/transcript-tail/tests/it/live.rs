@@ -151,22 +151,24 @@ fn compare(bytes: &[u8], name: &Path, looks: impl Fn(usize) -> bool, count: &mut
     }
 }
 
-/// A tidy session in which entries are taken back, as a rule some of the last few; no boundaries,
-/// and no summaries.
-pub fn with_tombstones(seed: u64) -> Vec<u8> {
+/// A tidy session in which entries are taken back, as a rule some of the last few, and none from
+/// before the last compaction.
+fn with_tombstones(seed: u64) -> Vec<u8> {
     let bytes = generate::tidy_session(seed);
     let mut rng = Rng::new(seed);
     let (mut out, mut uuids) = (Vec::new(), Vec::new());
     for line in bytes.split_inclusive(|byte| *byte == b'\n') {
         out.extend_from_slice(line);
         let entry: Option<Value> = serde_json::from_slice(line).ok();
-        let is_entry = |entry: &&Value| {
-            entry["type"] != "progress"
-                && entry["subtype"] != "compact_boundary"
-                && entry["isCompactSummary"] != true
-        };
-        let uuid = entry.as_ref().filter(is_entry).and_then(|entry| entry["uuid"].as_str());
-        uuids.extend(uuid.map(str::to_owned));
+        if let Some(entry) = entry.filter(|entry| entry["type"] != "progress") {
+            let of_compaction =
+                entry["subtype"] == "compact_boundary" || entry["isCompactSummary"] == true;
+            match entry["uuid"].as_str() {
+                _ if of_compaction => uuids.clear(),
+                Some(uuid) => uuids.push(uuid.to_owned()),
+                None => {}
+            }
+        }
         while !uuids.is_empty() && line.ends_with(b"\n") && rng.one_in(8) {
             let reach = if rng.one_in(8) { uuids.len() } else { uuids.len().min(4) };
             let named = &uuids[uuids.len() - 1 - rng.below(reach)];

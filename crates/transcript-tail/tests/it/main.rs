@@ -1,4 +1,3 @@
 //! Tests of the follow library.
 
 mod live;
-mod dump;
