@@ -72,7 +72,7 @@ fn is_damaged(tree: &Tree<'_>) -> bool {
     })
 }
 
-/// Whether a boundary keeps entries and hangs under them, or names a progress line among them.
+/// Whether a boundary keeps entries and hangs under them, or names lines that are none.
 fn is_odd_boundary(index: &Index, entry: &Candidate<'_>) -> bool {
     let boundary = entry.is_boundary().then(|| index.boundary(entry.number())).flatten();
     let uuids = match boundary.map(|boundary| &boundary.preserved) {
@@ -80,9 +80,12 @@ fn is_odd_boundary(index: &Index, entry: &Candidate<'_>) -> bool {
         Some(Preserved::Segment { .. }) => &[],
         _ => return false,
     };
-    let is_progress = |line: usize| index.candidate(line).kind() == EntryKind::Progress;
+    let is_no_entry = |line: usize| {
+        let kind = index.candidate(line).kind();
+        !kind.is_chain() || kind == EntryKind::Progress
+    };
     let mut lines = uuids.iter().flatten().flat_map(|id| index.with_uuid(*id));
-    entry.parent().is_some() || lines.any(is_progress)
+    entry.parent().is_some() || lines.any(is_no_entry)
 }
 
 /// The leaf of the tree and what stands above it by parents, oldest first, as offsets.
