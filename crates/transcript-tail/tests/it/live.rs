@@ -7,7 +7,7 @@ use transcript_format::finding::{Code, Severity};
 
 use transcript_format::kind::EntryKind;
 use transcript_reader::{Bodies, Candidate, Index, Preserved, Source};
-use transcript_resume::{Parent, Policy, Tree};
+use transcript_resume::{Decision, Evidence, Parent, Policy, Tree};
 use transcript_tail::{Change, LivePath};
 use serde_json::{Value, json};
 use transcript_testkit::rng::Rng;
@@ -56,7 +56,18 @@ fn is_damaged(tree: &Tree<'_>) -> bool {
     if tree.index().candidates().any(|entry| is_odd_boundary(tree.index(), &entry)) {
         return true;
     }
-    let findings = tree.findings(&tree.path());
+    // A lost parent behind a progress line has no finding of its own. One whose line is there, but is
+    // no entry, leads on to what that names.
+    let path = tree.path();
+    let is_mended = |decision: &Decision| match decision {
+        Decision::Bridge { evidence, .. } => *evidence != Evidence::Unusable,
+        Decision::Gap { .. } => true,
+        _ => false,
+    };
+    if path.decisions.iter().any(is_mended) {
+        return true;
+    }
+    let findings = tree.findings(&path);
     findings.iter().any(|finding| {
         finding.code.severity() == Severity::Damage
             && matches!(
