@@ -294,9 +294,12 @@ impl LivePath {
     fn settle(&mut self, can_move: bool, changes: &mut Vec<ChangeKind>) {
         let leaf = self.find_leaf();
         self.leaf = leaf;
-        // A place that was left with its whole conversation is not gone back to: what was taken for
-        // a conversation were the entries of a subagent.
+        // What was taken for a conversation, while nothing else was there, were the entries of a
+        // subagent.
         let place = self.place.filter(|place| self.links.is_main(*place));
+        if place.is_none() && self.place.is_some() {
+            self.turn = Turn::default();
+        }
         let (Some(leaf), Some(place)) = (leaf, place) else {
             self.place = leaf;
             return;

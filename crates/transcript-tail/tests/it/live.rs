@@ -8,7 +8,7 @@ use transcript_format::finding::{Code, Severity};
 use transcript_format::kind::EntryKind;
 use transcript_reader::{Bodies, Candidate, Index, Preserved, Source};
 use transcript_resume::{Decision, Evidence, Parent, Policy, Tree};
-use transcript_tail::{Change, LivePath};
+use transcript_tail::{Change, ChangeKind, LivePath};
 use serde_json::{Value, json};
 use transcript_testkit::rng::Rng;
 use transcript_testkit::{generate, shared};
@@ -155,9 +155,6 @@ fn compare(bytes: &[u8], name: &Path, looks: impl Fn(usize) -> bool, count: &mut
         count.sound += 1;
         if !is_equal {
             count.different += 1;
-            if std::env::var("SHOW").is_ok() {
-                println!("{} line {}: {offsets:?}\n   expected {expected:?}", name.display(), line + 1);
-            }
         }
         let vendor = Tree::new(&index, Policy::Vendor).leaf();
         let vendor = vendor.map(|(leaf, _)| Tree::new(&index, Policy::Vendor).entry(leaf).offset());
@@ -202,7 +199,7 @@ fn generated_sessions_have_the_leaf_and_the_path_of_the_tree_after_each_line() {
         ("tombstones", with_tombstones),
     ] {
         let mut count = Count::default();
-        for seed in 0..std::env::var("SEEDS").map_or(400, |n| n.parse().unwrap()) {
+        for seed in 0..400 {
             let name = PathBuf::from(format!("{kind}-{seed}.jsonl"));
             compare(&make(seed), &name, |_| true, &mut count);
         }
@@ -269,4 +266,80 @@ fn sessions_of_real_clients_have_the_leaf_and_the_path_of_the_tree() {
         println!("{folder}: {} files, {count:?}", files.len());
         assert_eq!(count.different, 0, "{folder}");
     }
+}
+
+// ---------------------------------------------------------------------------------------------
+// Moves
+// ---------------------------------------------------------------------------------------------
+
+/// What a tree says of moves: the last message that was on its path, with the lines and results of
+/// answers beside the chain, is no longer there, and no compaction came since.
+#[derive(Default)]
+struct Moves {
+    place: Option<u64>,
+}
+
+impl Moves {
+    /// Whether the conversation moved with what the file has now.
+    fn look(&mut self, tree: &Tree<'_>, can_move: bool) -> bool {
+        let path = tree.path();
+        let entries = path.entries.iter().map(|entry| tree.index().candidate(entry.candidate()));
+        let entries: Vec<_> = entries.collect();
+        let last = entries.iter().rev().find(|entry| entry.kind().is_message());
+        // Where only entries of a subagent had come, those were no conversation.
+        let is_sidechain = |place: &u64| {
+            let mut all = tree.index().candidates();
+            let entry = all.find(|entry| entry.offset() == *place);
+            entry.and_then(|entry| tree.node(entry.number())).is_some_and(|node| tree.is_sidechain(node))
+        };
+        let stays = self.place.filter(|place| !is_sidechain(place)).is_none_or(|place| {
+            let is_compacted = |first: &Candidate<'_>| first.is_boundary() && first.offset() > place;
+            entries.iter().any(|entry| entry.offset() == place)
+                || entries.first().is_some_and(is_compacted)
+        });
+        if stays || can_move {
+            self.place = last.map(|last| last.offset());
+        }
+        !stays && can_move
+    }
+}
+
+#[test]
+fn a_move_is_told_where_the_tree_leaves_what_was_on_its_path() {
+    let mut sessions: Vec<Vec<u8>> = (0..800).map(generate::tidy_session).collect();
+    if let Some(shared) = shared() {
+        let files = transcripts(&shared.join("corpus/files"));
+        let files = files.iter().map(|file| std::fs::read(file).unwrap());
+        sessions.extend(files.filter(|bytes| ends(bytes).len() <= 300));
+    } else {
+        println!("skipped: no shared data");
+    }
+    let (mut lines, mut moves) = (0, 0);
+    for (number, bytes) in sessions.iter().enumerate() {
+        let name = Path::new("session.jsonl");
+        let (mut live, mut tree_moves) = (LivePath::new(), Moves::default());
+        for (line, end) in ends(bytes).into_iter().enumerate() {
+            let (source, index) = index(&bytes[..end], name);
+            let tree = Tree::new(&index, Policy::Recover);
+            let Some(last) = index.candidates().last().filter(|last| last.line() == line as u64 + 1)
+            else {
+                continue;
+            };
+            if is_damaged(&tree) {
+                break;
+            }
+            let mut bodies = Bodies::new(&source);
+            let mut changes = Vec::new();
+            live.add(last.offset(), bodies.get(&last).unwrap().text, &mut changes);
+            let is_move = |change: &Change| matches!(change.kind, ChangeKind::Moved { .. });
+            let can_move = last.kind().is_message() || last.kind() == EntryKind::LastPrompt;
+            let expected = tree_moves.look(&tree, can_move);
+            let is_told = changes.iter().any(is_move);
+            assert_eq!(is_told, expected, "session {number}, line {}", line + 1);
+            lines += 1;
+            moves += usize::from(expected);
+        }
+    }
+    println!("{} sessions, {lines} lines, {moves} moves", sessions.len());
+    assert!(moves > 300, "{moves} moves");
 }
