@@ -475,3 +475,37 @@ fn shape(entry: &Envelope<'_>) -> Is {
     is.set(Is::HIDDEN, !is_entry || is_unusable);
     is
 }
+
+#[cfg(test)]
+mod tests {
+    use transcript_testkit::generate;
+
+    use super::links::STEPS;
+    use super::*;
+
+    /// Steps for each entry of `count` that are sessions in a row, one under the other.
+    fn steps(count: usize) -> f64 {
+        let mut live = LivePath::new();
+        let (mut changes, mut entries, mut seed) = (Vec::new(), 0, 0);
+        STEPS.set(0);
+        while entries < count {
+            let session = generate::tidy_session(seed);
+            seed += 1;
+            // Uuids are those of the seed; the one of the session would make all others foreign.
+            for line in session.split(|byte| *byte == b'\n') {
+                let line = String::from_utf8_lossy(line).replace("\"sessionId\"", "\"session\"");
+                live.add(entries as u64, &line, &mut changes);
+                entries += 1;
+                changes.clear();
+            }
+        }
+        STEPS.get() as f64 / entries as f64
+    }
+
+    #[test]
+    fn the_work_for_a_million_entries_is_that_for_a_few_each() {
+        let (few, many) = (steps(30_000), steps(1_000_000));
+        println!("{few:.1} steps an entry of 30,000, {many:.1} of 1,000,000");
+        assert!(many < few * 1.5 && many < 100.0, "{few} and {many}");
+    }
+}

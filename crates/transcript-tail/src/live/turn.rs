@@ -194,7 +194,10 @@ impl Turn {
     }
 
     fn end_with_answer(&mut self, told: &mut Vec<Told>) {
-        if let Some(node) = self.answer.filter(|_| !self.is_over && self.open.is_empty()) {
+        if let Some(node) = self
+            .answer
+            .filter(|_| !self.is_over && self.open.is_empty())
+        {
             self.is_over = true;
             self.end = Some((node, 0));
             told.push(Told::Ended(Some(node)));
