@@ -121,6 +121,8 @@ pub struct LivePath {
     leaf: Option<u32>,
     /// The leaf that was told last.
     place: Option<u32>,
+    /// How many entries there were when the last move was told.
+    moved_at: u32,
     turn: Turn,
 }
 
@@ -317,6 +319,7 @@ impl LivePath {
                 to: self.links.uuid(leaf),
             });
             self.place = Some(leaf);
+            self.moved_at = self.links.len();
             let links = &mut self.links;
             self.turn.retain(|call| {
                 let (head, _) = links.head(call);
@@ -325,11 +328,16 @@ impl LivePath {
         }
     }
 
-    /// Whether the conversation that ends with `leaf` goes through all that the one which ended
-    /// with `place` did.
+    /// Whether the conversation that ends with `leaf` goes on from the one that ended with `place`.
     fn follows(&mut self, leaf: u32, place: u32) -> bool {
+        if self.links.is_behind_boundary(leaf, place) {
+            return true;
+        }
+        if self.moved_at > 0 && self.goes_back(leaf, place) {
+            return false;
+        }
         let links = &mut self.links;
-        if links.is_under(leaf, place) || links.is_behind_boundary(leaf, place) {
+        if links.is_under(leaf, place) {
             return true;
         }
         let (head, message) = links.head(place);
@@ -342,6 +350,19 @@ impl LivePath {
             && [leaf, above]
                 .into_iter()
                 .any(|node| node != NONE && links.head(node).1 == message)
+    }
+
+    /// Whether what leads on to `leaf`, beside the answer at `place`, was there before the last move,
+    /// which left it.
+    fn goes_back(&mut self, leaf: u32, place: u32) -> bool {
+        let links = &mut self.links;
+        let fork = links.fork(place, leaf);
+        if fork == NONE || links.below(fork, leaf, 0) >= self.moved_at {
+            return false;
+        }
+        let (_, answer) = links.head(place);
+        let next = links.next_message(fork, leaf, answer);
+        next != NONE && next < self.moved_at
     }
 
     /// The rules of `Tree::leaf` in the resume crate.

@@ -357,6 +357,32 @@ impl Links {
         self.nodes[node as usize].depth >= depth && self.at_depth(node, depth) == above
     }
 
+    /// The entry on the way from `above` down to `node`, which hangs under it, that has `between`
+    /// entries above it there; [`NONE`] when `node` stands above that.
+    pub(super) fn below(&self, above: u32, node: u32, between: u32) -> u32 {
+        let depth = |node: u32| self.nodes[node as usize].depth;
+        let wanted = depth(above).saturating_add(between).saturating_add(1);
+        match wanted <= depth(node) {
+            true => self.at_depth(node, wanted),
+            false => NONE,
+        }
+    }
+
+    /// The first message under `above` on the way down to `node` that does not belong to `answer`;
+    /// [`NONE`] when there is none nearby.
+    pub(super) fn next_message(&mut self, above: u32, node: u32, answer: u32) -> u32 {
+        for between in 0..NEAR_BEFORE as u32 {
+            let at = self.below(above, node, between);
+            if at == NONE {
+                break;
+            }
+            if self.has(at, Is::MESSAGE) && (answer == 0 || self.head(at).1 != answer) {
+                return at;
+            }
+        }
+        NONE
+    }
+
     /// The last entry that stands above both; [`NONE`] when none does.
     pub(super) fn fork(&mut self, one: u32, other: u32) -> u32 {
         let depth = |links: &Self, node: u32| links.nodes[node as usize].depth;
@@ -383,8 +409,13 @@ impl Links {
         self.shown(pair[0])
     }
 
-    /// Whether a compaction that came behind `place` stands at the start of what leads to `node`.
+    /// Whether a compaction that came behind `place` stands above `node`: the last one, or one that
+    /// all of its conversation starts with.
     pub(super) fn is_behind_boundary(&self, node: u32, place: u32) -> bool {
+        let last = self.last_boundary;
+        if last != NONE && last > place && self.is_under(node, last) {
+            return true;
+        }
         let root = self.at_depth(node, 0);
         root != NONE && root > place && self.has(root, Is::BOUNDARY)
     }

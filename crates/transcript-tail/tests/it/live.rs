@@ -138,7 +138,7 @@ fn compare(bytes: &[u8], name: &Path, looks: impl Fn(usize) -> bool, count: &mut
         while next < whole.len() && whole.candidate(next).offset() < *end as u64 {
             let candidate = whole.candidate(next);
             let body = bodies.get(&candidate).unwrap();
-            live.add(candidate.offset(), &body.text, &mut changes);
+            live.add(candidate.offset(), body.text, &mut changes);
             next += 1;
         }
         if !looks(line) {
@@ -254,7 +254,7 @@ fn compare_files(files: &[PathBuf], most: usize) -> Count {
         } else {
             lines.div_ceil(most)
         };
-        let looks = |line: usize| (lines - 1 - line) % step == 0;
+        let looks = |line: usize| (lines - 1 - line).is_multiple_of(step);
         compare(&bytes, file, looks, &mut count);
     }
     count
@@ -292,14 +292,18 @@ fn sessions_of_real_clients_have_the_leaf_and_the_path_of_the_tree() {
 // ---------------------------------------------------------------------------------------------
 
 /// What a tree says of moves: the last message that was on its path, with the lines and results of
-/// answers beside the chain, is no longer there, and no compaction came since.
+/// answers beside the chain, is no longer there, or one that was not is there again, and no
+/// compaction came since.
 #[derive(Default)]
 struct Moves {
-    place: Option<u64>,
+    /// The messages of the path, by their offsets.
+    path: Vec<u64>,
+    /// Those that ever were on it.
+    seen: HashSet<u64>,
 }
 
 impl Moves {
-    /// Whether the conversation moved with what the file has now.
+    /// Whether the conversation moved with the last line.
     fn look(&mut self, tree: &Tree<'_>, can_move: bool) -> bool {
         let path = tree.path();
         let entries = path
@@ -307,28 +311,30 @@ impl Moves {
             .iter()
             .map(|entry| tree.index().candidate(entry.candidate()));
         let entries: Vec<_> = entries.collect();
-        let last = entries.iter().rev().find(|entry| entry.kind().is_message());
+        let messages = entries.iter().filter(|entry| entry.kind().is_message());
+        let messages: Vec<u64> = messages.map(Candidate::offset).collect();
         // Where only entries of a subagent had come, those were no conversation.
-        let is_sidechain = |place: &u64| {
-            let mut all = tree.index().candidates();
-            let entry = all.find(|entry| entry.offset() == *place);
-            entry
-                .and_then(|entry| tree.node(entry.number()))
-                .is_some_and(|node| tree.is_sidechain(node))
-        };
-        let stays = self
-            .place
-            .filter(|place| !is_sidechain(place))
-            .is_none_or(|place| {
-                let is_compacted =
-                    |first: &Candidate<'_>| first.is_boundary() && first.offset() > place;
-                entries.iter().any(|entry| entry.offset() == place)
-                    || entries.first().is_some_and(is_compacted)
-            });
-        if stays || can_move {
-            self.place = last.map(|last| last.offset());
+        let place = self.path.last().copied().filter(|place| {
+            let entry = tree
+                .index()
+                .candidates()
+                .find(|entry| entry.offset() == *place);
+            let node = entry.and_then(|entry| tree.node(entry.number()));
+            !node.is_some_and(|node| tree.is_sidechain(node))
+        });
+        let is_moved = place.is_some_and(|place| {
+            let is_compacted =
+                |first: &Candidate<'_>| first.is_boundary() && first.offset() > place;
+            let is_back =
+                |message: &u64| self.seen.contains(message) && !self.path.contains(message);
+            !entries.first().is_some_and(is_compacted)
+                && (!messages.contains(&place) || messages.iter().any(is_back))
+        });
+        if !is_moved || can_move {
+            self.seen.extend(&messages);
+            self.path = messages;
         }
-        !stays && can_move
+        is_moved && can_move
     }
 }
 
@@ -683,8 +689,8 @@ fn a_pin_of_a_person_moves_the_path_and_the_zero_uuid_lifts_it() {
     assert_eq!(grown.path(), "u1 a1");
     assert_eq!(grown.add(&pin(zero, true)), "moved from a1 over a1 to a2");
     assert_eq!(grown.add(&pin("u1", true)), "moved from a2 over u1 to u1");
-    // What is written under the pin goes on, also under what it hid.
-    assert_eq!(grown.add(&ask("u3", "a2")), "");
+    // What is written under the pin goes on; going on under what it hid brings that back.
+    assert_eq!(grown.add(&ask("u3", "a2")), "moved from u1 over u1 to u3");
     assert_eq!(grown.path(), "u1 a1 u2 a2 u3");
     // What is written elsewhere leaves the conversation at the pin (case 41-20).
     assert_eq!(grown.add(&pin("a2", true)), "moved from u3 over a2 to a2");
