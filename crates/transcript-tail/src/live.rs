@@ -504,29 +504,79 @@ mod tests {
     use super::links::STEPS;
     use super::*;
 
-    /// Steps for each entry of `count` that are sessions in a row, one under the other.
-    fn steps(count: usize) -> f64 {
-        let mut live = LivePath::new();
-        let (mut changes, mut entries, mut seed) = (Vec::new(), 0, 0);
+    /// Steps for each of the entries that `next` makes.
+    fn steps(count: usize, mut next: impl FnMut(usize) -> String) -> f64 {
+        let (mut live, mut changes) = (LivePath::new(), Vec::new());
         STEPS.set(0);
-        while entries < count {
-            let session = generate::tidy_session(seed);
-            seed += 1;
-            // Uuids are those of the seed; the one of the session would make all others foreign.
-            for line in session.split(|byte| *byte == b'\n') {
-                let line = String::from_utf8_lossy(line).replace("\"sessionId\"", "\"session\"");
-                live.add(entries as u64, &line, &mut changes);
-                entries += 1;
-                changes.clear();
-            }
+        for number in 0..count {
+            live.add(number as u64, &next(number), &mut changes);
+            changes.clear();
         }
-        STEPS.get() as f64 / entries as f64
+        STEPS.get() as f64 / count as f64
+    }
+
+    fn user(uuid: usize, parent: Option<usize>) -> String {
+        let parent = parent.map_or("null".to_owned(), |parent| format!("\"{parent}\""));
+        format!(
+            r#"{{"type":"user","uuid":"{uuid}","parentUuid":{parent},"message":{{"content":"And?"}}}}"#
+        )
     }
 
     #[test]
     fn the_work_for_a_million_entries_is_that_for_a_few_each() {
-        let (few, many) = (steps(30_000), steps(1_000_000));
+        let sessions = |count| {
+            let (mut lines, mut seed) = (Vec::new(), 0);
+            steps(count, move |_| {
+                while lines.is_empty() {
+                    // All are one session, or the first one would make the others foreign.
+                    let session = String::from_utf8_lossy(&generate::tidy_session(seed))
+                        .replace("\"sessionId\"", "\"session\"");
+                    lines.extend(session.split('\n').rev().map(str::to_owned));
+                    seed += 1;
+                }
+                lines.pop().unwrap_or_default()
+            })
+        };
+        let (few, many) = (sessions(30_000), sessions(1_000_000));
         println!("{few:.1} steps an entry of 30,000, {many:.1} of 1,000,000");
         assert!(many < few * 1.5 && many < 100.0, "{few} and {many}");
+    }
+
+    #[test]
+    fn files_that_are_made_to_cost_much_do_not() {
+        // Two conversations that take turns: each entry moves the path.
+        let turns = |count| steps(count, |at| user(at, at.checked_sub(2)));
+        // All go back to the first one.
+        let fan = |count| steps(count, |at| user(at, (at > 0).then_some(0)));
+        // No parent is there.
+        let lost = |count: usize| steps(count, |at| user(at, Some(at + count)));
+        // Each parent comes right behind its child.
+        let early = |count| steps(count, |at| user(at ^ 1, (at ^ 1).checked_sub(1)));
+        // Every other line takes the entry before it back.
+        let dead = |count| {
+            steps(count, |at| match at % 2 {
+                0 => user(at, at.checked_sub(2)),
+                _ => format!(r#"{{"type":"transcriptEngine","tombstone":"{}"}}"#, at - 1),
+            })
+        };
+        let pins = |count| {
+            steps(count, |at| match at % 2 {
+                0 => user(at, at.checked_sub(2)),
+                _ => r#"{"type":"last-prompt","leafUuid":"0","explicit":true}"#.to_owned(),
+            })
+        };
+        let cases: [(&str, &dyn Fn(usize) -> f64); 6] = [
+            ("turns", &turns),
+            ("fan", &fan),
+            ("lost", &lost),
+            ("early", &early),
+            ("dead", &dead),
+            ("pins", &pins),
+        ];
+        for (name, case) in cases {
+            let (few, many) = (case(5_000), case(50_000));
+            println!("{name}: {few:.1} steps an entry of 5,000, {many:.1} of 50,000");
+            assert!(many < few + 60.0, "{name}: {few} and {many}");
+        }
     }
 }

@@ -1,3 +1,5 @@
 //! Tests of the follow library.
 
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+
 mod live;
