@@ -100,19 +100,26 @@ pub struct PathEntry {
 /// # Damage
 ///
 /// An entry whose parent is unknown keeps the path: it is taken to go on from the leaf, until its
-/// parent comes, and is no move. Policy `recover` weighs what speaks for which parent and may
-/// decide otherwise. A line with a uuid that is there already changes nothing, unless it was written
-/// again behind a compaction. A compaction of which a kept entry cannot be found keeps none, and
-/// links never form a cycle: the one that would close it does not count. A parent that comes more
-/// than 4096 lines behind its child, and what hangs further than that behind an entry that is taken
-/// back, is not found.
+/// parent comes, and is no move. Policy `recover` weighs what speaks for which parent and may decide
+/// otherwise. A line with a uuid that is there already changes nothing but which line is to be read,
+/// unless what a compaction keeps was written again behind it. Of what a compaction keeps, names
+/// that lead to no entry are left out, and a boundary that keeps entries has no parent of its own.
+/// Links never form a cycle: the one that would close it does not count. A parent that comes more
+/// than 4096 lines behind its child is not found, nor is what goes with an entry that is taken back
+/// when it stands that far behind it or, kept by a compaction, behind that one.
+///
+/// The tests compare leaf and path with the tree of the resume crate after every line, or after
+/// many. Where no link is damaged they are the same: 14,467 prefixes of real and recorded sessions
+/// and some 53,000 of generated ones. Where some are, another leaf or path comes out after 1 of 491
+/// prefixes of real sessions, 38 of 508 of recorded ones that were damaged on purpose, and one in
+/// five of generated ones.
 ///
 /// # Cost
 ///
 /// Constant time for each entry, amortised, but for the logarithm of its depth where it moves the
-/// path, or a pin is in force; 64 bytes of memory, of which 48 are the entry, the rest a table and
-/// room to grow. Uuids are kept in their 16 bytes, other ids as keyed hashes of 16 bytes and as
-/// text. More is kept while calls are open and parents unknown.
+/// path, where a pin is in force, and after a first move. 64 bytes of memory, of which 48 are the
+/// entry, the rest a table and room to grow. Uuids are kept in their 16 bytes, other ids as keyed
+/// hashes of 16 bytes and as text. More is kept while calls are open and parents unknown.
 #[derive(Debug, Default)]
 pub struct LivePath {
     scanner: Scanner,

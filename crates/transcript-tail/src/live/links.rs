@@ -3,9 +3,9 @@
 //! An entry is linked once, when it comes, and keeps a second link further up, so that two entries
 //! are compared in a number of steps that grows with the logarithm of their depth (jump pointers of
 //! a skew-binary tree). Links are changed later in four cases only: a parent that comes behind its
-//! child, a compaction that keeps entries, the end of that one with the next, and an entry that is
-//! written again behind a compaction. Each changes what was written close by, and at most
-//! [`NEAR`] entries.
+//! child and an entry that is written again behind a compaction, which move what was written close by
+//! and at most [`NEAR`] lines; a compaction that keeps entries, and its end with the next one, which
+//! move what is kept and what came since the boundary.
 
 mod compaction;
 mod tombstones;
@@ -288,15 +288,18 @@ impl Links {
     /// The nearest one of `node` and those above that shows; [`NONE`] when none does. What was
     /// taken back in a row is passed over at once the next time.
     fn shown(&mut self, mut node: u32) -> u32 {
-        while node != NONE && self.has(node, Is::HIDDEN | Is::DEAD) {
+        for _ in 0..=self.nodes.len() {
             step();
+            if node == NONE || !self.has(node, Is::HIDDEN | Is::DEAD) {
+                return node;
+            }
             let above = self.nodes[node as usize].leads;
             if above != NONE && self.has(above, Is::HIDDEN | Is::DEAD) {
                 self.nodes[node as usize].leads = self.nodes[above as usize].leads;
             }
             node = above;
         }
-        node
+        NONE
     }
 
     /// The entry above `node`, also one that was taken back.
@@ -304,6 +307,7 @@ impl Links {
         self.line_at(self.nodes[node as usize].parent)
     }
 
+    /// What is meant by a link to `at`: past progress lines.
     fn line_at(&self, mut at: u32) -> u32 {
         for _ in 0..NEAR {
             step();

@@ -851,6 +851,12 @@ fn a_turn_is_over_once_and_with_its_whole_answer() {
         (call("a2", "a1", "m1"), "opened call-a2 Read"),
         (pin("a2", false), ""),
         (system("s1", "a2", "stop_hook_summary"), ""),
+        // What an answer says beside a call is not its end.
+        (say("a3", "a2", "m1"), ""),
+        (system("s2", "a3", "stop_hook_summary"), ""),
+        (line("a4", "a3", "m1", Some("end_turn"), &text), ""),
+        (result("r2", "a2", "a2"), "closed call-a2"),
+        (line("b1", "r2", "m2", Some("pause_turn"), &text), ""),
     ]);
 }
 

@@ -111,10 +111,12 @@ impl Links {
         }
         let mut kept = vec![tail];
         let mut at = tail;
+        let mut steps = 0;
         while at != head {
             step();
             at = self.nodes[at as usize].parent;
-            if at == NONE {
+            steps += 1;
+            if at == NONE || steps > self.nodes.len() {
                 return Vec::new();
             }
             if !self.has(at, Is::HIDDEN) {
