@@ -110,7 +110,7 @@ pub struct PathEntry {
 ///
 /// The tests compare leaf and path with the tree of the resume crate after every line, or after
 /// many. Where no link is damaged they are the same: 14,467 prefixes of real and recorded sessions
-/// and some 53,000 of generated ones. Where some are, another leaf or path comes out after 1 of 491
+/// and some 52,000 of generated ones. Where some are, another leaf or path comes out after 1 of 491
 /// prefixes of real sessions, 38 of 508 of recorded ones that were damaged on purpose, and one in
 /// five of generated ones.
 ///
