@@ -327,7 +327,8 @@ impl Tail<'_, '_> {
         match (&self.args.until, &self.targets.files[..]) {
             (Some(Until::Text(_)), _) => self.said.values().any(|is_last| *is_last),
             (Some(Until::TurnEnd), [file]) if !self.targets.are_several() => {
-                watcher.live(file).is_some_and(LivePath::is_turn_over)
+                let is_over = |live: &LivePath| live.is_turn_over() && live.leaf().is_some();
+                watcher.live(file).is_some_and(is_over)
             }
             _ => false,
         }

@@ -49,5 +49,6 @@ pub use error::{Error, ErrorKind};
 pub use index::{Boundary, Candidate, Id, Index, Marks, MessageKey, Preserved, ToolEnd, ToolKey};
 pub use listing::{Listing, SessionRow, SessionState};
 pub use other_files::OtherFiles;
+pub use prompt::Prompt;
 pub use source::{Identity, Source};
 pub use subagents::{Subagent, subagents};

@@ -8,8 +8,9 @@ const MAX_UNITS: usize = 200;
 
 /// What a user line holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Prompt {
-    /// What a person wrote, on one line and cut.
+#[non_exhaustive]
+pub enum Prompt {
+    /// What a person wrote, on one line and cut at 200 UTF-16 units.
     Text(String),
     /// The name of a command of the client.
     Command(String),
@@ -21,7 +22,8 @@ pub(crate) enum Prompt {
 
 impl Prompt {
     /// Reads the first text of a user line that a person wrote; else the command.
-    pub(crate) fn of(line: &Object<'_>) -> Self {
+    #[must_use]
+    pub fn of(line: &Object<'_>) -> Self {
         let content = line
             .object("message")
             .and_then(|message| message.get("content"));

@@ -55,7 +55,7 @@ mod watcher;
 pub use asynchronous::Events;
 pub use event::{Entry, Event, Reset, Told};
 pub use follower::{Follower, Stopper};
-pub use live::{Change, ChangeKind, LivePath};
+pub use live::{Change, ChangeKind, LivePath, PathEntry};
 pub use options::Options;
 pub use place::{Checkpoint, NotACheckpoint};
 pub use start::{Start, offset_of_last};

@@ -1,5 +1,15 @@
 //! The path of a conversation, kept up to date entry by entry.
 
+mod links;
+mod turn;
+
+use transcript_format::kind::{EntryKind, SystemKind};
+use transcript_format::object::{Object, Raw};
+use transcript_format::scan::{Content, Envelope, Flags, Scanner, Text, ToolRole};
+
+use links::{Is, Keeps, Kept, Key, Line, Link, Links, NONE};
+use turn::{Said, Told, Turn};
+
 /// Something that an entry changed in the conversation that it belongs to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -10,11 +20,12 @@ pub struct Change {
     pub kind: ChangeKind,
 }
 
-/// What an entry changed.
+/// What an entry changed. Uuids are those of entries; `None` for an entry that has none.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ChangeKind {
-    /// The conversation goes on at another place than where it stood: a rewind, or back from one.
+    /// The conversation goes on at another place than where it stood: a rewind, or back from one,
+    /// or a pin. Calls on the branch that was left are no longer open.
     Moved {
         /// The leaf before.
         from: Option<Box<str>>,
@@ -28,51 +39,556 @@ pub enum ChangeKind {
         /// The uuid of the boundary.
         uuid: Option<Box<str>>,
     },
-    /// A tool was called.
+    /// A tool was called, by the client or by the provider.
     CallOpened {
         /// The id of the call.
         id: Box<str>,
+        /// The name of the tool.
+        name: Option<Box<str>>,
     },
     /// A call that was open has its result.
     CallClosed {
         /// The id of the call.
         id: Box<str>,
     },
-    /// An entry was taken back.
+    /// An entry was taken back, and with it the results of its calls, which are no longer open.
     Tombstoned {
         /// Its uuid.
         uuid: Box<str>,
     },
-    /// The turn is over: the answer to the last prompt is whole.
+    /// The turn is over: the answer to the last prompt is whole, or was cut short by the person or by
+    /// an error of the API. Calls that have no result by then will get none.
     TurnEnded {
-        /// The uuid of the answer.
+        /// The uuid of the last line of the answer; of the interrupt or the error that cut it short.
         uuid: Option<Box<str>>,
     },
 }
 
+/// An entry of the live path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PathEntry {
+    /// The offset of its first byte in the file.
+    pub offset: u64,
+    /// Its uuid, or what stands there instead of one.
+    pub uuid: Option<Box<str>>,
+}
+
 /// The path of the conversation in a file that grows.
+///
+/// Takes the entries of a file in their order, and knows after each of them which one ends the
+/// conversation and what leads there. The rules are those of policy `recover` of the resume crate
+/// (`facts/rig.md` 4 and 9), and where no link is damaged the result is the same: the last tip,
+/// what the last pin says, progress lines passed over, what a compaction keeps behind its summary,
+/// entries that were taken back left out, sidechains and other sessions aside.
+///
+/// # What is no move
+///
+/// [`ChangeKind::Moved`] is told when a message, or a pin, ends the conversation elsewhere than
+/// under what it went through before. Lines of one answer beside each other, results under their own
+/// calls, attachments, system and progress lines beside the chain, and going on behind a compaction
+/// are no moves; [`Self::leaf`] may be another one after each.
+///
+/// # Turns
+///
+/// A prompt of a person begins a turn. It is over with an answer that has text, no open call and a
+/// `stop_reason` other than `tool_use` and `pause_turn`; where clients write `null` there, with the
+/// `stop_hook_summary`, `turn_duration` or `last-prompt` line behind it, else with the next prompt.
+/// Also with an interrupt, or an error of the API. It is told once; an answer that
+/// follows without a prompt, after a hook that lets the model go on, is told again when it ends.
+///
+/// # Damage
+///
+/// An entry whose parent is unknown keeps the path: it is taken to go on from the leaf, until its
+/// parent comes, and is no move. Policy `recover` weighs what speaks for which parent and may decide
+/// otherwise. A line with a uuid that is there already changes nothing but which line is to be read,
+/// unless what a compaction keeps was written again behind it. Of what a compaction keeps, names
+/// that lead to no entry are left out, and a boundary that keeps entries has no parent of its own.
+/// Links never form a cycle: the one that would close it does not count. A parent that comes more
+/// than 4096 lines behind its child is not found, nor is what goes with an entry that is taken back
+/// when it stands that far behind it or, kept by a compaction, behind that one.
+///
+/// The tests compare leaf and path with the tree of the resume crate after every line, or after
+/// many. Where no link is damaged they are the same: 14,467 prefixes of real and recorded sessions
+/// and some 52,000 of generated ones. Where some are, another leaf or path comes out after 1 of 491
+/// prefixes of real sessions, 38 of 508 of recorded ones that were damaged on purpose, and one in
+/// five of generated ones.
+///
+/// # Cost
+///
+/// Constant time for each entry, amortised, but for the logarithm of its depth where it moves the
+/// path, where a pin is in force, and after a first move. 64 bytes of memory, of which 48 are the
+/// entry, the rest a table and room to grow. Uuids are kept in their 16 bytes, other ids as keyed
+/// hashes of 16 bytes and as text. More is kept while calls are open and parents unknown.
 #[derive(Debug, Default)]
-pub struct LivePath {}
+pub struct LivePath {
+    scanner: Scanner,
+    links: Links,
+    pin: Option<Pin>,
+    leaf: Option<u32>,
+    /// The leaf that was told last.
+    place: Option<u32>,
+    /// How many entries there were when the last move was told.
+    moved_at: u32,
+    turn: Turn,
+}
+
+/// The last `last-prompt` line that names a leaf.
+#[derive(Debug)]
+struct Pin {
+    leaf: Key,
+    is_explicit: bool,
+    /// How many entries stand before it.
+    at: u32,
+    /// An entry stands behind it.
+    is_followed: bool,
+    /// The last one behind it that the conversation may end with.
+    last: Option<u32>,
+}
 
 impl LivePath {
-    /// Starts with no entry.
+    /// Starts with no entry. The session is the one that the first entry names.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Returns whether no entry was taken.
+    /// As [`Self::new`], for the file of the session with this id. Its entries count also where no
+    /// link connects them with what another session left at the start of the file.
     #[must_use]
-    pub fn is_empty(&self) -> bool {
-        true
+    pub fn of_session(id: &str) -> Self {
+        let mut path = Self::default();
+        let id = path.links.hash(id.as_bytes());
+        path.links.own(id);
+        path
     }
 
-    /// Returns whether the turn is over.
+    /// Takes the next entry of the file, which starts at `offset`, and adds to `changes` what it
+    /// changed, in this order: a move, a boundary, calls, the end of the turn. What is no JSON object
+    /// changes nothing.
+    pub fn add(&mut self, offset: u64, text: &str, changes: &mut Vec<Change>) {
+        let mut scanner = std::mem::take(&mut self.scanner);
+        if let Ok(entry) = scanner.scan(text.as_bytes()) {
+            let mut kinds = Vec::new();
+            self.add_entry(offset, &entry, text, &mut kinds);
+            changes.extend(kinds.into_iter().map(|kind| Change { offset, kind }));
+        }
+        self.scanner = scanner;
+    }
+
+    /// Returns whether no entry was taken.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.links.len() == 0
+    }
+
+    /// Returns the entry that ends the conversation; `None` before there is a message.
+    #[must_use]
+    pub fn leaf(&self) -> Option<PathEntry> {
+        self.leaf.map(|leaf| self.entry(leaf))
+    }
+
+    /// Returns the live path, oldest first: the leaf and what stands above it by its links, up to a
+    /// root or the boundary of a compaction. Walks all of it.
+    #[must_use]
+    pub fn path(&self) -> Vec<PathEntry> {
+        let mut path: Vec<_> = self.links.walk(self.leaf.unwrap_or(NONE)).collect();
+        path.reverse();
+        path.into_iter().map(|node| self.entry(node)).collect()
+    }
+
+    /// Returns the ids of the calls of this turn that have no result, in the order in which they were
+    /// opened.
+    pub fn open_calls(&self) -> impl Iterator<Item = &str> {
+        self.turn.open()
+    }
+
+    /// Returns whether nothing is asked that was not answered: the last turn is over, or none has
+    /// begun.
     #[must_use]
     pub fn is_turn_over(&self) -> bool {
-        false
+        self.turn.is_over()
     }
 
-    /// Takes the next entry of the file, and adds to `changes` what it changed.
-    pub fn add(&mut self, _offset: u64, _text: &str, _changes: &mut Vec<Change>) {}
+    /// Returns roughly how much memory it takes, in bytes.
+    #[must_use]
+    pub fn memory(&self) -> usize {
+        size_of::<Self>() + self.links.memory() + self.turn.memory()
+    }
+
+    fn entry(&self, node: u32) -> PathEntry {
+        PathEntry {
+            offset: self.links.offset(node),
+            uuid: self.links.uuid(node),
+        }
+    }
+
+    fn uuid(&self, node: Option<u32>) -> Option<Box<str>> {
+        self.links.uuid(node?)
+    }
+
+    fn add_entry(
+        &mut self,
+        offset: u64,
+        entry: &Envelope<'_>,
+        text: &str,
+        changes: &mut Vec<ChangeKind>,
+    ) {
+        match entry.kind() {
+            EntryKind::LastPrompt => {
+                self.set_pin(entry);
+                self.settle(true, changes);
+                let mut told = Vec::new();
+                self.turn.add_last_prompt(&mut told);
+                self.tell(told, changes);
+            }
+            EntryKind::TranscriptEngine => self.take_back(text, changes),
+            // What hangs under a line that is no entry hangs above it.
+            kind if kind.is_chain() || entry.uuid().is_some() => {
+                self.add_to_chain(offset, entry, text, changes);
+            }
+            _ => {}
+        }
+    }
+
+    fn add_to_chain(
+        &mut self,
+        offset: u64,
+        entry: &Envelope<'_>,
+        text: &str,
+        changes: &mut Vec<ChangeKind>,
+    ) {
+        let id = entry.uuid().map(|id| id.bytes());
+        let line = self.line(offset, entry, id.as_deref());
+        let Some(node) = self.links.add(&line, self.leaf) else {
+            return;
+        };
+        let is_boundary = line.is.contains(Is::BOUNDARY);
+        if is_boundary {
+            let keeps = self.keeps(text);
+            self.links.compact(node, keeps);
+        }
+        if let Some(pin) = &mut self.pin
+            && !self.links.has(node, Is::HIDDEN | Is::DEAD)
+        {
+            pin.is_followed = true;
+            if self.links.can_be_leaf(node) {
+                pin.last = Some(node);
+            }
+        }
+        self.settle(line.is.contains(Is::MESSAGE), changes);
+        if !self.links.is_main(node) {
+            return;
+        }
+        if is_boundary {
+            let uuid = self.links.uuid(node);
+            changes.push(ChangeKind::Boundary { uuid });
+        }
+        let said = Said {
+            node,
+            entry,
+            text,
+            message: line.message,
+        };
+        let mut told = Vec::new();
+        self.turn.add(said, &mut told);
+        self.tell(told, changes);
+    }
+
+    fn tell(&self, told: Vec<Told>, changes: &mut Vec<ChangeKind>) {
+        changes.extend(told.into_iter().map(|told| match told {
+            Told::Call(call) => call,
+            Told::Ended(node) => ChangeKind::TurnEnded {
+                uuid: self.uuid(node),
+            },
+        }));
+    }
+
+    /// Takes over the leaf. A message or a pin can move the path; what is written beside the chain
+    /// does not.
+    fn settle(&mut self, can_move: bool, changes: &mut Vec<ChangeKind>) {
+        let leaf = self.find_leaf();
+        self.leaf = leaf;
+        // What was taken for a conversation, while nothing else was there, were the entries of a
+        // subagent.
+        let place = self.place.filter(|place| self.links.is_main(*place));
+        if place.is_none() && self.place.is_some() {
+            self.turn = Turn::default();
+        }
+        let (Some(leaf), Some(place)) = (leaf, place) else {
+            self.place = leaf;
+            return;
+        };
+        if leaf == place {
+            return;
+        }
+        if self.follows(leaf, place) {
+            self.place = Some(leaf);
+        } else if can_move {
+            let fork = self.links.fork(place, leaf);
+            changes.push(ChangeKind::Moved {
+                from: self.links.uuid(place),
+                fork: self.uuid((fork != NONE).then_some(fork)),
+                to: self.links.uuid(leaf),
+            });
+            self.place = Some(leaf);
+            self.moved_at = self.links.len();
+            let links = &mut self.links;
+            self.turn.retain(|call| {
+                let (head, _) = links.head(call);
+                links.is_under(leaf, head)
+            });
+        }
+    }
+
+    /// Whether the conversation that ends with `leaf` goes on from the one that ended with `place`.
+    fn follows(&mut self, leaf: u32, place: u32) -> bool {
+        if self.links.is_behind_boundary(leaf, place) {
+            return true;
+        }
+        if self.moved_at > 0 && self.goes_back(leaf, place) {
+            return false;
+        }
+        let links = &mut self.links;
+        if links.is_under(leaf, place) {
+            return true;
+        }
+        let (head, message) = links.head(place);
+        if links.is_under(leaf, head) {
+            return true;
+        }
+        // Lines of one answer can hang beside each other.
+        let above = links.above(leaf);
+        message != 0
+            && [leaf, above]
+                .into_iter()
+                .any(|node| node != NONE && links.head(node).1 == message)
+    }
+
+    /// Whether what leads on to `leaf`, beside the answer at `place`, was there before the last move,
+    /// which left it.
+    fn goes_back(&mut self, leaf: u32, place: u32) -> bool {
+        let links = &mut self.links;
+        let fork = links.fork(place, leaf);
+        if fork == NONE || links.below(fork, leaf, 0) >= self.moved_at {
+            return false;
+        }
+        let (_, answer) = links.head(place);
+        let next = links.next_message(fork, leaf, answer);
+        next != NONE && next < self.moved_at
+    }
+
+    /// The rules of `Tree::leaf` in the resume crate.
+    fn find_leaf(&mut self) -> Option<u32> {
+        let tip = self.links.last_tip();
+        let Some(pin) = &self.pin else { return tip };
+        // A uuid that is not there is ignored (case 41-22); the zero uuid lifts a pin that way.
+        let place = self.links.standing(pin.leaf);
+        let Some(place) = place.filter(|place| self.links.has(*place, Is::SAYS)) else {
+            return tip;
+        };
+        let last = match pin.is_followed {
+            true => pin.last,
+            // The pin gives way to what hangs under it, unless a person chose the place
+            // (cases 41-23, 41-31).
+            false => tip.filter(|_| !pin.is_explicit),
+        };
+        let last = last.filter(|last| self.links.is_under(*last, place));
+        Some(last.unwrap_or(place))
+    }
+
+    fn set_pin(&mut self, line: &Envelope<'_>) {
+        let Some(leaf) = line.leaf_uuid() else { return };
+        let leaf = self.links.key(&leaf.bytes());
+        let place = self.links.standing(leaf);
+        if place.is_some_and(|place| self.links.has(place, Is::FOREIGN)) {
+            return;
+        }
+        self.pin = Some(Pin {
+            leaf,
+            is_explicit: line.flags().contains(Flags::EXPLICIT),
+            at: self.links.len(),
+            is_followed: false,
+            last: None,
+        });
+    }
+
+    /// A line of this engine that takes an entry back (`docs/format.md`, "Tombstones").
+    fn take_back(&mut self, text: &str, changes: &mut Vec<ChangeKind>) {
+        let line = Object::parse(text).ok();
+        let Some(id) = line.as_ref().and_then(|line| line.str("tombstone")) else {
+            return;
+        };
+        let key = self.links.key(id.as_bytes());
+        if self.links.take_back(key).is_none() {
+            return;
+        }
+        if let Some(pin) = &mut self.pin {
+            let mut behind = (pin.at..self.links.len()).rev();
+            let links = &self.links;
+            pin.is_followed = behind
+                .clone()
+                .any(|node| !links.has(node, Is::HIDDEN | Is::DEAD));
+            pin.last = behind.find(|node| links.can_be_leaf(*node));
+        }
+        self.leaf = self.find_leaf();
+        let links = &self.links;
+        self.turn.forget(|node| links.has(node, Is::DEAD));
+        if self.place.is_none_or(|place| links.has(place, Is::DEAD)) {
+            self.place = self.leaf;
+        }
+        let uuid = id.as_ref().into();
+        changes.push(ChangeKind::Tombstoned { uuid });
+    }
+
+    /// What linking has to know of an entry of the chain.
+    fn line<'a>(&self, offset: u64, entry: &Envelope<'_>, id: Option<&'a [u8]>) -> Line<'a> {
+        let parent = match entry.parent_uuid() {
+            Some(parent) => Link::To(self.links.key(&parent.bytes())),
+            None if entry.flags().contains(Flags::PARENT_ODD) => Link::Odd,
+            None => Link::Root,
+        };
+        let hash = |text: Text<'_>| self.links.hash(&text.bytes());
+        let answer = entry
+            .message_id()
+            .filter(|_| entry.kind() == EntryKind::Assistant);
+        let mut tools = entry.tools();
+        let tool = tools.next().filter(|_| tools.len() == 0);
+        Line {
+            offset,
+            id,
+            parent,
+            is: shape(entry),
+            message: answer.map_or(0, |id| (hash(id) as u32).max(1)),
+            tool: tool.map_or(0, |tool| (hash(tool.id) as u16).max(1)),
+            session: entry.session_id().map(hash),
+        }
+    }
+
+    /// Reads what a boundary keeps.
+    fn keeps(&self, text: &str) -> Option<Keeps> {
+        let line = Object::parse(text).ok()?;
+        let metadata = line.object("compactMetadata")?;
+        let key = |id: Raw<'_>| Some(self.links.key(id.str()?.as_bytes()));
+        let key_at = |object: &Object<'_>, name: &str| key(object.get(name)?);
+        // The list counts where both are there.
+        if let Some(list) = metadata.get("preservedMessages").and_then(Raw::object) {
+            let uuids = list.get("uuids").and_then(Raw::array).unwrap_or_default();
+            return Some(Keeps {
+                anchor: key_at(&list, "anchorUuid"),
+                entries: Kept::List(uuids.into_iter().map(key).collect()),
+            });
+        }
+        let segment = metadata.get("preservedSegment").and_then(Raw::object)?;
+        Some(Keeps {
+            anchor: key_at(&segment, "anchorUuid"),
+            entries: Kept::Ends(["headUuid", "tailUuid"].map(|name| key_at(&segment, name))),
+        })
+    }
+}
+
+fn shape(entry: &Envelope<'_>) -> Is {
+    let (kind, flags) = (entry.kind(), entry.flags());
+    let is_message = kind.is_message();
+    // A message without content is not there; what hangs under it hangs above (case 40-26).
+    let is_unusable = is_message && matches!(entry.content(), Content::NoMessage | Content::Null);
+    let is_boundary =
+        kind == EntryKind::System && entry.sub_code() == SystemKind::CompactBoundary as u8;
+    let has_result = entry.tools().any(|tool| tool.role == ToolRole::Result);
+    let says_more = flags.intersects(Flags::HAS_TEXT | Flags::HAS_OTHER_BLOCK);
+    let is_result = kind == EntryKind::User && has_result;
+    let mut is = Is::default();
+    is.set(Is::MESSAGE, is_message);
+    is.set(Is::ASSISTANT, kind == EntryKind::Assistant);
+    is.set(Is::RESULT, is_result);
+    is.set(Is::RESULT_ALONE, is_result && !says_more);
+    is.set(Is::ATTACHMENT, kind == EntryKind::Attachment);
+    is.set(Is::BOUNDARY, is_boundary);
+    is.set(Is::SIDECHAIN, flags.contains(Flags::SIDECHAIN));
+    let is_entry = kind.is_chain() && kind != EntryKind::Progress;
+    is.set(Is::HIDDEN, !is_entry || is_unusable);
+    is
+}
+
+#[cfg(test)]
+mod tests {
+    use transcript_testkit::generate;
+
+    use super::links::STEPS;
+    use super::*;
+
+    /// Steps for each of the entries that `next` makes.
+    fn steps(count: usize, mut next: impl FnMut(usize) -> String) -> f64 {
+        let (mut live, mut changes) = (LivePath::new(), Vec::new());
+        STEPS.set(0);
+        for number in 0..count {
+            live.add(number as u64, &next(number), &mut changes);
+            changes.clear();
+        }
+        STEPS.get() as f64 / count as f64
+    }
+
+    fn user(uuid: usize, parent: Option<usize>) -> String {
+        let parent = parent.map_or("null".to_owned(), |parent| format!("\"{parent}\""));
+        format!(
+            r#"{{"type":"user","uuid":"{uuid}","parentUuid":{parent},"message":{{"content":"And?"}}}}"#
+        )
+    }
+
+    #[test]
+    fn the_work_for_a_million_entries_is_that_for_a_few_each() {
+        let sessions = |count| {
+            let (mut lines, mut seed) = (Vec::new(), 0);
+            steps(count, move |_| {
+                while lines.is_empty() {
+                    // All are one session, or the first one would make the others foreign.
+                    let session = String::from_utf8_lossy(&generate::tidy_session(seed))
+                        .replace("\"sessionId\"", "\"session\"");
+                    lines.extend(session.split('\n').rev().map(str::to_owned));
+                    seed += 1;
+                }
+                lines.pop().unwrap_or_default()
+            })
+        };
+        let (few, many) = (sessions(30_000), sessions(1_000_000));
+        println!("{few:.1} steps an entry of 30,000, {many:.1} of 1,000,000");
+        assert!(many < few * 1.5 && many < 100.0, "{few} and {many}");
+    }
+
+    #[test]
+    fn files_that_are_made_to_cost_much_do_not() {
+        // Two conversations that take turns: each entry moves the path.
+        let turns = |count| steps(count, |at| user(at, at.checked_sub(2)));
+        // All go back to the first one.
+        let fan = |count| steps(count, |at| user(at, (at > 0).then_some(0)));
+        // No parent is there.
+        let lost = |count: usize| steps(count, |at| user(at, Some(at + count)));
+        // Each parent comes right behind its child.
+        let early = |count| steps(count, |at| user(at ^ 1, (at ^ 1).checked_sub(1)));
+        // Every other line takes the entry before it back.
+        let dead = |count| {
+            steps(count, |at| match at % 2 {
+                0 => user(at, at.checked_sub(2)),
+                _ => format!(r#"{{"type":"transcriptEngine","tombstone":"{}"}}"#, at - 1),
+            })
+        };
+        let pins = |count| {
+            steps(count, |at| match at % 2 {
+                0 => user(at, at.checked_sub(2)),
+                _ => r#"{"type":"last-prompt","leafUuid":"0","explicit":true}"#.to_owned(),
+            })
+        };
+        let cases: [(&str, &dyn Fn(usize) -> f64); 6] = [
+            ("turns", &turns),
+            ("fan", &fan),
+            ("lost", &lost),
+            ("early", &early),
+            ("dead", &dead),
+            ("pins", &pins),
+        ];
+        for (name, case) in cases {
+            let (few, many) = (case(5_000), case(50_000));
+            println!("{name}: {few:.1} steps an entry of 5,000, {many:.1} of 50,000");
+            assert!(many < few + 60.0, "{name}: {few} and {many}");
+        }
+    }
 }

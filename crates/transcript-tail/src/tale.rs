@@ -27,9 +27,9 @@ impl Tale {
     pub(crate) fn new(path: Arc<Path>, options: &Options) -> Self {
         Self {
             tailed: Tailed::new(&path, options.start, options.line_cap),
+            live: options.has_changes.then(|| live_path(&path)),
             path,
             cap: options.line_cap,
-            live: options.has_changes.then(LivePath::new),
             behind: None,
             error: None,
         }
@@ -77,7 +77,7 @@ impl Tale {
         if let Some(live) = &mut self.live {
             match &mut event {
                 Event::Entry(entry) => live.add(entry.offset, &entry.text, &mut entry.changes),
-                Event::Reset { .. } => *live = LivePath::new(),
+                Event::Reset { .. } => *live = live_path(&self.path),
                 Event::Open { offset } if *offset > 0 && live.is_empty() => {
                     self.behind = Some(*offset);
                 }
@@ -94,7 +94,7 @@ impl Tale {
     /// Reads the entries before `offset`, where following starts.
     fn catch_up(&mut self, offset: u64) -> Result<(), Error> {
         let mut before = Tailed::new(&self.path, Start::Beginning, self.cap);
-        let mut live = LivePath::new();
+        let mut live = live_path(&self.path);
         let mut changes = Vec::new();
         while before.place().offset() < offset {
             match before.next()? {
@@ -111,4 +111,10 @@ impl Tale {
         self.live = Some(live);
         Ok(())
     }
+}
+
+/// The conversation in the file of a session, before its first entry.
+fn live_path(file: &Path) -> LivePath {
+    let id = file.file_stem().and_then(|stem| stem.to_str());
+    id.map_or_else(LivePath::new, LivePath::of_session)
 }

@@ -71,6 +71,8 @@ struct Named<'a> {
 #[derive(Serialize)]
 struct Call<'a> {
     id: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<&'a str>,
     path: &'a str,
     offset: u64,
 }
@@ -157,7 +159,12 @@ fn entry_record<'a>(path: &'a str, single: &'a Single<'_>) -> EntryRecord<'a> {
 fn change_record<'a>(path: &'a str, change: &'a Change) -> Option<Record<'a>> {
     let offset = change.offset;
     let named = |uuid: Option<&'a str>| Named { uuid, path, offset };
-    let call = |id| Call { id, path, offset };
+    let call = |id, name| Call {
+        id,
+        name,
+        path,
+        offset,
+    };
     Some(match &change.kind {
         ChangeKind::Moved { from, fork, to } => Record::Moved {
             from: from.as_deref(),
@@ -167,8 +174,8 @@ fn change_record<'a>(path: &'a str, change: &'a Change) -> Option<Record<'a>> {
             offset,
         },
         ChangeKind::Boundary { uuid } => Record::Boundary(named(uuid.as_deref())),
-        ChangeKind::CallOpened { id } => Record::CallOpened(call(id)),
-        ChangeKind::CallClosed { id } => Record::CallClosed(call(id)),
+        ChangeKind::CallOpened { id, name } => Record::CallOpened(call(id, name.as_deref())),
+        ChangeKind::CallClosed { id } => Record::CallClosed(call(id, None)),
         ChangeKind::Tombstoned { uuid } => Record::Tombstoned(named(Some(uuid))),
         ChangeKind::TurnEnded { uuid } => Record::TurnEnd(named(uuid.as_deref())),
         _ => return None,

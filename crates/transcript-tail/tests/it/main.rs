@@ -21,6 +21,7 @@ mod hot;
 mod kill;
 #[cfg(unix)]
 mod late;
+mod live;
 #[cfg(unix)]
 mod model;
 #[cfg(unix)]

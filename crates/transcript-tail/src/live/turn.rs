@@ -1,0 +1,299 @@
+//! Which calls are open, and whether the turn is over.
+//!
+//! What counts as a prompt, as an answer and as an end is what the state of a listed session counts
+//! (`docs/listing.md`, "State").
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+
+use transcript_format::kind::{EntryKind, SystemKind};
+use transcript_format::object::{Object, Raw};
+use transcript_format::scan::{Envelope, Flags, ToolRole};
+use transcript_format::texts::is_synthetic;
+use transcript_reader::Prompt;
+
+use super::ChangeKind;
+
+/// How many results are kept that came before their calls.
+const MAX_EARLY: usize = 64;
+
+#[derive(Debug)]
+pub(super) struct Turn {
+    /// The open calls in the order in which they were opened.
+    open: BTreeMap<u64, Call>,
+    by_id: HashMap<Box<str>, u64>,
+    count: u64,
+    early: VecDeque<Box<str>>,
+    is_over: bool,
+    /// The last line of an answer that may be whole: nothing but what ends a turn came since.
+    answer: Option<u32>,
+    /// What the turn ended with, and the `message` of that line.
+    end: Option<(u32, u32)>,
+}
+
+#[derive(Debug)]
+struct Call {
+    id: Box<str>,
+    node: u32,
+}
+
+impl Default for Turn {
+    fn default() -> Self {
+        Self {
+            open: BTreeMap::new(),
+            by_id: HashMap::new(),
+            count: 0,
+            early: VecDeque::new(),
+            is_over: true,
+            answer: None,
+            end: None,
+        }
+    }
+}
+
+/// An entry of the conversation.
+#[derive(Clone, Copy)]
+pub(super) struct Said<'a> {
+    pub(super) node: u32,
+    pub(super) entry: &'a Envelope<'a>,
+    pub(super) text: &'a str,
+    /// A hash of its `message.id`; 0 for none.
+    pub(super) message: u32,
+}
+
+/// What an entry did to the turn.
+#[derive(Debug)]
+pub(super) enum Told {
+    Call(ChangeKind),
+    /// The turn is over, with this entry.
+    Ended(Option<u32>),
+}
+
+impl Turn {
+    pub(super) fn is_over(&self) -> bool {
+        self.is_over
+    }
+
+    pub(super) fn open(&self) -> impl Iterator<Item = &str> {
+        self.open.values().map(|call| &*call.id)
+    }
+
+    /// Keeps the open calls for whose entries `stays` holds.
+    pub(super) fn retain(&mut self, mut stays: impl FnMut(u32) -> bool) {
+        let by_id = &mut self.by_id;
+        self.open.retain(|_, call| {
+            let stays = stays(call.node);
+            if !stays {
+                by_id.remove(&call.id);
+            }
+            stays
+        });
+    }
+
+    /// Entries were taken back.
+    pub(super) fn forget(&mut self, is_gone: impl Fn(u32) -> bool) {
+        self.retain(|node| !is_gone(node));
+        self.answer.take_if(|node| is_gone(*node));
+        if self.end.take_if(|(node, _)| is_gone(*node)).is_some() {
+            self.is_over = false;
+        }
+    }
+
+    pub(super) fn add(&mut self, said: Said<'_>, told: &mut Vec<Told>) {
+        if said.entry.flags().contains(Flags::META) && said.entry.kind().is_message() {
+            return;
+        }
+        match said.entry.kind() {
+            EntryKind::Assistant => self.add_answer(said, told),
+            EntryKind::User => self.add_user(said, told),
+            EntryKind::System => self.add_system(said, told),
+            _ => {}
+        }
+    }
+
+    /// A `last-prompt` line: clients write it at the end of a turn, and newer ones in the middle of
+    /// one too (`facts/rig.md`, "Exit").
+    pub(super) fn add_last_prompt(&mut self, told: &mut Vec<Told>) {
+        self.end_with_answer(told);
+    }
+
+    fn add_answer(&mut self, said: Said<'_>, told: &mut Vec<Told>) {
+        let flags = said.entry.flags();
+        if flags.contains(Flags::API_ERROR) {
+            return self.end(Some(said), told);
+        }
+        let has_calls = said.entry.tools().len() > 0;
+        let has_text = flags.contains(Flags::HAS_TEXT);
+        let line = match has_calls || has_text {
+            true => Line::of(said.text),
+            false => Line::default(),
+        };
+        if line.last_text.is_some_and(|text| is_synthetic(&text)) {
+            return;
+        }
+        let is_same = said.message != 0 && self.end.is_some_and(|(_, key)| key == said.message);
+        self.is_over &= is_same;
+        let mut names = line.calls.into_iter();
+        for tool in said.entry.tools() {
+            let id = tool.id.decode();
+            match tool.role {
+                ToolRole::Use | ToolRole::ServerUse => {
+                    let name = names.find(|call| *call.0 == *id).and_then(|call| call.1);
+                    self.open_call(&id, name, said.node, told);
+                }
+                ToolRole::Result | ToolRole::ServerResult => self.close_call(&id, told),
+            }
+        }
+        let is_answer = flags.intersects(Flags::HAS_TEXT | Flags::HAS_OTHER_BLOCK);
+        self.answer = (is_answer && !flags.contains(Flags::HAS_TOOL_USE)).then_some(said.node);
+        let stop = line.stop.as_deref();
+        if stop.is_some_and(|stop| !matches!(stop, "tool_use" | "pause_turn")) {
+            self.end_with_answer(told);
+            self.end = self.end.map(|(node, _)| (node, said.message));
+        }
+    }
+
+    fn add_user(&mut self, said: Said<'_>, told: &mut Vec<Told>) {
+        let flags = said.entry.flags();
+        if flags.contains(Flags::HAS_TOOL_RESULT) {
+            for tool in said.entry.tools() {
+                self.close_call(&tool.id.decode(), told);
+            }
+            self.answer = None;
+            return;
+        }
+        if flags.contains(Flags::COMPACT_SUMMARY) {
+            return;
+        }
+        let prompt = Object::parse(said.text).map(|line| Prompt::of(&line));
+        match prompt {
+            Ok(Prompt::Interrupt) => self.end(Some(said), told),
+            Ok(Prompt::Text(_)) => self.begin(told),
+            // An image alone is a prompt, too.
+            Ok(Prompt::Nothing) if flags.contains(Flags::HAS_OTHER_BLOCK) => self.begin(told),
+            _ => {}
+        }
+    }
+
+    fn add_system(&mut self, said: Said<'_>, told: &mut Vec<Told>) {
+        match SystemKind::from_code(said.entry.sub_code()) {
+            SystemKind::StopHookSummary => self.end_with_answer(told),
+            SystemKind::TurnDuration => match self.answer {
+                Some(_) => self.end_with_answer(told),
+                None => self.end(None, told),
+            },
+            _ => {}
+        }
+    }
+
+    /// A prompt begins a turn. An answer before it, that nothing said to be whole, is.
+    fn begin(&mut self, told: &mut Vec<Told>) {
+        self.end_with_answer(told);
+        self.open.clear();
+        self.by_id.clear();
+        (self.is_over, self.answer, self.end) = (false, None, None);
+    }
+
+    fn end_with_answer(&mut self, told: &mut Vec<Told>) {
+        if let Some(node) = self
+            .answer
+            .filter(|_| !self.is_over && self.open.is_empty())
+        {
+            self.is_over = true;
+            self.end = Some((node, 0));
+            told.push(Told::Ended(Some(node)));
+        }
+    }
+
+    /// The turn is over, whatever is open.
+    fn end(&mut self, said: Option<Said<'_>>, told: &mut Vec<Told>) {
+        self.open.clear();
+        self.by_id.clear();
+        self.answer = None;
+        if !std::mem::replace(&mut self.is_over, true) {
+            self.end = said.map(|said| (said.node, said.message));
+            told.push(Told::Ended(said.map(|said| said.node)));
+        }
+    }
+
+    fn open_call(&mut self, id: &str, name: Option<Box<str>>, node: u32, told: &mut Vec<Told>) {
+        if self.by_id.contains_key(id) {
+            return;
+        }
+        told.push(Told::Call(ChangeKind::CallOpened {
+            id: id.into(),
+            name,
+        }));
+        self.count += 1;
+        self.by_id.insert(id.into(), self.count);
+        let call = Call {
+            id: id.into(),
+            node,
+        };
+        self.open.insert(self.count, call);
+        if let Some(at) = self.early.iter().position(|early| **early == *id) {
+            self.early.remove(at);
+            self.close_call(id, told);
+        }
+    }
+
+    fn close_call(&mut self, id: &str, told: &mut Vec<Told>) {
+        if let Some(number) = self.by_id.remove(id) {
+            self.open.remove(&number);
+            told.push(Told::Call(ChangeKind::CallClosed { id: id.into() }));
+        } else {
+            // A fast tool's result may be written before its call.
+            self.early.push_back(id.into());
+            if self.early.len() > MAX_EARLY {
+                self.early.pop_front();
+            }
+        }
+    }
+
+    /// What is kept, in bytes.
+    pub(super) fn memory(&self) -> usize {
+        let ids = self.open.values().map(|call| 2 * call.id.len());
+        let early = self.early.iter().map(|id| id.len());
+        ids.chain(early).sum::<usize>() + self.by_id.capacity() * size_of::<(Box<str>, u64)>()
+    }
+}
+
+/// What the envelope does not say of an answer.
+#[derive(Default)]
+struct Line<'a> {
+    stop: Option<Box<str>>,
+    last_text: Option<std::borrow::Cow<'a, str>>,
+    /// The id and the tool of each call.
+    calls: Vec<(Box<str>, Option<Box<str>>)>,
+}
+
+impl<'a> Line<'a> {
+    fn of(text: &'a str) -> Self {
+        Self::read(text).unwrap_or_default()
+    }
+
+    fn read(text: &'a str) -> Option<Self> {
+        let message = Object::parse(text).ok()?.object("message")?;
+        let mut line = Self {
+            stop: message.str("stop_reason").map(Into::into),
+            ..Self::default()
+        };
+        let content = message.get("content")?;
+        line.last_text = content.str();
+        for block in content.array().unwrap_or_default() {
+            let Some(block) = Raw::object(block) else {
+                continue;
+            };
+            match block.str("type").as_deref() {
+                Some("text") => line.last_text = block.str("text"),
+                Some("tool_use" | "server_tool_use" | "mcp_tool_use") => {
+                    if let Some(id) = block.str("id") {
+                        let name = block.str("name").map(Into::into);
+                        line.calls.push((id.into(), name));
+                    }
+                }
+                _ => {}
+            }
+        }
+        Some(line)
+    }
+}
