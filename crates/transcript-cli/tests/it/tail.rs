@@ -304,8 +304,9 @@ fn filters_hold_for_text_and_json() {
         "assistant  ▹ Read src/calendar.rs\n             \
          └ 14 lines · 478 B · 0.5 s\n           \
          ▹ Read src/parse.rs\n             \
-         └ 19 lines · 644 B · 0.8 s\n           \
-         ▹ Read tests/roundtrip.rs\n             \
+         └ 19 lines · 644 B · 0.8 s\n\n           \
+         ··· another branch: goes on from 93c6b4da, e93b1cdc is left ···\n\n\
+         assistant  ▹ Read tests/roundtrip.rs\n             \
          └ 8 lines · 216 B\n"
     );
     let said = json(&["--text", "LEAP YEAR", "--role", "assistant", &session]);
@@ -357,6 +358,128 @@ fn waiting_ends_when_it_is_there_and_with_1_when_time_is_up() {
     let refused = transcript(&["tail", "--until", "later", path.to_str().unwrap()]);
     assert_eq!(refused.status.code(), Some(2));
     assert!(stderr(&refused).contains("turn-end"));
+}
+
+/// A session of these turns: each a prompt and, when there is one, the answer to it.
+fn turns(turns: &[(&str, Option<&str>)]) -> String {
+    let mut lines = String::new();
+    let mut parent = Value::Null;
+    let mut add = |kind: &str, content: Value, stop: Value| {
+        let uuid = format!("{kind}-{}", lines.len());
+        let message = serde_json::json!({"role": kind, "content": content, "stop_reason": stop});
+        let entry = serde_json::json!({"type": kind, "uuid": uuid, "parentUuid": parent, "message": message});
+        parent = uuid.into();
+        lines.push_str(&format!("{entry}\n"));
+    };
+    for (prompt, answer) in turns {
+        add("user", (*prompt).into(), Value::Null);
+        if let Some(answer) = answer {
+            let text = serde_json::json!([{"type": "text", "text": answer}]);
+            add("assistant", text, "end_turn".into());
+        }
+    }
+    lines
+}
+
+#[test]
+fn a_text_is_waited_for_in_the_last_turn_and_may_be_there_already() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("s1.jsonl");
+    let path = path.to_str().unwrap();
+    let wait = |until: &str, timeout: &str| {
+        let arguments = [
+            "tail",
+            "--json",
+            "-n",
+            "0",
+            "--until",
+            until,
+            "--timeout",
+            timeout,
+            path,
+        ];
+        let output = transcript(&arguments);
+        (output.status.code(), stdout(&output), stderr(&output))
+    };
+    fs::write(
+        path,
+        turns(&[("Go", Some("Done.")), ("Go on", Some("Done. Again."))]),
+    )
+    .unwrap();
+    let (code, told, _) = wait("text:Done", "60");
+    assert_eq!(code, Some(0));
+    assert_eq!(told.lines().count(), 1);
+    assert!(told.contains("Again"), "{told}");
+    assert_eq!(wait("turn-end", "60").0, Some(0));
+
+    // The words of the turn before are not those that are waited for.
+    fs::write(path, turns(&[("Go", Some("Done.")), ("Go on", None)])).unwrap();
+    let (code, told, note) = wait("text:Done", "0.2");
+    assert_eq!((code, &*told), (Some(1), ""));
+    assert_eq!(note, "");
+    assert_eq!(wait("turn-end", "0.2").0, Some(1));
+    let (code, told, _) = wait("text:Go on", "60");
+    assert_eq!((code, told.lines().count()), (Some(0), 1));
+    // A uuid is one, wherever it stands.
+    assert_eq!(wait("uuid:user-0", "60").0, Some(0));
+    let all = transcript(&[
+        "tail",
+        "--json",
+        "--until",
+        "text:Done",
+        "--timeout",
+        "0.2",
+        path,
+    ]);
+    assert_eq!(all.status.code(), Some(1));
+    assert!(stderr(&all).contains("earlier turn"), "{}", stderr(&all));
+
+    // What is not there yet has no last turn.
+    fs::remove_file(path).unwrap();
+    assert_eq!(wait("turn-end", "0.2").0, Some(1));
+}
+
+#[test]
+fn changes_are_told_behind_the_entry_that_makes_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("s1.jsonl");
+    let kinds = |lines: &str| -> Vec<String> {
+        fs::write(&path, lines).unwrap();
+        let records = json(&["--changes", path.to_str().unwrap()]);
+        let told = records.iter().filter(|record| record["kind"] != "entry");
+        let told = told.map(|record| {
+            assert!(
+                record["path"].is_string() && record["offset"].is_u64(),
+                "{record}"
+            );
+            let fields = ["kind", "id", "name", "uuid", "from", "fork", "to"];
+            let words = fields.iter().filter_map(|field| record[field].as_str());
+            words.collect::<Vec<_>>().join(" ")
+        });
+        told.collect()
+    };
+    let two = turns(&[("Go", Some("Done.")), ("Go on", Some("Done too."))]);
+    let ends = ["turn-end assistant-110", "turn-end assistant-401"];
+    assert_eq!(kinds(&two), ends);
+    let back = r#"{"type":"user","uuid":"u9","parentUuid":"assistant-110","message":{"role":"user","content":"No"}}"#;
+    let told = kinds(&format!("{two}{back}\n"));
+    assert_eq!(told[2], "moved assistant-401 assistant-110 u9");
+    let call = r#"{"type":"assistant","uuid":"a1","parentUuid":"u9","message":{"id":"m","role":"assistant","content":[{"type":"tool_use","id":"t1","name":"Read","input":{}}]}}"#;
+    let result = r#"{"type":"user","uuid":"r1","parentUuid":"a1","message":{"role":"user","content":[{"type":"tool_result","tool_use_id":"t1","content":"x"}]}}"#;
+    let boundary = r#"{"type":"system","subtype":"compact_boundary","uuid":"b1","parentUuid":null,"logicalParentUuid":"r1","compactMetadata":{"trigger":"manual"}}"#;
+    let taken = r#"{"type":"transcriptEngine","transcriptEngine":{"v":1},"tombstone":"r1"}"#;
+    let told = kinds(&format!(
+        "{two}{back}\n{call}\n{result}\n{taken}\n{boundary}\n"
+    ));
+    assert_eq!(
+        told[3..],
+        [
+            "call-opened t1 Read",
+            "call-closed t1",
+            "tombstoned r1",
+            "boundary b1"
+        ]
+    );
 }
 
 #[test]
