@@ -63,6 +63,20 @@ impl Bell {
         self.lock().is_stopped
     }
 
+    /// Asks again and again for what comes next; `None` when it was stopped.
+    pub(crate) fn until_stopped<T, E>(
+        &self,
+        mut next: impl FnMut() -> Result<Option<T>, E>,
+    ) -> Option<Result<T, E>> {
+        loop {
+            match next().transpose() {
+                None if self.is_stopped() => return None,
+                None => {}
+                told => return told,
+            }
+        }
+    }
+
     /// Waits for a hint, a stop or the end of the time; returns the hints so far.
     pub(crate) fn wait(&self, time: Duration) -> Hints {
         let is_quiet = |state: &mut State| state.hints.is_empty() && !state.is_stopped;

@@ -423,14 +423,8 @@ impl Iterator for Watcher {
     type Item = Result<Told, Error>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        loop {
-            match self.next_within(Duration::MAX) {
-                Ok(Some(told)) => return Some(Ok(told)),
-                Ok(None) if self.bell.is_stopped() => return None,
-                Ok(None) => {}
-                Err(error) => return Some(Err(error)),
-            }
-        }
+        let bell = self.bell.clone();
+        bell.until_stopped(|| self.next_within(Duration::MAX))
     }
 }
 
