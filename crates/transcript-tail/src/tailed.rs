@@ -208,7 +208,11 @@ impl Tailed {
             self.reset(reason);
             return Ok(true);
         }
-        if !self.line_stands(&file.source, read)? {
+        let is_last = match named {
+            None => !self.is_gone,
+            Some(named) => named != file.identity,
+        };
+        if !self.line_stands(&file.source, read, is_last)? {
             // The start of the line was taken back, and another line stands in its place.
             self.start_line_anew();
             return Ok(true);
@@ -235,30 +239,28 @@ impl Tailed {
         }
     }
 
-    /// Whether the file still holds what was read behind the place: of a line that ends in the buffer
-    /// all of it, together with the lines behind it. A writer may take a line back and write another
-    /// one while we read, and nobody ever wrote what stands half in the one and half in the other.
-    fn line_stands(&self, source: &Source, read: usize) -> Result<bool, Error> {
+    /// Whether the file still holds what was read behind the place. A writer may take a line back and
+    /// write another one while we read, and nobody ever wrote what stands half in the one and half in
+    /// the other.
+    ///
+    /// Of a line that waits for its newline, which may be long, the start and the end must do; before
+    /// it is told, or is known to be the last one, all of it is compared.
+    fn line_stands(&self, source: &Source, read: usize, is_last: bool) -> Result<bool, Error> {
+        let end = memrchr(b'\n', &self.buffer[..read]).map_or(0, |end| end + 1);
+        let is_all = is_last || end > 0;
         let (told, pending) = (self.place.offset(), self.framer.pending());
-        let (position, partial) = (told + pending, self.framer.partial());
+        let position = told + pending;
+        let (taken, partial) = (self.taken.bytes(), self.framer.partial());
         let is_kept = pending == partial.len() as u64;
-        let taken = self.taken.bytes();
-        let Some(end) = memrchr(b'\n', &self.buffer[..read]) else {
-            // It is compared as a whole later. By then it may be long, so its start must do; of
-            // a line that is not kept, its end.
-            return match is_kept {
-                true => has(source, told, &partial[..partial.len().min(CHUNK as usize)]),
-                false => has(source, position - taken.len() as u64, taken),
-            };
+        let most = if is_all {
+            partial.len()
+        } else {
+            CHUNK as usize
         };
-        let starts = match is_kept {
-            true => has(source, told, partial)?,
-            false => {
-                has(source, position - taken.len() as u64, taken)?
-                    && !has_newline(source, told..position)?
-            }
-        };
-        Ok(starts && has(source, position, &self.buffer[..=end])?)
+        Ok(has(source, told, &partial[..partial.len().min(most)])?
+            && has(source, position - taken.len() as u64, taken)?
+            && (is_kept || !is_all || !has_newline(source, told..position)?)
+            && has(source, position, &self.buffer[..end])?)
     }
 
     /// The file that the name leads to.
