@@ -208,7 +208,11 @@ impl Tailed {
             self.reset(reason);
             return Ok(true);
         }
-        if !self.line_stands(&file.source, read)? {
+        let is_last = match named {
+            None => !self.is_gone,
+            Some(named) => named != file.identity,
+        };
+        if !self.line_stands(&file.source, read, is_last)? {
             // The start of the line was taken back, and another line stands in its place.
             self.start_line_anew();
             return Ok(true);
@@ -235,30 +239,28 @@ impl Tailed {
         }
     }
 
-    /// Whether the file still holds what was read behind the place: of a line that ends in the buffer
-    /// all of it, together with the lines behind it. A writer may take a line back and write another
-    /// one while we read, and nobody ever wrote what stands half in the one and half in the other.
-    fn line_stands(&self, source: &Source, read: usize) -> Result<bool, Error> {
+    /// Whether the file still holds what was read behind the place. A writer may take a line back and
+    /// write another one while we read, and nobody ever wrote what stands half in the one and half in
+    /// the other.
+    ///
+    /// Of a line that waits for its newline, which may be long, the start and the end must do; before
+    /// it is told, or is known to be the last one, all of it is compared.
+    fn line_stands(&self, source: &Source, read: usize, is_last: bool) -> Result<bool, Error> {
+        let end = memrchr(b'\n', &self.buffer[..read]).map_or(0, |end| end + 1);
+        let is_all = is_last || end > 0;
         let (told, pending) = (self.place.offset(), self.framer.pending());
-        let (position, partial) = (told + pending, self.framer.partial());
+        let position = told + pending;
+        let (taken, partial) = (self.taken.bytes(), self.framer.partial());
         let is_kept = pending == partial.len() as u64;
-        let taken = self.taken.bytes();
-        let Some(end) = memrchr(b'\n', &self.buffer[..read]) else {
-            // It is compared as a whole later. By then it may be long, so its start must do; of
-            // a line that is not kept, its end.
-            return match is_kept {
-                true => has(source, told, &partial[..partial.len().min(CHUNK as usize)]),
-                false => has(source, position - taken.len() as u64, taken),
-            };
+        let most = if is_all {
+            partial.len()
+        } else {
+            CHUNK as usize
         };
-        let starts = match is_kept {
-            true => has(source, told, partial)?,
-            false => {
-                has(source, position - taken.len() as u64, taken)?
-                    && !has_newline(source, told..position)?
-            }
-        };
-        Ok(starts && has(source, position, &self.buffer[..=end])?)
+        Ok(has(source, told, &partial[..partial.len().min(most)])?
+            && has(source, position - taken.len() as u64, taken)?
+            && (is_kept || !is_all || !has_newline(source, told..position)?)
+            && has(source, position, &self.buffer[..end])?)
     }
 
     /// The file that the name leads to.
@@ -309,11 +311,8 @@ impl Tailed {
             }
         } else if known.is_some_and(|known| known != identity) && self.place.offset() > 0 {
             Some((Reset::Replaced, self.place.offset()))
-        } else if source.len() < self.place.offset() {
-            Some((Reset::Truncated, self.place.offset()))
-        } else if !self.place.holds(&source)? {
-            Some((Reset::Replaced, self.place.offset()))
         } else {
+            // Whether the same file still holds what was told, the next look finds out.
             None
         };
         self.file = Some(Open { source, identity });
@@ -385,4 +384,26 @@ fn is_absent(error: &io::Error) -> bool {
         error.kind(),
         io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A read meets such bytes when a writer takes a line back and writes another one while it goes
+    /// from page to page; that is too rare to wait for.
+    #[test]
+    fn what_was_read_half_of_one_line_and_half_of_another_does_not_stand() {
+        let path = Path::new("a.jsonl");
+        let mut tailed = Tailed::new(path, Start::Beginning, usize::MAX);
+        let source = Source::from_bytes(&b"{\"new\":222}\n{\"a"[..], path);
+        let mut stands = |bytes: &[u8]| {
+            tailed.buffer = bytes.to_vec();
+            tailed.line_stands(&source, bytes.len(), false).unwrap()
+        };
+        assert!(stands(b"{\"new\":222}\n{\"a"));
+        assert!(!stands(b"{\"old\":222}\n{\"a"));
+        // What has no newline yet is compared when it has.
+        assert!(stands(b"{\"new\":222}\n{\"b"));
+    }
 }

@@ -216,7 +216,11 @@ impl Reader for Ours {
 pub(crate) fn compare(due: &[Due], told: &[Told]) -> Result<(), String> {
     let mut rest = told;
     for due in due {
-        let wrong = || Err(format!("due: {due:?}\ntold: {:?}", rest.first()));
+        let wrong = || {
+            let short = |text: String| text.chars().take(600).collect::<String>();
+            let (due, told) = (format!("{due:?}"), format!("{:?}", rest.first()));
+            Err(format!("due: {}\ntold: {}", short(due), short(told)))
+        };
         if let Due::Damaged {
             offset,
             line,
