@@ -121,7 +121,7 @@ impl<'o> Live<'o> {
             }
             live.items(voice, single, wanted)?;
             for change in changes {
-                live.changed(voice, change)?;
+                live.changed(change)?;
             }
             if !live.scope.whole_turns {
                 live.teller.told.turn = None;
@@ -347,7 +347,7 @@ impl<'o> Live<'o> {
     }
 
     /// What else an entry changed; what it says itself was told.
-    fn changed(&mut self, voice: &mut Voice, change: &ChangeKind) -> Result<()> {
+    fn changed(&mut self, change: &ChangeKind) -> Result<()> {
         match change {
             ChangeKind::Tombstoned { uuid } => {
                 let text = format!("entry {} was taken back", short(uuid));
@@ -575,15 +575,14 @@ mod tests {
                 to: id("0f0f0f0f-1"),
             };
             let ended = ChangeKind::TurnEnded { uuid: None };
-            live.changed(&mut voice, &ended).unwrap();
+            live.changed(&ended).unwrap();
             assert!(voice.calls.close("t").is_some());
-            live.changed(&mut voice, &ended).unwrap();
+            live.changed(&ended).unwrap();
             live.moved(&moved(id("1a2b3c4d-0000"), id("5e6f7a8b-0000")))
                 .unwrap();
             live.moved(&moved(None, None)).unwrap();
             let uuid = Box::from("\u{1b}[2J-0000");
-            live.changed(&mut voice, &ChangeKind::Tombstoned { uuid })
-                .unwrap();
+            live.changed(&ChangeKind::Tombstoned { uuid }).unwrap();
         });
         insta::assert_snapshot!(shown);
     }

@@ -3,7 +3,7 @@
 use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdout, Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use tempfile::TempDir;
@@ -141,10 +141,6 @@ pub(crate) struct Running(pub(crate) Child);
 impl Running {
     pub(crate) fn start(mut command: Command) -> Self {
         Self(command.stdout(Stdio::piped()).spawn().unwrap())
-    }
-
-    pub(crate) fn stdout(&mut self) -> ChildStdout {
-        self.0.stdout.take().unwrap()
     }
 }
 
