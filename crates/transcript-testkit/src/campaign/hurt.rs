@@ -507,10 +507,12 @@ fn linked(healthy: &Healthy) -> Vec<usize> {
 
 fn swapped_parent(healthy: &Healthy, rng: &mut Rng) -> Option<Damage> {
     let chain = linked(healthy);
+    // One has nothing to exchange its parent with.
+    let others = chain.len().checked_sub(1).filter(|others| *others > 0)?;
     let mut lines = Lines::new(healthy);
     let mut touched = Vec::new();
     for _ in 0..rng.range(1, 2) {
-        let at = rng.below(chain.len().checked_sub(1)?);
+        let at = rng.below(others);
         let other = rng.range(at + 1, (at + 6).min(chain.len() - 1));
         let pair = [chain[at], chain[other]];
         if pair.iter().any(|line| touched.contains(line)) {
