@@ -509,8 +509,9 @@ fn swapped_parent(healthy: &Healthy, rng: &mut Rng) -> Option<Damage> {
     let chain = linked(healthy);
     let mut lines = Lines::new(healthy);
     let mut touched = Vec::new();
+    let pairs = chain.len().checked_sub(1).filter(|pairs| *pairs > 0)?;
     for _ in 0..rng.range(1, 2) {
-        let at = rng.below(chain.len().checked_sub(1)?);
+        let at = rng.below(pairs);
         let other = rng.range(at + 1, (at + 6).min(chain.len() - 1));
         let pair = [chain[at], chain[other]];
         if pair.iter().any(|line| touched.contains(line)) {
