@@ -1,10 +1,12 @@
 //! Lines that come byte by byte.
 
+use std::fs;
 use std::io::Write;
+use std::path::Path;
 
-use transcript_tail::{Event, Follower, Options};
+use transcript_tail::{Event, Follower, Options, Told};
 
-use crate::support::{appender, drain, fast_folder, often};
+use crate::support::{appender, drain, fast_folder, line, often, place};
 
 const TEXTS: [&str; 6] = [
     "日本の暦",
@@ -48,4 +50,78 @@ fn a_line_is_told_with_its_newline_wherever_we_look() {
     println!(
         "bytes: {lines} lines, a look after each of {looks} bytes, each line told once, whole"
     );
+}
+
+/// A long line without its newline, all of whose text is one letter.
+fn start(len: usize) -> String {
+    line(1, len + 100)[..len].to_owned()
+}
+
+/// Follows a file that holds `before`, and returns what is told when it holds `after`. In between it
+/// is not looked at.
+fn told_of(path: &Path, cap: usize, before: &str, after: &str) -> Vec<(u64, u64)> {
+    fs::write(path, before).unwrap();
+    let options = Options::new().poll_only().line_cap(cap);
+    let mut follower = Follower::new(path, &options);
+    assert_eq!(drain(&mut follower).len(), 1);
+    assert_eq!(follower.pending_bytes(), before.len() as u64);
+    fs::write(path, after).unwrap();
+    let place = |told: Told| match told.event {
+        Event::Entry(entry) => (entry.offset, entry.len),
+        Event::Bad(bad) => (bad.offset, bad.len),
+        other => panic!("{other:?}"),
+    };
+    drain(&mut follower).into_iter().map(place).collect()
+}
+
+#[test]
+fn of_a_line_that_waits_the_start_and_the_end_are_compared() {
+    let (_folder, path) = place();
+    // Another line at its start, and behind that the same letters.
+    let other = line(2, 90) + &start(4_910);
+    assert_eq!(told_of(&path, usize::MAX, &start(5_000), &other), [(0, 89)]);
+    // A newline far behind its start.
+    let long = start(90_000);
+    let other = long[..89_500].to_owned() + "\n" + &long[..499];
+    assert_eq!(told_of(&path, usize::MAX, &long, &other), [(0, 89_500)]);
+    // So it is with a line that is not kept.
+    let other = long[..89_500].to_owned() + "\n" + &line(3, 0)[..30] + &long[..469];
+    assert_eq!(told_of(&path, 600, &long, &other), [(0, 89_500)]);
+}
+
+#[test]
+fn before_it_is_told_all_of_a_line_is_compared() {
+    let (_folder, path) = place();
+    let long = start(90_000);
+    // A newline where nothing is compared while the line waits.
+    let mut other = long.clone();
+    other.replace_range(80_000..80_001, "\n");
+    for cap in [usize::MAX, 600] {
+        assert_eq!(told_of(&path, cap, &long, &other), []);
+        let whole = other.clone() + "\n";
+        assert_eq!(
+            told_of(&path, cap, &long, &whole),
+            [(0, 80_000), (80_001, 9_999)]
+        );
+    }
+    for cap in [usize::MAX, 600] {
+        fs::write(&path, &long).unwrap();
+        let options = Options::new().poll_only().line_cap(cap);
+        let mut follower = Follower::new(&path, &options);
+        drain(&mut follower);
+        fs::write(&path, &other).unwrap();
+        fs::remove_file(&path).unwrap();
+        let told = drain(&mut follower);
+        assert_eq!(
+            (told[0].event.offset(), follower.pending_bytes()),
+            (0, 9_999)
+        );
+        assert!(matches!(
+            told.last().unwrap().event,
+            Event::Gone {
+                offset: 80_001,
+                torn: 9_999
+            }
+        ));
+    }
 }

@@ -5,7 +5,7 @@ use std::io::Write;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use transcript_tail::{Entry, Event, Follower, Options};
 use transcript_testkit::naive_writer::NaiveWriter;
@@ -321,5 +321,47 @@ fn files_that_take_the_name_one_after_the_other_lose_nothing() {
     assert_eq!(
         (seen.lines, seen.violations(), seen.resets),
         (written, 0, swaps)
+    );
+}
+
+#[test]
+fn a_line_that_is_written_just_before_a_swap_is_told() {
+    let folder = fast_folder();
+    let path = folder.path().join("s1.jsonl");
+    let swaps = often(5_000, 5_000);
+    let (told, is_over) = (AtomicUsize::new(0), AtomicBool::new(false));
+    let mut follower = Follower::new(&path, &Options::new().poll_only());
+    let mut seen = Seen::default();
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let other = path.with_extension("new");
+            let mut file = appender(&path);
+            file.write_all(line(0, 0).as_bytes()).unwrap();
+            for swap in 0..swaps {
+                let mut next = appender(&other);
+                next.write_all(line(swap * 2 + 2, 0).as_bytes()).unwrap();
+                // The reader has read all, and looks.
+                while told.load(Ordering::Acquire) <= swap * 2 && !is_over.load(Ordering::Acquire) {
+                    std::hint::spin_loop();
+                }
+                file.write_all(line(swap * 2 + 1, 0).as_bytes()).unwrap();
+                fs::rename(&other, &path).unwrap();
+                file = next;
+            }
+        });
+        let _over = Done(&is_over);
+        let deadline = Instant::now() + Duration::from_secs(120);
+        while seen.lines < swaps * 2 + 1 && Instant::now() < deadline {
+            if let Some(next) = follower.try_next().unwrap() {
+                seen.count(&next.event);
+            }
+            told.store(seen.lines, Ordering::Release);
+        }
+    });
+    println!("swaps, hot: {seen:?}");
+    let lines = swaps * 2 + 1;
+    assert_eq!(
+        (seen.lines, seen.violations(), seen.resets),
+        (lines, 0, swaps)
     );
 }

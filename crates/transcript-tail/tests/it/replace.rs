@@ -208,3 +208,32 @@ fn what_a_file_lost_when_it_went_is_told_but_not_as_a_line() {
         assert_eq!(told.last().unwrap().event, gone);
     }
 }
+
+#[test]
+fn a_checkpoint_within_a_damaged_line_goes_on_there() {
+    let (_folder, path) = place();
+    // Two on a line, and one behind bytes that are none.
+    let glued = line(1, 0).trim_end().to_owned() + &line(2, 0);
+    let bytes = [
+        line(0, 0),
+        glued,
+        "\0\0".to_owned() + &line(3, 0),
+        line(4, 0),
+    ];
+    append(&path, bytes.concat().as_bytes());
+    let mut follower = Follower::new(&path, &Options::new().poll_only());
+    let all = drain(&mut follower);
+    assert_eq!(numbers(&all), [0, 1, 2, 3, 4]);
+    for (at, told) in all.iter().enumerate() {
+        let start = Start::Checkpoint(told.checkpoint());
+        let options = Options::new().poll_only().start(start);
+        let rest = drain(&mut Follower::new(&path, &options));
+        let events = |told: &[Told]| {
+            told.iter()
+                .map(|told| told.event.clone())
+                .collect::<Vec<_>>()
+        };
+        assert!(matches!(rest[0].event, Event::Open { .. }));
+        assert_eq!(events(&rest[1..]), events(&all[at + 1..]), "{at}");
+    }
+}
