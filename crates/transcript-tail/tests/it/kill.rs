@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::{self, OpenOptions};
-use std::io::Write;
+use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -14,16 +14,25 @@ use crate::support::{Done, Running, appender, child_of, line, often, place, rng}
 
 /// Follows, and writes each entry down in one write together with where to go on.
 pub(crate) fn follow(path: &Path, output: &Path) {
-    let before = fs::read(output).unwrap_or_default();
-    let end = before
+    let mut options = OpenOptions::new();
+    let mut file = options
+        .read(true)
+        .append(true)
+        .create(true)
+        .open(output)
+        .unwrap();
+    // Records are short: the last whole one stands near the end. Half a record was not written.
+    let len = file.seek(SeekFrom::End(0)).unwrap();
+    let near = len.saturating_sub(4096);
+    file.seek(SeekFrom::Start(near)).unwrap();
+    let mut last = Vec::new();
+    file.read_to_end(&mut last).unwrap();
+    let end = last
         .iter()
         .rposition(|b| *b == b'\n')
         .map_or(0, |at| at + 1);
-    let mut options = OpenOptions::new();
-    let mut file = options.append(true).create(true).open(output).unwrap();
-    // Half a record was not written.
-    file.set_len(end as u64).unwrap();
-    let last = String::from_utf8(before[..end].to_vec()).unwrap();
+    file.set_len(near + end as u64).unwrap();
+    let last = std::str::from_utf8(&last[..end]).unwrap();
     let checkpoint = last.lines().last().map(|record| {
         let checkpoint = record.split(' ').nth(2).unwrap();
         checkpoint.parse().unwrap()
