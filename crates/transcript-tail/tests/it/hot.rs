@@ -328,7 +328,7 @@ fn files_that_take_the_name_one_after_the_other_lose_nothing() {
 fn a_line_that_is_written_just_before_a_swap_is_told() {
     let folder = fast_folder();
     let path = folder.path().join("s1.jsonl");
-    let swaps = often(5_000, 5_000);
+    let swaps = often(3_000, 2_500);
     let (told, is_over) = (AtomicUsize::new(0), AtomicBool::new(false));
     let mut follower = Follower::new(&path, &Options::new().poll_only());
     let mut seen = Seen::default();
@@ -342,7 +342,7 @@ fn a_line_that_is_written_just_before_a_swap_is_told() {
                 next.write_all(line(swap * 2 + 2, 0).as_bytes()).unwrap();
                 // The reader has read all, and looks.
                 while told.load(Ordering::Acquire) <= swap * 2 && !is_over.load(Ordering::Acquire) {
-                    std::hint::spin_loop();
+                    thread::yield_now();
                 }
                 file.write_all(line(swap * 2 + 1, 0).as_bytes()).unwrap();
                 fs::rename(&other, &path).unwrap();
