@@ -47,8 +47,8 @@ pub struct Follower {
     watch: Watch,
     bell: Bell,
     patience: Patience,
-    /// Whether a hint woke us last.
-    by_hint: bool,
+    /// Whether a hint woke us last; `None` before we waited.
+    by_hint: Option<bool>,
 }
 
 impl Follower {
@@ -71,7 +71,7 @@ impl Follower {
             watch,
             bell,
             patience: Patience::new(options.has_events),
-            by_hint: false,
+            by_hint: None,
         };
         follower.watch_folders();
         follower
@@ -107,7 +107,9 @@ impl Follower {
             }
             match self.try_next() {
                 Ok(Some(told)) => {
-                    self.patience.found(self.by_hint && self.watch.is_whole());
+                    let is_whole = self.watch.is_whole();
+                    self.patience
+                        .found(self.by_hint.map(|by_hint| by_hint && is_whole));
                     return Ok(Some(told));
                 }
                 Ok(None) => self.tale.forget_error(),
@@ -118,8 +120,9 @@ impl Follower {
             if left.is_zero() {
                 return Ok(None);
             }
-            self.by_hint = !self.bell.wait(self.patience.pause().min(left)).is_empty();
-            if !self.by_hint {
+            let hints = self.bell.wait(self.patience.pause().min(left));
+            self.by_hint = Some(!hints.is_empty());
+            if hints.is_empty() {
                 self.watch_folders();
             }
         }

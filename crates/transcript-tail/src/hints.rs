@@ -123,9 +123,9 @@ impl Patience {
         self.is_hinted.unwrap_or(self.quiet >= Self::DOUBT)
     }
 
-    /// Something was found; by a hint or not.
-    pub(crate) fn found(&mut self, by_hint: bool) {
-        self.is_hinted = Some(by_hint);
+    /// Something was found; by a hint or not. What was there before we waited says nothing of hints.
+    pub(crate) fn found(&mut self, by_hint: Option<bool>) {
+        self.is_hinted = by_hint.or(self.is_hinted);
         self.pause = Self::SHORTEST;
         self.quiet = Duration::ZERO;
     }
@@ -266,9 +266,9 @@ mod patience_tests {
         let often = [1, 2, 4, 8, 16, 32, 64, 100, 100];
         let mut patience = Patience::new(true);
         assert_eq!(pauses(&mut patience, 9), often);
-        patience.found(true);
+        patience.found(Some(true));
         assert_eq!(pauses(&mut patience, 2), [1000, 1000]);
-        patience.found(false);
+        patience.found(Some(false));
         assert_eq!(pauses(&mut patience, 9), often);
         // Nobody tells: that stays so, however long nothing happens.
         assert!(
@@ -283,6 +283,8 @@ mod patience_tests {
     #[test]
     fn where_nothing_ever_happens_we_look_seldom_by_and_by() {
         let mut patience = Patience::new(true);
+        // The file was there already.
+        patience.found(None);
         let often = pauses(&mut patience, 1000);
         let often: Vec<_> = often.iter().take_while(|pause| **pause <= 100).collect();
         assert!((100..110).contains(&often.len()), "{}", often.len());

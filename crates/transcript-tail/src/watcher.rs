@@ -63,7 +63,7 @@ pub struct Watcher {
     watch: Watch,
     bell: Bell,
     patience: Patience,
-    by_hint: bool,
+    by_hint: Option<bool>,
     /// When to look through the folders again.
     next_scan: Instant,
     last_scan: Instant,
@@ -132,7 +132,7 @@ impl Watcher {
             watch,
             bell,
             patience: Patience::new(options.has_events),
-            by_hint: false,
+            by_hint: None,
             next_scan: now,
             last_scan: now,
             scan_cost: Duration::ZERO,
@@ -229,7 +229,9 @@ impl Watcher {
                 return Ok(None);
             }
             if let Some(told) = self.try_next()? {
-                self.patience.found(self.by_hint && self.watch.is_whole());
+                let is_whole = self.watch.is_whole();
+                self.patience
+                    .found(self.by_hint.map(|by_hint| by_hint && is_whole));
                 return Ok(Some(told));
             }
             let mut pause = left(deadline);
@@ -239,7 +241,7 @@ impl Watcher {
             pause = pause.min(self.patience.pause());
             pause = pause.min(left(Some(self.next_scan)));
             let hints = self.bell.wait(pause);
-            self.by_hint = !hints.is_empty();
+            self.by_hint = Some(!hints.is_empty());
             self.heed(&hints);
         }
     }
