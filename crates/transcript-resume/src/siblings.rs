@@ -1,8 +1,8 @@
-//! Brings back what hangs beside the chain: the lines of an API message that the chain does not
-//! run through, and the results of its calls.
+//! Puts back what hangs beside the chain: the lines of an API message that the chain does not run
+//! through, the results of its calls, and the attachments under either.
 //!
 //! A message with parallel calls is written as several lines; each result hangs under its own call
-//! and the conversation goes on under the result that was written last (`facts/rig.md` 5).
+//! and the conversation goes on under the result that was written last.
 
 use std::collections::{HashMap, HashSet};
 
@@ -15,111 +15,40 @@ use crate::decision::Decision;
 use crate::links::{NodeId, Policy, Tree};
 
 impl Walk<'_, '_> {
-    /// Rebuilds each message of the chain of which something hangs beside it.
+    /// Puts back what belongs to the messages of the chain and hangs beside it.
     pub(crate) fn add_siblings(&mut self) {
-        let Some(beside) = Beside::collect(self) else {
+        if !self.tree.nodes().any(|node| self.may_be_put_back(node)) {
             return;
-        };
+        }
+        let mut groups = Groups::of(self);
+        groups.add_missing(self);
         let mut order = Order::new(&self.chain, self.via.len());
-        let mut done = HashSet::new();
-        for node in std::mem::take(&mut self.chain) {
-            match self.tree.message(node) {
-                Some(message) => {
-                    if done.insert(message)
-                        && let Some(members) = beside.members.get(&message)
-                    {
-                        self.rebuild(node, members, &beside, &mut order);
-                    }
-                }
-                // The client finds results by the id of the message; a line without one can still
-                // say what it calls.
-                None if self.tree.policy() == Policy::Recover => {
-                    self.rebuild(node, &[node], &beside, &mut order);
-                }
-                None => {}
+        for group in groups.list {
+            let missing = group.missing_lines.iter().chain(&group.missing_followers);
+            let missing: Vec<NodeId> = missing.copied().collect();
+            let Some(first) = group.lines.first().filter(|_| !missing.is_empty()) else {
+                continue;
+            };
+            let entry = self.tree.candidate_of(*first);
+            group.put_back(&mut order);
+            self.decisions.push(Decision::Siblings {
+                entry,
+                recovered: missing.len() as u32,
+            });
+            for node in missing {
+                self.via[node.at()] |= Via::SIBLING;
             }
         }
         self.chain = order.nodes().collect();
     }
 
-    /// `first` is the first line on the chain of a message with the lines `members`.
-    fn rebuild(&mut self, first: NodeId, members: &[NodeId], beside: &Beside, order: &mut Order) {
-        let calls: HashSet<ToolKey> = members
-            .iter()
-            .flat_map(|member| self.tree.tool_keys(*member, ToolRole::Use))
-            .collect();
-        let missing_lines = members.iter().filter(|member| !self.is_on_chain(**member));
-        let results = calls
-            .iter()
-            .filter_map(|call| beside.results.get(call))
-            .flatten();
-        let orphans = members.iter().filter_map(|line| beside.orphans.get(line));
-        let results = results.chain(orphans.flatten());
-        let missing_results = results.filter(|result| !self.is_on_chain(**result));
-        let mut recovered: Vec<NodeId> = missing_lines.chain(missing_results).copied().collect();
-        recovered.sort_unstable();
-        recovered.dedup();
-        if recovered.is_empty() {
-            return;
-        }
-        for line in recovered.clone() {
-            let attachments = self.tree.attachments_under(line).into_iter();
-            let own = |node: &NodeId| !self.is_on_chain(*node) && !self.tree.leads_on(*node);
-            recovered.extend(attachments.filter(own));
-        }
-        recovered.sort_unstable();
-        recovered.dedup();
-
-        let run = self.take_run(first, members, &calls, order);
-        let is_member = |node: &NodeId| members.binary_search(node).is_ok();
-        let (mut followers, others): (Vec<_>, Vec<_>) = run
-            .into_iter()
-            .filter(|node| !is_member(node))
-            .partition(|node| self.follows(*node, &calls));
-        followers.extend(recovered.iter().filter(|node| !is_member(node)));
-        followers.sort_unstable();
-        // The lines of the message in file order, then results and attachments in file order
-        // (case 91-91), then what else stood between them.
-        order.put(members.iter().chain(&followers).chain(&others).copied());
-        let count = recovered.len() as u32;
-        for node in recovered {
-            self.via[node.at()] |= Via::SIBLING;
-        }
-        let entry = self.tree.candidate_of(first);
-        self.decisions.push(Decision::Siblings {
-            entry,
-            recovered: count,
-        });
-    }
-
-    /// Takes out of the order what belongs to the message: from its first line to its last one,
-    /// and the results and attachments right behind that.
-    fn take_run(
-        &self,
-        first: NodeId,
-        members: &[NodeId],
-        calls: &HashSet<ToolKey>,
-        order: &mut Order,
-    ) -> Vec<NodeId> {
-        let mut lines = members
-            .iter()
-            .filter(|member| self.is_on_chain(**member))
-            .count();
-        order.take_from(first, |node| {
-            if members.binary_search(&node).is_ok() {
-                lines -= 1;
-                return true;
-            }
-            lines > 0 || self.follows(node, calls)
-        })
-    }
-
-    fn follows(&self, node: NodeId, calls: &HashSet<ToolKey>) -> bool {
-        self.tree.entry(node).kind() == EntryKind::Attachment
-            || self
-                .tree
-                .tool_keys(node, ToolRole::Result)
-                .any(|call| calls.contains(&call))
+    fn may_be_put_back(&self, node: NodeId) -> bool {
+        let is_of_message = || {
+            self.tree.entry(node).kind() == EntryKind::Attachment
+                || self.tree.message(node).is_some()
+                || self.tree.tool_keys(node, ToolRole::Result).next().is_some()
+        };
+        !self.is_on_chain(node) && self.tree.is_shown(node) && is_of_message()
     }
 }
 
@@ -149,121 +78,265 @@ impl Tree<'_> {
             .map(|tool| tool.key())
     }
 
-    /// Whether something that is no attachment hangs under an attachment: then it belongs to
-    /// another branch (cases 91-d8, 91-d9).
-    fn leads_on(&self, attachment: NodeId) -> bool {
-        let under = self.attachments_under(attachment);
-        std::iter::once(&attachment).chain(&under).any(|node| {
-            self.children(*node)
-                .any(|child| self.entry(child).kind() != EntryKind::Attachment)
+    fn is_shown(&self, node: NodeId) -> bool {
+        !self.is_gone(node) && !self.is_foreign(node)
+    }
+}
+
+/// What belongs to one API message that the chain runs through.
+#[derive(Default)]
+struct Group {
+    /// Its lines on the chain, in the order of the chain.
+    lines: Vec<NodeId>,
+    /// The same, and the results of its calls and the attachments right behind any of these.
+    items: Vec<NodeId>,
+    /// Its other lines, in file order.
+    missing_lines: Vec<NodeId>,
+    /// The results of its calls and the attachments that are not on the chain.
+    missing_followers: Vec<NodeId>,
+}
+
+impl Group {
+    /// Puts a missing line behind the last line of the chain that stands before it in the file, and
+    /// what else is missing behind the last such item; nothing before the first line.
+    fn put_back(mut self, order: &mut Order) {
+        let anchors = Anchors::new(&self.lines);
+        let mut lines_behind: HashMap<NodeId, Vec<NodeId>> = HashMap::new();
+        for line in self.missing_lines {
+            let anchor = anchors.before(line);
+            lines_behind.entry(anchor).or_default().push(line);
+        }
+        let mut items = Vec::with_capacity(self.items.len());
+        for item in self.items {
+            let behind = lines_behind.remove(&item).unwrap_or_default();
+            order.put_behind(item, &behind);
+            items.push(item);
+            items.extend(behind);
+        }
+        // What stands before the first line is as good as part of it.
+        if let Some(first) = items.iter().position(|item| *item == self.lines[0]) {
+            items.drain(..first);
+        }
+        let anchors = Anchors::new(&items);
+        self.missing_followers.sort_unstable();
+        let mut followers_behind: HashMap<NodeId, Vec<NodeId>> = HashMap::new();
+        for follower in self.missing_followers {
+            let anchor = anchors.before(follower);
+            followers_behind.entry(anchor).or_default().push(follower);
+        }
+        for (anchor, followers) in followers_behind {
+            order.put_behind(anchor, &followers);
+        }
+    }
+}
+
+/// Finds the last of some nodes, in their own order, that stands before another in the file.
+struct Anchors {
+    first: NodeId,
+    /// In file order: a node, and the last of it and those before it by their own order.
+    last_until: Vec<(NodeId, usize, NodeId)>,
+}
+
+impl Anchors {
+    /// `nodes` is not empty.
+    fn new(nodes: &[NodeId]) -> Self {
+        let mut last_until: Vec<_> = nodes
+            .iter()
+            .enumerate()
+            .map(|(place, node)| (*node, place, *node))
+            .collect();
+        last_until.sort_unstable_by_key(|(node, _, _)| *node);
+        for at in 1..last_until.len() {
+            let (_, place, last) = last_until[at - 1];
+            if place > last_until[at].1 {
+                (last_until[at].1, last_until[at].2) = (place, last);
+            }
+        }
+        Self {
+            first: nodes[0],
+            last_until,
+        }
+    }
+
+    fn before(&self, node: NodeId) -> NodeId {
+        let until = self.last_until.partition_point(|(other, ..)| *other < node);
+        self.last_until[..until]
+            .last()
+            .map_or(self.first, |(.., last)| *last)
+    }
+}
+
+/// The messages of the chain.
+struct Groups {
+    /// In the order of their first line on the chain.
+    list: Vec<Group>,
+    of_message: HashMap<MessageKey, usize>,
+    of_call: HashMap<ToolKey, usize>,
+    /// The lines of messages and the results of their calls.
+    of_node: HashMap<NodeId, usize>,
+}
+
+impl Groups {
+    fn of(walk: &Walk<'_, '_>) -> Self {
+        let tree = walk.tree;
+        let mut groups = Self {
+            list: Vec::new(),
+            of_message: HashMap::new(),
+            of_call: HashMap::new(),
+            of_node: HashMap::new(),
+        };
+        for node in &walk.chain {
+            groups.add_line(tree, *node);
+        }
+        // A call beside the chain has its result on it when the conversation went on there.
+        let beside = tree.nodes().filter(|node| walk.may_be_put_back(*node));
+        for node in beside {
+            if let Some(message) = tree.message(node)
+                && let Some(group) = groups.of_message.get(&message)
+            {
+                let group = *group;
+                groups.list[group].missing_lines.push(node);
+                groups.add_calls(tree, node, group);
+            }
+        }
+        let mut before = None;
+        for node in &walk.chain {
+            let group = groups.of_node.get(node).copied();
+            let group = group.or_else(|| groups.of_result(tree, *node)).or_else(|| {
+                before.filter(|_| tree.entry(*node).kind() == EntryKind::Attachment)
+            });
+            if let Some(group) = group {
+                groups.list[group].items.push(*node);
+                if tree.entry(*node).kind().is_message() {
+                    groups.of_node.insert(*node, group);
+                }
+            }
+            before = group;
+        }
+        groups
+    }
+
+    /// Adds a line on the chain.
+    fn add_line(&mut self, tree: &Tree<'_>, node: NodeId) {
+        let group = match tree.message(node) {
+            Some(message) => *self.of_message.entry(message).or_insert(self.list.len()),
+            // The client finds results by the id of the message; a line without one can still say
+            // what it calls.
+            None if tree.policy() == Policy::Recover
+                && tree.tool_keys(node, ToolRole::Use).next().is_some() =>
+            {
+                self.list.len()
+            }
+            None => return,
+        };
+        if group == self.list.len() {
+            self.list.push(Group::default());
+        }
+        self.list[group].lines.push(node);
+        self.add_calls(tree, node, group);
+    }
+
+    fn add_calls(&mut self, tree: &Tree<'_>, line: NodeId, group: usize) {
+        self.of_node.insert(line, group);
+        for call in tree.tool_keys(line, ToolRole::Use) {
+            self.of_call.entry(call).or_insert(group);
+        }
+    }
+
+    /// The message that a result answers.
+    fn of_result(&self, tree: &Tree<'_>, node: NodeId) -> Option<usize> {
+        let mut calls = tree.tool_keys(node, ToolRole::Result);
+        let group = calls.find_map(|call| self.of_call.get(&call).copied());
+        // A result whose call is lost stands by the line that took the place of the call.
+        group.or_else(|| {
+            let line = tree.parent_node(node)?;
+            let is_orphan = tree.recovery.bridge(node).is_some() && tree.answers(node);
+            is_orphan.then(|| self.of_node.get(&line).copied())?
         })
     }
-}
 
-/// The lines of messages, and the results that hang beside the chain.
-struct Beside {
-    /// All lines of each message, in file order.
-    members: HashMap<MessageKey, Vec<NodeId>>,
-    results: HashMap<ToolKey, Vec<NodeId>>,
-    /// Results whose call is lost, by the line that stands in its place.
-    orphans: HashMap<NodeId, Vec<NodeId>>,
-}
-
-impl Beside {
-    /// `None` when nothing hangs beside the chain, as in a session without parallel calls.
-    fn collect(walk: &Walk<'_, '_>) -> Option<Self> {
+    /// Finds the results and attachments beside the chain.
+    fn add_missing(&mut self, walk: &Walk<'_, '_>) {
         let tree = walk.tree;
-        let is_there = |node: &NodeId| !tree.is_gone(*node) && !tree.is_foreign(*node);
-        let there = || tree.nodes().filter(is_there);
-        let mut beside = Self {
-            members: HashMap::new(),
-            results: HashMap::new(),
-            orphans: HashMap::new(),
-        };
-        let mut found = false;
-        for node in there().filter(|node| !walk.is_on_chain(*node)) {
-            found |= tree.message(node).is_some();
-            for call in tree.tool_keys(node, ToolRole::Result) {
-                beside.results.entry(call).or_default().push(node);
-                found = true;
+        for node in tree.nodes().filter(|node| walk.may_be_put_back(*node)) {
+            if self.of_node.contains_key(&node) {
+                continue;
             }
-            if tree.recovery.bridge(node).is_some()
-                && let Some(line) = tree.parent_node(node)
-                && tree.answers(node)
-            {
-                beside.orphans.entry(line).or_default().push(node);
+            if let Some(group) = self.of_result(tree, node) {
+                self.list[group].missing_followers.push(node);
+                self.of_node.insert(node, group);
             }
         }
-        if !found {
-            return None;
+        let with_calls: HashSet<usize> = self.of_call.values().copied().collect();
+        let mut members: Vec<(NodeId, usize)> = self
+            .of_node
+            .iter()
+            .map(|(node, group)| (*node, *group))
+            .filter(|(_, group)| with_calls.contains(group))
+            .collect();
+        members.sort_unstable();
+        for (member, group) in members {
+            let attachments = self.attachments_under(tree, member, group);
+            let attachments = attachments.into_iter().filter(|attachment| {
+                walk.may_be_put_back(*attachment) && !tree.is_sidechain(*attachment)
+            });
+            self.list[group].missing_followers.extend(attachments);
         }
-        for node in there() {
-            if let Some(message) = tree.message(node) {
-                beside.members.entry(message).or_default().push(node);
+    }
+
+    /// The attachments under a line or result of the message `group` that lead on to no line of
+    /// another message: those belong to another branch.
+    fn attachments_under(&self, tree: &Tree<'_>, member: NodeId, group: usize) -> Vec<NodeId> {
+        let mut under = tree.attachments_under(member);
+        let mut leads_on: HashSet<NodeId> = HashSet::new();
+        for attachment in &under {
+            let mut children = tree.children(*attachment);
+            let is_other = |child: NodeId| {
+                tree.entry(child).kind() != EntryKind::Attachment
+                    && self.of_node.get(&child) != Some(&group)
+            };
+            if children.any(is_other) {
+                let above = std::iter::successors(Some(*attachment), |at| tree.parent_node(*at));
+                let mut above = above.take_while(|at| *at != member);
+                while above.next().is_some_and(|attachment| leads_on.insert(attachment)) {}
             }
         }
-        Some(beside)
+        under.retain(|attachment| !leads_on.contains(attachment));
+        under
     }
 }
 
-/// The order of the chain as a linked list, so that rebuilding a message costs its own length.
+/// The order of the chain as a linked list, so that an insertion costs its own length.
 struct Order {
     /// For each node the next one; the last place stands before the first node.
     next: Vec<u32>,
-    previous: Vec<u32>,
-    /// Where `take_from` took nodes out and `put` puts them.
-    gap: u32,
 }
 
 impl Order {
     fn new(chain: &[NodeId], nodes: usize) -> Self {
-        let head = nodes as u32;
+        let head = NodeId(nodes as u32);
         let mut order = Self {
-            next: vec![head; nodes + 1],
-            previous: vec![head; nodes + 1],
-            gap: head,
+            next: vec![head.0; nodes + 1],
         };
-        order.put(chain.iter().copied());
+        order.put_behind(head, chain);
         order
     }
 
-    fn head(&self) -> u32 {
-        self.next.len() as u32 - 1
-    }
-
-    /// Takes out `first` and what follows as long as `wanted` says so.
-    fn take_from(&mut self, first: NodeId, mut wanted: impl FnMut(NodeId) -> bool) -> Vec<NodeId> {
-        let mut taken = Vec::new();
-        let mut at = first.0;
-        while at != self.head() && wanted(NodeId(at)) {
-            taken.push(NodeId(at));
-            at = self.next[at as usize];
-        }
-        self.gap = self.previous[first.at()];
-        self.join(self.gap, at);
-        taken
-    }
-
-    /// Puts nodes where some were taken out.
-    fn put(&mut self, nodes: impl Iterator<Item = NodeId>) {
-        let end = self.next[self.gap as usize];
-        let mut at = self.gap;
+    /// Puts nodes behind one that is in the order.
+    fn put_behind(&mut self, node: NodeId, nodes: &[NodeId]) {
+        let mut before = node;
         for node in nodes {
-            self.join(at, node.0);
-            at = node.0;
+            self.next[node.at()] = std::mem::replace(&mut self.next[before.at()], node.0);
+            before = *node;
         }
-        self.join(at, end);
-    }
-
-    fn join(&mut self, before: u32, after: u32) {
-        self.next[before as usize] = after;
-        self.previous[after as usize] = before;
     }
 
     fn nodes(&self) -> impl Iterator<Item = NodeId> + '_ {
-        let step = |at: u32| (at != self.head()).then_some(NodeId(at));
-        let first = step(self.next[self.head() as usize]);
-        let nodes = std::iter::successors(first, move |node| step(self.next[node.at()]));
-        nodes.take(self.next.len())
+        let head = self.next.len() - 1;
+        let node_behind = move |at: usize| {
+            let next = self.next[at];
+            (next as usize != head).then_some(NodeId(next))
+        };
+        std::iter::successors(node_behind(head), move |node| node_behind(node.at()))
     }
 }
