@@ -34,7 +34,7 @@ pub enum BlockKind {
     ToolUse,
     /// `tool_result`
     ToolResult,
-    /// `server_tool_use`
+    /// `server_tool_use` or `mcp_tool_use`
     ServerToolUse,
     /// `thinking` without a signature.
     Thinking,
@@ -260,7 +260,7 @@ impl BlockKind {
             Some("document") => Self::Document,
             Some("tool_use") => Self::ToolUse,
             Some("tool_result") => Self::ToolResult,
-            Some("server_tool_use") => Self::ServerToolUse,
+            Some("server_tool_use" | "mcp_tool_use") => Self::ServerToolUse,
             Some("redacted_thinking") => Self::SealedThinking,
             Some("thinking") => match object.get("signature").and_then(Raw::str) {
                 Some(signature) if !signature.is_empty() => Self::SealedThinking,

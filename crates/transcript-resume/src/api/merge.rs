@@ -1,6 +1,7 @@
 //! From steps to messages: lines of one answer join, users in a row join, reminders go into the
-//! last result or beside it (`facts/rig.md` 6).
+//! last result or beside it.
 
+use std::collections::HashMap;
 use std::rc::Rc;
 
 use transcript_format::object::Raw;
@@ -14,7 +15,8 @@ use super::{Log, Reason, Role, js_trim};
 #[derive(Debug)]
 pub(super) struct Draft {
     pub(super) role: Role,
-    id: Option<Rc<str>>,
+    /// Whether a line of the user is in it, not only reminders.
+    has_line: bool,
     /// The results that a merge moved to the front.
     front: Vec<Block>,
     pub(super) blocks: Vec<Block>,
@@ -25,7 +27,7 @@ impl Draft {
     pub(super) fn new(role: Role, blocks: Vec<Block>) -> Self {
         Self {
             role,
-            id: None,
+            has_line: false,
             front: Vec::new(),
             blocks,
             is_merged: false,
@@ -54,6 +56,17 @@ impl Draft {
         }
     }
 
+    /// Whether an answer behind it starts anew, although one with its id stands before it.
+    fn parts_answers(&self) -> bool {
+        let is_result = |block: &Block| block.kind() == BlockKind::ToolResult;
+        self.role == Role::User && self.has_line && self.front.is_empty() && !self.blocks.iter().any(is_result)
+    }
+
+    /// Whether the content is the string that it was in the transcript.
+    pub(super) fn is_string(&self) -> bool {
+        !self.is_merged && matches!(&*self.blocks, [block] if block.as_plain().is_some())
+    }
+
     fn last_mut(&mut self, wanted: impl Fn(&Block) -> bool) -> Option<&mut Block> {
         let blocks = self.front.iter_mut().chain(&mut self.blocks);
         blocks.rev().find(|block| wanted(block))
@@ -64,14 +77,22 @@ pub(super) fn merge(steps: Vec<Step>, system_role: bool, log: &mut Log) -> Vec<D
     let mut merge = Merge {
         drafts: Vec::new(),
         asides: Vec::new(),
-        last_answer: None,
+        answers: HashMap::new(),
+        checked: 0,
     };
     for step in steps {
         match step.kind {
             StepKind::Assistant => merge.add_assistant(step),
             StepKind::ApiError => log.left_out(step.entry, Reason::ApiError),
             StepKind::User | StepKind::LocalCommand => merge.add_user(step.blocks),
-            StepKind::Reminder if system_role && step.is_for_system_role => merge.set_aside(&step),
+            StepKind::Reminder if system_role && step.is_for_system_role => {
+                merge.asides.push(step.parts);
+            }
+            StepKind::Reminder if system_role && step.is_file => {
+                for blocks in step.parts {
+                    merge.add_user_blocks(blocks);
+                }
+            }
             StepKind::Reminder => merge.add_reminder(step.parts),
         }
     }
@@ -82,33 +103,41 @@ pub(super) fn merge(steps: Vec<Step>, system_role: bool, log: &mut Log) -> Vec<D
 struct Merge {
     drafts: Vec<Draft>,
     /// In the role form: the reminders of the turn, sent behind its user message.
-    asides: Vec<String>,
-    /// Where the last assistant message stands.
-    last_answer: Option<usize>,
+    asides: Vec<Vec<Vec<Block>>>,
+    /// The answers since the last message of the user without a result, by their id.
+    answers: HashMap<Rc<str>, usize>,
+    /// How many drafts can no longer part answers.
+    checked: usize,
 }
 
 impl Merge {
-    /// The lines of one message become one message again, also across the results between them
-    /// (case 42-21); different messages in a row stay apart (case 43-02).
+    /// The lines of one message become one message again, also across results, reminders and other
+    /// answers between them (case 42-21), but not across what the user said. Lines without an id
+    /// are merged as if they had the same one. Different messages in a row stay apart (case 43-02).
     fn add_assistant(&mut self, step: Step) {
         self.flush();
-        if let Some(at) = self.last_answer
-            && step.message_id.is_some()
-            && self.drafts[at].id == step.message_id
-        {
-            self.drafts[at].blocks.extend(step.blocks);
-            return;
+        if self.drafts[self.checked..].iter().any(Draft::parts_answers) {
+            self.answers.clear();
         }
-        self.last_answer = Some(self.drafts.len());
-        self.drafts.push(Draft {
-            id: step.message_id,
-            ..Draft::new(Role::Assistant, step.blocks)
-        });
+        let at = *self.answers.entry(step.merge_key).or_insert(self.drafts.len());
+        match self.drafts.get_mut(at) {
+            Some(answer) => answer.blocks.extend(step.blocks),
+            None => self.drafts.push(Draft::new(Role::Assistant, step.blocks)),
+        }
+        // Only the last one still grows.
+        self.checked = self.drafts.len() - 1;
     }
 
     /// Users in a row become one message: the earlier text gets a line end where two texts meet,
     /// the results move to the front.
     fn add_user(&mut self, blocks: Vec<Block>) {
+        self.add_user_blocks(blocks);
+        if let Some(message) = self.user_message() {
+            message.has_line = true;
+        }
+    }
+
+    fn add_user_blocks(&mut self, blocks: Vec<Block>) {
         let Some(message) = self.user_message() else {
             self.drafts.push(Draft::new(Role::User, blocks));
             return;
@@ -140,14 +169,12 @@ impl Merge {
     /// last block, else as a block. One that opens the turn makes a message of each of its parts
     /// (case 91-a0).
     fn add_reminder(&mut self, parts: Vec<Vec<Block>>) {
-        // In the role form a `system` reminder stands between the result and this one.
-        let may_fold = self.asides.is_empty();
         let opens = self.user_message().is_none();
         for blocks in parts {
             match self.user_message() {
                 Some(message) if !opens => {
                     for block in blocks {
-                        add_reminder_block(message, block, may_fold);
+                        add_reminder_block(message, block);
                     }
                 }
                 _ => self.drafts.push(Draft::new(Role::User, blocks)),
@@ -161,32 +188,53 @@ impl Merge {
             .filter(|message| message.role == Role::User)
     }
 
-    fn set_aside(&mut self, reminder: &Step) {
-        let texts = reminder.parts.iter().flatten();
-        let texts = texts.filter_map(Block::text_field);
-        self.asides
-            .extend(texts.map(|text| unwrapped(&text).to_owned()));
-    }
-
+    /// Ends a turn. Reminders for a turn in which the user has no message are one themselves.
     fn flush(&mut self) {
-        if !self.asides.is_empty() {
-            let text = std::mem::take(&mut self.asides).join("\n\n");
-            self.drafts
-                .push(Draft::new(Role::System, vec![Block::plain_text(&text)]));
+        let asides = std::mem::take(&mut self.asides);
+        if asides.is_empty() {
+            return;
         }
+        if self.user_message().is_none() {
+            asides.into_iter().for_each(|parts| self.add_reminder(parts));
+            return;
+        }
+        let texts = asides.iter().flatten().flatten();
+        let texts = texts.filter_map(Block::text_field);
+        let texts: Vec<String> = texts.map(|text| unwrapped(&text).to_owned()).collect();
+        let block = Block::plain_text(&texts.join("\n\n"));
+        self.drafts.push(Draft::new(Role::System, vec![block]));
     }
 }
 
-fn add_reminder_block(message: &mut Draft, block: Block, may_fold: bool) {
+fn add_reminder_block(message: &mut Draft, block: Block) {
     // The attribution reminder stands beside the results, and does not keep later ones out.
     let last = message.last_mut(|block| !is_attribution(block));
     match last {
         Some(last)
-            if may_fold && last.kind() == BlockKind::ToolResult && !is_attribution(&block) =>
+            if last.kind() == BlockKind::ToolResult
+                && !is_attribution(&block)
+                && takes_reminders(last) =>
         {
             fold(last, &block);
         }
         _ => message.blocks.push(block),
+    }
+}
+
+/// Whether reminders are folded into a result: not into one without content, nor into one that
+/// holds a search result or a reference to a tool.
+fn takes_reminders(result: &Block) -> bool {
+    let Some(object) = result.object() else {
+        return false;
+    };
+    let is_closed = |raw: &Raw<'_>| {
+        let kind = raw.object().and_then(|block| block.get("type")?.str());
+        matches!(kind.as_deref(), Some("search_result" | "tool_reference"))
+    };
+    match object.get("content") {
+        Some(content) if content.is_null() => false,
+        Some(content) => !content.array().unwrap_or_default().iter().any(is_closed),
+        None => true,
     }
 }
 

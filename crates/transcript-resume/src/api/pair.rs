@@ -7,7 +7,7 @@ use transcript_format::object::Raw;
 
 use super::block::{Block, BlockKind, kind_of, text_of};
 use super::merge::Draft;
-use super::{Log, Reason, Role, SyntheticKind};
+use super::{Log, Reason, Role, SyntheticKind, js_trim};
 use crate::texts;
 
 pub(super) fn pair(drafts: Vec<Draft>, log: &mut Log) -> Vec<Draft> {
@@ -28,6 +28,7 @@ pub(super) fn pair(drafts: Vec<Draft>, log: &mut Log) -> Vec<Draft> {
     pairing.close();
     let mut paired = pairing.paired;
     for draft in &mut paired {
+        drop_blank_texts(draft, log);
         finish(draft, log);
     }
     paired
@@ -149,6 +150,23 @@ fn served_calls(blocks: &[Block]) -> HashSet<Box<str>> {
     results.filter_map(Block::call_id).map(Box::from).collect()
 }
 
+/// Of what the user said as blocks, those of blank text are not sent; a string is sent as it is.
+fn drop_blank_texts(draft: &mut Draft, log: &mut Log) {
+    if draft.role != Role::User || draft.is_string() {
+        return;
+    }
+    let first = draft.blocks.first().and_then(entry_of);
+    draft.blocks.retain(|block| {
+        block.kind() != BlockKind::Text
+            || block.text_field().is_none_or(|text| !js_trim(&text).is_empty())
+    });
+    if draft.blocks.is_empty() {
+        let block = Block::text(texts::NO_CONTENT);
+        log.made_up(SyntheticKind::NoContent, Role::User, &block, first);
+        draft.blocks.push(block);
+    }
+}
+
 /// The last touch on a message.
 pub(super) fn finish(draft: &mut Draft, log: &mut Log) {
     if draft.role == Role::Assistant {
@@ -161,6 +179,7 @@ pub(super) fn finish(draft: &mut Draft, log: &mut Log) {
         draft.blocks.retain(|block| {
             block.kind() != BlockKind::Text || block.text_field().as_deref() != Some("")
         });
+        put_calls_last(draft);
     }
     for block in &mut draft.blocks {
         match block.kind() {
@@ -169,6 +188,27 @@ pub(super) fn finish(draft: &mut Draft, log: &mut Log) {
             _ => {}
         }
     }
+}
+
+/// Moves the calls of an answer behind its other blocks. A thought that follows another one, calls
+/// aside, stays behind the calls before it.
+fn put_calls_last(draft: &mut Draft) {
+    let mut sorted = Vec::with_capacity(draft.blocks.len());
+    let mut calls = Vec::new();
+    let mut is_behind_thought = false;
+    for block in draft.blocks.drain(..) {
+        if block.kind() == BlockKind::ToolUse {
+            calls.push(block);
+            continue;
+        }
+        if block.is_thinking() && is_behind_thought {
+            sorted.append(&mut calls);
+        }
+        is_behind_thought = block.is_thinking();
+        sorted.push(block);
+    }
+    sorted.append(&mut calls);
+    draft.blocks = sorted;
 }
 
 /// The one tool that was renamed is called by its new name (cases 42-15, 91-02).
@@ -199,6 +239,9 @@ pub(super) fn text_only(result: &mut Block) {
         return;
     }
     let texts: Vec<_> = blocks.into_iter().filter_map(text_of).collect();
-    let text = Block::text(&texts.join("\n\n"));
-    result.set("content", &format!("[{}]", text.json()));
+    let content = match &*texts {
+        [] => "[]".to_owned(),
+        texts => format!("[{}]", Block::text(&texts.join("\n\n")).json()),
+    };
+    result.set("content", &content);
 }

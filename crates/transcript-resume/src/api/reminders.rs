@@ -78,12 +78,22 @@ fn stored_parts(object: &Object<'_>, entry: u32) -> Option<Vec<Vec<Block>>> {
 pub(super) fn is_for_system_role(object: &Object<'_>) -> bool {
     match object.get("renderedRole").and_then(Raw::str) {
         Some(role) => role != "user",
-        None => {
-            let attachment = object.get("attachment").and_then(Raw::object);
-            let kind = attachment.and_then(|attachment| attachment.get("type")?.str());
-            !matches!(kind.as_deref(), Some("file" | "directory"))
-        }
+        None => !matches!(kind(object), Kind::File | Kind::Directory),
     }
+}
+
+/// Whether a reminder holds a file, a folder or a memory file.
+pub(super) fn is_file(object: &Object<'_>) -> bool {
+    matches!(
+        kind(object),
+        Kind::File | Kind::Directory | Kind::NestedMemory
+    )
+}
+
+fn kind(object: &Object<'_>) -> Kind {
+    let attachment = object.get("attachment").and_then(Raw::object);
+    let kind = attachment.and_then(|attachment| attachment.get("type")?.str());
+    Kind::from_name(&kind.unwrap_or_default())
 }
 
 /// The text of a reminder without its wrapper.

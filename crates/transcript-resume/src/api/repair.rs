@@ -20,8 +20,8 @@ pub(super) fn drop_unfinished(
     if policy == Policy::Recover {
         drop_empty(steps, log);
     }
-    drop_silent(steps, log, is_thinking);
-    drop_silent(steps, log, is_blank);
+    drop_lone_thoughts(steps, log);
+    drop_blank_lines(steps, log);
     open
 }
 
@@ -124,10 +124,21 @@ impl LastMessage {
     }
 }
 
-/// Drops the lines that hold nothing but thoughts, or nothing but blank text, when their message
-/// has no line that says more (cases 43-03, 43-04, 43-05, 43-10).
-fn drop_silent(steps: &mut Vec<Step>, log: &mut Log, is_silent: fn(&Step) -> bool) {
-    let silent: Vec<bool> = steps.iter().map(is_silent).collect();
+/// Drops the lines that hold nothing but blank text.
+fn drop_blank_lines(steps: &mut Vec<Step>, log: &mut Log) {
+    steps.retain(|step| {
+        let is_blank = is_blank(step);
+        if is_blank {
+            log.left_out(step.entry, Reason::Silent);
+        }
+        !is_blank
+    });
+}
+
+/// Drops the lines that hold nothing but thoughts, when their message has no line that says more
+/// (cases 43-03, 43-04, 43-05).
+fn drop_lone_thoughts(steps: &mut Vec<Step>, log: &mut Log) {
+    let silent: Vec<bool> = steps.iter().map(is_thinking).collect();
     let spoken: HashSet<Rc<str>> = steps
         .iter()
         .zip(&silent)
@@ -176,8 +187,9 @@ fn place_of_sentinel(steps: &[Step]) -> Option<usize> {
     Some(last + 1 + reminders.count())
 }
 
-/// Whether the conversation ends with a command that the user ran by hand: the caveat line, the
-/// command, its output as a user or a system line (cases 91-c3, 91-c4, 91-c7).
+/// Whether the conversation ends with a command that the user ran by hand: the caveat line, and the
+/// command and its output, as a user or a system line, as far as they were written (cases 91-c3,
+/// 91-c4, 91-c7).
 fn ends_a_local_command(steps: &[Step]) -> bool {
     let mut rest = steps
         .iter()
@@ -191,7 +203,7 @@ fn ends_a_local_command(steps: &[Step]) -> bool {
         };
         rest.next_if(starts).is_some()
     };
-    next_starts_with("<local-command-stdout>")
-        && next_starts_with("<command-name>")
-        && next_starts_with("<local-command-caveat>")
+    next_starts_with("<local-command-stdout>");
+    next_starts_with("<command-name>");
+    next_starts_with("<local-command-caveat>")
 }

@@ -29,6 +29,8 @@ pub(super) struct Step {
     pub(super) entry: Option<u32>,
     /// The id of the message that an assistant line is a part of.
     pub(super) message_id: Option<Rc<str>>,
+    /// The same as JSON, empty without one: lines that agree in it are merged.
+    pub(super) merge_key: Rc<str>,
     /// The model that an assistant line comes from.
     pub(super) model: Option<Rc<str>>,
     pub(super) is_meta: bool,
@@ -36,6 +38,8 @@ pub(super) struct Step {
     pub(super) heals_distinct_carrier: bool,
     /// Of a reminder: newer models get it as a `system` message.
     pub(super) is_for_system_role: bool,
+    /// Of a reminder: it holds a file, which newer models get as if the user had said it.
+    pub(super) is_file: bool,
     pub(super) blocks: Vec<Block>,
     /// The messages of a reminder, each a list of text blocks.
     pub(super) parts: Vec<Vec<Block>>,
@@ -104,8 +108,11 @@ impl Step {
                     StepKind::Assistant
                 };
                 step.heals_distinct_carrier = is_error && flag("healsDistinctCarrier");
-                let id = of_message("id").and_then(Raw::str);
-                step.message_id = id.map(|id| names.message.shared(&id));
+                let id = of_message("id");
+                step.merge_key = names.merge_key.shared(id.map_or("", Raw::text));
+                step.message_id = id
+                    .and_then(Raw::str)
+                    .map(|id| names.message.shared(&id));
                 step.model = model;
                 step.blocks = content(of_message("content"));
             }
@@ -119,6 +126,7 @@ impl Step {
             EntryKind::Attachment => {
                 step.kind = StepKind::Reminder;
                 step.is_for_system_role = reminders::is_for_system_role(&object);
+                step.is_file = reminders::is_file(&object);
                 step.parts = reminders::parts(&object, entry, log);
                 if step.parts.is_empty() {
                     return Ok(Reading::Unsent);
@@ -134,10 +142,12 @@ impl Step {
             kind,
             entry: None,
             message_id: None,
+            merge_key: Rc::default(),
             model: None,
             is_meta: false,
             heals_distinct_carrier: false,
             is_for_system_role: false,
+            is_file: false,
             blocks,
             parts: Vec::new(),
         }
@@ -147,8 +157,12 @@ impl Step {
         Self::new(StepKind::User, vec![block])
     }
 
+    /// An answer that is merged with no other.
     pub(super) fn assistant(block: Block) -> Self {
-        Self::new(StepKind::Assistant, vec![block])
+        Self {
+            merge_key: "made up".into(),
+            ..Self::new(StepKind::Assistant, vec![block])
+        }
     }
 
     /// The ids of the calls that the line makes.
@@ -185,6 +199,7 @@ impl From<NotAnObject> for Unusable {
 #[derive(Default)]
 pub(super) struct Names {
     message: LastName,
+    merge_key: LastName,
     model: LastName,
     /// The model of the last answer that a model gave.
     pub(super) last_answerer: Option<Rc<str>>,
