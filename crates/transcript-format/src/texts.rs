@@ -30,6 +30,13 @@ pub const CALL_REPEATED: &str = "[Tool use interrupted]";
 /// What stands in a message without content.
 pub const NO_CONTENT: &str = "(no content)";
 
+/// What stands behind a result that refers to a tool.
+pub const TOOL_LOADED: &str = "Tool loaded.";
+
+/// What is left of a result of references to tools that are gone.
+pub const TOOL_REFERENCES_REMOVED: &str =
+    "[Tool references removed - tools no longer available]";
+
 /// What is left of a result whose image or document was refused by the API.
 pub const MEDIA_REJECTED: &str = "(media removed — rejected by API)";
 
@@ -44,6 +51,8 @@ const WHOLE: &[&str] = &[
     ORPHAN_REMOVED,
     CALL_REPEATED,
     NO_CONTENT,
+    TOOL_LOADED,
+    TOOL_REFERENCES_REMOVED,
     MEDIA_REJECTED,
     "[Request interrupted by user]",
     "[Request interrupted by user for tool use]",

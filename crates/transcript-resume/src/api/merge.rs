@@ -88,10 +88,9 @@ pub(super) fn merge(steps: Vec<Step>, system_role: bool, log: &mut Log) -> Vec<D
             StepKind::Reminder if system_role && step.is_for_system_role => {
                 merge.asides.push(step.parts);
             }
+            // Newer models get a file as if the user had said it.
             StepKind::Reminder if system_role && step.is_file => {
-                for blocks in step.parts {
-                    merge.add_user_blocks(blocks);
-                }
+                merge.add_parts(step.parts, Merge::add_user_blocks);
             }
             StepKind::Reminder => merge.add_reminder(step.parts),
         }
@@ -166,18 +165,26 @@ impl Merge {
     }
 
     /// A reminder joins the user message before it: inside of the last result when that is the
-    /// last block, else as a block. One that opens the turn makes a message of each of its parts
-    /// (case 91-a0).
+    /// last block, else as a block.
     fn add_reminder(&mut self, parts: Vec<Vec<Block>>) {
+        self.add_parts(parts, |merge, blocks| {
+            if let Some(message) = merge.user_message() {
+                for block in blocks {
+                    add_reminder_block(message, block);
+                }
+            }
+        });
+    }
+
+    /// Adds each part of a reminder to the user message before it with `join`. A reminder that opens
+    /// the turn makes a message of each of its parts (case 91-a0).
+    fn add_parts(&mut self, parts: Vec<Vec<Block>>, join: impl Fn(&mut Self, Vec<Block>)) {
         let opens = self.user_message().is_none();
         for blocks in parts {
-            match self.user_message() {
-                Some(message) if !opens => {
-                    for block in blocks {
-                        add_reminder_block(message, block);
-                    }
-                }
-                _ => self.drafts.push(Draft::new(Role::User, blocks)),
+            if opens {
+                self.drafts.push(Draft::new(Role::User, blocks));
+            } else {
+                join(self, blocks);
             }
         }
     }

@@ -47,12 +47,13 @@ mod media;
 mod merge;
 mod pair;
 pub mod recorded;
+mod references;
 mod reminders;
 mod repair;
 mod step;
 mod strict;
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::rc::Rc;
 
 use serde::ser::SerializeStruct;
@@ -107,6 +108,7 @@ pub struct Options {
     leaf: Option<usize>,
     at: Option<usize>,
     is_live: bool,
+    tools: Option<BTreeSet<String>>,
 }
 
 impl Options {
@@ -138,6 +140,19 @@ impl Options {
     #[must_use]
     pub fn model(mut self, id: impl Into<String>) -> Self {
         self.model = Some(id.into());
+        self
+    }
+
+    /// Names the tools of the request: references to others, which a tool search left, are removed,
+    /// as the API refuses them. Without it [`Policy::Vendor`] means the tools that the client brings
+    /// itself, and [`Policy::Recover`] keeps every reference.
+    #[must_use]
+    pub fn tools<I>(mut self, names: I) -> Self
+    where
+        I: IntoIterator,
+        I::Item: Into<String>,
+    {
+        self.tools = Some(names.into_iter().map(Into::into).collect());
         self
     }
 
@@ -218,6 +233,7 @@ impl Options {
         let model: Option<Rc<str>> = asked.or(names.last_answerer);
         let (state, usage) = names.record.finish(tree.index(), &path, bodies)?;
         let policy = tree.policy();
+        references::resolve(&mut steps, self.tools.as_ref(), policy, &mut log);
         let open = repair::drop_unfinished(&mut steps, policy, &mut log);
         repair::complete_calls(&mut steps, &open, &mut log);
         if !self.is_live {
@@ -523,6 +539,8 @@ pub enum SyntheticKind {
     OrphanRemoved,
     /// A note in place of an image or document that is too large.
     MediaNote,
+    /// A text behind a result that refers to a tool.
+    ToolLoaded,
     /// A text for an attachment in our words, as those of the client are not known.
     Reminder,
 }
@@ -540,6 +558,7 @@ impl SyntheticKind {
             Self::NoContent => "no-content",
             Self::OrphanRemoved => "orphan-removed",
             Self::MediaNote => "media-note",
+            Self::ToolLoaded => "tool-loaded",
             Self::Reminder => "reminder",
         }
     }
@@ -590,6 +609,8 @@ pub enum Reason {
     RepeatedCall,
     /// A call of a tool of the API without a result in the same message.
     ServerCall,
+    /// A reference to a tool that the request does not have.
+    ToolReference,
     /// A strict provider refuses the block, or the part of it that was changed: its id, name,
     /// input or content.
     Refused(Rule),
@@ -612,6 +633,7 @@ impl Reason {
             Self::OrphanResult => "orphan-result",
             Self::RepeatedCall => "repeated-call",
             Self::ServerCall => "server-call",
+            Self::ToolReference => "tool-reference",
             Self::Refused(rule) => rule.name(),
         }
     }
