@@ -60,6 +60,7 @@ pub(crate) fn describe(index: &Index, decision: &Decision) -> String {
             let reason = match reason {
                 LeafReason::LastTip => "the last tip of the file",
                 LeafReason::LastEntry => "the last entry, as the entries form a cycle",
+                LeafReason::Newest => "the newest message, as nothing follows the last compaction",
                 LeafReason::Pinned => "a last-prompt line names it",
                 LeafReason::AfterPin => "the last line behind a last-prompt line, under its leaf",
                 LeafReason::Asked => "asked for",

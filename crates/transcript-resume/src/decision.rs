@@ -266,6 +266,8 @@ pub enum LeafReason {
     LastTip,
     /// There is no tip, as the entries form a cycle: the last entry of the file.
     LastEntry,
+    /// The message with the newest timestamp, as the last tip is a boundary that nothing follows.
+    Newest,
     /// A `last-prompt` line names it.
     Pinned,
     /// The last line behind a `last-prompt` line, which hangs under the entry named there.
@@ -281,6 +283,7 @@ impl LeafReason {
         match self {
             Self::LastTip => "last-tip",
             Self::LastEntry => "last-entry",
+            Self::Newest => "newest",
             Self::Pinned => "pinned",
             Self::AfterPin => "after-pin",
             Self::Asked => "asked",

@@ -1,10 +1,12 @@
 //! Which entry ends the conversation.
 //!
-//! The rules are `facts/rig.md` 4; case numbers name the files that prove a part of them.
+//! Case numbers name the files that prove a part of the rules.
+
+use std::collections::HashSet;
 
 use transcript_format::ids::Uuid;
 use transcript_format::kind::EntryKind;
-use transcript_format::scan::Flags;
+use transcript_format::scan::{Flags, ToolRole};
 use transcript_reader::{Candidate, Id};
 
 use crate::decision::LeafReason;
@@ -31,19 +33,37 @@ impl Tree<'_> {
     }
 
     /// The last tip; without any, because the entries form a cycle, the last entry (case 40-07).
+    /// Where a boundary that no message follows is the last tip, the client goes by time instead.
     pub(crate) fn last_tip(
         &self,
         messages: &mut MessagesAbove<'_, '_>,
     ) -> Option<(NodeId, LeafReason)> {
-        let last = |mut nodes: Box<dyn Iterator<Item = NodeId>>| {
-            nodes.find(|node| messages.can_be_leaf(*node))
-        };
-        let mut last = last;
-        let tips = self.nodes().rev().filter(|node| self.is_tip(*node));
-        if let Some(tip) = last(Box::new(tips)) {
+        let in_main = |node: &NodeId| !self.is_sidechain(*node) && !self.is_foreign(*node);
+        let entries = || self.nodes().rev().filter(in_main);
+        let mut tips = entries().filter(|node| self.is_tip(*node)).peekable();
+        if self.policy() == Policy::Vendor
+            && let Some(last) = tips.peek()
+            && !messages.has_message(*last)
+        {
+            return self.newest_message().map(|node| (node, LeafReason::Newest));
+        }
+        if let Some(tip) = tips.find(|node| messages.can_be_leaf(*node)) {
             return Some((tip, LeafReason::LastTip));
         }
-        last(Box::new(self.nodes().rev())).map(|entry| (entry, LeafReason::LastEntry))
+        let last = entries().find(|node| messages.can_be_leaf(*node));
+        last.map(|entry| (entry, LeafReason::LastEntry))
+    }
+
+    /// The message with the newest timestamp, of equal ones the first in the file.
+    fn newest_message(&self) -> Option<NodeId> {
+        let is_message = |node: &NodeId| {
+            self.entry(*node).kind().is_message()
+                && !self.is_gone(*node)
+                && !self.is_sidechain(*node)
+        };
+        let messages = self.nodes().rev().filter(is_message);
+        let timed = messages.filter_map(|node| Some((self.entry(node).millis()?, node)));
+        timed.max_by_key(|(millis, _)| *millis).map(|(_, node)| node)
     }
 
     fn is_tip(&self, node: NodeId) -> bool {
@@ -69,11 +89,15 @@ impl Tree<'_> {
             .filter(|id| *id != Id::Uuid(Uuid::ZERO) || self.node_with_uuid(*id).is_some())?;
         // Where the entry was taken back, the conversation ended above it.
         let pin = self.standing(id).filter(|pin| messages.has_message(*pin))?;
-        let is_under_pin = |node: NodeId| self.ancestors(node).any(|above| above == pin);
+        let is_under_pin = |node: NodeId| self.leads_past(node, pin);
 
         let later =
             (line.number() + 1..self.index.len()).map(|number| self.index.candidate(number));
         let later = later.filter(|candidate| is_entry_line(candidate) && self.counts(candidate));
+        // A compaction that came since lifts the pin.
+        if later.clone().any(|candidate| self.lifts_pins(&candidate)) {
+            return None;
+        }
         let mut later = later
             .filter_map(|candidate| self.node_of_line(&candidate))
             .peekable();
@@ -90,12 +114,47 @@ impl Tree<'_> {
             };
         }
         // Lines were written since. The last of them counts, a repeated one too (case 91-e0): if
-        // it hangs under the pin it is the leaf, else the conversation ends at the pin (41-20).
-        let last = later.filter(|node| messages.can_be_leaf(*node)).last();
-        match last {
+        // it hangs under the pin it is the leaf, else the conversation ends at the pin (41-20). For
+        // the client that is so even if it could be no leaf, as a system line with a lost parent.
+        let counts = |node: &NodeId| match self.policy() {
+            Policy::Vendor => !self.is_sidechain(*node),
+            Policy::Recover => messages.can_be_leaf(*node),
+        };
+        match later.filter(counts).last() {
             Some(last) if is_under_pin(last) => Some((last, LeafReason::AfterPin)),
             _ => Some((pin, LeafReason::Pinned)),
         }
+    }
+
+    fn lifts_pins(&self, candidate: &Candidate<'_>) -> bool {
+        let node = self.node_of_line(candidate);
+        candidate.is_boundary() && !node.is_some_and(|node| self.is_tombstoned(node))
+    }
+
+    /// Whether the conversation that ends with `leaf` shows `entry`: that stands above it, or is a
+    /// line of a message on the way, or the result of one of its calls.
+    fn leads_past(&self, leaf: NodeId, entry: NodeId) -> bool {
+        if self.ancestors(leaf).any(|above| above == entry) {
+            return true;
+        }
+        let lines: HashSet<NodeId> = match self.message(entry) {
+            Some(_) => HashSet::from([entry]),
+            None => {
+                let calls: HashSet<_> = self.tool_keys(entry, ToolRole::Result).collect();
+                let makes_one = |line: &NodeId| {
+                    !calls.is_empty()
+                        && self
+                            .tool_keys(*line, ToolRole::Use)
+                            .any(|call| calls.contains(&call))
+                };
+                self.nodes().filter(makes_one).collect()
+            }
+        };
+        let messages: HashSet<_> = lines.iter().filter_map(|line| self.message(*line)).collect();
+        self.ancestors(leaf).any(|above| {
+            let message = self.message(above);
+            lines.contains(&above) || message.is_some_and(|message| messages.contains(&message))
+        })
     }
 
     /// Whether a line has a say. For `vendor` a salvaged line is not there; for `recover` a uuid

@@ -465,8 +465,11 @@ impl<'i> Tree<'i> {
         };
         let mut preserved = self.preserved(boundary);
         let mut is_whole = preserved.is_some();
-        if !is_whole && self.policy == Policy::Recover {
-            preserved = self.preserved_in_part(node, boundary);
+        let is_anchored = |preserved: &(Option<NodeId>, _)| preserved.0.is_some();
+        if self.policy == Policy::Recover && !preserved.as_ref().is_some_and(is_anchored) {
+            preserved = self
+                .preserved_in_part(node, boundary)
+                .map(|(anchor, kept)| (Some(anchor), kept));
             // While some are still missing it is not said that the rest may go.
             let named = match &boundary.preserved {
                 Preserved::List { uuids, .. } => uuids.len(),
@@ -476,7 +479,7 @@ impl<'i> Tree<'i> {
                 .as_ref()
                 .is_some_and(|(_, kept)| kept.len() >= named);
         }
-        let Some((anchor, kept)) = preserved else {
+        let Some((anchor, kept)) = preserved.filter(|(_, kept)| !kept.is_empty()) else {
             self.decisions.push(Decision::SpliceIgnored {
                 boundary: candidate,
                 form,
@@ -484,7 +487,7 @@ impl<'i> Tree<'i> {
             return;
         };
         let tail = kept[kept.len() - 1];
-        let stays: HashSet<NodeId> = kept.iter().copied().chain([anchor]).collect();
+        let stays: HashSet<NodeId> = kept.iter().copied().chain(anchor).collect();
         let mut gone = 0;
         if is_whole {
             for before in (0..node.0)
@@ -497,17 +500,17 @@ impl<'i> Tree<'i> {
         }
         for child in self.nodes() {
             if let Some(parent) = self.parent_node(child)
-                && (parent == anchor || self.gone[parent.at()])
+                && (Some(parent) == anchor || self.gone[parent.at()])
             {
                 let before = std::mem::replace(&mut self.parents[child.at()], Packed(tail.0));
                 self.spliced.insert(child, before);
             }
         }
-        let mut parent = anchor;
+        let mut parent = anchor.map_or(Packed::ROOT, |anchor| Packed(anchor.0));
         for entry in &kept {
-            let before = std::mem::replace(&mut self.parents[entry.at()], Packed(parent.0));
+            let before = std::mem::replace(&mut self.parents[entry.at()], parent);
             self.spliced.entry(*entry).or_insert(before);
-            parent = *entry;
+            parent = Packed(entry.0);
         }
         let is_shown = |node: &&NodeId| !self.is_tombstoned(**node);
         let kept = kept.iter().filter(is_shown).count() as u32;
@@ -534,8 +537,9 @@ impl<'i> Tree<'i> {
         }
     }
 
-    /// The anchor and the kept entries, oldest first; `None` when any of them is not there.
-    pub(crate) fn preserved(&self, boundary: &Boundary) -> Option<(NodeId, Vec<NodeId>)> {
+    /// The anchor, unless that is not there, and the kept entries, oldest first; `None` when any of
+    /// them is not there.
+    pub(crate) fn preserved(&self, boundary: &Boundary) -> Option<(Option<NodeId>, Vec<NodeId>)> {
         let (anchor, kept) = match &boundary.preserved {
             Preserved::Nothing => return None,
             Preserved::List { anchor, uuids } => {
@@ -552,7 +556,7 @@ impl<'i> Tree<'i> {
                 (*anchor, kept)
             }
         };
-        let anchor = self.node_with_uuid(anchor?)?;
+        let anchor = anchor.and_then(|anchor| self.node_with_uuid(anchor));
         (!kept.is_empty()).then_some((anchor, kept))
     }
 

@@ -54,13 +54,17 @@ impl Walk<'_, '_> {
 
 impl Tree<'_> {
     /// The API message that an assistant entry is a line of.
-    fn message(&self, node: NodeId) -> Option<MessageKey> {
+    pub(crate) fn message(&self, node: NodeId) -> Option<MessageKey> {
         let entry = self.entry(node);
         (entry.kind() == EntryKind::Assistant).then(|| entry.message())?
     }
 
     /// The calls that an assistant entry makes, or the ones that a user entry answers.
-    fn tool_keys(&self, node: NodeId, role: ToolRole) -> impl Iterator<Item = ToolKey> + '_ {
+    pub(crate) fn tool_keys(
+        &self,
+        node: NodeId,
+        role: ToolRole,
+    ) -> impl Iterator<Item = ToolKey> + '_ {
         let entry = self.entry(node);
         let wanted = if role == ToolRole::Use {
             EntryKind::Assistant
