@@ -7,7 +7,7 @@ use anyhow::Result;
 use clap::Args as ClapArgs;
 use serde::Serialize;
 use transcript_format::finding::Severity;
-use transcript_reader::{Bodies, Index};
+use transcript_reader::{Bodies, ErrorKind, Index};
 use transcript_resume::api::{self, Message, Problem, Request};
 use transcript_resume::{State, Tree, Usage};
 use transcript_session::History;
@@ -45,7 +45,16 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, output: &screen::Options) -> Result<u8> {
-    let session = session::open(&args.session)?;
+    let session = match session::open(&args.session) {
+        Ok(session) => session,
+        Err(error) => match other_format(&error).filter(|_| args.json) {
+            Some(reason) => {
+                write_refusal(&mut io::stdout().lock(), args, &reason)?;
+                return Ok(exit::NO);
+            }
+            None => return Err(error),
+        },
+    };
     let tree = session.tree(args.choice.policy());
     // Says what is wrong with --leaf and --at before any body is read.
     args.choice.path(&tree)?;
@@ -84,6 +93,33 @@ pub(crate) fn run(args: &Args, output: &screen::Options) -> Result<u8> {
     } else {
         exit::NO
     })
+}
+
+/// Why a file of another format cannot be resumed.
+fn other_format(error: &anyhow::Error) -> Option<String> {
+    let error = error.downcast_ref::<transcript_reader::Error>()?;
+    match error.kind() {
+        ErrorKind::OtherFormat(name) => Some(format!("not a transcript but {name}")),
+        _ => None,
+    }
+}
+
+/// The answer for a program where there is nothing to read.
+fn write_refusal(out: &mut impl Write, args: &Args, reason: &str) -> Result<()> {
+    let head = Head {
+        schema: 1,
+        session_id: None,
+        path: args.session.to_string_lossy().into_owned(),
+        policy: args.choice.policy().name(),
+        scope: "file",
+        resumable: false,
+        reason: Some(reason),
+        leaf: None,
+        model: None,
+    };
+    serde_json::to_writer(&mut *out, &head)?;
+    writeln!(out)?;
+    Ok(())
 }
 
 /// A summary for people: the messages are for programs.
@@ -265,7 +301,7 @@ struct Head<'a> {
     scope: &'static str,
     resumable: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
-    reason: Option<&'static str>,
+    reason: Option<&'a str>,
     leaf: Option<String>,
     model: Option<&'a str>,
 }

@@ -34,8 +34,7 @@ pub const NO_CONTENT: &str = "(no content)";
 pub const TOOL_LOADED: &str = "Tool loaded.";
 
 /// What is left of a result of references to tools that are gone.
-pub const TOOL_REFERENCES_REMOVED: &str =
-    "[Tool references removed - tools no longer available]";
+pub const TOOL_REFERENCES_REMOVED: &str = "[Tool references removed - tools no longer available]";
 
 /// What is left of a result whose image or document was refused by the API.
 pub const MEDIA_REJECTED: &str = "(media removed — rejected by API)";

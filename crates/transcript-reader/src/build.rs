@@ -272,6 +272,11 @@ impl Part {
 
     /// What the client sees of a line, and what is wrong with it.
     fn add_line(&mut self, line: Line<'_>, scanner: &mut Scanner) {
+        if let Some(behind) = behind_mark(line, scanner) {
+            let detail = "a byte order mark stands before the first line";
+            self.find(Code::Bom, Some(self.lines), 0, behind.offset, detail);
+            return self.add_line(behind, scanner);
+        }
         let mut marks = Marks::empty();
         marks.set(Marks::UNTERMINATED, !line.terminated);
         let error = match scanner.scan(line.bytes) {
@@ -517,12 +522,33 @@ impl Part {
     }
 }
 
+/// The first line without the byte order mark before it, when it can be read then. A second mark
+/// is none.
+fn behind_mark<'l>(line: Line<'l>, scanner: &mut Scanner) -> Option<Line<'l>> {
+    let bytes = line.bytes.strip_prefix(MARK)?;
+    if line.offset > 0 {
+        return None;
+    }
+    let is_read = match scanner.scan_first(bytes) {
+        Ok(_) => true,
+        Err(error) => error.kind == ScanErrorKind::Utf8,
+    };
+    is_read.then_some(Line {
+        offset: MARK.len() as u64,
+        bytes,
+        ..line
+    })
+}
+
+/// U+FEFF in UTF-8.
+const MARK: &[u8] = b"\xEF\xBB\xBF";
+
 /// What an error says about the line as a whole.
 fn code_of(error: ScanError, line: Line<'_>) -> Code {
     let first = line.bytes.first();
     match error.kind {
         _ if first == Some(&0) => Code::Nul,
-        _ if line.offset == 0 && line.bytes.starts_with(b"\xEF\xBB\xBF") => Code::Bom,
+        _ if line.offset == 0 && line.bytes.starts_with(MARK) => Code::Bom,
         ScanErrorKind::NotObject => Code::NotObject,
         ScanErrorKind::Control => Code::Control,
         ScanErrorKind::Depth => Code::Depth,

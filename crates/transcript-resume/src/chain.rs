@@ -119,8 +119,11 @@ impl Tree<'_> {
     #[must_use]
     pub fn path(&self) -> Path {
         let Some((leaf, reason)) = self.leaf() else {
+            // A session in which nothing was said yet goes on from nothing.
+            let is_of_session = |node: NodeId| !self.is_foreign(node) && !self.is_tombstoned(node);
+            let is_session = self.nodes().any(is_of_session);
             return Path {
-                refusal: Some(Refusal::NoConversation),
+                refusal: (!is_session).then_some(Refusal::NoConversation),
                 ..Path::default()
             };
         };

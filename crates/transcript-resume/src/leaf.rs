@@ -63,7 +63,9 @@ impl Tree<'_> {
         };
         let messages = self.nodes().rev().filter(is_message);
         let timed = messages.filter_map(|node| Some((self.entry(node).millis()?, node)));
-        timed.max_by_key(|(millis, _)| *millis).map(|(_, node)| node)
+        timed
+            .max_by_key(|(millis, _)| *millis)
+            .map(|(_, node)| node)
     }
 
     fn is_tip(&self, node: NodeId) -> bool {
@@ -150,7 +152,10 @@ impl Tree<'_> {
                 self.nodes().filter(makes_one).collect()
             }
         };
-        let messages: HashSet<_> = lines.iter().filter_map(|line| self.message(*line)).collect();
+        let messages: HashSet<_> = lines
+            .iter()
+            .filter_map(|line| self.message(*line))
+            .collect();
         self.ancestors(leaf).any(|above| {
             let message = self.message(above);
             lines.contains(&above) || message.is_some_and(|message| messages.contains(&message))

@@ -206,9 +206,9 @@ impl Groups {
         let mut before = None;
         for node in &walk.chain {
             let group = groups.of_node.get(node).copied();
-            let group = group.or_else(|| groups.of_result(tree, *node)).or_else(|| {
-                before.filter(|_| tree.entry(*node).kind() == EntryKind::Attachment)
-            });
+            let group = group
+                .or_else(|| groups.of_result(tree, *node))
+                .or_else(|| before.filter(|_| tree.entry(*node).kind() == EntryKind::Attachment));
             if let Some(group) = group {
                 groups.list[group].items.push(*node);
                 if tree.entry(*node).kind().is_message() {
@@ -302,7 +302,10 @@ impl Groups {
             if children.any(is_other) {
                 let above = std::iter::successors(Some(*attachment), |at| tree.parent_node(*at));
                 let mut above = above.take_while(|at| *at != member);
-                while above.next().is_some_and(|attachment| leads_on.insert(attachment)) {}
+                while above
+                    .next()
+                    .is_some_and(|attachment| leads_on.insert(attachment))
+                {}
             }
         }
         under.retain(|attachment| !leads_on.contains(attachment));

@@ -59,7 +59,10 @@ impl Draft {
     /// Whether an answer behind it starts anew, although one with its id stands before it.
     fn parts_answers(&self) -> bool {
         let is_result = |block: &Block| block.kind() == BlockKind::ToolResult;
-        self.role == Role::User && self.has_line && self.front.is_empty() && !self.blocks.iter().any(is_result)
+        self.role == Role::User
+            && self.has_line
+            && self.front.is_empty()
+            && !self.blocks.iter().any(is_result)
     }
 
     /// Whether the content is the string that it was in the transcript.
@@ -118,7 +121,10 @@ impl Merge {
         if self.drafts[self.checked..].iter().any(Draft::parts_answers) {
             self.answers.clear();
         }
-        let at = *self.answers.entry(step.merge_key).or_insert(self.drafts.len());
+        let at = *self
+            .answers
+            .entry(step.merge_key)
+            .or_insert(self.drafts.len());
         match self.drafts.get_mut(at) {
             Some(answer) => answer.blocks.extend(step.blocks),
             None => self.drafts.push(Draft::new(Role::Assistant, step.blocks)),
@@ -202,7 +208,9 @@ impl Merge {
             return;
         }
         if self.user_message().is_none() {
-            asides.into_iter().for_each(|parts| self.add_reminder(parts));
+            asides
+                .into_iter()
+                .for_each(|parts| self.add_reminder(parts));
             return;
         }
         let texts = asides.iter().flatten().flatten();

@@ -158,7 +158,9 @@ fn drop_blank_texts(draft: &mut Draft, log: &mut Log) {
     let first = draft.blocks.first().and_then(entry_of);
     draft.blocks.retain(|block| {
         block.kind() != BlockKind::Text
-            || block.text_field().is_none_or(|text| !js_trim(&text).is_empty())
+            || block
+                .text_field()
+                .is_none_or(|text| !js_trim(&text).is_empty())
     });
     if draft.blocks.is_empty() {
         let block = Block::text(texts::NO_CONTENT);

@@ -110,9 +110,7 @@ impl Step {
                 step.heals_distinct_carrier = is_error && flag("healsDistinctCarrier");
                 let id = of_message("id");
                 step.merge_key = names.merge_key.shared(id.map_or("", Raw::text));
-                step.message_id = id
-                    .and_then(Raw::str)
-                    .map(|id| names.message.shared(&id));
+                step.message_id = id.and_then(Raw::str).map(|id| names.message.shared(&id));
                 step.model = model;
                 step.blocks = content(of_message("content"));
             }
