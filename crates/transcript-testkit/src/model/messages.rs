@@ -67,7 +67,9 @@ pub(super) fn merge(steps: Vec<Step>, system_role: bool) -> Vec<Message> {
             Kind::Reminder if system_role && reminders::is_for_system_role(&step.entry) => {
                 waiting.extend(step.parts.into_iter().flatten());
             }
-            Kind::Reminder if system_role && reminders::is_file(&step.entry) => {
+            Kind::Reminder
+                if system_role && reminders::is_file(&step.entry) && is_user_turn(&messages) =>
+            {
                 // In the role form the texts of a file are user lines like any other: there is a
                 // line end at the seam, and none is folded into a result.
                 for blocks in step.parts {
@@ -95,6 +97,11 @@ fn message_of_line(messages: &[Message], id: &MessageId) -> Option<usize> {
     None
 }
 
+/// Whether a user message stands last, which what comes next can join.
+fn is_user_turn(messages: &[Message]) -> bool {
+    messages.last().is_some_and(|message| message.role == "user")
+}
+
 /// Sends the reminders that wait for the end of the turn: as one message of role `system`, without
 /// their wrappers. In a turn without a user message they are sent in the text form.
 fn send_waiting(messages: &mut Vec<Message>, waiting: &mut Vec<Value>) {
@@ -102,7 +109,7 @@ fn send_waiting(messages: &mut Vec<Message>, waiting: &mut Vec<Value>) {
         return;
     }
     let blocks = std::mem::take(waiting);
-    if messages.last().is_some_and(|message| message.role == "user") {
+    if is_user_turn(messages) {
         let texts: Vec<&str> = blocks
             .iter()
             .filter_map(|block| block["text"].as_str())
@@ -147,7 +154,7 @@ fn end_with_newline(blocks: &mut [Value]) {
 /// A reminder joins the user message before it: inside of the last result when that is the last
 /// block, else as a block. One that opens the turn makes a message of each of its parts (91-a0).
 fn add_reminder(messages: &mut Vec<Message>, parts: Vec<Vec<Value>>) {
-    let opens = messages.last().is_none_or(|message| message.role != "user");
+    let opens = !is_user_turn(messages);
     for blocks in parts {
         match messages.last_mut() {
             Some(message) if !opens => {

@@ -1,6 +1,6 @@
 //! Stage 3: the entries of a path → the messages of the request that continues it.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::messages::{self, is_blank, is_thinking};
 use super::path::{Path, vendor_path};
