@@ -95,7 +95,7 @@ pub fn normalised(messages: &[Value]) -> Vec<Value> {
         let blocks = as_blocks(&message["content"]);
         let blocks: Vec<Value> = blocks
             .into_iter()
-            .map(|block| normal_block(block, index == last))
+            .map(|block| normal_numbers(normal_block(block, index == last)))
             .collect();
         json!({"role": message["role"], "content": blocks})
     };
@@ -143,4 +143,26 @@ fn normal_block(mut block: Value, in_last: bool) -> Value {
         _ => {}
     }
     block
+}
+
+/// Numbers compare by their value: `1e3` is `1000`.
+fn normal_numbers(value: Value) -> Value {
+    /// Below it every whole number has a float of its own.
+    const LIMIT: f64 = 9_007_199_254_740_992.0;
+    match value {
+        Value::Number(number) => match number.as_f64() {
+            Some(float) if float.fract() == 0.0 && float.abs() < LIMIT => json!(float as i64),
+            _ => Value::Number(number),
+        },
+        Value::Array(list) => list.into_iter().map(normal_numbers).collect(),
+        Value::Object(object) => {
+            let fields = object.into_iter();
+            Value::Object(
+                fields
+                    .map(|(key, value)| (key, normal_numbers(value)))
+                    .collect(),
+            )
+        }
+        other => other,
+    }
 }

@@ -14,7 +14,7 @@ pub struct Line {
 /// Returns every object that the client sees in `bytes`, in file order.
 ///
 /// Lines end with LF (a CR before it is white space); a last line without LF counts. Bad lines are
-/// left out and do no harm to their neighbours (rig 3).
+/// left out and do no harm to their neighbours.
 pub fn parse(bytes: &[u8]) -> Vec<Line> {
     // One byte order mark at the start of the file is no part of the first line.
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);

@@ -99,7 +99,9 @@ fn message_of_line(messages: &[Message], id: &MessageId) -> Option<usize> {
 
 /// Whether a user message stands last, which what comes next can join.
 fn is_user_turn(messages: &[Message]) -> bool {
-    messages.last().is_some_and(|message| message.role == "user")
+    messages
+        .last()
+        .is_some_and(|message| message.role == "user")
 }
 
 /// Sends the reminders that wait for the end of the turn: as one message of role `system`, without
@@ -135,8 +137,9 @@ fn add_user(messages: &mut Vec<Message>, blocks: Vec<Value>, is_plain_string: bo
         end_with_newline(&mut message.blocks);
     }
     message.blocks.extend(blocks);
-    let (results, others): (Vec<Value>, Vec<Value>) =
-        std::mem::take(&mut message.blocks).into_iter().partition(is_result);
+    let (results, others): (Vec<Value>, Vec<Value>) = std::mem::take(&mut message.blocks)
+        .into_iter()
+        .partition(is_result);
     message.blocks = [results, others].concat();
     message.only_reminders = false;
     message.is_plain_string = false;
@@ -194,7 +197,9 @@ fn takes_reminders(block: &Value) -> bool {
         |inner: &Value| inner["type"] == "search_result" || inner["type"] == "tool_reference";
     is_result(block)
         && block.get("content") != Some(&Value::Null)
-        && !block["content"].as_array().is_some_and(|list| list.iter().any(is_closed))
+        && !block["content"]
+            .as_array()
+            .is_some_and(|list| list.iter().any(is_closed))
 }
 
 fn fold(result: &mut Value, block: Value) {
@@ -277,7 +282,7 @@ pub(super) fn is_thinking(block: &Value) -> bool {
 // Calls and results
 // ---------------------------------------------------------------------------------------------
 
-/// Makes every call stand before exactly one result, and every result behind its call (rig 7).
+/// Makes every call stand before exactly one result, and every result behind its call.
 pub(super) fn pair(messages: Vec<Message>) -> Vec<Message> {
     let mut seen: HashSet<String> = HashSet::new();
     let mut paired: Vec<Message> = Vec::new();
@@ -299,7 +304,9 @@ pub(super) fn pair(messages: Vec<Message>) -> Vec<Message> {
                         }
                         is_new
                     }
-                    Some("server_tool_use" | "mcp_tool_use") => served.contains(&block["id"].to_string()),
+                    Some("server_tool_use" | "mcp_tool_use") => {
+                        served.contains(&block["id"].to_string())
+                    }
                     _ => true,
                 });
                 if had_blocks && message.blocks.is_empty() {

@@ -567,9 +567,7 @@ fn is_boundary_line(line: &Line) -> bool {
 fn lies_on_chain(graph: &Graph, index: usize, leaf: usize) -> bool {
     graph.ancestors(leaf).into_iter().any(|above| {
         let members = members(graph, above);
-        above == index
-            || members.contains(&index)
-            || results(graph, &members).contains(&index)
+        above == index || members.contains(&index) || results(graph, &members).contains(&index)
     })
 }
 
@@ -620,8 +618,12 @@ fn with_siblings_of(
     let attachments = attachments_of(graph, children, members, &results);
     let lost = |index: &usize| !chain.contains(index);
     let lost_lines: Vec<usize> = members.iter().copied().filter(lost).collect();
-    let mut lost_followers: Vec<usize> =
-        results.iter().chain(&attachments).copied().filter(lost).collect();
+    let mut lost_followers: Vec<usize> = results
+        .iter()
+        .chain(&attachments)
+        .copied()
+        .filter(lost)
+        .collect();
     if lost_lines.is_empty() && lost_followers.is_empty() {
         return chain;
     }
@@ -672,7 +674,8 @@ fn with_lines(mut chain: Vec<usize>, members: &[usize], lost_lines: &[usize]) ->
             .rposition(|index| members.contains(index) && *index < lost);
         let mut at = before.unwrap_or(first).max(first) + 1;
         // Behind the lost lines that were put back to this place already.
-        while at < chain.len() && lost_lines.contains(&chain[at]) && !on_chain.contains(&chain[at]) {
+        while at < chain.len() && lost_lines.contains(&chain[at]) && !on_chain.contains(&chain[at])
+        {
             at += 1;
         }
         chain.insert(at, lost);
@@ -732,7 +735,10 @@ fn attachments_of(
     members: &[usize],
     results: &[usize],
 ) -> Vec<usize> {
-    if members.iter().all(|&index| graph.entries[index].calls.is_empty()) {
+    if members
+        .iter()
+        .all(|&index| graph.entries[index].calls.is_empty())
+    {
         return Vec::new();
     }
     let is_part = |index: &usize| members.contains(index) || results.contains(index);

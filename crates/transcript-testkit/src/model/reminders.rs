@@ -45,7 +45,9 @@ fn stored_parts(entry: &Map<String, Value>) -> Option<Vec<Vec<Value>>> {
 /// Whether the texts of an attachment are what the user put before the model: a file, a folder, or
 /// a memory file that came with one.
 pub(super) fn is_file(entry: &Map<String, Value>) -> bool {
-    let kind = entry.get("attachment").and_then(|attachment| attachment["type"].as_str());
+    let kind = entry
+        .get("attachment")
+        .and_then(|attachment| attachment["type"].as_str());
     matches!(kind, Some("file" | "directory" | "nested_memory"))
 }
 
@@ -130,7 +132,7 @@ fn diagnostics(attachment: &Value) -> String {
     )
 }
 
-/// The texts that 2.1.329 makes of an attachment without stored ones (rig, appendix B). Types that
+/// The texts that 2.1.329 makes of an attachment without stored ones. Types that
 /// are not listed send nothing, or their text depends on more than the attachment.
 fn rendered_anew(attachment: &Value) -> Vec<String> {
     let text = |field: &str| attachment[field].as_str().unwrap_or_default();

@@ -1,5 +1,5 @@
 //! Unfinished turns: what the client drops from the entries of a path, and what it adds, before
-//! they become messages (rig 7).
+//! they become messages.
 
 use std::collections::HashSet;
 

@@ -302,7 +302,10 @@ const TOOLS: [&str; 22] = [
 fn load_tools(blocks: &mut Vec<Value>) {
     let is_reference = |block: &Value| block["type"] == "tool_reference";
     let mut loads = false;
-    for result in blocks.iter_mut().filter(|block| block["type"] == "tool_result") {
+    for result in blocks
+        .iter_mut()
+        .filter(|block| block["type"] == "tool_result")
+    {
         let Some(content) = result["content"].as_array_mut() else {
             continue;
         };
@@ -330,17 +333,22 @@ fn wants_system_role(model: &str) -> bool {
         return false;
     };
     let mut numbers = model[start..].split(['-', '.']).map(|part| {
-        let end = part.find(|c: char| !c.is_ascii_digit()).unwrap_or(part.len());
+        let end = part
+            .find(|c: char| !c.is_ascii_digit())
+            .unwrap_or(part.len());
         &part[..end]
     });
-    let major: u32 = numbers.next().and_then(|digits| digits.parse().ok()).unwrap_or(0);
+    let major: u32 = numbers
+        .next()
+        .and_then(|digits| digits.parse().ok())
+        .unwrap_or(0);
     let minor = numbers.next().filter(|digits| digits.len() <= 2);
     let minor: u32 = minor.and_then(|digits| digits.parse().ok()).unwrap_or(0);
     major > 4 || (major == 4 && minor > 7)
 }
 
 /// Moves reminders up to the front of their user turn: before the user texts, but not before a
-/// result, nor before any assistant line, sent or not (rig 6; 91-95, 91-98).
+/// result, nor before any assistant line, sent or not (91-95, 91-98).
 fn bubble_up(steps: &mut Vec<Step>) {
     for index in 0..steps.len() {
         if steps[index].kind != Kind::Reminder {
@@ -364,7 +372,7 @@ fn bubble_up(steps: &mut Vec<Step>) {
 // Lines that lose blocks
 // ---------------------------------------------------------------------------------------------
 
-/// After an error about an image or a document the line that carried it is sent without (rig 8).
+/// After an error about an image or a document the line that carried it is sent without.
 fn remove_rejected_media(steps: &mut Vec<Step>) {
     for error in 0..steps.len() {
         if steps[error].kind != Kind::ApiError {
