@@ -1,4 +1,4 @@
-//! The oracle folder: transcripts, and the request that the real client sent after resuming each.
+//! The oracle folders: transcripts, and the request that the real client sent after resuming each.
 
 use std::fs;
 use std::path::PathBuf;
@@ -7,11 +7,17 @@ use serde_json::{Value, json};
 
 use crate::shared;
 
+/// The oracle folders: the first holds one theme each and live sessions, the second more random
+/// cases and tables of cases around one rule.
+pub const FOLDERS: [&str; 2] = ["oracle", "oracle2"];
+
 /// One transcript and what the client made of it.
 #[derive(Clone, Debug)]
 pub struct Case {
     /// Name of the folder.
     pub name: String,
+    /// What the case is about, in a few words.
+    pub about: String,
     /// The transcript.
     pub input: PathBuf,
     /// The prompt that was given with the resume.
@@ -20,13 +26,14 @@ pub struct Case {
     pub messages: Option<Vec<Value>>,
 }
 
-/// Returns all cases by name; none on a machine without shared material.
+/// Returns all cases of one of the [`FOLDERS`] by name; none on a machine without shared material.
 ///
 /// # Panics
 /// When the folder is there but not as it should be.
 #[must_use]
-pub fn cases() -> Vec<Case> {
-    let Some(folder) = shared().map(|shared| shared.join("oracle")) else {
+pub fn cases(folder: &str) -> Vec<Case> {
+    let folder = shared().map(|shared| shared.join(folder));
+    let Some(folder) = folder.filter(|folder| folder.is_dir()) else {
         return Vec::new();
     };
     let folders = fs::read_dir(folder).expect("the folder is readable");
@@ -39,6 +46,7 @@ pub fn cases() -> Vec<Case> {
             let name = folder.file_name().expect("a folder has a name");
             Case {
                 name: name.to_string_lossy().into_owned(),
+                about: expected["about"].as_str().unwrap_or_default().to_owned(),
                 input: folder.join("input.jsonl"),
                 prompt: expected["prompt"].as_str().expect("a text").to_owned(),
                 messages: expected["messages"].as_array().cloned(),
@@ -87,7 +95,7 @@ pub fn normalised(messages: &[Value]) -> Vec<Value> {
         let blocks = as_blocks(&message["content"]);
         let blocks: Vec<Value> = blocks
             .into_iter()
-            .map(|block| normal_block(block, index == last))
+            .map(|block| normal_numbers(normal_block(block, index == last)))
             .collect();
         json!({"role": message["role"], "content": blocks})
     };
@@ -135,4 +143,26 @@ fn normal_block(mut block: Value, in_last: bool) -> Value {
         _ => {}
     }
     block
+}
+
+/// Numbers compare by their value: `1e3` is `1000`.
+fn normal_numbers(value: Value) -> Value {
+    /// Below it every whole number has a float of its own.
+    const LIMIT: f64 = 9_007_199_254_740_992.0;
+    match value {
+        Value::Number(number) => match number.as_f64() {
+            Some(float) if float.fract() == 0.0 && float.abs() < LIMIT => json!(float as i64),
+            _ => Value::Number(number),
+        },
+        Value::Array(list) => list.into_iter().map(normal_numbers).collect(),
+        Value::Object(object) => {
+            let fields = object.into_iter();
+            Value::Object(
+                fields
+                    .map(|(key, value)| (key, normal_numbers(value)))
+                    .collect(),
+            )
+        }
+        other => other,
+    }
 }

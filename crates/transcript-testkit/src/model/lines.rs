@@ -14,8 +14,10 @@ pub struct Line {
 /// Returns every object that the client sees in `bytes`, in file order.
 ///
 /// Lines end with LF (a CR before it is white space); a last line without LF counts. Bad lines are
-/// left out and do no harm to their neighbours (rig 3).
+/// left out and do no harm to their neighbours.
 pub fn parse(bytes: &[u8]) -> Vec<Line> {
+    // One byte order mark at the start of the file is no part of the first line.
+    let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
     bytes
         .split(|&byte| byte == b'\n')
         .enumerate()
@@ -42,40 +44,57 @@ fn object(line: &[u8]) -> Option<Map<String, Value>> {
     }
 }
 
-/// Turns each `\ud800`…`\udfff` escape that has no partner into `\ufffd`, as the client does
-/// (rig 3); `serde_json` would refuse the whole line.
+/// Turns each escape `\ud800`…`\udfff` that has no partner into `\ufffd`, as the client does;
+/// `serde_json` would refuse the whole line.
 fn replace_lone_surrogates(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some(at) = rest.find('\\') {
-        out.push_str(&rest[..at]);
-        rest = &rest[at..];
-        // The bytes of this escape: a pair of surrogates, one \u escape, or a backslash and the
-        // character it protects.
-        let len = match unit(rest) {
-            Some(0xD800..=0xDBFF) if matches!(unit(&rest[6..]), Some(0xDC00..=0xDFFF)) => 12,
-            Some(0xD800..=0xDFFF) => {
-                out.push_str("\\ufffd");
-                rest = &rest[6..];
-                continue;
-            }
-            Some(_) => 6,
-            None => 1 + rest[1..].chars().next().map_or(0, char::len_utf8),
-        };
-        out.push_str(&rest[..len]);
-        rest = &rest[len..];
+    let escapes = escapes(text);
+    let is_high = |escape: &Escape| (0xD800..0xDC00).contains(&escape.unit);
+    let is_low = |escape: &Escape| (0xDC00..0xE000).contains(&escape.unit);
+    let mut out = text.to_owned();
+    let mut index = 0;
+    while index < escapes.len() {
+        let escape = &escapes[index];
+        let partner = escapes
+            .get(index + 1)
+            .filter(|next| next.at == escape.at + 6 && is_low(next));
+        if is_high(escape) && partner.is_some() {
+            index += 2;
+            continue;
+        }
+        if is_high(escape) || is_low(escape) {
+            // The same length, so that the places of the others stay right.
+            out.replace_range(escape.at..escape.at + 6, "\\ufffd");
+        }
+        index += 1;
     }
-    out.push_str(rest);
     out
 }
 
-/// The UTF-16 unit of a `\uXXXX` escape at the start of `text`.
-fn unit(text: &str) -> Option<u32> {
-    let digits = text.strip_prefix("\\u")?.get(..4)?;
-    if !digits.bytes().all(|byte| byte.is_ascii_hexdigit()) {
-        return None;
+/// An escape such as `\ud83d`: where its backslash stands, and the UTF-16 unit it means.
+struct Escape {
+    at: usize,
+    unit: u16,
+}
+
+/// All `\uXXXX` escapes of a text. A backslash protects the character behind it: in `\\ud83d` there
+/// is no such escape.
+fn escapes(text: &str) -> Vec<Escape> {
+    let mut found = Vec::new();
+    let mut chars = text.char_indices();
+    while let Some((at, c)) = chars.next() {
+        if c != '\\' {
+            continue;
+        }
+        let protected = chars.next();
+        let digits = text.get(at + 2..at + 6);
+        if let (Some((_, 'u')), Some(digits)) = (protected, digits)
+            && digits.chars().all(|digit| digit.is_ascii_hexdigit())
+        {
+            let unit = u16::from_str_radix(digits, 16).expect("four hexadecimal digits");
+            found.push(Escape { at, unit });
+        }
     }
-    u32::from_str_radix(digits, 16).ok()
+    found
 }
 
 #[cfg(test)]
@@ -99,7 +118,14 @@ mod tests {
             &[json!({"a": 1}), json!({"a": 2})],
         );
         check("{\"a\":\n\0\0{\"a\":1}\nnull\n[]\n42\n{}", &[json!({})]);
-        check("\u{feff}{\"a\":1}\n{\"a\":2}\n", &[json!({"a": 2})]);
+    }
+
+    #[test]
+    fn one_byte_order_mark_at_the_start_is_taken_off() {
+        let both = [json!({"a": 1}), json!({"a": 2})];
+        check("\u{feff}{\"a\":1}\n{\"a\":2}\n", &both);
+        check("\u{feff}\u{feff}{\"a\":1}\n{\"a\":2}\n", &both[1..]);
+        check("{\"a\":1}\n\u{feff}{\"a\":2}\n", &both[..1]);
     }
 
     #[test]

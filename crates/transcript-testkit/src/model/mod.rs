@@ -2,13 +2,14 @@
 //!
 //! Three stages, each a pure function of the one before:
 //! [`lines`] (bytes → JSON objects), [`path`] (objects → the entries of the conversation) and
-//! [`request`] (entries → the messages that are sent). Comments cite the observations the rules
-//! come from: "rig" is `facts/rig.md`, a number such as 41-20 is a case of the oracle folder.
+//! [`request`] (entries → the messages that are sent). A number in a comment, such as 41-20, is
+//! the case of the oracle folders that shows the rule.
 
 pub mod lines;
 pub mod path;
 pub mod request;
 
+mod messages;
 mod reminders;
 mod repair;
 mod time;

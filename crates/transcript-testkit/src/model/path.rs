@@ -13,7 +13,7 @@ use super::time;
 /// The conversation of a file: the entries on the way to its leaf.
 #[derive(Clone, Debug, Default)]
 pub struct Path {
-    /// The entries in the order in which they are told, attachments and system lines included.
+    /// The entries in the order in which they are sent, attachments and system lines included.
     pub entries: Vec<PathEntry>,
     /// The uuid of the leaf; `None` when there is no leaf or the leaf has no uuid.
     pub leaf: Option<String>,
@@ -38,8 +38,12 @@ pub fn vendor_path(bytes: &[u8]) -> Path {
     let mut graph = Graph::new(&lines);
     splice(&mut graph);
 
-    let Some(leaf) = pinned_leaf(&graph, &lines).or_else(|| last_tip(&graph)) else {
+    if graph.entries.is_empty() {
         return refuse("the file holds no conversation");
+    }
+    let Some(leaf) = pinned_leaf(&graph, &lines).or_else(|| unpinned_leaf(&graph)) else {
+        // Nothing but system lines and attachments: the client resumes, with an empty history.
+        return Path::default();
     };
     if graph.entries[leaf].millis.is_none() {
         // 40-44, 40-45: no fallback to an older leaf.
@@ -49,14 +53,14 @@ pub fn vendor_path(bytes: &[u8]) -> Path {
     let mut chain = graph.chain(leaf);
     // The leaf's own attachments belong to it, even those that lead on (91-e5). In a cycle they
     // can stand on the chain already.
-    let own = attachments_under(&graph, leaf);
-    chain.extend(
-        own.into_iter()
-            .filter(|index| !chain.contains(index))
-            .collect::<Vec<_>>(),
-    );
+    let children = graph.children();
+    for attachment in attachments_under(&graph, &children, leaf) {
+        if !chain.contains(&attachment) {
+            chain.push(attachment);
+        }
+    }
     cut_at_boundary(&graph, &mut chain);
-    let chain = with_siblings(&graph, chain);
+    let chain = with_siblings(&graph, &children, chain);
 
     let entries = chain
         .iter()
@@ -242,6 +246,17 @@ impl Graph {
         line
     }
 
+    /// For each entry the entries that name it as their parent, in file order.
+    fn children(&self) -> Vec<Vec<usize>> {
+        let mut children = vec![Vec::new(); self.entries.len()];
+        for index in 0..self.entries.len() {
+            if let Some(parent) = self.parent(index) {
+                children[parent].push(index);
+            }
+        }
+        children
+    }
+
     fn has_message_above(&self, index: usize) -> bool {
         self.ancestors(index)
             .iter()
@@ -354,32 +369,36 @@ fn bridged(
 // Compaction
 // ---------------------------------------------------------------------------------------------
 
-/// The entries that a boundary preserves, oldest first, and the entry they follow.
-struct Preserved {
-    anchor: String,
+/// The entries that a boundary keeps, oldest first, and the entry they follow: the summary or the
+/// boundary. When the client was killed before it wrote the summary, nothing is there to follow.
+struct Kept {
     uuids: Vec<String>,
+    anchor: Option<String>,
 }
 
 /// The list counts when there is one, even an empty one (45-18, 91-b8); else the entries from the
-/// tail up to the head of the segment. `None` when nothing is preserved, or when one of the
-/// entries is not there (45-07, 91-b6, 91-b7).
-fn preserved(graph: &Graph, metadata: &Value) -> Option<Preserved> {
+/// tail up to the head of the segment. `None` when nothing is kept, or when one of the entries is
+/// not there (45-07, 91-b6).
+fn kept(graph: &Graph, metadata: &Value) -> Option<Kept> {
     let list = &metadata["preservedMessages"];
     let segment = &metadata["preservedSegment"];
     let (anchor, uuids) = if list.is_object() {
         let uuids: Option<Vec<String>> = list["uuids"].as_array()?.iter().map(text_key).collect();
-        (text_key(&list["anchorUuid"])?, uuids?)
+        (text_key(&list["anchorUuid"]), uuids?)
     } else {
         (
-            text_key(&segment["anchorUuid"])?,
+            text_key(&segment["anchorUuid"]),
             segment_uuids(graph, segment)?,
         )
     };
-    let all_there = uuids
-        .iter()
-        .chain([&anchor])
-        .all(|key| graph.place(key).is_some());
-    (all_there && !uuids.is_empty()).then_some(Preserved { anchor, uuids })
+    let is_there = |key: &String| graph.place(key).is_some();
+    if uuids.is_empty() || !uuids.iter().all(is_there) {
+        return None;
+    }
+    Some(Kept {
+        uuids,
+        anchor: anchor.filter(is_there),
+    })
 }
 
 /// The key that a text names; a `null` names nothing, although an entry may have it for its uuid.
@@ -401,8 +420,9 @@ fn segment_uuids(graph: &Graph, segment: &Value) -> Option<Vec<String>> {
     )
 }
 
-/// Hangs the entries that the last boundary preserves behind its anchor, and what hung under the
-/// anchor behind their tail (rig 9). Everything else before the boundary is gone.
+/// Hangs the entries that the last boundary keeps behind its anchor, and what hung under the anchor
+/// behind their tail. Without the anchor they start the conversation. Everything else before the
+/// boundary is gone.
 fn splice(graph: &mut Graph) {
     let Some(boundary) = graph.entries.iter().rposition(Entry::is_boundary) else {
         return;
@@ -410,15 +430,15 @@ fn splice(graph: &mut Graph) {
     let Some(metadata) = graph.entries[boundary].object.get("compactMetadata") else {
         return;
     };
-    let Some(Preserved { anchor, uuids }) = preserved(graph, metadata) else {
+    let Some(Kept { uuids, anchor }) = kept(graph, metadata) else {
         return;
     };
     let tail = &uuids[uuids.len() - 1];
 
-    let kept: HashSet<&String> = uuids.iter().chain([&anchor]).collect();
+    let stays = |key: &String| uuids.contains(key) || anchor.as_ref() == Some(key);
     let gone: HashSet<String> = graph.entries[..boundary]
         .iter()
-        .filter(|entry| !kept.contains(&entry.key))
+        .filter(|entry| !stays(&entry.key))
         .map(|entry| entry.key.clone())
         .collect();
     graph.remove(&gone);
@@ -428,16 +448,16 @@ fn splice(graph: &mut Graph) {
         if entry
             .parent
             .as_ref()
-            .is_some_and(|parent| *parent == anchor || gone.contains(parent))
+            .is_some_and(|parent| anchor.as_ref() == Some(parent) || gone.contains(parent))
         {
             entry.parent = Some(tail.clone());
         }
     }
-    let mut parent = &anchor;
+    let mut parent = anchor.as_ref();
     for uuid in &uuids {
         let place = graph.places[uuid];
-        graph.entries[place].parent = Some(parent.clone());
-        parent = uuid;
+        graph.entries[place].parent = parent.cloned();
+        parent = Some(uuid);
     }
 }
 
@@ -455,9 +475,11 @@ fn cut_at_boundary(graph: &Graph, chain: &mut Vec<usize>) {
 // The leaf
 // ---------------------------------------------------------------------------------------------
 
-/// The last tip of the file: an entry of the main chain that nothing but attachments hangs under
-/// and that has a message above it (rig 4.2). When a cycle leaves no tip: the last line (40-07).
-fn last_tip(graph: &Graph) -> Option<usize> {
+/// The leaf when no pin asks for another one: the last tip of the file, a tip being an entry of the
+/// main chain that nothing but attachments hangs under. When a cycle leaves no tip: the last line
+/// (40-07). A tip without a message above it (a boundary that was written last) leads nowhere: then
+/// the newest message is the leaf. `None` when the file holds no message.
+fn unpinned_leaf(graph: &Graph) -> Option<usize> {
     let mut has_child = vec![false; graph.entries.len()];
     for index in 0..graph.entries.len() {
         let entry = &graph.entries[index];
@@ -468,17 +490,33 @@ fn last_tip(graph: &Graph) -> Option<usize> {
             has_child[parent] = true;
         }
     }
-    let counts =
-        |&index: &usize| !graph.entries[index].is_sidechain && graph.has_message_above(index);
-    (0..graph.entries.len())
-        .rev()
-        .filter(|&index| !has_child[index])
-        .find(counts)
-        .or_else(|| (0..graph.entries.len()).rev().find(counts))
+    let on_main_chain: Vec<usize> = (0..graph.entries.len())
+        .filter(|&index| !graph.entries[index].is_sidechain)
+        .collect();
+    let tips = on_main_chain.iter().filter(|&&index| !has_child[index]);
+    let last = *tips.last().or(on_main_chain.last())?;
+    if graph.has_message_above(last) {
+        return Some(last);
+    }
+    newest_message(graph)
 }
 
-/// The leaf that the last `last-prompt` line asks for; `None` when the last tip is right
-/// (rig 4.3).
+/// The message of the main chain with the greatest timestamp; of equal ones the first.
+fn newest_message(graph: &Graph) -> Option<usize> {
+    let mut newest: Option<usize> = None;
+    for (index, entry) in graph.entries.iter().enumerate() {
+        if entry.is_sidechain || !entry.is_message() {
+            continue;
+        }
+        if newest.is_none_or(|newest| entry.millis > graph.entries[newest].millis) {
+            newest = Some(index);
+        }
+    }
+    newest
+}
+
+/// The leaf that the last `last-prompt` line asks for (the pin); `None` when there is none, or when
+/// it gives way to the leaf that the file has without it.
 fn pinned_leaf(graph: &Graph, lines: &[Line]) -> Option<usize> {
     let (at, pin) = lines.iter().enumerate().rev().find_map(|(at, line)| {
         let is_pin = line.object.get("type") == Some(&"last-prompt".into());
@@ -486,34 +524,51 @@ fn pinned_leaf(graph: &Graph, lines: &[Line]) -> Option<usize> {
         uuid.filter(|_| is_pin).map(|uuid| (at, uuid))
     })?;
     let explicit = lines[at].object.get("explicit") == Some(&Value::Bool(true));
+    let behind = &lines[at + 1..];
+    // Any compaction behind the pin lifts it, whatever the boundary line looks like otherwise.
+    if behind.iter().any(is_boundary_line) {
+        return None;
+    }
     // Unknown, or leading to no message: ignored (41-22, 91-49). The zero uuid is unknown (41-30).
     let pin = graph
         .place(&pin.to_string())
         .filter(|&pin| graph.has_message_above(pin))?;
 
-    let under_pin = |index: usize| graph.ancestors(index).contains(&pin);
-    let followers = lines[at + 1..]
+    let followers: Vec<usize> = behind
         .iter()
-        .filter(|line| kind(&line.object).is_some());
-    let followers: Vec<usize> = followers
+        .filter(|line| kind(&line.object).is_some())
         .filter_map(|line| graph.place(&key(&line.object)))
+        .filter(|&index| !graph.entries[index].is_sidechain)
         .collect();
-    if followers.is_empty() {
+    let leaf = match followers.last() {
+        // Lines that were written later move the pin on when the last one of them stands under it,
+        // be it a repeated one (91-e0, 91-e1), also when others do not. A line that hangs nowhere
+        // does not stand under it.
+        Some(&last) => last,
         // At the end of the file the pin gives way to the last tip when that stands under it,
         // unless the user chose the place explicitly (41-23, 41-31).
-        let gives_way = !explicit && last_tip(graph).is_some_and(under_pin);
-        return if gives_way { None } else { Some(pin) };
+        None if explicit => return Some(pin),
+        None => unpinned_leaf(graph)?,
+    };
+    if !lies_on_chain(graph, pin, leaf) {
+        // On another branch the chain ends at the pin (41-20).
+        return Some(pin);
     }
-    // Lines that were written later move the pin on when the last one of them stands under it, be
-    // it a repeated one (91-e0, 91-e1); otherwise the chain ends at the pin (41-20), also when
-    // others of them stand under it (90-rnd-0033, 90-rnd-0148). A bare boundary does not count
-    // (90-rnd-0085).
-    let can_be_leaf =
-        |&index: &usize| !graph.entries[index].is_sidechain && graph.has_message_above(index);
-    match followers.into_iter().rfind(can_be_leaf) {
-        Some(last) if under_pin(last) => Some(last),
-        _ => Some(pin),
-    }
+    (!followers.is_empty()).then_some(leaf)
+}
+
+fn is_boundary_line(line: &Line) -> bool {
+    line.object.get("type") == Some(&"system".into())
+        && line.object.get("subtype") == Some(&"compact_boundary".into())
+}
+
+/// Whether `index` stands above `leaf`, by real links alone. The lines of a message and the results
+/// of its calls lie on the chain together: it is enough that one of the lines does.
+fn lies_on_chain(graph: &Graph, index: usize, leaf: usize) -> bool {
+    graph.ancestors(leaf).into_iter().any(|above| {
+        let members = members(graph, above);
+        above == index || members.contains(&index) || results(graph, &members).contains(&index)
+    })
 }
 
 // ---------------------------------------------------------------------------------------------
@@ -521,84 +576,136 @@ fn pinned_leaf(graph: &Graph, lines: &[Line]) -> Option<usize> {
 // ---------------------------------------------------------------------------------------------
 
 /// The attachments under `index`, and those under them, in file order.
-fn attachments_under(graph: &Graph, index: usize) -> Vec<usize> {
-    let mut found = HashSet::from([index]);
-    loop {
-        let before = found.len();
-        for child in 0..graph.entries.len() {
-            let is_attachment = graph.entries[child].kind == Kind::Attachment;
-            if is_attachment
-                && graph
-                    .parent(child)
-                    .is_some_and(|parent| found.contains(&parent))
-            {
-                found.insert(child);
+fn attachments_under(graph: &Graph, children: &[Vec<usize>], index: usize) -> Vec<usize> {
+    let mut found: Vec<usize> = Vec::new();
+    let mut open = vec![index];
+    while let Some(parent) = open.pop() {
+        for &child in &children[parent] {
+            if graph.entries[child].kind == Kind::Attachment && !found.contains(&child) {
+                found.push(child);
+                open.push(child);
             }
         }
-        if found.len() == before {
-            break;
-        }
     }
-    found.remove(&index);
-    let mut found: Vec<usize> = found.into_iter().collect();
+    found.retain(|&attachment| attachment != index);
     found.sort_unstable();
     found
 }
 
-/// Brings back the parallel tool calls of the messages on the chain: a message is written as
+/// Puts back what belongs to the messages on the chain but lies beside it: a message is written as
 /// several lines, each call is followed by its own result, and the chain runs through one of them
-/// only (rig 5).
-fn with_siblings(graph: &Graph, mut chain: Vec<usize>) -> Vec<usize> {
-    let mut done: HashSet<&str> = HashSet::new();
+/// only.
+fn with_siblings(graph: &Graph, children: &[Vec<usize>], mut chain: Vec<usize>) -> Vec<usize> {
+    let mut done: HashSet<usize> = HashSet::new();
     for index in chain.clone() {
-        if let Some(id) = &graph.entries[index].message_id
-            && done.insert(id)
-        {
-            chain = with_siblings_of(graph, chain, id);
+        if graph.entries[index].kind == Kind::Assistant && !done.contains(&index) {
+            let members = members(graph, index);
+            chain = with_siblings_of(graph, children, chain, &members);
+            done.extend(members);
         }
     }
     chain
 }
 
-fn with_siblings_of(graph: &Graph, chain: Vec<usize>, id: &str) -> Vec<usize> {
-    let members = members(graph, id);
-    let results = results(graph, &members);
-    let recovered = recovered(graph, &chain, &members, &results);
-    if recovered.is_empty() {
+/// Puts back what is missing of one message, whose lines are `members`.
+fn with_siblings_of(
+    graph: &Graph,
+    children: &[Vec<usize>],
+    chain: Vec<usize>,
+    members: &[usize],
+) -> Vec<usize> {
+    let results = results(graph, members);
+    let attachments = attachments_of(graph, children, members, &results);
+    let lost = |index: &usize| !chain.contains(index);
+    let lost_lines: Vec<usize> = members.iter().copied().filter(lost).collect();
+    let mut lost_followers: Vec<usize> = results
+        .iter()
+        .chain(&attachments)
+        .copied()
+        .filter(lost)
+        .collect();
+    if lost_lines.is_empty() && lost_followers.is_empty() {
         return chain;
     }
+    let chain = with_lines(chain, members, &lost_lines);
 
-    // The part of the chain that belongs to the message: from its first line to its last one and
-    // the results and attachments right behind that.
-    let is_member = |index: &usize| members.contains(index);
+    // Go through the stretches of the chain that hold lines of the message, one behind the other,
+    // and what follows them: results and attachments. In each the lines come first; what follows
+    // them is sorted by its place in the file, with what is lost of the calls of these lines.
+    let is_line = |index: &usize| members.contains(index);
     let follows =
         |index: &usize| results.contains(index) || graph.entries[*index].kind == Kind::Attachment;
-    let first = chain.iter().position(is_member).unwrap_or(chain.len());
-    let behind = chain
-        .iter()
-        .rposition(is_member)
-        .map_or(first, |last| last + 1);
-    let end = behind
-        + chain[behind..]
+    let mut out: Vec<usize> = Vec::new();
+    let mut rest = &chain[..];
+    while let Some(start) = rest.iter().position(is_line) {
+        out.extend(&rest[..start]);
+        rest = &rest[start..];
+        let length = rest
             .iter()
-            .take_while(|index| follows(index))
+            .take_while(|index| is_line(index) || follows(index))
             .count();
-    let (before, rest) = chain.split_at(first);
-    let (own, after) = rest.split_at(end - first);
-
-    // The lines of the message in file order, then results and attachments in file order, the
-    // recovered ones and those of the chain (91-91), then what else stood between them.
-    let own = own.iter().copied().filter(|index| !is_member(index));
-    let (mut followers, others): (Vec<usize>, Vec<usize>) = own.partition(|index| follows(index));
-    followers.extend(recovered.into_iter().filter(|index| !is_member(index)));
-    followers.sort_unstable();
-    [before, &members, &followers, &others, after].concat()
+        let (lines, mut followers): (Vec<usize>, Vec<usize>) =
+            rest[..length].iter().copied().partition(is_line);
+        rest = &rest[length..];
+        let is_last = !rest.iter().any(is_line);
+        let (here, later): (Vec<usize>, Vec<usize>) = lost_followers
+            .into_iter()
+            .partition(|&index| is_last || belongs_to(graph, index, &lines));
+        lost_followers = later;
+        followers.extend(here);
+        followers.sort_unstable();
+        out.extend(lines);
+        out.extend(followers);
+    }
+    out.extend(rest);
+    out
 }
 
-/// The lines of a message, wherever they stand in the file.
-fn members(graph: &Graph, id: &str) -> Vec<usize> {
-    let is_member = |&index: &usize| graph.entries[index].message_id.as_deref() == Some(id);
-    (0..graph.entries.len()).filter(is_member).collect()
+/// The chain with the lost lines of a message: each goes behind the last line of the message on the
+/// chain that stands before it in the file, at the earliest behind the first one.
+fn with_lines(mut chain: Vec<usize>, members: &[usize], lost_lines: &[usize]) -> Vec<usize> {
+    let on_chain = chain.clone();
+    for &lost in lost_lines {
+        let places = chain.iter().enumerate();
+        let mut places = places.filter(|(_, index)| members.contains(index));
+        let first = places.next().map_or(0, |(at, _)| at);
+        let before = chain
+            .iter()
+            .rposition(|index| members.contains(index) && *index < lost);
+        let mut at = before.unwrap_or(first).max(first) + 1;
+        // Behind the lost lines that were put back to this place already.
+        while at < chain.len() && lost_lines.contains(&chain[at]) && !on_chain.contains(&chain[at])
+        {
+            at += 1;
+        }
+        chain.insert(at, lost);
+    }
+    chain
+}
+
+/// Whether a result or an attachment belongs to one of the lines: it answers one of their calls,
+/// or hangs under such a line or result, other attachments in between.
+fn belongs_to(graph: &Graph, index: usize, lines: &[usize]) -> bool {
+    let answers = results(graph, lines);
+    graph
+        .ancestors(index)
+        .into_iter()
+        .find(|&above| graph.entries[above].kind != Kind::Attachment)
+        .is_some_and(|above| lines.contains(&above) || answers.contains(&above))
+}
+
+/// The lines of the message that `index` is a line of, in file order, wherever they stand. A line
+/// without a message id is a message of its own. None when `index` is no assistant line.
+fn members(graph: &Graph, index: usize) -> Vec<usize> {
+    if graph.entries[index].kind != Kind::Assistant {
+        return Vec::new();
+    }
+    let Some(id) = &graph.entries[index].message_id else {
+        return vec![index];
+    };
+    (0..graph.entries.len())
+        .filter(|&other| graph.entries[other].message_id.as_ref() == Some(id))
+        .collect()
 }
 
 /// The results of the calls of a message, wherever they hang.
@@ -607,6 +714,9 @@ fn results(graph: &Graph, members: &[usize]) -> Vec<usize> {
         .iter()
         .flat_map(|&index| &graph.entries[index].calls)
         .collect();
+    if calls.is_empty() {
+        return Vec::new();
+    }
     let is_result = |&index: &usize| {
         graph.entries[index]
             .answers
@@ -616,37 +726,35 @@ fn results(graph: &Graph, members: &[usize]) -> Vec<usize> {
     (0..graph.entries.len()).filter(is_result).collect()
 }
 
-/// What of a message is not on the chain: lines, results, and the attachments under them, but not
-/// those that lead on to a line of another branch (91-90, 91-92, 91-d8, 91-d9).
-fn recovered(
+/// The attachments of a message that makes calls: all that hang under its lines and results, also
+/// between a call and its result (91-90, 91-92). Not those of a sidechain, and not those that lead
+/// on to a line that is no part of the message (91-d8, 91-d9).
+fn attachments_of(
     graph: &Graph,
-    chain: &[usize],
+    children: &[Vec<usize>],
     members: &[usize],
     results: &[usize],
-) -> HashSet<usize> {
-    let lines = members
+) -> Vec<usize> {
+    if members
+        .iter()
+        .all(|&index| graph.entries[index].calls.is_empty())
+    {
+        return Vec::new();
+    }
+    let is_part = |index: &usize| members.contains(index) || results.contains(index);
+    let leads_on = |attachment: usize| {
+        let mut under = attachments_under(graph, children, attachment);
+        under.push(attachment);
+        let mut lines = under.iter().flat_map(|&index| &children[index]);
+        lines.any(|line| graph.entries[*line].kind != Kind::Attachment && !is_part(line))
+    };
+    let mut found: Vec<usize> = members
         .iter()
         .chain(results)
-        .copied()
-        .filter(|index| !chain.contains(index));
-    let lines: Vec<usize> = lines.collect();
-    let attachments = lines
-        .iter()
-        .flat_map(|&line| attachments_under(graph, line));
-    let attachments: Vec<usize> = attachments
-        .filter(|attachment| !chain.contains(attachment) && !leads_on(graph, *attachment))
+        .flat_map(|&line| attachments_under(graph, children, line))
+        .filter(|&attachment| !graph.entries[attachment].is_sidechain && !leads_on(attachment))
         .collect();
-    lines.into_iter().chain(attachments).collect()
-}
-
-/// Whether something that is no attachment hangs under an attachment.
-fn leads_on(graph: &Graph, attachment: usize) -> bool {
-    let mut under = attachments_under(graph, attachment);
-    under.push(attachment);
-    (0..graph.entries.len()).any(|index| {
-        graph.entries[index].kind != Kind::Attachment
-            && graph
-                .parent(index)
-                .is_some_and(|parent| under.contains(&parent))
-    })
+    found.sort_unstable();
+    found.dedup();
+    found
 }

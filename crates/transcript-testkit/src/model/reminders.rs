@@ -42,6 +42,15 @@ fn stored_parts(entry: &Map<String, Value>) -> Option<Vec<Vec<Value>>> {
         .collect()
 }
 
+/// Whether the texts of an attachment are what the user put before the model: a file, a folder, or
+/// a memory file that came with one.
+pub(super) fn is_file(entry: &Map<String, Value>) -> bool {
+    let kind = entry
+        .get("attachment")
+        .and_then(|attachment| attachment["type"].as_str());
+    matches!(kind, Some("file" | "directory" | "nested_memory"))
+}
+
 /// Whether a reminder goes into a `role: system` message in the role form. Without a stored role
 /// all do but the files that the user mentioned.
 pub(super) fn is_for_system_role(entry: &Map<String, Value>) -> bool {
@@ -68,14 +77,17 @@ fn wrap(text: &str) -> String {
     format!("<system-reminder>\n{text}\n</system-reminder>")
 }
 
-/// The text of a reminder without its wrapper.
-pub(super) fn unwrapped(text: &str) -> &str {
-    let inner = text
-        .trim_end_matches('\n')
-        .strip_prefix("<system-reminder>\n");
-    inner
-        .and_then(|text| text.strip_suffix("\n</system-reminder>"))
-        .unwrap_or(text)
+/// The text of a reminder without the tags around it, which stand on lines of their own. A text
+/// that is not wrapped like this stays as it is.
+pub(super) fn without_wrapper(text: &str) -> &str {
+    let open = "<system-reminder>\n";
+    let close = "\n</system-reminder>";
+    let body = text.trim_end_matches('\n');
+    if body.len() >= open.len() + close.len() && body.starts_with(open) && body.ends_with(close) {
+        &body[open.len()..body.len() - close.len()]
+    } else {
+        text
+    }
 }
 
 /// One paragraph a file, one line a diagnostic.
@@ -120,7 +132,7 @@ fn diagnostics(attachment: &Value) -> String {
     )
 }
 
-/// The texts that 2.1.329 makes of an attachment without stored ones (rig, appendix B). Types that
+/// The texts that 2.1.329 makes of an attachment without stored ones. Types that
 /// are not listed send nothing, or their text depends on more than the attachment.
 fn rendered_anew(attachment: &Value) -> Vec<String> {
     let text = |field: &str| attachment[field].as_str().unwrap_or_default();

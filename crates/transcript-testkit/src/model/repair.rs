@@ -1,11 +1,11 @@
 //! Unfinished turns: what the client drops from the entries of a path, and what it adds, before
-//! they become messages (rig 7).
+//! they become messages.
 
 use std::collections::HashSet;
 
 use serde_json::json;
 
-use super::request::{Kind, Step};
+use super::request::{Kind, MessageId, Step};
 
 /// Result of a call that was running when the session ended.
 const INTERRUPTED: &str = "[Tool call interrupted: the session ended before this call's result was \
@@ -57,8 +57,7 @@ fn lines_of_last_message(steps: &[Step]) -> Vec<usize> {
                 let is_line = |&at: &usize| {
                     at == index
                         || (steps[at].kind == Kind::Assistant
-                            && step.id.is_some()
-                            && steps[at].id == step.id)
+                            && steps[at].id.is_same_given(&step.id))
                 };
                 return (0..steps.len()).filter(is_line).collect();
             }
@@ -72,22 +71,26 @@ fn lines_of_last_message(steps: &[Step]) -> Vec<usize> {
     Vec::new()
 }
 
-/// Drops the lines that hold nothing but thoughts, or nothing but blank text, when their message
-/// has no line that says more (43-03, 43-04, 43-05, 43-10).
-fn drop_silent(steps: &mut Vec<Step>, is_silent: impl Fn(&Step) -> bool) {
-    let spoken: HashSet<String> = steps
+/// Drops the lines that hold nothing but thoughts when their message has no line that says more
+/// (43-03, 43-04).
+fn drop_lone_thoughts(steps: &mut Vec<Step>) {
+    let ids_that_say_more: Vec<MessageId> = steps
         .iter()
-        .filter(|step| step.kind == Kind::Assistant && !is_silent(step))
-        .filter_map(|step| step.id.clone())
+        .filter(|step| step.kind == Kind::Assistant && !step.is_thinking())
+        .map(|step| step.id.clone())
         .collect();
-    steps.retain(|step| !is_silent(step) || step.id.as_ref().is_some_and(|id| spoken.contains(id)));
+    steps.retain(|step| {
+        let says_more = |id: &MessageId| id.is_same_given(&step.id);
+        !step.is_thinking() || ids_that_say_more.iter().any(says_more)
+    });
 }
 
 /// Makes the steps of a resumed conversation end with an answer.
 pub(super) fn repair(steps: &mut Vec<Step>) {
     let open = open_calls(steps);
-    drop_silent(steps, Step::is_thinking);
-    drop_silent(steps, Step::is_blank);
+    drop_lone_thoughts(steps);
+    // A line of blank text is not sent, whatever else its message says (43-05, 43-10).
+    steps.retain(|step| !step.is_blank());
     // The results of interrupted calls stand behind the real ones (91-58).
     for id in open {
         steps.push(Step::user(vec![json!({
@@ -102,34 +105,40 @@ pub(super) fn repair(steps: &mut Vec<Step>) {
     }
 }
 
-/// Where "No response requested." goes: behind the last user entry and its reminders, when no
-/// assistant line follows it (91-c8). System lines do not count, reminders neither (41-13).
+/// Where "No response requested." goes. The last step that is neither a reminder nor a system line
+/// decides: when it is a user line, the answer to it is missing, and this text stands for it, behind
+/// the line and the reminders that follow it, before a system line (91-c8, 41-13). A command that
+/// the user ran by hand needs no answer.
 fn place_of_sentinel(steps: &[Step]) -> Option<usize> {
-    let counts = |step: &Step| !matches!(step.kind, Kind::Reminder | Kind::LocalCommand);
-    let last = steps.iter().rposition(counts)?;
-    if steps[last].kind != Kind::User || ends_a_local_command(steps) {
-        return None;
+    let mut place = steps.len();
+    for (index, step) in steps.iter().enumerate().rev() {
+        match step.kind {
+            Kind::Reminder => {}
+            Kind::LocalCommand => place = index,
+            Kind::User if ends_with_hand_run_command(steps) => return None,
+            Kind::User => return Some(place),
+            Kind::Assistant | Kind::ApiError => return None,
+        }
     }
-    let reminders = steps[last + 1..]
-        .iter()
-        .take_while(|step| step.kind == Kind::Reminder)
-        .count();
-    Some(last + 1 + reminders)
+    None
 }
 
-/// Whether the conversation ends with a command that the user ran by hand: the caveat line, the
-/// command, its output as a user or a system line (91-c3, 91-c4, 91-c7).
-fn ends_a_local_command(steps: &[Step]) -> bool {
-    let mut rest = steps
+/// Whether the conversation ends with a command that the user ran by hand: the caveat line, then
+/// the line that names the command, then its output as a user or a system line (91-c3, 91-c4,
+/// 91-c7). The client may have been stopped in between: the output may be missing, and the command.
+fn ends_with_hand_run_command(steps: &[Step]) -> bool {
+    let mut lines: Vec<&Step> = steps
         .iter()
-        .rev()
         .filter(|step| step.kind != Kind::Reminder)
-        .peekable();
-    let mut next_starts_with = |start: &str| {
-        rest.next_if(|step| step.text().is_some_and(|text| text.starts_with(start)))
-            .is_some()
+        .collect();
+    let ends_with = |lines: &[&Step], start: &str| {
+        let text = lines.last().and_then(|step| step.text());
+        text.is_some_and(|text| text.starts_with(start))
     };
-    next_starts_with("<local-command-stdout>")
-        && next_starts_with("<command-name>")
-        && next_starts_with("<local-command-caveat>")
+    for optional in ["<local-command-stdout>", "<command-name>"] {
+        if ends_with(&lines, optional) {
+            lines.pop();
+        }
+    }
+    ends_with(&lines, "<local-command-caveat>")
 }

@@ -1,12 +1,11 @@
 //! Stage 3: the entries of a path → the messages of the request that continues it.
 
-use std::collections::HashSet;
+use serde_json::{Map, Value};
 
-use serde_json::{Map, Value, json};
-
+use super::messages::{self, is_blank, is_thinking};
 use super::path::{Path, vendor_path};
+use super::reminders::text_block;
 use super::{reminders, repair};
-use reminders::text_block;
 
 /// The messages that the client sends when it resumes a session.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -45,11 +44,14 @@ pub fn vendor_request(bytes: &[u8], prompt: Option<&str>, model: Option<&str>) -
     bubble_up(&mut steps);
     remove_rejected_media(&mut steps);
     drop_foreign_thinking(&mut steps, model.as_deref());
-    let messages = merge(steps, model.as_deref().is_some_and(wants_system_role));
-    let messages = pair(messages);
-    let messages = messages
+
+    let system_role = model.as_deref().is_some_and(wants_system_role);
+    let mut messages = messages::merge(steps, system_role);
+    messages::drop_blank_user_texts(&mut messages);
+    messages::calls_last(&mut messages);
+    let messages = messages::pair(messages)
         .into_iter()
-        .map(|message| without_nuls(finish(message)))
+        .map(|message| messages::without_nuls(messages::finish(message)))
         .collect();
     Request {
         messages: Some(messages),
@@ -73,15 +75,40 @@ pub(super) enum Kind {
     Reminder,
 }
 
+/// What tells which lines are parts of one assistant message.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum MessageId {
+    /// The value of `message.id`.
+    Given(Value),
+    /// The line has none. Lines without an id merge as if they shared one.
+    Missing,
+    /// A message that the client makes up itself: nothing belongs to it.
+    Own,
+}
+
+impl MessageId {
+    pub(super) fn is_same(&self, other: &MessageId) -> bool {
+        *self != MessageId::Own && self == other
+    }
+
+    /// Whether two lines are parts of one message where it matters which lines a message has
+    /// (open calls, lone thoughts): there a line without an id is a message of its own.
+    pub(super) fn is_same_given(&self, other: &MessageId) -> bool {
+        matches!(self, MessageId::Given(_)) && self == other
+    }
+}
+
 #[derive(Clone, Debug)]
 pub(super) struct Step {
     pub(super) kind: Kind,
-    /// The id of the message that an assistant line is a part of.
-    pub(super) id: Option<String>,
-    blocks: Vec<Value>,
+    /// The message that an assistant line is a part of.
+    pub(super) id: MessageId,
+    pub(super) blocks: Vec<Value>,
+    /// The content of a user line was a string, not a list of blocks.
+    pub(super) is_plain_string: bool,
     /// The messages of a reminder.
-    parts: Vec<Vec<Value>>,
-    entry: Map<String, Value>,
+    pub(super) parts: Vec<Vec<Value>>,
+    pub(super) entry: Map<String, Value>,
 }
 
 impl Step {
@@ -94,26 +121,34 @@ impl Step {
         let message = entry.get("message").unwrap_or(&Value::Null);
         let mut step = Step {
             kind: Kind::User,
-            id: None,
+            id: MessageId::Own,
             blocks: blocks(&message["content"]),
+            is_plain_string: message["content"].is_string(),
             parts: Vec::new(),
             entry: entry.clone(),
         };
         match entry.get("type")?.as_str()? {
             // A user line with an empty list is not sent (43-11).
-            "user" => (!step.blocks.is_empty()).then_some(step),
+            "user" => {
+                load_tools(&mut step.blocks);
+                (!step.blocks.is_empty()).then_some(step)
+            }
             "assistant" => {
                 step.kind = if flag("isApiErrorMessage") {
                     Kind::ApiError
                 } else {
                     Kind::Assistant
                 };
-                step.id = message["id"].as_str().map(str::to_owned);
+                step.id = match message.get("id") {
+                    None | Some(Value::Null) => MessageId::Missing,
+                    Some(id) => MessageId::Given(id.clone()),
+                };
                 Some(step)
             }
             "system" => {
                 step.kind = Kind::LocalCommand;
                 step.blocks = blocks(entry.get("content")?);
+                step.is_plain_string = entry["content"].is_string();
                 (entry.get("subtype")? == "local_command").then_some(step)
             }
             "attachment" => {
@@ -128,8 +163,9 @@ impl Step {
     pub(super) fn user(blocks: Vec<Value>) -> Step {
         Step {
             kind: Kind::User,
-            id: None,
+            id: MessageId::Own,
             blocks,
+            is_plain_string: false,
             parts: Vec::new(),
             entry: Map::new(),
         }
@@ -224,10 +260,6 @@ fn note_if_too_large(block: Value) -> Value {
     ))
 }
 
-fn is_thinking(block: &Value) -> bool {
-    block["type"] == "thinking" || block["type"] == "redacted_thinking"
-}
-
 /// The model of the last answer that a model gave.
 fn last_model(path: &Path) -> Option<String> {
     path.entries.iter().rev().find_map(|entry| {
@@ -236,16 +268,87 @@ fn last_model(path: &Path) -> Option<String> {
     })
 }
 
-/// Whether a model gets reminders as `role: system` messages: those after 4.7 do.
+/// The tools of the client that a search for tools can name: those that its sessions list as
+/// loaded on demand, and those that are always there. Which tools a client has depends on how it
+/// was started; these are the ones of a plain start.
+const TOOLS: [&str; 22] = [
+    "Agent",
+    "Bash",
+    "CronCreate",
+    "CronDelete",
+    "CronList",
+    "Edit",
+    "EnterWorktree",
+    "ExitWorktree",
+    "Monitor",
+    "NotebookEdit",
+    "Read",
+    "SendMessage",
+    "Skill",
+    "TaskCreate",
+    "TaskGet",
+    "TaskList",
+    "TaskStop",
+    "TaskUpdate",
+    "ToolSearch",
+    "WebFetch",
+    "WebSearch",
+    "Write",
+];
+
+/// Results of a search for tools: references to tools that the client does not have are removed,
+/// a result that held nothing else says so. A line that still refers to a tool ends with the text
+/// that the tool was loaded.
+fn load_tools(blocks: &mut Vec<Value>) {
+    let is_reference = |block: &Value| block["type"] == "tool_reference";
+    let mut loads = false;
+    for result in blocks
+        .iter_mut()
+        .filter(|block| block["type"] == "tool_result")
+    {
+        let Some(content) = result["content"].as_array_mut() else {
+            continue;
+        };
+        let before = content.len();
+        content.retain(|block| {
+            !is_reference(block) || TOOLS.iter().any(|tool| block["tool_name"] == *tool)
+        });
+        if content.is_empty() && before > 0 {
+            content.push(text_block(
+                "[Tool references removed - tools no longer available]",
+            ));
+        }
+        loads |= content.iter().any(is_reference);
+    }
+    if loads {
+        blocks.push(text_block("Tool loaded."));
+    }
+}
+
+/// Whether a model gets reminders as messages of role `system`: the models newer than 4.7 do. The
+/// version is the first number in the name and the one right behind it; `claude-opus-4-8` is 4.8,
+/// `claude-opus-4-20250514` is 4.0, for eight digits are a date.
 fn wants_system_role(model: &str) -> bool {
-    let mut numbers = model.split('-').filter_map(|part| part.parse::<u32>().ok());
-    let (major, minor) = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
-    // A minor number of eight digits is a date.
-    (major, if minor > 99 { 0 } else { minor }) >= (4, 8)
+    let Some(start) = model.find(|c: char| c.is_ascii_digit()) else {
+        return false;
+    };
+    let mut numbers = model[start..].split(['-', '.']).map(|part| {
+        let end = part
+            .find(|c: char| !c.is_ascii_digit())
+            .unwrap_or(part.len());
+        &part[..end]
+    });
+    let major: u32 = numbers
+        .next()
+        .and_then(|digits| digits.parse().ok())
+        .unwrap_or(0);
+    let minor = numbers.next().filter(|digits| digits.len() <= 2);
+    let minor: u32 = minor.and_then(|digits| digits.parse().ok()).unwrap_or(0);
+    major > 4 || (major == 4 && minor > 7)
 }
 
 /// Moves reminders up to the front of their user turn: before the user texts, but not before a
-/// result, nor before any assistant line, sent or not (rig 6; 91-95, 91-98).
+/// result, nor before any assistant line, sent or not (91-95, 91-98).
 fn bubble_up(steps: &mut Vec<Step>) {
     for index in 0..steps.len() {
         if steps[index].kind != Kind::Reminder {
@@ -269,7 +372,7 @@ fn bubble_up(steps: &mut Vec<Step>) {
 // Lines that lose blocks
 // ---------------------------------------------------------------------------------------------
 
-/// After an error about an image or a document the line that carried it is sent without (rig 8).
+/// After an error about an image or a document the line that carried it is sent without.
 fn remove_rejected_media(steps: &mut Vec<Step>) {
     for error in 0..steps.len() {
         if steps[error].kind != Kind::ApiError {
@@ -351,320 +454,4 @@ fn drop_foreign_thinking(steps: &mut Vec<Step>, model: Option<&str>) {
 fn is_signed(block: &Value) -> bool {
     let signature = block["signature"].as_str().unwrap_or_default();
     block["type"] == "redacted_thinking" || (block["type"] == "thinking" && !signature.is_empty())
-}
-
-// ---------------------------------------------------------------------------------------------
-// Messages
-// ---------------------------------------------------------------------------------------------
-
-#[derive(Clone, Debug)]
-struct Message {
-    role: &'static str,
-    id: Option<String>,
-    blocks: Vec<Value>,
-}
-
-fn merge(steps: Vec<Step>, system_role: bool) -> Vec<Message> {
-    let mut messages: Vec<Message> = Vec::new();
-    // In the role form: the reminders of the turn, sent behind its user message.
-    let mut asides: Vec<String> = Vec::new();
-    for step in steps {
-        match step.kind {
-            Kind::Assistant => {
-                flush(&mut messages, &mut asides);
-                add_assistant(&mut messages, step);
-            }
-            Kind::ApiError => {}
-            Kind::User | Kind::LocalCommand => add_user(&mut messages, step.blocks),
-            Kind::Reminder if system_role && reminders::is_for_system_role(&step.entry) => {
-                let texts = step
-                    .parts
-                    .iter()
-                    .flatten()
-                    .filter_map(|block| block["text"].as_str());
-                asides.extend(texts.map(|text| reminders::unwrapped(text).to_owned()));
-            }
-            // In the role form only right behind the result (44-84), not behind another reminder (15).
-            Kind::Reminder => add_reminder(&mut messages, step.parts, asides.is_empty()),
-        }
-    }
-    flush(&mut messages, &mut asides);
-    messages
-}
-
-fn flush(messages: &mut Vec<Message>, asides: &mut Vec<String>) {
-    if !asides.is_empty() {
-        let text = std::mem::take(asides).join("\n\n");
-        messages.push(Message {
-            role: "system",
-            id: None,
-            blocks: vec![text_block(&text)],
-        });
-    }
-}
-
-/// The lines of one message become one message again, also across the results between them
-/// (42-21); different messages in a row stay apart (43-02).
-fn add_assistant(messages: &mut Vec<Message>, step: Step) {
-    let last = messages
-        .iter_mut()
-        .rev()
-        .find(|message| message.role == "assistant");
-    match last {
-        Some(message) if message.id.is_some() && message.id == step.id => {
-            message.blocks.extend(step.blocks);
-        }
-        _ => messages.push(Message {
-            role: "assistant",
-            id: step.id,
-            blocks: step.blocks,
-        }),
-    }
-}
-
-/// Users in a row become one message: the earlier text gets a line end where two texts meet, the
-/// results move to the front (rig 6).
-fn add_user(messages: &mut Vec<Message>, blocks: Vec<Value>) {
-    let Some(message) = messages.last_mut().filter(|message| message.role == "user") else {
-        messages.push(Message {
-            role: "user",
-            id: None,
-            blocks,
-        });
-        return;
-    };
-    if blocks.first().is_some_and(|block| block["type"] == "text") {
-        end_with_newline(&mut message.blocks);
-    }
-    let all = std::mem::take(&mut message.blocks)
-        .into_iter()
-        .chain(blocks);
-    let (results, others): (Vec<Value>, Vec<Value>) =
-        all.partition(|block| block["type"] == "tool_result");
-    message.blocks = results;
-    message.blocks.extend(others);
-}
-
-fn end_with_newline(blocks: &mut [Value]) {
-    if let Some(last) = blocks.last_mut()
-        && last["type"] == "text"
-        && let Some(text) = last["text"].as_str()
-    {
-        last["text"] = format!("{text}\n").into();
-    }
-}
-
-/// A reminder joins the user message before it: inside of the last result when that is the last
-/// block, else as a block. One that opens the turn makes a message of each of its parts (91-a0).
-fn add_reminder(messages: &mut Vec<Message>, parts: Vec<Vec<Value>>, may_fold: bool) {
-    let opens = messages.last().is_none_or(|message| message.role != "user");
-    for blocks in parts {
-        match messages.last_mut() {
-            Some(message) if !opens => {
-                blocks
-                    .into_iter()
-                    .for_each(|block| add_reminder_block(message, block, may_fold));
-            }
-            _ => messages.push(Message {
-                role: "user",
-                id: None,
-                blocks,
-            }),
-        }
-    }
-}
-
-fn add_reminder_block(message: &mut Message, block: Value, may_fold: bool) {
-    // The attribution reminder stands beside the results, and does not keep later ones out.
-    let last = message
-        .blocks
-        .iter_mut()
-        .rev()
-        .find(|block| !reminders::is_attribution(block));
-    match last {
-        Some(last)
-            if may_fold && last["type"] == "tool_result" && !reminders::is_attribution(&block) =>
-        {
-            fold(last, block);
-        }
-        _ => message.blocks.push(block),
-    }
-}
-
-fn fold(result: &mut Value, block: Value) {
-    if let Some(content) = result["content"].as_array_mut() {
-        end_with_newline(content);
-        content.push(block);
-        return;
-    }
-    // Blanks at both ends are cut off only here (91-80, 91-89).
-    let content = js_trim(result["content"].as_str().unwrap_or_default());
-    let text = block["text"].as_str().unwrap_or_default();
-    let folded = if content.is_empty() {
-        text.to_owned()
-    } else {
-        format!("{content}\n\n{text}")
-    };
-    result["content"] = folded.into();
-}
-
-/// Cuts off what JavaScript calls white space: U+FEFF is, U+0085 is not (91-88).
-fn js_trim(text: &str) -> &str {
-    text.trim_matches(|c: char| c == '\u{feff}' || (c.is_whitespace() && c != '\u{85}'))
-}
-
-/// Makes every call stand before exactly one result, and every result behind its call (rig 7).
-fn pair(messages: Vec<Message>) -> Vec<Message> {
-    let mut seen: HashSet<String> = HashSet::new();
-    let mut paired: Vec<Message> = Vec::new();
-    // The calls of the message before that have no result yet.
-    let mut open: Vec<String> = Vec::new();
-    for mut message in messages {
-        match message.role {
-            "assistant" => {
-                close(&mut paired, &mut open);
-                let had_blocks = !message.blocks.is_empty();
-                let served = server_results(&message.blocks);
-                message.blocks.retain(|block| match block["type"].as_str() {
-                    // A call with an id that was used before is dropped (42-12).
-                    Some("tool_use") => {
-                        let id = block["id"].as_str().unwrap_or_default().to_owned();
-                        let is_new = seen.insert(id.clone());
-                        if is_new {
-                            open.push(id);
-                        }
-                        is_new
-                    }
-                    Some("server_tool_use") => served.contains(&block["id"].to_string()),
-                    _ => true,
-                });
-                if had_blocks && message.blocks.is_empty() {
-                    message.blocks.push(made_up("[Tool use interrupted]"));
-                }
-                paired.push(message);
-            }
-            "user" => {
-                message.blocks.retain(|block| {
-                    if block["type"] != "tool_result" {
-                        return true;
-                    }
-                    // An orphan, or the second result of a call, is dropped.
-                    let at = open
-                        .iter()
-                        .position(|id| block["tool_use_id"] == id.as_str());
-                    at.map(|at| open.remove(at)).is_some()
-                });
-                let missing = std::mem::take(&mut open);
-                message
-                    .blocks
-                    .splice(0..0, missing.iter().map(|id| missing_result(id)));
-                if message.blocks.is_empty() {
-                    message.blocks.push(text_block(if paired.is_empty() {
-                        "[Orphaned tool result removed due to conversation resume]"
-                    } else {
-                        "(no content)"
-                    }));
-                }
-                paired.push(message);
-            }
-            _ => paired.push(message),
-        }
-    }
-    close(&mut paired, &mut open);
-    paired
-}
-
-/// Calls that no user message follows get one with the missing results.
-fn close(paired: &mut Vec<Message>, open: &mut Vec<String>) {
-    if !open.is_empty() {
-        let blocks = std::mem::take(open)
-            .iter()
-            .map(|id| missing_result(id))
-            .collect();
-        paired.push(Message {
-            role: "user",
-            id: None,
-            blocks,
-        });
-    }
-}
-
-fn missing_result(id: &str) -> Value {
-    json!({
-        "type": "tool_result",
-        "tool_use_id": id,
-        "content": "[Tool result missing due to internal error]",
-        "is_error": true,
-    })
-}
-
-/// The ids of the server calls that are answered in the same message.
-fn server_results(blocks: &[Value]) -> HashSet<String> {
-    let results = blocks.iter().filter(|block| block["type"] != "tool_use");
-    results
-        .map(|block| block["tool_use_id"].to_string())
-        .collect()
-}
-
-/// A text block that the client puts into an assistant message (43-10, 42-12).
-fn made_up(text: &str) -> Value {
-    json!({"type": "text", "text": text, "citations": []})
-}
-
-/// The last touch on a message.
-fn finish(mut message: Message) -> Value {
-    if message.role == "assistant" {
-        if message.blocks.is_empty() {
-            message.blocks.push(made_up("(no content)"));
-        }
-        message
-            .blocks
-            .retain(|block| block["type"] != "text" || block["text"] != "");
-    }
-    for block in &mut message.blocks {
-        if block["type"] == "tool_use" && block["name"] == "Task" {
-            // The one tool that was renamed (42-15, 91-02).
-            block["name"] = "Agent".into();
-        }
-        if block["type"] == "tool_result" && block["is_error"] == true {
-            text_only(block);
-        }
-    }
-    json!({"role": message.role, "content": message.blocks})
-}
-
-/// NULs are not sent (issue 3, pains 11): what stores a text behind the API may end it there.
-fn without_nuls(value: Value) -> Value {
-    match value {
-        Value::String(text) => text.replace('\0', "\u{fffd}").into(),
-        Value::Array(list) => list.into_iter().map(without_nuls).collect(),
-        Value::Object(object) => {
-            let fields = object.into_iter();
-            let fields =
-                fields.map(|(key, value)| (key.replace('\0', "\u{fffd}"), without_nuls(value)));
-            Value::Object(fields.collect())
-        }
-        other => other,
-    }
-}
-
-/// Blank text, or the text that the client makes up for an empty message.
-fn is_blank(block: &Value) -> bool {
-    let text = block["text"].as_str().unwrap_or("not a text");
-    block["type"] == "text" && (js_trim(text).is_empty() || text == "(no content)")
-}
-
-/// A failed result that holds media is sent as one text (91-87).
-fn text_only(result: &mut Value) {
-    let Some(content) = result["content"].as_array() else {
-        return;
-    };
-    if content.iter().all(|block| block["type"] == "text") {
-        return;
-    }
-    let texts: Vec<&str> = content
-        .iter()
-        .filter_map(|block| block["text"].as_str())
-        .collect();
-    result["content"] = json!([text_block(&texts.join("\n\n"))]);
 }

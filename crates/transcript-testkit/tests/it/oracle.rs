@@ -3,9 +3,8 @@ use std::fs;
 use transcript_testkit::model::vendor_request;
 use transcript_testkit::oracle;
 
-#[test]
-fn the_model_sends_what_the_client_sent() {
-    let cases = oracle::cases();
+fn check(folder: &str) {
+    let cases = oracle::cases(folder);
     if cases.is_empty() {
         println!("skipped: no shared data");
     }
@@ -15,7 +14,7 @@ fn the_model_sends_what_the_client_sent() {
             let bytes = fs::read(&case.input).expect("a case has both files");
             let request = vendor_request(&bytes, Some(&case.prompt), None);
             oracle::difference(case, request.messages.as_deref())
-                .map(|difference| format!("{}: {difference}", case.name))
+                .map(|difference| format!("{} ({}): {difference}", case.name, case.about))
         })
         .collect();
     assert!(
@@ -25,4 +24,14 @@ fn the_model_sends_what_the_client_sent() {
         cases.len(),
         different.join("\n")
     );
+}
+
+#[test]
+fn the_model_sends_what_the_client_sent() {
+    check(oracle::FOLDERS[0]);
+}
+
+#[test]
+fn the_model_sends_what_the_client_sent_in_the_further_cases() {
+    check(oracle::FOLDERS[1]);
 }

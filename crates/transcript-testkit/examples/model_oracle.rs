@@ -1,0 +1,35 @@
+//! Lists the oracle cases that the slow model does not explain.
+//!
+//! `cargo run -p transcript-testkit --example model_oracle -- [FOLDER] [PREFIX]` prints each case
+//! with its first difference, then a count per group.
+
+use std::collections::BTreeMap;
+use std::fs;
+
+use transcript_testkit::model::vendor_request;
+use transcript_testkit::oracle;
+
+fn main() {
+    let mut arguments = std::env::args().skip(1);
+    let folder = arguments.next().unwrap_or_else(|| "oracle2".to_owned());
+    let prefix = arguments.next().unwrap_or_default();
+    // Group → (cases that differ, all cases).
+    let mut groups: BTreeMap<String, (usize, usize)> = BTreeMap::new();
+    for case in oracle::cases(&folder) {
+        if !case.name.starts_with(&prefix) {
+            continue;
+        }
+        let group: Vec<&str> = case.name.split('-').take(2).collect();
+        let count = groups.entry(group.join("-")).or_default();
+        count.1 += 1;
+        let bytes = fs::read(&case.input).expect("a case has both files");
+        let request = vendor_request(&bytes, Some(&case.prompt), None);
+        if let Some(difference) = oracle::difference(&case, request.messages.as_deref()) {
+            count.0 += 1;
+            println!("{}\n  {}\n  {difference}", case.name, case.about);
+        }
+    }
+    for (group, (different, all)) in &groups {
+        println!("{group}: {different} of {all} differ");
+    }
+}

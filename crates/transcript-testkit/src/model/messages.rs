@@ -1,0 +1,441 @@
+//! Stage 4: the steps of a conversation → the messages of the request.
+
+use std::collections::HashSet;
+
+use serde_json::{Value, json};
+
+use super::reminders::{self, text_block};
+use super::request::{Kind, MessageId, Step};
+
+/// A message of the request while it grows.
+#[derive(Clone, Debug)]
+pub(super) struct Message {
+    role: &'static str,
+    id: MessageId,
+    blocks: Vec<Value>,
+    /// Nothing but reminders was put into this user message so far.
+    only_reminders: bool,
+    /// The content is still the plain string of one user line.
+    is_plain_string: bool,
+}
+
+impl Message {
+    fn new(role: &'static str, blocks: Vec<Value>) -> Message {
+        Message {
+            role,
+            id: MessageId::Own,
+            blocks,
+            only_reminders: false,
+            is_plain_string: false,
+        }
+    }
+
+    fn holds_result(&self) -> bool {
+        self.blocks.iter().any(is_result)
+    }
+}
+
+fn is_result(block: &Value) -> bool {
+    block["type"] == "tool_result"
+}
+
+// ---------------------------------------------------------------------------------------------
+// Merging
+// ---------------------------------------------------------------------------------------------
+
+/// Puts the steps together to messages. With `system_role` the reminders go into messages of role
+/// `system` (the role form), else into the user messages (the text form).
+pub(super) fn merge(steps: Vec<Step>, system_role: bool) -> Vec<Message> {
+    let mut messages: Vec<Message> = Vec::new();
+    // In the role form: the reminders of the turn, which are sent behind its user message.
+    let mut waiting: Vec<Value> = Vec::new();
+    for step in steps {
+        match step.kind {
+            Kind::Assistant => match message_of_line(&messages, &step.id) {
+                Some(at) => messages[at].blocks.extend(step.blocks),
+                None => {
+                    send_waiting(&mut messages, &mut waiting);
+                    let mut message = Message::new("assistant", step.blocks);
+                    message.id = step.id;
+                    messages.push(message);
+                }
+            },
+            Kind::ApiError => {}
+            Kind::User | Kind::LocalCommand => {
+                add_user(&mut messages, step.blocks, step.is_plain_string);
+            }
+            Kind::Reminder if system_role && reminders::is_for_system_role(&step.entry) => {
+                waiting.extend(step.parts.into_iter().flatten());
+            }
+            Kind::Reminder
+                if system_role && reminders::is_file(&step.entry) && is_user_turn(&messages) =>
+            {
+                // In the role form the texts of a file are user lines like any other: there is a
+                // line end at the seam, and none is folded into a result.
+                for blocks in step.parts {
+                    add_user(&mut messages, blocks, false);
+                }
+            }
+            Kind::Reminder => add_reminder(&mut messages, step.parts),
+        }
+    }
+    send_waiting(&mut messages, &mut waiting);
+    messages
+}
+
+/// The message that an assistant line belongs to: the last one before it that has its id. Results,
+/// reminders and other answers may stand between them; a user message without a result may not:
+/// behind it the id begins a new message.
+fn message_of_line(messages: &[Message], id: &MessageId) -> Option<usize> {
+    for (at, message) in messages.iter().enumerate().rev() {
+        match message.role {
+            "assistant" if message.id.is_same(id) => return Some(at),
+            "user" if !message.holds_result() && !message.only_reminders => return None,
+            _ => {}
+        }
+    }
+    None
+}
+
+/// Whether a user message stands last, which what comes next can join.
+fn is_user_turn(messages: &[Message]) -> bool {
+    messages
+        .last()
+        .is_some_and(|message| message.role == "user")
+}
+
+/// Sends the reminders that wait for the end of the turn: as one message of role `system`, without
+/// their wrappers. In a turn without a user message they are sent in the text form.
+fn send_waiting(messages: &mut Vec<Message>, waiting: &mut Vec<Value>) {
+    if waiting.is_empty() {
+        return;
+    }
+    let blocks = std::mem::take(waiting);
+    if is_user_turn(messages) {
+        let texts: Vec<&str> = blocks
+            .iter()
+            .filter_map(|block| block["text"].as_str())
+            .map(reminders::without_wrapper)
+            .collect();
+        let block = text_block(&texts.join("\n\n"));
+        messages.push(Message::new("system", vec![block]));
+    } else {
+        add_reminder(messages, vec![blocks]);
+    }
+}
+
+/// Users in a row become one message: the earlier text gets a line end where two texts meet, the
+/// results move to the front.
+fn add_user(messages: &mut Vec<Message>, blocks: Vec<Value>, is_plain_string: bool) {
+    let Some(message) = messages.last_mut().filter(|message| message.role == "user") else {
+        let mut message = Message::new("user", blocks);
+        message.is_plain_string = is_plain_string;
+        messages.push(message);
+        return;
+    };
+    if blocks.first().is_some_and(|block| block["type"] == "text") {
+        end_with_newline(&mut message.blocks);
+    }
+    message.blocks.extend(blocks);
+    let (results, others): (Vec<Value>, Vec<Value>) = std::mem::take(&mut message.blocks)
+        .into_iter()
+        .partition(is_result);
+    message.blocks = [results, others].concat();
+    message.only_reminders = false;
+    message.is_plain_string = false;
+}
+
+fn end_with_newline(blocks: &mut [Value]) {
+    if let Some(last) = blocks.last_mut()
+        && last["type"] == "text"
+        && let Some(text) = last["text"].as_str()
+    {
+        last["text"] = format!("{text}\n").into();
+    }
+}
+
+/// A reminder joins the user message before it: inside of the last result when that is the last
+/// block, else as a block. One that opens the turn makes a message of each of its parts (91-a0).
+fn add_reminder(messages: &mut Vec<Message>, parts: Vec<Vec<Value>>) {
+    let opens = !is_user_turn(messages);
+    for blocks in parts {
+        match messages.last_mut() {
+            Some(message) if !opens => {
+                message.is_plain_string = false;
+                for block in blocks {
+                    add_reminder_block(message, block);
+                }
+            }
+            _ => {
+                let mut message = Message::new("user", blocks);
+                message.only_reminders = true;
+                messages.push(message);
+            }
+        }
+    }
+}
+
+fn add_reminder_block(message: &mut Message, block: Value) {
+    // The attribution reminder stands beside the results, and does not keep later ones out.
+    let last = message
+        .blocks
+        .iter_mut()
+        .rev()
+        .find(|block| !reminders::is_attribution(block));
+    match last {
+        Some(last) if takes_reminders(last) && !reminders::is_attribution(&block) => {
+            fold(last, block);
+        }
+        _ => message.blocks.push(block),
+    }
+}
+
+/// Whether reminders are folded into this block: into any result, but for one whose content is
+/// null or lists a found document or a loaded tool.
+fn takes_reminders(block: &Value) -> bool {
+    let is_closed =
+        |inner: &Value| inner["type"] == "search_result" || inner["type"] == "tool_reference";
+    is_result(block)
+        && block.get("content") != Some(&Value::Null)
+        && !block["content"]
+            .as_array()
+            .is_some_and(|list| list.iter().any(is_closed))
+}
+
+fn fold(result: &mut Value, block: Value) {
+    if let Some(content) = result["content"].as_array_mut() {
+        end_with_newline(content);
+        content.push(block);
+        return;
+    }
+    // Blanks at both ends are cut off only here (91-80, 91-89).
+    let content = js_trim(result["content"].as_str().unwrap_or_default());
+    let text = block["text"].as_str().unwrap_or_default();
+    let folded = if content.is_empty() {
+        text.to_owned()
+    } else {
+        format!("{content}\n\n{text}")
+    };
+    result["content"] = folded.into();
+}
+
+/// Cuts off what JavaScript calls white space: U+FEFF is, U+0085 is not (91-88).
+fn js_trim(text: &str) -> &str {
+    text.trim_matches(|c: char| c == '\u{feff}' || (c.is_whitespace() && c != '\u{85}'))
+}
+
+// ---------------------------------------------------------------------------------------------
+// Cleaning
+// ---------------------------------------------------------------------------------------------
+
+/// Blank texts of a user message are not sent; a message of which nothing is left says so. The
+/// plain string of a single line is sent as it is.
+pub(super) fn drop_blank_user_texts(messages: &mut [Message]) {
+    let is_blank = |block: &Value| {
+        let text = block["text"].as_str();
+        block["type"] == "text" && text.is_some_and(|text| js_trim(text).is_empty())
+    };
+    for message in messages {
+        if message.role != "user" || message.is_plain_string {
+            continue;
+        }
+        message.blocks.retain(|block| !is_blank(block));
+        if message.blocks.is_empty() {
+            message.blocks.push(text_block("(no content)"));
+        }
+    }
+}
+
+/// Within an assistant message the calls go last: each moves behind the blocks that follow it. A
+/// thought ends this: when the block before it (calls not counted) is a thought as well, the calls
+/// between the two stay between them.
+pub(super) fn calls_last(messages: &mut [Message]) {
+    for message in messages {
+        if message.role != "assistant" {
+            continue;
+        }
+        let mut sorted: Vec<Value> = Vec::new();
+        let mut calls: Vec<Value> = Vec::new();
+        let mut last_was_thought = false;
+        for block in std::mem::take(&mut message.blocks) {
+            if block["type"] == "tool_use" {
+                calls.push(block);
+                continue;
+            }
+            let is_thought = is_thinking(&block);
+            if is_thought && last_was_thought {
+                sorted.append(&mut calls);
+            }
+            last_was_thought = is_thought;
+            sorted.push(block);
+        }
+        sorted.append(&mut calls);
+        message.blocks = sorted;
+    }
+}
+
+pub(super) fn is_thinking(block: &Value) -> bool {
+    block["type"] == "thinking" || block["type"] == "redacted_thinking"
+}
+
+// ---------------------------------------------------------------------------------------------
+// Calls and results
+// ---------------------------------------------------------------------------------------------
+
+/// Makes every call stand before exactly one result, and every result behind its call.
+pub(super) fn pair(messages: Vec<Message>) -> Vec<Message> {
+    let mut seen: HashSet<String> = HashSet::new();
+    let mut paired: Vec<Message> = Vec::new();
+    // The calls of the message before that have no result yet.
+    let mut open: Vec<String> = Vec::new();
+    for mut message in messages {
+        match message.role {
+            "assistant" => {
+                close(&mut paired, &mut open);
+                let had_blocks = !message.blocks.is_empty();
+                let served = server_results(&message.blocks);
+                message.blocks.retain(|block| match block["type"].as_str() {
+                    // A call with an id that was used before is dropped (42-12).
+                    Some("tool_use") => {
+                        let id = block["id"].as_str().unwrap_or_default().to_owned();
+                        let is_new = seen.insert(id.clone());
+                        if is_new {
+                            open.push(id);
+                        }
+                        is_new
+                    }
+                    Some("server_tool_use" | "mcp_tool_use") => {
+                        served.contains(&block["id"].to_string())
+                    }
+                    _ => true,
+                });
+                if had_blocks && message.blocks.is_empty() {
+                    message.blocks.push(made_up("[Tool use interrupted]"));
+                }
+                paired.push(message);
+            }
+            "user" => {
+                message.blocks.retain(|block| {
+                    if block["type"] != "tool_result" {
+                        return true;
+                    }
+                    // An orphan, or the second result of a call, is dropped.
+                    let at = open
+                        .iter()
+                        .position(|id| block["tool_use_id"] == id.as_str());
+                    at.map(|at| open.remove(at)).is_some()
+                });
+                let missing = std::mem::take(&mut open);
+                message
+                    .blocks
+                    .splice(0..0, missing.iter().map(|id| missing_result(id)));
+                if message.blocks.is_empty() {
+                    message.blocks.push(text_block(if paired.is_empty() {
+                        "[Orphaned tool result removed due to conversation resume]"
+                    } else {
+                        "(no content)"
+                    }));
+                }
+                paired.push(message);
+            }
+            _ => paired.push(message),
+        }
+    }
+    close(&mut paired, &mut open);
+    paired
+}
+
+/// Calls that no user message follows get one with the missing results.
+fn close(paired: &mut Vec<Message>, open: &mut Vec<String>) {
+    if !open.is_empty() {
+        let blocks = std::mem::take(open)
+            .iter()
+            .map(|id| missing_result(id))
+            .collect();
+        paired.push(Message::new("user", blocks));
+    }
+}
+
+fn missing_result(id: &str) -> Value {
+    json!({
+        "type": "tool_result",
+        "tool_use_id": id,
+        "content": "[Tool result missing due to internal error]",
+        "is_error": true,
+    })
+}
+
+/// The ids of the server calls that are answered in the same message.
+fn server_results(blocks: &[Value]) -> HashSet<String> {
+    let results = blocks.iter().filter(|block| block["type"] != "tool_use");
+    results
+        .map(|block| block["tool_use_id"].to_string())
+        .collect()
+}
+
+/// A text block that the client puts into an assistant message (43-10, 42-12).
+fn made_up(text: &str) -> Value {
+    json!({"type": "text", "text": text, "citations": []})
+}
+
+/// The last touch on a message.
+pub(super) fn finish(mut message: Message) -> Value {
+    if message.role == "assistant" {
+        if message.blocks.is_empty() {
+            message.blocks.push(made_up("(no content)"));
+        }
+        message
+            .blocks
+            .retain(|block| block["type"] != "text" || block["text"] != "");
+    }
+    for block in &mut message.blocks {
+        if block["type"] == "tool_use" && block["name"] == "Task" {
+            // The one tool that was renamed (42-15, 91-02).
+            block["name"] = "Agent".into();
+        }
+        if block["type"] == "tool_result" && block["is_error"] == true {
+            text_only(block);
+        }
+    }
+    json!({"role": message.role, "content": message.blocks})
+}
+
+/// NULs are not sent (issue 3, pains 11): what stores a text behind the API may end it there.
+pub(super) fn without_nuls(value: Value) -> Value {
+    match value {
+        Value::String(text) => text.replace('\0', "\u{fffd}").into(),
+        Value::Array(list) => list.into_iter().map(without_nuls).collect(),
+        Value::Object(object) => {
+            let fields = object.into_iter();
+            let fields =
+                fields.map(|(key, value)| (key.replace('\0', "\u{fffd}"), without_nuls(value)));
+            Value::Object(fields.collect())
+        }
+        other => other,
+    }
+}
+
+/// Blank text, or the text that the client makes up for an empty message.
+pub(super) fn is_blank(block: &Value) -> bool {
+    let text = block["text"].as_str().unwrap_or("not a text");
+    block["type"] == "text" && (js_trim(text).is_empty() || text == "(no content)")
+}
+
+/// Of a failed result only the texts are sent, as one text when it holds anything else (91-87).
+fn text_only(result: &mut Value) {
+    let Some(content) = result["content"].as_array() else {
+        return;
+    };
+    if content.iter().all(|block| block["type"] == "text") {
+        return;
+    }
+    let texts: Vec<&str> = content
+        .iter()
+        .filter_map(|block| block["text"].as_str())
+        .collect();
+    result["content"] = if texts.is_empty() {
+        json!([])
+    } else {
+        json!([text_block(&texts.join("\n\n"))])
+    };
+}
