@@ -410,7 +410,7 @@ fn append(job: &Job, voice: &Voice) {
         Some(Repair::Cut { offset, len, saved }) => {
             format!("opened cut {offset} {len} {}", saved.display())
         }
-        Some(Repair::Sealed { offset, len }) => format!("opened sealed {offset} {len}"),
+        Some(Repair::Sealed { offset, len, .. }) => format!("opened sealed {offset} {len}"),
         Some(other) => panic!("unknown repair: {other:?}"),
     });
     let (mut number, mut left, mut failures) = (job.first, job.count, 0);
@@ -437,7 +437,7 @@ fn append(job: &Job, voice: &Voice) {
             voice.say(&format!("synced {}", result(writer.sync())));
         }
     }
-    if let Some(rescue) = writer.rescue_files().pop() {
+    if let Some(rescue) = writer.rescue().and_then(|mut rescue| rescue.files.pop()) {
         voice.say(&format!("rescue {}", rescue.display()));
     }
     voice.say(&format!("closed {}", result(writer.close())));

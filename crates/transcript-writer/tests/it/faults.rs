@@ -135,7 +135,12 @@ fn scenario(disk: &FakeDisk, mut acked: Vec<String>) -> Result<Vec<String>, Stri
                 return Err("Ok after a failed sync".to_owned());
             }
         }
-        let rescue = writer.rescue_files().pop().ok_or("no rescue file")?;
+        let rescue = writer
+            .rescue()
+            .unwrap_or_default()
+            .files
+            .pop()
+            .ok_or("no rescue file")?;
         let rescued = disk.durable(rescue).unwrap_or_default();
         let own = &acked[acked.len() - 10..];
         judge(&rescued, own, &[], 0).map_err(|reason| format!("rescue file: {reason}"))?;
@@ -905,7 +910,7 @@ fn after_a_failed_sync_nothing_is_acknowledged_and_every_line_is_somewhere() {
                 assert_eq!(kind_of(writer.sync()), ErrorKind::SyncFailed, "{what}");
             }
             assert_eq!(bytes(&disk), before, "{what}");
-            let rescue = writer.rescue_files().pop().unwrap();
+            let rescue = writer.rescue().unwrap().files.pop().unwrap();
             assert_eq!(kind_of(writer.close()), ErrorKind::SyncFailed, "{what}");
             // After the cut each line is in the file or in the rescue file.
             disk.cut_power(4);
@@ -930,7 +935,9 @@ fn the_rescue_file_holds_what_was_not_synced_and_nothing_else() {
     writer.append(user(3)).unwrap();
     disk.set(Fault::error(io::ErrorKind::Other).at(Op::Sync, 1));
     assert_eq!(kind_of(writer.sync()), ErrorKind::SyncFailed);
-    let rescued = disk.bytes(writer.rescue_files().pop().unwrap()).unwrap();
+    let rescued = disk
+        .bytes(writer.rescue().unwrap().files.pop().unwrap())
+        .unwrap();
     assert_eq!(rescued, bytes(&disk)[synced..]);
 }
 
@@ -948,7 +955,9 @@ fn what_is_written_while_a_sync_runs_is_held_for_the_next_one() {
     assert!(before < synced && synced < bytes(&disk).len());
     disk.set(Fault::error(io::ErrorKind::Other).at(Op::Sync, 1));
     assert_eq!(kind_of(writer.sync()), ErrorKind::SyncFailed);
-    let rescued = disk.bytes(writer.rescue_files().pop().unwrap()).unwrap();
+    let rescued = disk
+        .bytes(writer.rescue().unwrap().files.pop().unwrap())
+        .unwrap();
     assert_eq!(rescued, bytes(&disk)[synced..]);
 }
 
@@ -962,7 +971,11 @@ fn a_failed_sync_whose_rescue_fails_too_is_still_told() {
             .lasting(),
     );
     assert_eq!(kind_of(writer.sync()), ErrorKind::SyncFailed);
-    assert!(writer.rescue_files().is_empty());
+    let rescue = writer.rescue().unwrap();
+    assert!(rescue.files.is_empty());
+    assert_eq!((rescue.unsynced, rescue.saved), (2, 0));
+    assert_eq!(rescue.unsaved, bytes(&disk));
+    assert_eq!(rescue.error.unwrap().kind(), io::ErrorKind::StorageFull);
     assert_eq!(kind_of(writer.append(user(2))), ErrorKind::SyncFailed);
     check(&disk, &texts_of(0..2), 0, "rescue");
 }
@@ -1260,7 +1273,9 @@ fn a_file_torn_at_any_byte_while_another_writes_is_sealed() {
         match writer.repair() {
             None => assert_eq!(start, len),
             Some(Repair::Completed { .. }) => kept = &whole[..=len],
-            Some(Repair::Sealed { offset, len: torn }) => {
+            Some(Repair::Sealed {
+                offset, len: torn, ..
+            }) => {
                 assert_eq!((offset, torn), (start as u64, (len - start) as u64));
                 assert_eq!(bytes(&disk)[len..], *b"\n");
                 // The newline alone, as the torn bytes are looked at already.
