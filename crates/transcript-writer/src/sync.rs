@@ -42,8 +42,8 @@ pub struct Rescue {
     /// How many entries may not survive.
     pub unsynced: u64,
     /// How many of them are in the files. Fewer, the last ones, when there were more than the writer
-    /// keeps copies of: half of [`queue_bytes`](crate::Options::queue_bytes) under
-    /// [`SyncPolicy::None`].
+    /// keeps copies of: under [`SyncPolicy::None`] a quarter of
+    /// [`queue_bytes`](crate::Options::queue_bytes).
     pub saved: u64,
     /// The lines of entries that the writer had copies of and could not save in a file. The caller may
     /// know a better place.
