@@ -12,9 +12,10 @@ use transcript_format::kind::EntryKind;
 use transcript_format::lines::{DEFAULT_LINE_CAP, Framed, Framer};
 use transcript_format::object::{JsonKind, Object, Raw};
 use transcript_session::{
-    Compaction, Draft, EntryId, Error, OnBusy, Options, Session, SyncPolicy, Trigger, Written,
+    Compaction, Draft, EntryId, Error, Kept, OnBusy, Options, Repair, Rescue, Session, SyncPolicy,
+    Trigger, Written,
 };
-use transcript_writer::{ErrorKind, Invalid, Repair};
+use transcript_writer::{ErrorKind, Invalid};
 
 use crate::{exit, screen};
 
@@ -62,7 +63,8 @@ enum Sync {
 enum Busy {
     /// Refuse
     Fail,
-    /// Take turns
+    /// Take turns: each goes on from its own last entry, so that two who write at the same time make
+    /// two branches
     Wait,
     /// Refuse, and say that the caller should fork
     Fork,
@@ -75,12 +77,20 @@ const VERSION: &str = env!("CARGO_PKG_VERSION");
 const CHUNK_BYTES: usize = 256 << 10;
 
 pub(crate) fn run(args: &Args, output: &screen::Options) -> Result<u8> {
+    transcript_session::ignore_file_size_signal();
     let session = open(args)?;
     if !output.quiet {
         if session.path() != args.file {
             screen::note(&format!(
                 "{}: another process writes to it; going on in {}",
                 args.file.display(),
+                session.path().display()
+            ));
+        }
+        if session.writer().others_may_write() {
+            screen::note(&format!(
+                "{0}: other users may write to it, and what they write is a part of the \
+                 conversation; `chmod 600` keeps it yours",
                 session.path().display()
             ));
         }
@@ -114,15 +124,11 @@ pub(crate) fn run(args: &Args, output: &screen::Options) -> Result<u8> {
     } = desk;
     // Asked between the last sync and the end: that sync may be the one that fails.
     let synced = session.sync();
-    let rescued = session.writer().rescue_files();
+    let rescue = session.writer().rescue();
     let path = session.path().to_owned();
     let closed = synced.and(session.close());
-    for rescued in rescued {
-        screen::note(&format!(
-            "{}: what may not survive a power cut was saved in {}",
-            path.display(),
-            rescued.display()
-        ));
+    if let Some(rescue) = rescue.filter(|rescue| rescue.unsynced > 0) {
+        screen::note(&describe_rescue(&path, &rescue));
     }
     match end {
         Ok(End::Asked(id)) => {
@@ -169,12 +175,33 @@ fn open(args: &Args) -> Result<Session> {
     if let Some(id) = &args.session_id {
         options = options.session_id(id);
     }
-    let is_new = args.create && path.metadata().map_or(true, |found| found.len() == 0);
-    Ok(if is_new {
-        Session::create(path, &options)?
+    Ok(if args.create {
+        Session::open_or_create(path, &options)?
     } else {
         Session::open(path, &options)?
     })
+}
+
+/// Says what a failed sync put at risk, and what of that is in files of its own.
+fn describe_rescue(path: &Path, rescue: &Rescue) -> String {
+    let (unsynced, saved) = (rescue.unsynced, rescue.saved);
+    let files: Vec<_> = rescue
+        .files
+        .iter()
+        .map(|file| file.display().to_string())
+        .collect();
+    let files = files.join(" and ");
+    let which = match saved {
+        0 => "none of them was saved".to_owned(),
+        _ if saved == unsynced => format!("all of them were saved in {files}"),
+        _ => format!("the last {saved} of them were saved in {files}, the others were not"),
+    };
+    let why = rescue.error.as_ref();
+    let why = why.map_or_else(String::new, |error| format!(": {error}"));
+    format!(
+        "{}: entries that may not survive a power cut: {unsynced}; {which}{why}",
+        path.display()
+    )
 }
 
 fn describe_repair(path: &Path, repair: &Repair) -> String {
@@ -187,10 +214,19 @@ fn describe_repair(path: &Path, repair: &Repair) -> String {
             "{path}: a torn line of {len} bytes at byte {offset} was cut off and saved in {}",
             saved.display()
         ),
-        Repair::Sealed { offset, len } => format!(
-            "{path}: a torn line of {len} bytes at byte {offset} was ended with a newline; it \
-             stays, as another process may be writing it"
-        ),
+        Repair::Sealed { offset, len, why } => {
+            let why = match why {
+                Kept::OtherWriter => "another process may be writing it".to_owned(),
+                Kept::HoldsEntry => "a whole entry stands in it".to_owned(),
+                Kept::TooLong => "it is too long to be saved elsewhere".to_owned(),
+                Kept::Failed(error) => format!("it cannot be saved elsewhere and cut off: {error}"),
+                _ => "it cannot be cut off".to_owned(),
+            };
+            format!(
+                "{path}: a damaged line of {len} bytes at byte {offset} was ended with a newline; \
+                 it stays, as {why}"
+            )
+        }
         _ => format!("{path}: the end of the file was repaired"),
     }
 }

@@ -48,6 +48,7 @@ struct Answer {
 }
 
 pub(crate) fn run(args: &Args) -> Result<u8> {
+    transcript_session::ignore_file_size_signal();
     if args.out.is_none() && args.session == Path::new("-") {
         bail!("a copy of standard input needs a place: --out FILE");
     }

@@ -12,7 +12,8 @@
 //! 8. [`names`] says how the folders of projects and the files in them are called.
 //! 9. [`stream`] puts a message together from the events of a streamed reply.
 //! 10. [`context_refs`] reads the references that some clients put before the text of a prompt.
-//! 11. [`texts`] knows the texts that clients write in place of a person or a model.
+//! 11. [`fingerprint`] knows a file again.
+//! 12. [`texts`] knows the texts that clients write in place of a person or a model.
 
 pub mod attachment;
 pub mod compact;
@@ -20,6 +21,7 @@ pub mod content;
 pub mod context_refs;
 pub mod entry;
 pub mod finding;
+pub mod fingerprint;
 pub mod ids;
 pub mod json;
 pub mod kind;

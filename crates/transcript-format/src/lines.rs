@@ -9,6 +9,9 @@
 
 use memchr::{memchr, memrchr};
 
+/// The longest file with what is said of an agent that is read: 1 MiB.
+pub const AGENT_META_CAP: usize = 1 << 20;
+
 /// The longest line that is kept whole unless another cap is asked for: 64 MiB.
 pub const DEFAULT_LINE_CAP: usize = 64 << 20;
 

@@ -5,6 +5,7 @@ use std::fs;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
+use transcript_format::lines::AGENT_META_CAP;
 use transcript_format::metadata::AgentMetadata;
 use transcript_format::object::Object;
 
@@ -15,8 +16,6 @@ use crate::source::Source;
 const MAX_DEPTH: usize = 4;
 /// The longest id, as the writer makes them.
 const MAX_ID: usize = 128;
-/// The longest `.meta.json` that is read, in bytes.
-const MAX_META: u64 = 1 << 20;
 /// The longest first line of a file that is asked for its session, in bytes.
 const MAX_FIRST_LINE: usize = 16 << 20;
 
@@ -135,12 +134,14 @@ fn run_of(path: &Path, own: &Path) -> Option<String> {
 
 fn read_meta(path: &Path) -> Option<String> {
     let kind = fs::symlink_metadata(path).ok()?;
-    if !kind.is_file() || kind.len() > MAX_META {
+    if !kind.is_file() || kind.len() > AGENT_META_CAP as u64 {
         return None;
     }
     let mut text = String::new();
     let file = fs::File::open(path).ok()?;
-    file.take(MAX_META).read_to_string(&mut text).ok()?;
+    file.take(AGENT_META_CAP as u64)
+        .read_to_string(&mut text)
+        .ok()?;
     Some(text)
 }
 

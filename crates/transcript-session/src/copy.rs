@@ -1,6 +1,5 @@
 //! The files of forks.
 
-use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{self, PathBuf};
 
@@ -8,6 +7,7 @@ use transcript_format::ids::Uuid;
 use transcript_reader::Bodies;
 use transcript_resume::{Path, Policy, Refusal, Tree, fork};
 use transcript_writer::EntryId;
+use transcript_writer::file::NewFile;
 
 use crate::error::{Error, ErrorKind};
 use crate::history::History;
@@ -20,7 +20,8 @@ impl History {
     /// `at` may be any entry, on any branch, before or behind a compaction; at a boundary the
     /// conversation ends that it summed up.
     ///
-    /// A crash leaves the whole copy or none; on return it survives a power cut.
+    /// A crash leaves the whole copy or none; on return it survives a power cut. What earlier versions,
+    /// or file systems that have no files without a name, left of a copy that was killed is removed.
     ///
     /// # Errors
     /// [`ErrorKind::NotResumable`] when there is no conversation or no such entry,
@@ -61,54 +62,28 @@ impl History {
             title: title.map(str::to_owned),
             now: format!("{:.3}", jiff::Timestamp::now()),
         };
-        let mut file = NewFile::beside(&copy)?;
-        let mut write = |line: &str| file.line(line).map_err(|error| Error::fork(&copy, error));
+        let failed = |error: io::Error| match error.kind() {
+            io::ErrorKind::AlreadyExists => Error::new(ErrorKind::Exists, &copy),
+            _ => Error::fork(&copy, error),
+        };
+        NewFile::remove_stale(folder_of(&copy));
+        let file = NewFile::beside(&copy).map_err(failed)?;
+        let mut file = BufWriter::with_capacity(256 << 10, file);
+        let mut write = |line: &str| {
+            let written = file.write_all(line.as_bytes());
+            written.and_then(|()| file.write_all(b"\n")).map_err(failed)
+        };
         let mut bodies = Bodies::new(self.source());
         let mut new_id = new_id;
         let forked = fork::fork(&tree, &path, &options, &mut bodies, &mut new_id, &mut write)?;
         if forked.entries == 0 {
             return Err(refused(Refusal::NoConversation));
         }
-        let kept = file.keep(&copy);
-        kept.map_err(|error| match error.kind() {
-            io::ErrorKind::AlreadyExists => Error::new(ErrorKind::Exists, &copy),
-            _ => Error::fork(&copy, error),
-        })?;
-        Ok((copy, session))
-    }
-}
-
-/// A file that only its owner can read, and that is gone unless it is kept.
-struct NewFile(BufWriter<tempfile::NamedTempFile>);
-
-impl NewFile {
-    /// In the folder of `path`, where it can get that name without a copy.
-    fn beside(path: &path::Path) -> Result<Self, Error> {
-        let file = tempfile::Builder::new()
-            .prefix(".fork-")
-            .tempfile_in(folder_of(path));
-        let file = file.map_err(|error| Error::fork(path, error))?;
-        Ok(Self(BufWriter::with_capacity(256 << 10, file)))
-    }
-
-    fn line(&mut self, line: &str) -> io::Result<()> {
-        self.0.write_all(line.as_bytes())?;
-        self.0.write_all(b"\n")
-    }
-
-    /// Gives it its name, and makes it survive a power cut.
-    fn keep(self, path: &path::Path) -> io::Result<()> {
-        let file = self
-            .0
+        let file = file
             .into_inner()
-            .map_err(io::IntoInnerError::into_error)?;
-        file.as_file().sync_all()?;
-        file.persist_noclobber(path)?;
-        // Windows has no handle to sync a folder by, and keeps names by itself.
-        if cfg!(unix) {
-            File::open(folder_of(path))?.sync_all()?;
-        }
-        Ok(())
+            .map_err(|error| failed(error.into_error()))?;
+        file.keep(&copy).map_err(failed)?;
+        Ok((copy, session))
     }
 }
 

@@ -4,12 +4,16 @@ use std::cell::OnceCell;
 use std::path::Path;
 
 use transcript_format::ids::Uuid;
-use transcript_reader::{Index, LoadOptions, OtherFiles, Source};
-use transcript_resume::{Policy, Tree};
+use transcript_reader::{Bodies, Index, LoadOptions, OtherFiles, Source};
+use transcript_resume::api::{self, Request};
+use transcript_resume::display::Display;
+use transcript_resume::{Policy, State, Tree, Usage, UsageTotals};
 
 use crate::error::Error;
+use crate::options::Options;
 
-/// A session as it was when it was read. It grows with the lines of the file, never with their
+/// A session as it was when it was read, to look at: nothing here writes, takes a lock or needs the
+/// right to write. It grows with the lines of the file, never with their
 /// bytes: at most 96 bytes a line.
 #[derive(Debug)]
 pub struct History {
@@ -86,5 +90,65 @@ impl History {
         let named = stem.filter(|stem| Uuid::parse(stem.to_ascii_lowercase().as_bytes()).is_some());
         let named = named.map(str::to_owned);
         named.or_else(|| self.index.sessions().next().map(str::to_owned))
+    }
+
+    /// Makes the request that continues the session, as [`Session::resume`](crate::Session::resume)
+    /// does, without writing anything: of `options` the policy and the model count.
+    ///
+    /// When a client would not go on, [`Path::refusal`](transcript_resume::Path::refusal) says why and
+    /// there are no messages.
+    ///
+    /// # Errors
+    /// When the system fails to read.
+    pub fn request(&self, options: &Options) -> Result<Request, Error> {
+        self.request_as(options, api::Options::new())
+    }
+
+    pub(crate) fn request_as(
+        &self,
+        options: &Options,
+        mut request: api::Options,
+    ) -> Result<Request, Error> {
+        if let Some(model) = &options.model {
+            request = request.model(model);
+        }
+        let tree = self.tree(options.policy);
+        Ok(request.request(&tree, &mut Bodies::new(&self.source))?)
+    }
+
+    /// Returns what the session was set to where its conversation ends: title, mode, model, to-do list.
+    ///
+    /// # Errors
+    /// When the system fails to read.
+    pub fn state(&self, policy: Policy) -> Result<State, Error> {
+        let tree = self.tree(policy);
+        let (state, _) = State::read(&tree, &tree.path(), &mut Bodies::new(&self.source))?;
+        Ok(state)
+    }
+
+    /// Returns the tokens of all answers in the file, by model in the order of their names: those of
+    /// abandoned branches and of sidechains as well, as they were paid for. The tokens of the
+    /// conversation alone are in [`Request::usage`].
+    ///
+    /// # Errors
+    /// When the system fails to read.
+    pub fn usage(&self) -> Result<Vec<Usage>, Error> {
+        let mut totals = UsageTotals::new();
+        totals.add_file(&self.index, &mut Bodies::new(&self.source))?;
+        Ok(totals.models())
+    }
+
+    /// Returns what a person sees of the conversation: prompts, answers, calls with their results,
+    /// compactions.
+    ///
+    /// # Errors
+    /// When the system fails to read.
+    pub fn items(&self, policy: Policy) -> Result<Display, Error> {
+        let tree = self.tree(policy);
+        Ok(Display::new(
+            &tree,
+            &tree.path(),
+            &mut Bodies::new(&self.source),
+        )?)
     }
 }

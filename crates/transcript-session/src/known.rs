@@ -6,13 +6,10 @@ use transcript_format::kind::EntryKind;
 use transcript_format::scan::{Flags, Scanner, ToolRole};
 use transcript_reader::{Bodies, Candidate, Id, Index, Preserved, Source};
 use transcript_resume::{LeafReason, Path, Tree};
-use transcript_writer::{Anchor, Draft, EntryId, EntryIds, Known};
+use transcript_writer::{Draft, EntryId, EntryIds, Fingerprint, Known};
 
 use crate::error::Error;
 use crate::history::History;
-
-/// How much of the end of the file tells it from others.
-const ANCHOR_BYTES: u64 = 64;
 
 impl History {
     /// Returns what a writer has to know to go on where `tree`, one of this history, ends. Only the
@@ -37,7 +34,9 @@ impl History {
             .any(|candidate| candidate.leaf_uuid().is_some());
         known.is_rewound = matches!(tree.leaf(), Some((_, LeafReason::Pinned)));
         known.state = state(source, index)?;
-        known.anchor = Some(anchor(source, index)?);
+        known.fingerprint = Some(Fingerprint::read(index.byte_count(), |at, buffer| {
+            source.read_at(at, buffer)
+        })?);
         Ok(known)
     }
 }
@@ -50,8 +49,8 @@ fn state(source: &Source, index: &Index) -> Result<Vec<(Draft, u64)>, Error> {
     for line in index.candidates().rev() {
         if line.kind().is_state() && seen.insert(line.kind()) {
             let body = bodies.get(&line)?;
-            // What changed on disk since it was indexed is no concern of ours: the anchor shows it.
-            state.extend(Draft::entry(body.text).map(|draft| (draft, line.offset())));
+            // What changed on disk since it was indexed is no concern of ours: the fingerprint shows it.
+            state.extend(Draft::copy(body.text).map(|draft| (draft, line.offset())));
         }
     }
     Ok(state)
@@ -129,7 +128,7 @@ fn open_calls(
             continue;
         };
         let body = bodies.get(&candidate)?;
-        // What changed on disk since it was indexed is no concern of ours: the anchor shows it.
+        // What changed on disk since it was indexed is no concern of ours: the fingerprint shows it.
         let Ok(envelope) = scanner.scan(body.text.as_bytes()) else {
             continue;
         };
@@ -154,16 +153,6 @@ fn ends(
         .flat_map(|candidate| candidate.tools())
         .filter(move |end| end.role() == role)
         .map(|end| end.key())
-}
-
-fn anchor(source: &Source, index: &Index) -> Result<Anchor, Error> {
-    let len = index.byte_count();
-    let from = len.saturating_sub(ANCHOR_BYTES);
-    // At most 64.
-    let mut tail = vec![0; (len - from) as usize];
-    let read = source.read_at(from, &mut tail)?;
-    tail.truncate(read);
-    Ok(Anchor { len, tail })
 }
 
 pub(crate) fn entry_id(candidate: &Candidate<'_>, index: &Index) -> Option<EntryId> {
@@ -241,7 +230,7 @@ mod tests {
         state.sort_by_key(|(_, offset)| *offset);
         let wanted = [1, 3, 5].map(|at| {
             let before = lines[..at].iter().map(|line| line.len() as u64 + 1);
-            (Draft::entry(lines[at]).unwrap(), before.sum())
+            (Draft::copy(lines[at]).unwrap(), before.sum())
         });
         assert_eq!(state, wanted);
     }

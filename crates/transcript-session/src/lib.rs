@@ -21,6 +21,21 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
+//! To look at a session without opening it for writing, read its [`History`]:
+//!
+//! ```no_run
+//! use std::path::Path;
+//! use transcript_session::{History, Options};
+//!
+//! let history = History::open(Path::new("1999463e-ee08-4b08-99d5-2d9a36fd8293.jsonl"))?;
+//! let request = history.request(&Options::new())?;
+//! println!("{} messages", request.messages.len());
+//! for usage in history.usage()? {
+//!     println!("{}: {:?} tokens of output", usage.model, usage.output_tokens);
+//! }
+//! # Ok::<(), transcript_session::Error>(())
+//! ```
+//!
 //! # What a crash may lose
 //!
 //! | acknowledged by | lost by a kill of the process | lost by a power cut |
@@ -61,12 +76,12 @@ pub use transcript_format::make::{self, Compaction, Trigger};
 pub use transcript_format::object::{Object, Raw};
 pub use transcript_reader::{Listing, SessionRow, SessionState};
 pub use transcript_resume::api::{Message, Request};
-pub use transcript_resume::{Policy, builder};
+pub use transcript_resume::{Policy, State, Usage, builder, display};
 #[cfg(feature = "follow")]
 pub use transcript_tail as follow;
 pub use transcript_writer::{
-    AgentId, AgentMeta, Compacted, Draft, EntryId, OnBusy, Recorded, SyncPolicy, Team, Ticket,
-    Written,
+    AgentId, AgentMeta, Compacted, Draft, EntryId, Kept, OnBusy, Recorded, Repair, Rescue,
+    SyncPolicy, Team, Ticket, Written, ignore_file_size_signal,
 };
 
 /// The README, so that what it shows compiles.

@@ -44,7 +44,7 @@ pub(crate) fn entries(
     for entry in on_path {
         if is_lost(&entry)
             && let Some(id) = entry_id(&entry, index)
-            && let Ok(draft) = Draft::entry(bodies.get(&entry)?.text)
+            && let Ok(draft) = Draft::copy(bodies.get(&entry)?.text)
         {
             let parent = entry.parent().map(|id| EntryId::from(&*index.id_text(id)));
             let is_there = parent.as_ref().is_none_or(|id| known.uuids.contains(id));

@@ -5,12 +5,11 @@ use std::path::{Path, PathBuf};
 use transcript_format::ids::Uuid;
 use transcript_format::make::{self, Compaction};
 use transcript_format::object::Raw;
-use transcript_reader::Bodies;
 use transcript_resume::api::{self, Request, SyntheticKind};
 use transcript_resume::{Policy, Tree, texts};
 use transcript_writer::{
-    AgentId, AgentMeta, Anchor, Compacted, Draft, EntryId, ErrorKind as WriteError, Invalid, Known,
-    Recorded, Repair, Team, Ticket, Writer, Written,
+    AgentId, AgentMeta, Compacted, Draft, EntryId, ErrorKind as WriteError, Fingerprint, Invalid,
+    Known, Recorded, Repair, Team, Ticket, Writer, Written,
 };
 
 use crate::error::{Error, ErrorKind};
@@ -83,10 +82,7 @@ impl Session {
         let home = Home::new(path, options);
         // Should something appear in it before it is opened, it is not what was looked at.
         let mut known = Known::default();
-        known.anchor = Some(Anchor {
-            len: 0,
-            tail: Vec::new(),
-        });
+        known.fingerprint = Some(Fingerprint::start());
         let writer = options.writer_of(None).create().open(path, known)?;
         Ok(Self {
             home,
@@ -94,6 +90,19 @@ impl Session {
             restored: Vec::new(),
             writer,
         })
+    }
+
+    /// [Opens](Self::open) the session at `path` if there is one by now, or else
+    /// [starts](Self::create) it: programs that start at the same time all get in, as far as
+    /// [`Options::on_busy`] lets them.
+    ///
+    /// # Errors
+    /// As for [`open`](Self::open).
+    pub fn open_or_create(path: &Path, options: &Options) -> Result<Self, Error> {
+        match Self::create(path, options) {
+            Err(error) if error.kind() == ErrorKind::Exists => Self::open(path, options),
+            created => created,
+        }
     }
 
     /// Opens the session at `path` where its conversation ends. Nothing is added, but that entries
@@ -122,7 +131,8 @@ impl Session {
         })
     }
 
-    /// Opens the session at `path` and makes the request that continues it. Results for calls that
+    /// Opens the session at `path` and makes the request that continues it; to only look at that, use
+    /// [`History::request`], which writes nothing. Results for calls that
     /// were interrupted, and the answer to a turn without one, are written to the file first, as the
     /// real client does (`facts/rig.md` 7): the file is a conversation that goes on from there.
     ///
@@ -140,7 +150,7 @@ impl Session {
             restored,
             forked_from,
         } = open(&Home::new(path, options))?;
-        let request = home.ask(&history, api::Options::new())?;
+        let request = history.request(&home.options)?;
         if let Some(refusal) = request.path.refusal {
             return Err(Error::new(ErrorKind::NotResumable(refusal), &home.path));
         }
@@ -296,8 +306,8 @@ impl Session {
     /// Makes everything so far survive a power cut.
     ///
     /// # Errors
-    /// When it may not: it is in a rescue file then, and the session takes no more. See
-    /// [`Writer::sync`].
+    /// When it may not: [`Writer::rescue`] says what of it was saved then, and the session takes no
+    /// more. See [`Writer::sync`].
     pub fn sync(&self) -> Result<(), Error> {
         Ok(self.writer.sync()?)
     }
@@ -335,7 +345,8 @@ impl Session {
         &self.restored
     }
 
-    /// Returns the writer, for what is not here: what it has on its hands, its rescue files.
+    /// Returns the writer, for what is not here: what it has on its hands, what it rescued, whether
+    /// others may write to the file.
     #[must_use]
     pub fn writer(&self) -> &Writer {
         &self.writer
@@ -352,15 +363,8 @@ impl Home {
 
     /// The request that answers what was said last.
     pub(crate) fn request(&self, writer: &Writer) -> Result<Request, Error> {
-        self.ask(&self.read_again(writer)?, api::Options::new().live())
-    }
-
-    fn ask(&self, history: &History, mut options: api::Options) -> Result<Request, Error> {
-        let tree = history.tree(self.options.policy);
-        if let Some(model) = &self.options.model {
-            options = options.model(model);
-        }
-        Ok(options.request(&tree, &mut Bodies::new(history.source()))?)
+        let history = self.read_again(writer)?;
+        history.request_as(&self.options, api::Options::new().live())
     }
 
     pub(crate) fn compact(

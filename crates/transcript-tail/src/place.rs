@@ -3,77 +3,30 @@
 use std::fmt;
 use std::ops::Range;
 use std::str::FromStr;
-use std::sync::Arc;
 
 use memchr::memchr;
 use sha2::{Digest, Sha256};
+use transcript_format::fingerprint::{Fingerprint, HEAD_LEN, TAIL_LEN, Tail};
 use transcript_reader::{Error, Source};
-
-/// How many bytes of the start of a file are remembered.
-const HEAD: usize = 256;
-/// How many bytes before the place are remembered. What tells two lines apart, the uuid and the time, stands
-/// before some hundred bytes that are the same on each line: 64, as is usual, would not reach it.
-const TAIL: usize = 1024;
 
 /// A place behind a newline, and the bytes by which the file is known again (`facts/reliability.md`
 /// 4, T9).
 #[derive(Clone, Default, PartialEq)]
 pub(crate) struct Place {
     /// All before it was told.
-    offset: u64,
+    known: Fingerprint,
     /// How many lines that is, when they were counted.
     lines: Option<u64>,
     /// How much of what the line here says was told: a damaged one may say several things.
     told: u32,
-    /// The first bytes of the file, as far as they were told.
-    head: Arc<Vec<u8>>,
-    /// The last bytes before the place.
-    tail: Tail,
-}
-
-/// The last bytes of a run of bytes.
-#[derive(Clone, Copy, PartialEq)]
-pub(crate) struct Tail {
-    bytes: [u8; TAIL],
-    len: usize,
-}
-
-impl Default for Tail {
-    fn default() -> Self {
-        Self {
-            bytes: [0; TAIL],
-            len: 0,
-        }
-    }
-}
-
-// Without the bytes: they are of a conversation.
-impl fmt::Debug for Tail {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} bytes", self.len)
-    }
 }
 
 impl fmt::Debug for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Place")
-            .field("offset", &self.offset)
+            .field("offset", &self.offset())
             .field("lines", &self.lines)
             .finish_non_exhaustive()
-    }
-}
-
-impl Tail {
-    pub(crate) fn bytes(&self) -> &[u8] {
-        &self.bytes[..self.len]
-    }
-
-    pub(crate) fn push(&mut self, bytes: &[u8]) {
-        let new = &bytes[bytes.len().saturating_sub(TAIL)..];
-        let kept = self.len.min(TAIL - new.len());
-        self.bytes.copy_within(self.len - kept..self.len, 0);
-        self.bytes[kept..kept + new.len()].copy_from_slice(new);
-        self.len = kept + new.len();
     }
 }
 
@@ -88,18 +41,15 @@ impl Place {
 
     /// The place at `offset` in a file as it is now.
     pub(crate) fn at(source: &Source, offset: u64) -> Result<Self, Error> {
-        let mut place = Self {
-            offset,
+        Ok(Self {
+            known: Fingerprint::read(offset, |at, buffer| source.read_at(at, buffer))?,
             lines: (offset == 0).then_some(0),
-            ..Self::default()
-        };
-        place.head = Arc::new(read(source, 0, HEAD as u64, offset)?);
-        place.read_tail(source)?;
-        Ok(place)
+            told: 0,
+        })
     }
 
     pub(crate) fn offset(&self) -> u64 {
-        self.offset
+        self.known.offset()
     }
 
     /// The number of the line that starts here.
@@ -127,58 +77,33 @@ impl Place {
 
     /// Moves behind a line, which is given without its newline.
     pub(crate) fn pass(&mut self, line: &[u8]) {
-        for bytes in [line, b"\n"] {
-            self.tail.push(bytes);
-            // A head that misses a line which was too long stays as short as it is.
-            if self.head.len() as u64 == self.offset && self.head.len() < HEAD {
-                let room = HEAD - self.head.len();
-                Arc::make_mut(&mut self.head).extend(bytes.iter().take(room));
-            }
-            self.offset += bytes.len() as u64;
-        }
+        self.known.push(line);
+        self.known.push(b"\n");
         self.told = 0;
         self.lines = self.lines.map(|lines| lines + 1);
     }
 
     /// Moves behind a line of `len` bytes that was not kept. `last` are its last ones, with the newline.
     pub(crate) fn pass_unseen(&mut self, len: u64, last: &Tail) {
-        self.offset += len + 1;
+        self.known.skip(len + 1, last);
         self.told = 0;
         self.lines = self.lines.map(|lines| lines + 1);
-        self.tail.push(last.bytes());
-    }
-
-    fn read_tail(&mut self, source: &Source) -> Result<(), Error> {
-        let start = self.offset.saturating_sub(TAIL as u64);
-        self.tail = Tail::default();
-        let bytes = read(source, start, TAIL as u64, self.offset)?;
-        self.tail.push(&bytes);
-        Ok(())
     }
 
     /// Whether the file holds before this place what was told of it.
     pub(crate) fn holds(&self, source: &Source) -> Result<bool, Error> {
-        let start = self.offset - self.tail.len as u64;
-        Ok(has(source, 0, &self.head)? && has(source, start, self.tail.bytes())?)
+        self.known.matches(|at, buffer| source.read_at(at, buffer))
     }
 
     pub(crate) fn checkpoint(&self) -> Checkpoint {
         Checkpoint {
-            offset: self.offset,
+            offset: self.offset(),
             lines: self.lines,
             told: self.told,
-            head: Print::of(&self.head),
-            tail: Print::of(self.tail.bytes()),
+            head: Print::of(self.known.head()),
+            tail: Print::of(self.known.tail()),
         }
     }
-}
-
-/// Reads up to `most` bytes from `start` on, none of them behind `end`.
-fn read(source: &Source, start: u64, most: u64, end: u64) -> Result<Vec<u8>, Error> {
-    let mut bytes = vec![0; most.min(end.saturating_sub(start)) as usize];
-    let read = source.read_at(start, &mut bytes)?;
-    bytes.truncate(read);
-    Ok(bytes)
 }
 
 /// Whether `bytes` stand at `offset`. Takes a constant amount of memory.
@@ -255,12 +180,9 @@ impl Checkpoint {
     pub(crate) fn place(&self, source: &Source) -> Result<Option<Place>, Error> {
         let mut place = Place::at(source, self.offset)?;
         // Where the checkpoint knows less than the file can say now, less is compared.
-        Arc::make_mut(&mut place.head).truncate(self.head.len);
-        let cut = place.tail.len.saturating_sub(self.tail.len);
-        let mut tail = Tail::default();
-        tail.push(&place.tail.bytes()[cut..]);
-        let is_same = Print::of(&place.head) == self.head && Print::of(tail.bytes()) == self.tail;
-        place.tail = tail;
+        place.known.shorten(self.head.len, self.tail.len);
+        let known = &place.known;
+        let is_same = Print::of(known.head()) == self.head && Print::of(known.tail()) == self.tail;
         place.lines = self.lines;
         place.told = self.told;
         Ok(is_same.then_some(place))
@@ -317,7 +239,7 @@ fn parse(text: &str) -> Option<Checkpoint> {
         let hash = u64::from_str_radix(parts.next()?, 16).ok()?.to_be_bytes();
         (len <= most).then_some(Print { len, hash })
     };
-    let (head, tail) = (print(HEAD)?, print(TAIL)?);
+    let (head, tail) = (print(HEAD_LEN)?, print(TAIL_LEN)?);
     let told = parts.next()?.parse().ok()?;
     let longest = tail.len.max(head.len) as u64;
     (parts.next().is_none() && longest <= offset).then_some(Checkpoint {
@@ -369,7 +291,7 @@ mod tests {
         for at in 0..bytes.len() {
             let mut other = bytes.clone();
             other[at] ^= 1;
-            let is_seen = at < HEAD || at >= bytes.len() - TAIL;
+            let is_seen = at < HEAD_LEN || at >= bytes.len() - TAIL_LEN;
             assert_eq!(!place.holds(&source(&other)).unwrap(), is_seen, "{at}");
             let known = place.checkpoint().place(&source(&other)).unwrap();
             assert_eq!(known.is_none(), is_seen, "{at}");

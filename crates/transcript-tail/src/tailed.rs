@@ -11,12 +11,13 @@ use std::path::{Path, PathBuf};
 
 use memchr::memrchr;
 use transcript_format::finding::{Code, Finding};
+use transcript_format::fingerprint::Tail;
 use transcript_format::lines::{Framed, Framer};
 use transcript_reader::{Error, ErrorKind, Identity, Source};
 
 use crate::event::{Event, Reset};
 use crate::judge::Judge;
-use crate::place::{Checkpoint, Place, Tail, has, has_newline};
+use crate::place::{Checkpoint, Place, has, has_newline};
 use crate::start::Start;
 
 /// How much is read at once.

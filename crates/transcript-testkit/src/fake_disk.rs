@@ -25,6 +25,8 @@ pub enum Op {
     WriteNew,
     /// [`Disk::rename`].
     Rename,
+    /// [`Disk::remove`].
+    Remove,
     /// [`File::append`].
     Append,
     /// [`File::position`].
@@ -771,6 +773,7 @@ impl Disk for FakeDisk {
             is_new,
             has_other_writer,
             is_remote: state.is_remote,
+            others_may_write: false,
         })
     }
 
@@ -812,15 +815,25 @@ impl Disk for FakeDisk {
             Turn::LostSync => (len, Some(io::Error::other("lost"))),
             Turn::Die(taken) => (taken.of(len, &mut state.rng), Some(dead())),
         };
-        let taken = state.take_space(wanted.min(len));
-        state.link(path, &bytes[..taken]);
-        if let Some(error) = error {
-            return Err(error);
+        // A new file is there whole or not at all, and what failed gives its space back.
+        let wanted = wanted.min(len);
+        let is_there = wanted == len && state.space.is_none_or(|space| len <= space);
+        if is_there {
+            state.take_space(len);
+            state.link(path, bytes);
         }
-        if taken < len {
-            return Err(io::ErrorKind::StorageFull.into());
+        match error {
+            Some(error) => Err(error),
+            None if !is_there => Err(io::ErrorKind::StorageFull.into()),
+            None => Ok(()),
         }
-        Ok(())
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        let (mut state, turn) = self.begin(self.process, Op::Remove, path, None)?;
+        let error = turn.whole(&mut state.rng)?;
+        state.unlink(path);
+        done((), error)
     }
 }
 

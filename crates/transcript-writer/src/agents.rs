@@ -5,10 +5,11 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use transcript_format::json::ObjectBuf;
+use transcript_format::lines::AGENT_META_CAP;
 use transcript_format::names::is_id;
 
 use crate::chain::Known;
-use crate::error::Error;
+use crate::error::{Error, ErrorKind};
 use crate::options::Options;
 use crate::writer::Writer;
 
@@ -121,7 +122,7 @@ impl Options {
     /// the other, whole. On return it survives a power cut. The file is its owner's alone.
     ///
     /// # Errors
-    /// When the system fails; what was said before stays.
+    /// When it is longer than readers take, 1 MiB, or the system fails; what was said before stays.
     pub fn write_agent_meta(
         &self,
         session: &Path,
@@ -131,8 +132,15 @@ impl Options {
         let path = agent.meta_path(session);
         let new = path.with_extension(format!("json.{}.new", (self.ids)()));
         let text = meta.0.text();
-        let written = self.disk.write_new(&new, text.as_bytes());
-        let replaced = written.and_then(|()| self.disk.rename(&new, &path));
-        replaced.map_err(|error| Error::io(&path, error))
+        if text.len() > AGENT_META_CAP {
+            return Err(Error::new(ErrorKind::InvalidEntry, &path));
+        }
+        let io = |error| Error::io(&path, error);
+        self.disk.write_new(&new, text.as_bytes()).map_err(io)?;
+        self.disk.rename(&new, &path).map_err(|error| {
+            // Should it have got its name all the same, there is nothing to remove.
+            let _ = self.disk.remove(&new);
+            io(error)
+        })
     }
 }

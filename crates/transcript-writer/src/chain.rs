@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use transcript_format::fingerprint::Fingerprint;
 use transcript_format::kind::EntryKind;
 
 use crate::draft::{Draft, EntryId, Parent, Pin};
@@ -32,17 +33,8 @@ pub struct Known {
     /// The last line of each [kind of state](EntryKind::is_state) and the offset of its first byte,
     /// for the [end of a turn](crate::Writer::end_turn). Lines of other kinds are passed over.
     pub state: Vec<(Draft, u64)>,
-    /// How to know the file again. Without it the file is taken as it is.
-    pub anchor: Option<Anchor>,
-}
-
-/// The end of a file as it was read.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Anchor {
-    /// Its length in bytes.
-    pub len: u64,
-    /// The bytes before that, 64 at most.
-    pub tail: Vec<u8>,
+    /// What was read of the file, to know it again. Without it the file is taken as it is.
+    pub fingerprint: Option<Fingerprint>,
 }
 
 /// The state of the chains of one file.

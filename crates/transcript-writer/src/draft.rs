@@ -2,9 +2,11 @@
 
 use std::fmt;
 
+use memchr::memchr;
 use serde_json::{Map, Value};
 use transcript_format::ids::Uuid;
 use transcript_format::kind::{EntryKind, SystemKind};
+use transcript_format::lines::DEFAULT_LINE_CAP;
 use transcript_format::make::{self, NewEntry};
 use transcript_format::object::{Object, Raw};
 use transcript_format::scan::{Flags, Scanner, ToolRole};
@@ -61,6 +63,8 @@ pub struct Draft {
     /// Where a `last-prompt` line says that the conversation ends.
     pub(crate) pin: Option<Pin>,
     has: Members,
+    /// It stood in a file before: its escapes are not ours to judge.
+    is_copy: bool,
 }
 
 /// What a `last-prompt` line with a leaf does (`facts/rig.md` 4).
@@ -131,20 +135,37 @@ const fn invalid(reason: &'static str, at: usize) -> Invalid {
     Invalid { reason, at }
 }
 
-/// Readers skip longer lines.
-const MAX_LEN: usize = 60 << 20;
-
 impl Draft {
     /// Takes a JSON object with a `type` as an entry.
     ///
     /// # Errors
     /// When readers would take the line for damage: no object, bad UTF-8, control bytes in strings,
     /// too deep, too long, a repeated name among those that link entries, a `uuid` that is no
-    /// string.
+    /// string. When a string holds what not all of them can: a NUL character (`\u0000`), or half of a
+    /// surrogate pair (`\ud83d` alone).
     pub fn entry(json: &str) -> Result<Self, Invalid> {
+        match unwanted_escape(json.trim_ascii()) {
+            Some((reason, at)) => Err(invalid(reason, at)),
+            None => Self::read(json),
+        }
+    }
+
+    /// Takes an entry that stands in a file already, to be written again word for word: as
+    /// [`entry`](Self::entry), but its strings may hold anything that another tool wrote.
+    ///
+    /// # Errors
+    /// When readers would take the line for damage.
+    pub fn copy(json: &str) -> Result<Self, Invalid> {
+        Ok(Self {
+            is_copy: true,
+            ..Self::read(json)?
+        })
+    }
+
+    fn read(json: &str) -> Result<Self, Invalid> {
         let text = json.trim_ascii();
-        if text.len() > MAX_LEN {
-            return Err(invalid("longer than readers take", MAX_LEN));
+        if text.len() > DEFAULT_LINE_CAP {
+            return Err(invalid("longer than readers take", DEFAULT_LINE_CAP));
         }
         let mut scanner = Scanner::new();
         let envelope = scanner
@@ -204,6 +225,7 @@ impl Draft {
                 source: has("sourceToolAssistantUUID"),
                 agent: has("agentId"),
             },
+            is_copy: false,
             // Line ends can only be white space between the parts of the object.
             inside: if inside.contains(['\n', '\r']) {
                 inside.replace(['\n', '\r'], " ")
@@ -228,7 +250,13 @@ impl Draft {
             keeps: None,
             pin: None,
             has: Members::default(),
+            is_copy: false,
         }
+    }
+
+    /// Whether readers take the line that was made of the entry.
+    pub(crate) fn is_readable(&self, line: &str) -> bool {
+        line.len() <= DEFAULT_LINE_CAP && (self.is_copy || unwanted_escape(line).is_none())
     }
 
     /// Says where the conversation ends.
@@ -338,7 +366,12 @@ impl Draft {
             }
             Some(entry.with("message", &message))
         });
-        let Some(amended) = amended.filter(|text| !text.contains(['\n', '\r'])) else {
+        let is_fine = |text: &String| {
+            !text.contains(['\n', '\r'])
+                && unwanted_escape(text).is_none()
+                && Scanner::new().scan(text.as_bytes()).is_ok()
+        };
+        let Some(amended) = amended.filter(is_fine) else {
             return false;
         };
         self.inside = inside(&amended).to_owned();
@@ -446,6 +479,31 @@ fn pin(object: &Object<'_>, kind: EntryKind) -> Option<Pin> {
     } else {
         Pin::Set
     })
+}
+
+/// Finds an escape that is JSON, and that not all readers can take: a NUL, which ends strings in some
+/// languages and no database stores; half of a surrogate pair, which is no character. Returns what it is
+/// and where.
+fn unwanted_escape(json: &str) -> Option<(&'static str, usize)> {
+    let bytes = json.as_bytes();
+    let unit = |at: usize| {
+        let digits = json.get(at..at + 6)?.strip_prefix("\\u")?;
+        u16::from_str_radix(digits, 16).ok()
+    };
+    let mut next = 0;
+    while let Some(found) = bytes.get(next..).and_then(|rest| memchr(b'\\', rest)) {
+        let at = next + found;
+        next = at + 2;
+        match unit(at) {
+            Some(0) => return Some(("a NUL character in a string", at)),
+            Some(0xD800..=0xDBFF) if matches!(unit(at + 6), Some(0xDC00..=0xDFFF)) => {
+                next = at + 12
+            }
+            Some(0xD800..=0xDFFF) => return Some(("half of a surrogate pair in a string", at)),
+            _ => {}
+        }
+    }
+    None
 }
 
 /// Returns what stands between the braces of an object.

@@ -5,8 +5,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Why an entry was not acknowledged. Nothing of it is in the file, but for a failed sync, after which
-/// it is there and in the [rescue file](crate::Writer::rescue_files).
+/// Why an entry was not acknowledged. Nothing of it is in the file, unless the error
+/// [says so](Self::left_a_part), and but for a failed sync, after which it is there and in a
+/// [rescue file](crate::Writer::rescue).
 #[derive(Clone, Debug)]
 pub struct Error {
     kind: ErrorKind,
@@ -14,6 +15,7 @@ pub struct Error {
     offset: Option<u64>,
     source: Option<Arc<io::Error>>,
     is_final: bool,
+    left_a_part: bool,
 }
 
 /// What went wrong.
@@ -24,7 +26,8 @@ pub enum ErrorKind {
     NotFound,
     /// Opening or writing it is not allowed.
     NotAllowed,
-    /// The path is no regular file with one name, or not the caller's.
+    /// The path is no regular file with one name, or not the caller's: the source of the error says
+    /// which.
     NotAFile,
     /// Another process writes to the session, or holds its lock for too long.
     Busy,
@@ -37,14 +40,16 @@ pub enum ErrorKind {
     Replaced,
     /// The file became shorter than what was written to it. The writer takes no more.
     Shrunk,
-    /// No space, no quota, or a limit on the size of files; the file is as it was.
+    /// No space, no quota, or a limit on the size of files.
     Full,
-    /// The system failed to write; the file is as it was, or ends with a damaged line of its own.
+    /// The system failed to write.
     Io,
-    /// Bytes may not survive a power cut, though they were written. The writer takes no more; what
-    /// was not yet synced is in a rescue file.
+    /// Bytes may not survive a power cut, though they were written: those from the offset of the error
+    /// on. The writer takes no more; [`Writer::rescue`](crate::Writer::rescue) says what was saved.
     SyncFailed,
-    /// The entry is not one: no JSON object, no type, or what readers would take for damage.
+    /// The entry is not one: no JSON object, no type, or what readers would take for damage or show
+    /// otherwise; see [`Draft::entry`](crate::Draft::entry). A line that is longer than readers take
+    /// when it is filled in is refused when it is written.
     InvalidEntry,
     /// The entry names a parent that is not in the file.
     UnknownParent,
@@ -87,16 +92,19 @@ impl ErrorKind {
         match self {
             Self::NotFound => "no such file",
             Self::NotAllowed => "writing is not allowed",
-            Self::NotAFile => "not a regular file with one name that belongs to the caller",
+            Self::NotAFile => "not a file to append to",
             Self::Busy => "another process writes to it",
             Self::Fork => "another process writes to it; go on in a fork",
             Self::Changed => "not the file that was read; read it again",
             Self::Replaced => "deleted, moved or replaced while it was open; open it again",
             Self::Shrunk => "became shorter while it was open; open it again",
-            Self::Full => "no space for the entry; nothing of it was kept",
+            Self::Full => "no space for the entry",
             Self::Io => "cannot be written",
             Self::SyncFailed => "written bytes may not survive a power cut; open it again",
-            Self::InvalidEntry => "the entry is not a JSON object with a type on one line",
+            Self::InvalidEntry => {
+                "not an entry that readers take: a JSON object with a type, on a line of 64 MiB at \
+                 most, without NUL characters and halves of surrogate pairs"
+            }
             Self::UnknownParent => "the entry names a parent that is not in the file",
             Self::RepeatedUuid => "the file holds an entry with the same uuid",
             Self::UnknownEntry => "the file holds no such entry",
@@ -116,6 +124,7 @@ impl Error {
             offset: None,
             source: None,
             is_final: false,
+            left_a_part: false,
         }
     }
 
@@ -147,6 +156,11 @@ impl Error {
         self
     }
 
+    pub(crate) fn with_a_part(mut self) -> Self {
+        self.left_a_part = true;
+        self
+    }
+
     /// It will be the same next time.
     pub(crate) fn for_good(mut self) -> Self {
         self.is_final = true;
@@ -171,6 +185,13 @@ impl Error {
         self.offset
     }
 
+    /// Returns whether a part of the entry is in the file: the system neither took all of it nor let the
+    /// part be cut off again. It is cut off before the next write, or stays as a damaged line.
+    #[must_use]
+    pub fn left_a_part(&self) -> bool {
+        self.left_a_part
+    }
+
     /// Returns whether the same call on the same writer may work later.
     #[must_use]
     pub fn is_retryable(&self) -> bool {
@@ -182,6 +203,11 @@ impl Error {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.path.display(), self.kind.words())?;
+        if self.left_a_part {
+            f.write_str("; a part of it is left in the file, and could not be cut off")?;
+        } else if matches!(self.kind, ErrorKind::Full) {
+            f.write_str("; nothing of it was kept")?;
+        }
         if let Some(offset) = self.offset {
             write!(f, " (byte {offset})")?;
         }

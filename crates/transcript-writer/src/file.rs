@@ -7,6 +7,8 @@ use std::fmt::Debug;
 use std::io;
 use std::path::Path;
 
+pub use crate::new_file::NewFile;
+
 /// An open session file.
 ///
 /// Every call is at most one system call that can fail, and none retries: what to do about a
@@ -100,7 +102,9 @@ pub trait Disk: Debug + Send + Sync {
     /// power cut, as are folders that had to be made for it.
     ///
     /// # Errors
-    /// When the system fails, or the file is not one to append to.
+    /// When the system fails, or the file is not one to append to; as
+    /// [`WouldBlock`](io::ErrorKind::WouldBlock) while another process asks who writes to the file,
+    /// which takes it microseconds.
     fn open(&self, path: &Path, create: bool) -> io::Result<Opened>;
 
     /// Returns which file stands at `path`; `None` when there is none.
@@ -116,11 +120,17 @@ pub trait Disk: Debug + Send + Sync {
     fn sync_name(&self, path: &Path) -> io::Result<()>;
 
     /// Writes a new file that only its owner can read, and makes it survive a power cut, as folders
-    /// that had to be made for it.
+    /// that had to be made for it. At every moment the name leads to all of it or to nothing.
     ///
     /// # Errors
-    /// When there is such a file, or the system fails; then there may be a part of it.
+    /// When there is such a file, or the system fails; then nothing is left of it.
     fn write_new(&self, path: &Path, bytes: &[u8]) -> io::Result<()>;
+
+    /// Takes the name away from a file.
+    ///
+    /// # Errors
+    /// When the system fails.
+    fn remove(&self, path: &Path) -> io::Result<()>;
 
     /// Gives the file at `from` the name `to`, in place of what is there, and makes that survive a
     /// power cut. At every moment `to` is the one or the other.
@@ -142,4 +152,6 @@ pub struct Opened {
     pub has_other_writer: Option<bool>,
     /// Whether it is on a network or in user space, where locks and appends may not hold.
     pub is_remote: bool,
+    /// Whether its mode lets other users write to it.
+    pub others_may_write: bool,
 }

@@ -23,7 +23,16 @@
 //! | [`Writer::flush`] | never | what is not synced yet |
 //! | [`Writer::sync`], [`Writer::close`] | never | never, if the disk does not lie |
 //!
-//! The contract is that of `facts/reliability.md` 3, row by row in `docs/durability.md`.
+//! The contract stands row by row in `docs/durability.md` of the project.
+//!
+//! # Signals
+//!
+//! - A limit on the size of files (`ulimit -f`, `RLIMIT_FSIZE`) sends `SIGXFSZ`, which ends the process in
+//!   the middle of a write: nothing is acknowledged then, and the next opening mends the end of the file.
+//!   A program that calls [`ignore_file_size_signal`] when it starts gets [`ErrorKind::Full`] instead.
+//! - On Linux the opening of a session asks the kernel whether another process has the file open for
+//!   writing. When one opens it at that very moment, the kernel sends `SIGURG`, which does nothing unless
+//!   the program has a handler for it.
 
 mod agents;
 #[cfg(feature = "async")]
@@ -34,6 +43,7 @@ mod error;
 pub mod file;
 mod ids;
 mod log;
+mod new_file;
 mod options;
 mod record;
 mod sync;
@@ -44,13 +54,15 @@ mod turn;
 mod writer;
 
 pub use agents::{AgentId, AgentMeta, NotAnAgentId};
-pub use chain::{Anchor, Known};
+pub use chain::Known;
 pub use draft::{Draft, EntryId, Invalid};
 pub use error::{Error, ErrorKind};
 pub use ids::EntryIds;
 pub use options::{OnBusy, Options, SyncPolicy};
 pub use record::{Recorded, Team};
-pub use sys::RealDisk;
-pub use tail::Repair;
+pub use sync::Rescue;
+pub use sys::{RealDisk, ignore_file_size_signal};
+pub use tail::{Kept, Repair};
+pub use transcript_format::fingerprint::Fingerprint;
 pub use turn::Compacted;
 pub use writer::{Stats, Ticket, Writer, Written};

@@ -1,16 +1,16 @@
 //! A file to which whole lines are appended, and nothing else is ever done.
 //!
-//! The rules are those of `facts/reliability.md` 3: one write for a batch, under a lock; a newline
-//! before it when the file does not end with one; a failed write is cut off again. What another
+//! The rules: one write for a batch, under a lock; a newline before it when the file does not end with one; a failed write is cut off again. What another
 //! process does to the file is noticed before the next batch, and told.
 
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use transcript_format::fingerprint::Fingerprint;
 use transcript_format::scan::Scanner;
 
-use crate::chain::Anchor;
 use crate::draft::{Draft, EntryId};
 use crate::error::{Error, ErrorKind};
 use crate::file::{Disk, File, Opened};
@@ -22,6 +22,9 @@ const CHECK_NAME: Duration = Duration::from_millis(100);
 
 /// How long another writer may have the file open before it counts as one.
 const CHILD_STARTS: Duration = Duration::from_millis(50);
+
+/// How long to wait for another process that asks who writes to the file.
+const ASKS: Duration = Duration::from_millis(1);
 
 /// How much that others appended is read to see what it is.
 const MAX_GROWTH: u64 = 16 << 20;
@@ -41,16 +44,17 @@ pub(crate) struct Log {
     end: Option<u64>,
     /// What a failed write left in the file and could not be cut off yet.
     debt: Option<Debt>,
-    /// Something was cut off since this was asked for the last time.
-    has_cut: bool,
-    /// How the file was read, until it is opened.
-    anchor: Option<Anchor>,
+    /// Where something was cut off since this was asked for the last time.
+    cut: Option<u64>,
+    /// What was read of the file before it was opened.
+    fingerprint: Option<Fingerprint>,
     /// What others appended between the reading and the opening.
     since: Foreign,
     /// Where others appended an entry at the same time as we did.
     intruded: Option<u64>,
     name_checked: Option<Instant>,
     repair: Option<Repair>,
+    others_may_write: bool,
     /// The file is not ours any more: every later call fails the same way.
     broken: Option<Error>,
 }
@@ -103,7 +107,7 @@ impl Foreign {
             }
             if envelope.kind().is_state()
                 && let Ok(text) = std::str::from_utf8(line)
-                && let Ok(draft) = Draft::entry(text)
+                && let Ok(draft) = Draft::copy(text)
             {
                 foreign.add_state(draft, start);
             }
@@ -143,12 +147,13 @@ impl Log {
             is_remote: false,
             end: None,
             debt: None,
-            has_cut: false,
-            anchor: None,
+            cut: None,
+            fingerprint: None,
             since: Foreign::default(),
             intruded: None,
             name_checked: None,
             repair: None,
+            others_may_write: false,
             broken: None,
         }
     }
@@ -161,9 +166,9 @@ impl Log {
         self.repair.as_ref()
     }
 
-    /// Where the last line that was looked at ends; 0 when that is in doubt.
-    pub(crate) fn len(&self) -> u64 {
-        self.end.unwrap_or_default()
+    /// Whether the mode of the file lets other users write to it.
+    pub(crate) fn others_may_write(&self) -> bool {
+        self.others_may_write
     }
 
     /// Looks at what others appended, before something is made that depends on it. Returns the
@@ -196,15 +201,16 @@ impl Log {
         self.is_remote
     }
 
-    /// Opens what is there and mends its end. A file that is to be made is made by the first batch.
-    pub(crate) fn open(&mut self, anchor: Option<Anchor>) -> Result<(), Error> {
-        self.anchor = anchor;
+    /// Opens what is there and mends its end; returns its length. A file that is to be made is made by
+    /// the first batch.
+    pub(crate) fn open(&mut self, fingerprint: Option<Fingerprint>) -> Result<u64, Error> {
+        self.fingerprint = fingerprint;
         if !self.create || self.is_there()? {
             return self.open_file();
         }
-        match &self.anchor {
-            Some(anchor) if anchor.len > 0 => Err(self.error(ErrorKind::Changed)),
-            _ => Ok(()),
+        match &self.fingerprint {
+            Some(read) if read.offset() > 0 => Err(self.error(ErrorKind::Changed)),
+            _ => Ok(0),
         }
     }
 
@@ -213,17 +219,18 @@ impl Log {
         Ok(there.map_err(|error| self.io(error))?.is_some())
     }
 
-    fn open_file(&mut self) -> Result<(), Error> {
+    fn open_file(&mut self) -> Result<u64, Error> {
         let Opened {
             file,
             is_new,
             has_other_writer,
             is_remote,
+            others_may_write,
         } = self.open_alone()?;
         let _lock = self.lock(&file)?;
         let len = self.status(&file)?.len;
-        if let Some(anchor) = &self.anchor {
-            self.since = self.check_anchor(&file, anchor, len)?;
+        if let Some(read) = &self.fingerprint {
+            self.since = self.compare(&file, read, len)?;
         }
         let is_alone = if is_new {
             Some(true)
@@ -232,15 +239,19 @@ impl Log {
         };
         let mended = tail::mend(&*file, &*self.disk, &self.path, is_alone)
             .map_err(|error| self.io(error))?;
-        self.end = Some(mended.len);
+        self.end = mended.is_ended.then_some(mended.len);
         self.repair = mended.repair;
         self.is_remote = is_remote;
+        self.others_may_write = others_may_write;
         self.name_checked = Some(Instant::now());
         self.file = Some(Arc::clone(&file));
         if let Some(repair) = &self.repair {
             tracing::warn!(offset = repair.offset(), "the end of the file was mended");
         }
-        Ok(())
+        if others_may_write {
+            tracing::warn!("other users may write to the file");
+        }
+        Ok(mended.len)
     }
 
     /// Opens the file when nobody else has it open for writing, or turns are to be taken. A child of
@@ -248,8 +259,16 @@ impl Log {
     fn open_alone(&self) -> Result<Opened, Error> {
         let start = Instant::now();
         loop {
-            let opened = self.disk.open(&self.path, self.create);
-            let opened = opened.map_err(|error| self.io(error))?;
+            let opened = match self.disk.open(&self.path, self.create) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    if start.elapsed() >= self.lock_wait {
+                        return Err(self.busy().because(error));
+                    }
+                    std::thread::sleep(ASKS);
+                    continue;
+                }
+                opened => opened.map_err(|error| self.io(error))?,
+            };
             let takes_turns = self.on_busy == OnBusy::Wait && !opened.is_remote;
             if opened.has_other_writer != Some(true) || takes_turns {
                 return Ok(opened);
@@ -263,22 +282,21 @@ impl Log {
     }
 
     /// Compares the file with what was read of it. Lines that others added since count as growth.
-    fn check_anchor(
+    fn compare(
         &self,
         file: &Arc<dyn File>,
-        anchor: &Anchor,
+        read: &Fingerprint,
         len: u64,
     ) -> Result<Foreign, Error> {
-        let start = anchor.len.checked_sub(anchor.tail.len() as u64);
-        let Some(start) = start.filter(|_| anchor.len <= len) else {
+        let is_same = read.offset() <= len
+            && read
+                .matches(|at, buffer| tail::read_into(&**file, at, buffer))
+                .map_err(|error| self.io(error))?;
+        if !is_same {
             return Err(self.error(ErrorKind::Changed));
-        };
-        let bytes = self.read(file, start, anchor.len)?;
-        if bytes != anchor.tail {
-            return Err(self.error(ErrorKind::Changed).at(start));
         }
-        if len > anchor.len {
-            return self.look_at_growth(file, anchor.len, len);
+        if len > read.offset() {
+            return self.look_at_growth(file, read.offset(), len);
         }
         Ok(Foreign::default())
     }
@@ -358,11 +376,10 @@ impl Log {
             }
             if let Err(error) = self.write(file, now, &[b"\n", &*missing].concat()) {
                 // The lines that are whole must not stay without the others, if that can be helped.
-                if self.debt.is_none() && bytes.ends_with(batch) {
-                    let offset = now - batch.len() as u64;
-                    self.owe(file, offset, batch);
-                }
-                return Err(error);
+                let is_gone = self.debt.is_none()
+                    && bytes.ends_with(batch)
+                    && self.owe(file, now - batch.len() as u64, batch);
+                return Err(if is_gone { error } else { error.with_a_part() });
             }
         }
         Err(self.busy())
@@ -415,9 +432,9 @@ impl Log {
         self.settle(&file, len).map(drop)
     }
 
-    /// Returns whether something was cut off since the last call.
-    pub(crate) fn take_cut(&mut self) -> bool {
-        std::mem::take(&mut self.has_cut)
+    /// Returns where something was cut off since the last call.
+    pub(crate) fn take_cut(&mut self) -> Option<u64> {
+        self.cut.take()
     }
 
     /// Gives the file back.
@@ -435,7 +452,7 @@ impl Log {
             file.truncate(offset)
                 .map_err(|error| self.io(error).at(offset))?;
             self.debt = None;
-            self.has_cut = true;
+            self.cut = Some(offset);
             return Ok(offset);
         }
         // Others wrote behind it: it is not ours to cut any more.
@@ -490,15 +507,10 @@ impl Log {
         while written < bytes.len() {
             match file.append(&bytes[written..]) {
                 Ok(0) => {
-                    return Err(self.roll_back(
-                        file,
-                        len,
-                        bytes,
-                        std::io::ErrorKind::WriteZero.into(),
-                    ));
+                    return Err(self.roll_back(file, len, bytes, io::ErrorKind::WriteZero.into()));
                 }
                 Ok(count) => written += count,
-                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(self.roll_back(file, len, bytes, error)),
             }
         }
@@ -511,14 +523,16 @@ impl Log {
         file: &Arc<dyn File>,
         len: u64,
         bytes: &[u8],
-        cause: std::io::Error,
+        cause: io::Error,
     ) -> Error {
-        self.owe(file, len, bytes);
-        self.io(cause).at(len)
+        let is_gone = self.owe(file, len, bytes);
+        let error = self.io(cause).at(len);
+        if is_gone { error } else { error.with_a_part() }
     }
 
     /// Notes that a part of `bytes` stands at `offset` and must not, and cuts it off if possible.
-    fn owe(&mut self, file: &Arc<dyn File>, offset: u64, bytes: &[u8]) {
+    /// Returns whether nothing of it is left.
+    fn owe(&mut self, file: &Arc<dyn File>, offset: u64, bytes: &[u8]) -> bool {
         self.debt = Some(Debt {
             offset,
             bytes: bytes.to_vec(),
@@ -526,9 +540,10 @@ impl Log {
         let settled = self
             .status(file)
             .and_then(|status| self.settle(file, status.len));
-        if let Err(error) = settled {
+        if let Err(error) = &settled {
             tracing::warn!(offset, %error, "a failed write is not cut off yet");
         }
+        settled.is_ok_and(|len| len <= offset)
     }
 
     fn ends_in_a_line(&self, file: &Arc<dyn File>, len: u64) -> Result<bool, Error> {
@@ -562,7 +577,7 @@ impl Log {
                     std::thread::sleep(pause);
                     pause = (pause * 2).min(Duration::from_millis(5));
                 }
-                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(self.io(error)),
             }
         }
@@ -586,7 +601,7 @@ impl Log {
         Error::new(kind, &self.path)
     }
 
-    fn io(&self, error: std::io::Error) -> Error {
+    fn io(&self, error: io::Error) -> Error {
         Error::io(&self.path, error)
     }
 }

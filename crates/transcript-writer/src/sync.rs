@@ -2,6 +2,7 @@
 //! unless its caller wants to.
 
 use std::collections::VecDeque;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,24 +30,65 @@ pub(crate) struct Syncer {
     most: usize,
 }
 
+/// What was saved of entries that may not survive a power cut, as a sync failed. They are all in the
+/// session file, as far as the running system shows it.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct Rescue {
+    /// The files that entries were saved in, whole lines in their order, each named after the offset
+    /// in the session file from which on a power cut may take something: as a rule one, and another
+    /// for entries that were written while the sync failed.
+    pub files: Vec<PathBuf>,
+    /// How many entries may not survive.
+    pub unsynced: u64,
+    /// How many of them are in the files. Fewer, the last ones, when there were more than the writer
+    /// keeps copies of: under [`SyncPolicy::None`] a quarter of
+    /// [`queue_bytes`](crate::Options::queue_bytes).
+    pub saved: u64,
+    /// The lines of entries that the writer had copies of and could not save in a file. The caller may
+    /// know a better place.
+    pub unsaved: Vec<u8>,
+    /// Why they could not be saved.
+    pub error: Option<Arc<io::Error>>,
+}
+
+/// Lines that were written at once.
+pub(crate) struct Batch<'a> {
+    pub(crate) lines: &'a [u8],
+    /// Where they stand in the file.
+    pub(crate) offset: u64,
+    pub(crate) entries: u64,
+}
+
+/// How much was written, or synced.
+#[derive(Clone, Copy, Default)]
+struct Count {
+    bytes: u64,
+    entries: u64,
+}
+
 #[derive(Default)]
 struct State {
     file: Option<Arc<dyn File>>,
-    written: u64,
-    synced: u64,
+    written: Count,
+    synced: Count,
+    /// Where in the file the first byte stands that is not synced; and the first one that was written
+    /// since the sync began that runs.
+    first_unsynced: Option<u64>,
+    first_of_next: Option<u64>,
     /// Somebody waits until this much is synced.
     wanted: u64,
     dirty_since: Option<Instant>,
     unsynced: Copies,
     each: bool,
     failed: Option<Error>,
-    rescued: Vec<PathBuf>,
+    rescue: Rescue,
     stop: bool,
     has_ended: bool,
 }
 
-/// Copies of what is not synced, in order. They are all that is left of it when a sync fails
-/// (`facts/reliability.md` 0, finding 6).
+/// Copies of what is not synced, in order. They are all that is left of it when a sync fails: the
+/// system may have dropped its own.
 #[derive(Default)]
 struct Copies {
     chunks: VecDeque<Vec<u8>>,
@@ -134,13 +176,14 @@ impl Syncer {
         self.state().failed.clone().map_or(Ok(()), Err)
     }
 
-    pub(crate) fn rescued(&self) -> Vec<PathBuf> {
-        self.state().rescued.clone()
+    pub(crate) fn rescue(&self) -> Option<Rescue> {
+        let state = self.state();
+        state.failed.is_some().then(|| state.rescue.clone())
     }
 
     pub(crate) fn unsynced_bytes(&self) -> u64 {
         let state = self.state();
-        state.written - state.synced
+        state.written.bytes - state.synced.bytes
     }
 
     /// Every write has to be synced before it is acknowledged, whatever the policy.
@@ -163,8 +206,8 @@ impl Syncer {
                 }
                 return;
             }
-            if state.wanted <= state.synced {
-                state.wanted = state.written;
+            if state.wanted <= state.synced.bytes {
+                state.wanted = state.written.bytes;
                 self.work.notify_one();
             }
             if state.unsynced.len <= self.most {
@@ -177,20 +220,24 @@ impl Syncer {
         }
     }
 
-    /// Takes note of bytes that are in the kernel. Returns the count up to their end.
-    pub(crate) fn written(&self, file: &Arc<dyn File>, bytes: &[u8]) -> u64 {
+    /// Takes note of lines that are in the kernel. Returns the count of bytes up to their end.
+    pub(crate) fn written(&self, file: &Arc<dyn File>, batch: &Batch<'_>) -> u64 {
         let mut state = self.state();
         if state.file.is_none() {
             state.file = Some(Arc::clone(file));
         }
-        state.written += bytes.len() as u64;
-        let end = state.written;
+        state.written.bytes += batch.lines.len() as u64;
+        state.written.entries += batch.entries;
+        let end = state.written.bytes;
+        state.first_unsynced.get_or_insert(batch.offset);
+        state.first_of_next.get_or_insert(batch.offset);
         if state.failed.is_some() {
             // Written while the sync failed: as unsafe as what came before.
-            self.rescue(&mut state, bytes);
+            state.rescue.unsynced += batch.entries;
+            self.rescue_lines(&mut state, batch.offset, batch.lines);
             return end;
         }
-        state.unsynced.push(bytes);
+        state.unsynced.push(batch.lines);
         let is_first = state.dirty_since.is_none();
         if is_first {
             state.dirty_since = Some(Instant::now());
@@ -202,18 +249,24 @@ impl Syncer {
         end
     }
 
-    /// Takes note that a failed write was cut off: a sync may have come between the two, and a power
-    /// cut would bring the entry back. The cut counts as one byte, a blank line among the copies.
-    pub(crate) fn cut(&self, file: &Arc<dyn File>) {
+    /// Takes note that a failed write was cut off at `offset`: a sync may have come between the two,
+    /// and a power cut would bring the entry back. The cut counts as one byte, a blank line among the
+    /// copies.
+    pub(crate) fn cut(&self, file: &Arc<dyn File>, offset: u64) {
         if self.check().is_ok() {
-            self.written(file, b"\n");
+            let cut = Batch {
+                lines: b"\n",
+                offset,
+                entries: 0,
+            };
+            self.written(file, &cut);
         }
     }
 
     /// Waits until everything up to `end` survives a power cut.
     pub(crate) fn wait(&self, end: u64) -> Result<(), Error> {
         let mut state = self.state();
-        while state.synced < end {
+        while state.synced.bytes < end {
             if let Some(failed) = &state.failed {
                 return Err(failed.clone());
             }
@@ -231,7 +284,7 @@ impl Syncer {
 
     /// Waits until everything written so far survives a power cut.
     pub(crate) fn wait_for_all(&self) -> Result<(), Error> {
-        let end = self.state().written;
+        let end = self.state().written.bytes;
         self.check()?;
         self.wait(end)
     }
@@ -263,8 +316,8 @@ impl Syncer {
     fn sync_on(&self) -> MutexGuard<'_, State> {
         let mut state = self.state();
         loop {
-            let is_dirty = state.written > state.synced;
-            let is_wanted = state.wanted > state.synced;
+            let is_dirty = state.written.bytes > state.synced.bytes;
+            let is_wanted = state.wanted > state.synced.bytes;
             let rest = match (self.policy, state.dirty_since) {
                 (SyncPolicy::Interval(interval), Some(since)) if is_dirty => {
                     Some(interval.saturating_sub(since.elapsed()))
@@ -299,14 +352,16 @@ impl Syncer {
             return state;
         };
         let end = state.written;
+        state.first_of_next = None;
         drop(state);
         let result = file.sync();
         let mut state = self.state();
         match result {
             Ok(()) => {
                 state.synced = end;
-                state.unsynced.drop_until(end);
-                state.dirty_since = (state.written > end).then(Instant::now);
+                state.first_unsynced = state.first_of_next;
+                state.unsynced.drop_until(end.bytes);
+                state.dirty_since = (state.written.bytes > end.bytes).then(Instant::now);
             }
             Err(error) => self.fail(&mut state, error),
         }
@@ -315,24 +370,35 @@ impl Syncer {
     }
 
     /// A failed sync is final: the system may have dropped the bytes and will not say so again.
-    fn fail(&self, state: &mut State, error: std::io::Error) {
+    fn fail(&self, state: &mut State, error: io::Error) {
         tracing::error!(%error, unsynced = state.unsynced.len, "a sync failed");
-        state.failed = Some(Error::new(ErrorKind::SyncFailed, &self.path).because(error));
-        let synced = state.synced;
-        let unsynced = state.unsynced.take(synced);
-        self.rescue(state, &unsynced);
+        let offset = state.first_unsynced.unwrap_or_default();
+        let failed = Error::new(ErrorKind::SyncFailed, &self.path).at(offset);
+        state.failed = Some(failed.because(error));
+        state.rescue.unsynced = state.written.entries - state.synced.entries;
+        let lines = state.unsynced.take(state.synced.bytes);
+        self.rescue_lines(state, offset, &lines);
     }
 
-    /// Writes lines to a file of their own.
-    fn rescue(&self, state: &mut State, lines: &[u8]) {
+    /// Saves lines in a file of their own.
+    fn rescue_lines(&self, state: &mut State, offset: u64, lines: &[u8]) {
+        let entries = lines.split(|byte| *byte == b'\n');
+        let entries = entries.filter(|line| !line.is_empty()).count() as u64;
         // Nothing but cuts.
-        if lines.iter().all(|byte| *byte == b'\n') {
+        if entries == 0 {
             return;
         }
-        let path = side_file(&self.path, "rescue", state.synced);
-        match write_side_file(&*self.disk, &path, lines) {
-            Ok(path) => state.rescued.push(path),
-            Err(error) => tracing::error!(%error, "unsynced lines could not be rescued"),
+        let rescue = &mut state.rescue;
+        match write_side_file(&*self.disk, &side_file(&self.path, "rescue", offset), lines) {
+            Ok(path) => {
+                rescue.files.push(path);
+                rescue.saved += entries;
+            }
+            Err(error) => {
+                tracing::error!(%error, "unsynced lines could not be saved");
+                rescue.unsaved.extend_from_slice(lines);
+                rescue.error = Some(Arc::new(error));
+            }
         }
     }
 }

@@ -1,11 +1,13 @@
 //! What a kill or a full disk leaves at the end of a file, and what is done about it when the file
-//! is opened (D12 and D13 of `facts/reliability.md` 3).
+//! is opened.
 
 use std::io;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use transcript_format::kind::SystemKind;
+use transcript_format::lines::DEFAULT_LINE_CAP;
 use transcript_format::object::Object;
 use transcript_format::recover;
 use transcript_format::scan::Scanner;
@@ -31,14 +33,30 @@ pub enum Repair {
         /// Where its bytes are now.
         saved: PathBuf,
     },
-    /// The last line was damaged, and another process may still write it or a whole entry stands in
-    /// it: it was ended with a newline, and stays as it is.
+    /// The last line was damaged and stays as it is. It ends with a newline now, or gets one with
+    /// the next write.
     Sealed {
         /// Where it starts.
         offset: u64,
         /// Its length in bytes, without the newline.
         len: u64,
+        /// Why it was not cut off.
+        why: Kept,
     },
+}
+
+/// Why a damaged last line stays in the file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Kept {
+    /// Another process may still be writing it.
+    OtherWriter,
+    /// A whole entry stands in it.
+    HoldsEntry,
+    /// It is longer than any line that readers take, 64 MiB: a copy of it would fill the disk.
+    TooLong,
+    /// The system did not let its bytes be saved in another file, or cut off.
+    Failed(io::ErrorKind),
 }
 
 impl Repair {
@@ -54,8 +72,10 @@ impl Repair {
 }
 
 pub(crate) struct Mended {
-    /// The length of the file, which ends with a newline or is empty.
+    /// The length of the file.
     pub(crate) len: u64,
+    /// Whether it ends with a newline or is empty; otherwise the next write has to start with one.
+    pub(crate) is_ended: bool,
     pub(crate) repair: Option<Repair>,
 }
 
@@ -64,8 +84,14 @@ const STABLE: Duration = Duration::from_millis(250);
 
 const BLOCK: u64 = 64 << 10;
 
+/// Readers skip longer lines, so that nothing is to be found in them.
+const LONGEST: u64 = DEFAULT_LINE_CAP as u64;
+
 /// Makes the file end with a newline. The lock is held; `is_alone` says whether nobody else has the
 /// file open for writing, if that is known.
+///
+/// A damaged line never fails the opening: what cannot be cut off stays, and what cannot be ended
+/// now is ended by the next write.
 pub(crate) fn mend(
     file: &dyn File,
     disk: &dyn Disk,
@@ -74,51 +100,110 @@ pub(crate) fn mend(
 ) -> io::Result<Mended> {
     let len = file.status()?.len;
     let tail = last_line(file, len)?;
+    if len - tail > LONGEST {
+        return end_line(file, len, sealed(tail..len, Kept::TooLong));
+    }
     let line = read(file, tail, len)?;
     let is_whole = Scanner::new().scan(&line).is_ok();
     let batch = torn_batch(file, tail, &line, is_whole)?;
-    if batch.is_none() {
-        if tail == len {
-            return Ok(Mended { len, repair: None });
-        }
-        if is_whole {
-            append_newline(file)?;
-            return Ok(Mended {
-                len: len + 1,
-                repair: Some(Repair::Completed { offset: tail }),
-            });
-        }
+    if batch.is_none() && tail == len {
+        return Ok(Mended {
+            len,
+            is_ended: true,
+            repair: None,
+        });
+    }
+    if batch.is_none() && is_whole {
+        return end_line(file, len, Repair::Completed { offset: tail });
     }
     let start = batch.unwrap_or(tail);
-    let line = read(file, start, len)?;
-    let may_cut = batch.is_some() || !holds_an_entry(&line);
-    if may_cut && is_alone.map_or_else(|| is_stable(file, len), Ok)? {
-        let saved = write_side_file(disk, &side_file(path, "torn", start), &line)?;
-        // Somebody without the lock may have gone on writing since.
-        if file.status()?.len == len {
-            file.truncate(start)?;
-            file.sync()?;
-            return Ok(Mended {
-                len: start,
-                repair: Some(Repair::Cut {
-                    offset: start,
-                    len: len - start,
-                    saved,
-                }),
-            });
+    let why = if batch.is_none() && holds_an_entry(&line) {
+        Kept::HoldsEntry
+    } else if !is_alone.map_or_else(|| is_stable(file, len), Ok)? {
+        Kept::OtherWriter
+    } else {
+        drop(line);
+        match cut(file, disk, path, start..len)? {
+            Ok(repair) => {
+                return Ok(Mended {
+                    len: start,
+                    is_ended: true,
+                    repair: Some(repair),
+                });
+            }
+            Err(why) => why,
         }
-    }
+    };
+    let repair = sealed(start..len, why);
     if tail == len {
-        return Ok(Mended { len, repair: None });
+        return Ok(Mended {
+            len,
+            is_ended: true,
+            repair: Some(repair),
+        });
     }
-    append_newline(file)?;
+    end_line(file, len, repair)
+}
+
+fn sealed(line: Range<u64>, why: Kept) -> Repair {
+    Repair::Sealed {
+        offset: line.start,
+        len: line.end - line.start,
+        why,
+    }
+}
+
+/// Adds a newline, now or with the next write.
+fn end_line(file: &dyn File, len: u64, repair: Repair) -> io::Result<Mended> {
+    let ended = append_newline(file);
+    if let Err(error) = &ended {
+        tracing::warn!(%error, "the next write has to end the last line");
+    }
     Ok(Mended {
-        len: file.status()?.len,
-        repair: Some(Repair::Sealed {
-            offset: tail,
-            len: len - tail,
-        }),
+        len: if ended.is_ok() {
+            file.status()?.len
+        } else {
+            len
+        },
+        is_ended: ended.is_ok(),
+        repair: Some(repair),
     })
+}
+
+/// Saves the last bytes of the file in another one and cuts them off, or says why they stay.
+fn cut(
+    file: &dyn File,
+    disk: &dyn Disk,
+    path: &Path,
+    torn: Range<u64>,
+) -> io::Result<Result<Repair, Kept>> {
+    let bytes = read(file, torn.start, torn.end)?;
+    let saved = match write_side_file(disk, &side_file(path, "torn", torn.start), &bytes) {
+        Ok(saved) => saved,
+        Err(error) => return Ok(Err(Kept::Failed(error.kind()))),
+    };
+    // A copy of what stays is of no use.
+    let keep = |why| {
+        if let Err(error) = disk.remove(&saved) {
+            tracing::warn!(%error, "a copy that is not needed could not be removed");
+        }
+        Ok(Err(why))
+    };
+    // Somebody without the lock may have gone on writing since.
+    if file.status()?.len != torn.end {
+        return keep(Kept::OtherWriter);
+    }
+    if let Err(error) = file.truncate(torn.start)
+        && file.status()?.len != torn.start
+    {
+        return keep(Kept::Failed(error.kind()));
+    }
+    file.sync()?;
+    Ok(Ok(Repair::Cut {
+        offset: torn.start,
+        len: torn.end - torn.start,
+        saved,
+    }))
 }
 
 /// How many lines a compaction writes at most: the boundary, the summary, and one that lifts a pin.
@@ -138,6 +223,9 @@ fn torn_batch(file: &dyn File, tail: u64, torn: &[u8], is_whole: bool) -> io::Re
     while end > 0 && lines + 1 < COMPACTION_LINES {
         let start = last_line(file, end - 1)?;
         lines += 1;
+        if end - start > LONGEST {
+            return Ok(None);
+        }
         if batch_lines(&read(file, start, end - 1)?).is_some_and(|all| lines < all) {
             return Ok(Some(start));
         }
@@ -160,19 +248,24 @@ fn batch_lines(line: &[u8]) -> Option<u64> {
 }
 
 /// Whether readers may find a whole entry in a damaged line: at its start, behind NULs or a byte
-/// order mark, or as its end (B3 to B7 of `facts/reliability.md` 5). Such a line is not cut: what
+/// order mark, or as its end. Such a line is not cut: what
 /// hangs under the entry would lose its parent.
 fn holds_an_entry(line: &[u8]) -> bool {
-    let text = String::from_utf8_lossy(line);
-    let text = text.trim_start_matches(['\0', '\u{feff}', ' ', '\t', '\r']);
-    let text = text.trim_end_matches('\0').as_bytes();
+    let mut text = line;
+    while let [b'\0' | b' ' | b'\t' | b'\r', rest @ ..] | [0xEF, 0xBB, 0xBF, rest @ ..] = text {
+        text = rest;
+    }
+    while let [rest @ .., b'\0'] = text {
+        text = rest;
+    }
     Scanner::new().scan_first(text).is_ok() || !recover::objects(line).is_empty()
 }
 
 /// Writes a side file, under another name when there is one of that name with other bytes: one with
 /// the same bytes was left by a process that died right behind this. Returns where it is.
 pub(crate) fn write_side_file(disk: &dyn Disk, path: &Path, bytes: &[u8]) -> io::Result<PathBuf> {
-    const NAMES: u32 = 100;
+    // Each is a line that was torn at the same place. Something else is wrong where there are more.
+    const NAMES: u32 = 10;
     for number in 0..NAMES {
         let mut name = path.as_os_str().to_owned();
         if number > 0 {
@@ -244,14 +337,22 @@ fn last_line(file: &dyn File, len: u64) -> io::Result<u64> {
 /// Reads from `from` to `to`, all of it or nothing.
 pub(crate) fn read(file: &dyn File, from: u64, to: u64) -> io::Result<Vec<u8>> {
     let mut bytes = vec![0; (to - from) as usize];
+    if read_into(file, from, &mut bytes)? < bytes.len() {
+        return Err(io::ErrorKind::UnexpectedEof.into());
+    }
+    Ok(bytes)
+}
+
+/// Fills `buffer` from `from` on; returns how many bytes were there.
+pub(crate) fn read_into(file: &dyn File, from: u64, buffer: &mut [u8]) -> io::Result<usize> {
     let mut done = 0;
-    while done < bytes.len() {
-        match file.read_at(from + done as u64, &mut bytes[done..]) {
-            Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+    while done < buffer.len() {
+        match file.read_at(from + done as u64, &mut buffer[done..]) {
+            Ok(0) => break,
             Ok(count) => done += count,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => return Err(error),
         }
     }
-    Ok(bytes)
+    Ok(done)
 }

@@ -14,7 +14,7 @@ use crate::draft::{Draft, EntryId, Fill, quoted};
 use crate::error::{Error, ErrorKind};
 use crate::log::{Foreign, Log};
 use crate::options::Options;
-use crate::sync::Syncer;
+use crate::sync::{self, Rescue, Syncer};
 use crate::tail::Repair;
 use crate::threads::{
     AtomicBool, Builder, Condvar, Instant, JoinHandle, Mutex, MutexGuard, PoisonError,
@@ -160,7 +160,7 @@ enum Reply {
 impl Writer {
     pub(crate) fn open(options: &Options, path: &Path, known: Known) -> Result<Self, Error> {
         let mut known = known;
-        let anchor = known.anchor.take();
+        let fingerprint = known.fingerprint.take();
         let mut log = Log::new(
             Arc::clone(&options.disk),
             path,
@@ -168,8 +168,8 @@ impl Writer {
             options.on_busy,
             options.lock_wait,
         );
-        log.open(anchor)?;
-        let said = Said::new(&known.state, log.len());
+        let len = log.open(fingerprint)?;
+        let said = Said::new(&known.state, len);
         let stem = path.file_stem().map(|stem| stem.to_string_lossy());
         let session = options.session_id.clone();
         let session = session.or(stem.map(Into::into)).unwrap_or_default();
@@ -238,7 +238,7 @@ impl Writer {
     /// When it could not be written: nothing of it is in the file then, it is not kept, and the
     /// same call may be made again if the error [is retryable](Error::is_retryable). Under
     /// [`SyncPolicy::Each`](crate::SyncPolicy::Each) a failed sync is an error too; the entry is in
-    /// the file and in the [rescue file](Self::rescue_files) then.
+    /// the file and in a [rescue file](Self::rescue) then.
     pub fn append(&self, draft: Draft) -> Result<Written, Error> {
         let mut written = self.append_all(vec![draft])?;
         written.pop().ok_or_else(|| self.shared.closed())
@@ -276,7 +276,7 @@ impl Writer {
     /// Makes everything so far survive a power cut.
     ///
     /// # Errors
-    /// When it may not; see [`rescue_files`](Self::rescue_files). Every later call fails too.
+    /// When it may not; see [`rescue`](Self::rescue). Every later call fails too.
     pub fn sync(&self) -> Result<(), Error> {
         self.flush()?;
         self.shared.syncer.wait_for_all()
@@ -304,11 +304,18 @@ impl Writer {
         self.shared.core().log.repair().cloned()
     }
 
-    /// Returns the files that hold the lines that were not synced when a sync failed: as a rule
-    /// one, and another for lines that were written while it failed.
+    /// Returns what was saved of the entries that were written and not synced when a sync failed;
+    /// `None` as long as none did.
     #[must_use]
-    pub fn rescue_files(&self) -> Vec<PathBuf> {
-        self.shared.syncer.rescued()
+    pub fn rescue(&self) -> Option<Rescue> {
+        self.shared.syncer.rescue()
+    }
+
+    /// Returns whether the mode of the file lets other users write to it. What they write would become a
+    /// part of the conversation; `chmod 600` keeps the session its owner's.
+    #[must_use]
+    pub fn others_may_write(&self) -> bool {
+        self.shared.core().log.others_may_write()
     }
 
     /// Returns the last entry of the main chain that is in the file.
@@ -675,8 +682,16 @@ impl Shared {
         if core.log.is_remote() {
             self.syncer.sync_each();
         }
+        let entries = staged.iter().map(|(_, written)| written.len() as u64).sum();
         let end = match core.log.file() {
-            Some(file) => self.syncer.written(file, lines.as_bytes()),
+            Some(file) => {
+                let batch = sync::Batch {
+                    lines: lines.as_bytes(),
+                    offset: appended.offset,
+                    entries,
+                };
+                self.syncer.written(file, &batch)
+            }
             None => 0,
         };
         if lines.capacity() <= 4 * QUEUE_BYTES {
@@ -709,10 +724,10 @@ impl Shared {
 
     /// What was cut off may have been synced before: the cut has to be, too.
     fn note_cut(&self, core: &mut Core) {
-        if core.log.take_cut()
+        if let Some(offset) = core.log.take_cut()
             && let Some(file) = core.log.file()
         {
-            self.syncer.cut(file);
+            self.syncer.cut(file, offset);
         }
     }
 
@@ -826,11 +841,15 @@ impl Batch {
                 version: &core.version,
             },
         );
+        let line = self.lines[offset..].trim_end_matches('\n');
+        if !draft.is_readable(line) {
+            return Err(ErrorKind::InvalidEntry);
+        }
         Ok(Written {
             uuid: draft.uuid.clone(),
             parent: place.parent,
             offset: offset as u64,
-            len: (self.lines.len() - offset - 1) as u64,
+            len: line.len() as u64,
         })
     }
 }

@@ -9,6 +9,8 @@ mod hostile;
 mod list;
 mod replay;
 mod resume;
+#[cfg(unix)]
+mod system;
 mod tail;
 mod tree;
 mod turns;

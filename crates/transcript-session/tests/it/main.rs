@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 mod agent;
+mod looking;
 mod resume;
 mod store;
 mod support;

@@ -9,6 +9,8 @@ mod unix;
 mod windows;
 
 #[cfg(unix)]
-pub use unix::RealDisk;
+pub use unix::{RealDisk, ignore_file_size_signal};
+#[cfg(unix)]
+pub(crate) use unix::{refuse_public_folder, set_mode, sync_folder};
 #[cfg(windows)]
-pub use windows::RealDisk;
+pub use windows::{RealDisk, ignore_file_size_signal};

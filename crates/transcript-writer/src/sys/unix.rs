@@ -8,6 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::file::{Disk, File, Identity, Opened, Status};
+use crate::new_file::{NewFile, folder_of};
 
 /// The file system of this machine.
 #[derive(Clone, Copy, Debug, Default)]
@@ -17,14 +18,15 @@ impl Disk for RealDisk {
     fn open(&self, path: &Path, create: bool) -> io::Result<Opened> {
         // Asked before our own handle for writing exists, as that would count too.
         let (is_new, has_other_writer) = match open_at(path, Access::Read) {
-            Ok(file) => (false, has_writer(&file)),
+            Ok((file, _)) => (false, has_writer(&file)),
             Err(error) if create && error.kind() == io::ErrorKind::NotFound => (true, Some(true)),
             Err(error) => return Err(error),
         };
-        let (file, is_new) = if is_new {
-            create_at(path)?
-        } else {
-            (open_at(path, Access::Append)?, false)
+        let made = if is_new { create_at(path)? } else { None };
+        let is_new = made.is_some();
+        let (file, others_may_write) = match made {
+            Some(file) => (file, false),
+            None => open_at(path, Access::Append)?,
         };
         // Whoever made it in between has it open.
         let has_other_writer = if is_new {
@@ -38,6 +40,7 @@ impl Disk for RealDisk {
             is_new,
             has_other_writer,
             is_remote,
+            others_may_write,
         })
     }
 
@@ -60,15 +63,13 @@ impl Disk for RealDisk {
 
     fn write_new(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
         make_folders(path)?;
-        let mut file = options()
-            .write(true)
-            .create_new(true)
-            .mode(0o600)
-            .open(path)?;
-        set_mode(&file, 0o600)?;
-        file.write_all(bytes)?;
-        file.sync_all()?;
-        sync_folder(path)
+        let mut file = NewFile::beside(path)?;
+        file.write_sparse(bytes)?;
+        file.keep(path)
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        fs::remove_file(path)
     }
 }
 
@@ -85,32 +86,57 @@ fn options() -> fs::OpenOptions {
     options
 }
 
-/// Opens what is there, if it is a regular file of the caller with one name.
-fn open_at(path: &Path, access: Access) -> io::Result<fs::File> {
+/// Opens what is there, if it is a regular file of the caller with one name. Also returns whether
+/// other users may write to it.
+fn open_at(path: &Path, access: Access) -> io::Result<(fs::File, bool)> {
+    let refused = |reason: String| io::Error::new(io::ErrorKind::InvalidInput, reason);
+    let special = "it is a pipe, a socket or a device";
     let mut options = options();
     options.read(true);
     if matches!(access, Access::Append) {
         options.append(true);
     }
-    let file = options.open(path).map_err(|error| {
-        // A symbolic link under O_NOFOLLOW, a folder, a pipe without a reader, a socket.
-        match error.raw_os_error() {
-            Some(libc::ELOOP | libc::EISDIR | libc::ENXIO | libc::EOPNOTSUPP) => {
-                io::Error::new(io::ErrorKind::InvalidInput, error)
+    let file = options
+        .open(path)
+        .map_err(|error| match error.raw_os_error() {
+            Some(libc::ELOOP) => {
+                refused("it is a symbolic link; name the file that it leads to".to_owned())
             }
+            Some(libc::EISDIR) => refused("it is a folder".to_owned()),
+            Some(libc::ENXIO | libc::EOPNOTSUPP) => refused(special.to_owned()),
             _ => error,
-        }
-    })?;
+        })?;
     let metadata = file.metadata()?;
-    if !metadata.is_file() || metadata.nlink() != 1 || metadata.uid() != user() {
-        return Err(io::ErrorKind::InvalidInput.into());
+    if metadata.is_dir() {
+        return Err(refused("it is a folder".to_owned()));
     }
-    Ok(file)
+    if !metadata.is_file() {
+        return Err(refused(special.to_owned()));
+    }
+    if metadata.nlink() == 0 {
+        // Deleted while it was opened.
+        return Err(io::ErrorKind::NotFound.into());
+    }
+    if metadata.nlink() > 1 {
+        let names = metadata.nlink();
+        return Err(refused(format!(
+            "it has {names} names (hard links), and each would show what is appended; copy it, and \
+             append to the copy"
+        )));
+    }
+    if metadata.uid() != user() {
+        let owner = metadata.uid();
+        return Err(refused(format!(
+            "it belongs to another user (uid {owner}); append as that user, or to a copy"
+        )));
+    }
+    Ok((file, metadata.mode() & 0o022 != 0))
 }
 
-/// Makes a file, unless somebody else did so right before.
-fn create_at(path: &Path) -> io::Result<(fs::File, bool)> {
+/// Makes a file; `None` when somebody else did so right before.
+fn create_at(path: &Path) -> io::Result<Option<fs::File>> {
     make_folders(path)?;
+    refuse_public_folder(path)?;
     let made = options()
         .read(true)
         .append(true)
@@ -122,17 +148,34 @@ fn create_at(path: &Path) -> io::Result<(fs::File, bool)> {
             set_mode(&file, 0o600)?;
             file.sync_all()?;
             sync_folder(path)?;
-            Ok((file, true))
+            Ok(Some(file))
         }
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-            Ok((open_at(path, Access::Append)?, false))
-        }
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(None),
         Err(error) => Err(error),
     }
 }
 
+/// Refuses to make a file where another user could replace it: in a folder that everybody may write
+/// to, unless it is the caller's own, or one like `/tmp`.
+pub(crate) fn refuse_public_folder(path: &Path) -> io::Result<()> {
+    let folder = fs::metadata(folder_of(path))?;
+    let is_public = folder.mode() & 0o002 != 0;
+    let is_kept_by_root = folder.uid() == 0 && folder.mode() & u32::from(libc::S_ISVTX) != 0;
+    if is_public && folder.uid() != user() && !is_kept_by_root {
+        return Err(io::Error::new(
+            io::ErrorKind::PermissionDenied,
+            format!(
+                "everybody may write to its folder, which belongs to another user (uid {}); use a \
+                 folder of your own",
+                folder.uid()
+            ),
+        ));
+    }
+    Ok(())
+}
+
 /// A umask may have taken away from the owner, too.
-fn set_mode(file: &fs::File, mode: u32) -> io::Result<()> {
+pub(crate) fn set_mode(file: &fs::File, mode: u32) -> io::Result<()> {
     if file.metadata()?.mode() & 0o777 == mode {
         return Ok(());
     }
@@ -158,12 +201,21 @@ fn make_folders(path: &Path) -> io::Result<()> {
 }
 
 /// Makes the name `path` survive a power cut.
-fn sync_folder(path: &Path) -> io::Result<()> {
-    let folder = match path.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder,
-        _ => Path::new("."),
-    };
-    fs::File::open(folder)?.sync_all()
+pub(crate) fn sync_folder(path: &Path) -> io::Result<()> {
+    fs::File::open(folder_of(path))?.sync_all()
+}
+
+/// Lets a write beyond the limit on the size of files (`ulimit -f`) fail as a full disk does. Without
+/// it the signal `SIGXFSZ` ends the process in the middle of the write.
+///
+/// It changes how the whole process takes that signal, so the program has to ask for it, once, when
+/// it starts; the writer never does by itself. A handler of the program's own does as well.
+pub fn ignore_file_size_signal() {
+    #[expect(unsafe_code, reason = "not in the standard library")]
+    // SAFETY: the signal is a valid one that may be ignored, and no handler of ours is installed.
+    unsafe {
+        libc::signal(libc::SIGXFSZ, libc::SIG_IGN);
+    }
 }
 
 fn identity(metadata: &fs::Metadata) -> Identity {
@@ -218,17 +270,27 @@ fn user() -> u32 {
 }
 
 /// Whether anybody has the file open for writing. A lease for reading is refused then.
+///
+/// Whoever opens the file for writing while we hold the lease waits until we gave it back, or, if it
+/// does not want to wait, as we do not, gets `EWOULDBLOCK`; and the kernel tells us by a signal. By
+/// default that is `SIGIO`, which ends a process that does not expect it. `SIGURG` is ignored unless
+/// the program has a handler for it, and programs that do have to expect it at any time.
 #[cfg(target_os = "linux")]
 fn has_writer(file: &fs::File) -> Option<bool> {
-    let lease = |kind: libc::c_int| {
+    // Not in libc for all architectures, but the same on all of them that Rust has.
+    const F_SETSIG: libc::c_int = 10;
+    let control = |command: libc::c_int, value: libc::c_int| {
         #[expect(unsafe_code, reason = "not in the standard library")]
-        // SAFETY: the descriptor is open as long as `file` is borrowed; the call takes no pointer.
+        // SAFETY: the descriptor is open as long as `file` is borrowed; the calls take no pointer.
         unsafe {
-            libc::fcntl(file.as_raw_fd(), libc::F_SETLEASE, kind)
+            libc::fcntl(file.as_raw_fd(), command, value)
         }
     };
-    if lease(libc::F_RDLCK) == 0 {
-        lease(libc::F_UNLCK);
+    if control(F_SETSIG, libc::SIGURG) != 0 {
+        return None;
+    }
+    if control(libc::F_SETLEASE, libc::F_RDLCK) == 0 {
+        control(libc::F_SETLEASE, libc::F_UNLCK);
         return Some(false);
     }
     let is_open = io::Error::last_os_error().raw_os_error() == Some(libc::EAGAIN);

@@ -7,6 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::file::{Disk, File, Identity, Opened, Status};
+use crate::new_file::NewFile;
 
 /// The file system of this machine.
 #[derive(Clone, Copy, Debug, Default)]
@@ -35,6 +36,7 @@ impl Disk for RealDisk {
             is_new,
             has_other_writer: None,
             is_remote: false,
+            others_may_write: false,
         })
     }
 
@@ -59,11 +61,18 @@ impl Disk for RealDisk {
         if let Some(folder) = path.parent() {
             fs::create_dir_all(folder)?;
         }
-        let mut file = fs::File::create_new(path)?;
-        file.write_all(bytes)?;
-        file.sync_all()
+        let mut file = NewFile::beside(path)?;
+        file.write_sparse(bytes)?;
+        file.keep(path)
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        fs::remove_file(path)
     }
 }
+
+/// There is no such signal here.
+pub fn ignore_file_size_signal() {}
 
 /// The standard library has no stable file id here; the time of creation stands in for it.
 fn identity(metadata: &fs::Metadata) -> Identity {

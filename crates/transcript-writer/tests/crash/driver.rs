@@ -22,6 +22,8 @@ pub(crate) enum Task {
     Naive,
     /// Holds the lock of the file until standard input ends.
     Hold,
+    /// Opens and closes the session.
+    Open,
     /// See `limit`.
     Limit,
     LimitNaive,
@@ -30,10 +32,11 @@ pub(crate) enum Task {
     FullNaive,
 }
 
-const TASKS: [(&str, Task); 7] = [
+const TASKS: [(&str, Task); 8] = [
     ("ours", Task::Ours),
     ("naive", Task::Naive),
     ("hold", Task::Hold),
+    ("open", Task::Open),
     ("limit", Task::Limit),
     ("limit-naive", Task::LimitNaive),
     ("full", Task::Full),
@@ -371,6 +374,7 @@ fn child() {
         Task::Ours => append(&job, &voice),
         Task::Naive => append_naively(&job, &voice),
         Task::Hold => hold(&job, &voice),
+        Task::Open => open(&job, &voice),
         Task::Limit | Task::LimitNaive => crate::limit::child(&job, &voice),
         Task::Full | Task::FullNaive => crate::full::child(&job, &voice),
     }
@@ -410,7 +414,7 @@ fn append(job: &Job, voice: &Voice) {
         Some(Repair::Cut { offset, len, saved }) => {
             format!("opened cut {offset} {len} {}", saved.display())
         }
-        Some(Repair::Sealed { offset, len }) => format!("opened sealed {offset} {len}"),
+        Some(Repair::Sealed { offset, len, .. }) => format!("opened sealed {offset} {len}"),
         Some(other) => panic!("unknown repair: {other:?}"),
     });
     let (mut number, mut left, mut failures) = (job.first, job.count, 0);
@@ -437,10 +441,21 @@ fn append(job: &Job, voice: &Voice) {
             voice.say(&format!("synced {}", result(writer.sync())));
         }
     }
-    if let Some(rescue) = writer.rescue_files().pop() {
+    if let Some(rescue) = writer.rescue().and_then(|mut rescue| rescue.files.pop()) {
         voice.say(&format!("rescue {}", rescue.display()));
     }
     voice.say(&format!("closed {}", result(writer.close())));
+}
+
+fn open(job: &Job, voice: &Voice) {
+    let mut opened = 0;
+    for number in 0..job.count {
+        match job.open().and_then(Writer::close) {
+            Ok(()) => opened += 1,
+            Err(error) => voice.say(&format!("failed {} {number}", error.kind().name())),
+        }
+    }
+    voice.say(&format!("counts {opened}"));
 }
 
 fn append_naively(job: &Job, voice: &Voice) {

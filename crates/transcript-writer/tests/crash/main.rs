@@ -14,6 +14,7 @@
 mod driver;
 mod full;
 mod kill;
+mod lease;
 mod ledger;
 mod limit;
 mod many;

@@ -1,10 +1,13 @@
 //! A session that was cut at any byte.
 
 use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 
 use transcript_writer::{Draft, EntryId, Known, Options, Repair, SyncPolicy};
 
-use crate::support::{alone, beside, fast_folder, mode};
+use crate::driver::{Fix, Job, Task, acks, fix};
+use crate::support::{alone, beside, fast_folder, folder, mode};
 
 const ENTRIES: usize = 50;
 
@@ -67,8 +70,62 @@ fn a_session_cut_at_any_byte_keeps_every_whole_line() {
     assert_eq!((nothing, completed), (ENTRIES + 1, ENTRIES));
 }
 
+/// A file with one line and a hole of `len` bytes behind it.
+fn with_a_hole(path: &Path, len: u64) -> u64 {
+    let line =
+        "{\"type\":\"user\",\"uuid\":\"a\",\"message\":{\"role\":\"user\",\"content\":\"x\"}}\n";
+    fs::write(path, line).unwrap();
+    let end = line.len() as u64;
+    let file = fs::OpenOptions::new().write(true).open(path).unwrap();
+    file.set_len(end + len).unwrap();
+    end
+}
+
+fn taken(path: &Path) -> u64 {
+    fs::metadata(path).unwrap().blocks() * 512
+}
+
+#[test]
+fn a_hole_at_the_end_of_a_session_is_cut_and_its_copy_is_a_hole() {
+    let _alone = alone();
+    let folder = folder();
+    let path = folder.path().join("session.jsonl");
+    let len = 40 << 20;
+    let end = with_a_hole(&path, len);
+    let writer = Options::new().open(&path, Known::default()).unwrap();
+    let Some(Repair::Cut { saved, .. }) = writer.repair() else {
+        panic!("{:?}", writer.repair());
+    };
+    assert_eq!(fs::metadata(&saved).unwrap().len(), len);
+    assert!(taken(&saved) < 1 << 20, "{}", taken(&saved));
+    assert_eq!(writer.append(Draft::user("new")).unwrap().offset, end);
+}
+
+#[test]
+fn a_hole_longer_than_any_line_stays_and_takes_neither_memory_nor_space() {
+    let _alone = alone();
+    let folder = folder();
+    let path = folder.path().join("session.jsonl");
+    let len = 3 << 30;
+    let end = with_a_hole(&path, len);
+    let mut job = Job::new(Task::Ours, &path);
+    job.count = 1;
+    // Less than a seventh of the hole.
+    let (events, status) = job
+        .start_under(&["sh", "-c", r#"ulimit -v 450000; exec "$0" "$@""#])
+        .finish();
+    assert!(status.success(), "{status} {events:?}");
+    assert_eq!(fix(&events), Some(Fix::Sealed(end, len)));
+    let [ack] = &acks(&events)[..] else {
+        panic!("{events:?}");
+    };
+    assert_eq!(ack.place.unwrap().0, end + len + 1);
+    assert!(beside(&path).is_empty());
+    assert!(taken(&path) < 1 << 20, "{}", taken(&path));
+}
+
 /// Makes a session with prompts, calls, results and answers; returns its bytes.
-fn conversation(path: &std::path::Path) -> Vec<u8> {
+fn conversation(path: &Path) -> Vec<u8> {
     let writer = Options::new()
         .create()
         .open(path, Known::default())

@@ -1,12 +1,16 @@
 //! Entries that were made are taken as they are, and get what they do not have.
 
 use std::fs;
+use std::path::Path;
+use std::sync::Arc;
 
 use serde_json::{Value, json};
 use transcript_format::kind::SystemKind;
+use transcript_format::lines::DEFAULT_LINE_CAP;
 use transcript_format::make::{self, Compaction, ToolResult, Trigger};
 use transcript_format::object::{Object, Raw};
-use transcript_writer::{Draft, Known, Options};
+use transcript_testkit::fake_disk::FakeDisk;
+use transcript_writer::{Draft, Error, ErrorKind, Known, Options, Written};
 
 /// Writes the drafts to a new session and returns its entries.
 fn written(drafts: Vec<Draft>) -> Vec<Value> {
@@ -80,4 +84,141 @@ fn the_short_forms_are_those_entries() {
     ] {
         assert_eq!(Draft::assistant(message).unwrap_err().reason(), reason);
     }
+}
+
+const NUL: &str = "a NUL character in a string";
+const HALF: &str = "half of a surrogate pair in a string";
+
+#[test]
+fn strings_that_not_all_readers_can_take_are_refused_and_copies_kept() {
+    let entry = |text: &str| format!(r#"{{"type":"user","message":{{"content":"{text}"}}}}"#);
+    let start = entry("").len() - 3;
+    for (text, refused) in [
+        (r"\u0000", Some((0, NUL))),
+        (r"abc\u0000", Some((3, NUL))),
+        (r"\ud83d", Some((0, HALF))),
+        (r"\uDE00", Some((0, HALF))),
+        (r"\ud83d\u0041", Some((0, HALF))),
+        (r"\ud83d\n\ude00", Some((0, HALF))),
+        (r"\ud83d\ud83d\ude00", Some((0, HALF))),
+        (r"\ud83d\ude00\ude00", Some((12, HALF))),
+        (r"\\\u0000", Some((2, NUL))),
+        // None of these is one.
+        (r"\ud83d\ude00", None),
+        (r"\uD83D\uDE00\u0001", None),
+        (r"\\u0000", None),
+        (r"\\ud83d \\\\u0000", None),
+        ("\u{1F600}", None),
+    ] {
+        let entry = entry(text);
+        let read = Draft::entry(&entry);
+        let fault = read
+            .as_ref()
+            .err()
+            .map(|fault| (fault.at() - start, fault.reason()));
+        assert_eq!(fault, refused, "{text}");
+        let lines = written(vec![Draft::copy(&entry).unwrap()]);
+        assert_eq!(lines.len(), 1);
+    }
+}
+
+/// What `written` writes, without what it is read with.
+fn append(disk: &FakeDisk, drafts: Vec<Draft>) -> Result<Vec<Written>, Error> {
+    let options = Options::new().create().disk(Arc::new(disk.clone()));
+    let writer = options.open(Path::new("s.jsonl"), Known::default())?;
+    let written = writer.append_all(drafts)?;
+    writer.close()?;
+    Ok(written)
+}
+
+#[test]
+fn what_is_filled_in_is_held_to_the_same_rules() {
+    let cases: [(&str, Draft); 2] = [
+        ("prompt", Draft::user("a\0b")),
+        (
+            "title",
+            Draft::copy(r#"{"type":"custom-title","customTitle":"a"}"#).unwrap(),
+        ),
+    ];
+    for (what, draft) in cases {
+        let disk = FakeDisk::new(1);
+        let is_fine = what == "title";
+        assert_eq!(append(&disk, vec![draft]).is_ok(), is_fine, "{what}");
+        assert_eq!(disk.bytes("s.jsonl").is_some(), is_fine, "{what}");
+    }
+    let options = Options::new().create().cwd("/a\0b");
+    let disk = FakeDisk::new(1);
+    let writer = options
+        .disk(Arc::new(disk))
+        .open(Path::new("s.jsonl"), Known::default())
+        .unwrap();
+    let error = writer.append(Draft::user("a")).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InvalidEntry);
+    // It names no folder.
+    writer
+        .append(Draft::entry(r#"{"type":"tag","tag":"t"}"#).unwrap())
+        .unwrap();
+    // What arrives with the end of an answer.
+    let reply = r#"{"id":"m","content":[{"type":"text","text":"x"}]}"#;
+    let ticket = writer
+        .queue(Draft::assistant(reply).unwrap().remove(0))
+        .unwrap();
+    assert!(!ticket.amend(Some(r#"{"note":"\u0000"}"#), None));
+    let deep = format!("{}{}", "[".repeat(126), "]".repeat(126));
+    assert!(!ticket.amend(Some(&deep), None));
+    assert!(ticket.amend(Some(r#"{"output_tokens":1}"#), None));
+}
+
+#[test]
+fn no_line_is_written_that_is_longer_than_readers_take() {
+    let disk = FakeDisk::new(1);
+    let around = append(&disk, vec![Draft::user("")]).unwrap()[0].len as usize;
+    let most = DEFAULT_LINE_CAP - around;
+    let message =
+        |text: &str| format!(r#"{{"type":"user","message":{{"role":"user","content":"{text}"}}}}"#);
+    let disk = FakeDisk::new(1);
+    let options = Options::new().create().disk(Arc::new(disk.clone()));
+    let writer = options
+        .open(Path::new("s.jsonl"), Known::default())
+        .unwrap();
+    let first = writer.append(Draft::user("a")).unwrap();
+    // The prompt before it is a parent: as long as null and 34 bytes more.
+    let fits = "x".repeat(most - 34);
+    let written = writer.append(Draft::user(&fits)).unwrap();
+    assert_eq!(written.len as usize, DEFAULT_LINE_CAP);
+    let before = disk.bytes("s.jsonl").unwrap().len();
+    let too_long = format!("{fits}x");
+    // Six bytes in the file for three in the text.
+    let grows = "\u{2028}".repeat(most / 6 + 1);
+    let compaction = || Compaction::new(Trigger::Manual, 1);
+    let title = format!(r#"{{"type":"custom-title","customTitle":"{too_long}"}}"#);
+    let failures = [
+        writer.append(Draft::user(&too_long)).map(drop),
+        writer.append(Draft::user(&grows)).map(drop),
+        writer
+            .append(Draft::entry(&message(&too_long)).unwrap())
+            .map(drop),
+        writer
+            .append_all(vec![Draft::user("a"), Draft::user(&grows)])
+            .map(drop),
+        writer
+            .record(vec![Draft::user(&grows)], None, None)
+            .map(drop),
+        writer.compact(compaction(), &grows, &[]).map(drop),
+        writer.end_turn(Some(&grows), Vec::new()).map(drop),
+        writer.queue(Draft::user(&grows)).unwrap().wait().map(drop),
+        Draft::entry(&title)
+            .map(|draft| writer.append(draft).map(drop))
+            .unwrap(),
+    ];
+    for (at, failure) in failures.into_iter().enumerate() {
+        let error = failure.expect_err(&format!("case {at}"));
+        assert_eq!(error.kind(), ErrorKind::InvalidEntry, "case {at}");
+        assert!(!error.is_retryable());
+    }
+    assert_eq!(disk.bytes("s.jsonl").unwrap().len(), before);
+    // The chain is as it was.
+    let next = writer.append(Draft::user("b")).unwrap();
+    assert_eq!(next.parent, written.uuid);
+    assert_ne!(first.uuid, written.uuid);
 }

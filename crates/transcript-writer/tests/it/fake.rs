@@ -13,7 +13,7 @@ use transcript_format::kind::EntryKind;
 use transcript_testkit::fake_disk::{FakeDisk, Fault, Loss, Op};
 use transcript_testkit::naive_writer::NaiveWriter;
 use transcript_testkit::rng::Rng;
-use transcript_writer::{Anchor, Draft, EntryId, Known, OnBusy, Options, SyncPolicy, Writer};
+use transcript_writer::{Draft, EntryId, Fingerprint, Known, OnBusy, Options, SyncPolicy, Writer};
 
 pub(crate) const PATH: &str = "/sessions/1999463e-ee08-4b08-99d5-2d9a36fd8293.jsonl";
 
@@ -188,10 +188,7 @@ pub(crate) fn known(bytes: &[u8]) -> Known {
         }
     }
     known.calls = calls;
-    known.anchor = Some(Anchor {
-        len: bytes.len() as u64,
-        tail: bytes[bytes.len().saturating_sub(64)..].to_vec(),
-    });
+    known.fingerprint = Some(Fingerprint::of(bytes));
     known
 }
 

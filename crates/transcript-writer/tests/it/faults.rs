@@ -5,11 +5,13 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
+use transcript_format::lines::DEFAULT_LINE_CAP;
 use transcript_testkit::fake_disk::{FakeDisk, Fault, Op};
 use transcript_testkit::naive_writer::NaiveWriter;
 use transcript_writer::{
-    Draft, EntryId, Error, ErrorKind, Known, OnBusy, Options, Repair, SyncPolicy, Writer,
+    Draft, EntryId, Error, ErrorKind, Kept, Known, OnBusy, Options, Repair, SyncPolicy, Writer,
 };
 
 use crate::fake::{
@@ -135,7 +137,12 @@ fn scenario(disk: &FakeDisk, mut acked: Vec<String>) -> Result<Vec<String>, Stri
                 return Err("Ok after a failed sync".to_owned());
             }
         }
-        let rescue = writer.rescue_files().pop().ok_or("no rescue file")?;
+        let rescue = writer
+            .rescue()
+            .unwrap_or_default()
+            .files
+            .pop()
+            .ok_or("no rescue file")?;
         let rescued = disk.durable(rescue).unwrap_or_default();
         let own = &acked[acked.len() - 10..];
         judge(&rescued, own, &[], 0).map_err(|reason| format!("rescue file: {reason}"))?;
@@ -168,8 +175,10 @@ fn every_operation_may_fail_once_and_nothing_is_lost_doubled_or_invented() {
                 let prior = prepare(&disk);
                 disk.set(mishap().at(op, nth));
                 let what = format!("{op:?} {nth}, {name}");
-                let result =
-                    scenario(&disk, prior).and_then(|acked| judge(&bytes(&disk), &acked, &[], 0));
+                // A torn tail that cannot be saved or cut off stays, on a line of its own.
+                let damaged = usize::from(matches!(op, Op::WriteNew | Op::Truncate));
+                let result = scenario(&disk, prior)
+                    .and_then(|acked| judge(&bytes(&disk), &acked, &[], damaged));
                 if let Err(reason) = result {
                     failures.push(format!("{what}: {reason}"));
                 }
@@ -905,7 +914,7 @@ fn after_a_failed_sync_nothing_is_acknowledged_and_every_line_is_somewhere() {
                 assert_eq!(kind_of(writer.sync()), ErrorKind::SyncFailed, "{what}");
             }
             assert_eq!(bytes(&disk), before, "{what}");
-            let rescue = writer.rescue_files().pop().unwrap();
+            let rescue = writer.rescue().unwrap().files.pop().unwrap();
             assert_eq!(kind_of(writer.close()), ErrorKind::SyncFailed, "{what}");
             // After the cut each line is in the file or in the rescue file.
             disk.cut_power(4);
@@ -930,8 +939,38 @@ fn the_rescue_file_holds_what_was_not_synced_and_nothing_else() {
     writer.append(user(3)).unwrap();
     disk.set(Fault::error(io::ErrorKind::Other).at(Op::Sync, 1));
     assert_eq!(kind_of(writer.sync()), ErrorKind::SyncFailed);
-    let rescued = disk.bytes(writer.rescue_files().pop().unwrap()).unwrap();
+    let rescued = disk
+        .bytes(writer.rescue().unwrap().files.pop().unwrap())
+        .unwrap();
     assert_eq!(rescued, bytes(&disk)[synced..]);
+}
+
+#[test]
+fn a_rescue_says_how_much_of_what_is_at_risk_it_holds() {
+    let (disk, writer) = started(|options| options.sync(SyncPolicy::None).queue_bytes(4 << 20));
+    writer.sync().unwrap();
+    assert!(writer.rescue().is_none());
+    let synced = bytes(&disk).len();
+    let long = "x".repeat(100_000);
+    for _ in 0..40 {
+        writer.append(Draft::user(&long)).unwrap();
+    }
+    disk.set(Fault::error(io::ErrorKind::Other).at(Op::Sync, 1));
+    let error = writer.sync().unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::SyncFailed);
+    assert_eq!(error.offset(), Some(synced as u64));
+    let rescue = writer.rescue().unwrap();
+    let [file] = &rescue.files[..] else {
+        panic!("{rescue:?}");
+    };
+    let name = format!("{PATH}.rescue-{synced}");
+    assert_eq!(file, Path::new(&name));
+    let held = disk.bytes(file).unwrap();
+    assert!(bytes(&disk).ends_with(&held));
+    assert_eq!(rescue.unsynced, 40);
+    assert_eq!(rescue.saved, texts(&held).len() as u64);
+    assert!(0 < rescue.saved && rescue.saved < 40, "{}", rescue.saved);
+    assert!(rescue.unsaved.is_empty() && rescue.error.is_none());
 }
 
 #[test]
@@ -948,7 +987,9 @@ fn what_is_written_while_a_sync_runs_is_held_for_the_next_one() {
     assert!(before < synced && synced < bytes(&disk).len());
     disk.set(Fault::error(io::ErrorKind::Other).at(Op::Sync, 1));
     assert_eq!(kind_of(writer.sync()), ErrorKind::SyncFailed);
-    let rescued = disk.bytes(writer.rescue_files().pop().unwrap()).unwrap();
+    let rescued = disk
+        .bytes(writer.rescue().unwrap().files.pop().unwrap())
+        .unwrap();
     assert_eq!(rescued, bytes(&disk)[synced..]);
 }
 
@@ -962,9 +1003,42 @@ fn a_failed_sync_whose_rescue_fails_too_is_still_told() {
             .lasting(),
     );
     assert_eq!(kind_of(writer.sync()), ErrorKind::SyncFailed);
-    assert!(writer.rescue_files().is_empty());
+    let rescue = writer.rescue().unwrap();
+    assert!(rescue.files.is_empty());
+    assert_eq!((rescue.unsynced, rescue.saved), (2, 0));
+    assert_eq!(rescue.unsaved, bytes(&disk));
+    assert_eq!(rescue.error.unwrap().kind(), io::ErrorKind::StorageFull);
     assert_eq!(kind_of(writer.append(user(2))), ErrorKind::SyncFailed);
     check(&disk, &texts_of(0..2), 0, "rescue");
+}
+
+#[test]
+fn an_error_says_whether_a_part_of_the_entry_is_left() {
+    for can_cut in [true, false] {
+        let (disk, writer) = started(|options| options);
+        let before = bytes(&disk);
+        disk.set(Fault::torn(40, io::ErrorKind::StorageFull).at(Op::Append, 1));
+        if !can_cut {
+            disk.set(Fault::errno(1).at(Op::Truncate, 1));
+        }
+        let error = writer.append(user(2)).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Full);
+        assert_eq!(bytes(&disk) == before, can_cut);
+        assert_eq!(error.left_a_part(), !can_cut);
+        assert_eq!(
+            error.to_string().contains("nothing of it"),
+            can_cut,
+            "{error}"
+        );
+        // It is cut off as soon as that works.
+        writer.append(user(3)).unwrap();
+        check(&disk, &[texts_of(0..2), texts_of([3])].concat(), 0, "part");
+    }
+    // Without a byte of it in the file, there is nothing to cut off.
+    let (disk, writer) = started(|options| options);
+    disk.set(Fault::error(io::ErrorKind::StorageFull).at(Op::Append, 1));
+    disk.set(Fault::errno(1).at(Op::Truncate, 1).lasting());
+    assert!(!writer.append(user(2)).unwrap_err().left_a_part());
 }
 
 // ---- space ----------------------------------------------------------------------------------
@@ -1260,7 +1334,9 @@ fn a_file_torn_at_any_byte_while_another_writes_is_sealed() {
         match writer.repair() {
             None => assert_eq!(start, len),
             Some(Repair::Completed { .. }) => kept = &whole[..=len],
-            Some(Repair::Sealed { offset, len: torn }) => {
+            Some(Repair::Sealed {
+                offset, len: torn, ..
+            }) => {
                 assert_eq!((offset, torn), (start as u64, (len - start) as u64));
                 assert_eq!(bytes(&disk)[len..], *b"\n");
                 // The newline alone, as the torn bytes are looked at already.
@@ -1345,7 +1421,7 @@ fn a_tail_of_nuls_is_cut_as_a_torn_one_is() {
 }
 
 #[test]
-fn a_tail_that_cannot_be_mended_fails_the_opening_and_stays() {
+fn a_file_that_cannot_be_looked_at_fails_the_opening_and_stays() {
     use io::ErrorKind as Io;
     for (op, nth, error, kind) in [
         (Op::Status, 1, Io::Other, ErrorKind::Io),
@@ -1353,10 +1429,6 @@ fn a_tail_that_cannot_be_mended_fails_the_opening_and_stays() {
         (Op::ReadAt, 1, Io::Other, ErrorKind::Io),
         (Op::ReadAt, 2, Io::Other, ErrorKind::Io),
         (Op::ReadAt, 3, Io::Other, ErrorKind::Io),
-        (Op::WriteNew, 1, Io::StorageFull, ErrorKind::Full),
-        (Op::WriteNew, 1, Io::PermissionDenied, ErrorKind::NotAllowed),
-        (Op::Truncate, 1, Io::PermissionDenied, ErrorKind::NotAllowed),
-        (Op::Truncate, 1, Io::Other, ErrorKind::Io),
         (Op::TryLock, 1, Io::Other, ErrorKind::Io),
         (Op::IdentityOfPath, 1, Io::Other, ErrorKind::Io),
         (Op::Open, 1, Io::PermissionDenied, ErrorKind::NotAllowed),
@@ -1382,26 +1454,101 @@ fn a_tail_that_cannot_be_mended_fails_the_opening_and_stays() {
 }
 
 #[test]
-fn a_newline_that_cannot_be_added_fails_the_opening_and_the_file_stays() {
+fn a_tail_that_cannot_be_saved_or_cut_off_stays_and_the_session_goes_on() {
+    use io::ErrorKind as Io;
+    for (op, error) in [
+        (Op::WriteNew, Io::StorageFull),
+        (Op::WriteNew, Io::PermissionDenied),
+        (Op::WriteNew, Io::AlreadyExists),
+        (Op::Truncate, Io::PermissionDenied),
+        (Op::Truncate, Io::Other),
+    ] {
+        // Without space for a newline, too: the next write has to bring it.
+        for is_full in [false, true] {
+            let disk = FakeDisk::new(1);
+            let mut acked = prepare(&disk);
+            let before = bytes(&disk);
+            disk.set(Fault::error(error).at(op, 1).lasting());
+            if is_full {
+                disk.set(Fault::error(Io::StorageFull).at(Op::Append, 1));
+            }
+            let what = format!("{op:?}, {error:?}, full: {is_full}");
+            let writer = open(&disk);
+            let torn = torn_line(&before, before.len());
+            let sealed = Repair::Sealed {
+                offset: torn as u64,
+                len: (before.len() - torn) as u64,
+                why: Kept::Failed(error),
+            };
+            assert_eq!(writer.repair(), Some(sealed), "{what}");
+            let newline: &[u8] = if is_full { b"" } else { b"\n" };
+            assert_eq!(bytes(&disk), [&before, newline].concat(), "{what}");
+            assert_eq!(disk.names(), [Path::new(PATH)], "{what}");
+            writer.append(user(1)).unwrap();
+            acked.push(text(1));
+            check(&disk, &acked, 1, &what);
+            // Nothing more is found the next time.
+            writer.close().unwrap();
+            assert_eq!(open(&disk).repair(), None, "{what}");
+        }
+    }
+}
+
+#[test]
+fn a_tail_that_was_cut_off_though_the_system_says_no_is_in_its_side_file() {
+    let disk = FakeDisk::new(1);
+    let mut acked = prepare(&disk);
+    let before = bytes(&disk);
+    disk.set(Fault::torn(0, io::ErrorKind::Other).at(Op::Truncate, 1));
+    let writer = open(&disk);
+    let Some(Repair::Cut { saved, offset, .. }) = writer.repair() else {
+        panic!("{:?}", writer.repair());
+    };
+    assert_eq!(disk.bytes(saved).unwrap(), before[offset as usize..]);
+    writer.append(user(1)).unwrap();
+    acked.push(text(1));
+    check(&disk, &acked, 0, "cut");
+}
+
+#[test]
+fn a_tail_longer_than_any_line_is_sealed_and_not_copied() {
+    let whole = fifty_lines();
+    let disk = FakeDisk::new(1);
+    let len = DEFAULT_LINE_CAP + 1;
+    disk.put(PATH, &[&whole[..], &vec![b'x'; len]].concat());
+    let writer = open(&disk);
+    let sealed = Repair::Sealed {
+        offset: whole.len() as u64,
+        len: len as u64,
+        why: Kept::TooLong,
+    };
+    assert_eq!(writer.repair(), Some(sealed));
+    let written = writer.append(user(1)).unwrap();
+    assert_eq!(written.offset as usize, whole.len() + len + 1);
+    assert_eq!(disk.names(), [Path::new(PATH)]);
+}
+
+#[test]
+fn a_newline_that_cannot_be_added_comes_with_the_next_write() {
     let whole = fifty_lines();
     for (len, other) in [
         (whole.len() - 1, Some(false)),
         (whole.len() - 1, Some(true)),
         (whole.len() - 9, Some(true)),
     ] {
-        for (fault, kind) in [
-            (Fault::error(io::ErrorKind::StorageFull), ErrorKind::Full),
-            (Fault::errno(5), ErrorKind::Io),
-            (Fault::short(0), ErrorKind::Io),
+        for fault in [
+            || Fault::error(io::ErrorKind::StorageFull),
+            || Fault::errno(5),
+            || Fault::short(0),
+            || Fault::torn(1, io::ErrorKind::Other),
         ] {
             let disk = FakeDisk::new(1);
             disk.put(PATH, &whole[..len]);
             disk.set_other_writer(other);
-            disk.set(fault.at(Op::Append, 1));
+            disk.set(fault().at(Op::Append, 1));
             let options = options(&disk).on_busy(OnBusy::Wait);
-            assert_eq!(kind_of(try_unread(&options)), kind);
-            assert_eq!(bytes(&disk), &whole[..len]);
             let writer = try_unread(&options).unwrap();
+            assert_eq!(disk.faults_left(), 0);
             assert!(writer.repair().is_some());
             writer.append(user(1)).unwrap();
             let is_whole = len + 1 == whole.len();
@@ -1409,6 +1556,24 @@ fn a_newline_that_cannot_be_added_fails_the_opening_and_the_file_stays() {
             check_torn(&disk, kept, &[&text(1)], usize::from(!is_whole), "newline");
         }
     }
+}
+
+#[test]
+fn an_opening_waits_for_another_process_that_asks_who_writes_but_not_for_ever() {
+    let disk = FakeDisk::new(1);
+    let whole = fifty_lines();
+    disk.put(PATH, &whole);
+    disk.set(Fault::error(io::ErrorKind::WouldBlock).at(Op::Open, 1));
+    try_unread(&options(&disk)).unwrap();
+    assert_eq!(disk.faults_left(), 0);
+    disk.set(
+        Fault::error(io::ErrorKind::WouldBlock)
+            .at(Op::Open, 1)
+            .lasting(),
+    );
+    let options = options(&disk).lock_wait(Duration::from_millis(20));
+    assert_eq!(kind_of(try_unread(&options)), ErrorKind::Busy);
+    assert_eq!(bytes(&disk), whole);
 }
 
 #[test]
@@ -1432,21 +1597,45 @@ fn a_cut_that_may_not_be_durable_fails_the_opening_and_the_next_one_goes_on() {
 }
 
 #[test]
-fn opening_that_fails_at_the_same_place_for_long_still_works_when_it_can() {
+fn a_tail_whose_mending_is_killed_again_and_again_is_saved_once() {
     let disk = FakeDisk::new(1);
     prepare(&disk);
     let tail = foreign_line(903)[..60].to_vec();
     for _ in 0..150 {
-        disk.set(Fault::error(io::ErrorKind::Other).at(Op::Truncate, 1));
-        assert_eq!(kind_of(try_open(&disk, &options(&disk))), ErrorKind::Io);
+        // Dead before it, so that the tail stays: half of the kills come behind it.
+        disk.set(Fault::hook(|disk| disk.set(Fault::kill().at(Op::Status, 1))).at(Op::WriteNew, 1));
+        try_open(&disk, &options(&disk)).unwrap_err();
+        disk.restart();
     }
     let writer = open(&disk);
     let Some(Repair::Cut { saved, .. }) = writer.repair() else {
         panic!("{:?}", writer.repair());
     };
     assert_eq!(disk.bytes(saved).unwrap(), tail);
-    // The bytes are saved, but not over and over.
-    assert!(disk.names().len() <= 3, "{} files", disk.names().len());
+    assert_eq!(disk.names().len(), 2);
+}
+
+#[test]
+fn tails_torn_at_the_same_place_have_ten_side_files_at_most() {
+    let disk = FakeDisk::new(1);
+    let whole = fifty_lines();
+    disk.put(PATH, &whole);
+    for number in 0..30 {
+        let torn = format!("{{\"type\":\"user\",\"number\":{number}");
+        disk.put(PATH, &[&whole, torn.as_bytes()].concat());
+        let writer = open(&disk);
+        match writer.repair() {
+            Some(Repair::Cut { saved, .. }) if number < 10 => {
+                assert_eq!(disk.bytes(saved).unwrap(), torn.as_bytes());
+            }
+            Some(Repair::Sealed { why, .. }) if number >= 10 => {
+                assert_eq!(why, Kept::Failed(io::ErrorKind::AlreadyExists));
+                assert!(bytes(&disk).ends_with(format!("{torn}\n").as_bytes()));
+            }
+            other => panic!("{number}: {other:?}"),
+        }
+    }
+    assert_eq!(disk.names().len(), 11);
 }
 
 #[test]

@@ -8,7 +8,9 @@ use serde_json::{Value, json};
 use transcript_testkit::fake_disk::{FakeDisk, Fault, Op};
 use transcript_testkit::naive_writer::NaiveWriter;
 use transcript_testkit::rng::Rng;
-use transcript_writer::{Anchor, Draft, EntryId, Error, ErrorKind, Known, Ticket, Writer, Written};
+use transcript_writer::{
+    Draft, EntryId, Error, ErrorKind, Fingerprint, Known, Ticket, Writer, Written,
+};
 
 use crate::fake::{PATH, foreign_line, judge, options, soak, text, texts, values};
 
@@ -77,10 +79,7 @@ impl Model {
         known.calls = calls
             .map(|(call, entry)| (call.clone(), id(entry)))
             .collect();
-        known.anchor = Some(Anchor {
-            len: bytes.len() as u64,
-            tail: bytes[bytes.len().saturating_sub(64)..].to_vec(),
-        });
+        known.fingerprint = Some(Fingerprint::of(bytes));
         known
     }
 

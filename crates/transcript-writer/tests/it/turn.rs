@@ -5,10 +5,11 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 use transcript_format::kind::EntryKind;
+use transcript_format::lines::AGENT_META_CAP;
 use transcript_format::make;
 use transcript_testkit::fake_disk::{FakeDisk, Fault, Op};
 use transcript_testkit::rng::Rng;
-use transcript_writer::{AgentId, AgentMeta, Draft, Known, OnBusy, Writer};
+use transcript_writer::{AgentId, AgentMeta, Draft, ErrorKind, Known, OnBusy, Writer};
 
 use crate::fake::{PATH, known, open, open_with, options, soak, values};
 
@@ -495,6 +496,27 @@ fn what_is_said_of_an_agent_is_replaced_whole() {
             assert_eq!(read(&disk), said("last"));
         }
     }
+}
+
+#[test]
+fn what_is_said_of_an_agent_is_not_longer_than_readers_take() {
+    let disk = FakeDisk::new(1);
+    let agent = AgentId::new("a1b2").unwrap();
+    let write = |len: usize| {
+        let meta = AgentMeta::new("explore", "toolu_1").description(&"x".repeat(len));
+        options(&disk).write_agent_meta(Path::new(PATH), &agent, &meta)
+    };
+    write(0).unwrap();
+    let path = agent.meta_path(Path::new(PATH));
+    let most = AGENT_META_CAP - disk.bytes(&path).unwrap().len();
+    write(most).unwrap();
+    let kind = write(most + 1).unwrap_err().kind();
+    assert_eq!(kind, ErrorKind::InvalidEntry);
+    assert_eq!(disk.bytes(&path).unwrap().len(), AGENT_META_CAP);
+    // A name that cannot be given leaves nothing behind.
+    disk.set(Fault::error(std::io::ErrorKind::PermissionDenied).at(Op::Rename, 1));
+    write(1).unwrap_err();
+    assert_eq!(disk.names(), [path]);
 }
 
 #[cfg(unix)]

@@ -291,7 +291,7 @@ fn after_a_sync_that_failed_none_succeeds_and_every_line_is_durable_or_rescued()
         });
         join(callers);
         let _ = stage.sync(&writer);
-        let rescue_files = writer.rescue_files();
+        let rescue_files = writer.rescue().unwrap_or_default().files;
         let closed = only(writer).close().map_err(|error| error.kind());
         stage.judge();
         if stage.has_failed_sync() {

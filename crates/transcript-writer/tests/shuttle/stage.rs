@@ -326,6 +326,10 @@ impl Disk for SlowDisk {
         turn();
         result
     }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        self.disk.remove(path)
+    }
 }
 
 #[derive(Debug)]

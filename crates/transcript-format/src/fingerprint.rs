@@ -1,0 +1,248 @@
+//! The bytes by which a file is known again.
+
+use std::fmt;
+use std::sync::Arc;
+
+/// How many bytes of the start of a file are remembered.
+pub const HEAD_LEN: usize = 256;
+/// How many bytes before the offset are remembered. What tells two lines apart, the uuid and the
+/// time, stands before some hundred bytes that are the same on each line: 64, as is usual, would not
+/// reach it.
+pub const TAIL_LEN: usize = 1024;
+
+/// What a file held before an offset: its first 256 bytes and the last 1,024.
+///
+/// Two files with the same fingerprint at the same offset are taken for the same file up to there.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct Fingerprint {
+    offset: u64,
+    head: Arc<Vec<u8>>,
+    tail: Tail,
+}
+
+/// The last bytes of a run of bytes, 1,024 at most.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Tail {
+    bytes: [u8; TAIL_LEN],
+    len: usize,
+}
+
+impl Default for Tail {
+    fn default() -> Self {
+        Self {
+            bytes: [0; TAIL_LEN],
+            len: 0,
+        }
+    }
+}
+
+// Without the bytes: they are of a conversation.
+impl fmt::Debug for Tail {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} bytes", self.len)
+    }
+}
+
+impl fmt::Debug for Fingerprint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Fingerprint")
+            .field("offset", &self.offset)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Tail {
+    /// Returns the bytes.
+    #[must_use]
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes[..self.len]
+    }
+
+    /// Adds bytes at the end of the run.
+    pub fn push(&mut self, bytes: &[u8]) {
+        let new = &bytes[bytes.len().saturating_sub(TAIL_LEN)..];
+        let kept = self.len.min(TAIL_LEN - new.len());
+        self.bytes.copy_within(self.len - kept..self.len, 0);
+        self.bytes[kept..kept + new.len()].copy_from_slice(new);
+        self.len = kept + new.len();
+    }
+
+    fn keep_last(&mut self, most: usize) {
+        let cut = self.len.saturating_sub(most);
+        self.bytes.copy_within(cut..self.len, 0);
+        // Equal tails have equal bytes behind their ends, too.
+        self.bytes[self.len - cut..].fill(0);
+        self.len -= cut;
+    }
+}
+
+impl Fingerprint {
+    /// The start of a file: every file has this fingerprint.
+    #[must_use]
+    pub fn start() -> Self {
+        Self::default()
+    }
+
+    /// Takes the fingerprint of a file at `offset`. `read_at` fills a buffer from an offset on and
+    /// returns how many bytes were there.
+    ///
+    /// # Errors
+    /// Those of `read_at`.
+    pub fn read<E>(
+        offset: u64,
+        mut read_at: impl FnMut(u64, &mut [u8]) -> Result<usize, E>,
+    ) -> Result<Self, E> {
+        let mut read = |start: u64, most: usize| {
+            let wanted = (offset - start).min(most as u64) as usize;
+            let mut bytes = vec![0; wanted];
+            let read = read_at(start, &mut bytes)?;
+            bytes.truncate(read);
+            Ok(bytes)
+        };
+        let head = Arc::new(read(0, HEAD_LEN)?);
+        let mut tail = Tail::default();
+        tail.push(&read(offset.saturating_sub(TAIL_LEN as u64), TAIL_LEN)?);
+        Ok(Self { offset, head, tail })
+    }
+
+    /// Takes the fingerprint at the end of a file of these bytes.
+    #[must_use]
+    pub fn of(bytes: &[u8]) -> Self {
+        let mut fingerprint = Self::start();
+        fingerprint.push(bytes);
+        fingerprint
+    }
+
+    /// Returns the offset in bytes.
+    #[must_use]
+    pub fn offset(&self) -> u64 {
+        self.offset
+    }
+
+    /// Returns the first bytes of the file.
+    #[must_use]
+    pub fn head(&self) -> &[u8] {
+        &self.head
+    }
+
+    /// Returns the bytes before the offset.
+    #[must_use]
+    pub fn tail(&self) -> &[u8] {
+        self.tail.bytes()
+    }
+
+    /// Moves on over the bytes that stand at the offset.
+    pub fn push(&mut self, bytes: &[u8]) {
+        self.tail.push(bytes);
+        // A head that misses what was skipped stays as short as it is.
+        if self.head.len() as u64 == self.offset && self.head.len() < HEAD_LEN {
+            let room = HEAD_LEN - self.head.len();
+            Arc::make_mut(&mut self.head).extend(bytes.iter().take(room));
+        }
+        self.offset += bytes.len() as u64;
+    }
+
+    /// Moves on over `len` bytes that were not kept but for their last ones.
+    pub fn skip(&mut self, len: u64, last: &Tail) {
+        self.offset += len;
+        self.tail.push(last.bytes());
+    }
+
+    /// Forgets all but the first `head` and the last `tail` bytes.
+    pub fn shorten(&mut self, head: usize, tail: usize) {
+        Arc::make_mut(&mut self.head).truncate(head);
+        self.tail.keep_last(tail);
+    }
+
+    /// Returns whether a file has this fingerprint at the offset. Takes a constant amount of memory.
+    ///
+    /// # Errors
+    /// Those of `read_at`, which is as for [`read`](Self::read).
+    pub fn matches<E>(
+        &self,
+        mut read_at: impl FnMut(u64, &mut [u8]) -> Result<usize, E>,
+    ) -> Result<bool, E> {
+        let mut buffer = [0; TAIL_LEN];
+        let start = self.offset - self.tail.len as u64;
+        for (at, bytes) in [(0, self.head()), (start, self.tail())] {
+            let buffer = &mut buffer[..bytes.len()];
+            if !bytes.is_empty() && (read_at(at, buffer)? < bytes.len() || buffer != bytes) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+
+    use super::*;
+
+    fn reader(bytes: &[u8]) -> impl FnMut(u64, &mut [u8]) -> Result<usize, Infallible> + '_ {
+        |offset, buffer| {
+            let rest = bytes.get(offset as usize..).unwrap_or_default();
+            let read = rest.len().min(buffer.len());
+            buffer[..read].copy_from_slice(&rest[..read]);
+            Ok(read)
+        }
+    }
+
+    /// Bytes that differ from place to place.
+    fn bytes(len: usize) -> Vec<u8> {
+        (0..len).map(|at| (at * 7 + at / 256) as u8).collect()
+    }
+
+    #[test]
+    fn a_fingerprint_that_bytes_were_pushed_to_is_the_one_that_is_read_off_the_file() {
+        for len in [0, 1, 255, 256, 257, 1023, 1024, 1025, 5000] {
+            let bytes = bytes(len);
+            let Ok(read) = Fingerprint::read(len as u64, reader(&bytes));
+            for step in [1, 7, 300, 2000] {
+                let mut pushed = Fingerprint::start();
+                for piece in bytes.chunks(step) {
+                    pushed.push(piece);
+                }
+                assert!(pushed == read, "{len} bytes, {step} at a time");
+            }
+        }
+    }
+
+    #[test]
+    fn a_change_of_any_remembered_byte_is_seen_and_of_the_others_not() {
+        let bytes = bytes(3000);
+        let fingerprint = Fingerprint::of(&bytes);
+        assert_eq!(fingerprint.matches(reader(&bytes)), Ok(true));
+        for at in 0..bytes.len() {
+            let mut other = bytes.clone();
+            other[at] ^= 1;
+            let is_remembered = at < HEAD_LEN || at >= bytes.len() - TAIL_LEN;
+            assert_eq!(
+                fingerprint.matches(reader(&other)),
+                Ok(!is_remembered),
+                "{at}"
+            );
+        }
+        assert_eq!(fingerprint.matches(reader(&bytes[..2999])), Ok(false));
+    }
+
+    #[test]
+    fn what_is_shortened_compares_less_and_equals_one_that_never_knew_more() {
+        let bytes = bytes(3000);
+        let mut short = Fingerprint::of(&bytes);
+        short.shorten(10, 20);
+        assert_eq!((short.head(), short.tail()), (&bytes[..10], &bytes[2980..]));
+        let mut last = Tail::default();
+        last.push(&bytes[2980..]);
+        let mut skipped = Fingerprint::of(&bytes[..10]);
+        skipped.shorten(10, 0);
+        skipped.skip(2990, &last);
+        assert!(short == skipped);
+        let mut other = bytes.clone();
+        other[2979] ^= 1;
+        assert_eq!(short.matches(reader(&other)), Ok(true));
+        other[2980] ^= 1;
+        assert_eq!(short.matches(reader(&other)), Ok(false));
+    }
+}

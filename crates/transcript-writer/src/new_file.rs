@@ -1,0 +1,314 @@
+//! Files that are there whole or not at all.
+
+use std::fs::{self, File};
+use std::io::{self, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+/// A new file that only its owner can read, and that nobody sees before it is
+/// [kept](Self::keep). When it is dropped, or the process is killed, nothing is left of it.
+///
+/// Where the file system has no files without a name, it has one that starts with `.transcript-`
+/// in the same folder until then. A kill leaves that there; [`remove_stale`](Self::remove_stale)
+/// removes it.
+#[derive(Debug)]
+pub struct NewFile(Kind);
+
+#[derive(Debug)]
+enum Kind {
+    #[cfg(target_os = "linux")]
+    Unnamed(File),
+    Named(tempfile::NamedTempFile),
+}
+
+/// The starts of the names that files have before they are kept; the second one is that of older
+/// versions.
+const PREFIXES: [&str; 2] = [".transcript-", ".fork-"];
+
+/// How many letters and digits follow them.
+const RANDOM: usize = 6;
+
+/// A file that is older, and that nobody has locked, was left by a process that was killed.
+const STALE: Duration = Duration::from_secs(60);
+
+/// Runs of NULs of this size are left out: they stay a hole.
+const BLOCK: usize = 64 << 10;
+
+impl NewFile {
+    /// Makes a file in the folder of `path`, which is the name that it is to get.
+    ///
+    /// # Errors
+    /// When the system fails; when everybody may write to the folder and it is not the caller's.
+    pub fn beside(path: &Path) -> io::Result<Self> {
+        #[cfg(unix)]
+        crate::sys::refuse_public_folder(path)?;
+        #[cfg(target_os = "linux")]
+        if let Some(file) = unnamed(folder_of(path)) {
+            crate::sys::set_mode(&file, 0o600)?;
+            return Ok(Self(Kind::Unnamed(file)));
+        }
+        Self::named(folder_of(path))
+    }
+
+    fn named(folder: &Path) -> io::Result<Self> {
+        let file = tempfile::Builder::new()
+            .prefix(PREFIXES[0])
+            .rand_bytes(RANDOM)
+            .tempfile_in(folder)?;
+        #[cfg(unix)]
+        crate::sys::set_mode(file.as_file(), 0o600)?;
+        // Says that it is in use. Without it the age alone has to tell.
+        let _ = file.as_file().try_lock();
+        Ok(Self(Kind::Named(file)))
+    }
+
+    fn file(&self) -> &File {
+        match &self.0 {
+            #[cfg(target_os = "linux")]
+            Kind::Unnamed(file) => file,
+            Kind::Named(file) => file.as_file(),
+        }
+    }
+
+    /// Writes `bytes` and leaves out long runs of NULs: those read as NULs, and take no space.
+    ///
+    /// # Errors
+    /// When the system fails.
+    pub fn write_sparse(&mut self, bytes: &[u8]) -> io::Result<()> {
+        let mut file = self.file();
+        for block in bytes.chunks(BLOCK) {
+            if block.len() == BLOCK && block.iter().all(|byte| *byte == 0) {
+                file.seek(SeekFrom::Current(BLOCK as i64))?;
+            } else {
+                file.write_all(block)?;
+            }
+        }
+        let end = file.stream_position()?;
+        file.set_len(end)
+    }
+
+    /// Gives the file its name, in the folder that it was made in, and makes both survive a power
+    /// cut.
+    ///
+    /// # Errors
+    /// As [`AlreadyExists`](io::ErrorKind::AlreadyExists) when there is such a file; when the system
+    /// fails. Nothing is left of the file then.
+    pub fn keep(self, path: &Path) -> io::Result<()> {
+        self.file().sync_all()?;
+        let file = match self.0 {
+            #[cfg(target_os = "linux")]
+            Kind::Unnamed(file) => {
+                link(&file, path)?;
+                file
+            }
+            Kind::Named(file) => file.persist_noclobber(path)?,
+        };
+        sync_name(&file, path).inspect_err(|_| {
+            // Nobody was told of it.
+            let _ = fs::remove_file(path);
+        })
+    }
+
+    /// Removes the files that processes left in `folder` which were killed before they could keep
+    /// them. Those of running processes stay.
+    pub fn remove_stale(folder: &Path) {
+        let Ok(entries) = fs::read_dir(folder) else {
+            return;
+        };
+        for entry in entries.flatten() {
+            let name = entry.file_name();
+            if name.to_str().is_some_and(is_ours) && is_stale(&entry.path()) {
+                // Another process may have done it.
+                let _ = fs::remove_file(entry.path());
+            }
+        }
+    }
+}
+
+impl Write for NewFile {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.file().write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// The folder that a name is in.
+pub(crate) fn folder_of(path: &Path) -> &Path {
+    let folder = path.parent();
+    let folder = folder.filter(|folder| !folder.as_os_str().is_empty());
+    folder.unwrap_or(Path::new("."))
+}
+
+/// A file without a name, where the system can give it one later.
+#[cfg(target_os = "linux")]
+fn unnamed(folder: &Path) -> Option<File> {
+    use std::os::unix::fs::OpenOptionsExt;
+    if !Path::new("/proc/self/fd").exists() {
+        return None;
+    }
+    let mut options = fs::OpenOptions::new();
+    options.read(true).write(true).mode(0o600);
+    options.custom_flags(libc::O_TMPFILE | libc::O_CLOEXEC);
+    // Whatever fails, a file with a name may work, or fails for a better reason.
+    options.open(folder).ok()
+}
+
+#[cfg(target_os = "linux")]
+fn link(file: &File, path: &Path) -> io::Result<()> {
+    use std::os::fd::AsRawFd;
+
+    use rustix::fs::{AtFlags, CWD, linkat};
+    let handle = PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()));
+    Ok(linkat(CWD, &handle, CWD, path, AtFlags::SYMLINK_FOLLOW)?)
+}
+
+#[cfg(unix)]
+fn sync_name(file: &File, path: &Path) -> io::Result<()> {
+    // That the file has a name now is for it to say, too.
+    file.sync_all()?;
+    crate::sys::sync_folder(path)
+}
+
+/// Folders cannot be synced here; the file system keeps names by itself.
+#[cfg(not(unix))]
+fn sync_name(file: &File, _path: &Path) -> io::Result<()> {
+    file.sync_all()
+}
+
+fn is_ours(name: &str) -> bool {
+    let mut rests = PREFIXES
+        .iter()
+        .filter_map(|prefix| name.strip_prefix(prefix));
+    rests.any(|rest| rest.len() == RANDOM && rest.bytes().all(|byte| byte.is_ascii_alphanumeric()))
+}
+
+fn is_stale(path: &Path) -> bool {
+    let is_old = |at: SystemTime| at.elapsed().is_ok_and(|age| age > STALE);
+    let is_file = fs::symlink_metadata(path)
+        .is_ok_and(|found| found.is_file() && found.modified().is_ok_and(is_old));
+    is_file && File::open(path).is_ok_and(|file| file.try_lock().is_ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(folder: &Path) -> Vec<String> {
+        let entries = fs::read_dir(folder).unwrap();
+        let mut names: Vec<String> = entries
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        names.sort();
+        names
+    }
+
+    /// Both kinds, wherever the test runs.
+    fn both(path: &Path) -> [NewFile; 2] {
+        [
+            NewFile::beside(path).unwrap(),
+            NewFile::named(folder_of(path)).unwrap(),
+        ]
+    }
+
+    #[test]
+    fn a_file_gets_its_name_when_it_is_kept_and_never_takes_that_of_another() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.jsonl");
+        for mut file in both(&path) {
+            file.write_all(b"whole").unwrap();
+            assert!(!path.exists());
+            file.keep(&path).unwrap();
+            assert_eq!(fs::read(&path).unwrap(), b"whole");
+            for mut other in both(&path) {
+                other.write_all(b"other").unwrap();
+                let error = other.keep(&path).unwrap_err();
+                assert_eq!(error.kind(), io::ErrorKind::AlreadyExists);
+            }
+            assert_eq!(fs::read(&path).unwrap(), b"whole");
+            assert_eq!(names(folder.path()), ["a.jsonl"]);
+            fs::remove_file(&path).unwrap();
+        }
+    }
+
+    #[test]
+    fn what_is_dropped_leaves_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        for mut file in both(&folder.path().join("a.jsonl")) {
+            file.write_all(b"part").unwrap();
+        }
+        assert!(names(folder.path()).is_empty());
+    }
+
+    #[test]
+    fn long_runs_of_nuls_stay_holes() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a");
+        for (before, nuls, behind) in [(0, 10 * BLOCK, 0), (5, 3 * BLOCK + 7, 9), (BLOCK, BLOCK, 1)]
+        {
+            let bytes = [vec![b'a'; before], vec![0; nuls], vec![b'z'; behind]].concat();
+            let mut file = NewFile::beside(&path).unwrap();
+            file.write_sparse(&bytes).unwrap();
+            file.keep(&path).unwrap();
+            assert!(fs::read(&path).unwrap() == bytes);
+            #[cfg(unix)]
+            {
+                use std::os::unix::fs::MetadataExt;
+                let taken = fs::metadata(&path).unwrap().blocks() * 512;
+                assert!(
+                    taken <= (before + behind + 2 * BLOCK) as u64,
+                    "{taken} bytes"
+                );
+            }
+            fs::remove_file(&path).unwrap();
+        }
+    }
+
+    #[test]
+    fn only_what_killed_processes_left_is_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        let old = SystemTime::now() - 2 * STALE;
+        for name in [
+            ".transcript-a1B2c3",
+            ".fork-Zz90aa",
+            ".fork-notes",
+            ".transcript-abc-12",
+            "s.jsonl",
+        ] {
+            File::create(path(name)).unwrap().set_modified(old).unwrap();
+        }
+        File::create(path(".fork-young1")).unwrap();
+        let used = NewFile::named(folder.path()).unwrap();
+        used.file().set_modified(old).unwrap();
+        NewFile::remove_stale(folder.path());
+        let mut left = names(folder.path());
+        left.retain(|name| name.as_str() != used_name(&used));
+        assert_eq!(
+            left,
+            [
+                ".fork-notes",
+                ".fork-young1",
+                ".transcript-abc-12",
+                "s.jsonl"
+            ]
+        );
+        assert!(path(&used_name(&used)).exists());
+    }
+
+    fn used_name(file: &NewFile) -> String {
+        match &file.0 {
+            Kind::Named(file) => file
+                .path()
+                .file_name()
+                .unwrap()
+                .to_str()
+                .unwrap()
+                .to_owned(),
+            #[cfg(target_os = "linux")]
+            Kind::Unnamed(_) => String::new(),
+        }
+    }
+}
