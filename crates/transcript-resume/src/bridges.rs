@@ -251,8 +251,7 @@ impl<'t, 'i> Bridging<'t, 'i> {
             let line = index.candidate(line);
             match line.parent() {
                 Some(parent) => id = parent,
-                None if line.flags().contains(Flags::PARENT_ODD) => return None,
-                None => return Some(Found::Root),
+                None => return self.tree.is_root(&line).then_some(Found::Root),
             }
         }
         None

@@ -380,8 +380,10 @@ impl<'i> Tree<'i> {
         let mut at = *from;
         let found = loop {
             let Some(parent) = at.parent() else {
-                let is_odd = at.flags().contains(Flags::PARENT_ODD);
-                break if is_odd { Packed::LOST } else { Packed::ROOT };
+                break match self.is_root(&at) {
+                    true => Packed::ROOT,
+                    false => Packed::LOST,
+                };
             };
             let Some(target) = self.find(&at, parent) else {
                 break Packed::LOST;
@@ -403,6 +405,14 @@ impl<'i> Tree<'i> {
             self.node_of[progress] = found;
         }
         found
+    }
+
+    /// Whether a line without the id of a parent says that it has none. `recover` wants it said: a
+    /// line without the key lost it, but for a boundary, which starts a history in any case.
+    pub(crate) fn is_root(&self, line: &Candidate<'_>) -> bool {
+        let lost_key = line.flags().contains(Flags::PARENT_ABSENT) && !line.is_boundary();
+        !line.flags().contains(Flags::PARENT_ODD)
+            && !(self.policy == Policy::Recover && lost_key)
     }
 
     /// The line that `id` names as the parent of `child`: a progress line if there is one, as
