@@ -129,6 +129,7 @@ impl<'t, 'i> Bridging<'t, 'i> {
             });
             groups[group].push(*node);
         }
+        let mut gaps = Vec::new();
         for group in groups {
             if self.tree.parent(group[0]) != Parent::Lost {
                 // Exchanged with an entry before it.
@@ -152,7 +153,16 @@ impl<'t, 'i> Bridging<'t, 'i> {
                     for node in &group {
                         self.tree.recovery.gaps.insert(*node, reason);
                     }
+                    gaps.extend(group);
                 }
+            }
+        }
+        // From the end of the file on, as the client walks from the leaf.
+        gaps.sort_unstable();
+        for node in gaps.into_iter().rev() {
+            if let Some(parent) = self.as_the_client_joins(node) {
+                self.tree.recovery.gaps.remove(&node);
+                self.link(node, parent, Evidence::Time);
             }
         }
     }
@@ -203,13 +213,7 @@ impl<'t, 'i> Bridging<'t, 'i> {
             Err(GapReason::NothingBefore) if elsewhere.is_some() => Err(GapReason::OtherFile),
             before => before,
         };
-        let before = match before {
-            Ok(before) => before,
-            Err(reason) => {
-                let joined = self.as_the_client_joins(group);
-                return joined.map(|parent| Found::Parent(parent, Evidence::Time)).ok_or(reason);
-            }
-        };
+        let before = before?;
         match self.before_in_time(group, before) {
             Some(parent) => Ok(Found::Parent(parent, Evidence::Time)),
             None => Ok(Found::Parent(before, Evidence::FileOrder)),
@@ -250,10 +254,9 @@ impl<'t, 'i> Bridging<'t, 'i> {
 
     /// What the client puts in the place of the parent: the newest entry that is up to five seconds
     /// older. Where nothing else is known `recover` does the same, as it never shows less.
-    fn as_the_client_joins(&mut self, group: &[NodeId]) -> Option<NodeId> {
-        let node = group[0];
+    fn as_the_client_joins(&mut self, node: NodeId) -> Option<NodeId> {
         let own = self.tree.entry(node).millis()?;
-        let chain = Chain::of(&self.tree.entry(node));
+        let is_sidechain = self.tree.is_sidechain(node);
         let island = self.islands.root(node);
         let until = self.by_time.partition_point(|(millis, _)| *millis <= own);
         let newest = (0..until).rev().map(|at| self.by_time[at]);
@@ -261,8 +264,7 @@ impl<'t, 'i> Bridging<'t, 'i> {
             .take_while(|(millis, _)| own - millis <= CLIENT_WINDOW_MILLIS)
             .map(|(_, other)| other)
             .find(|other| {
-                self.islands.peek(*other) != island
-                    && Chain::of(&self.tree.entry(*other)) == chain
+                self.islands.peek(*other) != island && self.tree.is_sidechain(*other) == is_sidechain
             })
     }
 

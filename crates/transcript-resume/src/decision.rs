@@ -114,6 +114,13 @@ pub enum Decision {
         /// The entry that is left out.
         entry: u32,
     },
+    /// The client's path shows more of the conversation than what the evidence led to, and was taken.
+    Client {
+        /// The leaf.
+        entry: u32,
+        /// How many messages more.
+        more: u32,
+    },
     /// Lines of one API message, or results of its calls, that hang beside the chain.
     Siblings {
         /// The first line of the message on the path.
@@ -324,6 +331,7 @@ impl Decision {
             Self::Salvage { .. } => "salvage",
             Self::Foreign { .. } => "foreign",
             Self::Tombstoned { .. } => "tombstoned",
+            Self::Client { .. } => "client",
             Self::Siblings { .. } => "siblings",
         }
     }
@@ -344,6 +352,7 @@ impl Decision {
             | Self::Salvage { entry }
             | Self::Foreign { entry, .. }
             | Self::Tombstoned { entry }
+            | Self::Client { entry, .. }
             | Self::Siblings { entry, .. } => entry,
             Self::Cut { boundary, .. }
             | Self::Splice { boundary, .. }
