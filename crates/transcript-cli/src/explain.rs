@@ -95,6 +95,11 @@ pub(crate) fn describe(index: &Index, decision: &Decision) -> String {
             name(entry),
             reason.words()
         ),
+        Decision::Client { entry, more } => format!(
+            "the path of the client to {} is taken, as it shows {more} messages more than the \
+             evidence leads to",
+            name(entry)
+        ),
         Decision::Salvage { entry } => {
             format!("{} was brought back from a damaged line", name(entry))
         }

@@ -164,6 +164,28 @@ pub struct Boundary {
     pub ends: [Option<Id>; 2],
 }
 
+impl Boundary {
+    /// Returns what the kept entries follow.
+    #[must_use]
+    pub fn anchor(&self) -> Option<Id> {
+        match &self.preserved {
+            Preserved::Nothing => None,
+            Preserved::List { anchor, .. } | Preserved::Segment { anchor } => *anchor,
+        }
+    }
+
+    /// Returns whether `id` is one of the entries that are kept, or their anchor.
+    #[must_use]
+    pub fn names(&self, id: Id) -> bool {
+        let listed = match &self.preserved {
+            Preserved::List { uuids, .. } => uuids.as_slice(),
+            Preserved::Nothing | Preserved::Segment { .. } => &[],
+        };
+        let named = listed.iter().chain(&self.ends).flatten();
+        self.anchor() == Some(id) || named.into_iter().any(|named| *named == id)
+    }
+}
+
 /// The preserved segment of a boundary. The list wins over the ends when a boundary has both
 /// (`facts/rig.md` 9).
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -8,6 +8,10 @@
 //! the rest from the generator. `--list-failures` names the files of one kind that fell short, the
 //! worst first; `--write` keeps them. `--validator` makes the request of each file under `recover`
 //! and asks the lint and this program about it.
+//!
+//! `campaign -- --compare 20000 [--seed 0] [--threads 1] [--write DIR]` damages sessions in several
+//! ways at once instead, and names by its seed each one of which `recover` sends fewer messages, or
+//! fewer blocks, than `vendor`.
 
 #![expect(clippy::print_stdout, reason = "the table is the point")]
 #![expect(clippy::unwrap_used, reason = "an example may stop at the first error")]
@@ -21,14 +25,20 @@ use std::process::Command;
 use transcript_reader::{Bodies, Index, Source};
 use transcript_resume::api::{self, Request};
 use transcript_resume::{Policy, Tree};
+use transcript_testkit::campaign::several::several;
 use transcript_testkit::campaign::{Case, Healthy, Kind, Shown};
 use transcript_testkit::{generate, shared};
 
 /// What the table calls sessions that nothing was done to.
 const UNDAMAGED: &str = "(none)";
 
+#[path = "../tests/it/sent.rs"]
+mod sent;
+
 struct Options {
     files: usize,
+    /// How many sessions to damage in several ways at once.
+    compare: Option<u64>,
     seed: u64,
     threads: usize,
     max_bytes: u64,
@@ -40,6 +50,10 @@ struct Options {
 
 fn main() {
     let options = options();
+    if let Some(count) = options.compare {
+        compare(&options, count);
+        return;
+    }
     let corpus = corpus(options.max_bytes);
     let workers: Vec<Tallies> = std::thread::scope(|scope| {
         let (options, corpus) = (&options, &corpus);
@@ -66,6 +80,7 @@ fn main() {
 fn options() -> Options {
     let mut options = Options {
         files: 20_000,
+        compare: None,
         seed: 0,
         threads: 1,
         max_bytes: 2_000_000,
@@ -78,6 +93,7 @@ fn options() -> Options {
         let value = arguments.next().unwrap_or_default();
         match name.as_str() {
             "--files" => options.files = value.parse().unwrap(),
+            "--compare" => options.compare = Some(value.parse().unwrap()),
             "--seed" => options.seed = value.parse().unwrap(),
             "--threads" => options.threads = value.parse().unwrap(),
             "--max-bytes" => options.max_bytes = value.parse().unwrap(),
@@ -90,14 +106,93 @@ fn options() -> Options {
     options
 }
 
+/// Compares what `recover` and `vendor` send of `count` damaged sessions; every second one is of
+/// the corpus, where that is.
+fn compare(options: &Options, count: u64) {
+    let corpus = all_of_corpus(200_000.min(options.max_bytes));
+    let (first, threads) = (options.seed, options.threads as u64);
+    let run = |worker: u64| {
+        let mut totals = [0_usize; 4];
+        for seed in (first + worker..first + count).step_by(threads as usize) {
+            let session = match corpus.get((seed / 2) as usize % corpus.len().max(1)) {
+                Some(bytes) if seed % 2 == 1 => bytes.clone(),
+                _ => generate::tidy_session(seed),
+            };
+            let (bytes, done) = several(&session, seed);
+            let mut file = tempfile::NamedTempFile::new().unwrap();
+            file.write_all(&bytes).unwrap();
+            // Garbage at the start may make it another format.
+            let Ok(source) = Source::open(file.path()) else {
+                continue;
+            };
+            let index = Index::load(&source).unwrap();
+            let [recover, vendor] = sent::both(&source, &index);
+            let has_fewer = recover.messages.len() < vendor.messages.len();
+            let has_fewer_blocks = recover.blocks < vendor.blocks;
+            totals[0] += 1;
+            totals[1] += usize::from(recover.messages.len() > vendor.messages.len());
+            totals[2] += usize::from(has_fewer);
+            totals[3] += usize::from(has_fewer_blocks && !has_fewer);
+            if has_fewer || has_fewer_blocks {
+                println!(
+                    "seed {seed}, {}: messages {} of {}, blocks {} of {}",
+                    done.join(" + "),
+                    recover.messages.len(),
+                    vendor.messages.len(),
+                    recover.blocks,
+                    vendor.blocks
+                );
+                if let Some(folder) = &options.write {
+                    fs::create_dir_all(folder).unwrap();
+                    fs::write(folder.join(format!("{seed}.jsonl")), &bytes).unwrap();
+                }
+            }
+        }
+        totals
+    };
+    let run = &run;
+    let totals = std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..threads).map(|at| scope.spawn(move || run(at))).collect();
+        let totals = workers.into_iter().map(|worker| worker.join().unwrap());
+        totals.fold([0; 4], |sum, one| std::array::from_fn(|at| sum[at] + one[at]))
+    });
+    let [files, more, fewer, fewer_blocks] = totals;
+    println!(
+        "{files} files: recover sends more messages of {more}, fewer of {fewer}, as many but fewer blocks of {fewer_blocks}"
+    );
+}
+
+/// Every file of the corpus up to `max_bytes`, healthy or not.
+fn all_of_corpus(max_bytes: u64) -> Vec<Vec<u8>> {
+    let Some(shared) = shared() else {
+        println!("skipped: no shared data");
+        return Vec::new();
+    };
+    let files = files_under(shared.join("corpus/files"), max_bytes);
+    files.iter().map(|file| fs::read(file).unwrap()).collect()
+}
+
 /// The files of the corpus that nothing is wrong with.
 fn corpus(max_bytes: u64) -> Vec<(String, Healthy)> {
     let Some(shared) = shared() else {
         println!("skipped: no shared data");
         return Vec::new();
     };
+    let files = files_under(shared.join("corpus/files"), max_bytes);
+    let count = files.len();
+    let healthy = files.into_iter().filter_map(|file| {
+        let healthy = Healthy::new(&fs::read(&file).unwrap())?;
+        Some((file.file_name()?.to_string_lossy().into_owned(), healthy))
+    });
+    let healthy: Vec<_> = healthy.collect();
+    println!("corpus: {} of {count} files are healthy\n", healthy.len());
+    healthy
+}
+
+/// The files in a folder and those in it, up to `max_bytes`, by name.
+fn files_under(folder: PathBuf, max_bytes: u64) -> Vec<PathBuf> {
     let mut files = Vec::new();
-    let mut folders = vec![shared.join("corpus/files")];
+    let mut folders = vec![folder];
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(folder).unwrap() {
             let path = entry.unwrap().path();
@@ -109,14 +204,7 @@ fn corpus(max_bytes: u64) -> Vec<(String, Healthy)> {
         }
     }
     files.sort();
-    let count = files.len();
-    let healthy = files.into_iter().filter_map(|file| {
-        let healthy = Healthy::new(&fs::read(&file).unwrap())?;
-        Some((file.file_name()?.to_string_lossy().into_owned(), healthy))
-    });
-    let healthy: Vec<_> = healthy.collect();
-    println!("corpus: {} of {count} files are healthy\n", healthy.len());
-    healthy
+    files
 }
 
 /// What was counted for one kind of damage.

@@ -129,6 +129,7 @@ impl<'t, 'i> Bridging<'t, 'i> {
             });
             groups[group].push(*node);
         }
+        let mut gaps = Vec::new();
         for group in groups {
             if self.tree.parent(group[0]) != Parent::Lost {
                 // Exchanged with an entry before it.
@@ -142,14 +143,26 @@ impl<'t, 'i> Bridging<'t, 'i> {
                 }
                 Ok(Found::Parent(parent, evidence)) => {
                     for node in &group {
-                        self.link(*node, parent, evidence);
+                        match self.behind_the_answer(*node, &group) {
+                            Some(line) => self.link(*node, line, Evidence::Message),
+                            None => self.link(*node, parent, evidence),
+                        }
                     }
                 }
                 Err(reason) => {
                     for node in &group {
                         self.tree.recovery.gaps.insert(*node, reason);
                     }
+                    gaps.extend(group);
                 }
+            }
+        }
+        // From the end of the file on, as the client walks from the leaf.
+        gaps.sort_unstable();
+        for node in gaps.into_iter().rev() {
+            if let Some(parent) = self.as_the_client_joins(node) {
+                self.tree.recovery.gaps.remove(&node);
+                self.link(node, parent, Evidence::Time);
             }
         }
     }
@@ -177,6 +190,9 @@ impl<'t, 'i> Bridging<'t, 'i> {
     /// What stands above the entries of `group`, which miss one parent.
     fn find(&mut self, group: &[NodeId]) -> Result<Found, GapReason> {
         let node = group[0];
+        if let Some(parent) = self.behind_boundary(node) {
+            return Ok(Found::Parent(parent, Evidence::Kept));
+        }
         if let Some(found) = self.behind_unusable(node) {
             return Ok(found);
         }
@@ -196,7 +212,8 @@ impl<'t, 'i> Bridging<'t, 'i> {
         let before = match self.before_in_file(group) {
             Err(GapReason::NothingBefore) if elsewhere.is_some() => Err(GapReason::OtherFile),
             before => before,
-        }?;
+        };
+        let before = before?;
         match self.before_in_time(group, before) {
             Some(parent) => Ok(Found::Parent(parent, Evidence::Time)),
             None => Ok(Found::Parent(before, Evidence::FileOrder)),
@@ -235,6 +252,55 @@ impl<'t, 'i> Bridging<'t, 'i> {
         is_other_end.then_some(newest)
     }
 
+    /// What the client puts in the place of the parent: the newest entry that is up to five seconds
+    /// older. Where nothing else is known `recover` does the same, as it never shows less.
+    fn as_the_client_joins(&mut self, node: NodeId) -> Option<NodeId> {
+        let own = self.tree.entry(node).millis()?;
+        let is_sidechain = self.tree.is_sidechain(node);
+        let island = self.islands.root(node);
+        let until = self.by_time.partition_point(|(millis, _)| *millis <= own);
+        let newest = (0..until).rev().map(|at| self.by_time[at]);
+        newest
+            .take_while(|(millis, _)| own - millis <= CLIENT_WINDOW_MILLIS)
+            .map(|(_, other)| other)
+            .find(|other| {
+                self.islands.peek(*other) != island && self.tree.is_sidechain(*other) == is_sidechain
+            })
+    }
+
+    /// Where `node` stands whose lost parent is one that the boundary before it keeps: behind the
+    /// anchor of that, where the kept entries are put as well.
+    fn behind_boundary(&self, node: NodeId) -> Option<NodeId> {
+        if self.cut.contains_key(&node) {
+            return None;
+        }
+        let lost = self.tree.lineage(node).parent()?;
+        let until = self.boundaries.partition_point(|other| *other < node);
+        let boundary = *self.boundaries[..until].last()?;
+        let candidate = self.tree.candidate_of(boundary) as usize;
+        let kept = self.tree.index.boundary(candidate)?;
+        let is_kept = kept.names(lost) && !self.tree.is_sidechain(node);
+        let anchor = || {
+            let anchor = kept.anchor().and_then(|id| self.tree.node_with_uuid(id));
+            anchor.or_else(|| self.tree.summary_of(boundary))
+        };
+        let above = is_kept.then(|| anchor().unwrap_or(boundary))?;
+        (above < node && self.islands.peek(above) != self.islands.peek(node)).then_some(above)
+    }
+
+    /// `node` is a result of a call whose line is lost. Where other lines of that answer hang under
+    /// the lost one as well, the result follows the last of them: the answer comes before its
+    /// results.
+    fn behind_the_answer(&mut self, node: NodeId, group: &[NodeId]) -> Option<NodeId> {
+        let is_line = |other: &NodeId| {
+            let other = self.tree.entry(*other);
+            other.kind() == EntryKind::Assistant && other.message().is_some()
+        };
+        let line = *group.iter().find(|other| is_line(other))?;
+        let lost_its_call = self.tree.answers(node) && self.call_of(node).is_none();
+        lost_its_call.then(|| self.end_of_answer(line))
+    }
+
     /// The parent of the lost parent, when its line is there after all.
     fn behind_unusable(&self, node: NodeId) -> Option<Found> {
         let index = self.tree.index;
@@ -251,8 +317,7 @@ impl<'t, 'i> Bridging<'t, 'i> {
             let line = index.candidate(line);
             match line.parent() {
                 Some(parent) => id = parent,
-                None if line.flags().contains(Flags::PARENT_ODD) => return None,
-                None => return Some(Found::Root),
+                None => return self.tree.is_root(&line).then_some(Found::Root),
             }
         }
         None

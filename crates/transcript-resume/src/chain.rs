@@ -127,6 +127,10 @@ impl Tree<'_> {
                 ..Path::default()
             };
         };
+        self.no_less_than_the_client(self.path_with_pin(leaf, reason))
+    }
+
+    fn path_with_pin(&self, leaf: NodeId, reason: LeafReason) -> Path {
         let mut path = self.path_to(leaf, reason);
         if matches!(reason, LeafReason::Pinned | LeafReason::AfterPin)
             && let Some((newer, _)) = self.last_tip(&mut MessagesAbove::new(self))

@@ -114,6 +114,13 @@ pub enum Decision {
         /// The entry that is left out.
         entry: u32,
     },
+    /// The client's path shows more of the conversation than what the evidence led to, and was taken.
+    Client {
+        /// The leaf.
+        entry: u32,
+        /// How many messages more.
+        more: u32,
+    },
     /// Lines of one API message, or results of its calls, that hang beside the chain.
     Siblings {
         /// The first line of the message on the path.
@@ -135,6 +142,9 @@ pub enum Evidence {
     /// The parent's uuid stands on several lines, and the one before the entry stands further down
     /// the conversation.
     LaterCopy,
+    /// A boundary before the entry says that it keeps the parent: what it keeps follows its anchor,
+    /// and the entry follows that.
+    Kept,
     /// Two entries name each other's parents: exchanged back, both follow the line before them.
     Exchanged,
     /// The result answers a call of this entry.
@@ -144,8 +154,8 @@ pub enum Evidence {
     /// The entry before it in the file, in the same session and chain, has no other child, and the
     /// times agree.
     FileOrder,
-    /// A rewind left several ends, and this one was written up to five seconds before the entry: the
-    /// client joins them, too.
+    /// This entry was written up to five seconds before, as the client joins them: of several ends
+    /// that a rewind left, or where nothing else is known.
     Time,
 }
 
@@ -157,6 +167,7 @@ impl Evidence {
             Self::Unusable => "unusable",
             Self::OtherFile => "other-file",
             Self::LaterCopy => "later-copy",
+            Self::Kept => "kept",
             Self::Exchanged => "exchanged",
             Self::Call => "call",
             Self::Message => "message",
@@ -172,11 +183,12 @@ impl Evidence {
             Self::Unusable => "the line of the parent is there, but it cannot be used as an entry",
             Self::OtherFile => "another file of the session holds the parent",
             Self::LaterCopy => "the parent stands in the file again, further down",
+            Self::Kept => "the boundary before it says that it keeps the parent",
             Self::Exchanged => "two entries name each other's parents",
             Self::Call => "the result answers one of its calls",
             Self::Message => "both are lines of one answer",
             Self::FileOrder => "it stands before it in the file and has no other child",
-            Self::Time => "of several ends it is the one that was written right before",
+            Self::Time => "it was written right before, and the client joins them, too",
         }
     }
 
@@ -184,7 +196,9 @@ impl Evidence {
     #[must_use]
     pub const fn confidence(self) -> Confidence {
         match self {
-            Self::Unusable | Self::OtherFile | Self::Call | Self::Message => Confidence::Proved,
+            Self::Unusable | Self::OtherFile | Self::Kept | Self::Call | Self::Message => {
+                Confidence::Proved
+            }
             Self::LaterCopy | Self::Exchanged | Self::FileOrder | Self::Time => Confidence::Likely,
         }
     }
@@ -320,6 +334,7 @@ impl Decision {
             Self::Salvage { .. } => "salvage",
             Self::Foreign { .. } => "foreign",
             Self::Tombstoned { .. } => "tombstoned",
+            Self::Client { .. } => "client",
             Self::Siblings { .. } => "siblings",
         }
     }
@@ -340,6 +355,7 @@ impl Decision {
             | Self::Salvage { entry }
             | Self::Foreign { entry, .. }
             | Self::Tombstoned { entry }
+            | Self::Client { entry, .. }
             | Self::Siblings { entry, .. } => entry,
             Self::Cut { boundary, .. }
             | Self::Splice { boundary, .. }

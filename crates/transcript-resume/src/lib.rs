@@ -11,6 +11,7 @@ pub mod api;
 mod branches;
 mod bridges;
 mod chain;
+mod client;
 mod decision;
 pub mod display;
 mod findings;

@@ -6,6 +6,7 @@ use transcript_format::kind::EntryKind;
 use transcript_format::scan::{Content, Flags};
 use transcript_reader::{Boundary, Candidate, Id, Index, OtherFiles, Preserved};
 
+use crate::chain::Path;
 use crate::decision::{Decision, SpliceForm};
 use crate::recover::Recovery;
 
@@ -80,6 +81,8 @@ pub struct Tree<'i> {
     pub(crate) decisions: Vec<Decision>,
     /// What policy `recover` changed; empty under `vendor`.
     pub(crate) recovery: Recovery,
+    /// The path of the client, when anything was mended under `recover`.
+    pub(crate) client: Option<Path>,
 }
 
 /// A [`Parent`] in four bytes.
@@ -109,14 +112,14 @@ impl<'i> Tree<'i> {
     /// Links the candidates of `index`.
     #[must_use]
     pub fn new(index: &'i Index, policy: Policy) -> Self {
-        Self::with(index, policy, None, |_| true)
+        Self::with(index, policy, None, &|_| true)
     }
 
     /// Links the candidates of `index` under [`Policy::Recover`], with what other files say about
     /// [`Self::missing_parents`].
     #[must_use]
     pub fn with_others(index: &'i Index, others: &'i OtherFiles) -> Self {
-        Self::with(index, Policy::Recover, Some(others), |_| true)
+        Self::with(index, Policy::Recover, Some(others), &|_| true)
     }
 
     /// Returns the tree as if `candidates` were not in the file. For those whose body proves
@@ -126,21 +129,21 @@ impl<'i> Tree<'i> {
     pub fn without(&self, candidates: &HashSet<u32>) -> Self {
         let is_there =
             |candidate: &Candidate<'_>| !candidates.contains(&(candidate.number() as u32));
-        Self::with(self.index, self.policy, self.others, is_there)
+        Self::with(self.index, self.policy, self.others, &is_there)
     }
 
     /// Returns the tree as it stood when the file ended before candidate `end`.
     #[must_use]
     pub fn before(index: &'i Index, policy: Policy, end: usize) -> Self {
-        Self::with(index, policy, None, |candidate| candidate.number() < end)
+        Self::with(index, policy, None, &|candidate| candidate.number() < end)
     }
 
     /// Links the candidates that `is_there` accepts.
-    fn with(
+    pub(crate) fn with(
         index: &'i Index,
         policy: Policy,
         others: Option<&'i OtherFiles>,
-        is_there: impl Fn(&Candidate<'_>) -> bool,
+        is_there: &dyn Fn(&Candidate<'_>) -> bool,
     ) -> Self {
         let mut tree = Self {
             index,
@@ -157,6 +160,7 @@ impl<'i> Tree<'i> {
             is_all_sidechain: false,
             decisions: Vec::new(),
             recovery: Recovery::default(),
+            client: None,
         };
         tree.collect_nodes(is_there);
         tree.link();
@@ -168,6 +172,9 @@ impl<'i> Tree<'i> {
         tree.splice();
         tree.bury();
         tree.hang_children();
+        if policy == Policy::Recover {
+            tree.find_floor(is_there);
+        }
         tree
     }
 
@@ -380,8 +387,10 @@ impl<'i> Tree<'i> {
         let mut at = *from;
         let found = loop {
             let Some(parent) = at.parent() else {
-                let is_odd = at.flags().contains(Flags::PARENT_ODD);
-                break if is_odd { Packed::LOST } else { Packed::ROOT };
+                break match self.is_root(&at) {
+                    true => Packed::ROOT,
+                    false => Packed::LOST,
+                };
             };
             let Some(target) = self.find(&at, parent) else {
                 break Packed::LOST;
@@ -403,6 +412,14 @@ impl<'i> Tree<'i> {
             self.node_of[progress] = found;
         }
         found
+    }
+
+    /// Whether a line without the id of a parent says that it has none. `recover` wants it said: a
+    /// line without the key lost it, but for a boundary, which starts a history in any case.
+    pub(crate) fn is_root(&self, line: &Candidate<'_>) -> bool {
+        let lost_key = line.flags().contains(Flags::PARENT_ABSENT) && !line.is_boundary();
+        !line.flags().contains(Flags::PARENT_ODD)
+            && !(self.policy == Policy::Recover && lost_key)
     }
 
     /// The line that `id` names as the parent of `child`: a progress line if there is one, as

@@ -49,6 +49,11 @@ impl Recovery {
         self.gaps.get(&node).copied()
     }
 
+    /// Whether any link is not the one that stands in the file.
+    pub(crate) fn has_changed_links(&self) -> bool {
+        !self.bridges.is_empty() || !self.gaps.is_empty() || !self.foreign.is_empty()
+    }
+
     pub(crate) fn foreign(&self) -> &[NodeId] {
         &self.foreign
     }

@@ -32,18 +32,19 @@ impl Tree<'_> {
             Preserved::Segment { anchor } => {
                 let [head, tail] = boundary.ends.map(find);
                 let tail = tail.or_else(|| find(boundary.logical_parent));
-                (*anchor, self.between(head?, tail?)?)
+                let kept = match (head, tail) {
+                    (Some(head), Some(tail)) => self.between(head, tail)?,
+                    (Some(head), None) => self.between(head, self.last_under(head, node)?)?,
+                    (None, tail) => self.below(boundary.ends[0]?, tail?)?,
+                };
+                (*anchor, kept)
             }
         };
         let mut seen = HashSet::new();
         kept.retain(|entry| seen.insert(*entry));
         // Without the anchor: behind the summary, else the boundary itself. Where nothing follows
         // that, the compaction was never finished and keeps nothing.
-        let is_summary = |child: &NodeId| {
-            let flags = self.entry(*child).flags();
-            flags.contains(Flags::COMPACT_SUMMARY) && self.parent_node(*child) == Some(node)
-        };
-        let summary = || self.nodes().skip(node.at()).find(is_summary);
+        let summary = || self.summary_of(node);
         let itself = || {
             let mut behind = self.nodes().skip(node.at());
             behind
@@ -52,6 +53,34 @@ impl Tree<'_> {
         };
         let anchor = anchor.and_then(there).or_else(summary).or_else(itself)?;
         (!kept.is_empty()).then_some((anchor, kept))
+    }
+
+    /// The summary under a boundary.
+    pub(crate) fn summary_of(&self, boundary: NodeId) -> Option<NodeId> {
+        self.nodes().skip(boundary.at()).find(|child| {
+            let flags = self.entry(*child).flags();
+            flags.contains(Flags::COMPACT_SUMMARY) && self.parent_node(*child) == Some(boundary)
+        })
+    }
+
+    /// Of the messages under `head`, the last one before `boundary` in the file.
+    fn last_under(&self, head: NodeId, boundary: NodeId) -> Option<NodeId> {
+        let mut before = (head.0..boundary.0).rev().map(NodeId).take(MAX_STEPS);
+        before.find(|node| {
+            self.entry(*node).kind().is_message()
+                && !self.is_sidechain(*node)
+                && self.ancestors(*node).any(|above| above == head)
+        })
+    }
+
+    /// The entries from the one under the lost `head` down to `tail`; `None` when no entry on the
+    /// way names `head` as its parent.
+    fn below(&self, head: Id, tail: NodeId) -> Option<Vec<NodeId>> {
+        let mut kept: Vec<_> = self.ancestors(tail).collect();
+        let is_first = |node: &NodeId| self.lineage(*node).parent() == Some(head);
+        kept.truncate(kept.iter().position(is_first)? + 1);
+        kept.reverse();
+        Some(kept)
     }
 
     /// The listed entries that are there, and in the place of each lost one the message that the

@@ -52,6 +52,8 @@ bitflags! {
         const LONE_SURROGATE = 1 << 19;
         /// A string holds `\u0000`.
         const NUL_ESCAPE = 1 << 20;
+        /// There is no `parentUuid` at all. Clients write `null` for a root, so the key was lost.
+        const PARENT_ABSENT = 1 << 21;
     }
 }
 
@@ -379,6 +381,8 @@ impl Reader<'_, '_> {
             seen |= known;
             more = self.cursor.more(b'}')?;
         }
+        let names_parent = seen & (1 << Member::ParentUuid as u32) != 0;
+        self.parts.flags.set(Flags::PARENT_ABSENT, !names_parent);
         Ok(())
     }
 

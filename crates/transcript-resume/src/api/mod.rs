@@ -52,6 +52,7 @@ mod reminders;
 mod repair;
 mod step;
 mod strict;
+mod thinking;
 
 use std::collections::{BTreeSet, HashSet};
 use std::rc::Rc;
@@ -227,13 +228,19 @@ impl Options {
         mut log: Log,
     ) -> Result<Request, B::Error> {
         let Loaded {
-            mut steps, names, ..
+            mut steps,
+            names,
+            stored_thoughts,
+            ..
         } = loaded;
         let asked = self.model.as_deref().map(Rc::from);
         let model: Option<Rc<str>> = asked.or(names.last_answerer);
         let (state, usage) = names.record.finish(tree.index(), &path, bodies)?;
         let policy = tree.policy();
         references::resolve(&mut steps, self.tools.as_ref(), policy, &mut log);
+        if policy == Policy::Recover {
+            thinking::drop_emptied(&mut steps, stored_thoughts, &mut log);
+        }
         let open = repair::drop_unfinished(&mut steps, policy, &mut log);
         repair::complete_calls(&mut steps, &open, &mut log);
         if !self.is_live {
@@ -258,7 +265,7 @@ impl Options {
 fn messages(steps: Vec<Step>, model: Option<&str>, policy: Policy, log: &mut Log) -> Vec<Message> {
     let mut steps = bubble_up(steps);
     media::remove_rejected(&mut steps, log);
-    drop_foreign_thinking(&mut steps, model, log);
+    thinking::drop_foreign(&mut steps, model, log);
     let drafts = merge::merge(steps, model.is_some_and(wants_system_role), log);
     let drafts = match policy {
         Policy::Vendor => pair::pair(drafts, log),
@@ -271,6 +278,8 @@ fn messages(steps: Vec<Step>, model: Option<&str>, policy: Policy, log: &mut Log
 struct Loaded {
     steps: Vec<Step>,
     names: Names,
+    /// Signatures of thoughts that another line of the same entry has with a text.
+    stored_thoughts: HashSet<Box<str>>,
     unusable: Vec<u32>,
 }
 
@@ -284,6 +293,7 @@ impl Loaded {
         let mut loaded = Self {
             steps: Vec::with_capacity(path.entries.len()),
             names: Names::default(),
+            stored_thoughts: HashSet::new(),
             unusable: Vec::new(),
         };
         for entry in &path.entries {
@@ -294,7 +304,14 @@ impl Loaded {
             let number = candidate.number() as u32;
             let body = bodies.body(&candidate)?;
             match Step::read(body, &candidate, &mut loaded.names, log) {
-                Ok(Reading::Step(step)) => loaded.steps.push(step),
+                Ok(Reading::Step(step)) => {
+                    if tree.policy() == Policy::Recover && tree.index().has_repeated_uuids() {
+                        let stored =
+                            thinking::stored_with_text(&step.blocks, &candidate, tree, bodies)?;
+                        loaded.stored_thoughts.extend(stored);
+                    }
+                    loaded.steps.push(step);
+                }
                 Ok(Reading::Unsent) => {}
                 Ok(Reading::Virtual) => log.left_out(Some(number), Reason::Virtual),
                 Ok(Reading::Empty) => log.left_out(Some(number), Reason::Empty),
@@ -340,25 +357,6 @@ fn bubble_up(steps: Vec<Step>) -> Vec<Step> {
     }
     moved.append(&mut passed);
     moved
-}
-
-/// Thoughts that another model signed are not sent, nor lines that held nothing else (cases 43-09,
-/// 91-70 to 91-72).
-fn drop_foreign_thinking(steps: &mut Vec<Step>, model: Option<&str>, log: &mut Log) {
-    steps.retain_mut(|step| {
-        let is_own = step.model.is_none() || step.model.as_deref() == model;
-        if is_own || step.kind != StepKind::Assistant {
-            return true;
-        }
-        let before = step.blocks.len();
-        step.blocks
-            .retain(|block| block.kind() != BlockKind::SealedThinking);
-        let is_changed = step.blocks.len() < before;
-        if is_changed {
-            log.left_out(step.entry, Reason::ForeignThinking);
-        }
-        !is_changed || !step.blocks.is_empty()
-    });
 }
 
 /// What JavaScript calls white space: U+FEFF is, U+0085 is not (case 91-88).

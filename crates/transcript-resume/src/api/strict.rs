@@ -67,7 +67,9 @@ fn mend(mut block: Block, role: Role, log: &mut Log) -> Option<Block> {
         BlockKind::ToolResult => Role::User,
         _ => role,
     };
-    let faults = lint::faults(&block, role);
+    let mut faults = lint::faults(&block, role);
+    // Whether a thought without a text was given so is decided where the others are seen.
+    faults.retain(|rule| *rule != Rule::EmptiedThinking);
     for rule in &faults {
         log.left_out(entry_of(&block), Reason::Refused(*rule));
     }

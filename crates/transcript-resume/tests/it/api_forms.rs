@@ -19,7 +19,7 @@ use transcript_testkit::model;
 /// A session of which each line hangs under the one before, a second later.
 #[derive(Default)]
 pub(crate) struct Session {
-    text: String,
+    pub(crate) text: String,
     lines: u32,
 }
 

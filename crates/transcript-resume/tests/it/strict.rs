@@ -186,10 +186,9 @@ fn says_no_content(request: &Request) -> bool {
 }
 
 /// Rules that are kept by joining messages and leaving out what says nothing.
-const CONDENSED: [Rule; 5] = [
+const CONDENSED: [Rule; 4] = [
     Rule::SameRole,
     Rule::BlankText,
-    Rule::EmptiedThinking,
     Rule::UnsignedThinking,
     Rule::TrailingSpace,
 ];
@@ -204,10 +203,7 @@ fn healthy_sessions_are_sent_as_the_client_sends_them() {
             let recover = session.request(Policy::Recover, &options);
             let is_healthy = |rules: &[Rule]| {
                 let lint = lint(&vendor.messages);
-                let warnings = lint.warnings.iter();
-                // Of what is only warned about, `recover` leaves these out.
-                let emptied = warnings.filter(|one| one.rule == Rule::EmptiedThinking);
-                let mut broken = lint.problems.iter().chain(emptied);
+                let mut broken = lint.problems.iter();
                 let is_lossy = |reason: Reason| {
                     matches!(
                         reason,
@@ -226,7 +222,12 @@ fn healthy_sessions_are_sent_as_the_client_sends_them() {
                             | SyntheticKind::MissingResult
                     )
                 };
+                // The generator signs all thoughts alike, with and without a text.
+                let omits_emptied = recover.omissions.iter().any(|one| {
+                    one.reason == Reason::Refused(Rule::EmptiedThinking)
+                });
                 vendor.is_resumable()
+                    && !omits_emptied
                     && vendor.path.entries == recover.path.entries
                     && broken.all(|problem| rules.contains(&problem.rule))
                     && !vendor
@@ -556,6 +557,63 @@ fn thoughts_that_the_api_refuses_are_left_out_and_named() {
             (1, "thinking-last")
         ]
     );
+}
+
+/// Sends answers with a thought each, given as text and signature. Returns the signatures that are
+/// sent, and what is left out.
+fn thoughts_sent(thoughts: &[(&str, &str)]) -> (Vec<String>, Vec<(usize, &'static str)>) {
+    let mut session = Session::default();
+    for (at, (text, signature)) in thoughts.iter().enumerate() {
+        let thought = format!(r#"{{"type":"thinking","thinking":"{text}","signature":"{signature}"}}"#);
+        let content = format!(r#"[{thought},{{"type":"text","text":"A{at}"}}]"#);
+        session = session.user(&format!(r#""Q{at}""#)).assistant(&format!("m{at}"), &content);
+    }
+    let sent = sent(&session);
+    let contents = sent.messages.iter().filter_map(|message| message["content"].as_array());
+    let signatures = contents.flatten().filter_map(|block| block["signature"].as_str());
+    (signatures.map(str::to_owned).collect(), sent.omitted)
+}
+
+#[test]
+fn thoughts_that_were_given_without_a_text_are_sent_unchanged() {
+    let cases: [&[(&str, &str)]; 4] = [
+        // All of them; the first or the last ones, when the setting was changed; two in between.
+        &[("", "a"), ("", "b"), ("", "c")],
+        &[("", "a"), ("hm", "b")],
+        &[("hm", "a"), ("hm", "b"), ("", "c")],
+        &[("hm", "a"), ("", "b"), ("", "c"), ("hm", "d")],
+    ];
+    for thoughts in cases {
+        let all = thoughts.iter().map(|(_, signature)| (*signature).to_owned());
+        assert_eq!(thoughts_sent(thoughts), (all.collect(), Vec::new()), "{thoughts:?}");
+    }
+}
+
+#[test]
+fn a_thought_is_left_out_when_its_text_was_provably_taken_away() {
+    // The only one, between others of its model.
+    let (sent, omitted) = thoughts_sent(&[("hm", "a"), ("", "b"), ("hm", "c")]);
+    assert_eq!(sent, ["a", "c"]);
+    assert_eq!(omitted, [(3, "emptied-thinking")]);
+    // Its signature stands with a text elsewhere.
+    let (sent, omitted) = thoughts_sent(&[("hm", "a"), ("", "b"), ("", "a")]);
+    assert_eq!(sent, ["a", "b"]);
+    assert_eq!(omitted, [(5, "emptied-thinking")]);
+}
+
+#[test]
+fn an_earlier_copy_of_the_line_proves_that_a_thought_had_a_text() {
+    let session = |text: &str| {
+        let thought = format!(r#"{{"type":"thinking","thinking":"{text}","signature":"a"}}"#);
+        let content = format!(r#"[{thought},{{"type":"text","text":"A"}}]"#);
+        Session::default().user(r#""Q""#).assistant("m", &content)
+    };
+    let mut copied = session("hm");
+    copied.text += session("").text.lines().last().unwrap();
+    let sent = sent(&copied);
+    let answer = message("assistant", r#"[{"type":"text","text":"A"}]"#);
+    assert_eq!(sent.messages[1], answer);
+    assert_eq!(sent.omitted, [(2, "emptied-thinking")]);
 }
 
 #[test]

@@ -90,6 +90,22 @@ fn the_request_of_a_live_session_leaves_its_turn_open() {
 }
 
 #[test]
+fn a_thought_without_a_text_goes_back_with_the_call_that_it_led_to() {
+    let place = Place::new();
+    let session = create(&place.path);
+    say(&session, "What is in the file?");
+    let thought = json!({"type": "thinking", "thinking": "", "signature": "c2lnbmVk"});
+    let sealed = json!({"type": "redacted_thinking", "data": "c2VhbGVk"});
+    let blocks = json!([thought, sealed, call("toolu_1")]);
+    answer(&session, "msg_1", &blocks);
+    result(&session, "toolu_1");
+    let request = session.request().unwrap();
+    let sent: Value = serde_json::from_str(&messages(&request)[1]).unwrap();
+    assert_eq!(sent["content"], blocks);
+    assert_eq!(request.omissions, []);
+}
+
+#[test]
 fn an_entry_that_only_stands_on_a_damaged_line_is_written_again_and_every_client_finds_it() {
     let place = Place::new();
     let session = create(&place.path);

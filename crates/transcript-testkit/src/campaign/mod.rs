@@ -8,6 +8,7 @@
 //! be shown and may be missing.
 
 mod hurt;
+pub mod several;
 mod truth;
 
 use std::collections::{HashMap, HashSet};

@@ -192,6 +192,7 @@ impl Members {
         let parent = self.get("parentUuid");
         let is_plain =
             |parent: &Value| matches!(parent, Value::String(_) | Value::Null | Value::Bool(false));
+        flags.set(Flags::PARENT_ABSENT, parent.is_none());
         flags.set(
             Flags::PARENT_ODD,
             parent.is_some_and(|parent| !is_plain(parent)),

@@ -1,0 +1,87 @@
+//! The floor of policy `recover`: it never shows fewer messages than the client does.
+//!
+//! Evidence decides how a damaged file is mended, and each rule is meant to find more than the
+//! client's guess by time. Where several kinds of damage meet, that guess can lead further all the
+//! same. Then the client's path is taken: a person who sees something there is not to miss it here.
+
+use std::collections::HashSet;
+
+use transcript_format::scan::Flags;
+use transcript_reader::Candidate;
+
+use crate::chain::Path;
+use crate::decision::Decision;
+use crate::links::{Policy, Tree};
+
+impl<'i> Tree<'i> {
+    /// Links the same candidates as the client does, when anything in the file was mended.
+    pub(crate) fn find_floor(&mut self, is_there: &dyn Fn(&Candidate<'_>) -> bool) {
+        let is_brought_back = |line: Candidate<'_>| line.is_salvaged();
+        let was_mended = self.recovery.has_changed_links()
+            || self.index.has_repeated_uuids()
+            || self.decisions.iter().any(changes_the_path)
+            || self.index.candidates().any(is_brought_back);
+        if was_mended {
+            let client = Tree::with(self.index, Policy::Vendor, None, is_there);
+            self.client = Some(client.path());
+        }
+    }
+
+    /// `path`, or that of the client when it shows more of the conversation.
+    pub(crate) fn no_less_than_the_client(&self, path: Path) -> Path {
+        let Some(client) = &self.client else {
+            return path;
+        };
+        // What a compaction has summed up is not missing.
+        let first = path.entries.first().map(|entry| entry.candidate());
+        let boundary = first.filter(|first| {
+            let has_summary = path.entries.iter().any(|entry| {
+                let flags = self.index.candidate(entry.candidate()).flags();
+                flags.contains(Flags::COMPACT_SUMMARY)
+            });
+            self.index.candidate(*first).is_boundary() && has_summary
+        });
+        let is_summed_up = |number: usize| boundary.is_some_and(|boundary| number < boundary);
+        let is_own = |number: usize| {
+            self.entry_node(number)
+                .is_none_or(|node| !self.is_foreign(node) && !self.is_tombstoned(node))
+        };
+        let messages = |path: &Path| -> HashSet<usize> {
+            let numbers = path.entries.iter().map(|entry| entry.candidate());
+            let numbers = numbers.filter(|number| {
+                let line = self.index.candidate(*number);
+                line.kind().is_message() && is_own(*number)
+            });
+            // Of several lines of one entry each policy may take another.
+            let first = |number: usize| {
+                let id = self.index.candidate(number).uuid();
+                id.and_then(|id| self.index.with_uuid(id).next())
+                    .unwrap_or(number)
+            };
+            numbers.map(first).collect()
+        };
+        let own = messages(&path);
+        let mut of_client = messages(client);
+        of_client.retain(|number| own.contains(number) || !is_summed_up(*number));
+        let (Some(leaf), true) = (client.leaf, of_client.len() > own.len()) else {
+            return path;
+        };
+        let mut client = client.clone();
+        client.refusal = None;
+        client.entries.retain(|entry| is_own(entry.candidate()));
+        let decision = Decision::Client {
+            entry: leaf as u32,
+            more: (of_client.len() - own.len()) as u32,
+        };
+        client.decisions.insert(1.min(client.decisions.len()), decision);
+        client
+    }
+}
+
+/// Whether what was decided about the tree can make the path another one than that of the client.
+fn changes_the_path(decision: &Decision) -> bool {
+    matches!(
+        decision,
+        Decision::Cycle { .. } | Decision::Splice { .. } | Decision::SpliceIgnored { .. }
+    )
+}

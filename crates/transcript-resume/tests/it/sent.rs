@@ -1,0 +1,61 @@
+//! What a request holds of a file, to compare policies. `examples/campaign.rs` uses it too.
+
+use std::collections::BTreeSet;
+
+use transcript_format::scan::Flags;
+use transcript_reader::{Bodies, Index, Source};
+use transcript_resume::api::{Options, Reason};
+use transcript_resume::{Policy, Tree};
+
+/// What a policy sends of a file: entries by the offset of their line.
+#[derive(Debug, Default)]
+pub(crate) struct Sent {
+    /// Messages that at least one block of the request comes from, and those that the request names
+    /// as left out because the API would refuse them.
+    pub(crate) messages: BTreeSet<u64>,
+    /// How many blocks come from them.
+    pub(crate) blocks: usize,
+}
+
+/// What `recover` and `vendor` send. What `recover` leaves out on purpose counts for neither: entries
+/// of another session, and those that stand before the compaction whose summary it sends.
+pub(crate) fn both(source: &Source, index: &Index) -> [Sent; 2] {
+    let recover = Tree::new(index, Policy::Recover);
+    let vendor = Tree::new(index, Policy::Vendor);
+    let path = recover.path();
+    let first = path.entries.first().map(|entry| entry.candidate());
+    let has_summary = path.entries.iter().any(|entry| {
+        let flags = index.candidate(entry.candidate()).flags();
+        flags.contains(Flags::COMPACT_SUMMARY)
+    });
+    let boundary = first.filter(|first| has_summary && index.candidate(*first).is_boundary());
+    let boundary = boundary.map_or(0, |boundary| index.candidate(boundary).offset());
+    let kept: BTreeSet<usize> = path.entries.iter().map(|entry| entry.candidate()).collect();
+    [&recover, &vendor].map(|tree| {
+        let request = Options::new()
+            .prompt("NEXT")
+            .request(tree, &mut Bodies::new(source))
+            .unwrap();
+        let mut sent = Sent::default();
+        let mut add = |candidate: usize| {
+            let entry = index.candidate(candidate);
+            let is_foreign = recover
+                .node(candidate)
+                .is_some_and(|node| recover.is_foreign(node));
+            let is_summed_up = entry.offset() < boundary && !kept.contains(&candidate);
+            if entry.kind().is_message() && !is_foreign && !is_summed_up {
+                // Of several lines of one entry each policy may take another.
+                let first = entry.uuid().and_then(|id| index.with_uuid(id).next());
+                let entry = first.map_or(entry, |first| index.candidate(first));
+                sent.messages.insert(entry.offset());
+                sent.blocks += 1;
+            }
+        };
+        let blocks = request.messages.iter().flat_map(|message| message.blocks());
+        blocks.filter_map(|block| block.entry()).for_each(&mut add);
+        let refused = request.omissions.iter();
+        let refused = refused.filter(|one| matches!(one.reason, Reason::Refused(_)));
+        refused.for_each(|one| add(one.entry));
+        sent
+    })
+}
