@@ -319,21 +319,24 @@ impl Conversation {
         if blocks.iter().any(media::is_too_large) {
             return Err(Error::TooLarge);
         }
-        let (calls, open) = self.pair(role, &blocks)?;
+        let (calls, answered) = self.pair(role, &blocks)?;
+        self.open.extend(calls.iter().cloned());
         self.calls.extend(calls);
-        self.open = open;
+        for id in &answered {
+            self.open.remove(id);
+        }
         self.pushed.push((role, blocks));
         Ok(())
     }
 
-    /// Pairs the calls and results of a message. Returns the ids of its calls, and what is open
-    /// behind it.
+    /// Pairs the calls and results of a message. Returns the ids of its calls, and of those that it
+    /// answers.
     fn pair(&self, role: Role, blocks: &[Block]) -> Result<(Ids, Ids), Error> {
         let is_answer = role == Role::Assistant;
         if is_answer && self.pushed.last().is_some_and(|last| last.0 != role) {
             self.check_answered()?;
         }
-        let (mut calls, mut open) = (Ids::new(), self.open.clone());
+        let (mut calls, mut answered) = (Ids::new(), Ids::new());
         for block in blocks {
             let id = block.call_id().unwrap_or_default();
             match block.kind() {
@@ -341,21 +344,23 @@ impl Conversation {
                     if self.calls.contains(id) || !calls.insert(id.into()) {
                         return Err(Error::pair(Rule::RepeatedCall, id));
                     }
-                    open.insert(id.into());
                 }
-                BlockKind::ToolResult if !open.remove(id) => {
-                    let is_answered = self.calls.contains(id) || calls.contains(id);
-                    let rule = if is_answered {
-                        Rule::RepeatedResult
-                    } else {
-                        Rule::OrphanResult
-                    };
-                    return Err(Error::pair(rule, id));
+                BlockKind::ToolResult => {
+                    let is_open = self.open.contains(id) || calls.contains(id);
+                    if !is_open || !answered.insert(id.into()) {
+                        let is_answered = self.calls.contains(id) || calls.contains(id);
+                        let rule = if is_answered {
+                            Rule::RepeatedResult
+                        } else {
+                            Rule::OrphanResult
+                        };
+                        return Err(Error::pair(rule, id));
+                    }
                 }
                 _ => {}
             }
         }
-        Ok((calls, open))
+        Ok((calls, answered))
     }
 
     fn check_answered(&self) -> Result<(), Error> {

@@ -204,8 +204,10 @@ struct Linter {
     /// The message that is looked at.
     at: Option<usize>,
     calls: HashSet<Box<str>>,
-    /// The calls of the message before: id, entry, and whether the result was seen.
-    open: Vec<(Box<str>, Option<usize>, bool)>,
+    /// The calls of the message before: entry, and whether the result was seen.
+    open: Vec<(Option<usize>, bool)>,
+    /// The place of each of these calls in `open`, by id.
+    place_of: HashMap<Box<str>, usize>,
 }
 
 impl Linter {
@@ -255,7 +257,8 @@ impl Linter {
         let entry = block.entry();
         let id = block.call_id().unwrap_or_default();
         if self.calls.insert(id.into()) {
-            self.open.push((id.into(), entry, false));
+            self.place_of.insert(id.into(), self.open.len());
+            self.open.push((entry, false));
         } else {
             self.add(Rule::RepeatedCall, entry);
         }
@@ -264,9 +267,9 @@ impl Linter {
     fn check_result(&mut self, message: &Message, place: usize, block: &Block) {
         let entry = block.entry();
         let id = block.call_id().unwrap_or_default();
-        match self.open.iter_mut().find(|call| *call.0 == *id) {
-            Some(call) if call.2 => self.add(Rule::RepeatedResult, entry),
-            Some(call) => call.2 = true,
+        match self.place_of.get(id) {
+            Some(&call) if self.open[call].1 => self.add(Rule::RepeatedResult, entry),
+            Some(&call) => self.open[call].1 = true,
             None => self.add(Rule::OrphanResult, entry),
         }
         let before = place.checked_sub(1).map(|before| &message.blocks[before]);
@@ -296,7 +299,8 @@ impl Linter {
 
     /// The message behind the calls is read: what has no result by now never gets one.
     fn close(&mut self) {
-        for (_, entry, is_answered) in std::mem::take(&mut self.open) {
+        self.place_of.clear();
+        for (entry, is_answered) in std::mem::take(&mut self.open) {
             if !is_answered {
                 self.add(Rule::MissingResult, entry);
             }

@@ -20,6 +20,9 @@ pub(super) struct Draft {
     /// The results that a merge moved to the front.
     front: Vec<Block>,
     pub(super) blocks: Vec<Block>,
+    /// Reminders that go into the last result. They are put there at once, as each time the whole
+    /// result is written again.
+    folded: Vec<Block>,
     is_merged: bool,
 }
 
@@ -30,6 +33,7 @@ impl Draft {
             has_line: false,
             front: Vec::new(),
             blocks,
+            folded: Vec::new(),
             is_merged: false,
         }
     }
@@ -49,6 +53,7 @@ impl Draft {
 
     /// Puts the results where they belong: nothing merges any more.
     pub(super) fn settle(&mut self) {
+        self.fold();
         if !self.front.is_empty() {
             let rest = std::mem::take(&mut self.blocks);
             self.blocks = std::mem::take(&mut self.front);
@@ -68,6 +73,16 @@ impl Draft {
     /// Whether the content is the string that it was in the transcript.
     pub(super) fn is_string(&self) -> bool {
         !self.is_merged && matches!(&*self.blocks, [block] if block.as_plain().is_some())
+    }
+
+    /// Puts the reminders that wait for it into the last result.
+    fn fold(&mut self) {
+        let folded = std::mem::take(&mut self.folded);
+        if !folded.is_empty()
+            && let Some(result) = self.last_mut(|block| !is_attribution(block))
+        {
+            fold(result, &folded);
+        }
     }
 
     fn last_mut(&mut self, wanted: impl Fn(&Block) -> bool) -> Option<&mut Block> {
@@ -147,6 +162,7 @@ impl Merge {
             self.drafts.push(Draft::new(Role::User, blocks));
             return;
         };
+        message.fold();
         if blocks
             .first()
             .is_some_and(|block| block.kind() == BlockKind::Text)
@@ -223,17 +239,22 @@ impl Merge {
 
 fn add_reminder_block(message: &mut Draft, block: Block) {
     // The attribution reminder stands beside the results, and does not keep later ones out.
-    let last = message.last_mut(|block| !is_attribution(block));
-    match last {
-        Some(last)
-            if last.kind() == BlockKind::ToolResult
-                && !is_attribution(&block)
-                && takes_reminders(last) =>
+    if !is_attribution(&block) {
+        let is_open = |last: &mut Block| {
+            last.kind() == BlockKind::ToolResult && takes_reminders(last)
+        };
+        let follows = !message.folded.is_empty();
+        if follows
+            || message
+                .last_mut(|block| !is_attribution(block))
+                .is_some_and(is_open)
         {
-            fold(last, &block);
+            message.folded.push(block);
+            return;
         }
-        _ => message.blocks.push(block),
+        message.fold();
     }
+    message.blocks.push(block);
 }
 
 /// Whether reminders are folded into a result: not into one without content, nor into one that
@@ -253,38 +274,62 @@ fn takes_reminders(result: &Block) -> bool {
     }
 }
 
-/// Puts a reminder into a result.
-fn fold(result: &mut Block, reminder: &Block) {
+/// Puts reminders into a result.
+fn fold(result: &mut Block, reminders: &[Block]) {
     let Some(object) = result.object() else {
         return;
     };
     let content = object.get("content");
     let folded = match content.and_then(Raw::array) {
-        Some(blocks) => with_block(&blocks, reminder),
-        // Blanks at both ends are cut off only here (cases 91-80, 91-89).
+        Some(blocks) => with_blocks(&blocks, reminders),
         None => {
             let content = content.and_then(Raw::str).unwrap_or_default();
-            let text = reminder.text_field().unwrap_or_default();
-            match js_trim(&content) {
-                "" => quoted(&text),
-                content => quoted(&format!("{content}\n\n{text}")),
-            }
+            let folded = reminders
+                .iter()
+                .fold(content.into_owned(), |content, block| {
+                    with_text(content, &block.text_field().unwrap_or_default())
+                });
+            quoted(&folded)
         }
     };
     result.set("content", &folded);
 }
 
-/// The list `blocks` with one more; a text before it gets a line end (cases 03, 52).
-fn with_block(blocks: &[Raw<'_>], block: &Block) -> String {
+/// The content with one more text. Blanks at both ends of what is there are cut off only here
+/// (cases 91-80, 91-89).
+fn with_text(mut content: String, text: &str) -> String {
+    let trimmed = js_trim(&content);
+    if trimmed.is_empty() {
+        return text.to_owned();
+    }
+    let start = trimmed.as_ptr() as usize - content.as_ptr() as usize;
+    content.truncate(start + trimmed.len());
+    content.drain(..start);
+    content.push_str("\n\n");
+    content.push_str(text);
+    content
+}
+
+/// The list `blocks` with `added` behind it; a text before one of these gets a line end (cases 03,
+/// 52).
+fn with_blocks(blocks: &[Raw<'_>], added: &[Block]) -> String {
+    let added = added
+        .iter()
+        .filter_map(|block| Raw::parse(block.json()).ok());
+    let ends = blocks.len().saturating_sub(1);
     let mut list = String::from("[");
-    for (at, raw) in blocks.iter().enumerate() {
-        let is_last = at + 1 == blocks.len();
-        if is_last && kind_of(*raw) == BlockKind::Text {
-            list += &with_newline(*raw).unwrap_or_else(|| raw.text().to_owned());
+    let mut all = blocks.iter().copied().chain(added).enumerate().peekable();
+    while let Some((at, raw)) = all.next() {
+        let is_before_added = at >= ends && all.peek().is_some();
+        if is_before_added && kind_of(raw) == BlockKind::Text {
+            list += &with_newline(raw).unwrap_or_else(|| raw.text().to_owned());
         } else {
             list += raw.text();
         }
-        list.push(',');
+        if all.peek().is_some() {
+            list.push(',');
+        }
     }
-    list + block.json() + "]"
+    list.push(']');
+    list
 }

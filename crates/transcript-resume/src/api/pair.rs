@@ -1,7 +1,7 @@
 //! Makes every call stand before exactly one result and every result behind its call, and gives
 //! each message its last touch (`facts/rig.md` 6 and 7).
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use transcript_format::object::Raw;
 
@@ -14,7 +14,7 @@ pub(super) fn pair(drafts: Vec<Draft>, log: &mut Log) -> Vec<Draft> {
     let mut pairing = Pairing {
         paired: Vec::with_capacity(drafts.len()),
         seen: HashSet::new(),
-        open: Vec::new(),
+        open: HashMap::new(),
         log,
     };
     for mut draft in drafts {
@@ -38,14 +38,9 @@ struct Pairing<'l> {
     paired: Vec<Draft>,
     /// The ids of all calls so far.
     seen: HashSet<Box<str>>,
-    /// The calls of the message before that have no result yet.
-    open: Vec<Call>,
+    /// The calls of the message before that have no result yet: id, place in the message, entry.
+    open: HashMap<Box<str>, (usize, Option<u32>)>,
     log: &'l mut Log,
-}
-
-struct Call {
-    id: Box<str>,
-    entry: Option<u32>,
 }
 
 impl Pairing<'_> {
@@ -59,10 +54,8 @@ impl Pairing<'_> {
                 let id = block.call_id().unwrap_or_default();
                 let is_new = self.seen.insert(id.into());
                 if is_new {
-                    self.open.push(Call {
-                        id: id.into(),
-                        entry: entry_of(block),
-                    });
+                    let place = self.open.len();
+                    self.open.insert(id.into(), (place, entry_of(block)));
                 } else {
                     self.log.left_out(entry_of(block), Reason::RepeatedCall);
                 }
@@ -94,12 +87,10 @@ impl Pairing<'_> {
             if block.kind() != BlockKind::ToolResult {
                 return true;
             }
-            let is_call = |call: &Call| block.call_id() == Some(&*call.id);
-            let call = self.open.iter().position(is_call);
-            match call {
-                Some(at) => drop(self.open.remove(at)),
+            let call = block.call_id().and_then(|id| self.open.remove(id));
+            if call.is_none() {
                 // An orphan, or the second result of a call, is dropped.
-                None => self.log.left_out(entry_of(block), Reason::OrphanResult),
+                self.log.left_out(entry_of(block), Reason::OrphanResult);
             }
             call.is_some()
         });
@@ -127,11 +118,12 @@ impl Pairing<'_> {
     }
 
     fn missing_results(&mut self) -> Vec<Block> {
-        let open = std::mem::take(&mut self.open);
-        let missing = open.into_iter().map(|call| {
-            let block = Block::failed_result(&call.id, texts::RESULT_MISSING);
+        let mut open: Vec<_> = self.open.drain().collect();
+        open.sort_unstable_by_key(|(_, (place, _))| *place);
+        let missing = open.into_iter().map(|(id, (_, entry))| {
+            let block = Block::failed_result(&id, texts::RESULT_MISSING);
             self.log
-                .made_up(SyntheticKind::MissingResult, Role::User, &block, call.entry);
+                .made_up(SyntheticKind::MissingResult, Role::User, &block, entry);
             block
         });
         missing.collect()

@@ -27,10 +27,11 @@ pub(super) fn drop_unfinished(
 
 /// Adds results for the interrupted calls `open`.
 pub(super) fn complete_calls(steps: &mut Vec<Step>, open: &[Box<str>], log: &mut Log) {
-    // The results of interrupted calls stand behind the real ones (case 91-58).
+    // The results of interrupted calls stand behind the real ones (case 91-58), and all of them
+    // behind the same entry: what is added here has none.
+    let after = steps.iter().rev().find_map(|step| step.entry);
     for id in open {
         let block = Block::failed_result(id, texts::CALL_INTERRUPTED);
-        let after = steps.iter().rev().find_map(|step| step.entry);
         log.made_up(SyntheticKind::InterruptedResult, Role::User, &block, after);
         steps.push(Step::user(block));
     }
