@@ -12,6 +12,7 @@ use clap::{CommandFactory, Parser, Subcommand};
 mod append;
 mod blocks;
 mod choice;
+mod closed;
 mod conversation;
 mod diff;
 mod draw;
