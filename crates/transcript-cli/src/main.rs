@@ -22,6 +22,7 @@ mod explain;
 mod export;
 mod filter;
 mod fork;
+mod json;
 mod list;
 mod manual;
 mod markdown;

@@ -81,7 +81,7 @@ fn a_file_that_is_overwritten_again_and_again_is_read_twice_at_most() {
     while let Some(next) = follower.try_next().expect("it is read") {
         told += 1;
         if told % 500 == 1 {
-            let text = line(told % 10).repeat(5_000 - told % 7);
+            let text = line(told / 500 % 10).repeat(5_000);
             fs::write(&path, text).expect("the file is written");
         }
         resets += usize::from(matches!(next.event, Event::Reset { .. }));
