@@ -17,7 +17,7 @@ use transcript_session::{
 };
 use transcript_writer::{ErrorKind, Invalid};
 
-use crate::{exit, screen};
+use crate::{exit, json, screen};
 
 /// Append to a session: commands on standard input, answers on standard output
 ///
@@ -589,9 +589,9 @@ impl<W: Write> Answers<W> {
             self.any_failed = true;
             Answer::failed(failure)
         });
-        let mut line = serde_json::to_vec(&Line { id, body })?;
-        line.push(b'\n');
-        self.out.write_all(&line)
+        let mut line = json::text(&Line { id, body })?;
+        line.push('\n');
+        self.out.write_all(line.as_bytes())
     }
 }
 

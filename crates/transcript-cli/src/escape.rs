@@ -21,10 +21,15 @@ pub(crate) fn switch_off() {
     RAW.store(true, Ordering::Relaxed);
 }
 
+/// Whether escaping is off: `--raw`.
+pub(crate) fn is_off() -> bool {
+    RAW.load(Ordering::Relaxed)
+}
+
 /// Returns `text` with every character in a visible form that a terminal or a reader could be
 /// fooled by. Newlines stay, a tab becomes the spaces up to its stop.
 pub(crate) fn escape(text: &str) -> Cow<'_, str> {
-    if RAW.load(Ordering::Relaxed) || !text.chars().any(needs_care) {
+    if is_off() || !text.chars().any(needs_care) {
         return Cow::Borrowed(text);
     }
     let mut out = String::with_capacity(text.len() + 16);
@@ -68,7 +73,7 @@ fn needs_care(c: char) -> bool {
 }
 
 /// Characters that change the direction of text (CVE-2021-42574).
-fn is_bidi(c: char) -> bool {
+pub(crate) fn is_bidi(c: char) -> bool {
     matches!(c, '\u{061C}' | '\u{200E}' | '\u{200F}' | '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}')
 }
 

@@ -9,7 +9,7 @@ use serde::Serialize;
 use transcript_session::EntryId;
 
 use crate::choice::PolicyName;
-use crate::{exit, session};
+use crate::{exit, json, session};
 
 /// Copy one conversation of a session into a new session
 ///
@@ -70,7 +70,7 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
             path,
             source: history.source().path().to_owned(),
         };
-        writeln!(out, "{}", serde_json::to_string(&answer)?)?;
+        writeln!(out, "{}", json::text(&answer)?)?;
     } else {
         writeln!(out, "{id}").context("cannot say the id of the new session")?;
     }

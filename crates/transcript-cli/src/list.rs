@@ -14,7 +14,7 @@ use unicode_width::UnicodeWidthStr;
 
 use crate::escape::one_line;
 use crate::text::cut_text;
-use crate::{exit, screen, session};
+use crate::{exit, json, screen, session};
 
 /// List the sessions, those with the newest conversation first
 ///
@@ -50,7 +50,7 @@ pub(crate) fn run(args: &Args, output: &screen::Options) -> Result<u8> {
     let mut out = BufWriter::new(io::stdout().lock());
     if args.json {
         for row in rows {
-            let line = serde_json::to_string(&JsonRow::new(row))?;
+            let line = json::text(&JsonRow::new(row))?;
             writeln!(out, "{line}")?;
         }
     } else {

@@ -10,6 +10,8 @@ use transcript_format::object::Raw;
 use transcript_reader::{Candidate, Index};
 use transcript_resume::Via;
 
+use crate::json;
+
 /// An entry, as `replay` and `tail` tell it.
 pub(crate) struct EntryRecord<'a> {
     pub(crate) line: Option<u64>,
@@ -73,7 +75,7 @@ impl<'a> EntryRecord<'a> {
         let subtype = text_of("subtype").filter(|_| is_system);
         let timestamp = text_of("timestamp");
         let message = object.and_then(|object| object.get("message"));
-        let mut line = serde_json::to_vec(&Head {
+        let mut line = json::text(&Head {
             line: self.line,
             offset: self.offset,
             len: self.len,
@@ -85,31 +87,31 @@ impl<'a> EntryRecord<'a> {
         })?;
         // What is verbatim is put in as it is: a serializer would look at every byte of it again.
         line.pop();
-        line.extend_from_slice(b",\"message\":");
-        line.extend_from_slice(message.map_or("null", Raw::text).as_bytes());
-        line.extend_from_slice(b",\"via\":");
-        line.extend(serde_json::to_vec(&self.via.names().collect::<Vec<_>>())?);
+        line.push_str(",\"message\":");
+        line.push_str(&json::verbatim(message.map_or("null", Raw::text)));
+        line.push_str(",\"via\":");
+        line.push_str(&json::text(&self.via.names().collect::<Vec<_>>())?);
         if let Some(path) = self.path {
-            line.extend_from_slice(b",\"path\":");
-            line.extend(serde_json::to_vec(path)?);
+            line.push_str(",\"path\":");
+            line.push_str(&json::text(&path)?);
         }
         if self.is_sidechain {
-            line.extend_from_slice(b",\"sidechain\":true");
+            line.push_str(",\"sidechain\":true");
         }
         if let Some(body) = body.as_ref().filter(|_| with_entry) {
-            line.extend_from_slice(b",\"entry\":");
-            line.extend_from_slice(body.text().as_bytes());
+            line.push_str(",\"entry\":");
+            line.push_str(&json::verbatim(body.text()));
         }
-        line.extend_from_slice(b"}\n");
-        out.write_all(&line)?;
+        line.push_str("}\n");
+        out.write_all(line.as_bytes())?;
         Ok(())
     }
 }
 
 /// Writes `record` on a line.
 pub(crate) fn write(out: &mut dyn Write, record: &impl Serialize) -> Result<()> {
-    let mut line = serde_json::to_vec(record)?;
-    line.push(b'\n');
-    out.write_all(&line)?;
+    let mut line = json::text(record)?;
+    line.push('\n');
+    out.write_all(line.as_bytes())?;
     Ok(())
 }

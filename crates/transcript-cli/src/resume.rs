@@ -15,7 +15,7 @@ use transcript_session::History;
 use crate::choice::Choice;
 use crate::escape::one_line;
 use crate::text::cut_text;
-use crate::{exit, explain, replay, screen, session};
+use crate::{exit, explain, json, replay, screen, session};
 
 /// Print the request that continues a session
 ///
@@ -483,14 +483,15 @@ fn write_json(
             models: &request.usage,
         },
     };
-    let mut head = serde_json::to_vec(&head)?;
-    head.pop();
-    out.write_all(&head)?;
+    let head = json::text(&head)?;
+    let head = head.strip_suffix('}').unwrap_or(&head);
+    out.write_all(head.as_bytes())?;
     out.write_all(b",\"messages\":")?;
     write_messages(out, &request.messages)?;
-    let tail = serde_json::to_vec(&tail)?;
+    let tail = json::text(&tail)?;
+    let tail = tail.strip_prefix('{').unwrap_or(&tail);
     out.write_all(b",")?;
-    out.write_all(tail.strip_prefix(b"{").unwrap_or(&tail))?;
+    out.write_all(tail.as_bytes())?;
     out.write_all(b"\n")?;
     Ok(())
 }
@@ -501,7 +502,7 @@ fn write_messages(out: &mut impl Write, messages: &[Message]) -> Result<()> {
         if at > 0 {
             out.write_all(b",")?;
         }
-        out.write_all(message.json().as_bytes())?;
+        out.write_all(json::verbatim(&message.json()).as_bytes())?;
     }
     out.write_all(b"]")?;
     Ok(())

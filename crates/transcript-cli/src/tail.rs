@@ -16,9 +16,11 @@ use signal_hook::consts::SIGINT;
 use transcript_format::names::agent_of;
 use transcript_reader::Source;
 use transcript_tail::{
-    ChangeKind, Entry, Event, Follower, LivePath, Options, Start, Told, Watcher, offset_of_last,
+    ChangeKind, Entry, Event, Follower, LivePath, Options, Start, Told, Trailing, Watcher,
+    offset_of_last,
 };
 
+use crate::closed::Closed;
 use crate::filter::{self, Filter};
 use crate::pager::Output;
 use crate::single::Single;
@@ -92,10 +94,18 @@ impl Args {
             (None, None) if self.waits() && !self.json => Start::End,
             (None, None) => Start::Beginning,
         };
-        let options = Options::new().start(start);
+        let options = Options::new().start(start).trailing(self.trailing());
         match self.changes || !self.json || self.until == Some(Until::TurnEnd) {
             true => options.changes(),
             false => options,
+        }
+    }
+
+    /// What a last line without a newline is: who follows sees it when its newline comes.
+    fn trailing(&self) -> Trailing {
+        match self.follow {
+            true => Trailing::Pending,
+            false => Trailing::Whole,
         }
     }
 
@@ -103,7 +113,7 @@ impl Args {
     fn start(&self, file: &Path) -> Result<Start> {
         Ok(match (self.last, self.from) {
             (Some(count), _) if self.json || !file.exists() => Start::Last(count),
-            (Some(count), _) => Start::Offset(last_told(file, count)?),
+            (Some(count), _) => Start::Offset(last_told(file, count, self.trailing())?),
             (None, Some(offset)) => Start::Offset(offset),
             (None, None) => Start::Beginning,
         })
@@ -130,7 +140,6 @@ pub(crate) fn run(args: &Args, output: &screen::Options) -> Result<u8> {
         mixed: HashSet::new(),
         said: HashMap::new(),
         is_found: false,
-        is_quiet: output.quiet,
     };
     let is_met = match args.waits() {
         true => tail.follow()?,
@@ -254,7 +263,6 @@ struct Tail<'a, 'o> {
     said: HashMap<PathBuf, bool>,
     /// The entry that is waited for is there.
     is_found: bool,
-    is_quiet: bool,
 }
 
 impl Tail<'_, '_> {
@@ -267,20 +275,13 @@ impl Tail<'_, '_> {
         files.sort();
         for file in files {
             let options = self.args.options().start(self.args.start(&file)?);
-            let options = options.poll_only();
+            let options = options.poll_only().once();
             let mut follower = Follower::new(&file, &options);
             while let Some(told) = follower.try_next()? {
                 self.tell(&told)?;
             }
             if let Look::Text(live) = &mut self.look {
                 live.finish()?;
-            }
-            let pending = follower.pending_bytes();
-            if pending > 0 && !self.is_quiet {
-                let file = file.display();
-                screen::note(&format!(
-                    "note: {file}: {pending} bytes behind the last newline are no line yet"
-                ));
             }
         }
         Ok(false)
@@ -291,6 +292,7 @@ impl Tail<'_, '_> {
         let mut watcher = self.targets.watcher(self.args)?;
         let end = self.args.timeout;
         let end = end.and_then(|timeout| Instant::now().checked_add(timeout));
+        let closed = Closed::stops(watcher.stopper());
         let mut is_live = false;
         loop {
             let mut told = watcher.try_next();
@@ -313,6 +315,9 @@ impl Tail<'_, '_> {
                     if self.is_found || is_end && self.args.until == Some(Until::TurnEnd) {
                         return Ok(true);
                     }
+                }
+                Ok(None) if closed.is() => {
+                    return Err(io::Error::from(io::ErrorKind::BrokenPipe).into());
                 }
                 Ok(None) => return Ok(false),
                 // The others go on.
@@ -394,7 +399,7 @@ impl Tail<'_, '_> {
         };
         let mut found = None;
         let source = Source::open(path)?;
-        offset_of_last(&source, 1, |entry| {
+        offset_of_last(&source, 1, self.args.trailing(), |entry| {
             if until.is(entry, false) {
                 found = Some(entry.clone());
             }
@@ -432,7 +437,7 @@ impl Tail<'_, '_> {
 }
 
 /// Where the last `count` entries of the conversation in `file` start.
-fn last_told(file: &Path, count: usize) -> Result<u64> {
+fn last_told(file: &Path, count: usize, trailing: Trailing) -> Result<u64> {
     let source = Source::open(file)?;
     let is_told = |entry: &Entry| {
         let single = Single::read(entry);
@@ -441,7 +446,7 @@ fn last_told(file: &Path, count: usize) -> Result<u64> {
             told.is_ok_and(|told| !told.display.items().is_empty())
         })
     };
-    Ok(offset_of_last(&source, count, is_told)?)
+    Ok(offset_of_last(&source, count, trailing, is_told)?)
 }
 
 fn ends_turn(told: &Told) -> bool {

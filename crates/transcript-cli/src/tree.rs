@@ -13,7 +13,7 @@ use transcript_resume::{Branches, Decision, Path, Policy, Start, Tree};
 use transcript_session::History;
 
 use crate::draw::Drawing;
-use crate::{exit, explain, replay, screen, session};
+use crate::{exit, explain, record, replay, screen, session};
 
 /// Draw the branches of a session
 ///
@@ -271,10 +271,7 @@ fn write_json(out: &mut impl Write, forest: &Forest<'_>) -> Result<()> {
             vendor: leaf(forest, &vendor.1),
         },
     };
-    let mut line = serde_json::to_vec(&record)?;
-    line.push(b'\n');
-    out.write_all(&line)?;
-    Ok(())
+    record::write(out, &record)
 }
 
 /// The entries that nothing stands above, and those whose parent is lost or closes a cycle.

@@ -38,24 +38,29 @@ impl Judge {
                 return Ok(());
             }
         };
+        if let Some(entry) = self.entry(&framed, line) {
+            events.push_back(Event::Entry(entry));
+            return Ok(());
+        }
         let scanned = self.scanner.scan(framed.bytes).map(|_| ());
         if scanned.is_err_and(|error| error.kind == ScanErrorKind::Blank) {
             return Ok(());
         }
-        match simdutf8::basic::from_utf8(framed.bytes) {
-            Ok(text) if scanned.is_ok() => {
-                events.push_back(Event::Entry(Entry {
-                    offset: framed.offset,
-                    len: framed.bytes.len() as u64,
-                    line,
-                    text: text.to_owned(),
-                    is_salvaged: false,
-                    changes: Vec::new(),
-                }));
-                Ok(())
-            }
-            _ => judge_damaged(framed, line, path, events),
-        }
+        judge_damaged(framed, line, path, events)
+    }
+
+    /// The entry that a line is when nothing is wrong with it.
+    pub(crate) fn entry(&mut self, framed: &Line<'_>, line: Option<u64>) -> Option<Entry> {
+        self.scanner.scan(framed.bytes).ok()?;
+        let text = simdutf8::basic::from_utf8(framed.bytes).ok()?;
+        Some(Entry {
+            offset: framed.offset,
+            len: framed.bytes.len() as u64,
+            line,
+            text: text.to_owned(),
+            is_salvaged: false,
+            changes: Vec::new(),
+        })
     }
 }
 
@@ -69,7 +74,9 @@ fn judge_damaged(
     // What counts at the start of a file only, as a byte order mark does, must not stand at the start here.
     let before: &[u8] = if framed.offset == 0 { b"" } else { b"\n" };
     let at = framed.offset - before.len() as u64;
-    let source = Source::from_bytes([before, framed.bytes, b"\n"].concat(), path);
+    // Whether the end of the line is that of the file says what kind of damage it is.
+    let newline: &[u8] = if framed.terminated { b"\n" } else { b"" };
+    let source = Source::from_bytes([before, framed.bytes, newline].concat(), path);
     let index = Index::load(&source)?;
     events.extend(index.findings().iter().map(|finding| {
         Event::Bad(Finding {

@@ -58,6 +58,6 @@ pub use follower::{Follower, Stopper};
 pub use live::{Change, ChangeKind, LivePath, PathEntry};
 pub use options::Options;
 pub use place::{Checkpoint, NotACheckpoint};
-pub use start::{Start, offset_of_last};
+pub use start::{Start, Trailing, offset_of_last};
 pub use transcript_reader::{Error, ErrorKind};
 pub use watcher::Watcher;

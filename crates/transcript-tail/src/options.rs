@@ -2,7 +2,7 @@
 
 use transcript_format::lines::DEFAULT_LINE_CAP;
 
-use crate::start::Start;
+use crate::start::{Start, Trailing};
 
 /// How a [`Follower`](crate::Follower) or a [`Watcher`](crate::Watcher) works.
 #[derive(Clone, Debug)]
@@ -11,6 +11,8 @@ pub struct Options {
     pub(crate) line_cap: usize,
     pub(crate) has_events: bool,
     pub(crate) has_changes: bool,
+    pub(crate) trailing: Trailing,
+    pub(crate) is_once: bool,
 }
 
 impl Default for Options {
@@ -29,6 +31,8 @@ impl Options {
             line_cap: DEFAULT_LINE_CAP,
             has_events: true,
             has_changes: false,
+            trailing: Trailing::Pending,
+            is_once: false,
         }
     }
 
@@ -37,6 +41,25 @@ impl Options {
     pub fn start(mut self, start: Start) -> Self {
         self.start = start;
         self
+    }
+
+    /// Sets what a last line without a newline is; [`Trailing::Pending`] by default.
+    #[must_use]
+    pub fn trailing(mut self, trailing: Trailing) -> Self {
+        self.trailing = trailing;
+        self
+    }
+
+    /// Reads each file once, up to the end that it has when it is opened, and follows nothing: a
+    /// follower has nothing more to say then, whatever happens to the file. A last line without a
+    /// newline is an entry when it is [whole](Trailing::Whole), else a [finding](crate::Event::Bad).
+    ///
+    /// A file that is cut or overwritten while it is read is [reset](crate::Event::Reset) and read
+    /// once more; the second time reading ends there.
+    #[must_use]
+    pub fn once(mut self) -> Self {
+        self.is_once = true;
+        self.trailing(Trailing::Whole)
     }
 
     /// Sets the longest line that is kept, in bytes. A longer one is told as a finding and passed in

@@ -31,6 +31,16 @@ pub enum Start {
     Checkpoint(Checkpoint),
 }
 
+/// What to make of a last line that has no newline.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Trailing {
+    /// It is being written, and does not count before its newline comes.
+    #[default]
+    Pending,
+    /// It counts once it is a whole object: nothing but a newline belongs behind that.
+    Whole,
+}
+
 impl Start {
     /// The file is not there yet. Where an earlier follower stood, it stood in another one.
     pub(crate) fn comes_later(&mut self) {
@@ -40,11 +50,15 @@ impl Start {
     }
 
     /// The place in a file, or what happened to the file since it was known, and where that was.
-    pub(crate) fn place(&self, source: &Source) -> Result<Result<Place, (Reset, u64)>, Error> {
+    pub(crate) fn place(
+        &self,
+        source: &Source,
+        trailing: Trailing,
+    ) -> Result<Result<Place, (Reset, u64)>, Error> {
         let offset = match self {
             Self::Beginning => 0,
-            Self::End => offset_of_last(source, 0, |_| true)?,
-            Self::Last(count) => offset_of_last(source, *count, |_| true)?,
+            Self::End => end_of_lines(source)?,
+            Self::Last(count) => offset_of_last(source, *count, trailing, |_| true)?,
             Self::Offset(offset) => match first_line_from(source, *offset)? {
                 Some(offset) => offset,
                 None => return Ok(Err((Reset::Truncated, *offset))),
@@ -77,13 +91,18 @@ fn first_line_from(source: &Source, offset: u64) -> Result<Option<u64>, Error> {
         let read = source.read_at(at, &mut buffer)?;
         if read == 0 {
             // It stands in the middle of the last line: all of that is still to come.
-            return offset_of_last(source, 0, |_| true).map(Some);
+            return end_of_lines(source).map(Some);
         }
         if let Some(end) = memchr::memchr(b'\n', &buffer[..read]) {
             return Ok(Some(at + end as u64 + 1));
         }
         at += read as u64;
     }
+}
+
+/// The offset behind the last newline.
+fn end_of_lines(source: &Source) -> Result<u64, Error> {
+    offset_of_last(source, 0, Trailing::Pending, |_| true)
 }
 
 /// Returns where the last `count` entries of a file start that `counts` accepts: the offset of the
@@ -95,11 +114,13 @@ fn first_line_from(source: &Source, offset: u64) -> Result<Option<u64>, Error> {
 pub fn offset_of_last(
     source: &Source,
     count: usize,
+    trailing: Trailing,
     mut counts: impl FnMut(&Entry) -> bool,
 ) -> Result<u64, Error> {
     let mut framer = BackwardFramer::new(source.len(), DEFAULT_LINE_CAP);
     let mut search = Search {
         left: count,
+        trailing,
         judge: Judge::default(),
         events: VecDeque::new(),
     };
@@ -129,6 +150,7 @@ pub fn offset_of_last(
 /// A search from the end of a file.
 struct Search {
     left: usize,
+    trailing: Trailing,
     judge: Judge,
     events: VecDeque<Event>,
 }
@@ -153,7 +175,7 @@ impl Search {
             let newline = u64::from(is_whole);
             return Ok(Some(offset + newline * (len + newline)));
         }
-        if is_whole {
+        if is_whole || self.trailing == Trailing::Whole {
             self.judge
                 .judge(framed, None, source.path(), &mut self.events)?;
         }

@@ -12,13 +12,14 @@ use std::path::{Path, PathBuf};
 use memchr::memrchr;
 use transcript_format::finding::{Code, Finding};
 use transcript_format::fingerprint::Tail;
-use transcript_format::lines::{Framed, Framer};
+use transcript_format::lines::{Framed, Framer, Line};
 use transcript_reader::{Error, ErrorKind, Identity, Source};
 
-use crate::event::{Event, Reset};
+use crate::event::{Entry, Event, Reset};
 use crate::judge::Judge;
+use crate::options::Options;
 use crate::place::{Checkpoint, Place, has, has_newline};
-use crate::start::Start;
+use crate::start::{Start, Trailing};
 
 /// How much is read at once.
 const CHUNK: u64 = 64 << 10;
@@ -29,6 +30,12 @@ pub(crate) struct Tailed {
     /// Where to start in the file that is there first.
     start: Option<Start>,
     cap: usize,
+    trailing: Trailing,
+    /// Whether the file is read once; then up to this offset, as soon as it is open.
+    is_once: bool,
+    limit: Option<u64>,
+    /// A file that is read once was read to its end.
+    is_done: bool,
     file: Option<Open>,
     /// Which file the place is in; kept when the file is closed.
     identity: Option<Identity>,
@@ -38,6 +45,7 @@ pub(crate) struct Tailed {
     framer: Framer,
     /// The last bytes that the framer took of a line without a newline.
     taken: Tail,
+    early: Early,
     buffer: Vec<u8>,
     /// What of the buffer was not framed yet.
     unread: Range<usize>,
@@ -49,6 +57,26 @@ pub(crate) struct Tailed {
     is_open_told: bool,
     is_gone: bool,
     is_absent: bool,
+    /// A file that is read once was read a second time.
+    is_reset: bool,
+}
+
+/// A line that was looked at before its newline came.
+#[derive(Debug, Default)]
+struct Early {
+    /// How long it was.
+    pending: u64,
+    /// What was told of it.
+    told: Option<Entry>,
+}
+
+impl Early {
+    /// Whether this is what was told. A CR that came later changes nothing.
+    fn is(&self, entry: &Entry) -> bool {
+        self.told.as_ref().is_some_and(|told| {
+            told.offset == entry.offset && told.text.trim_end() == entry.text.trim_end()
+        })
+    }
 }
 
 #[derive(Debug)]
@@ -58,16 +86,22 @@ struct Open {
 }
 
 impl Tailed {
-    pub(crate) fn new(path: &Path, start: Start, cap: usize) -> Self {
+    pub(crate) fn new(path: &Path, options: &Options) -> Self {
+        let cap = options.line_cap;
         Self {
             path: path.to_owned(),
-            start: Some(start),
+            start: Some(options.start),
             cap,
+            trailing: options.trailing,
+            is_once: options.is_once,
+            limit: None,
+            is_done: false,
             file: None,
             identity: None,
             place: Place::start(),
             framer: Framer::starting_at(0, cap),
             taken: Tail::default(),
+            early: Early::default(),
             buffer: Vec::new(),
             unread: 0..0,
             judge: Judge::default(),
@@ -76,6 +110,7 @@ impl Tailed {
             is_open_told: false,
             is_gone: false,
             is_absent: false,
+            is_reset: false,
         }
     }
 
@@ -170,6 +205,9 @@ impl Tailed {
         self.next = Some(place);
         self.judge
             .judge(framed, line, &self.path, &mut self.events)?;
+        let early = std::mem::take(&mut self.early);
+        let is_told = |event: &Event| matches!(event, Event::Entry(entry) if early.is(entry));
+        self.events.retain(|event| !is_told(event));
         // Before a restart some of it was told.
         let told = self.events.len().min(self.place.told() as usize);
         self.events.drain(..told);
@@ -178,6 +216,9 @@ impl Tailed {
 
     /// Looks what there is now; returns whether anything is new.
     fn look(&mut self) -> Result<bool, Error> {
+        if self.is_done {
+            return Ok(false);
+        }
         let named = self.named()?;
         self.is_absent = named.is_none();
         let Some(file) = &mut self.file else {
@@ -187,7 +228,8 @@ impl Tailed {
             };
         };
         file.source.refresh()?;
-        let (len, told) = (file.source.len(), self.place.offset());
+        let told = self.place.offset();
+        let len = file.source.len().min(self.limit.unwrap_or(u64::MAX));
         if len < told {
             self.reset(Reset::Truncated);
             return Ok(true);
@@ -210,6 +252,7 @@ impl Tailed {
             return Ok(true);
         }
         let is_last = match named {
+            _ if self.is_once => true,
             None => !self.is_gone,
             Some(named) => named != file.identity,
         };
@@ -222,9 +265,16 @@ impl Tailed {
             self.unread = 0..read;
             return Ok(true);
         }
+        if self.is_once {
+            return self.finish();
+        }
+        let identity = file.identity;
+        if self.trailing == Trailing::Whole && self.tell_early() {
+            return Ok(true);
+        }
         match named {
             None => Ok(self.tell_gone()),
-            Some(named) if named != file.identity => {
+            Some(named) if named != identity => {
                 // The old file was told up to its end.
                 self.tell_torn();
                 self.file = None;
@@ -299,7 +349,7 @@ impl Tailed {
         let identity = Identity::of(&metadata);
         let known = self.identity.replace(identity);
         let reset = if let Some(start) = self.start.take() {
-            match start.place(&source) {
+            match start.place(&source, self.trailing) {
                 Ok(Ok(place)) => {
                     self.place = place;
                     None
@@ -316,6 +366,7 @@ impl Tailed {
             // Whether the same file still holds what was told, the next look finds out.
             None
         };
+        self.limit = self.is_once.then_some(source.len());
         self.file = Some(Open { source, identity });
         let is_back = std::mem::take(&mut self.is_gone) || !self.is_open_told;
         self.is_open_told = true;
@@ -338,12 +389,56 @@ impl Tailed {
 
     fn reset_from(&mut self, reason: Reset, offset: u64) {
         self.place = Place::start();
+        self.early = Early::default();
         self.start_line_anew();
         self.events.push_back(Event::Reset { reason, offset });
+        if self.is_once {
+            self.is_done = std::mem::replace(&mut self.is_reset, true);
+            self.limit = self.file.as_ref().map(|file| file.source.len());
+        }
+    }
+
+    /// Tells what stands behind the last newline of a file that is read once; nothing comes then.
+    fn finish(&mut self) -> Result<bool, Error> {
+        self.is_done = true;
+        let line = self.place.line();
+        match self.framer.finish() {
+            Some(framed) => {
+                self.judge
+                    .judge(framed, line, &self.path, &mut self.events)?;
+                let told = self.events.len().min(self.place.told() as usize);
+                self.events.drain(..told);
+                Ok(true)
+            }
+            None => Ok(false),
+        }
+    }
+
+    /// Tells the line that has no newline yet, if it is whole; returns whether it was.
+    fn tell_early(&mut self) -> bool {
+        let (pending, bytes) = (self.framer.pending(), self.framer.partial());
+        let may_be_whole = bytes.trim_ascii_end().ends_with(b"}");
+        if !may_be_whole || self.early.pending == pending {
+            return false;
+        }
+        self.early.pending = pending;
+        let line = Line {
+            offset: self.framer.offset(),
+            bytes,
+            terminated: false,
+        };
+        let entry = self.judge.entry(&line, self.place.line());
+        let Some(entry) = entry.filter(|entry| !self.early.is(entry)) else {
+            return false;
+        };
+        self.events.push_back(Event::Entry(entry.clone()));
+        self.early.told = Some(entry);
+        true
     }
 
     /// Forgets what was read behind the place: it is read again.
     fn start_line_anew(&mut self) {
+        self.early.pending = 0;
         self.framer = Framer::starting_at(self.place.offset(), self.cap);
         self.taken = Tail::default();
         self.unread = 0..0;
@@ -358,17 +453,27 @@ impl Tailed {
             return false;
         }
         self.is_gone = true;
+        let torn = match self.is_told_early() {
+            true => 0,
+            false => self.framer.pending(),
+        };
         self.events.push_back(Event::Gone {
             offset: self.place.offset(),
-            torn: self.framer.pending(),
+            torn,
         });
         true
+    }
+
+    /// Whether all that stands behind the last newline was told.
+    fn is_told_early(&self) -> bool {
+        let told = self.early.told.as_ref();
+        told.is_some_and(|told| told.len == self.framer.pending())
     }
 
     /// A line that no newline will end any more.
     fn tell_torn(&mut self) {
         let len = self.framer.pending();
-        if len > 0 {
+        if len > 0 && !self.is_told_early() {
             self.events.push_back(Event::Bad(Finding {
                 code: Code::TornTail,
                 line: self.place.line(),
@@ -396,7 +501,7 @@ mod tests {
     #[test]
     fn what_was_read_half_of_one_line_and_half_of_another_does_not_stand() {
         let path = Path::new("a.jsonl");
-        let mut tailed = Tailed::new(path, Start::Beginning, usize::MAX);
+        let mut tailed = Tailed::new(path, &Options::new().line_cap(usize::MAX));
         let source = Source::from_bytes(&b"{\"new\":222}\n{\"a"[..], path);
         let mut stands = |bytes: &[u8]| {
             tailed.buffer = bytes.to_vec();

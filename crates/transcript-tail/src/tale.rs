@@ -9,14 +9,14 @@ use crate::event::{Event, Told};
 use crate::live::LivePath;
 use crate::options::Options;
 use crate::place::Checkpoint;
-use crate::start::Start;
+use crate::start::{Start, Trailing};
 use crate::tailed::Tailed;
 
 #[derive(Debug)]
 pub(crate) struct Tale {
     path: Arc<Path>,
     tailed: Tailed,
-    cap: usize,
+    options: Options,
     live: Option<LivePath>,
     /// The entries before this offset are not in `live` yet.
     behind: Option<u64>,
@@ -26,10 +26,10 @@ pub(crate) struct Tale {
 impl Tale {
     pub(crate) fn new(path: Arc<Path>, options: &Options) -> Self {
         Self {
-            tailed: Tailed::new(&path, options.start, options.line_cap),
+            tailed: Tailed::new(&path, options),
             live: options.has_changes.then(|| live_path(&path)),
             path,
-            cap: options.line_cap,
+            options: options.clone(),
             behind: None,
             error: None,
         }
@@ -93,7 +93,12 @@ impl Tale {
 
     /// Reads the entries before `offset`, where following starts.
     fn catch_up(&mut self, offset: u64) -> Result<(), Error> {
-        let mut before = Tailed::new(&self.path, Start::Beginning, self.cap);
+        let options = Options {
+            trailing: Trailing::Pending,
+            is_once: false,
+            ..self.options.clone()
+        };
+        let mut before = Tailed::new(&self.path, &options.start(Start::Beginning));
         let mut live = live_path(&self.path);
         let mut changes = Vec::new();
         while before.place().offset() < offset {

@@ -6,7 +6,7 @@ use std::process::{Output, Stdio};
 
 use unicode_width::UnicodeWidthStr;
 
-use crate::{command, stderr, stdout};
+use crate::{command, stderr, stdout, transcript};
 
 const FILES: [&str; 2] = ["hostile/terminal.jsonl", "hostile/compacted.jsonl"];
 
@@ -136,6 +136,97 @@ fn a_list_of_hostile_sessions_does_nothing_either() {
             let text = without_colours(&text);
             assert_eq!(first_bad(&text), None, "{text}");
         }
+    }
+}
+
+/// A session that has such characters, plain and escaped, in every field that a record repeats.
+fn controls() -> (tempfile::TempDir, String) {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("-p/0a\u{9b}1b\u{202e}.jsonl");
+    fs::create_dir_all(file.parent().unwrap()).unwrap();
+    let (plain, coded) = ("\u{9b}2J\u{7f}\u{202e}", r"\u009b2J\u007f\u202e");
+    let lines = [
+        format!(
+            r#"{{"type":"user","uuid":"e{coded}","sessionId":"s{plain}","cwd":"/{plain}","gitBranch":"{coded}","timestamp":"{coded}","parentUuid":null,"message":{{"role":"user","content":"said {plain}"}}}}"#
+        ),
+        format!(
+            r#"{{"type":"assistant","uuid":"f{plain}","parentUuid":"e{plain}","message":{{"id":"m{coded}","model":"{plain}","role":"assistant","content":[{{"type":"tool_use","id":"t{plain}","name":"{plain}","input":{{}}}}]}}}}"#
+        ),
+        format!(r#"{{"type":"custom-title","customTitle":"{plain}"}}"#),
+    ];
+    fs::write(&file, lines.join("\n") + "\n").unwrap();
+    (folder, file.to_str().unwrap().to_owned())
+}
+
+#[test]
+fn json_holds_such_characters_in_verbatim_parts_alone() {
+    let (folder, file) = controls();
+    let root = folder.path().to_str().unwrap();
+    let copy = folder.path().join("copy\u{9b}.jsonl");
+    let prints: [&[&str]; 6] = [
+        &["replay", "--json", "--all-branches", &file],
+        &["resume", "--json", &file],
+        &["tail", "--json", "--changes", &file],
+        &["tree", "--json", &file],
+        &["list", "--json", "--root", root],
+        &["fork", "--json", "--out", copy.to_str().unwrap(), &file],
+    ];
+    for arguments in prints {
+        let output = command(arguments).stdin(Stdio::null()).output().unwrap();
+        let text = stdout(&output);
+        assert_eq!(
+            output.status.code(),
+            Some(0),
+            "{arguments:?} {}",
+            stderr(&output)
+        );
+        assert!(text.contains(r"\u009b"), "{arguments:?}: {text}");
+        for line in text.lines() {
+            // What is verbatim: of an entry its message, of a request its messages.
+            let own = match line.split_once(r#","message":"#) {
+                Some((before, after)) => {
+                    before.to_owned() + after.split_once(r#","via":"#).unwrap().1
+                }
+                None => match line.split_once(r#","messages":"#) {
+                    Some((before, after)) => {
+                        before.to_owned() + after.split_once(r#","entries":"#).unwrap().1
+                    }
+                    None => line.to_owned(),
+                },
+            };
+            assert_eq!(first_bad(&own), None, "{arguments:?}: {own}");
+            serde_json::from_str::<serde_json::Value>(line).unwrap();
+        }
+    }
+    let shown = stdout(&transcript(&["replay", "--json", &file]));
+    assert!(shown.contains("said \u{9b}2J"), "verbatim: {shown}");
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn on_a_terminal_no_part_of_json_holds_such_characters() {
+    let (_folder, file) = controls();
+    // `script` gives its command a terminal.
+    let run = |form: &str| {
+        let binary = env!("CARGO_BIN_EXE_transcript");
+        let shell = format!("'{binary}' {form} '{file}'");
+        let script = std::process::Command::new("script")
+            .args(["-qec", &shell, "/dev/null"])
+            .stdin(Stdio::null())
+            .output();
+        script.ok().map(|output| stdout(&output).replace('\r', ""))
+    };
+    for form in [
+        "replay --json --raw-entries",
+        "resume --request",
+        "tail --json --raw-entries",
+    ] {
+        let Some(text) = run(form) else {
+            println!("skipped: no `script` on this system");
+            return;
+        };
+        assert!(text.contains(r"said \u009b2J"), "{form}: {text}");
+        assert_eq!(first_bad(&text), None, "{form}: {text}");
     }
 }
 

@@ -1,7 +1,7 @@
 //! `transcript tail`.
 
 use std::fs::{self, OpenOptions};
-use std::io::Write;
+use std::io::{Read, Write};
 use std::path::Path;
 use std::process::{Output, Stdio};
 
@@ -39,16 +39,15 @@ fn pain(name: &str) -> String {
     pains.to_str().unwrap().to_owned()
 }
 
-/// All sessions and pains, but those whose text is not there line by line: a torn last line is not
-/// told before its newline comes, and no line of an object that was split is an entry.
+/// All sessions and pains, but those whose text is not there line by line: no line of an object that
+/// was split is an entry.
 fn all() -> Vec<String> {
     let mut all = Vec::new();
     for folder in ["sessions", "pains", "hostile"] {
         for file in fs::read_dir(sessions().join("..").join(folder)).unwrap() {
             let path = file.unwrap().path();
             let name = path.file_name().unwrap().to_str().unwrap();
-            let is_partial = ["torn-tail.jsonl", "18-torn-tail.jsonl", "06-split.jsonl"];
-            if name.ends_with(".jsonl") && !is_partial.contains(&name) {
+            if name.ends_with(".jsonl") && name != "06-split.jsonl" {
                 all.push(path.to_str().unwrap().to_owned());
             }
         }
@@ -496,6 +495,130 @@ fn a_closed_pipe_ends_the_live_text_quietly() {
             .spawn()
             .unwrap();
         drop(child.stdout.take());
+        let output = child.wait_with_output().unwrap();
+        assert_eq!(output.status.code(), Some(0));
+        assert_eq!(stderr(&output), "");
+    }
+}
+
+/// A session of two lines whose last one has no newline, and what is left of it after `len` bytes.
+fn unended(len: usize) -> (tempfile::TempDir, String) {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder
+        .path()
+        .join("-p/0a1b2c3d-0000-4000-8000-000000000001.jsonl");
+    fs::create_dir_all(file.parent().unwrap()).unwrap();
+    let lines = concat!(
+        r#"{"type":"user","uuid":"u1","parentUuid":null,"message":{"role":"user","content":"Why?"}}"#,
+        "\n",
+        r#"{"type":"assistant","uuid":"a1","parentUuid":"u1","message":{"role":"assistant","stop_reason":"end_turn","content":"Because."}}"#
+    );
+    fs::write(&file, &lines[..lines.len() - len]).unwrap();
+    (folder, file.to_str().unwrap().to_owned())
+}
+
+#[test]
+fn a_last_line_without_a_newline_is_told() {
+    let (folder, file) = unended(0);
+    for target in [&file, folder.path().to_str().unwrap()] {
+        let output = run("tail", &[target], "80");
+        assert!(stdout(&output).contains("Because."), "{}", stdout(&output));
+        assert_eq!(stderr(&output), "");
+        let records = json(&[target]);
+        assert_eq!(records.last().unwrap()["uuid"], "a1", "{records:?}");
+        let told = json(&["--until", "uuid:a1", "--timeout", "20", target]);
+        let entries = told.iter().filter(|record| record["uuid"] == "a1");
+        assert_eq!(entries.count(), 1, "{told:?}");
+    }
+    let last = json(&["-n", "1", &file]);
+    assert_eq!(last.len(), 1);
+    assert_eq!(last[0]["uuid"], "a1");
+    let last = text(&["-n", "1", &file], "80");
+    assert!(
+        last.contains("Because.") && !last.contains("Why?"),
+        "{last}"
+    );
+    let ended = run(
+        "tail",
+        &["--until", "turn-end", "--timeout", "20", &file],
+        "80",
+    );
+    assert!(stdout(&ended).contains("Because."));
+}
+
+#[test]
+fn a_last_line_that_is_torn_is_told_as_damage() {
+    let (_folder, file) = unended(9);
+    let records = json(&[&file]);
+    let bad = records
+        .iter()
+        .find(|record| record["kind"] == "bad")
+        .unwrap();
+    assert_eq!(
+        (&bad["code"], &bad["line"]),
+        (&"L-TORN-TAIL".into(), &2.into())
+    );
+    assert_eq!(bad["offset"], 89);
+    let shown = text(&[&file], "80");
+    assert!(shown.contains("L-TORN-TAIL"), "{shown}");
+}
+
+#[test]
+fn while_a_file_is_replaced_again_and_again_what_was_there_is_told_and_that_is_all() {
+    let (folder, file) = unended(0);
+    let other = folder.path().join("other");
+    let ends = std::sync::atomic::AtomicBool::new(false);
+    let is_over = || ends.load(std::sync::atomic::Ordering::Relaxed);
+    let told: Vec<usize> = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_over() {
+                fs::copy(&file, &other).unwrap();
+                fs::rename(&other, &file).unwrap();
+            }
+        });
+        let lines = (0..5).map(|_| {
+            let mut child = command(&["tail", "--json", &file])
+                .stdout(Stdio::piped())
+                .spawn()
+                .unwrap();
+            let mut text = String::new();
+            // Should it not end, this much is enough.
+            let mut out = child.stdout.take().unwrap().take(64 << 10);
+            let _ = out.read_to_string(&mut text);
+            let _ = child.kill();
+            let _ = child.wait();
+            text.lines().count()
+        });
+        let told = lines.collect();
+        ends.store(true, std::sync::atomic::Ordering::Relaxed);
+        told
+    });
+    assert_eq!(told, [2; 5]);
+}
+
+#[test]
+#[cfg(unix)]
+fn following_ends_when_its_reader_goes_though_nothing_comes() {
+    let (_folder, file) = unended(0);
+    for arguments in [&["-f"][..], &["-f", "--until", "uuid:none"]] {
+        let mut child = command(&[&["tail", "--json"], arguments, &[&file]].concat())
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut first = [0; 16];
+        let mut out = child.stdout.take().unwrap();
+        out.read_exact(&mut first).unwrap();
+        drop(out);
+        // Without an end of its own it would wait for the next line.
+        let end = std::time::Instant::now() + std::time::Duration::from_secs(20);
+        while child.try_wait().unwrap().is_none() {
+            if std::time::Instant::now() > end {
+                child.kill().unwrap();
+            }
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
         let output = child.wait_with_output().unwrap();
         assert_eq!(output.status.code(), Some(0));
         assert_eq!(stderr(&output), "");

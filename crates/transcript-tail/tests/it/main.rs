@@ -26,6 +26,7 @@ mod live;
 mod model;
 #[cfg(unix)]
 mod naive;
+mod once;
 #[cfg(unix)]
 mod readonly;
 #[cfg(unix)]

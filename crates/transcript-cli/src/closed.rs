@@ -1,0 +1,57 @@
+//! Notices that nobody reads our output any more, also while there is nothing to write.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use transcript_tail::Stopper;
+
+/// Whether the reader of standard output has gone.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Closed(Arc<AtomicBool>);
+
+impl Closed {
+    /// Has `stopper` stop the waiting once the reader of standard output is gone. A file or a terminal
+    /// has no reader that goes. Where the system cannot be asked the next line finds out.
+    pub(crate) fn stops(stopper: Stopper) -> Self {
+        let closed = Self::default();
+        let told = closed.clone();
+        // Without the thread it is found out later, and nothing else changes.
+        let _ = std::thread::Builder::new()
+            .name("closed".to_owned())
+            .spawn(move || {
+                if wait() {
+                    told.0.store(true, Ordering::Release);
+                    stopper.stop();
+                }
+            });
+        closed
+    }
+
+    pub(crate) fn is(&self) -> bool {
+        self.0.load(Ordering::Acquire)
+    }
+}
+
+/// Waits until standard output has no reader; returns whether that is so.
+#[cfg(unix)]
+fn wait() -> bool {
+    use rustix::event::{PollFd, PollFlags, poll};
+    let out = std::io::stdout();
+    loop {
+        // Errors and hang-ups are told without being asked for.
+        let mut polled = [PollFd::new(&out, PollFlags::empty())];
+        match poll(&mut polled, None) {
+            Ok(_) => {
+                let told = polled[0].revents();
+                return told.intersects(PollFlags::ERR | PollFlags::HUP);
+            }
+            Err(rustix::io::Errno::INTR) => {}
+            Err(_) => return false,
+        }
+    }
+}
+
+#[cfg(not(unix))]
+fn wait() -> bool {
+    false
+}
