@@ -14,6 +14,7 @@ mod pains;
 mod path;
 mod state;
 mod strict;
+mod superset;
 mod tombstones;
 mod usage;
 
