@@ -38,9 +38,8 @@ fn messages(request: &Request) -> Option<Vec<Value>> {
         .then(|| request.messages.iter().map(value).collect())
 }
 
-#[test]
-fn the_request_is_what_the_client_sent() {
-    let cases = oracle::cases();
+fn check_oracle(folder: &str) {
+    let cases = oracle::cases(folder);
     if cases.is_empty() {
         println!("skipped: no shared data");
     }
@@ -50,7 +49,7 @@ fn the_request_is_what_the_client_sent() {
             let source = Source::open(&case.input).unwrap();
             let request = request_of(&source, &Options::new().prompt(&case.prompt));
             oracle::difference(case, messages(&request).as_deref())
-                .map(|difference| format!("{}: {difference}", case.name))
+                .map(|difference| format!("{} ({}): {difference}", case.name, case.about))
         })
         .collect();
     assert!(
@@ -60,6 +59,16 @@ fn the_request_is_what_the_client_sent() {
         cases.len(),
         different.join("\n")
     );
+}
+
+#[test]
+fn the_request_is_what_the_client_sent() {
+    check_oracle(oracle::FOLDERS[0]);
+}
+
+#[test]
+fn the_request_is_what_the_client_sent_in_the_further_cases() {
+    check_oracle(oracle::FOLDERS[1]);
 }
 
 fn check(name: &str, bytes: &[u8], prompt: Option<&str>, model: Option<&str>) {
@@ -103,7 +112,9 @@ fn requests_of_shared_files_are_those_of_the_model() {
     };
     let mut files = Vec::new();
     crate::path::transcripts_under(&shared.join("corpus/files"), &mut files);
-    crate::path::transcripts_under(&shared.join("oracle"), &mut files);
+    for folder in oracle::FOLDERS {
+        crate::path::transcripts_under(&shared.join(folder), &mut files);
+    }
     for file in files {
         check_all_forms(&file.display().to_string(), &fs::read(&file).unwrap());
     }
@@ -129,7 +140,7 @@ fn requests_of_damaged_sessions_are_those_of_the_model() {
 /// The sessions that the client wrote itself hold the hashes of 20 requests.
 #[test]
 fn recorded_requests_are_rebuilt_from_entries() {
-    let cases = oracle::cases();
+    let cases = oracle::cases("oracle");
     if cases.is_empty() {
         println!("skipped: no shared data");
         return;

@@ -1224,7 +1224,7 @@ fn displays_of_real_and_oracle_sessions_leave_nothing_out() {
     };
     let mut paths = Vec::new();
     transcripts_under(&shared.join("corpus/files"), &mut paths);
-    paths.extend(oracle::cases().into_iter().map(|case| case.input));
+    paths.extend(oracle::cases("oracle").into_iter().map(|case| case.input));
     assert!(paths.len() > 400, "{}", paths.len());
     for path in paths {
         let file = File::new(&fs::read(&path).unwrap());

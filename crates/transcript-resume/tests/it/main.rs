@@ -16,6 +16,7 @@ mod path;
 mod sent;
 mod state;
 mod strict;
+mod superset;
 mod tombstones;
 mod usage;
 

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use transcript_reader::{Index, LoadOptions, Source};
 use transcript_resume::{Parent, Policy, Tree};
-use transcript_testkit::{damage, generate, model, shared};
+use transcript_testkit::{damage, generate, model, oracle, shared};
 
 /// Line and uuid of every entry of a path, and whether the client refuses it.
 #[derive(Debug, PartialEq)]
@@ -97,7 +97,9 @@ fn paths_of_shared_files_are_those_of_the_model() {
     let mut files = Vec::new();
     transcripts_under(&shared.join("corpus/files"), &mut files);
     assert_eq!(files.len(), 122);
-    transcripts_under(&shared.join("oracle"), &mut files);
+    for folder in oracle::FOLDERS {
+        transcripts_under(&shared.join(folder), &mut files);
+    }
     for file in files {
         let name = file.display().to_string();
         let source = Source::open(&file).unwrap();

@@ -65,6 +65,11 @@ impl Loaded {
         }
     }
 
+    /// Number of the line that a candidate stands on, counted from 1.
+    pub(crate) fn line(&self, candidate: usize) -> usize {
+        usize::try_from(self.index.candidate(candidate).line()).unwrap()
+    }
+
     pub(crate) fn request(&self, policy: Policy, options: &Options) -> Request {
         let tree = Tree::new(&self.index, policy);
         let mut bodies = Bodies::new(&self.source);
