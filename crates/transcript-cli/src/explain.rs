@@ -147,7 +147,7 @@ pub(crate) fn describe(index: &Index, decision: &Decision) -> String {
             )
         }
         Decision::Cut { boundary, hidden } => format!(
-            "the conversation starts at {}; {hidden} earlier entries were compacted away",
+            "the conversation starts at {}; {hidden} earlier messages were compacted away",
             name(boundary)
         ),
         Decision::Splice {

@@ -320,7 +320,7 @@ impl<'t, 'i> Walk<'t, 'i> {
         let boundary = self.tree.candidate_of(self.chain[at]);
         self.decisions.push(Decision::Cut {
             boundary,
-            hidden: at as u32,
+            hidden: self.compacted_away(self.chain[at]),
         });
         for hidden in self.chain.drain(..at) {
             self.via[hidden.at()] = Via::empty();

@@ -49,8 +49,7 @@ impl<'i> Tree<'i> {
         let messages = |path: &Path| -> HashSet<usize> {
             let numbers = path.entries.iter().map(|entry| entry.candidate());
             let numbers = numbers.filter(|number| {
-                let line = self.index.candidate(*number);
-                line.kind().is_message() && is_own(*number)
+                says_something(&self.index.candidate(*number)) && is_own(*number)
             });
             // Of several lines of one entry each policy may take another.
             let first = |number: usize| {
@@ -76,6 +75,18 @@ impl<'i> Tree<'i> {
         client.decisions.insert(1.min(client.decisions.len()), decision);
         client
     }
+}
+
+/// Whether a request holds something of the line: thoughts alone, reports of failed requests and
+/// lines that are only shown are not sent.
+fn says_something(line: &Candidate<'_>) -> bool {
+    let unsent = Flags::API_ERROR | Flags::VIRTUAL;
+    let sent = Flags::HAS_TEXT
+        | Flags::HAS_TOOL_USE
+        | Flags::HAS_TOOL_RESULT
+        | Flags::HAS_OTHER_BLOCK;
+    let flags = line.flags();
+    line.kind().is_message() && flags.intersects(sent) && !flags.intersects(unsent)
 }
 
 /// Whether what was decided about the tree can make the path another one than that of the client.

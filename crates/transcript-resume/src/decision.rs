@@ -56,7 +56,7 @@ pub enum Decision {
     Cut {
         /// The compact boundary.
         boundary: u32,
-        /// How many entries of the chain stand before it.
+        /// How many messages of the conversation before it are not kept.
         hidden: u32,
     },
     /// Entries from before a boundary were put behind its anchor.

@@ -5,10 +5,48 @@ use std::collections::HashSet;
 use transcript_format::scan::Flags;
 use transcript_reader::{Boundary, Id, Preserved};
 
-use crate::links::{NodeId, Tree};
+use crate::chain::Walk;
+use crate::links::{NodeId, Parent, Tree};
 use crate::neighbours::MAX_STEPS;
 
+impl Walk<'_, '_> {
+    /// How many messages of the conversation before `boundary`, and before those that it follows, are
+    /// not on the chain: what compactions have summed up.
+    pub(crate) fn compacted_away(&self, boundary: NodeId) -> u32 {
+        let tree = self.tree;
+        let mut seen = HashSet::new();
+        let mut hidden = 0;
+        let mut at = Some(boundary);
+        while let Some(node) = at.filter(|node| seen.insert(*node)) {
+            let is_message = tree.entry(node).kind().is_message();
+            let is_kept = tree.is_spliced(node) && self.is_on_chain(node);
+            hidden += u32::from(is_message && !is_kept && !tree.is_tombstoned(node));
+            at = match tree.parent_before_splice(node) {
+                Parent::Node(parent) => Some(parent),
+                Parent::Root | Parent::Lost => tree.end_before(node),
+            };
+        }
+        hidden
+    }
+}
+
 impl Tree<'_> {
+    /// The end of the conversation that `boundary` ended, when it is a boundary: its
+    /// `logicalParentUuid`, else the end of what it keeps, else the message before it in the file.
+    fn end_before(&self, boundary: NodeId) -> Option<NodeId> {
+        let said = self.index.boundary(self.candidate_of(boundary) as usize)?;
+        let named = [said.logical_parent, said.ends[1]].into_iter().flatten();
+        let mut lines = named.flat_map(|id| self.index.with_uuid(id));
+        let named = lines.find_map(|line| self.entry_node(line));
+        let is_before = |node: &NodeId| {
+            self.entry(*node).kind().is_message()
+                && !self.is_sidechain(*node)
+                && !self.is_foreign(*node)
+        };
+        let before = || (0..boundary.0).rev().map(NodeId).find(is_before);
+        named.filter(|node| *node < boundary).or_else(before)
+    }
+
     /// The anchor and the entries that the boundary `node` keeps, when some of them cannot be found
     /// by its words (`facts/pains.md` 4). Names that lead nowhere are replaced by what the boundary says in
     /// another place: the ends of the segment, the leaf of the conversation before, the links
