@@ -17,10 +17,18 @@ use crate::links::{NodeId, Policy, Tree};
 impl Walk<'_, '_> {
     /// Rebuilds each message of the chain of which something hangs beside it.
     pub(crate) fn add_siblings(&mut self) {
-        let Some(beside) = Beside::collect(self) else {
-            return;
+        let mut siblings = match self.siblings.take() {
+            Some(siblings) => siblings,
+            None => Siblings::collect(self),
         };
-        let mut order = Order::new(&self.chain, self.via.len());
+        if let Some(beside) = &mut siblings.beside {
+            self.add_from(beside, &mut siblings.order);
+        }
+        self.siblings = Some(siblings);
+    }
+
+    fn add_from(&mut self, beside: &mut Beside, order: &mut Order) {
+        order.restart(&self.chain);
         let mut done = HashSet::new();
         for node in std::mem::take(&mut self.chain) {
             match self.tree.message(node) {
@@ -28,13 +36,16 @@ impl Walk<'_, '_> {
                     if done.insert(message)
                         && let Some(members) = beside.members.get(&message)
                     {
-                        self.rebuild(node, members, &beside, &mut order);
+                        let is_other = |member: &&NodeId| self.is_on_other(**member);
+                        let own = members.iter().filter(|member| !is_other(member));
+                        let own: Vec<NodeId> = own.copied().collect();
+                        self.rebuild(node, &own, beside, order);
                     }
                 }
                 // The client finds results by the id of the message; a line without one can still
                 // say what it calls.
                 None if self.tree.policy() == Policy::Recover => {
-                    self.rebuild(node, &[node], &beside, &mut order);
+                    self.rebuild(node, &[node], beside, order);
                 }
                 None => {}
             }
@@ -43,16 +54,24 @@ impl Walk<'_, '_> {
     }
 
     /// `first` is the first line on the chain of a message with the lines `members`.
-    fn rebuild(&mut self, first: NodeId, members: &[NodeId], beside: &Beside, order: &mut Order) {
+    fn rebuild(
+        &mut self,
+        first: NodeId,
+        members: &[NodeId],
+        beside: &mut Beside,
+        order: &mut Order,
+    ) {
         let calls: HashSet<ToolKey> = members
             .iter()
             .flat_map(|member| self.tree.tool_keys(*member, ToolRole::Use))
             .collect();
         let missing_lines = members.iter().filter(|member| !self.is_on_chain(**member));
-        let results = calls
+        // They come to the chain here: no other call with this id looks at them again.
+        let results: Vec<_> = calls
             .iter()
-            .filter_map(|call| beside.results.get(call))
-            .flatten();
+            .filter_map(|call| beside.results.remove(call))
+            .collect();
+        let results = results.iter().flatten();
         let orphans = members.iter().filter_map(|line| beside.orphans.get(line));
         let results = results.chain(orphans.flatten());
         let missing_results = results.filter(|result| !self.is_on_chain(**result));
@@ -63,9 +82,8 @@ impl Walk<'_, '_> {
             return;
         }
         for line in recovered.clone() {
-            let attachments = self.tree.attachments_under(line).into_iter();
-            let own = |node: &NodeId| !self.is_on_chain(*node) && !self.tree.leads_on(*node);
-            recovered.extend(attachments.filter(own));
+            let attachments = self.tree.attachments_ending_under(line).into_iter();
+            recovered.extend(attachments.filter(|node| !self.is_on_chain(*node)));
         }
         recovered.sort_unstable();
         recovered.dedup();
@@ -148,15 +166,23 @@ impl Tree<'_> {
             .filter(move |tool| tool.role() == role)
             .map(|tool| tool.key())
     }
+}
 
-    /// Whether something that is no attachment hangs under an attachment: then it belongs to
-    /// another branch (cases 91-d8, 91-d9).
-    fn leads_on(&self, attachment: NodeId) -> bool {
-        let under = self.attachments_under(attachment);
-        std::iter::once(&attachment).chain(&under).any(|node| {
-            self.children(*node)
-                .any(|child| self.entry(child).kind() != EntryKind::Attachment)
-        })
+/// What hangs beside the chain, and the order in which it comes to it.
+pub(crate) struct Siblings {
+    /// `None` when nothing hangs there, as in a session without parallel calls.
+    beside: Option<Beside>,
+    order: Order,
+}
+
+impl Siblings {
+    fn collect(walk: &Walk<'_, '_>) -> Self {
+        let beside = Beside::collect(walk);
+        let nodes = if beside.is_some() { walk.via.len() } else { 0 };
+        Self {
+            beside,
+            order: Order::new(nodes),
+        }
     }
 }
 
@@ -216,15 +242,21 @@ struct Order {
 }
 
 impl Order {
-    fn new(chain: &[NodeId], nodes: usize) -> Self {
+    fn new(nodes: usize) -> Self {
         let head = nodes as u32;
-        let mut order = Self {
+        Self {
             next: vec![head; nodes + 1],
             previous: vec![head; nodes + 1],
             gap: head,
-        };
-        order.put(chain.iter().copied());
-        order
+        }
+    }
+
+    /// Makes it the order of `chain`.
+    fn restart(&mut self, chain: &[NodeId]) {
+        let head = self.head();
+        self.join(head, head);
+        self.gap = head;
+        self.put(chain.iter().copied());
     }
 
     fn head(&self) -> u32 {
