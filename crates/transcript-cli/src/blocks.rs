@@ -1,8 +1,9 @@
 //! Blocks and attachments in a line, for whoever shows them.
 
-use transcript_format::content::{Block, Content};
+use transcript_format::content::Block;
+use transcript_format::entry::Entry;
 use transcript_format::kind::AttachmentKind;
-use transcript_format::object::{Object, Raw};
+use transcript_format::object::{FromRaw, JsonKind, Object, Raw};
 use transcript_resume::display::Drawn;
 
 use crate::story::{self, bytes};
@@ -17,18 +18,9 @@ pub(crate) fn input<'b>(block: &Block<'b>) -> Option<Raw<'b>> {
 
 /// What a result says, other blocks than text as their name in brackets.
 pub(crate) fn result_text(drawn: &Drawn<'_>) -> String {
-    let block = drawn.block();
-    let content = match &block {
-        Some(Block::ToolResult(result)) => result.content(),
-        Some(other) => other
-            .raw()
-            .object()
-            .and_then(|object| object.read("content")),
-        None => None,
-    };
-    let text = content
-        .map(|content| plain_text(&content))
-        .unwrap_or_default();
+    let content = drawn.raw().and_then(Raw::object);
+    let content = content.and_then(|block| block.field("content"));
+    let text = content.map(plain_text).unwrap_or_default();
     // The client wraps what it refuses by itself, for the model.
     let refusal = text.strip_prefix("<tool_use_error>");
     let refusal = refusal.and_then(|text| text.strip_suffix("</tool_use_error>"));
@@ -39,15 +31,38 @@ pub(crate) fn result_text(drawn: &Drawn<'_>) -> String {
 }
 
 /// The text of a message or a result; other blocks as a line in brackets.
-pub(crate) fn plain_text(content: &Content<'_>) -> String {
-    if let Some(text) = content.as_text() {
-        return text.to_owned();
+pub(crate) fn plain_text(content: Raw<'_>) -> String {
+    if let Some(text) = content.str() {
+        return text.into_owned();
     }
-    let blocks = content.blocks().iter().map(|block| match block {
-        Block::Text(text) => text.text().unwrap_or_default().into_owned(),
-        other => block_line(other),
-    });
-    blocks.collect::<Vec<_>>().join("\n")
+    let mut text = String::new();
+    for (at, raw) in blocks(content).into_iter().enumerate() {
+        if at > 0 {
+            text.push('\n');
+        }
+        // One at a time: a list can have a million.
+        match Block::from_raw(raw) {
+            Some(Block::Text(block)) => text.push_str(&block.text().unwrap_or_default()),
+            Some(block) => text.push_str(&block_line(&block)),
+            None => {}
+        }
+    }
+    text
+}
+
+/// The content of a message; `None` for entries of other kinds.
+pub(crate) fn message_content<'a>(entry: &Entry<'a>) -> Option<Raw<'a>> {
+    let is_message = entry.kind().is_message();
+    let message = entry.object().object("message").filter(|_| is_message);
+    message?.field("content")
+}
+
+/// The blocks of a content, as they stand in the line: a view of each takes many times its text.
+pub(crate) fn blocks(content: Raw<'_>) -> Vec<Raw<'_>> {
+    match content.kind() {
+        JsonKind::Object => vec![content],
+        _ => content.array().unwrap_or_default(),
+    }
 }
 
 /// `[image image/png, 1.2 KB]`: the type of a block, and the size of what it holds.

@@ -2,8 +2,8 @@
 
 use anyhow::Result;
 use transcript_reader::{Bodies, Index};
-use transcript_resume::display::Display;
-use transcript_resume::{Decision, Path, Tree};
+use transcript_resume::display::{Display, Displays};
+use transcript_resume::{Decision, Path};
 use transcript_session::History;
 
 /// A path of a session with its items.
@@ -17,15 +17,16 @@ pub(crate) struct Conversation<'s> {
 }
 
 impl<'s> Conversation<'s> {
+    /// The conversation along `path`, which is one of the tree that `displays` are made of.
     pub(crate) fn new(
         session: &'s History,
-        tree: &Tree<'_>,
+        displays: &mut Displays<'_, '_>,
         path: &Path,
         title: Option<String>,
     ) -> Result<Self> {
         Ok(Self {
             session,
-            display: Display::new(tree, path, &mut Bodies::new(session.source()))?,
+            display: displays.display(path, &mut Bodies::new(session.source()))?,
             entries: path.entries.len(),
             title,
         })

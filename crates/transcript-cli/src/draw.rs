@@ -9,8 +9,9 @@ use std::ops::Range;
 
 use anstyle::Style;
 use anyhow::Result;
-use transcript_format::content::{Block, Content};
+use transcript_format::content::Block;
 use transcript_format::entry::Entry;
+use transcript_format::object::{FromRaw, Str};
 use transcript_format::scan::Flags;
 use transcript_reader::{Bodies, Candidate};
 use transcript_resume::{
@@ -18,6 +19,7 @@ use transcript_resume::{
 };
 use unicode_width::UnicodeWidthStr;
 
+use crate::blocks::{blocks, message_content};
 use crate::escape::one_line;
 use crate::explain;
 use crate::moment::duration;
@@ -529,29 +531,32 @@ impl<'s> Drawing<'s> {
         let Ok(entry) = Entry::parse(body.text) else {
             return Ok(String::new());
         };
-        let content = entry.message().and_then(|message| message.content());
-        let text = match &content {
-            Some(Content::Text(text)) => text.chars().take(TITLE_CHARS).collect(),
-            Some(content) => content
-                .blocks()
-                .iter()
-                .find_map(|block| match block {
-                    Block::Text(text) => Some(text.text()?.chars().take(TITLE_CHARS).collect()),
-                    _ => None,
-                })
-                .unwrap_or_default(),
-            None => String::new(),
+        let Some(content) = message_content(&entry) else {
+            return Ok(String::new());
         };
-        Ok(text)
+        let start = |text: Str<'_>| text.chars().take(TITLE_CHARS).collect();
+        if let Some(text) = content.str() {
+            return Ok(start(text));
+        }
+        let text = blocks(content).into_iter().find_map(|raw| {
+            let Block::Text(text) = Block::from_raw(raw)? else {
+                return None;
+            };
+            text.text().map(start)
+        });
+        Ok(text.unwrap_or_default())
     }
 
     /// A message without a text of its own: what it is made of.
     fn untold(&mut self, entry: &Candidate<'_>) -> Result<String> {
+        if entry.flags().contains(Flags::TOO_MANY) {
+            return Ok(format!("({} of too many elements)", entry.kind().name()));
+        }
         let body = self.bodies.get(entry)?;
         let message = Entry::parse(body.text).ok();
-        let content = message.and_then(|entry| entry.message()?.content());
-        let blocks = content.as_ref().map(Content::blocks).unwrap_or_default();
-        let told = blocks.first().map(|block| match block {
+        let content = message.as_ref().and_then(message_content);
+        let first = content.and_then(|content| blocks(content).into_iter().next());
+        let told = first.and_then(Block::from_raw).map(|block| match &block {
             Block::ToolUse(call) => {
                 format!("calls {}", one_line(&call.name().unwrap_or_default()))
             }

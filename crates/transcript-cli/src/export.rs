@@ -3,9 +3,8 @@
 use std::io::Write;
 
 use anyhow::Result;
-use transcript_format::content::Content;
 use transcript_format::kind::{AttachmentKind, SystemKind};
-use transcript_format::object::{FromRaw, Raw};
+use transcript_format::object::Raw;
 use transcript_format::tool_result::ToolUseResult;
 use transcript_reader::Bodies;
 use transcript_resume::display::{Drawing, Drawn, Item, ItemKind, Marks, Part, Speaker, StoryKind};
@@ -180,8 +179,8 @@ impl Writer<'_> {
                     return Ok(());
                 };
                 if candidate.attachment_kind() == Some(AttachmentKind::QueuedCommand) {
-                    let prompt = attachment.get("prompt").and_then(Content::from_raw);
-                    let prompt = prompt.map(|prompt| plain_text(&prompt));
+                    let prompt = attachment.get("prompt");
+                    let prompt = prompt.map(plain_text);
                     return self.said(item, &prompt.unwrap_or_default());
                 }
                 let kind = candidate.attachment_kind();
@@ -189,6 +188,10 @@ impl Writer<'_> {
                 self.aside(&line.unwrap_or_default())
             }
             ItemKind::Unusable => self.aside(&format!("Line {} cannot be read.", candidate.line())),
+            ItemKind::TooMany => self.aside(&format!(
+                "Line {} has too many elements to be shown.",
+                candidate.line()
+            )),
             _ => Ok(()),
         }
     }

@@ -3,12 +3,12 @@
 use std::collections::VecDeque;
 
 use clap::{Args, ValueEnum};
-use transcript_format::content::{Block, Content};
+use transcript_format::content::Block;
 use transcript_format::entry::Entry;
 use transcript_format::kind::EntryKind;
 use transcript_format::object::{FromRaw, Raw};
 
-use crate::blocks::plain_text;
+use crate::blocks::{blocks, message_content, plain_text};
 
 /// How many calls wait for their results at most; the oldest is given up.
 const MAX_CALLS: usize = 1024;
@@ -55,19 +55,22 @@ impl Filter {
     /// Whether an entry is told: when each option that was given holds for it. Ask for every entry, in
     /// the order of the file: `calls` knows from those before it which results belong to which tool.
     pub(crate) fn wants(&self, entry: &Entry<'_>, calls: &mut Calls) -> bool {
-        let content = entry.message().and_then(|message| message.content());
+        if self.is_empty() {
+            return true;
+        }
+        let content = message_content(entry);
         // It has to see the calls that the other options leave out.
-        let has_tool = self.tool.is_empty() || self.is_of_tool(content.as_ref(), calls);
-        let role = || role(entry, content.as_ref());
+        let has_tool = self.tool.is_empty() || self.is_of_tool(content, calls);
+        let role = || role(entry, content);
         let has_role = self.role.is_empty() || role().is_some_and(|role| self.role.contains(&role));
         let text = self.text.as_deref();
-        has_tool && has_role && text.is_none_or(|text| says(entry, content.as_ref(), text))
+        has_tool && has_role && text.is_none_or(|text| says(entry, content, text))
     }
 
-    fn is_of_tool(&self, content: Option<&Content<'_>>, calls: &mut Calls) -> bool {
+    fn is_of_tool(&self, content: Option<Raw<'_>>, calls: &mut Calls) -> bool {
         let mut is_any = false;
-        for block in content.map_or(&[][..], Content::blocks) {
-            let Some(object) = block.raw().object() else {
+        for block in content.map(blocks).unwrap_or_default() {
+            let Some(object) = block.object() else {
                 continue;
             };
             if let Some(call) = object.str("tool_use_id") {
@@ -101,10 +104,10 @@ impl Calls {
     }
 }
 
-fn role(entry: &Entry<'_>, content: Option<&Content<'_>>) -> Option<Role> {
-    let blocks = content.map_or(&[][..], Content::blocks);
-    let is_result = |block: &Block<'_>| {
-        let object = block.raw().object();
+fn role(entry: &Entry<'_>, content: Option<Raw<'_>>) -> Option<Role> {
+    let blocks = content.map(blocks).unwrap_or_default();
+    let is_result = |block: &Raw<'_>| {
+        let object = block.object();
         object.is_some_and(|block| block.get("tool_use_id").is_some())
     };
     match entry.kind() {
@@ -121,33 +124,34 @@ fn role(entry: &Entry<'_>, content: Option<&Content<'_>>) -> Option<Role> {
 fn queued(entry: &Entry<'_>) -> Option<String> {
     let attachment = entry.object().object("attachment")?;
     let is_queued = attachment.str("type")? == "queued_command";
-    let prompt = attachment.get("prompt").and_then(Content::from_raw);
-    prompt
-        .filter(|_| is_queued)
-        .map(|prompt| plain_text(&prompt))
+    let prompt = attachment.get("prompt").filter(|_| is_queued);
+    prompt.map(plain_text)
 }
 
 /// Whether a text of a message, of a result or of a system entry holds `text`.
-fn says(entry: &Entry<'_>, content: Option<&Content<'_>>, text: &str) -> bool {
+fn says(entry: &Entry<'_>, content: Option<Raw<'_>>, text: &str) -> bool {
     let text = text.to_lowercase();
     let holds = |said: &str| said.to_lowercase().contains(&text);
     let Some(content) = content else {
         let said = queued(entry).or_else(|| Some(entry.object().str("content")?.into_owned()));
         return said.is_some_and(|said| holds(&said));
     };
-    if let Some(said) = content.as_text() {
-        return holds(said);
+    if let Some(said) = content.str() {
+        return holds(&said);
     }
-    content.blocks().iter().any(|block| match block {
-        Block::Text(said) => said.text().is_some_and(|said| holds(&said)),
-        Block::ToolResult(result) => result
-            .content()
-            .is_some_and(|content| holds(&plain_text(&content))),
-        other => {
-            let content = other.raw().object().and_then(|block| block.get("content"));
-            content.and_then(Raw::str).is_some_and(|said| holds(&said))
-        }
-    })
+    blocks(content)
+        .into_iter()
+        .any(|raw| match Block::from_raw(raw) {
+            Some(Block::Text(said)) => said.text().is_some_and(|said| holds(&said)),
+            Some(Block::ToolResult(_)) => {
+                let content = raw.object().and_then(|block| block.field("content"));
+                content.is_some_and(|content| holds(&plain_text(content)))
+            }
+            _ => {
+                let content = raw.object().and_then(|block| block.get("content"));
+                content.and_then(Raw::str).is_some_and(|said| holds(&said))
+            }
+        })
 }
 
 #[cfg(test)]

@@ -210,8 +210,7 @@ impl Printer<'_, '_> {
         let Some((target, start)) = self.targets.pop() else {
             return;
         };
-        let shown: String = self.line.iter().skip(start).map(Span::text).collect();
-        if target != shown && !target.is_empty() {
+        if !target.is_empty() && !reads(&self.line[start.min(self.line.len())..], &target) {
             self.push(self.styles.dim, &format!(" ({target})"));
         }
     }
@@ -246,6 +245,19 @@ impl Printer<'_, '_> {
         }
         Ok(())
     }
+}
+
+/// Whether the spans say `text`. No more of them is looked at than that takes: links can nest.
+fn reads(spans: &[Span], text: &str) -> bool {
+    let mut rest = text;
+    for span in spans {
+        transcript_format::work::add(1);
+        match rest.strip_prefix(span.text()) {
+            Some(left) => rest = left,
+            None => return false,
+        }
+    }
+    rest.is_empty()
 }
 
 fn depth_of(level: HeadingLevel) -> usize {

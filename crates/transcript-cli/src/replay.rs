@@ -1,6 +1,5 @@
 //! `transcript replay`: the conversation as a person or a program wants to read it.
 
-use std::collections::HashSet;
 use std::io::{self, Write};
 use std::path::PathBuf;
 
@@ -12,8 +11,8 @@ use serde::Serialize;
 use transcript_format::finding::{Finding, Severity};
 use transcript_format::object::Str;
 use transcript_reader::{Bodies, Id, Index, Source, Subagent, subagents};
-use transcript_resume::display::{Nesting, Origin, sidechains};
-use transcript_resume::{Branches, Path, PathEntry, Tree};
+use transcript_resume::display::{Displays, Nesting, Origin, sidechains};
+use transcript_resume::{Path, PathEntry, Tree};
 use transcript_session::History;
 
 use crate::choice::Choice;
@@ -170,7 +169,11 @@ fn parts(args: &Args, tree: &Tree<'_>, path: &Path, window: &Window) -> Vec<Part
         kind: PartKind::Main,
     }];
     if args.all_branches {
-        add_branches(tree, path, &mut parts);
+        let branches = tree.branches_off(path).into_iter();
+        parts.extend(branches.map(|branch| Part {
+            path: branch.path,
+            kind: PartKind::Branch { from: branch.from },
+        }));
     }
     if args.sidechains {
         parts.extend(sidechains(tree).into_iter().map(|(origin, path)| Part {
@@ -182,32 +185,6 @@ fn parts(args: &Args, tree: &Tree<'_>, path: &Path, window: &Window) -> Vec<Part
         window.apply(tree.index(), &mut part.path.entries);
     }
     parts
-}
-
-/// What of each other branch no branch before it has shown.
-fn add_branches(tree: &Tree<'_>, path: &Path, parts: &mut Vec<Part>) {
-    let leaf: Vec<usize> = path.leaf.into_iter().collect();
-    let mut shown: HashSet<usize> = path.entries.iter().map(PathEntry::candidate).collect();
-    for branch in Branches::new(tree, &leaf).all() {
-        if !branch.is_tip || shown.contains(&branch.last) {
-            continue;
-        }
-        let Some(leaf) = tree.node(branch.last) else {
-            continue;
-        };
-        let mut path = tree.path_to_leaf(leaf);
-        let first = path
-            .entries
-            .iter()
-            .position(|entry| !shown.contains(&entry.candidate()));
-        let from = first.and_then(|first| first.checked_sub(1));
-        let from = from.map(|at| path.entries[at].candidate());
-        path.entries.retain(|entry| shown.insert(entry.candidate()));
-        parts.push(Part {
-            path,
-            kind: PartKind::Branch { from },
-        });
-    }
 }
 
 fn write_text(
@@ -238,9 +215,10 @@ fn write_text(
     let mut main = Vec::new();
     let mut below = Vec::new();
     let mut branches = Vec::new();
+    let mut displays = Displays::new(tree);
     for part in parts {
         let title = title(tree.index(), &part);
-        let told = Conversation::new(session, tree, &part.path, title)?;
+        let told = Conversation::new(session, &mut displays, &part.path, title)?;
         match part.kind {
             PartKind::Main => main.push(told),
             PartKind::Branch { .. } => branches.push(told),
@@ -255,7 +233,13 @@ fn write_text(
         let mut path = tree.path();
         window.apply(history.index(), &mut path.entries);
         let title = agent_title(origin);
-        below.push(Conversation::new(history, &tree, &path, Some(title))?);
+        let mut displays = Displays::new(&tree);
+        below.push(Conversation::new(
+            history,
+            &mut displays,
+            &path,
+            Some(title),
+        )?);
         origins.push(origin.clone());
     }
     let told: Vec<Conversation<'_>> = main.into_iter().chain(below).chain(branches).collect();

@@ -1,13 +1,15 @@
 //! One entry of a file, read without those around it.
 
 use std::borrow::Cow;
+use std::cell::OnceCell;
 use std::path::Path;
 
 use anyhow::Result;
 use transcript_format::entry;
-use transcript_format::object::Str;
+use transcript_format::object::{Object, Str};
 use transcript_format::scan::Flags;
-use transcript_reader::{Candidate, Source};
+use transcript_reader::{Candidate, LoadOptions, Source};
+use transcript_resume::display::Displays;
 use transcript_resume::{Policy, Tree, is_prompt};
 use transcript_session::History;
 use transcript_tail::Entry;
@@ -22,6 +24,8 @@ pub(crate) struct Single<'e> {
     /// Its text without newlines.
     text: Cow<'e, str>,
     history: History,
+    /// Found once for all blocks of the entry.
+    named_call: OnceCell<Option<String>>,
 }
 
 impl<'e> Single<'e> {
@@ -32,11 +36,12 @@ impl<'e> Single<'e> {
             false => Cow::Borrowed(&*entry.text),
         };
         let source = Source::from_bytes(text.as_bytes(), Path::new("-"));
-        let history = History::read(source)?;
+        let history = History::read_with(source, &LoadOptions::new().threads(1))?;
         Ok(Self {
             entry,
             text,
             history,
+            named_call: OnceCell::new(),
         })
     }
 
@@ -75,7 +80,21 @@ impl<'e> Single<'e> {
         let tree = Tree::new(self.history.index(), Policy::Recover);
         let node = self.candidate().and_then(|one| tree.node(one.number()));
         let path = node.map(|node| tree.path_to_leaf(node)).unwrap_or_default();
-        Conversation::new(&self.history, &tree, &path, None)
+        Conversation::new(&self.history, &mut Displays::new(&tree), &path, None)
+    }
+
+    /// The call that the entry names as the one that it belongs to.
+    pub(crate) fn names_call(&self) -> Option<&str> {
+        let named = self.named_call.get_or_init(|| {
+            let body = self.body()?;
+            let text = |object: &Object<'_>, name| object.str(name).map(|text| text.into_owned());
+            let attachment = body.object().object("attachment");
+            let of_attachment = attachment.and_then(|attachment| text(&attachment, "toolUseID"));
+            of_attachment
+                .or_else(|| text(body.object(), "sourceToolUseID"))
+                .or_else(|| text(body.object(), "toolUseID"))
+        });
+        named.as_deref()
     }
 
     /// A field of the entry that is a text.

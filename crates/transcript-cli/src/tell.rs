@@ -9,11 +9,9 @@ use anstyle::Style;
 use anyhow::Result;
 use clap::ValueEnum;
 use jiff::tz::TimeZone;
-use transcript_format::content::Content;
 use transcript_format::context_refs::Region;
 use transcript_format::entry::Entry;
 use transcript_format::kind::{AttachmentKind, SystemKind};
-use transcript_format::object::FromRaw;
 use transcript_reader::{Bodies, Candidate};
 use transcript_resume::display::{Compaction, Drawing, Drawn, Item, ItemKind, Marks, Speaker};
 
@@ -171,6 +169,10 @@ impl<'o> Teller<'o> {
             ItemKind::System => self.system(piece),
             ItemKind::Attachment => self.attachment(piece),
             ItemKind::Unusable => self.marker(&format!("{} cannot be read", the_line(piece.line))),
+            ItemKind::TooMany => self.marker(&format!(
+                "{} has too many elements to be shown",
+                the_line(piece.line)
+            )),
             _ => Ok(()),
         }
     }
@@ -311,8 +313,8 @@ impl<'o> Teller<'o> {
         };
         let kind = piece.candidate.attachment_kind();
         if kind == Some(AttachmentKind::QueuedCommand) {
-            let prompt = attachment.get("prompt").and_then(Content::from_raw);
-            let prompt = prompt.map(|prompt| plain_text(&prompt)).unwrap_or_default();
+            let prompt = attachment.get("prompt");
+            let prompt = prompt.map(plain_text).unwrap_or_default();
             return match Spoken::of(&prompt) {
                 Spoken::Prompt(prompt) => self.prompt(piece, prompt),
                 _ => self.aside("client", &prompt),

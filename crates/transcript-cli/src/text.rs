@@ -68,10 +68,47 @@ pub(crate) fn wrap(line: &[Span], columns: usize) -> Vec<Vec<Span>> {
         piece_start = piece_end;
     }
     lines.push(start..end);
+    let mut spans = Spans {
+        line,
+        first: 0,
+        offset: 0,
+    };
     lines
         .into_iter()
-        .map(|range| slice(line, &text, range))
+        .map(|range| spans.slice(&text, range))
         .collect()
+}
+
+/// The spans of a line, on the way from its start to its end.
+struct Spans<'l> {
+    line: &'l [Span],
+    /// The first span that was not passed.
+    first: usize,
+    /// Where it starts in the text of the line.
+    offset: usize,
+}
+
+impl Spans<'_> {
+    /// The part of the line that holds these bytes of its text, without spaces at its end. Parts are
+    /// asked for in their order: a line of many spans is gone through once.
+    fn slice(&mut self, text: &str, range: std::ops::Range<usize>) -> Vec<Span> {
+        let end = range.start + text[range.clone()].trim_end().len();
+        let mut out = Vec::new();
+        while let Some(span) = self.line.get(self.first) {
+            transcript_format::work::add(1);
+            let from = range.start.max(self.offset);
+            let to = end.min(self.offset + span.text.len());
+            if from < to {
+                out.push(span.part(from - self.offset..to - self.offset));
+            }
+            if self.offset + span.text.len() > range.end {
+                break;
+            }
+            self.offset += span.text.len();
+            self.first += 1;
+        }
+        out
+    }
 }
 
 /// What stands between two places to break, in parts that fit on a line.
@@ -95,22 +132,6 @@ fn pieces(
     }
     parts.push(start..piece.end);
     parts
-}
-
-/// The part of a line that holds these bytes of its text, without spaces at its end.
-fn slice(line: &[Span], text: &str, range: std::ops::Range<usize>) -> Vec<Span> {
-    let end = range.start + text[range.clone()].trim_end().len();
-    let mut offset = 0;
-    let mut out = Vec::new();
-    for span in line {
-        let from = range.start.max(offset);
-        let to = end.min(offset + span.text.len());
-        if from < to {
-            out.push(span.part(from - offset..to - offset));
-        }
-        offset += span.text.len();
-    }
-    out
 }
 
 /// The start of a line, at most `columns` wide, with a mark where it was cut.
@@ -148,6 +169,8 @@ pub(crate) struct Page<'o> {
     out: &'o mut dyn Write,
     width: usize,
     margins: Vec<Margin>,
+    /// The places of those margins that show anything: a page has room for few, whatever nests.
+    shown: Vec<usize>,
     /// Whether an empty line is due before the next one, and how many margins it has.
     gap: Option<usize>,
     /// A line that is due before the next one, whatever the margins.
@@ -161,6 +184,8 @@ struct Margin {
     first: Option<Vec<Span>>,
     /// What stands before all others.
     rest: Vec<Span>,
+    /// How many columns it and the margins around it take.
+    used: usize,
 }
 
 /// How many columns a line has at least, whatever the margins.
@@ -172,6 +197,7 @@ impl<'o> Page<'o> {
             out,
             width,
             margins: Vec::new(),
+            shown: Vec::new(),
             gap: None,
             label: None,
             lines: 0,
@@ -180,22 +206,30 @@ impl<'o> Page<'o> {
 
     /// How many columns there are between the margins.
     pub(crate) fn columns(&self) -> usize {
-        let margins = self.margins.iter().map(|margin| width(&margin.rest)).sum();
-        self.width.saturating_sub(margins).max(LEAST_WIDTH)
+        self.width.saturating_sub(self.used()).max(LEAST_WIDTH)
+    }
+
+    /// How many columns all margins take.
+    fn used(&self) -> usize {
+        self.margins.last().map_or(0, |margin| margin.used)
     }
 
     /// Puts `first` before the next line and `rest` before those below it, until [`Self::pop`].
     /// A margin that leaves no room for text is none.
     pub(crate) fn push(&mut self, first: Vec<Span>, rest: Vec<Span>) {
-        let margin = if self.columns() >= width(&rest) + LEAST_WIDTH {
+        let (used, needed) = (self.used(), width(&rest));
+        let margin = if self.columns() >= needed + LEAST_WIDTH {
+            self.shown.push(self.margins.len());
             Margin {
                 first: Some(first),
                 rest,
+                used: used + needed,
             }
         } else {
             Margin {
                 first: None,
                 rest: Vec::new(),
+                used,
             }
         };
         self.margins.push(margin);
@@ -209,13 +243,18 @@ impl<'o> Page<'o> {
 
     /// Puts `first` before the next line in place of the innermost margin.
     pub(crate) fn head(&mut self, first: Vec<Span>) {
+        let last = self.margins.len().wrapping_sub(1);
         if let Some(margin) = self.margins.last_mut() {
             margin.first = Some(first);
+            if self.shown.last() != Some(&last) {
+                self.shown.push(last);
+            }
         }
     }
 
     pub(crate) fn pop(&mut self) {
         self.margins.pop();
+        self.shown.pop_if(|shown| *shown == self.margins.len());
     }
 
     /// How many margins there are.
@@ -287,12 +326,15 @@ impl<'o> Page<'o> {
         {
             // What a margin shows on every line, such as the bar of a quote, goes through gaps
             // within it too; what it shows once waits.
-            let margins = self.margins.iter().take(margins);
-            let margin = margins.flat_map(|margin| margin.rest.clone()).collect();
+            let shown = self.shown.iter().take_while(|shown| **shown < margins);
+            let margin = shown.flat_map(|shown| self.margins[*shown].rest.clone());
+            let margin = margin.collect();
             self.put(margin)?;
         }
         let mut whole: Vec<Span> = Vec::new();
-        for margin in &mut self.margins {
+        for shown in &self.shown {
+            transcript_format::work::add(1);
+            let margin = &mut self.margins[*shown];
             let lead = margin.first.take();
             whole.extend(lead.unwrap_or_else(|| margin.rest.clone()));
         }

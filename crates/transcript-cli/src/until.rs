@@ -2,7 +2,10 @@
 
 use transcript_format::content::Block;
 use transcript_format::entry::Entry;
+use transcript_format::object::FromRaw;
 use transcript_tail as tail;
+
+use crate::blocks::{blocks, message_content};
 
 /// What is to be on disk.
 #[derive(Clone, Debug, PartialEq)]
@@ -48,17 +51,19 @@ impl Until {
 
 /// Whether a message has a text that starts with `start`.
 fn says(entry: &Entry<'_>, start: &str) -> bool {
-    let Some(content) = entry.message().and_then(|message| message.content()) else {
+    let Some(content) = message_content(entry) else {
         return false;
     };
     let starts = |text: &str| text.trim_start().starts_with(start);
-    if let Some(text) = content.as_text() {
-        return starts(text);
+    if let Some(text) = content.str() {
+        return starts(&text);
     }
-    content.blocks().iter().any(|block| match block {
-        Block::Text(text) => text.text().is_some_and(|text| starts(&text)),
-        _ => false,
-    })
+    blocks(content)
+        .into_iter()
+        .any(|raw| match Block::from_raw(raw) {
+            Some(Block::Text(text)) => text.text().is_some_and(|text| starts(&text)),
+            _ => false,
+        })
 }
 
 #[cfg(test)]

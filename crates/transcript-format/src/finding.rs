@@ -54,6 +54,9 @@ codes! {
     Depth = "L-DEPTH", Damage;
     /// A line is longer than the limit; its body was not read.
     TooLong = "B-LINE", Damage;
+    /// An entry or its message has more members or blocks than are read; the line is kept, and what it
+    /// says is not shown or sent.
+    TooMany = "B-PARTS", Damage;
     /// A line holds bytes that are not UTF-8; they are read as U+FFFD.
     Utf8 = "T-UTF8", Damage;
     /// A byte order mark stands before the first line.

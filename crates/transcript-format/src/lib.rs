@@ -41,3 +41,5 @@ pub mod tool_result;
 pub mod usage;
 mod view;
 pub mod wire;
+#[doc(hidden)]
+pub mod work;

@@ -8,9 +8,18 @@ use std::borrow::Cow;
 use std::fmt;
 
 use memchr::memchr;
-use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
+use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 use serde::ser::{Error as _, Serialize, Serializer};
 use serde_json::value::RawValue;
+
+use crate::work;
+
+/// How many elements of an array, or members of an object, are read: 1,048,576.
+///
+/// A list of these takes 16 times the space of its shortest text, so that one line could fill the memory
+/// of a machine. Lists in a tool's input or result that nobody asks for do not count: they are kept as
+/// text.
+pub const MAX_PARTS: usize = 1 << 20;
 
 /// A decoded string: borrowed from the line unless an escape had to be resolved.
 pub type Str<'a> = Cow<'a, str>;
@@ -47,6 +56,7 @@ impl<'a> Raw<'a> {
     /// # Errors
     /// [`NotAnObject::Syntax`] when `text` is not exactly one JSON value.
     pub fn parse(text: &'a str) -> Result<Self, NotAnObject> {
+        work::add(text.len());
         serde_json::from_str(text).map_err(|error| NotAnObject::syntax(&error))
     }
 
@@ -115,19 +125,25 @@ impl<'a> Raw<'a> {
             .filter(|number: &f64| number.is_finite())
     }
 
-    /// Returns the elements of the array.
+    /// Returns the elements of the array; `None` when there are more than [`MAX_PARTS`].
     #[must_use]
     pub fn array(self) -> Option<Vec<Raw<'a>>> {
+        if self.kind() != JsonKind::Array {
+            return None;
+        }
+        work::add(self.text().len());
         // A recursion limit cannot strike: the elements are skipped, which is iterative.
-        (self.kind() == JsonKind::Array).then(|| serde_json::from_str(self.text()).ok())?
+        let Elements(elements) = serde_json::from_str(self.text()).ok()?;
+        Some(elements)
     }
 
-    /// Returns the object.
+    /// Returns the object; `None` when it has more than [`MAX_PARTS`] members.
     #[must_use]
     pub fn object(self) -> Option<Object<'a>> {
         if self.kind() != JsonKind::Object {
             return None;
         }
+        work::add(self.text().len());
         let Members(members) = serde_json::from_str(self.text()).ok()?;
         Some(Object { raw: self, members })
     }
@@ -176,6 +192,7 @@ impl<'a> Object<'a> {
     /// # Errors
     /// [`NotAnObject`] when `text` is not JSON or another kind of value.
     pub fn parse(text: &'a str) -> Result<Self, NotAnObject> {
+        work::add(text.len());
         match serde_json::from_str(text) {
             Ok(Members(members)) => {
                 let raw = Raw(text.trim_matches([' ', '\t', '\r', '\n']));
@@ -183,6 +200,8 @@ impl<'a> Object<'a> {
             }
             // A value of another kind is an error of the members too: find out which.
             Err(error) => Err(match Raw::parse(text)?.kind() {
+                // The text is an object, and the parser did not like what it was to become.
+                JsonKind::Object if error.is_data() => NotAnObject::TooMany,
                 JsonKind::Object => NotAnObject::syntax(&error),
                 kind => NotAnObject::Kind(kind),
             }),
@@ -383,6 +402,8 @@ pub enum NotAnObject {
     },
     /// The text is one JSON value of another kind.
     Kind(JsonKind),
+    /// The object has more than [`MAX_PARTS`] members.
+    TooMany,
 }
 
 impl NotAnObject {
@@ -398,6 +419,7 @@ impl fmt::Display for NotAnObject {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Syntax { column, .. } => write!(f, "not one JSON object (column {column})"),
+            Self::TooMany => write!(f, "an object of more than {MAX_PARTS} members"),
             Self::Kind(kind) => write!(f, "a JSON {kind:?} where an object is expected"),
         }
     }
@@ -505,6 +527,9 @@ impl<'de> Deserialize<'de> for Members<'de> {
                 let mut members = Vec::with_capacity(8);
                 // Keys are taken raw as well: they may hold lone surrogates too.
                 while let Some((key, value)) = map.next_entry::<Raw<'de>, Raw<'de>>()? {
+                    if members.len() == MAX_PARTS {
+                        return Err(A::Error::custom("too many members"));
+                    }
                     members.push((key.str().unwrap_or_default(), value));
                 }
                 Ok(Members(members))
@@ -512,5 +537,34 @@ impl<'de> Deserialize<'de> for Members<'de> {
         }
 
         deserializer.deserialize_map(MembersVisitor)
+    }
+}
+
+struct Elements<'a>(Vec<Raw<'a>>);
+
+impl<'de> Deserialize<'de> for Elements<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct ElementsVisitor;
+
+        impl<'de> Visitor<'de> for ElementsVisitor {
+            type Value = Elements<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an array")
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Self::Value, A::Error> {
+                let mut elements = Vec::new();
+                while let Some(element) = list.next_element()? {
+                    if elements.len() == MAX_PARTS {
+                        return Err(A::Error::custom("too many elements"));
+                    }
+                    elements.push(element);
+                }
+                Ok(Elements(elements))
+            }
+        }
+
+        deserializer.deserialize_seq(ElementsVisitor)
     }
 }

@@ -81,7 +81,7 @@ impl<'s> Bodies<'s> {
             return Ok(());
         }
         // Bodies that are near come next: read on from there. A jump reads what it needs.
-        let follows = offset >= self.start && offset <= end + READ_AHEAD as u64;
+        let follows = end > 0 && offset >= self.start && offset <= end + READ_AHEAD as u64;
         let wanted = if follows { len.max(READ_AHEAD) } else { len };
         self.buffer.resize(wanted, 0);
         self.start = offset;

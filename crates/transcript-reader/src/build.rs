@@ -1,7 +1,7 @@
 //! Builds the index: forward, by several threads, or backward.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::thread;
 
 use transcript_format::finding::{Code, Finding};
@@ -28,7 +28,8 @@ const MIN_PIECE: u64 = 4 << 20;
 /// How an [`Index`] is built. The result does not depend on it, but for the cap.
 #[derive(Clone, Debug)]
 pub struct LoadOptions {
-    threads: usize,
+    /// `None` for as many as the machine has, two at most.
+    threads: Option<usize>,
     line_cap: usize,
     backward: bool,
     read: Option<Arc<AtomicU64>>,
@@ -44,10 +45,8 @@ impl LoadOptions {
     /// Two threads at most, forward, lines up to 64 MiB.
     #[must_use]
     pub fn new() -> Self {
-        // More threads than two would hold more than one copy of the records when they join.
-        let cores = thread::available_parallelism().map_or(1, usize::from);
         Self {
-            threads: cores.min(2),
+            threads: None,
             line_cap: DEFAULT_LINE_CAP,
             backward: false,
             read: None,
@@ -57,7 +56,7 @@ impl LoadOptions {
     /// Sets how many threads read; small files take one.
     #[must_use]
     pub fn threads(mut self, threads: usize) -> Self {
-        self.threads = threads.max(1);
+        self.threads = Some(threads.max(1));
         self
     }
 
@@ -112,7 +111,10 @@ impl LoadOptions {
     }
 
     fn load_parts(&self, source: &Source) -> Result<Vec<Part>, Error> {
-        let pieces = (source.len() / MIN_PIECE).clamp(1, self.threads as u64);
+        let pieces = match source.len() / MIN_PIECE {
+            0 | 1 => 1,
+            pieces => pieces.min(self.threads.unwrap_or_else(threads) as u64),
+        };
         let piece = |i: u64| {
             // The multiplication is wide: lengths are 64 bits.
             let at =
@@ -135,6 +137,18 @@ impl LoadOptions {
                 .collect()
         })
     }
+}
+
+/// How many threads read a large file. The answer costs several system calls, and a program that
+/// follows files reads very many small ones: the system is asked once, when a file is large.
+fn threads() -> usize {
+    static THREADS: OnceLock<usize> = OnceLock::new();
+    // More threads than two would hold more than one copy of the records when they join.
+    *THREADS.get_or_init(|| {
+        thread::available_parallelism()
+            .map_or(1, usize::from)
+            .min(2)
+    })
 }
 
 /// Indexes the lines that start in `start..end`.
@@ -394,6 +408,11 @@ impl Part {
             Flags::NUL_ESCAPE,
             Code::NulEscape,
             "a string holds U+0000 as an escape",
+        );
+        tell(
+            Flags::TOO_MANY,
+            Code::TooMany,
+            "more members or blocks than are read; what it says is not shown or sent",
         );
         let odd_shape = if envelope.flags().contains(Flags::DUPLICATE_NAME) {
             Some("a known name stands more than once; the last one counts")

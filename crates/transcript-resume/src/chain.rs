@@ -1,11 +1,15 @@
 //! Walks from the leaf to the start of the conversation.
 
+use std::collections::HashMap;
+
 use bitflags::bitflags;
 use transcript_format::kind::EntryKind;
 
+use crate::branches::Branches;
 use crate::decision::{Decision, LeafReason};
 use crate::leaf::MessagesAbove;
 use crate::links::{NodeId, Parent, Policy, Tree};
+use crate::siblings::Siblings;
 
 /// The entries of a conversation, oldest first, and the decisions that led to them.
 #[derive(Clone, Debug, Default)]
@@ -154,6 +158,35 @@ impl Tree<'_> {
         self.path_to(leaf, LeafReason::Asked)
     }
 
+    /// Returns what branches off `path`, in the order in which the branches start in the file: of each
+    /// branch the entries that neither `path` nor a branch before it has.
+    ///
+    /// All of them together are walked once: this takes time in the lines of the file, however many
+    /// branches there are. Decisions are those about the entries of a branch.
+    #[must_use]
+    pub fn branches_off(&self, path: &Path) -> Vec<BranchOff> {
+        let mut walk = Walk::new(self);
+        walk.skip(path);
+        let breaks: Vec<usize> = path.leaf.into_iter().collect();
+        let branches = Branches::new(self, &breaks);
+        let tips = branches.all().iter().filter(|branch| branch.is_tip);
+        let tips = tips.filter_map(|branch| self.node(branch.last));
+        let mut found = Vec::new();
+        let mut decisions: HashMap<u32, Vec<Decision>> = HashMap::new();
+        for decision in &self.decisions {
+            decisions
+                .entry(decision.entry())
+                .or_default()
+                .push(*decision);
+        }
+        for leaf in tips {
+            if !walk.is_on_chain(leaf) {
+                found.push(walk.branch_off(leaf, &decisions));
+            }
+        }
+        found
+    }
+
     fn path_to(&self, leaf: NodeId, reason: LeafReason) -> Path {
         let entry = self.candidate_of(leaf);
         let mut walk = Walk::new(self);
@@ -170,18 +203,19 @@ impl Tree<'_> {
         }
     }
 
-    /// Returns the attachments under `node` and those under them, in file order (cases 91-e5,
-    /// 91-90).
+    /// Returns the attachments under `node` and those under them, in file order.
     pub(crate) fn attachments_under(&self, node: NodeId) -> Vec<NodeId> {
         let mut found = Vec::new();
         let mut at = node;
         let mut looked_at = 0;
         loop {
-            let attachments = self
-                .children(at)
-                .filter(|child| self.entry(*child).kind() == EntryKind::Attachment);
-            // Each entry has one parent, so only a cycle through `node` could bring one twice.
-            found.extend(attachments.filter(|child| *child != node));
+            for child in self.children(at) {
+                transcript_format::work::add(1);
+                // Each entry has one parent, so only a cycle through `node` could bring one twice.
+                if self.entry(child).kind() == EntryKind::Attachment && child != node {
+                    found.push(child);
+                }
+            }
             let Some(next) = found.get(looked_at) else {
                 break;
             };
@@ -193,14 +227,34 @@ impl Tree<'_> {
     }
 }
 
-/// A path under construction: nodes in order, and which of them are on it.
+/// What one branch has that the conversation it leaves has not.
+#[derive(Clone, Debug)]
+pub struct BranchOff {
+    /// The entry that it leaves from; `None` when it has a start of its own.
+    pub from: Option<usize>,
+    /// Its own entries, oldest first. A compaction on the branch itself starts it anew, as it does
+    /// any path.
+    pub path: Path,
+}
+
+/// A path under construction: nodes in order, and which of them are on it. Several paths can be
+/// walked one after the other: each ends where it meets one before it.
 pub(crate) struct Walk<'t, 'i> {
     pub(crate) tree: &'t Tree<'i>,
     pub(crate) chain: Vec<NodeId>,
-    /// How each node came to the chain; empty for nodes that are not on it.
+    /// How each node came to this chain or one before it; empty for nodes that are on none.
     pub(crate) via: Vec<Via>,
     pub(crate) decisions: Vec<Decision>,
     by_time: Option<ByTime>,
+    /// Where there are several paths: the number of the one that each node is on.
+    path_of: Vec<u32>,
+    /// The number of the path under construction, from 1 on; 0 while there is only one.
+    path: u32,
+    /// The node of a path before this one that it leaves from.
+    from: Option<NodeId>,
+    pub(crate) siblings: Option<Siblings>,
+    /// How many entries stand above a node, with that node.
+    depths: HashMap<NodeId, u32>,
 }
 
 impl<'t, 'i> Walk<'t, 'i> {
@@ -212,7 +266,109 @@ impl<'t, 'i> Walk<'t, 'i> {
             via,
             decisions: Vec::new(),
             by_time: None,
+            path_of: Vec::new(),
+            path: 0,
+            from: None,
+            siblings: None,
+            depths: HashMap::new(),
         }
+    }
+
+    /// Takes the entries of `path` for those of a path before: no other one shows them again.
+    fn skip(&mut self, path: &Path) {
+        self.path_of = vec![0; self.via.len()];
+        for entry in &path.entries {
+            if let Some(node) = self.tree.node(entry.candidate()) {
+                self.via[node.at()] = entry.via | Via::PARENT;
+            }
+        }
+    }
+
+    /// Whether the node is on a path before this one.
+    pub(crate) fn is_on_other(&self, node: NodeId) -> bool {
+        self.path > 0 && self.is_on_chain(node) && self.path_of[node.at()] != self.path
+    }
+
+    fn put(&mut self, node: NodeId, via: Via) {
+        transcript_format::work::add(1);
+        self.chain.push(node);
+        self.via[node.at()] = via;
+        if let Some(path) = self.path_of.get_mut(node.at()) {
+            *path = self.path;
+        }
+    }
+
+    /// Walks from `leaf` up to what is on a path before this one; `decisions` are those of the tree.
+    fn branch_off(&mut self, leaf: NodeId, decisions: &HashMap<u32, Vec<Decision>>) -> BranchOff {
+        self.path += 1;
+        self.from = None;
+        self.chain.clear();
+        if let Some(by_time) = &mut self.by_time {
+            by_time.reset();
+        }
+        self.up_from(leaf);
+        self.add_attachments_under(leaf);
+        self.add_siblings();
+        let mut own = std::mem::take(&mut self.decisions);
+        let nodes = std::mem::take(&mut self.chain);
+        let mut entries = Vec::with_capacity(nodes.len());
+        for node in &nodes {
+            let entry = self.tree.candidate_of(*node);
+            if let Some(path) = self.path_of.get_mut(node.at()) {
+                *path = self.path;
+            }
+            if self.tree.entry(*node).is_salvaged() {
+                self.via[node.at()] |= Via::SALVAGE;
+                own.push(Decision::Salvage { entry });
+            }
+            own.extend(decisions.get(&entry).into_iter().flatten());
+            entries.push(PathEntry {
+                candidate: entry,
+                via: self.via[node.at()],
+            });
+        }
+        let path = Path {
+            entries,
+            leaf: Some(self.tree.candidate_of(leaf) as usize),
+            decisions: own,
+            refusal: None,
+        };
+        let from = self.from.map(|from| self.tree.candidate_of(from) as usize);
+        BranchOff { from, path }
+    }
+
+    /// Whether the branch under construction starts at `node`, as it does at its last boundary.
+    fn starts_at(&mut self, node: NodeId, has_message: bool) -> bool {
+        let is_start = self.path > 0
+            && (has_message || self.tree.policy() == Policy::Vendor)
+            && self.tree.entry(node).is_boundary();
+        if is_start {
+            let hidden = self.depth(node).saturating_sub(1);
+            let boundary = self.tree.candidate_of(node);
+            self.decisions.push(Decision::Cut { boundary, hidden });
+        }
+        is_start
+    }
+
+    /// How many entries lead up to `node`, itself included.
+    fn depth(&mut self, node: NodeId) -> u32 {
+        let mut above = Vec::new();
+        let mut at = Some(node);
+        let mut depth = loop {
+            let Some(node) = at else { break 0 };
+            if let Some(depth) = self.depths.get(&node) {
+                break *depth;
+            }
+            // Meeting it again is a cycle.
+            self.depths.insert(node, 0);
+            above.push(node);
+            at = self.tree.parent_node(node);
+        };
+        for node in above.into_iter().rev() {
+            depth += 1;
+            self.depths.insert(node, depth);
+        }
+        depth
     }
 
     pub(crate) fn is_on_chain(&self, node: NodeId) -> bool {
@@ -224,13 +380,23 @@ impl<'t, 'i> Walk<'t, 'i> {
     /// in its place before.
     fn up_from(&mut self, leaf: NodeId) {
         let (mut node, mut via) = (leaf, Via::PARENT);
+        let mut has_message = false;
         loop {
-            self.chain.push(node);
-            self.via[node.at()] = via;
+            if self.is_on_other(node) {
+                self.from = Some(node);
+                break;
+            }
+            self.put(node, via);
+            if self.starts_at(node, has_message) {
+                break;
+            }
             let entry = self.tree.candidate_of(node);
+            has_message |= self.tree.entry(node).kind().is_message();
             let parent = match self.tree.parent(node) {
                 Parent::Root => break,
-                Parent::Node(parent) if !self.is_on_chain(parent) => Some(parent),
+                Parent::Node(parent) if !self.is_on_chain(parent) || self.is_on_other(parent) => {
+                    Some(parent)
+                }
                 Parent::Node(_) => {
                     self.decisions.push(Decision::Cycle { entry });
                     None
@@ -287,7 +453,11 @@ impl<'t, 'i> Walk<'t, 'i> {
         const WINDOW_MILLIS: i64 = 5_000;
         let own = self.tree.entry(node).millis()?;
         let by_time = self.by_time.get_or_insert_with(|| ByTime::new(self.tree));
-        let (found, millis) = by_time.newest_until(own, |node| !self.via[node.at()].is_empty())?;
+        let (via, path_of, path) = (&self.via, &self.path_of, self.path);
+        let is_used = |node: NodeId| {
+            !via[node.at()].is_empty() && path_of.get(node.at()).is_none_or(|other| *other == path)
+        };
+        let (found, millis) = by_time.newest_until(own, is_used)?;
         let gap = own
             .checked_sub(millis)
             .filter(|gap| *gap <= WINDOW_MILLIS)?;
@@ -297,8 +467,7 @@ impl<'t, 'i> Walk<'t, 'i> {
     fn add_attachments_under(&mut self, leaf: NodeId) {
         for attachment in self.tree.attachments_under(leaf) {
             if !self.is_on_chain(attachment) {
-                self.chain.push(attachment);
-                self.via[attachment.at()] = Via::PARENT;
+                self.put(attachment, Via::PARENT);
             }
         }
     }
@@ -368,6 +537,8 @@ struct ByTime {
     nodes: Vec<(i64, NodeId)>,
     /// For each place: the next one at or below it that was not used up, found by path halving.
     below: Vec<u32>,
+    /// The places that were changed for this path.
+    changed: Vec<u32>,
 }
 
 impl ByTime {
@@ -380,7 +551,25 @@ impl ByTime {
             .collect();
         nodes.sort_unstable_by_key(|(millis, node)| (*millis, std::cmp::Reverse(*node)));
         let below = (0..=nodes.len() as u32).collect();
-        Self { nodes, below }
+        Self {
+            nodes,
+            below,
+            changed: Vec::new(),
+        }
+    }
+
+    /// Starts another path: nothing is used.
+    fn reset(&mut self) {
+        for place in self.changed.drain(..) {
+            self.below[place as usize] = place;
+        }
+    }
+
+    fn skip_to(&mut self, place: usize, below: u32) {
+        if self.below[place] as usize == place {
+            self.changed.push(place as u32);
+        }
+        self.below[place] = below;
     }
 
     /// The newest entry up to `millis` that is not `used`. An entry that was used once stays so.
@@ -397,7 +586,7 @@ impl ByTime {
             if !used(node) {
                 return Some((node, millis));
             }
-            self.below[place] = place as u32 - 1;
+            self.skip_to(place, place as u32 - 1);
         }
     }
 

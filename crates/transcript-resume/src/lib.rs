@@ -28,7 +28,7 @@ mod tombstones;
 
 pub use api::builder;
 pub use branches::{Branch, Branches, Sidechain, Start, is_prompt};
-pub use chain::{Path, PathEntry, Refusal, Via};
+pub use chain::{BranchOff, Path, PathEntry, Refusal, Via};
 pub use decision::{Confidence, Decision, Evidence, GapReason, LeafReason, SpliceForm};
 pub use links::{NodeId, Parent, Policy, Tree};
 pub use state::{

@@ -17,12 +17,21 @@ use crate::links::{NodeId, Policy, Tree};
 impl Walk<'_, '_> {
     /// Puts back what belongs to the messages of the chain and hangs beside it.
     pub(crate) fn add_siblings(&mut self) {
-        if !self.tree.nodes().any(|node| self.may_be_put_back(node)) {
-            return;
+        let mut siblings = match self.siblings.take() {
+            Some(siblings) => siblings,
+            None => Siblings::collect(self),
+        };
+        if !siblings.is_empty {
+            self.add_from(&mut siblings);
         }
-        let mut groups = Groups::of(self);
-        groups.add_missing(self);
-        let mut order = Order::new(&self.chain, self.via.len());
+        self.siblings = Some(siblings);
+    }
+
+    fn add_from(&mut self, siblings: &mut Siblings) {
+        let mut groups = Groups::of(self, siblings);
+        groups.add_missing(self, siblings);
+        let order = &mut siblings.order;
+        order.restart(&self.chain);
         for group in groups.list {
             let missing = group.missing_lines.iter().chain(&group.missing_followers);
             let missing: Vec<NodeId> = missing.copied().collect();
@@ -30,7 +39,7 @@ impl Walk<'_, '_> {
                 continue;
             };
             let entry = self.tree.candidate_of(*first);
-            group.put_back(&mut order);
+            group.put_back(order);
             self.decisions.push(Decision::Siblings {
                 entry,
                 recovered: missing.len() as u32,
@@ -82,8 +91,57 @@ impl Tree<'_> {
             .map(|tool| tool.key())
     }
 
+    /// The line that took the place of the lost call of a result.
+    fn line_of_orphan(&self, result: NodeId) -> Option<NodeId> {
+        let is_orphan = self.recovery.bridge(result).is_some() && self.answers(result);
+        is_orphan.then(|| self.parent_node(result))?
+    }
+
     fn is_shown(&self, node: NodeId) -> bool {
         !self.is_gone(node) && !self.is_foreign(node)
+    }
+}
+
+/// What is beside the chain, by what would put it back, and the order in which it comes to the
+/// chain. It is collected once, also where several paths are walked one after the other: what is put
+/// back on one of them is taken out.
+pub(crate) struct Siblings {
+    is_empty: bool,
+    /// Lines of messages.
+    lines: HashMap<MessageKey, Vec<NodeId>>,
+    /// Results of calls.
+    results: HashMap<ToolKey, Vec<NodeId>>,
+    /// Results whose call is lost, by the line that took the place of the call.
+    orphans: HashMap<NodeId, Vec<NodeId>>,
+    order: Order,
+}
+
+impl Siblings {
+    fn collect(walk: &Walk<'_, '_>) -> Self {
+        let tree = walk.tree;
+        let is_empty = !tree.nodes().any(|node| walk.may_be_put_back(node));
+        let mut siblings = Self {
+            is_empty,
+            lines: HashMap::new(),
+            results: HashMap::new(),
+            orphans: HashMap::new(),
+            order: Order::new(if is_empty { 0 } else { walk.via.len() }),
+        };
+        if is_empty {
+            return siblings;
+        }
+        for node in tree.nodes().filter(|node| walk.may_be_put_back(*node)) {
+            if let Some(message) = tree.message(node) {
+                siblings.lines.entry(message).or_default().push(node);
+            }
+            for call in tree.tool_keys(node, ToolRole::Result) {
+                siblings.results.entry(call).or_default().push(node);
+            }
+            if let Some(line) = tree.line_of_orphan(node) {
+                siblings.orphans.entry(line).or_default().push(node);
+            }
+        }
+        siblings
     }
 }
 
@@ -181,7 +239,7 @@ struct Groups {
 }
 
 impl Groups {
-    fn of(walk: &Walk<'_, '_>) -> Self {
+    fn of(walk: &Walk<'_, '_>, siblings: &mut Siblings) -> Self {
         let tree = walk.tree;
         let mut groups = Self {
             list: Vec::new(),
@@ -193,15 +251,16 @@ impl Groups {
             groups.add_line(tree, *node);
         }
         // A call beside the chain has its result on it when the conversation went on there.
-        let beside = tree.nodes().filter(|node| walk.may_be_put_back(*node));
-        for node in beside {
-            if let Some(message) = tree.message(node)
-                && let Some(group) = groups.of_message.get(&message)
-            {
-                let group = *group;
-                groups.list[group].missing_lines.push(node);
-                groups.add_calls(tree, node, group);
-            }
+        let lines = groups.of_message.iter().filter_map(|(message, group)| {
+            let lines = siblings.lines.remove(message)?;
+            Some(lines.into_iter().map(|line| (line, *group)))
+        });
+        let mut lines: Vec<(NodeId, usize)> = lines.flatten().collect();
+        lines.retain(|(line, _)| walk.may_be_put_back(*line));
+        lines.sort_unstable();
+        for (line, group) in lines {
+            groups.list[group].missing_lines.push(line);
+            groups.add_calls(tree, line, group);
         }
         let mut before = None;
         for node in &walk.chain {
@@ -252,24 +311,32 @@ impl Groups {
         let mut calls = tree.tool_keys(node, ToolRole::Result);
         let group = calls.find_map(|call| self.of_call.get(&call).copied());
         // A result whose call is lost stands by the line that took the place of the call.
-        group.or_else(|| {
-            let line = tree.parent_node(node)?;
-            let is_orphan = tree.recovery.bridge(node).is_some() && tree.answers(node);
-            is_orphan.then(|| self.of_node.get(&line).copied())?
-        })
+        group.or_else(|| self.of_node.get(&tree.line_of_orphan(node)?).copied())
     }
 
     /// Finds the results and attachments beside the chain.
-    fn add_missing(&mut self, walk: &Walk<'_, '_>) {
+    fn add_missing(&mut self, walk: &Walk<'_, '_>, siblings: &mut Siblings) {
         let tree = walk.tree;
-        for node in tree.nodes().filter(|node| walk.may_be_put_back(*node)) {
-            if self.of_node.contains_key(&node) {
-                continue;
+        let calls = self.of_call.keys();
+        let results = calls.filter_map(|call| siblings.results.remove(call));
+        let mut missing: Vec<NodeId> = results.flatten().collect();
+        let lines = self.of_node.keys();
+        let orphans = lines.filter_map(|line| siblings.orphans.remove(line));
+        missing.extend(orphans.flatten());
+        missing.sort_unstable();
+        while !missing.is_empty() {
+            let mut under = Vec::new();
+            for node in missing {
+                if self.of_node.contains_key(&node) || !walk.may_be_put_back(node) {
+                    continue;
+                }
+                if let Some(group) = self.of_result(tree, node) {
+                    self.list[group].missing_followers.push(node);
+                    self.of_node.insert(node, group);
+                    under.extend(siblings.orphans.remove(&node).into_iter().flatten());
+                }
             }
-            if let Some(group) = self.of_result(tree, node) {
-                self.list[group].missing_followers.push(node);
-                self.of_node.insert(node, group);
-            }
+            missing = under;
         }
         let with_calls: HashSet<usize> = self.of_call.values().copied().collect();
         let mut members: Vec<(NodeId, usize)> = self
@@ -320,13 +387,17 @@ struct Order {
 }
 
 impl Order {
-    fn new(chain: &[NodeId], nodes: usize) -> Self {
-        let head = NodeId(nodes as u32);
-        let mut order = Self {
-            next: vec![head.0; nodes + 1],
-        };
-        order.put_behind(head, chain);
-        order
+    fn new(nodes: usize) -> Self {
+        Self {
+            next: vec![nodes as u32; nodes + 1],
+        }
+    }
+
+    /// Starts with the nodes of a chain, whatever was in the order before.
+    fn restart(&mut self, chain: &[NodeId]) {
+        let head = NodeId(self.next.len() as u32 - 1);
+        self.next[head.at()] = head.0;
+        self.put_behind(head, chain);
     }
 
     /// Puts nodes behind one that is in the order.

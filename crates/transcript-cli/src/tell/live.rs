@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use transcript_format::finding::Finding;
 use transcript_format::names::agent_of;
-use transcript_format::object::{Object, Raw};
+use transcript_format::object::Raw;
 use transcript_format::tool_result::ToolUseResult;
 use transcript_reader::{Index, Preserved};
 use transcript_resume::display::ItemKind;
@@ -212,7 +212,7 @@ impl<'o> Live<'o> {
                     _ => {}
                 },
                 ItemKind::Compaction => self.compaction(voice, piece, single, wanted)?,
-                _ if wanted => self.other(voice, piece)?,
+                _ if wanted => self.other(voice, piece, single)?,
                 _ => {}
             }
         }
@@ -286,15 +286,16 @@ impl<'o> Live<'o> {
     }
 
     /// What is neither a call nor its result; what belongs to the call above it stands under that.
-    fn other(&mut self, voice: &mut Voice, piece: Piece<'_>) -> Result<()> {
-        let call = names_call(piece).filter(|call| self.is_under(voice, call));
+    fn other(&mut self, voice: &mut Voice, piece: Piece<'_>, single: &Single<'_>) -> Result<()> {
+        let call = single.names_call();
+        let call = call.filter(|call| self.is_under(voice, call));
         let Some(call) = call.filter(|_| self.teller.wanted.tools != Tools::None) else {
             return self.teller.item(piece);
         };
         self.teller.page.indent(2);
         self.teller.item(piece)?;
         self.teller.page.pop();
-        voice.under = Some((call, self.teller.page.lines()));
+        voice.under = Some((call.to_owned(), self.teller.page.lines()));
         Ok(())
     }
 
@@ -403,17 +404,6 @@ fn started(piece: Piece<'_>) -> Option<String> {
     };
     let agent = object.str("agentId").filter(|agent| !agent.is_empty())?;
     Some(agent.into_owned())
-}
-
-/// The call that an entry names as the one that it belongs to.
-fn names_call(piece: Piece<'_>) -> Option<String> {
-    let entry = piece.drawn.entry()?;
-    let text = |object: &Object<'_>, name| object.str(name).map(|text| text.into_owned());
-    let attachment = entry.object().object("attachment");
-    let of_attachment = attachment.and_then(|attachment| text(&attachment, "toolUseID"));
-    of_attachment
-        .or_else(|| text(entry.object(), "sourceToolUseID"))
-        .or_else(|| text(entry.object(), "toolUseID"))
 }
 
 /// How many entries a boundary says that it keeps.

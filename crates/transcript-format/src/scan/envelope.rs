@@ -5,6 +5,7 @@ use bitflags::bitflags;
 use super::cursor::{Cursor, ScanError, ScanErrorKind, Scratch, Span};
 use super::text::Text;
 use crate::kind::{AttachmentKind, EntryKind, ProgressKind, SystemKind};
+use crate::object::MAX_PARTS;
 
 bitflags! {
     /// Facts of one line that take a bit each.
@@ -54,6 +55,11 @@ bitflags! {
         const NUL_ESCAPE = 1 << 20;
         /// There is no `parentUuid` at all. Clients write `null` for a root, so the key was lost.
         const PARENT_ABSENT = 1 << 21;
+        /// The entry or its message has more than [`MAX_PARTS`] members, or the message more blocks than
+        /// that: its body cannot be read.
+        ///
+        /// [`MAX_PARTS`]: crate::object::MAX_PARTS
+        const TOO_MANY = 1 << 22;
     }
 }
 
@@ -372,8 +378,10 @@ impl Reader<'_, '_> {
     #[inline(always)]
     fn top(&mut self) -> Step {
         let mut seen = 0u32;
+        let mut members = 0;
         let mut more = self.cursor.open_object()?;
         while more {
+            members += 1;
             let known = self.member()?;
             if known != 0 && seen & known != 0 {
                 self.parts.flags |= Flags::DUPLICATE_NAME;
@@ -383,6 +391,7 @@ impl Reader<'_, '_> {
         }
         let names_parent = seen & (1 << Member::ParentUuid as u32) != 0;
         self.parts.flags.set(Flags::PARENT_ABSENT, !names_parent);
+        self.check_parts(members);
         Ok(())
     }
 
@@ -523,8 +532,10 @@ impl Reader<'_, '_> {
             return self.cursor.skip_value(1);
         }
         self.parts.content = Content::Null;
+        let mut members = 0;
         let mut more = self.cursor.open_object()?;
         while more {
+            members += 1;
             match self.inner_name()? {
                 Some(Inner::Id) => self.parts.message_id = self.text_or_skip(2)?,
                 Some(Inner::Content) => self.content()?,
@@ -532,7 +543,14 @@ impl Reader<'_, '_> {
             }
             more = self.cursor.more(b'}')?;
         }
+        self.check_parts(members);
         Ok(())
+    }
+
+    fn check_parts(&mut self, parts: usize) {
+        if parts > MAX_PARTS {
+            self.parts.flags |= Flags::TOO_MANY;
+        }
     }
 
     fn forget_content(&mut self, content: Content) {
@@ -556,12 +574,15 @@ impl Reader<'_, '_> {
             }
             b'[' => {
                 self.parts.content = Content::Blocks;
+                let mut blocks = 0;
                 let mut more = self.cursor.open_array()?;
                 while more {
+                    blocks += 1;
                     self.cursor.skip_space();
                     self.block()?;
                     more = self.cursor.more(b']')?;
                 }
+                self.check_parts(blocks);
                 Ok(())
             }
             byte => {

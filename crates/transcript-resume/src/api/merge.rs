@@ -240,9 +240,8 @@ impl Merge {
 fn add_reminder_block(message: &mut Draft, block: Block) {
     // The attribution reminder stands beside the results, and does not keep later ones out.
     if !is_attribution(&block) {
-        let is_open = |last: &mut Block| {
-            last.kind() == BlockKind::ToolResult && takes_reminders(last)
-        };
+        let is_open =
+            |last: &mut Block| last.kind() == BlockKind::ToolResult && takes_reminders(last);
         let follows = !message.folded.is_empty();
         if follows
             || message

@@ -315,6 +315,7 @@ impl Loaded {
                 Ok(Reading::Unsent) => {}
                 Ok(Reading::Virtual) => log.left_out(Some(number), Reason::Virtual),
                 Ok(Reading::Empty) => log.left_out(Some(number), Reason::Empty),
+                Ok(Reading::TooMany) => log.left_out(Some(number), Reason::TooMany),
                 Err(step::Unusable) => loaded.unusable.push(number),
             }
         }
@@ -589,6 +590,8 @@ pub enum Reason {
     Virtual,
     /// The line holds no blocks.
     Empty,
+    /// The line has more parts than are read ([`MAX_PARTS`](transcript_format::object::MAX_PARTS)).
+    TooMany,
     /// The line reports a failed request.
     ApiError,
     /// The line makes calls, and none of them has a result.
@@ -622,6 +625,7 @@ impl Reason {
             Self::UnusableBody => "unusable-body",
             Self::Virtual => "virtual",
             Self::Empty => "empty",
+            Self::TooMany => "too-many-parts",
             Self::ApiError => "api-error",
             Self::UnansweredCall => "unanswered-call",
             Self::Silent => "silent",

@@ -25,6 +25,7 @@ const AGENT_TOOLS: [&str; 2] = ["Task", "Agent"];
 /// Items in the order of the path, and what belongs to each story.
 pub(super) struct Builder<'t, 'i> {
     tree: &'t Tree<'i>,
+    tombstoned: &'t HashSet<Id>,
     index: &'i Index,
     pub(super) items: Vec<Item>,
     pub(super) stories: Vec<Story>,
@@ -42,13 +43,12 @@ pub(super) struct Builder<'t, 'i> {
     /// Whether a message was split: ids are derived from there on.
     is_split: bool,
     ids: HashSet<ItemId>,
-    tombstoned: HashSet<Id>,
     /// The boundary that the path starts at, if it kept something.
     keeper: Option<u32>,
 }
 
 impl<'t, 'i> Builder<'t, 'i> {
-    pub(super) fn new(tree: &'t Tree<'i>, path: &Path) -> Self {
+    pub(super) fn new(tree: &'t Tree<'i>, tombstoned: &'t HashSet<Id>, path: &Path) -> Self {
         let mut decisions = path.decisions.clone();
         decisions.sort_by_key(Decision::entry);
         let keepers = decisions.iter().filter_map(|decision| match *decision {
@@ -58,6 +58,7 @@ impl<'t, 'i> Builder<'t, 'i> {
         let first = path.entries.first().map(|entry| entry.candidate() as u32);
         Self {
             tree,
+            tombstoned,
             index: tree.index(),
             items: Vec::with_capacity(path.entries.len()),
             stories: Vec::new(),
@@ -71,13 +72,13 @@ impl<'t, 'i> Builder<'t, 'i> {
             waiting: HashMap::new(),
             is_split: false,
             ids: HashSet::new(),
-            tombstoned: tombstoned(tree),
         }
     }
 
     pub(super) fn build<B: BodySource>(
         mut self,
         path: &Path,
+        progress: &mut Progress,
         bodies: &mut B,
     ) -> Result<Display, B::Error> {
         for entry in &path.entries {
@@ -85,7 +86,8 @@ impl<'t, 'i> Builder<'t, 'i> {
             self.add(*entry, &candidate, bodies.body(&candidate)?);
         }
         self.mark_stories();
-        self.add_progress(path, bodies)?;
+        self.add_progress(path, progress, bodies)?;
+        self.ids = HashSet::new();
         self.compactions
             .sort_unstable_by_key(|compaction| compaction.boundary);
         let (items, stories) = super::order::in_order(&mut self);
@@ -106,6 +108,10 @@ impl<'t, 'i> Builder<'t, 'i> {
             body,
         };
         let first = self.items.len();
+        if candidate.flags().contains(Flags::TOO_MANY) {
+            self.push(&new, ItemKind::TooMany, Speaker::Client);
+            return;
+        }
         match Entry::parse(body) {
             Ok(entry) if entry.kind() == candidate.kind() => match entry.kind() {
                 EntryKind::User | EntryKind::Assistant => self.add_message(&new, &entry),
@@ -325,38 +331,45 @@ impl<'t, 'i> Builder<'t, 'i> {
     /// Lines of progress: those of a call belong to its story, the others stand behind the entry of
     /// the path that they hang under. What hangs under another entry is about what was left behind,
     /// and is not even read: it can be most of a file.
-    fn add_progress<B: BodySource>(&mut self, path: &Path, bodies: &mut B) -> Result<(), B::Error> {
-        let recovers = self.tree.policy() == Policy::Recover;
-        let is_progress = |line: &Candidate<'_>| {
-            line.kind() == EntryKind::Progress && (recovers || !line.is_salvaged())
-        };
-        let mut lines = self.index.candidates().filter(is_progress).peekable();
-        if lines.peek().is_none() || path.entries.is_empty() {
+    fn add_progress<B: BodySource>(
+        &mut self,
+        path: &Path,
+        progress: &mut Progress,
+        bodies: &mut B,
+    ) -> Result<(), B::Error> {
+        if progress.is_empty() || path.entries.is_empty() {
             return Ok(());
         }
-        let mut hangs = Hangs::new(self.tree, &self.items);
-        for line in lines {
-            let under = hangs.under(&line);
-            if under == Under::Elsewhere {
-                continue;
+        let mut lines = Vec::new();
+        for (place, item) in self.items.iter().enumerate() {
+            let is_last =
+                self.items.get(place + 1).map(|next| next.candidate) != Some(item.candidate);
+            if let Some(own) = progress.under.get(&item.candidate).filter(|_| is_last) {
+                lines.extend(own.iter().map(|line| (*line, Under::Item(place as u32))));
             }
-            let Ok(entry) = Entry::parse(bodies.body(&line)?) else {
-                continue;
+        }
+        let calls = self.by_id.keys().map(|id| &**id);
+        let lost = progress.take_lost(calls, self.index, bodies)?;
+        lines.extend(lost.into_iter().map(|line| (line, Under::Nothing)));
+        lines.sort_unstable_by_key(|(line, _)| *line);
+        for (number, under) in lines {
+            let line = self.index.candidate(number as usize);
+            let said = match progress.said.remove(&number) {
+                Some(said) => said,
+                None => match Said::read(bodies.body(&line)?, &line) {
+                    Some(said) => said,
+                    None => continue,
+                },
             };
             let place = match under {
                 Under::Item(place) => place,
-                _ => 0,
+                Under::Nothing => 0,
             };
-            let names = [entry.parent_tool_use_id(), entry.tool_use_id()];
-            let mut names = names.into_iter().flatten();
-            if let Some(story) = names.find_map(|id| self.story_at(&id, place)) {
+            if let Some(story) = said.names.iter().find_map(|id| self.story_at(id, place)) {
                 let item = self.push_progress(&line);
                 self.join(item, story, Part::Progress);
-                if line.progress_kind() == Some(ProgressKind::AgentProgress) {
-                    let data = entry.object().object("data");
-                    if let Some(agent) = data.and_then(|data| data.str("agentId")) {
-                        self.name_agent(item, &agent);
-                    }
+                if let Some(agent) = &said.agent {
+                    self.name_agent(item, agent);
                 }
             } else if under != Under::Nothing {
                 let item = self.push_progress(&line);
@@ -564,51 +577,147 @@ impl<'t, 'i> Builder<'t, 'i> {
 enum Under {
     /// The last item of an entry of the path.
     Item(u32),
-    /// An entry that is not on the path.
-    Elsewhere,
     /// Nothing that is there.
     Nothing,
 }
 
-struct Hangs<'t, 'i> {
-    tree: &'t Tree<'i>,
-    last_item: HashMap<u32, u32>,
-    /// What was found for the parents that lines name.
-    known: HashMap<Id, Under>,
+/// The lines of progress of a file, by what they hang under.
+#[derive(Debug, Default)]
+pub(super) struct Progress {
+    /// By the candidate of the entry that they hang under.
+    under: HashMap<u32, Vec<u32>>,
+    /// Those whose parent is lost.
+    lost: Vec<u32>,
+    /// The same by the calls that they name, once they were read.
+    lost_by_call: Option<HashMap<Box<str>, Vec<u32>>>,
+    /// What they say.
+    said: HashMap<u32, Said>,
 }
 
-impl<'t, 'i> Hangs<'t, 'i> {
-    fn new(tree: &'t Tree<'i>, items: &[Item]) -> Self {
-        let items = items.iter().enumerate();
-        let last_item = items.map(|(place, item)| (item.candidate, place as u32));
-        Self {
+/// What a line of progress says.
+#[derive(Debug)]
+struct Said {
+    /// The calls that it names.
+    names: Vec<Box<str>>,
+    /// The subagent that it is about.
+    agent: Option<Box<str>>,
+}
+
+impl Said {
+    /// `None` when the body is no object.
+    fn read(body: &str, line: &Candidate<'_>) -> Option<Self> {
+        let entry = Entry::parse(body).ok()?;
+        let names = [entry.parent_tool_use_id(), entry.tool_use_id()];
+        let is_of_agent = line.progress_kind() == Some(ProgressKind::AgentProgress);
+        let data = entry.object().object("data").filter(|_| is_of_agent);
+        Some(Self {
+            names: names.into_iter().flatten().map(Box::from).collect(),
+            agent: data.and_then(|data| Some(data.str("agentId")?.into())),
+        })
+    }
+}
+
+impl Progress {
+    pub(super) fn new(tree: &Tree<'_>) -> Self {
+        let recovers = tree.policy() == Policy::Recover;
+        let mut progress = Self::default();
+        let mut parents = Parents {
             tree,
-            last_item: last_item.collect(),
             known: HashMap::new(),
+        };
+        for line in tree.index().candidates() {
+            if line.kind() != EntryKind::Progress || (!recovers && line.is_salvaged()) {
+                continue;
+            }
+            let number = line.number() as u32;
+            match parents.above(&line) {
+                Above::Entry(entry) => progress.under.entry(entry).or_default().push(number),
+                Above::Nothing => progress.lost.push(number),
+                Above::Other => {}
+            }
         }
+        progress
     }
 
-    fn under(&mut self, line: &Candidate<'_>) -> Under {
+    fn is_empty(&self) -> bool {
+        self.under.is_empty() && self.lost.is_empty()
+    }
+
+    /// Takes the lines without a parent that name one of `calls`, so that each is shown once.
+    fn take_lost<'c, B: BodySource>(
+        &mut self,
+        calls: impl Iterator<Item = &'c str>,
+        index: &Index,
+        bodies: &mut B,
+    ) -> Result<Vec<u32>, B::Error> {
+        if self.lost_by_call.is_none() {
+            let mut by_call: HashMap<Box<str>, Vec<u32>> = HashMap::new();
+            for line in &self.lost {
+                let candidate = index.candidate(*line as usize);
+                let Some(said) = Said::read(bodies.body(&candidate)?, &candidate) else {
+                    continue;
+                };
+                for name in &said.names {
+                    by_call.entry(name.clone()).or_default().push(*line);
+                }
+                self.said.insert(*line, said);
+            }
+            self.lost_by_call = Some(by_call);
+        }
+        let mut taken = Vec::new();
+        if let Some(by_call) = &mut self.lost_by_call
+            && !by_call.is_empty()
+        {
+            taken = calls
+                .filter_map(|call| by_call.remove(call))
+                .flatten()
+                .collect();
+            // One that names two calls of the path.
+            taken.sort_unstable();
+            taken.dedup();
+        }
+        Ok(taken)
+    }
+}
+
+/// What stands above a line of progress.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Above {
+    /// The candidate of an entry.
+    Entry(u32),
+    /// A line that is no entry.
+    Other,
+    /// Nothing that is there.
+    Nothing,
+}
+
+struct Parents<'t, 'i> {
+    tree: &'t Tree<'i>,
+    /// What was found for the parents that lines name.
+    known: HashMap<Id, Above>,
+}
+
+impl Parents<'_, '_> {
+    fn above(&mut self, line: &Candidate<'_>) -> Above {
         let index = self.tree.index();
         let mut walked = Vec::new();
         let mut at = line.parent();
         let found = loop {
-            let Some(id) = at else { break Under::Nothing };
+            let Some(id) = at else { break Above::Nothing };
             if let Some(known) = self.known.get(&id) {
                 break *known;
             }
             // Meeting it again on the way is a circle.
-            self.known.insert(id, Under::Nothing);
+            self.known.insert(id, Above::Nothing);
             walked.push(id);
             if let Some(node) = self.tree.node_with_uuid(id) {
-                let place = self.last_item.get(&self.tree.candidate_of(node));
-                break place.map_or(Under::Elsewhere, |place| Under::Item(*place));
+                break Above::Entry(self.tree.candidate_of(node));
             }
             let lines = index.with_uuid(id).map(|line| index.candidate(line));
             match lines.last() {
                 Some(line) if line.kind() == EntryKind::Progress => at = line.parent(),
-                Some(_) => break Under::Elsewhere,
-                None => break Under::Nothing,
+                Some(_) => break Above::Other,
+                None => break Above::Nothing,
             }
         };
         for id in walked {
@@ -652,7 +761,7 @@ impl NewItem<'_> {
 }
 
 /// The uuids that lines of this engine took back and that nobody wrote again.
-fn tombstoned(tree: &Tree<'_>) -> HashSet<Id> {
+pub(super) fn tombstoned(tree: &Tree<'_>) -> HashSet<Id> {
     let index = tree.index();
     let is_last = |line: usize, id: Id| index.with_uuid(id).all(|copy| copy < line);
     let dead = index.tombstones().filter(|(line, id)| is_last(*line, *id));

@@ -48,10 +48,12 @@ mod id;
 mod nesting;
 mod order;
 
+use std::collections::HashSet;
 use std::ops::Range;
 
 use bitflags::bitflags;
 use transcript_format::kind::EntryKind;
+use transcript_reader::Id;
 
 use crate::api::BodySource;
 use crate::chain::Path;
@@ -131,6 +133,10 @@ pub enum ItemKind {
     Progress,
     /// The body of the entry cannot be used: it is no JSON object, or that of another entry.
     Unusable,
+    /// The entry has more parts than are read ([`MAX_PARTS`]); what it says is not shown.
+    ///
+    /// [`MAX_PARTS`]: transcript_format::object::MAX_PARTS
+    TooMany,
 }
 
 /// Who says something.
@@ -365,6 +371,44 @@ pub struct Compaction {
     pub hidden: Option<u32>,
 }
 
+/// Makes the displays of several paths of one tree: what holds for the whole file is found once.
+#[derive(Debug)]
+pub struct Displays<'t, 'i> {
+    tree: &'t Tree<'i>,
+    /// What was taken back.
+    tombstoned: HashSet<Id>,
+    progress: build::Progress,
+}
+
+impl<'t, 'i> Displays<'t, 'i> {
+    /// Looks at the lines of the file, and reads no bodies.
+    #[must_use]
+    pub fn new(tree: &'t Tree<'i>) -> Self {
+        Self {
+            tree,
+            tombstoned: build::tombstoned(tree),
+            progress: build::Progress::new(tree),
+        }
+    }
+
+    /// Makes the display of `path`, as [`Display::new`] does. Progress lines whose parent is lost are
+    /// shown in the first display with a call that they name.
+    ///
+    /// # Errors
+    /// Those of `bodies`.
+    ///
+    /// # Panics
+    /// When `path` is not one of the index of the tree.
+    pub fn display<B: BodySource>(
+        &mut self,
+        path: &Path,
+        bodies: &mut B,
+    ) -> Result<Display, B::Error> {
+        let builder = build::Builder::new(self.tree, &self.tombstoned, path);
+        builder.build(path, &mut self.progress, bodies)
+    }
+}
+
 impl Display {
     /// Reads the bodies of `path`, each once and one at a time, and those of the progress lines that
     /// hang under its entries. Takes time in the size of these bodies, whatever their order.
@@ -379,7 +423,7 @@ impl Display {
         path: &Path,
         bodies: &mut B,
     ) -> Result<Self, B::Error> {
-        build::Builder::new(tree, path).build(path, bodies)
+        Displays::new(tree).display(path, bodies)
     }
 
     /// Returns the items in the order in which they are to be shown.

@@ -15,14 +15,17 @@ pub(super) fn in_order(builder: &mut Builder<'_, '_>) -> (Vec<Item>, Vec<Story>)
     }
     let shown = order.order;
     let mut stories = std::mem::take(&mut builder.stories);
-    let mut items: Vec<Option<Item>> = std::mem::take(&mut builder.items)
+    let mut left: Vec<Option<Item>> = std::mem::take(&mut builder.items)
         .into_iter()
         .map(Some)
         .collect();
-    let items: Vec<Item> = shown
-        .into_iter()
-        .filter_map(|item| items[item as usize].take())
-        .collect();
+    let mut items = Vec::with_capacity(shown.len());
+    items.extend(
+        shown
+            .into_iter()
+            .filter_map(|item| left[item as usize].take()),
+    );
+    drop(left);
     for (place, item) in items.iter().enumerate() {
         if let Some((story, part)) = item.story() {
             let story = &mut stories[story];
