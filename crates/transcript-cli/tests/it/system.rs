@@ -30,7 +30,12 @@ fn under(shell: &str, arguments: &[&str], input: &str) -> Output {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+    child
+        .stdin
+        .take()
+        .unwrap()
+        .write_all(input.as_bytes())
+        .unwrap();
     child.wait_with_output().unwrap()
 }
 
@@ -42,7 +47,9 @@ fn append(path: &Path, more: &[&str], input: &str) -> Output {
 fn answers(output: &Output) -> Vec<Value> {
     let text = stdout(output);
     let lines = text.split_terminator('\n');
-    lines.map(|line| serde_json::from_str(line).unwrap()).collect()
+    lines
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect()
 }
 
 fn names(folder: &Path) -> Vec<String> {
@@ -86,7 +93,8 @@ fn what_readers_would_drop_or_cannot_take_is_refused() {
         let entry = format!(r#"{{"type":"user","message":{{"role":"user","content":"{text}"}}}}"#);
         input += &format!("{{\"op\":\"append\",\"entry\":{entry}}}\n");
         input += &format!("{{\"op\":\"record\",\"messages\":[{entry}]}}\n");
-        input += &format!("{{\"op\":\"meta\",\"entry\":{{\"type\":\"tag\",\"tag\":\"{text}\"}}}}\n");
+        input +=
+            &format!("{{\"op\":\"meta\",\"entry\":{{\"type\":\"tag\",\"tag\":\"{text}\"}}}}\n");
     }
     input += "{\"op\":\"append\",\"user\":\"a\\u0000b\"}\n";
     let refused = input.split_terminator('\n').count();
@@ -99,7 +107,13 @@ fn what_readers_would_drop_or_cannot_take_is_refused() {
         assert_eq!(answer["error"]["kind"], "invalid-entry", "{answer}");
     }
     assert_eq!(last["ok"], true);
-    assert_eq!(fs::read_to_string(&path).unwrap().split_terminator('\n').count(), 1);
+    assert_eq!(
+        fs::read_to_string(&path)
+            .unwrap()
+            .split_terminator('\n')
+            .count(),
+        1
+    );
 }
 
 /// A session with so many entries of `bytes` each.
@@ -149,7 +163,11 @@ fn a_fork_removes_what_older_versions_left_of_killed_ones() {
     let folder = tempfile::tempdir().unwrap();
     let source = folder.path().join("s.jsonl");
     fs::write(&source, LINE).unwrap();
-    for (name, age) in [(".fork-aB3dEf", 3600), (".fork-aB3dEg", 0), (".notes", 3600)] {
+    for (name, age) in [
+        (".fork-aB3dEf", 3600),
+        (".fork-aB3dEg", 0),
+        (".notes", 3600),
+    ] {
         let file = fs::File::create(folder.path().join(name)).unwrap();
         let at = std::time::SystemTime::now() - Duration::from_secs(age);
         file.set_modified(at).unwrap();
@@ -188,7 +206,13 @@ fn writers_that_start_together_on_a_new_session_all_get_in() {
     for _ in 0..25 {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("s.jsonl");
-        let arguments = ["append", "--create", "--on-busy", "wait", path.to_str().unwrap()];
+        let arguments = [
+            "append",
+            "--create",
+            "--on-busy",
+            "wait",
+            path.to_str().unwrap(),
+        ];
         let children: Vec<Child> = (0..8)
             .map(|_| {
                 let mut child = command(&arguments)
@@ -198,7 +222,12 @@ fn writers_that_start_together_on_a_new_session_all_get_in() {
                     .spawn()
                     .unwrap();
                 let line = format!("{}\n", user("x"));
-                child.stdin.take().unwrap().write_all(line.as_bytes()).unwrap();
+                child
+                    .stdin
+                    .take()
+                    .unwrap()
+                    .write_all(line.as_bytes())
+                    .unwrap();
                 child
             })
             .collect();
@@ -211,6 +240,103 @@ fn writers_that_start_together_on_a_new_session_all_get_in() {
     }
 }
 
+/// Starts the command under strace, which makes it slow at each of these system calls.
+fn start_slowly(call: &str, millis: u64, arguments: &[&str]) -> Option<Child> {
+    let strace = |more: &[&str]| {
+        let mut command = Command::new("strace");
+        command.args(["-f", "-qq", "-o", "/dev/null"]).args(more);
+        command
+    };
+    if !strace(&["true"])
+        .status()
+        .is_ok_and(|status| status.success())
+    {
+        println!("skipped: no strace, or it is not allowed");
+        return None;
+    }
+    let inject = format!("inject={call}:delay_exit={}", millis * 1000);
+    let mut child = strace(&["-e", &format!("trace={call}"), "-e", &inject, BINARY])
+        .args(arguments)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let line = format!("{}\n", user("slow"));
+    child
+        .stdin
+        .take()
+        .unwrap()
+        .write_all(line.as_bytes())
+        .unwrap();
+    Some(child)
+}
+
+#[test]
+fn a_session_that_appears_while_it_is_to_be_made_is_opened() {
+    // Somewhere in between the slow one has looked and found nothing.
+    for pause in (20..260).step_by(40) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("s.jsonl");
+        let arguments = [
+            "append",
+            "--create",
+            "--on-busy",
+            "wait",
+            path.to_str().unwrap(),
+        ];
+        let Some(slow) = start_slowly("statx", 80, &arguments) else {
+            return;
+        };
+        sleep(Duration::from_millis(pause));
+        let fast = append(&path, &arguments[1..4], &format!("{}\n", user("fast")));
+        assert_eq!(fast.status.code(), Some(0), "{pause}: {}", stderr(&fast));
+        let slow = slow.wait_with_output().unwrap();
+        assert_eq!(slow.status.code(), Some(0), "{pause}: {}", stderr(&slow));
+        let text = fs::read_to_string(&path).unwrap();
+        assert_eq!(text.split_terminator('\n').count(), 2);
+    }
+}
+
+#[test]
+fn whoever_opens_a_session_while_it_is_asked_who_writes_hurts_nobody() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("s.jsonl");
+    fs::write(&path, LINE).unwrap();
+    let arguments = ["append", "--on-busy", "wait", path.to_str().unwrap()];
+    let Some(slow) = start_slowly("fcntl", 700, &arguments) else {
+        return;
+    };
+    let other = path.clone();
+    let foreign = std::thread::spawn(move || {
+        for _ in 0..50 {
+            drop(fs::OpenOptions::new().append(true).open(&other).unwrap());
+            sleep(Duration::from_millis(40));
+        }
+    });
+    for _ in 0..8 {
+        let fast = append(&path, &arguments[1..3], &format!("{}\n", user("fast")));
+        assert_eq!(fast.status.code(), Some(0), "{}", stderr(&fast));
+        sleep(Duration::from_millis(100));
+    }
+    let slow = slow.wait_with_output().unwrap();
+    foreign.join().unwrap();
+    assert_eq!(
+        slow.status.code(),
+        Some(0),
+        "{:?}: {}",
+        slow.status,
+        stderr(&slow)
+    );
+    assert_eq!(
+        fs::read_to_string(&path)
+            .unwrap()
+            .split_terminator('\n')
+            .count(),
+        10
+    );
+}
+
 #[test]
 fn a_session_that_others_may_write_to_is_remarked_on() {
     let folder = tempfile::tempdir().unwrap();
@@ -219,7 +345,11 @@ fn a_session_that_others_may_write_to_is_remarked_on() {
         fs::write(&path, LINE).unwrap();
         fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
         let said = stderr(&append(&path, &[], ""));
-        assert_eq!(said.contains("other users may write"), is_remarked, "{mode:o}: {said}");
+        assert_eq!(
+            said.contains("other users may write"),
+            is_remarked,
+            "{mode:o}: {said}"
+        );
         assert_eq!(stderr(&append(&path, &["-q"], "")), "");
     }
 }
@@ -232,7 +362,10 @@ fn a_file_that_is_none_to_append_to_is_refused_with_the_reason() {
     symlink(at("s.jsonl"), at("link.jsonl")).unwrap();
     fs::write(at("two.jsonl"), LINE).unwrap();
     fs::hard_link(at("two.jsonl"), at("second.jsonl")).unwrap();
-    let mut cases = vec![("link.jsonl", "symbolic link"), ("two.jsonl", "2 names (hard links)")];
+    let mut cases = vec![
+        ("link.jsonl", "symbolic link"),
+        ("two.jsonl", "2 names (hard links)"),
+    ];
     if is_root(&folder) {
         fs::write(at("other.jsonl"), LINE).unwrap();
         chown(at("other.jsonl"), Some(NOBODY), None).unwrap();
@@ -269,7 +402,12 @@ fn no_session_is_made_where_another_user_could_replace_it() {
         }
         let copy = shared.join(format!("{mode:o}-copy.jsonl"));
         let output = transcript(&["fork", &source, "--out", copy.to_str().unwrap()]);
-        assert_eq!(output.status.success(), !is_refused, "{mode:o}: {}", stderr(&output));
+        assert_eq!(
+            output.status.success(),
+            !is_refused,
+            "{mode:o}: {}",
+            stderr(&output)
+        );
         assert_eq!(path.exists() && copy.exists(), !is_refused);
     }
 }
@@ -284,7 +422,11 @@ fn commands_that_look_write_nothing_and_need_no_right_to() {
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o555)).unwrap();
     let state = || {
         let metadata = fs::metadata(&path).unwrap();
-        let times = (metadata.mtime(), metadata.mtime_nsec(), metadata.ctime_nsec());
+        let times = (
+            metadata.mtime(),
+            metadata.mtime_nsec(),
+            metadata.ctime_nsec(),
+        );
         (fs::read(&path).unwrap(), times, names(folder.path()))
     };
     let is_root = is_root(&folder);
@@ -296,7 +438,7 @@ fn commands_that_look_write_nothing_and_need_no_right_to() {
     for arguments in [
         &["resume", name][..],
         &["resume", "--request", name],
-        &["resume", "--json", "--policy", "vendor", name],
+        &["resume", "--json", name],
         &["replay", name],
         &["tree", name],
         &["tail", name],
@@ -308,7 +450,12 @@ fn commands_that_look_write_nothing_and_need_no_right_to() {
             command.uid(NOBODY).gid(NOBODY);
         }
         let output = command.stdin(Stdio::null()).output().unwrap();
-        assert_eq!(output.status.code(), Some(0), "{arguments:?}: {}", stderr(&output));
+        assert_eq!(
+            output.status.code(),
+            Some(0),
+            "{arguments:?}: {}",
+            stderr(&output)
+        );
         assert!(state() == before, "{arguments:?}");
     }
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o700)).unwrap();
@@ -337,11 +484,20 @@ fn a_torn_tail_in_a_folder_that_takes_no_file_is_sealed_and_the_session_goes_on(
         .spawn()
         .unwrap();
     let line = format!("{}\n", user("on"));
-    child.stdin.take().unwrap().write_all(line.as_bytes()).unwrap();
+    child
+        .stdin
+        .take()
+        .unwrap()
+        .write_all(line.as_bytes())
+        .unwrap();
     let output = child.wait_with_output().unwrap();
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o700)).unwrap();
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-    assert!(stderr(&output).contains("cannot be saved elsewhere"), "{}", stderr(&output));
+    assert!(
+        stderr(&output).contains("cannot be saved elsewhere"),
+        "{}",
+        stderr(&output)
+    );
     assert_eq!(names(folder.path()), ["s.jsonl"]);
     let text = fs::read_to_string(&path).unwrap();
     assert!(text.starts_with(&format!("{LINE}{torn}\n{{")), "{text}");

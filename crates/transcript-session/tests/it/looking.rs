@@ -45,7 +45,12 @@ fn a_history_tells_request_state_usage_and_items_and_writes_nothing() {
         assert_eq!(usage, request.usage);
         assert_eq!(usage[0].output_tokens, Some(2));
         let items = history.items(policy).unwrap();
-        assert!(items.items().iter().any(|item| item.kind() == ItemKind::Call));
+        assert!(
+            items
+                .items()
+                .iter()
+                .any(|item| item.kind() == ItemKind::Call)
+        );
         assert_eq!(state(&place.path), before);
 
         // It is the request that going on starts with.
@@ -81,7 +86,9 @@ fn a_file_that_was_replaced_by_one_of_equal_length_is_not_the_one_that_was_read(
         let history = History::open(&place.path).unwrap();
         let known = history.known(&history.tree(Policy::Recover)).unwrap();
         fs::write(&place.path, there).unwrap();
-        transcript_writer::Options::new().open(&place.path, known).map(drop)
+        transcript_writer::Options::new()
+            .open(&place.path, known)
+            .map(drop)
     };
     open(&read).unwrap();
     let error = open(&other).unwrap_err();
