@@ -206,23 +206,23 @@ mod tests {
     }
 
     /// Both kinds, wherever the test runs.
-    fn both(path: &Path) -> [NewFile; 2] {
-        [
-            NewFile::beside(path).unwrap(),
-            NewFile::named(folder_of(path)).unwrap(),
-        ]
-    }
+    const KINDS: [fn(&Path) -> NewFile; 2] = [
+        |path| NewFile::beside(path).unwrap(),
+        |path| NewFile::named(folder_of(path)).unwrap(),
+    ];
 
     #[test]
     fn a_file_gets_its_name_when_it_is_kept_and_never_takes_that_of_another() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.jsonl");
-        for mut file in both(&path) {
+        for new in KINDS {
+            let mut file = new(&path);
             file.write_all(b"whole").unwrap();
             assert!(!path.exists());
             file.keep(&path).unwrap();
             assert_eq!(fs::read(&path).unwrap(), b"whole");
-            for mut other in both(&path) {
+            for other in KINDS {
+                let mut other = other(&path);
                 other.write_all(b"other").unwrap();
                 let error = other.keep(&path).unwrap_err();
                 assert_eq!(error.kind(), io::ErrorKind::AlreadyExists);
@@ -236,8 +236,10 @@ mod tests {
     #[test]
     fn what_is_dropped_leaves_nothing() {
         let folder = tempfile::tempdir().unwrap();
-        for mut file in both(&folder.path().join("a.jsonl")) {
-            file.write_all(b"part").unwrap();
+        for new in KINDS {
+            new(&folder.path().join("a.jsonl"))
+                .write_all(b"part")
+                .unwrap();
         }
         assert!(names(folder.path()).is_empty());
     }

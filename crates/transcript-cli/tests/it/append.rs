@@ -686,7 +686,7 @@ fn a_link_to_a_session_is_refused() {
     std::os::unix::fs::symlink(&session.path, &link).unwrap();
     let output = transcript(&["append", link.to_str().unwrap()]);
     assert_eq!(output.status.code(), Some(2));
-    assert!(stderr(&output).contains("not a regular file"));
+    assert!(stderr(&output).contains("symbolic link"));
 }
 
 #[test]

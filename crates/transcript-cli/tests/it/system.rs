@@ -240,6 +240,103 @@ fn writers_that_start_together_on_a_new_session_all_get_in() {
     }
 }
 
+/// Starts the command under strace, which makes it slow at each of these system calls.
+fn start_slowly(call: &str, millis: u64, arguments: &[&str]) -> Option<Child> {
+    let strace = |more: &[&str]| {
+        let mut command = Command::new("strace");
+        command.args(["-f", "-qq", "-o", "/dev/null"]).args(more);
+        command
+    };
+    if !strace(&["true"])
+        .status()
+        .is_ok_and(|status| status.success())
+    {
+        println!("skipped: no strace, or it is not allowed");
+        return None;
+    }
+    let inject = format!("inject={call}:delay_exit={}", millis * 1000);
+    let mut child = strace(&["-e", &format!("trace={call}"), "-e", &inject, BINARY])
+        .args(arguments)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let line = format!("{}\n", user("slow"));
+    child
+        .stdin
+        .take()
+        .unwrap()
+        .write_all(line.as_bytes())
+        .unwrap();
+    Some(child)
+}
+
+#[test]
+fn a_session_that_appears_while_it_is_to_be_made_is_opened() {
+    // Somewhere in between the slow one has looked and found nothing.
+    for pause in (20..260).step_by(40) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("s.jsonl");
+        let arguments = [
+            "append",
+            "--create",
+            "--on-busy",
+            "wait",
+            path.to_str().unwrap(),
+        ];
+        let Some(slow) = start_slowly("statx", 80, &arguments) else {
+            return;
+        };
+        sleep(Duration::from_millis(pause));
+        let fast = append(&path, &arguments[1..4], &format!("{}\n", user("fast")));
+        assert_eq!(fast.status.code(), Some(0), "{pause}: {}", stderr(&fast));
+        let slow = slow.wait_with_output().unwrap();
+        assert_eq!(slow.status.code(), Some(0), "{pause}: {}", stderr(&slow));
+        let text = fs::read_to_string(&path).unwrap();
+        assert_eq!(text.split_terminator('\n').count(), 2);
+    }
+}
+
+#[test]
+fn whoever_opens_a_session_while_it_is_asked_who_writes_hurts_nobody() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("s.jsonl");
+    fs::write(&path, LINE).unwrap();
+    let arguments = ["append", "--on-busy", "wait", path.to_str().unwrap()];
+    let Some(slow) = start_slowly("fcntl", 700, &arguments) else {
+        return;
+    };
+    let other = path.clone();
+    let foreign = std::thread::spawn(move || {
+        for _ in 0..50 {
+            drop(fs::OpenOptions::new().append(true).open(&other).unwrap());
+            sleep(Duration::from_millis(40));
+        }
+    });
+    for _ in 0..8 {
+        let fast = append(&path, &arguments[1..3], &format!("{}\n", user("fast")));
+        assert_eq!(fast.status.code(), Some(0), "{}", stderr(&fast));
+        sleep(Duration::from_millis(100));
+    }
+    let slow = slow.wait_with_output().unwrap();
+    foreign.join().unwrap();
+    assert_eq!(
+        slow.status.code(),
+        Some(0),
+        "{:?}: {}",
+        slow.status,
+        stderr(&slow)
+    );
+    assert_eq!(
+        fs::read_to_string(&path)
+            .unwrap()
+            .split_terminator('\n')
+            .count(),
+        10
+    );
+}
+
 #[test]
 fn a_session_that_others_may_write_to_is_remarked_on() {
     let folder = tempfile::tempdir().unwrap();
@@ -341,7 +438,7 @@ fn commands_that_look_write_nothing_and_need_no_right_to() {
     for arguments in [
         &["resume", name][..],
         &["resume", "--request", name],
-        &["resume", "--json", "--policy", "vendor", name],
+        &["resume", "--json", name],
         &["replay", name],
         &["tree", name],
         &["tail", name],

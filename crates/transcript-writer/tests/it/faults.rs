@@ -1564,7 +1564,8 @@ fn an_opening_waits_for_another_process_that_asks_who_writes_but_not_for_ever() 
     let whole = fifty_lines();
     disk.put(PATH, &whole);
     disk.set(Fault::error(io::ErrorKind::WouldBlock).at(Op::Open, 1));
-    try_unread(&options(&disk)).unwrap();
+    let patient = options(&disk).lock_wait(Duration::from_secs(2));
+    try_unread(&patient).unwrap();
     assert_eq!(disk.faults_left(), 0);
     disk.set(
         Fault::error(io::ErrorKind::WouldBlock)
@@ -1604,7 +1605,9 @@ fn a_tail_whose_mending_is_killed_again_and_again_is_saved_once() {
     for _ in 0..150 {
         // Dead before it, so that the tail stays: half of the kills come behind it.
         disk.set(Fault::hook(|disk| disk.set(Fault::kill().at(Op::Status, 1))).at(Op::WriteNew, 1));
-        try_open(&disk, &options(&disk)).unwrap_err();
+        let dead = try_open(&disk, &options(&disk));
+        assert!(disk.is_dead(), "{dead:?}");
+        drop(dead);
         disk.restart();
     }
     let writer = open(&disk);
