@@ -4,9 +4,20 @@ use transcript_format::content::Block;
 use transcript_format::entry::Entry;
 use transcript_format::kind::AttachmentKind;
 use transcript_format::object::{FromRaw, JsonKind, Object, Raw};
+use transcript_reader::Said;
 use transcript_resume::display::Drawn;
 
+use crate::escape::without_colours;
 use crate::story::{self, bytes};
+
+/// A command as it was typed.
+pub(crate) fn typed(said: &Said<'_>) -> Option<String> {
+    match said {
+        Said::Command { name, arguments } => Some(format!("{name} {arguments}").trim().to_owned()),
+        Said::Shell(command) => Some(format!("! {command}")),
+        _ => None,
+    }
+}
 
 /// The input of a call.
 pub(crate) fn input<'b>(block: &Block<'b>) -> Option<Raw<'b>> {
@@ -24,10 +35,7 @@ pub(crate) fn result_text(drawn: &Drawn<'_>) -> String {
     // The client wraps what it refuses by itself, for the model.
     let refusal = text.strip_prefix("<tool_use_error>");
     let refusal = refusal.and_then(|text| text.strip_suffix("</tool_use_error>"));
-    match refusal {
-        Some(refusal) => refusal.to_owned(),
-        None => text,
-    }
+    without_colours(refusal.unwrap_or(&text)).into_owned()
 }
 
 /// The text of a message or a result; other blocks as a line in brackets.

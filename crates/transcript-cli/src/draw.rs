@@ -13,18 +13,17 @@ use transcript_format::content::Block;
 use transcript_format::entry::Entry;
 use transcript_format::object::{FromRaw, Str};
 use transcript_format::scan::Flags;
-use transcript_reader::{Bodies, Candidate};
+use transcript_reader::{Bodies, Candidate, Said};
 use transcript_resume::{
-    Branch, Branches, Decision, LeafReason, Path, PathEntry, Policy, Start, is_prompt,
+    Branches, Decision, LeafReason, Path, PathEntry, Policy, Start, is_prompt,
 };
 use unicode_width::UnicodeWidthStr;
 
-use crate::blocks::{blocks, message_content};
+use crate::blocks::{blocks, message_content, typed};
 use crate::escape::one_line;
 use crate::explain;
 use crate::moment::duration;
 use crate::screen::Styles;
-use crate::spoken::Spoken;
 use crate::text::{Page, Span, cut_text as cut};
 use crate::tree::{Compaction, Forest, leaf_decision};
 
@@ -640,12 +639,12 @@ impl<'s> Drawing<'s> {
 /// Counts each branch with those below it.
 fn totals(forest: &Forest<'_>) -> Vec<Total> {
     let branches = &forest.branches;
-    let own = |(number, branch): (usize, &Branch)| Total {
+    let own = |number: usize| Total {
         branches: 1,
-        prompts: branch.prompts,
+        prompts: forest.prompts[number],
         lines: lines(forest, number),
     };
-    let mut totals: Vec<Total> = branches.all().iter().enumerate().map(own).collect();
+    let mut totals: Vec<Total> = (0..branches.len()).map(own).collect();
     let all = branches.all();
     let mut order: Vec<usize> = (0..all.len())
         .filter(|branch| all[*branch].parent.is_none())
@@ -747,9 +746,8 @@ fn count_entries(number: usize) -> String {
 
 /// What a person wrote, on one line; `None` for what a client wrote in a person's place.
 fn prompt(text: &str) -> Option<String> {
-    match Spoken::of(text) {
-        Spoken::Prompt(text) => Some(one_line(text)),
-        Spoken::Command(text) => Some(one_line(&text)),
-        Spoken::Client(_) | Spoken::Nothing => None,
+    match Said::of(text) {
+        Said::Prompt(text) => Some(one_line(text)),
+        said => typed(&said).map(|text| one_line(&text)),
     }
 }

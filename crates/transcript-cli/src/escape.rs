@@ -60,6 +60,25 @@ pub(crate) fn escape(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
+/// Takes the colours (SGR) out of what a tool or a client printed; what else a terminal acts on stays, to
+/// be shown. With `--raw` they stay, too.
+pub(crate) fn without_colours(text: &str) -> Cow<'_, str> {
+    const START: &str = "\u{1b}[";
+    if is_off() || !text.contains(START) {
+        return Cow::Borrowed(text);
+    }
+    let mut parts = text.split(START);
+    let mut out = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let end = part.find(|c: char| !c.is_ascii_digit() && !matches!(c, ';' | ':'));
+        match end.and_then(|end| part[end..].strip_prefix('m')) {
+            Some(rest) => out.push_str(rest),
+            None => out.extend([START, part]),
+        }
+    }
+    Cow::Owned(out)
+}
+
 /// [`escape`] for text that must stay on one line: newlines and tabs become spaces.
 pub(crate) fn one_line(text: &str) -> String {
     escape(text)
@@ -141,6 +160,25 @@ mod tests {
     fn the_joiner_stays_within_an_emoji_and_nowhere_else() {
         assert_eq!(escape("👩\u{200D}💻"), "👩\u{200D}💻");
         assert_eq!(escape("pass\u{200D}word"), "pass<U+200D>word");
+    }
+
+    #[test]
+    fn colours_go_and_nothing_else_does() {
+        let shown = |text| without_colours(text).into_owned();
+        assert_eq!(shown("\u{1b}[1mOpus\u{1b}[22m 4"), "Opus 4");
+        assert_eq!(shown("a\u{1b}[38;5;9m\u{1b}[mb\u{1b}[38:2::1:2:3mc"), "abc");
+        for other in [
+            "\u{1b}[2J",
+            "\u{1b}[1",
+            "\u{1b}]0;m\u{7}",
+            "\u{1b}[?1m",
+            "[1m",
+            "",
+        ] {
+            assert_eq!(shown(other), other);
+        }
+        // Taking one out makes no other one.
+        assert_eq!(shown("\u{1b}\u{1b}[0m[2J"), "\u{1b}[2J");
     }
 
     #[test]

@@ -6,13 +6,13 @@ use anyhow::Result;
 use transcript_format::kind::{AttachmentKind, SystemKind};
 use transcript_format::object::Raw;
 use transcript_format::tool_result::ToolUseResult;
-use transcript_reader::Bodies;
+use transcript_reader::{Bodies, Said};
 use transcript_resume::display::{Drawing, Drawn, Item, ItemKind, Marks, Part, Speaker, StoryKind};
 
-use crate::blocks::{attachment_line, block_line, input, plain_text, result_text};
+use crate::blocks::{attachment_line, block_line, input, plain_text, result_text, typed};
 use crate::conversation::{Conversation, gap};
-use crate::escape::{escape, one_line};
-use crate::spoken::Spoken;
+use crate::escape::{one_line, without_colours};
+use crate::markup;
 use crate::story::{self, Outcome, TodoState, grouped, size};
 use crate::tell::{Tools, Wanted, hidden};
 
@@ -65,7 +65,7 @@ struct Writer<'o> {
 impl Writer<'_> {
     fn conversation(&mut self, conversation: &Conversation<'_>) -> Result<()> {
         if let Some(title) = &conversation.title {
-            writeln!(self.out, "\n---\n\n# {}", one_line(title))?;
+            writeln!(self.out, "\n---\n\n# {}", markup::inline(title))?;
         }
         let display = &conversation.display;
         let bodies = Bodies::new(conversation.session.source());
@@ -116,7 +116,7 @@ impl Writer<'_> {
             .filter_map(|decision| gap(conversation.index(), decision));
         if let Some(gap) = gaps.next() {
             self.speaker = None;
-            writeln!(self.out, "\n*··· {} ···*", one_line(&gap))?;
+            writeln!(self.out, "\n*··· {} ···*", markup::inline(&gap))?;
         }
         let entry = drawn.entry();
         if let Some(cwd) = entry.as_ref().and_then(|entry| entry.object().str("cwd")) {
@@ -200,19 +200,29 @@ impl Writer<'_> {
         if hidden(item.marks()).is_some() || item.marks().contains(Marks::API_ERROR) {
             return self.aside(text);
         }
-        match (item.speaker(), Spoken::of(text)) {
+        let text = text.trim();
+        let is_typed = item.speaker() == Speaker::Person;
+        match (item.speaker(), Said::of(text)) {
             (Speaker::Agent, _) => self.head("Assistant")?,
             (Speaker::Summary, _) => self.head("Summary")?,
-            (Speaker::Person, Spoken::Prompt(_)) => self.head("User")?,
-            (Speaker::Person, Spoken::Command(command)) => {
+            (Speaker::Person, Said::Prompt(_)) => self.head("User")?,
+            (_, Said::Client(text)) => return self.aside(text),
+            (speaker, said) => {
+                let command = typed(&said).filter(|_| speaker == Speaker::Person);
+                let Some(command) = command else {
+                    return self.aside(text);
+                };
                 self.head("User")?;
-                writeln!(self.out, "\n{}", code_span(&command))?;
+                writeln!(self.out, "\n{}", markup::code(&command))?;
                 return Ok(());
             }
-            (_, Spoken::Client(text)) => return self.aside(text),
-            _ => return self.aside(text),
         }
-        writeln!(self.out, "\n{}", escape(text.trim()))?;
+        // What a person typed is set apart: it was not written to be a part of a document.
+        let text = match is_typed {
+            true => markup::quoted(&markup::blocks(text)),
+            false => markup::blocks(text),
+        };
+        writeln!(self.out, "\n{text}")?;
         Ok(())
     }
 
@@ -221,16 +231,22 @@ impl Writer<'_> {
             return Ok(());
         }
         self.head("Assistant")?;
-        let tool = one_line(tool);
+        let name = format!("**{}**", markup::inline(&one_line(tool)));
         if self.wanted.tools == Tools::Full {
-            writeln!(self.out, "\n**{tool}**")?;
+            writeln!(self.out, "\n{name}")?;
             return self.fenced("json", input.map_or("", Raw::text));
         }
-        let about = one_line(&story::about(input, self.cwd.as_deref()));
-        if about.is_empty() || tool == "TodoWrite" {
-            writeln!(self.out, "\n**{tool}**")?;
-        } else {
-            writeln!(self.out, "\n**{tool}** {}", code_span(&about))?;
+        let about = story::about_lines(tool, input, self.cwd.as_deref());
+        match &about[..] {
+            [] => writeln!(self.out, "\n{name}")?,
+            [line] => writeln!(self.out, "\n{name} {}", markup::code(line))?,
+            lines => {
+                writeln!(self.out, "\n{name}")?;
+                if !self.short("sh", lines)? {
+                    let count = grouped(lines.len() as u64);
+                    writeln!(self.out, "\n*… {count} lines in all*")?;
+                }
+            }
         }
         Ok(())
     }
@@ -265,22 +281,17 @@ impl Writer<'_> {
                         TodoState::Done => "x",
                         _ => " ",
                     };
-                    writeln!(self.out, "- [{mark}] {}", one_line(&todo.text))?;
+                    writeln!(self.out, "- [{mark}] {}", markup::inline(&todo.text))?;
                 }
                 Ok(())
             }
             Outcome::Text => {
                 let text = result_text(drawn);
                 let lines: Vec<&str> = text.trim_end().lines().collect();
-                let most = match self.wanted.tools {
-                    Tools::Full => lines.len(),
-                    _ => lines.len().min(RESULT_LINES),
-                };
                 if failed {
                     writeln!(self.out, "\nFailed:")?;
                 }
-                self.fenced("text", &lines[..most].join("\n"))?;
-                if most < lines.len() {
+                if !self.short("text", &lines)? {
                     writeln!(self.out, "\n*… {} in all*", size(&text))?;
                 }
                 Ok(())
@@ -297,6 +308,7 @@ impl Writer<'_> {
     }
 
     fn aside(&mut self, text: &str) -> Result<()> {
+        let text = &*without_colours(text);
         let text = text.trim();
         if text.is_empty() {
             return Ok(());
@@ -305,43 +317,23 @@ impl Writer<'_> {
     }
 
     fn quote(&mut self, text: &str) -> Result<()> {
-        writeln!(self.out)?;
-        for line in escape(text.trim()).lines() {
-            writeln!(self.out, "{}", format!("> {line}").trim_end())?;
-        }
+        writeln!(self.out, "\n{}", markup::quoted(&markup::blocks(text)))?;
         Ok(())
     }
 
-    /// A code block, with a fence that nothing in it can close (`facts/reliability.md` S4).
+    /// The first lines of a text as code, or all of them with `--tools full`.
+    fn short(&mut self, language: &str, lines: &[impl AsRef<str>]) -> Result<bool> {
+        let most = match self.wanted.tools {
+            Tools::Full => lines.len(),
+            _ => lines.len().min(RESULT_LINES),
+        };
+        let shown: Vec<&str> = lines[..most].iter().map(AsRef::as_ref).collect();
+        self.fenced(language, &shown.join("\n"))?;
+        Ok(most == lines.len())
+    }
+
     fn fenced(&mut self, language: &str, text: &str) -> Result<()> {
-        let text = escape(text.trim_end());
-        let fence = "`".repeat(longest_run(&text).max(2) + 1);
-        writeln!(self.out, "\n{fence}{language}\n{text}\n{fence}")?;
+        writeln!(self.out, "\n{}", markup::fenced(language, text))?;
         Ok(())
-    }
-}
-
-/// Code within a line, in marks that nothing in it can close.
-fn code_span(text: &str) -> String {
-    let text = one_line(text);
-    let marks = "`".repeat(longest_run(&text) + 1);
-    let space = if text.contains('`') { " " } else { "" };
-    format!("{marks}{space}{text}{space}{marks}")
-}
-
-fn longest_run(text: &str) -> usize {
-    let runs = text.split(|c| c != '`').map(str::len);
-    runs.max().unwrap_or(0)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn nothing_within_code_closes_it() {
-        assert_eq!(code_span("ls"), "`ls`");
-        assert_eq!(code_span("a ``b"), "``` a ``b ```");
-        assert_eq!(longest_run("```\n````x"), 4);
     }
 }

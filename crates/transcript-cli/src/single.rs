@@ -8,7 +8,7 @@ use anyhow::Result;
 use transcript_format::entry;
 use transcript_format::object::{Object, Str};
 use transcript_format::scan::Flags;
-use transcript_reader::{Candidate, LoadOptions, Source};
+use transcript_reader::{Candidate, LoadOptions, Prompt, Source};
 use transcript_resume::display::Displays;
 use transcript_resume::{Policy, Tree, is_prompt};
 use transcript_session::History;
@@ -70,9 +70,13 @@ impl<'e> Single<'e> {
         flags.is_some_and(|flags| flags.contains(Flags::SIDECHAIN))
     }
 
-    /// Whether a person may have written it, so that a turn starts with it.
+    /// Whether a person wrote it, so that a turn starts with it.
     pub(crate) fn is_prompt(&self) -> bool {
-        self.candidate().is_some_and(|one| is_prompt(&one))
+        let may_be_one = self.candidate().is_some_and(|one| is_prompt(&one));
+        may_be_one
+            && self
+                .body()
+                .is_some_and(|body| Prompt::starts_turn(body.object()))
     }
 
     /// Its items; none of what stands beside the conversation.

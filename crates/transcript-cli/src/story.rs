@@ -3,6 +3,7 @@
 use transcript_format::object::{Object, Raw};
 
 use crate::diff::Diff;
+use crate::escape::{escape, one_line};
 
 /// What a call did, in the form that says most.
 #[derive(Debug, PartialEq)]
@@ -133,6 +134,21 @@ pub(crate) fn about(input: Option<Raw<'_>>, cwd: Option<&str>) -> String {
         None if raw.text() == "{}" => String::new(),
         None => raw.text().to_owned(),
     }
+}
+
+/// [`about`], line by line: a command of two lines is not one other command. The input as it stands in the
+/// file is one line.
+pub(crate) fn about_lines(tool: &str, input: Option<Raw<'_>>, cwd: Option<&str>) -> Vec<String> {
+    if tool == "TodoWrite" {
+        return Vec::new();
+    }
+    let about = about(input, cwd);
+    if input.is_some_and(|raw| raw.text() == about) {
+        return vec![one_line(&about)];
+    }
+    let about = escape(about.trim());
+    let lines = about.lines().map(|line| line.trim_end().to_owned());
+    lines.collect()
 }
 
 /// A path as it reads from `cwd`.

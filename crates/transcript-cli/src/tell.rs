@@ -12,16 +12,15 @@ use jiff::tz::TimeZone;
 use transcript_format::context_refs::Region;
 use transcript_format::entry::Entry;
 use transcript_format::kind::{AttachmentKind, SystemKind};
-use transcript_reader::{Bodies, Candidate};
+use transcript_reader::{Bodies, Candidate, Said};
 use transcript_resume::display::{Compaction, Drawing, Drawn, Item, ItemKind, Marks, Speaker};
 
-use crate::blocks::{attachment_line, block_line, plain_text};
+use crate::blocks::{attachment_line, block_line, plain_text, typed};
 use crate::conversation::{Conversation, the_line};
-use crate::escape::one_line;
+use crate::escape::{one_line, without_colours};
 use crate::markdown;
 use crate::moment::precise;
 use crate::screen::Styles;
-use crate::spoken::Spoken;
 use crate::story::grouped;
 use crate::text::{Page, Span, width};
 use turn::Turn;
@@ -198,16 +197,18 @@ impl<'o> Teller<'o> {
                 self.name("summary")?;
                 markdown::write(&mut self.page, self.styles, &text)?;
             }
-            Speaker::Person => match Spoken::of(&text) {
-                Spoken::Prompt(prompt) => self.prompt(piece, prompt)?,
-                Spoken::Command(command) => {
-                    self.start_turn(piece)?;
-                    self.name("user")?;
-                    self.page.text(self.styles.code, &command)?;
-                }
-                Spoken::Client(text) => self.aside("client", text)?,
-                Spoken::Nothing if text.trim().is_empty() => {}
-                Spoken::Nothing => self.aside("client", &text)?,
+            Speaker::Person => match Said::of(&text) {
+                Said::Prompt(prompt) => self.prompt(piece, prompt)?,
+                Said::Client(text) => self.aside("client", text)?,
+                Said::Nothing if text.trim().is_empty() => {}
+                said => match typed(&said) {
+                    Some(command) => {
+                        self.start_turn(piece)?;
+                        self.name("user")?;
+                        self.page.text(self.styles.code, &command)?;
+                    }
+                    None => self.aside("client", &text)?,
+                },
             },
             _ => self.aside("client", &text)?,
         }
@@ -294,10 +295,12 @@ impl<'o> Teller<'o> {
             Some(SystemKind::ApiError) => self.alarm("API error, the client tried again"),
             Some(SystemKind::TurnDuration | SystemKind::StopHookSummary) => Ok(()),
             _ if content.trim().is_empty() => Ok(()),
-            _ => match Spoken::of(&content) {
-                Spoken::Client(text) => self.aside("client", text),
-                Spoken::Command(text) => self.aside("client", &text),
-                _ => self.aside("client", &content),
+            _ => match Said::of(&content) {
+                Said::Client(text) => self.aside("client", text),
+                said => {
+                    let typed = typed(&said);
+                    self.aside("client", typed.as_deref().unwrap_or(&content))
+                }
             },
         }
     }
@@ -315,8 +318,9 @@ impl<'o> Teller<'o> {
         if kind == Some(AttachmentKind::QueuedCommand) {
             let prompt = attachment.get("prompt");
             let prompt = prompt.map(plain_text).unwrap_or_default();
-            return match Spoken::of(&prompt) {
-                Spoken::Prompt(prompt) => self.prompt(piece, prompt),
+            return match Said::of(&prompt) {
+                Said::Prompt(prompt) => self.prompt(piece, prompt),
+                Said::Client(text) => self.aside("client", text),
                 _ => self.aside("client", &prompt),
             };
         }
@@ -416,6 +420,7 @@ impl<'o> Teller<'o> {
     /// `--tools full`.
     fn aside(&mut self, kind: &'static str, text: &str) -> Result<()> {
         self.name(kind)?;
+        let text = &*without_colours(text);
         let text = text.trim();
         let lead = match self.page.depth() == self.names {
             true => String::new(),

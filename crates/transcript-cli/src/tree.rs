@@ -8,8 +8,9 @@ use anyhow::Result;
 use clap::Args as ClapArgs;
 use serde::Serialize;
 use transcript_format::entry::Entry;
-use transcript_reader::{Bodies, Boundary, Candidate, Id, Index, Preserved};
-use transcript_resume::{Branches, Decision, Path, Policy, Start, Tree};
+use transcript_format::object::Object;
+use transcript_reader::{Bodies, Boundary, Candidate, Id, Index, Preserved, Prompt};
+use transcript_resume::{Branches, Decision, Path, Policy, Start, Tree, is_prompt};
 use transcript_session::History;
 
 use crate::draw::Drawing;
@@ -33,6 +34,8 @@ pub(crate) struct Forest<'s> {
     pub(crate) session: &'s History,
     pub(crate) tree: Tree<'s>,
     pub(crate) branches: Branches,
+    /// How many prompts and commands of a person each branch has.
+    pub(crate) prompts: Vec<usize>,
     /// The policy that draws the line comes first.
     pub(crate) paths: [(Policy, Path); 2],
     /// How many entries the paths keep at their boundaries.
@@ -41,7 +44,7 @@ pub(crate) struct Forest<'s> {
 
 pub(crate) fn run(args: &Args, output: &screen::Options) -> Result<u8> {
     let session = session::open(&args.session)?;
-    let forest = Forest::new(&session);
+    let forest = Forest::new(&session)?;
     let mut out = BufWriter::with_capacity(64 << 10, io::stdout().lock());
     if args.json {
         write_json(&mut out, &forest)?;
@@ -56,7 +59,7 @@ pub(crate) fn run(args: &Args, output: &screen::Options) -> Result<u8> {
 }
 
 impl<'s> Forest<'s> {
-    fn new(session: &'s History) -> Self {
+    fn new(session: &'s History) -> Result<Self> {
         let index = session.index();
         let vendor = Tree::new(index, Policy::Vendor).path();
         let tree = session.tree(Policy::Recover);
@@ -68,13 +71,14 @@ impl<'s> Forest<'s> {
             Decision::Splice { boundary, kept, .. } => Some((boundary as usize, kept as usize)),
             _ => None,
         });
-        Self {
+        Ok(Self {
             session,
+            prompts: prompts(session, &branches)?,
             tree,
             branches,
             kept: kept.collect(),
             paths: [(Policy::Recover, recover), (Policy::Vendor, vendor)],
-        }
+        })
     }
 
     pub(crate) fn index(&self) -> &'s Index {
@@ -87,6 +91,24 @@ impl<'s> Forest<'s> {
         let branch = leaf.and_then(|leaf| self.branches.branch_of(leaf));
         branch.map_or(Vec::new(), |branch| self.branches.line_to(branch))
     }
+}
+
+/// Counts what a person typed on each branch. What only looks like it by its kind is read.
+fn prompts(session: &History, branches: &Branches) -> Result<Vec<usize>> {
+    let mut bodies = Bodies::new(session.source());
+    let mut counts = Vec::with_capacity(branches.len());
+    for branch in 0..branches.len() {
+        let entries = branches.entries(branch);
+        let entries = entries.map(|entry| session.index().candidate(entry));
+        let mut count = 0;
+        for entry in entries.filter(is_prompt) {
+            let body = bodies.get(&entry)?;
+            let line = Object::parse(body.text);
+            count += usize::from(line.is_ok_and(|line| Prompt::is_typed(&line)));
+        }
+        counts.push(count);
+    }
+    Ok(counts)
 }
 
 /// What a compact boundary says about itself.
@@ -313,7 +335,7 @@ fn branches(forest: &Forest<'_>) -> Vec<BranchRecord> {
         tip: branch.is_tip,
         entries: forest.branches.entries(number).len(),
         messages: branch.messages,
-        prompts: branch.prompts,
+        prompts: forest.prompts[number],
         first: Place::new(index, branch.first),
         last: Place::new(index, branch.last),
     })

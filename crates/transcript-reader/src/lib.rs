@@ -38,6 +38,7 @@ mod listing;
 mod names;
 mod other_files;
 mod prompt;
+mod said;
 mod salvage;
 mod source;
 mod subagents;
@@ -50,5 +51,6 @@ pub use index::{Boundary, Candidate, Id, Index, Marks, MessageKey, Preserved, To
 pub use listing::{Listing, SessionRow, SessionState};
 pub use other_files::OtherFiles;
 pub use prompt::Prompt;
+pub use said::Said;
 pub use source::{Identity, Source};
 pub use subagents::{Subagent, subagents};

@@ -1,7 +1,8 @@
-//! What of a user line a person typed, for lists (`facts/sdk.md` 4).
+//! What of a user line a person typed, for lists.
 
 use transcript_format::object::{Object, Raw};
-use transcript_format::texts::is_synthetic;
+
+use crate::said::Said;
 
 /// How much of a prompt is shown, in UTF-16 units as clients count.
 const MAX_UNITS: usize = 200;
@@ -51,37 +52,43 @@ impl Prompt {
         other
     }
 
+    /// Returns whether a turn starts with a user line: a person asks something there, in words or with an
+    /// image alone.
+    #[must_use]
+    pub fn starts_turn(line: &Object<'_>) -> bool {
+        match Self::of(line) {
+            Self::Text(_) => true,
+            Self::Nothing => has_other_block(line),
+            Self::Command(_) | Self::Interrupt => false,
+        }
+    }
+
+    /// Returns whether a person typed something of a user line: what starts a turn, or a command.
+    #[must_use]
+    pub fn is_typed(line: &Object<'_>) -> bool {
+        matches!(Self::of(line), Self::Command(_)) || Self::starts_turn(line)
+    }
+
     fn of_text(text: &str) -> Self {
-        let text = text.trim();
-        if let Some(name) = within(text, "<command-name>", "</command-name>") {
-            return Self::Command(name.trim().to_owned());
+        match Said::of(text) {
+            Said::Prompt(text) => Self::Text(shorten(text)),
+            Said::Shell(command) => Self::Text(format!("! {}", shorten(command))),
+            Said::Command { name, .. } => Self::Command(name.to_owned()),
+            Said::Interrupt => Self::Interrupt,
+            Said::Client(_) | Said::Nothing => Self::Nothing,
         }
-        if let Some(command) = within(text, "<bash-input>", "</bash-input>") {
-            return Self::Text(format!("! {}", shorten(command)));
-        }
-        if text.starts_with("[Request interrupted by user") {
-            return Self::Interrupt;
-        }
-        if text.is_empty() || is_wrapped(text) || is_synthetic(text) {
-            return Self::Nothing;
-        }
-        Self::Text(shorten(text))
     }
 }
 
-/// Whether the text starts with a tag in lower case: clients wrap what they write themselves so.
-fn is_wrapped(text: &str) -> bool {
-    let Some(tag) = text.strip_prefix('<') else {
-        return false;
-    };
-    let end = tag.find(|c: char| !c.is_ascii_alphanumeric() && !matches!(c, '-' | '_'));
-    tag.starts_with(|c: char| c.is_ascii_lowercase())
-        && end.is_some_and(|end| tag[end..].starts_with(['>', ' ']))
-}
-
-fn within<'t>(text: &'t str, open: &str, close: &str) -> Option<&'t str> {
-    let (_, rest) = text.split_once(open)?;
-    Some(rest.split_once(close)?.0)
+/// Whether the message holds something else than texts: an image, a document.
+fn has_other_block(line: &Object<'_>) -> bool {
+    let message = line.object("message");
+    let blocks = message.and_then(|message| message.array("content"));
+    blocks.into_iter().flatten().any(|block| {
+        let block = block.object();
+        let kind = block.as_ref().and_then(|block| block.str("type"));
+        kind.is_some_and(|kind| kind != "text" && kind != "tool_result")
+    })
 }
 
 /// Puts a text on one line and cuts it where a list would.
@@ -102,24 +109,6 @@ pub(crate) fn shorten(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn what_clients_write_by_themselves_is_no_prompt() {
-        for text in [
-            "",
-            " \n ",
-            "<local-command-stdout>on</local-command-stdout>",
-            "<system-reminder>\nnote</system-reminder>",
-            "<teammate-message id=\"a\">hi</teammate-message>",
-            "<tick>",
-            "Continue from where you left off.",
-        ] {
-            assert_eq!(Prompt::of_text(text), Prompt::Nothing, "{text:?}");
-        }
-        for text in ["<Button> does not work", "<3", "a < b", "<user's own", "<b"] {
-            assert_eq!(Prompt::of_text(text), Prompt::Text(text.into()));
-        }
-    }
 
     #[test]
     fn a_prompt_is_put_on_one_line_and_cut_at_200_units_without_splitting_a_character() {

@@ -12,8 +12,10 @@ use crate::blocks::result_text;
 use crate::escape::one_line;
 use crate::moment::precise;
 use crate::story::{self, Outcome, Todo, TodoState, size};
-use crate::text::Span;
+use crate::text::{Span, width};
 
+/// How many lines of what a call is about the short form shows.
+const CALL_LINES: usize = 6;
 /// How many lines of a failure the short form shows.
 const FAILURE_LINES: usize = 6;
 /// How many lines of a diff.
@@ -32,14 +34,12 @@ impl Teller<'_> {
         }
         self.name("assistant")?;
         let style = self.styles.tool;
-        let mut line = vec![
+        let line = vec![
             Span::new(style, "▸ "),
             Span::new(self.styles.bold(style), &one_line(tool)),
         ];
         if self.wanted.tools == Tools::Short {
-            line.push(Span::plain(&self.about(tool, input)));
-            self.page.short(&line)?;
-            return Ok(());
+            return self.call_lines(line, &self.about(tool, input));
         }
         self.page.short(&line)?;
         self.page.indent(2);
@@ -64,19 +64,39 @@ impl Teller<'_> {
         Ok(())
     }
 
-    /// What stands behind the name of a tool: a space, and what the call is about.
-    pub(super) fn about(&self, tool: &str, input: Option<Raw<'_>>) -> String {
-        let about = one_line(&story::about(input, self.cwd.as_deref()));
-        if about.is_empty() || tool == "TodoWrite" {
-            return String::new();
+    /// What a call is about, line by line.
+    pub(super) fn about(&self, tool: &str, input: Option<Raw<'_>>) -> Vec<String> {
+        story::about_lines(tool, input, self.cwd.as_deref())
+    }
+
+    /// Writes the name of a tool and what the call is about, its lines below each other.
+    fn call_lines(&mut self, mut name: Vec<Span>, about: &[String]) -> Result<()> {
+        if !about.is_empty() {
+            name.push(Span::plain(" "));
         }
-        format!(" {about}")
+        let margin = vec![Span::plain(&" ".repeat(width(&name)))];
+        self.page.push(name, margin);
+        self.page
+            .short(&[Span::plain(about.first().map_or("", String::as_str))])?;
+        // One line that is left out takes no less room than the note that it is.
+        let most = match about.len() {
+            count if count <= CALL_LINES + 1 => count,
+            _ => CALL_LINES,
+        };
+        for line in about.iter().take(most).skip(1) {
+            self.page.short(&[Span::plain(line)])?;
+        }
+        if about.len() > most {
+            self.dim(&format!("⋯ {} more lines", about.len() - most))?;
+        }
+        self.page.pop();
+        Ok(())
     }
 
     /// Says again which call it was, when other things were told since.
     pub(super) fn call_again(&mut self, tool: &str, about: &str) -> Result<()> {
         self.name("assistant")?;
-        let line = format!("▹ {}{about}", one_line(tool));
+        let line = format!("▹ {} {about}", one_line(tool));
         self.page.short(&[Span::new(self.styles.dim, &line)])?;
         Ok(())
     }

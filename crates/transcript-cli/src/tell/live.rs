@@ -232,7 +232,7 @@ impl<'o> Live<'o> {
         if wanted {
             voice.under = Some((id.to_string(), self.teller.page.lines()));
         }
-        let about = self.teller.about(&tool, input);
+        let about = self.teller.about(&tool, input).join(" ⏎ ");
         let called = piece.candidate.millis();
         voice
             .calls

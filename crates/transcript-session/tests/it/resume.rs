@@ -100,7 +100,7 @@ fn a_thought_without_a_text_goes_back_with_the_call_that_it_led_to() {
     answer(&session, "msg_1", &blocks);
     result(&session, "toolu_1");
     let request = session.request().unwrap();
-    let sent: Value = serde_json::from_str(&messages(&request)[1]).unwrap();
+    let sent: serde_json::Value = serde_json::from_str(&messages(&request)[1]).unwrap();
     assert_eq!(sent["content"], blocks);
     assert_eq!(request.omissions, []);
 }
