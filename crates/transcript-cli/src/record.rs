@@ -86,7 +86,9 @@ impl<'a> EntryRecord<'a> {
         // What is verbatim is put in as it is: a serializer would look at every byte of it again.
         line.pop();
         line.extend_from_slice(b",\"message\":");
-        line.extend_from_slice(message.map_or("null", Raw::text).as_bytes());
+        out.write_all(&line)?;
+        out.write_all(message.map_or("null", Raw::text).as_bytes())?;
+        line.clear();
         line.extend_from_slice(b",\"via\":");
         line.extend(serde_json::to_vec(&self.via.names().collect::<Vec<_>>())?);
         if let Some(path) = self.path {
@@ -98,7 +100,9 @@ impl<'a> EntryRecord<'a> {
         }
         if let Some(body) = body.as_ref().filter(|_| with_entry) {
             line.extend_from_slice(b",\"entry\":");
-            line.extend_from_slice(body.text().as_bytes());
+            out.write_all(&line)?;
+            out.write_all(body.text().as_bytes())?;
+            line.clear();
         }
         line.extend_from_slice(b"}\n");
         out.write_all(&line)?;
