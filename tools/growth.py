@@ -1,14 +1,11 @@
 #!/usr/bin/env python3
-"""tools/growth.py [--bin PATH] [--sizes N,N,N] [--only TEXT] [--limit SECONDS] [--markdown]
+"""tools/growth.py [--bin PATH] [--sizes N,N,N] [--group NAMES] [--only SHAPES] [--command TEXT] [--quiet]
 
 Makes sessions of hostile and of plain shapes at several sizes, runs commands on them, and prints the processor time (user), the peak
 memory, and by what factor the time grows for each doubling of the size: about 2 is linear, 4 is quadratic. Times too short to
-compare (under 50 ms) have no factor. What takes longer than the limit is ended and counts as failed. Exits with 1 when a factor is above
+compare (under --least seconds) have no factor. What takes longer than the limit is ended and counts as failed. Exits with 1 when a factor is above
 --most or a command fails. Needs nothing but Python."""
-import argparse, json, math, os, resource, subprocess, sys, tempfile, time
-
-LIMIT = None
-
+import argparse, json, math, os, sys, tempfile, time
 
 def uid(n):
     return "%08x-0000-4000-8000-%012x" % (n & 0xffffffff, n)
@@ -133,6 +130,34 @@ def one_call_star(n):
         yield line(i, 1, "user", result(1))
 
 
+def calls_of_one_id(n):
+    """messages that all make a call with the same id, and results for it"""
+    half = n // 2
+    yield line(0, None)
+    for i in range(1, half):
+        yield line(i, i - 1, "assistant", call(1), id="m%d" % i)
+    for i in range(half, n):
+        yield line(i, 1, "user", result(1))
+
+
+def star_of_one_message(n):
+    yield line(0, None)
+    for i in range(1, n):
+        yield line(i, 0, "assistant", call(i), id="msg_one")
+
+
+def boundary_on_each_branch(n):
+    """branches off what a compaction hides, each with a compaction of its own"""
+    half = n // 4
+    for i in range(half):
+        yield line(i, i - 1 if i else None, kind(i), text())
+    for i in range(half, n - 2, 3):
+        yield line(i, half - 1, "user", text())
+        yield json.dumps({"parentUuid": uid(i), "type": "system", "subtype": "compact_boundary", "content": "c", "uuid": uid(i + 1),
+                          "timestamp": stamp(i), "sessionId": uid(7), "isSidechain": False, "compactMetadata": {"trigger": "auto", "preTokens": 9}})
+        yield line(i + 2, i + 1, "user", text("summary"), isCompactSummary=True)
+
+
 def boundaries(n):
     for i in range(0, n - 1, 2):
         yield line(i, i - 1 if i else None, "user", text())
@@ -170,7 +195,7 @@ def pins_lost(n):
 def tombstones(n):
     yield from chain(n // 2)
     for i in range(n // 4, n // 2):
-        yield json.dumps({"type": "transcriptEngine", "transcriptEngine": {"v": 1, "tombstone": uid(i)}, "uuid": uid(10 ** 8 + i), "sessionId": uid(7)})
+        yield json.dumps({"type": "transcriptEngine", "v": 1, "tombstone": uid(i)})
 
 
 def attachment(i, parent, **more):
@@ -422,7 +447,7 @@ MARKDOWN = {
 }
 
 TREES = [chain, star, comb, roots, lost, islands, same_uuid, same_message, parallel, parallel_results, parallel_reversed, one_call,
-         one_call_star, boundaries, kept, pins, pins_lost, tombstones, attachments, attachment_chain, attachments_off_path, progress, progress_star,
+         one_call_star, calls_of_one_id, star_of_one_message, boundary_on_each_branch, boundaries, kept, pins, pins_lost, tombstones, attachments, attachment_chain, attachments_off_path, progress, progress_star,
          progress_each, sidechains, sidechain_one, cycle, cycle_tail, backward, glued, torn, metadata, turns]
 LINES = [blocks, zeros, arrays, objects, keys, result_zeros, input_zeros, own_result_zeros, calls_in_one]
 
@@ -463,12 +488,9 @@ def run(command, limit):
     return usage.ru_utime, usage.ru_maxrss / 1024, end
 
 
-def invocation(binary, command, project, path, temp):
+def invocation(binary, command, project, path):
     if command[0] == "list":
-        return [binary, "-q", "--root", project, "list", "--all"] if False else [binary, "-q", "--root", project] + command
-    if command[0] == "fork":
-        out = os.path.join(temp, "forked")
-        return [binary, "-q", "fork", path]
+        return [binary, "-q", "--root", project] + command
     return [binary, "-q"] + command + [path]
 
 
@@ -491,7 +513,7 @@ def measure(o, shapes, commands, sizes, temp, failed):
                     continue
                 if seen.get(key) and seen[key][-1][3]:
                     continue
-                full = invocation(o.bin, command, os.path.join(temp, "projects"), path, temp)
+                full = invocation(o.bin, command, os.path.join(temp, "projects"), path)
                 seen.setdefault(key, []).append((n, *run(full, o.limit), size))
                 for other in os.listdir(folder):
                     if other != os.path.basename(path):
@@ -499,7 +521,7 @@ def measure(o, shapes, commands, sizes, temp, failed):
         for key, runs in seen.items():
             factors = []
             for (n0, t0, _, _, _), (n1, t1, _, e1, _) in zip(runs, runs[1:]):
-                if t0 >= 0.05:
+                if t0 >= o.least:
                     factors.append((t1 / t0) ** (1 / math.log2(n1 / n0)))
             worst = max(factors, default=0)
             end = runs[-1][3]
@@ -523,6 +545,7 @@ def main():
     a.add_argument("--group", default="trees,lines,markdown")
     a.add_argument("--limit", type=float, default=60)
     a.add_argument("--most", type=float, default=2.3, help="the largest factor that passes")
+    a.add_argument("--least", type=float, default=0.15, help="the shortest time that is compared, in seconds")
     a.add_argument("--memory", type=float, default=math.inf, help="the most MiB that pass")
     a.add_argument("--quiet", action="store_true", help="print only what fails")
     o = a.parse_args()

@@ -10,7 +10,13 @@ use crate::text::{Page, Span, width, wrap};
 
 /// Writes `text`, which is Markdown. Links are shown with their address and never made into one:
 /// what a link says and where it leads stand side by side.
+///
+/// A text of more than 1 MiB is written as it is: no model writes one, and to parse it takes up to 70
+/// times its space.
 pub(crate) fn write(page: &mut Page<'_>, styles: Styles, text: &str) -> io::Result<()> {
+    if text.len() > MAX_TEXT {
+        return page.text(Style::new(), text.trim_end());
+    }
     let options =
         Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS;
     let mut printer = Printer {
@@ -29,6 +35,8 @@ pub(crate) fn write(page: &mut Page<'_>, styles: Styles, text: &str) -> io::Resu
     }
     printer.end()
 }
+
+const MAX_TEXT: usize = 1 << 20;
 
 struct Printer<'p, 'o> {
     page: &'p mut Page<'o>,
@@ -397,6 +405,27 @@ mod tests {
             shown(text, 80),
             "bank (https://evil.example/) and https://a.example/\n"
         );
+    }
+
+    #[test]
+    fn a_text_that_is_too_long_is_shown_as_it_is() {
+        let text = "*a*\n".repeat(MAX_TEXT / 4);
+        assert_eq!(shown(&text, 40), "a\n".repeat(MAX_TEXT / 4));
+        let text = format!("{text}*");
+        assert_eq!(shown(&text, 40), text + "\n");
+    }
+
+    #[cfg(debug_assertions)]
+    #[test]
+    fn images_within_images_are_gone_through_once() {
+        use transcript_format::work;
+        const DEPTH: usize = 2_000;
+        let text = format!("{}a{}", "![".repeat(DEPTH), "](b)".repeat(DEPTH));
+        let before = work::done();
+        let shown = shown(&text, 80);
+        let done = work::done() - before;
+        assert!(shown.contains("(b)"));
+        assert!(done <= 40 * DEPTH as u64, "{done} spans looked at");
     }
 
     #[test]

@@ -88,7 +88,9 @@ impl<'a> EntryRecord<'a> {
         // What is verbatim is put in as it is: a serializer would look at every byte of it again.
         line.pop();
         line.push_str(",\"message\":");
-        line.push_str(&json::verbatim(message.map_or("null", Raw::text)));
+        out.write_all(line.as_bytes())?;
+        out.write_all(json::verbatim(message.map_or("null", Raw::text)).as_bytes())?;
+        line.clear();
         line.push_str(",\"via\":");
         line.push_str(&json::text(&self.via.names().collect::<Vec<_>>())?);
         if let Some(path) = self.path {
@@ -100,7 +102,9 @@ impl<'a> EntryRecord<'a> {
         }
         if let Some(body) = body.as_ref().filter(|_| with_entry) {
             line.push_str(",\"entry\":");
-            line.push_str(&json::verbatim(body.text()));
+            out.write_all(line.as_bytes())?;
+            out.write_all(json::verbatim(body.text()).as_bytes())?;
+            line.clear();
         }
         line.push_str("}\n");
         out.write_all(line.as_bytes())?;

@@ -431,4 +431,40 @@ mod tests {
             "- one two three four\n  five\n\n  six\nleft           right\n"
         );
     }
+
+    #[cfg(debug_assertions)]
+    #[test]
+    fn a_line_of_many_spans_is_gone_through_once() {
+        use transcript_format::work;
+        let line: Vec<Span> = (0..4_000).map(|_| Span::plain("word ")).collect();
+        let before = work::done();
+        let lines = wrap(&line, 20);
+        assert_eq!(lines.len(), 1_000);
+        let text = |line: &Vec<Span>| line.iter().map(Span::text).collect::<String>();
+        assert!(lines.iter().all(|line| text(line) == "word word word word"));
+        let done = work::done() - before;
+        assert!(done <= 4 * 4_000, "{done} spans looked at");
+    }
+
+    #[cfg(debug_assertions)]
+    #[test]
+    fn margins_without_room_cost_nothing() {
+        use transcript_format::work;
+        let mut out = Vec::new();
+        let mut page = Page::new(&mut out, 40);
+        let before = work::done();
+        for _ in 0..2_000 {
+            page.push(vec![Span::plain("> ")], vec![Span::plain("> ")]);
+            page.line(&[Span::plain("x")]).unwrap();
+        }
+        let done = work::done() - before;
+        assert!(done <= 2_000 * 40, "{done} margins looked at");
+        for _ in 0..2_000 {
+            page.pop();
+        }
+        page.line(&[Span::plain("end")]).unwrap();
+        let text = String::from_utf8(out).unwrap();
+        assert!(text.starts_with("> x\n> > x\n"), "{text}");
+        assert!(text.ends_with("\nend\n"), "{text}");
+    }
 }

@@ -14,12 +14,12 @@ use serde_json::value::RawValue;
 
 use crate::work;
 
-/// How many elements of an array, or members of an object, are read: 1,048,576.
+/// How many elements of an array, or members of an object, are read: 524,288.
 ///
 /// A list of these takes 16 times the space of its shortest text, so that one line could fill the memory
 /// of a machine. Lists in a tool's input or result that nobody asks for do not count: they are kept as
 /// text.
-pub const MAX_PARTS: usize = 1 << 20;
+pub const MAX_PARTS: usize = 1 << 19;
 
 /// A decoded string: borrowed from the line unless an escape had to be resolved.
 pub type Str<'a> = Cow<'a, str>;

@@ -737,3 +737,27 @@ fn append(index: &mut Index, part: Part) {
     index.lines += part.lines;
     index.blank_lines += part.blank_lines;
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+    use std::sync::atomic::AtomicUsize;
+
+    use super::*;
+
+    pub(super) static ASKED: AtomicUsize = AtomicUsize::new(0);
+
+    #[test]
+    fn no_small_file_asks_for_the_number_of_processors() {
+        let line = b"{\"type\":\"user\",\"uuid\":\"a\"}\n";
+        for _ in 0..100 {
+            LoadOptions::new()
+                .load(&Source::from_bytes(&line[..], Path::new("-")))
+                .unwrap();
+        }
+        // Tests beside this one may read large files.
+        assert!(ASKED.load(Ordering::Relaxed) <= 1);
+        assert_eq!(threads(), threads());
+        assert_eq!(ASKED.load(Ordering::Relaxed), 1);
+    }
+}

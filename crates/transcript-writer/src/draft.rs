@@ -175,6 +175,12 @@ impl Draft {
         if flags.contains(Flags::DUPLICATE_NAME) {
             return Err(invalid("a name stands twice", 0));
         }
+        if flags.contains(Flags::TOO_MANY) {
+            return Err(invalid(
+                "it has more members or blocks than readers take",
+                0,
+            ));
+        }
         if flags.intersects(Flags::UUID_ODD | Flags::UUID_EMPTY | Flags::UUID_NULL) {
             return Err(invalid("the uuid is no string", 0));
         }

@@ -486,6 +486,28 @@ mod tests {
         }
     }
 
+    #[cfg(debug_assertions)]
+    #[test]
+    fn a_line_is_parsed_once_however_many_blocks_it_has() {
+        use transcript_format::work;
+        let cost = |blocks: usize| {
+            let block = r#"{"type":"text","text":"words"}"#;
+            let content = vec![block; blocks].join(",");
+            let line = format!(
+                r#"{{"type":"assistant","uuid":"a","message":{{"role":"assistant","content":[{content}]}}}}"#
+            );
+            let entry = entries(&line).remove(0);
+            let before = work::done();
+            page(false, |live| {
+                let single = Single::read(&entry).unwrap();
+                live.entry(ONE.as_ref(), &single, false, true).unwrap();
+            });
+            (work::done() - before) / line.len() as u64
+        };
+        let (few, many) = (cost(20), cost(2_000));
+        assert!(many <= 2 * few.max(10), "{few} and {many} times its length");
+    }
+
     fn said(text: &str) -> String {
         format!(
             r#"{{"type":"assistant","uuid":"{text}","cwd":"/home/ada/tides","message":{{"role":"assistant","content":"{text}"}}}}"#

@@ -275,6 +275,7 @@ fn takes_reminders(result: &Block) -> bool {
 
 /// Puts reminders into a result.
 fn fold(result: &mut Block, reminders: &[Block]) {
+    transcript_format::work::add(result.json().len());
     let Some(object) = result.object() else {
         return;
     };
@@ -331,4 +332,66 @@ fn with_blocks(blocks: &[Raw<'_>], added: &[Block]) -> String {
     }
     list.push(']');
     list
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn message(content: &str) -> Draft {
+        let result = format!(r#"{{"type":"tool_result","tool_use_id":"t","content":{content}}}"#);
+        let raw = Raw::parse(&result).expect("test blocks are JSON");
+        Draft::new(Role::User, vec![Block::read(raw, 1)])
+    }
+
+    /// What becomes of a result when reminders follow it; with `at_once` the whole of it is written
+    /// again for each of them.
+    fn folded(content: &str, reminders: &[&str], at_once: bool) -> String {
+        let mut message = message(content);
+        for reminder in reminders {
+            add_reminder_block(&mut message, Block::text(reminder), true);
+            if at_once {
+                message.fold();
+            }
+        }
+        message.settle();
+        let json: Vec<&str> = message.blocks.iter().map(Block::json).collect();
+        json.join("\n")
+    }
+
+    #[test]
+    fn reminders_that_are_folded_together_read_as_those_that_are_folded_one_by_one() {
+        let contents = [
+            r#""""#,
+            r#"" \n out \u0000\ufeff""#,
+            "null",
+            "7",
+            "[]",
+            r#"[{"type":"text","text":"a"}]"#,
+            r#"[{"type":"text","text":"a"},{"type":"image"}]"#,
+        ];
+        let reminders = [" one \n", "", "two\0", "\u{feff}three", "Attribution", " "];
+        for content in contents {
+            for count in 0..=reminders.len() {
+                let reminders = &reminders[..count];
+                let each = folded(content, reminders, true);
+                assert_eq!(folded(content, reminders, false), each, "{content} {count}");
+            }
+        }
+    }
+
+    #[cfg(debug_assertions)]
+    #[test]
+    fn a_result_is_written_once_however_many_reminders_follow_it() {
+        use transcript_format::work;
+        let reminders = vec!["remember"; 500];
+        let cost = |at_once| {
+            let before = work::done();
+            let len = folded(r#""out""#, &reminders, at_once).len() as u64;
+            (work::done() - before) / len
+        };
+        assert!(cost(false) < 20, "{}", cost(false));
+        // The count sees what it is for.
+        assert!(cost(true) > 200, "{}", cost(true));
+    }
 }

@@ -61,6 +61,7 @@ use serde::ser::SerializeStruct;
 use serde::{Serialize, Serializer};
 use transcript_format::kind::{EntryKind, SystemKind};
 use transcript_format::object::Raw;
+use transcript_format::scan::Flags;
 use transcript_reader::{Bodies, Candidate, Error};
 
 use crate::chain::{Path, Refusal};
@@ -302,6 +303,10 @@ impl Loaded {
                 continue;
             }
             let number = candidate.number() as u32;
+            if candidate.flags().contains(Flags::TOO_MANY) {
+                log.left_out(Some(number), Reason::TooMany);
+                continue;
+            }
             let body = bodies.body(&candidate)?;
             match Step::read(body, &candidate, &mut loaded.names, log) {
                 Ok(Reading::Step(step)) => {
@@ -315,7 +320,6 @@ impl Loaded {
                 Ok(Reading::Unsent) => {}
                 Ok(Reading::Virtual) => log.left_out(Some(number), Reason::Virtual),
                 Ok(Reading::Empty) => log.left_out(Some(number), Reason::Empty),
-                Ok(Reading::TooMany) => log.left_out(Some(number), Reason::TooMany),
                 Err(step::Unusable) => loaded.unusable.push(number),
             }
         }

@@ -4,7 +4,6 @@ use std::rc::Rc;
 
 use transcript_format::kind::EntryKind;
 use transcript_format::object::{JsonKind, NotAnObject, Object, Raw};
-use transcript_format::scan::Flags;
 use transcript_reader::Candidate;
 
 use super::block::{Block, BlockKind};
@@ -55,8 +54,6 @@ pub(super) enum Reading {
     Virtual,
     /// A user line without any block: not sent either (case 43-11).
     Empty,
-    /// The entry has more parts than are read.
-    TooMany,
 }
 
 impl Step {
@@ -70,9 +67,6 @@ impl Step {
         names: &mut Names,
         log: &mut Log,
     ) -> Result<Reading, Unusable> {
-        if candidate.flags().contains(Flags::TOO_MANY) {
-            return Ok(Reading::TooMany);
-        }
         let object = Object::parse(text)?;
         let type_name = object.get("type").and_then(Raw::str).unwrap_or_default();
         if EntryKind::from_name(&type_name) != candidate.kind() {

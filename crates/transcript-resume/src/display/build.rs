@@ -83,7 +83,13 @@ impl<'t, 'i> Builder<'t, 'i> {
     ) -> Result<Display, B::Error> {
         for entry in &path.entries {
             let candidate = self.index.candidate(entry.candidate());
-            self.add(*entry, &candidate, bodies.body(&candidate)?);
+            let is_read = !candidate.flags().contains(Flags::TOO_MANY);
+            let body = if is_read {
+                bodies.body(&candidate)?
+            } else {
+                ""
+            };
+            self.add(*entry, &candidate, body);
         }
         self.mark_stories();
         self.add_progress(path, progress, bodies)?;

@@ -62,6 +62,9 @@ impl<'d, B: BodySource> Drawing<'d, B> {
     /// When there is no such item, or the index is that of another file.
     pub fn item(&mut self, place: usize) -> Result<Drawn<'_>, B::Error> {
         let item = &self.display.items()[place];
+        if item.kind == ItemKind::TooMany {
+            return Ok(Drawn { item, body: "" });
+        }
         if self
             .last
             .as_ref()

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::fmt::Write;
 
 use transcript_reader::Index;
-use transcript_resume::{Branches, Policy, Start, Tree};
+use transcript_resume::{Branches, Path, PathEntry, Policy, Start, Tree};
 use transcript_testkit::{damage, generate, shared};
 
 use crate::path::{index, transcripts_under};
@@ -326,4 +326,172 @@ fn every_entry_of_a_shared_file_is_in_one_branch() {
             &index(&std::fs::read(&file).unwrap()),
         );
     }
+}
+
+/// What the branches off a path have, as each of them is walked from its root.
+fn walked_one_by_one(tree: &Tree<'_>, path: &Path) -> Vec<Vec<usize>> {
+    let leaf: Vec<usize> = path.leaf.into_iter().collect();
+    let mut shown: HashSet<usize> = path.entries.iter().map(PathEntry::candidate).collect();
+    let mut found = Vec::new();
+    for branch in Branches::new(tree, &leaf).all() {
+        if branch.is_tip
+            && !shown.contains(&branch.last)
+            && let Some(leaf) = tree.node(branch.last)
+        {
+            let path = tree.path_to_leaf(leaf).entries.into_iter();
+            let entries = path.map(|entry| entry.candidate());
+            found.push(entries.filter(|entry| shown.insert(*entry)).collect());
+        }
+    }
+    found
+}
+
+fn walked_together(tree: &Tree<'_>, path: &Path) -> Vec<Vec<usize>> {
+    let branches = tree.branches_off(path).into_iter();
+    let entries = branches.map(|branch| {
+        branch
+            .path
+            .entries
+            .iter()
+            .map(PathEntry::candidate)
+            .collect()
+    });
+    entries.collect()
+}
+
+fn star(lines: usize) -> Session {
+    let root = Session::default().user("root", "");
+    (1..lines).fold(root, |file, number| {
+        file.user(&format!("u{number}"), "root")
+    })
+}
+
+/// A tip at each entry of a chain.
+fn comb(lines: usize) -> Session {
+    let root = Session::default().user("c0", "");
+    (1..lines / 2).fold(root, |file, number| {
+        let above = format!("c{}", number - 1);
+        file.user(&format!("c{number}"), &above)
+            .answer(&format!("t{number}"), &above)
+    })
+}
+
+#[test]
+fn branches_off_a_path_are_those_that_are_walked_one_by_one() {
+    let parallel = Session::default()
+        .user("a", "")
+        .call("b1", "a", "m")
+        .call("b2", "b1", "m")
+        .result("r1", "b1")
+        .result("r2", "b2")
+        .answer("c", "r1")
+        .attachment("d", "c")
+        .answer("e", "r2");
+    let lost = Session::default()
+        .user("a", "")
+        .answer("b", "a")
+        .user("c", "gone")
+        .answer("d", "c")
+        .user("e", "a")
+        .user("f", "also-gone");
+    let compacted = Session::default()
+        .user("a", "")
+        .answer("b", "a")
+        .user("left", "a")
+        .boundary("x", "b", "")
+        .user("s", "x")
+        .answer("t", "s")
+        .user("u", "s");
+    for (name, session) in [
+        ("star", star(30)),
+        ("comb", comb(30)),
+        ("parallel", parallel),
+        ("lost", lost),
+        ("compacted", compacted),
+    ] {
+        for policy in [Policy::Vendor, Policy::Recover] {
+            let index = index(session.0.as_bytes());
+            let tree = Tree::new(&index, policy);
+            let path = tree.path();
+            let together = walked_together(&tree, &path);
+            assert_eq!(
+                together,
+                walked_one_by_one(&tree, &path),
+                "{name} {policy:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn no_entry_is_in_two_branches_and_none_is_missed() {
+    for seed in 0..40 {
+        let file = generate::session(seed);
+        let index = index(&file);
+        for policy in [Policy::Vendor, Policy::Recover] {
+            let tree = Tree::new(&index, policy);
+            let path = tree.path();
+            let mut seen: HashSet<usize> = path.entries.iter().map(PathEntry::candidate).collect();
+            for entry in walked_together(&tree, &path).into_iter().flatten() {
+                assert!(seen.insert(entry), "seed {seed}: {entry} is there twice");
+            }
+            for entry in walked_one_by_one(&tree, &path).into_iter().flatten() {
+                assert!(seen.contains(&entry), "seed {seed}: {entry} is missing");
+            }
+        }
+    }
+}
+
+#[cfg(debug_assertions)]
+#[test]
+fn branches_are_walked_in_the_time_of_their_lines() {
+    use transcript_format::work;
+    for (name, session) in [("star", star(600)), ("comb", comb(600))] {
+        let index = index(session.0.as_bytes());
+        let tree = Tree::new(&index, Policy::Recover);
+        let path = tree.path();
+        let cost = |walk: &dyn Fn()| {
+            let before = work::done();
+            walk();
+            (work::done() - before) / 600
+        };
+        let together = cost(&|| drop(walked_together(&tree, &path)));
+        assert!(together <= 4, "{name}: {together} steps a line");
+    }
+    // The count sees what it is for.
+    let session = comb(600);
+    let index = index(session.0.as_bytes());
+    let tree = Tree::new(&index, Policy::Recover);
+    let before = work::done();
+    walked_one_by_one(&tree, &tree.path());
+    assert!(work::done() - before > 600 * 50);
+}
+
+#[cfg(debug_assertions)]
+#[test]
+fn a_chain_of_attachments_beside_a_message_is_walked_once() {
+    use transcript_format::work;
+    const LINES: u64 = 400;
+    let mut session = Session::default()
+        .user("a", "")
+        .call("b1", "a", "m")
+        .call("b2", "b1", "m")
+        .result("r1", "b1");
+    let mut above = "r1".to_owned();
+    for number in 0..LINES {
+        let uuid = format!("x{number}");
+        session = session.attachment(&uuid, &above);
+        above = uuid;
+    }
+    let session = session.result("r2", "b2").answer("c", "r2");
+    let index = index(session.0.as_bytes());
+    let tree = Tree::new(&index, Policy::Recover);
+    let before = work::done();
+    let path = tree.path();
+    let done = work::done() - before;
+    assert!(
+        path.entries.len() as u64 > LINES,
+        "the attachments are there"
+    );
+    assert!(done <= 8 * LINES, "{done} steps");
 }

@@ -1579,3 +1579,105 @@ fn sidechains_of_an_old_file_are_subagents_under_the_calls_that_asked_them() {
     ];
     assert_eq!(steps.collect::<Vec<_>>(), expected);
 }
+
+/// A session whose second entry has so many blocks, between two others.
+fn wide(blocks: usize) -> String {
+    let list = vec!["0"; blocks].join(",");
+    let line = |uuid: &str, parent: &str, content: &str| {
+        format!(
+            r#"{{"type":"user","uuid":"{uuid}","parentUuid":{parent},"timestamp":"2026-01-01T00:00:00.000Z","message":{{"role":"user","content":{content}}}}}"#
+        )
+    };
+    let lines = [
+        line("a", "null", r#""first""#),
+        line("b", r#""a""#, &format!("[{list}]")),
+        line("c", r#""b""#, r#""last""#),
+    ];
+    lines.join("\n") + "\n"
+}
+
+#[test]
+fn an_entry_of_too_many_blocks_stays_on_the_path_and_is_one_item() {
+    use transcript_format::finding::Code;
+    use transcript_format::object::MAX_PARTS;
+    use transcript_resume::api::{Options, Reason};
+    let text = wide(MAX_PARTS + 1);
+    let file = File::new(text.as_bytes());
+    let findings = file.index.findings();
+    let found: Vec<_> = findings.iter().map(|one| (one.code, one.line)).collect();
+    assert_eq!(found, [(Code::TooMany, Some(2))]);
+    assert_eq!(findings[0].offset, text.find('\n').unwrap() as u64 + 1);
+    for policy in POLICIES {
+        let display = file.display(policy);
+        let kinds: Vec<ItemKind> = display.items().iter().map(Item::kind).collect();
+        let text = ItemKind::Text;
+        assert_eq!(kinds, [text, ItemKind::TooMany, text], "{policy:?}");
+        let tree = Tree::new(&file.index, policy);
+        let request = Options::new().request(&tree, &mut file.bodies()).unwrap();
+        assert_eq!(request.path.entries.len(), 3);
+        let left: Vec<_> = request
+            .omissions
+            .iter()
+            .map(|one| (one.entry, one.reason))
+            .collect();
+        assert_eq!(left, [(1, Reason::TooMany)]);
+    }
+}
+
+#[test]
+fn as_many_blocks_as_are_read_are_shown() {
+    use transcript_format::object::MAX_PARTS;
+    let file = File::new(wide(MAX_PARTS).as_bytes());
+    assert!(file.index.findings().is_empty());
+    let display = file.display(Policy::Recover);
+    assert_eq!(display.items().len(), MAX_PARTS + 2);
+}
+
+#[test]
+fn displays_of_one_tree_read_each_line_of_progress_once() {
+    use transcript_resume::display::Displays;
+    let mut text = String::from(
+        "{\"type\":\"user\",\"uuid\":\"r\",\"parentUuid\":null,\"timestamp\":\"2026-01-01T00:00:00.000Z\",\"message\":{\"role\":\"user\",\"content\":\"go\"}}\n",
+    );
+    for number in 0..50 {
+        writeln!(text, r#"{{"type":"assistant","uuid":"a{number}","parentUuid":"r","timestamp":"2026-01-01T00:00:01.000Z","message":{{"role":"assistant","content":[{{"type":"tool_use","id":"t{number}","name":"Bash","input":{{}}}}]}}}}"#).unwrap();
+        writeln!(text, r#"{{"type":"progress","uuid":"p{number}","parentUuid":"a{number}","parentToolUseID":"t{number}","data":{{"type":"hook_progress"}}}}"#).unwrap();
+        writeln!(text, r#"{{"type":"progress","uuid":"q{number}","parentUuid":"gone","parentToolUseID":"t{number}","data":{{"type":"hook_progress"}}}}"#).unwrap();
+    }
+    let file = File::new(text.as_bytes());
+    let tree = Tree::new(&file.index, Policy::Recover);
+    let mut counted = Counted {
+        bodies: file.bodies(),
+        asked: HashMap::new(),
+    };
+    let mut displays = Displays::new(&tree);
+    let path = tree.path();
+    let mut progress = 0;
+    let others = tree
+        .branches_off(&path)
+        .into_iter()
+        .map(|branch| branch.path);
+    for path in std::iter::once(path.clone()).chain(others) {
+        let display = displays.display(&path, &mut counted).unwrap();
+        let items = display.items().iter();
+        progress += items
+            .filter(|item| item.kind() == ItemKind::Progress)
+            .count();
+    }
+    assert_eq!(progress, 100);
+    assert!(counted.asked.values().all(|times| *times == 1));
+}
+
+struct Counted<'s> {
+    bodies: Bodies<'s>,
+    asked: HashMap<usize, u32>,
+}
+
+impl BodySource for Counted<'_> {
+    type Error = Error;
+
+    fn body(&mut self, candidate: &Candidate<'_>) -> Result<&str, Error> {
+        *self.asked.entry(candidate.number()).or_default() += 1;
+        self.bodies.get(candidate).map(|body| body.text)
+    }
+}
