@@ -503,7 +503,7 @@ fn unwanted_escape(json: &str) -> Option<(&'static str, usize)> {
         match unit(at) {
             Some(0) => return Some(("a NUL character in a string", at)),
             Some(0xD800..=0xDBFF) if matches!(unit(at + 6), Some(0xDC00..=0xDFFF)) => {
-                next = at + 12
+                next = at + 12;
             }
             Some(0xD800..=0xDFFF) => return Some(("half of a surrogate pair in a string", at)),
             _ => {}

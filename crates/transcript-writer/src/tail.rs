@@ -6,6 +6,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use memchr::memrchr;
 use transcript_format::kind::SystemKind;
 use transcript_format::lines::DEFAULT_LINE_CAP;
 use transcript_format::object::Object;
@@ -326,7 +327,7 @@ fn last_line(file: &dyn File, len: u64) -> io::Result<u64> {
     while end > 0 {
         let start = end.saturating_sub(BLOCK);
         let block = read(file, start, end)?;
-        if let Some(at) = block.iter().rposition(|byte| *byte == b'\n') {
+        if let Some(at) = memrchr(b'\n', &block) {
             return Ok(start + at as u64 + 1);
         }
         end = start;

@@ -307,6 +307,8 @@ fn whoever_opens_a_session_while_it_is_asked_who_writes_hurts_nobody() {
     let Some(slow) = start_slowly("fcntl", 700, &arguments) else {
         return;
     };
+    // It has the file open by then, and asks: before that it would only see that others write.
+    sleep(Duration::from_millis(300));
     let other = path.clone();
     let foreign = std::thread::spawn(move || {
         for _ in 0..50 {

@@ -160,7 +160,7 @@ fn create_at(path: &Path) -> io::Result<Option<fs::File>> {
 pub(crate) fn refuse_public_folder(path: &Path) -> io::Result<()> {
     let folder = fs::metadata(folder_of(path))?;
     let is_public = folder.mode() & 0o002 != 0;
-    let is_kept_by_root = folder.uid() == 0 && folder.mode() & u32::from(libc::S_ISVTX) != 0;
+    let is_kept_by_root = folder.uid() == 0 && folder.mode() & 0o1000 != 0;
     if is_public && folder.uid() != user() && !is_kept_by_root {
         return Err(io::Error::new(
             io::ErrorKind::PermissionDenied,
