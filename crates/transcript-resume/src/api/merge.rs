@@ -349,7 +349,7 @@ mod tests {
     fn folded(content: &str, reminders: &[&str], at_once: bool) -> String {
         let mut message = message(content);
         for reminder in reminders {
-            add_reminder_block(&mut message, Block::text(reminder), true);
+            add_reminder_block(&mut message, Block::text(reminder));
             if at_once {
                 message.fold();
             }
