@@ -12,7 +12,7 @@ def uid(n):
 
 
 def stamp(n):
-    return time.strftime("2026-01-%dT%%H:%%M:%%S" % (1 + n // 86400 % 28), time.gmtime(n % 86400)) + ".%03dZ" % (n % 1000)
+    return time.strftime("2026-01-%02dT%%H:%%M:%%S" % (1 + n // 86400 % 28), time.gmtime(n % 86400)) + ".%03dZ" % (n % 1000)
 
 
 def line(n, parent, kind="user", content="words", **more):
@@ -518,6 +518,7 @@ def measure(o, shapes, commands, sizes, temp, failed):
                 for other in os.listdir(folder):
                     if other != os.path.basename(path):
                         os.unlink(os.path.join(folder, other))
+        slowest, worst_of_all, most_memory = None, 0, 0
         for key, runs in seen.items():
             factors = []
             for (n0, t0, _, _, _), (n1, t1, _, e1, _) in zip(runs, runs[1:]):
@@ -528,12 +529,21 @@ def measure(o, shapes, commands, sizes, temp, failed):
             is_bad = worst > o.most or bool(end) or any(m > o.memory for _, _, m, _, _ in runs)
             if is_bad:
                 failed.append((name, key))
-            if o.quiet and not is_bad:
+            worst_of_all = max(worst_of_all, worst)
+            most_memory = max(most_memory, *(m for _, _, m, _, _ in runs))
+            if slowest is None or runs[-1][1] > slowest[1][-1][1]:
+                slowest = key, runs
+            if o.summary or (o.quiet and not is_bad):
                 continue
             figures = " | ".join("%.2f s, %.0f MiB" % (t, m) for _, t, m, _, _ in runs)
             figures += " | -" * (len(sizes) - len(runs))
             mark = " **%s**" % end if end else " **!**" if is_bad else ""
             print("| %s | `%s` | %s | %s%s |" % (name, key, figures, "%.2f" % worst if factors else "-", mark), flush=True)
+        if o.summary and slowest:
+            key, runs = slowest
+            figures = " | ".join("%.2f s" % t for _, t, _, _, _ in runs)
+            factor = "%.2f" % worst_of_all if worst_of_all else "-"
+            print("| %s | `%s` | %s | %.0f MiB | %s |" % (name, key, figures, most_memory, factor), flush=True)
 
 
 def main():
@@ -547,6 +557,7 @@ def main():
     a.add_argument("--most", type=float, default=2.3, help="the largest factor that passes")
     a.add_argument("--least", type=float, default=0.15, help="the shortest time that is compared, in seconds")
     a.add_argument("--memory", type=float, default=math.inf, help="the most MiB that pass")
+    a.add_argument("--summary", action="store_true", help="print a row for each shape: its slowest command")
     a.add_argument("--quiet", action="store_true", help="print only what fails")
     o = a.parse_args()
     sizes = [int(n) for n in o.sizes.split(",")]
@@ -557,8 +568,9 @@ def main():
     }
     failed = []
     with tempfile.TemporaryDirectory() as temp:
-        print("| shape | command | %s | worst factor per doubling |" % " | ".join(map(str, sizes)))
-        print("| --- | --- |%s ---: |" % (" ---: |" * len(sizes)))
+        memory = " most memory |" if o.summary else ""
+        print("| shape | %scommand | %s |%s worst factor per doubling |" % ("slowest " * o.summary, " | ".join(map(str, sizes)), memory))
+        print("| --- | --- |%s ---: |" % (" ---: |" * (len(sizes) + o.summary)))
         for group in o.group.split(","):
             shapes, commands = groups[group]
             measure(o, shapes, commands, sizes, temp, failed)

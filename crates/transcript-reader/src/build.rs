@@ -145,6 +145,8 @@ fn threads() -> usize {
     static THREADS: OnceLock<usize> = OnceLock::new();
     // More threads than two would hold more than one copy of the records when they join.
     *THREADS.get_or_init(|| {
+        #[cfg(test)]
+        tests::ASKED.fetch_add(1, Ordering::Relaxed);
         thread::available_parallelism()
             .map_or(1, usize::from)
             .min(2)
