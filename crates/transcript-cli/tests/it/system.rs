@@ -240,7 +240,9 @@ fn writers_that_start_together_on_a_new_session_all_get_in() {
     }
 }
 
-/// Starts the command under strace, which makes it slow at each of these system calls.
+/// Starts the command under strace, which makes it slow at each of these system calls; `None` where
+/// there is no strace.
+#[expect(clippy::print_stdout, reason = "a test that is skipped says so")]
 fn start_slowly(call: &str, millis: u64, arguments: &[&str]) -> Option<Child> {
     let strace = |more: &[&str]| {
         let mut command = Command::new("strace");

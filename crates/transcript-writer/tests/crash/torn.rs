@@ -106,11 +106,11 @@ fn a_hole_longer_than_any_line_stays_and_takes_neither_memory_nor_space() {
     let _alone = alone();
     let folder = folder();
     let path = folder.path().join("session.jsonl");
-    let len = 3 << 30;
+    let len = 1 << 30;
     let end = with_a_hole(&path, len);
     let mut job = Job::new(Task::Ours, &path);
     job.count = 1;
-    // Less than a seventh of the hole.
+    // Less than half of the hole.
     let (events, status) = job
         .start_under(&["sh", "-c", r#"ulimit -v 450000; exec "$0" "$@""#])
         .finish();
