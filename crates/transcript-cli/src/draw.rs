@@ -615,9 +615,9 @@ impl<'s> Drawing<'s> {
             page.line(&[Span::plain(&text)])?;
             let hides = |decision: &&Decision| matches!(decision, Decision::PinHidesNewer { .. });
             let hidden = path.decisions.iter().find(hides);
-            let refusal = path.refusal.map(|refusal| refusal.reason());
             let more = [
-                refusal.map(|reason| format!("the client would not resume: {reason}")),
+                path.refusal
+                    .map(|refusal| explain::describe_refusal(index, refusal)),
                 hidden.map(|decision| explain::describe(index, decision)),
             ];
             for text in more.iter().flatten().filter(|_| !is_same) {

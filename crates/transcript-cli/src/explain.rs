@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use transcript_format::finding::Finding;
 use transcript_reader::{Candidate, Index};
-use transcript_resume::{Decision, Evidence, LeafReason, Path, Policy, SpliceForm, Tree};
+use transcript_resume::{Decision, Evidence, LeafReason, Path, Policy, Refusal, SpliceForm, Tree};
 
 /// Returns what is wrong with the lines of a file, its links and the calls on a path, by offset.
 pub(crate) fn findings(tree: &Tree<'_>, path: &Path) -> Vec<Finding> {
@@ -29,16 +29,21 @@ pub(crate) fn write(out: &mut impl Write, tree: &Tree<'_>, path: &Path) -> io::R
         )?;
     }
     if let Some(refusal) = path.refusal {
-        writeln!(
-            out,
-            "refusal: the client would not resume, as {}",
-            refusal.reason()
-        )?;
+        writeln!(out, "refusal: {}", describe_refusal(index, refusal))?;
     }
     for finding in findings(tree, path) {
         writeln!(out, "finding {}", describe_finding(&finding))?;
     }
     Ok(())
+}
+
+/// Why a client would not go on, or what is missing to go on from.
+pub(crate) fn describe_refusal(index: &Index, refusal: Refusal) -> String {
+    match refusal {
+        Refusal::NoConversation if index.line_count() == 0 => "the file is empty".to_owned(),
+        Refusal::NoConversation => refusal.reason().to_owned(),
+        _ => format!("the client would not resume: {}", refusal.reason()),
+    }
 }
 
 /// `L-TORN-MID: line 3 at byte 812, 77 bytes: the line ends inside a value`

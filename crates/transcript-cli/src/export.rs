@@ -7,11 +7,13 @@ use transcript_format::kind::{AttachmentKind, SystemKind};
 use transcript_format::object::Raw;
 use transcript_format::tool_result::ToolUseResult;
 use transcript_reader::{Bodies, Said};
+use transcript_resume::Usage;
 use transcript_resume::display::{Drawing, Drawn, Item, ItemKind, Marks, Part, Speaker, StoryKind};
 
 use crate::blocks::{attachment_line, block_line, input, plain_text, result_text, typed};
 use crate::conversation::{Conversation, gap};
 use crate::escape::{one_line, without_colours};
+use crate::header::Header;
 use crate::markup;
 use crate::story::{self, Outcome, TodoState, grouped, size};
 use crate::tell::{Tools, Wanted, hidden};
@@ -23,22 +25,15 @@ const RESULT_LINES: usize = 10;
 pub(crate) fn write(
     out: &mut dyn Write,
     conversations: &[Conversation<'_>],
+    header: &Header,
+    usage: &[Usage],
     wanted: Wanted,
     policy: &str,
 ) -> Result<()> {
     let Some(main) = conversations.first() else {
         return Ok(());
     };
-    let id = main.session.session_id();
-    let id = id.unwrap_or_else(|| "without an id".to_owned());
-    writeln!(out, "# Session {}\n", one_line(&id))?;
-    let lines = main.index().line_count();
-    writeln!(
-        out,
-        "{} entries of {} lines, policy {policy}.",
-        grouped(main.entries as u64),
-        grouped(lines)
-    )?;
+    head(out, main, header, usage, policy)?;
     for conversation in conversations {
         let mut writer = Writer {
             out,
@@ -49,6 +44,61 @@ pub(crate) fn write(
         };
         writer.conversation(conversation)?;
     }
+    Ok(())
+}
+
+/// Which session it is, in a list.
+fn head(
+    out: &mut dyn Write,
+    main: &Conversation<'_>,
+    header: &Header,
+    usage: &[Usage],
+    policy: &str,
+) -> Result<()> {
+    let id = main.session.session_id();
+    let id = id.unwrap_or_else(|| "without an id".to_owned());
+    let session = format!("Session {}", markup::inline(&id));
+    match &header.title {
+        Some(title) => writeln!(out, "# {}\n\n- {session}", markup::inline(title))?,
+        None => writeln!(out, "# {session}\n")?,
+    }
+    for (label, value) in [
+        ("Folder", &header.folder),
+        ("Branch", &header.branch),
+        ("Model", &header.model),
+    ] {
+        if let Some(value) = value {
+            writeln!(out, "- {label} {}", markup::code(value))?;
+        }
+    }
+    if let Some(times) = &header.times {
+        writeln!(out, "- {times}")?;
+    }
+    if !usage.is_empty() {
+        let sum = |of: fn(&Usage) -> Option<u64>| {
+            let counts = usage.iter().filter_map(of);
+            counts.fold(0, u64::saturating_add)
+        };
+        let cached = sum(|usage| usage.cache_read_input_tokens);
+        let input = sum(|usage| usage.input_tokens)
+            .saturating_add(sum(|usage| usage.cache_creation_input_tokens))
+            .saturating_add(cached);
+        let output = sum(|usage| usage.output_tokens);
+        writeln!(
+            out,
+            "- {} tokens in ({} cached), {} out",
+            grouped(input),
+            grouped(cached),
+            grouped(output)
+        )?;
+    }
+    let lines = main.index().line_count();
+    writeln!(
+        out,
+        "- {} entries of {} lines, policy {policy}",
+        grouped(main.entries as u64),
+        grouped(lines)
+    )?;
     Ok(())
 }
 

@@ -1,20 +1,21 @@
 //! `transcript list`: the sessions of all projects, or of one.
 
-use std::env;
-use std::io::{self, BufWriter, Write};
-use std::path::{Path, PathBuf};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::io::Write;
+use std::path::PathBuf;
 
 use anstyle::Style;
 use anyhow::Result;
 use clap::Args as ClapArgs;
+use jiff::Zoned;
 use serde::Serialize;
 use transcript_session::{SessionRow, SessionState};
 use unicode_width::UnicodeWidthStr;
 
 use crate::escape::one_line;
+use crate::moment::clock;
+use crate::pager::Output;
 use crate::text::cut_text;
-use crate::{exit, json, screen, session};
+use crate::{exit, folder, json, screen, session};
 
 /// List the sessions, those with the newest conversation first
 ///
@@ -47,23 +48,30 @@ pub(crate) fn run(args: &Args, output: &screen::Options) -> Result<u8> {
         None => listing.rows.iter().collect(),
     };
     let rows = &rows[..args.limit.unwrap_or(rows.len()).min(rows.len())];
-    let mut out = BufWriter::new(io::stdout().lock());
-    if args.json {
-        for row in rows {
-            let line = json::text(&JsonRow::new(row))?;
-            writeln!(out, "{line}")?;
-        }
-    } else {
-        let columns = Columns::new(rows, screen::width());
-        for row in rows {
-            columns.print(&mut out, row, &output.styles())?;
-        }
+    // A long list would end with the oldest on the screen.
+    let mut out = match args.json {
+        true => Output::plain(),
+        false => Output::paged(),
+    };
+    let written = match args.json {
+        true => write_json(&mut out, rows),
+        false => Table::new(rows, screen::terminal_width()).print(&mut out, &output.styles()),
+    };
+    match written {
+        Err(error) if !out.is_closed(&error) => return Err(error),
+        _ => out.finish()?,
     }
-    out.flush()?;
     if rows.is_empty() && !args.json && !output.quiet {
         screen::note(&format!("no sessions in {}", store.root().display()));
     }
     Ok(exit::DONE)
+}
+
+fn write_json(out: &mut impl Write, rows: &[&SessionRow]) -> Result<()> {
+    for row in rows {
+        writeln!(out, "{}", json::text(&JsonRow::new(row))?)?;
+    }
+    Ok(())
 }
 
 /// A session as `docs/cli.md` promises it.
@@ -85,6 +93,7 @@ struct JsonRow<'r> {
     tag: Option<&'r str>,
     subagents: usize,
     state: Option<&'static str>,
+    has_file: bool,
 }
 
 impl<'r> JsonRow<'r> {
@@ -105,113 +114,146 @@ impl<'r> JsonRow<'r> {
             tag: row.tag.as_deref(),
             subagents: row.subagents,
             state: row.state.map(SessionState::name),
+            has_file: row.has_file,
         }
     }
 }
 
-/// How wide the columns are; what is not in the file leaves its column empty.
-struct Columns {
-    now: i64,
-    home: Option<PathBuf>,
-    width: usize,
-    id: usize,
-    folder: usize,
-    branch: usize,
-}
-
-const WHEN: usize = 10;
-const STATE: usize = 9;
-const SIZE: usize = 8;
+const ID: usize = 0;
+const MODIFIED: usize = 1;
+const STATE: usize = 2;
+const SIZE: usize = 3;
+const FOLDER: usize = 4;
+const BRANCH: usize = 5;
+const TITLE: usize = 6;
+/// The title comes last: it is as long as it likes where nothing has to fit.
+const NAMES: [&str; 7] = [
+    "SESSION", "MODIFIED", "STATE", "SIZE", "FOLDER", "BRANCH", "TITLE",
+];
 /// What is left of a title that has to be given up for nothing else.
 const MIN_TITLE: usize = 24;
+/// How much of an id tells sessions apart.
+const SHORT_ID: usize = 8;
 
-impl Columns {
-    fn new(rows: &[&SessionRow], width: usize) -> Self {
-        let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH);
-        let now = since_1970.map_or(0, |since| {
-            i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+/// The rows for people, with a header. What is not in the file leaves its cell empty.
+struct Table<'r> {
+    cells: Vec<[String; 7]>,
+    rows: &'r [&'r SessionRow],
+    /// How wide each column is; those of no width are left out.
+    widths: [usize; 7],
+}
+
+impl<'r> Table<'r> {
+    /// Makes the cells. Nothing is cut without a `width` to fit into.
+    fn new(rows: &'r [&'r SessionRow], width: Option<usize>) -> Self {
+        let now = Zoned::now();
+        let cells = rows.iter().map(|row| cells(row, &now, width));
+        let cells: Vec<_> = cells.collect();
+        let widest = |column: usize| {
+            let widths = cells.iter().map(|cells| cells[column].width());
+            widths.max().unwrap_or(0)
+        };
+        // A column without anything in it is none.
+        let mut widths = std::array::from_fn(|column| match widest(column) {
+            0 => 0,
+            width => width.max(NAMES[column].width()),
         });
-        let mut columns = Self {
-            now,
-            home: env::var_os("HOME").map(PathBuf::from),
-            width,
-            id: 8,
-            folder: 0,
-            branch: 0,
-        };
-        let widest = |text: &dyn Fn(&SessionRow) -> String, most| {
-            let widths = rows.iter().map(|row| text(row).width());
-            widths.max().unwrap_or(0).min(most)
-        };
-        let folder = widest(&|row| columns.folder_of(row), width / 4);
-        let branch = widest(&branch_of, width / 7);
-        let left = width.saturating_sub(columns.id + WHEN + STATE + SIZE + 5 + MIN_TITLE);
-        columns.folder = if folder < left { folder } else { 0 };
-        let left = left.saturating_sub(columns.folder + 2);
-        columns.branch = if branch < left { branch } else { 0 };
-        columns
+        if let Some(width) = width {
+            widths[FOLDER] = widths[FOLDER].min((width / 5).max(NAMES[FOLDER].width()));
+            widths[BRANCH] = widths[BRANCH].min((width / 7).max(NAMES[BRANCH].width()));
+            let used = |widths: &[usize; 7]| -> usize {
+                let shown = widths[..TITLE].iter().filter(|width| **width > 0);
+                shown.map(|width| width + 1).sum()
+            };
+            for column in [BRANCH, SIZE, FOLDER, STATE] {
+                if used(&widths) + MIN_TITLE > width {
+                    widths[column] = 0;
+                }
+            }
+            widths[TITLE] = width.saturating_sub(used(&widths)).max(1);
+        }
+        Self {
+            cells,
+            rows,
+            widths,
+        }
     }
 
-    fn print(&self, out: &mut impl Write, row: &SessionRow, styles: &screen::Styles) -> Result<()> {
-        let state_style = match row.state {
-            Some(SessionState::Waiting) => styles.person,
-            Some(SessionState::OpenCall) => styles.agent,
-            Some(SessionState::Stalled) => styles.error,
-            Some(SessionState::Finished) => styles.tool,
-            _ => styles.dim,
-        };
-        let (title, title_style) = title_of(row, styles);
-        let id: String = one_line(&row.session_id).chars().take(self.id).collect();
-        let when = row.modified_millis().map(|then| ago(self.now, then));
-        let state = row.state.map_or("", SessionState::name);
-        let size = size(row.bytes);
-        let mut cells = vec![
-            (fit(&id, self.id), styles.dim),
-            (fit(&when.unwrap_or_default(), WHEN), Style::new()),
-            (fit(state, STATE), state_style),
-            (format!("{size:>SIZE$}"), styles.dim),
-        ];
-        let used = |cells: &[(String, Style)]| -> usize {
-            cells.iter().map(|(text, _)| text.width() + 1).sum()
-        };
-        let mut last = Vec::new();
-        if self.folder > 0 {
-            last.push((fit(&self.folder_of(row), self.folder), styles.dim));
+    fn print(&self, out: &mut impl Write, styles: &screen::Styles) -> Result<()> {
+        if self.rows.is_empty() {
+            return Ok(());
         }
-        if self.branch > 0 {
-            last.push((fit(&branch_of(row), self.branch), styles.dim));
+        let names = NAMES.map(str::to_owned);
+        self.line(out, &names, [styles.dim; 7])?;
+        for (row, cells) in self.rows.iter().zip(&self.cells) {
+            let state = match row.state {
+                Some(SessionState::Waiting) => styles.person,
+                Some(SessionState::OpenCall) => styles.agent,
+                Some(SessionState::Stalled) => styles.error,
+                Some(SessionState::Finished) => styles.tool,
+                _ => styles.dim,
+            };
+            let dim = styles.dim;
+            let title = title_style(row, styles);
+            let line = [dim, Style::new(), state, dim, dim, dim, title];
+            self.line(out, cells, line)?;
         }
-        let left = self.width.saturating_sub(used(&cells) + used(&last)).max(1);
-        cells.push((fit(&title, left), title_style));
-        cells.extend(last);
-        let line: Vec<_> = cells
-            .iter()
-            .map(|(text, style)| format!("{style}{text}{style:#}"))
-            .collect();
-        writeln!(out, "{}", line.join(" ").trim_end())?;
         Ok(())
     }
 
-    /// The folder that the session works in, shortened at its start.
-    fn folder_of(&self, row: &SessionRow) -> String {
-        let Some(cwd) = &row.cwd else {
-            return String::new();
-        };
-        let home = self
-            .home
-            .as_ref()
-            .and_then(|home| Path::new(cwd).strip_prefix(home).ok());
-        let text = match home {
-            Some(below) => Path::new("~").join(below).display().to_string(),
-            None => cwd.clone(),
-        };
-        let parts: Vec<_> = text.split(['/', '\\']).collect();
-        let text = match parts.len() {
-            0..=3 => text.clone(),
-            count => format!("…/{}", parts[count - 2..].join("/")),
-        };
-        one_line(&text)
+    fn line(&self, out: &mut impl Write, cells: &[String; 7], styles: [Style; 7]) -> Result<()> {
+        let mut line = String::new();
+        for column in (0..NAMES.len()).filter(|column| self.widths[*column] > 0) {
+            let (text, width) = (&cells[column], self.widths[column]);
+            let text = match column {
+                TITLE => cut_text(text, width),
+                SIZE => format!("{text:>width$}"),
+                _ => fit(text, width),
+            };
+            let style = styles[column];
+            line.push_str(&format!("{style}{text}{style:#} "));
+        }
+        writeln!(out, "{}", line.trim_end())?;
+        Ok(())
     }
+}
+
+fn cells(row: &SessionRow, now: &Zoned, width: Option<usize>) -> [String; 7] {
+    let mut cells: [String; 7] = Default::default();
+    let id = one_line(&row.session_id);
+    cells[ID] = match width {
+        Some(_) => id.chars().take(SHORT_ID).collect(),
+        None => id,
+    };
+    let modified = row.modified_millis();
+    let modified = modified.and_then(|millis| clock(millis, now.time_zone()));
+    cells[MODIFIED] = modified.map_or(String::new(), |time| match width {
+        Some(..100) => short_time(&time, now),
+        _ => time.strftime("%Y-%m-%d %H:%M").to_string(),
+    });
+    cells[STATE] = row.state.map_or("", SessionState::name).to_owned();
+    cells[SIZE] = match row.has_file {
+        true => size(row.bytes),
+        false => String::new(),
+    };
+    let folder = row.cwd.as_deref().map(folder::below_home);
+    let folder = folder.unwrap_or_default();
+    cells[FOLDER] = one_line(&match width {
+        Some(_) => folder::last_parts(&folder),
+        None => folder,
+    });
+    cells[BRANCH] = branch_of(row);
+    cells[TITLE] = title_of(row);
+    cells
+}
+
+/// A point in time on a narrow page: without its year when it is of this one, else without the time of day.
+fn short_time(time: &Zoned, now: &Zoned) -> String {
+    let form = match time.year() == now.year() {
+        true => "%m-%d %H:%M",
+        false => "%Y-%m-%d",
+    };
+    time.strftime(form).to_string()
 }
 
 fn branch_of(row: &SessionRow) -> String {
@@ -220,14 +262,17 @@ fn branch_of(row: &SessionRow) -> String {
     one_line(branch.unwrap_or_default())
 }
 
-/// What to call the session, and how that looks.
-fn title_of(row: &SessionRow, styles: &screen::Styles) -> (String, Style) {
-    let plain = Style::new();
-    let (mut text, style) = match (&row.title, &row.first_prompt, &row.last_prompt) {
-        (Some(title), ..) => (one_line(title), plain.bold()),
-        (None, Some(prompt), _) | (None, None, Some(prompt)) => (one_line(prompt), plain),
-        _ if row.bytes == 0 => ("(empty)".to_owned(), styles.dim),
-        _ => ("(untitled)".to_owned(), styles.dim),
+/// What to call the session.
+fn title_of(row: &SessionRow) -> String {
+    let mut text = match (&row.title, &row.first_prompt, &row.last_prompt) {
+        (Some(title), ..) => one_line(title),
+        (None, Some(prompt), _) | (None, None, Some(prompt)) => one_line(prompt),
+        _ if !row.has_file => match row.subagents {
+            1 => "(its file is gone, 1 subagent is left)".to_owned(),
+            count => format!("(its file is gone, {count} subagents are left)"),
+        },
+        _ if row.bytes == 0 => "(empty)".to_owned(),
+        _ => "(untitled)".to_owned(),
     };
     if let Some(tag) = &row.tag {
         text = format!("#{} {text}", one_line(tag));
@@ -235,9 +280,15 @@ fn title_of(row: &SessionRow, styles: &screen::Styles) -> (String, Style) {
     if row.is_archived {
         text = format!("(archived) {text}");
     }
-    // Without colour nothing may be bold either.
-    let is_coloured = styles.dim != Style::new();
-    (text, if is_coloured { style } else { plain })
+    text
+}
+
+fn title_style(row: &SessionRow, styles: &screen::Styles) -> Style {
+    match (&row.title, &row.first_prompt, &row.last_prompt) {
+        (Some(_), ..) => styles.bold(Style::new()),
+        (None, None, None) => styles.dim,
+        _ => Style::new(),
+    }
 }
 
 /// The text, cut or filled up to `width` columns.
@@ -245,24 +296,6 @@ fn fit(text: &str, width: usize) -> String {
     let text = cut_text(text, width);
     let fill = width.saturating_sub(text.width());
     format!("{text}{}", " ".repeat(fill))
-}
-
-/// How long before `now` it was, in milliseconds since 1970 both; a day when it is long.
-fn ago(now: i64, then: i64) -> String {
-    let seconds = now.saturating_sub(then) / 1000;
-    match seconds {
-        ..-60 => day(then),
-        -60..60 => "just now".to_owned(),
-        60..3600 => format!("{} min ago", seconds / 60),
-        3600..86_400 => format!("{} h ago", seconds / 3600),
-        86_400..2_592_000 => format!("{} d ago", seconds / 86_400),
-        _ => day(then),
-    }
-}
-
-fn day(then: i64) -> String {
-    let text = transcript_format::time::text(then).unwrap_or_default();
-    text.chars().take_while(|c| *c != 'T').collect()
 }
 
 /// A length for people.
@@ -284,14 +317,13 @@ mod tests {
 
     #[test]
     fn times_and_sizes_are_short() {
-        let now = 1_800_000_000_000;
-        let told = |seconds: i64| ago(now, now - seconds * 1000);
-        assert_eq!(told(5), "just now");
-        assert_eq!(told(61), "1 min ago");
-        assert_eq!(told(7200), "2 h ago");
-        assert_eq!(told(86_400 * 29), "29 d ago");
-        assert_eq!(told(86_400 * 300), "2026-03-21");
-        assert_eq!(told(-86_400), "2027-01-16");
+        let at = |text: &str| text.parse::<Zoned>().unwrap();
+        let now = at("2026-11-22T06:00[UTC]");
+        assert_eq!(
+            short_time(&at("2026-01-31T14:05[UTC]"), &now),
+            "01-31 14:05"
+        );
+        assert_eq!(short_time(&at("2025-12-31T14:05[UTC]"), &now), "2025-12-31");
         let sizes = [0, 999, 1000, 9_949, 9_950, 999_499, 999_500, 2_000_000_000];
         let told = sizes.map(size);
         let expected = [

@@ -12,13 +12,14 @@ use transcript_format::finding::{Finding, Severity};
 use transcript_format::object::Str;
 use transcript_reader::{Bodies, Id, Index, Source, Subagent, subagents};
 use transcript_resume::display::{Displays, Nesting, Origin, sidechains};
-use transcript_resume::{Path, PathEntry, Tree};
+use transcript_resume::{Path, PathEntry, State, Tree};
 use transcript_session::History;
 
 use crate::choice::Choice;
 use crate::conversation::Conversation;
 use crate::escape::one_line;
 use crate::export;
+use crate::header::Header;
 use crate::pace::{Pace, parse_speed};
 use crate::pager::Output;
 use crate::record::{self, EntryRecord};
@@ -100,9 +101,9 @@ pub(crate) fn run(args: &Args, output: &screen::Options) -> Result<u8> {
     let written = match format {
         Format::Ids => write_ids(&mut out, &session, &parts),
         Format::Json => write_json(&mut out, args, &session, &tree, &path, &parts),
-        Format::Text | Format::Markdown => {
-            write_text(&mut out, args, output, &session, &tree, parts, &window)
-        }
+        Format::Text | Format::Markdown => write_text(
+            &mut out, args, output, &session, &tree, &path, parts, &window,
+        ),
     };
     match written {
         Err(error) if !out.is_closed(&error) => return Err(error),
@@ -193,6 +194,7 @@ fn write_text(
     output: &screen::Options,
     session: &History,
     tree: &Tree<'_>,
+    path: &Path,
     parts: Vec<Part>,
     window: &Window,
 ) -> Result<()> {
@@ -242,6 +244,8 @@ fn write_text(
         )?);
         origins.push(origin.clone());
     }
+    let zone = TimeZone::system();
+    let header = Header::read(session, tree, path, &zone)?;
     let told: Vec<Conversation<'_>> = main.into_iter().chain(below).chain(branches).collect();
     let displays: Vec<_> = told.iter().map(|part| &part.display).collect();
     let nesting = Nesting::new(&displays, &origins);
@@ -251,15 +255,15 @@ fn write_text(
     };
     let policy = tree.policy().name();
     if args.format == Format::Markdown {
-        export::write(out, &told, wanted, policy)?;
+        let (_, usage) = State::read(tree, path, &mut Bodies::new(session.source()))?;
+        export::write(out, &told, &header, &usage, wanted, policy)?;
     } else {
         let mut sleep = std::thread::sleep;
         let pace = Pace::new(args.speed, &mut sleep);
         let page = Page::new(out, screen::width());
-        let zone = TimeZone::system();
         let teller = Teller::new(output.styles(), wanted, zone, page);
         let mut teller = Recorded::new(teller, &told, nesting, pace);
-        teller.head(policy)?;
+        teller.head(&header, policy)?;
         teller.tell(0)?;
         for branch in origins.len() + 1..told.len() {
             teller.tell(branch)?;
@@ -315,10 +319,8 @@ fn agent_title(origin: &Origin) -> String {
 /// Tells how much is damaged; what is merely worth knowing is for those who ask.
 pub(crate) fn note_findings(tree: &Tree<'_>, path: &Path) {
     if let Some(refusal) = path.refusal {
-        screen::note(&format!(
-            "note: the client would not resume: {}",
-            refusal.reason()
-        ));
+        let words = explain::describe_refusal(tree.index(), refusal);
+        screen::note(&format!("note: {words}"));
     }
     let is_damage = |finding: &Finding| finding.code.severity() == Severity::Damage;
     let findings = explain::findings(tree, path);

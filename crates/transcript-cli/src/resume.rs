@@ -7,13 +7,14 @@ use anyhow::Result;
 use clap::Args as ClapArgs;
 use serde::Serialize;
 use transcript_format::finding::Severity;
+use transcript_format::names::is_id;
 use transcript_reader::{Bodies, ErrorKind, Index};
 use transcript_resume::api::{self, Message, Problem, Request};
 use transcript_resume::{State, Tree, Usage};
 use transcript_session::History;
 
 use crate::choice::Choice;
-use crate::escape::one_line;
+use crate::escape::{escape, one_line};
 use crate::text::cut_text;
 use crate::{exit, explain, json, replay, screen, session};
 
@@ -133,7 +134,7 @@ fn write_text(out: &mut impl Write, session: &History, request: &Request) -> Res
             out,
             "{} cannot be resumed: {}",
             one_line(&name),
-            refusal.reason()
+            explain::describe_refusal(index, refusal)
         )?;
         return Ok(());
     }
@@ -168,28 +169,21 @@ fn write_text(out: &mut impl Write, session: &History, request: &Request) -> Res
     }
     write_work(out, state)?;
     write_usage(out, request)?;
-    for synthetic in &request.synthetic {
-        writeln!(
-            out,
-            "  made up    {}{}",
-            synthetic.kind.name(),
-            place(index, synthetic.entry)
-        )?;
-    }
-    for omission in &request.omissions {
-        let place = place(index, Some(omission.entry));
-        writeln!(out, "  left out   {}{place}", omission.reason.name())?;
-    }
+    let made_up = request.synthetic.iter();
+    let made_up = made_up.map(|synthetic| (synthetic.kind.name(), synthetic.entry));
+    write_groups(out, index, "made up ", made_up)?;
+    let left_out = request.omissions.iter();
+    let left_out = left_out.map(|omission| (omission.reason.name(), Some(omission.entry)));
+    write_groups(out, index, "left out", left_out)?;
     let lint = api::lint(&request.messages);
     for (label, problems) in [("problem", &lint.problems), ("warning", &lint.warnings)] {
-        for problem in problems {
-            writeln!(
-                out,
-                "  {label}    {}{}",
-                problem.rule.words(),
-                place(index, problem.entry)
-            )?;
-        }
+        let problems = problems
+            .iter()
+            .map(|problem| (problem.rule.words(), problem.entry));
+        write_groups(out, index, &format!("{label} "), problems)?;
+    }
+    if let Some(command) = continues(session, state) {
+        writeln!(out, "{command}")?;
     }
     writeln!(out, "--request prints the messages, --json everything")?;
     Ok(())
@@ -275,6 +269,47 @@ fn write_usage(out: &mut impl Write, request: &Request) -> Result<()> {
     let of_answers = request.usage.iter().filter_map(|usage| usage.cost_usd);
     if let Some(cost) = counted.or_else(|| of_answers.reduce(|sum, cost| sum + cost)) {
         writeln!(out, "  cost       {cost:.2} US dollars")?;
+    }
+    Ok(())
+}
+
+/// The command with which a person goes on in the client. The client looks for sessions of the folder that
+/// it is started in; an id that is none of a shell's words is better not typed.
+fn continues(session: &History, state: &State) -> Option<String> {
+    let id = session.session_id().filter(|id| is_id(id))?;
+    let folder = state.relocated_cwd.as_ref().or(state.cwd.as_ref())?;
+    let is_shown = !folder.contains(char::is_control) && escape(folder) == **folder;
+    let quoted = format!("'{}'", folder.replace('\'', r"'\''"));
+    is_shown.then(|| format!("to go on: cd {quoted} && claude --resume {id}"))
+}
+
+/// What is the same for several entries, on one line with how many and where these stand.
+fn write_groups<'a>(
+    out: &mut impl Write,
+    index: &Index,
+    label: &str,
+    items: impl Iterator<Item = (&'a str, Option<usize>)>,
+) -> Result<()> {
+    let mut groups: Vec<(&str, Vec<Option<usize>>)> = Vec::new();
+    for (name, entry) in items {
+        match groups.iter_mut().find(|(known, _)| *known == name) {
+            Some((_, entries)) => entries.push(entry),
+            None => groups.push((name, vec![entry])),
+        }
+    }
+    for (name, entries) in groups {
+        if let [entry] = entries[..] {
+            writeln!(out, "  {label}   {name}{}", place(index, entry))?;
+            continue;
+        }
+        let lines = entries.iter().flatten();
+        let lines: Vec<u64> = lines.map(|entry| index.candidate(*entry).line()).collect();
+        let range = match (lines.iter().min(), lines.iter().max()) {
+            (Some(first), Some(last)) if first == last => format!(", line {first}"),
+            (Some(first), Some(last)) => format!(", lines {first}–{last}"),
+            _ => String::new(),
+        };
+        writeln!(out, "  {label}   {name}, {} times{range}", entries.len())?;
     }
     Ok(())
 }

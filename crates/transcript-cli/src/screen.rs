@@ -120,10 +120,16 @@ impl Styles {
     }
 }
 
+/// How many columns the terminal has; `None` when standard output is none.
+pub(crate) fn terminal_width() -> Option<usize> {
+    let size = terminal_size::terminal_size_of(io::stdout());
+    size.map(|(terminal_size::Width(width), _)| usize::from(width))
+}
+
 /// How many columns standard output has; when it is no terminal what `$COLUMNS` says, else 80.
 pub(crate) fn width() -> usize {
-    if let Some((terminal_size::Width(width), _)) = terminal_size::terminal_size_of(io::stdout()) {
-        return usize::from(width);
+    if let Some(width) = terminal_width() {
+        return width;
     }
     let asked = std::env::var("COLUMNS")
         .ok()

@@ -37,8 +37,8 @@ use json::Json;
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Args {
     /// A .jsonl file, the id of a session or the start of it, `latest`, or a folder: of a project, or
-    /// of all
-    #[arg(required = true, value_name = "SESSION|DIR")]
+    /// of all [default: latest]
+    #[arg(value_name = "SESSION|DIR")]
     targets: Vec<PathBuf>,
     /// Go on with what is written from now on, also to files that come later
     #[arg(short, long)]
@@ -166,7 +166,12 @@ struct Targets {
 impl Targets {
     fn of(args: &Args) -> Result<Self> {
         let mut targets = Self::default();
-        for target in &args.targets {
+        let latest = [PathBuf::from("latest")];
+        let named = match args.targets.is_empty() {
+            true => &latest[..],
+            false => &args.targets,
+        };
+        for target in named {
             if target.is_dir() {
                 targets.folders.push(target.clone());
                 continue;

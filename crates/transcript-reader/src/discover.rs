@@ -34,6 +34,9 @@ pub struct SessionFiles {
     pub sessions: Vec<SessionFile>,
     /// What looks like a session or a project by its name and cannot be used.
     pub problems: Vec<Error>,
+    /// Sessions whose own file is gone while files of their subagents are there, in the order of their
+    /// paths; the path is where the file stood.
+    pub(crate) orphans: Vec<SessionFile>,
     /// The files of subagents that stand beside their sessions (clients before 2.1.2).
     pub(crate) agents: Vec<PathBuf>,
 }
@@ -67,6 +70,7 @@ impl SessionFiles {
         }
         found.drop_links_to_others();
         found.sessions.sort_by(|a, b| a.path.cmp(&b.path));
+        found.orphans.sort_by(|a, b| a.path.cmp(&b.path));
         Ok(found)
     }
 
@@ -117,7 +121,19 @@ impl SessionFiles {
             }
         }
         for session in &mut self.sessions[first..] {
-            session.has_folder = folders.contains(&session.id);
+            session.has_folder = folders.remove(&session.id);
+        }
+        for id in folders.into_iter().filter(|id| is_id(id)) {
+            let orphan = SessionFile {
+                path: path.join(format!("{id}.jsonl")),
+                project: project.clone(),
+                id,
+                has_folder: true,
+                is_link: false,
+            };
+            if orphan.agents() > 0 {
+                self.orphans.push(orphan);
+            }
         }
     }
 

@@ -17,6 +17,7 @@ use crate::error::Error;
 use crate::glance::{self, Head, Reach, Settings, Tail};
 use crate::prompt::shorten;
 use crate::source::Source;
+use crate::subagents::subagents;
 
 /// What clients look at, at either end.
 const NEAR: u64 = 64 << 10;
@@ -69,6 +70,9 @@ pub struct SessionRow {
     pub session_id: String,
     /// The file.
     pub path: PathBuf,
+    /// Whether [`Self::path`] is there. When only files of its subagents are left, folder, branch and times are
+    /// those of the last subagent, and nothing else is known.
+    pub has_file: bool,
     /// The name of its folder.
     pub project: String,
     /// The folder that the session works in: where it was moved to, else where it started.
@@ -105,6 +109,7 @@ impl SessionRow {
         Self {
             session_id: file.id.clone(),
             path: file.path.clone(),
+            has_file: true,
             project: file.project.clone(),
             cwd: None,
             title: None,
@@ -137,6 +142,27 @@ impl SessionRow {
             row.fill_from_metadata();
         }
         (row, error)
+    }
+
+    /// Reads what the last subagent says of a session whose own file is gone.
+    fn read_orphan(file: &SessionFile, bytes: &mut Bytes) -> (Self, Option<Error>) {
+        let mut row = Self::new(file);
+        let agents = subagents(&file.path).unwrap_or_default().into_iter();
+        let modified = |path: &Path| fs::metadata(path).and_then(|found| found.modified()).ok();
+        let last = agents.max_by_key(|agent| modified(&agent.path));
+        let source = last.map(|agent| Source::open(&agent.path));
+        let filled = source.map(|source| row.fill(file, &source?, bytes));
+        // What was asked of a subagent no person wrote.
+        let row = Self {
+            has_file: false,
+            has_conversation: false,
+            bytes: 0,
+            first_prompt: None,
+            last_prompt: None,
+            state: None,
+            ..row
+        };
+        (row, filled.and_then(Result::err))
     }
 
     fn fill(
@@ -199,7 +225,7 @@ impl SessionRow {
 #[derive(Debug, Default)]
 pub struct Listing {
     /// One row for each session. Nothing is left out: sessions without a prompt, of a subagent
-    /// only, and without a byte are there.
+    /// only, without a byte, and those of which only subagents are left are there.
     pub rows: Vec<SessionRow>,
     /// What could not be read; a session of which only the file is known has a row all the same.
     pub problems: Vec<Error>,
@@ -221,7 +247,9 @@ impl Listing {
             rows: Vec::with_capacity(files.sessions.len()),
             problems: files.problems,
         };
-        for (row, problem) in parallel(&files.sessions, SessionRow::read) {
+        let sessions = parallel(&files.sessions, SessionRow::read);
+        let orphans = parallel(&files.orphans, SessionRow::read_orphan);
+        for (row, problem) in sessions.into_iter().chain(orphans) {
             listing.rows.push(row);
             listing.problems.extend(problem);
         }

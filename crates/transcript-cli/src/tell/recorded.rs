@@ -1,5 +1,6 @@
 //! Tells conversations that are read whole: each call with all that belongs to it below.
 
+use anstyle::Style;
 use anyhow::Result;
 use transcript_format::object::Raw;
 use transcript_resume::display::{
@@ -10,6 +11,7 @@ use super::{Piece, Pieces, Teller, Told, Tools};
 use crate::blocks::input;
 use crate::conversation::{Conversation, gap};
 use crate::escape::one_line;
+use crate::header::Header;
 use crate::pace::Pace;
 use crate::story::grouped;
 use crate::text::Span;
@@ -52,7 +54,7 @@ impl<'s, 'o> Recorded<'s, 'o> {
     }
 
     /// Says which session it is, and from when.
-    pub(crate) fn head(&mut self, policy: &str) -> Result<()> {
+    pub(crate) fn head(&mut self, header: &Header, policy: &str) -> Result<()> {
         let main = &self.conversations[0];
         let id = main.session.session_id();
         let id = id.unwrap_or_else(|| "without an id".to_owned());
@@ -62,7 +64,17 @@ impl<'s, 'o> Recorded<'s, 'o> {
             one_line(&id),
             grouped(main.entries as u64),
             grouped(lines),
-        ))
+        ))?;
+        if let Some(title) = &header.title {
+            let style = self.teller.styles.bold(Style::new());
+            self.teller
+                .page
+                .line(&[Span::new(style, &one_line(title))])?;
+        }
+        match header.place() {
+            Some(place) => self.teller.dim(&one_line(&place)),
+            None => Ok(()),
+        }
     }
 
     /// Tells the conversation of this number, with what it started below it.

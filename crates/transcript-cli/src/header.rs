@@ -1,0 +1,79 @@
+//! What stands above a conversation: which one it is, where, when, and with which model.
+
+use anyhow::Result;
+use jiff::tz::TimeZone;
+use transcript_reader::Bodies;
+use transcript_resume::{Path, State, Tree};
+use transcript_session::History;
+
+use crate::folder::below_home;
+use crate::moment::clock;
+
+/// How many of the last entries are read for it: one of them names folder, branch and model.
+const LAST: usize = 64;
+
+/// What is known of a session without reading all of it.
+#[derive(Debug, Default)]
+pub(crate) struct Header {
+    pub(crate) title: Option<String>,
+    /// The working folder, from the home folder of the user.
+    pub(crate) folder: Option<String>,
+    pub(crate) branch: Option<String>,
+    pub(crate) model: Option<String>,
+    /// The time of the first entry, and of the last one.
+    pub(crate) times: Option<String>,
+}
+
+impl Header {
+    pub(crate) fn read(
+        session: &History,
+        tree: &Tree<'_>,
+        path: &Path,
+        zone: &TimeZone,
+    ) -> Result<Self> {
+        let mut last = path.clone();
+        last.entries
+            .drain(..path.entries.len().saturating_sub(LAST));
+        let (state, _) = State::read(tree, &last, &mut Bodies::new(session.source()))?;
+        // Clients write so where there is no repository.
+        let branch = state.git_branch.filter(|branch| branch != "HEAD");
+        Ok(Self {
+            title: state.title,
+            folder: state.cwd.as_deref().map(below_home),
+            branch,
+            model: state.model,
+            times: times(tree, path, zone),
+        })
+    }
+
+    /// Folder, branch, model and times, on a line.
+    pub(crate) fn place(&self) -> Option<String> {
+        let parts = [&self.folder, &self.branch, &self.model, &self.times];
+        let parts: Vec<&str> = parts.into_iter().flatten().map(String::as_str).collect();
+        (!parts.is_empty()).then(|| parts.join(" · "))
+    }
+}
+
+fn times(tree: &Tree<'_>, path: &Path, zone: &TimeZone) -> Option<String> {
+    let index = tree.index();
+    let millis = path
+        .entries
+        .iter()
+        .filter_map(|entry| index.candidate(entry.candidate()).millis());
+    let (first, last) = millis.fold(None, |range: Option<(i64, i64)>, at| {
+        Some(range.map_or((at, at), |(first, last)| (first.min(at), last.max(at))))
+    })?;
+    let (first, last) = (clock(first, zone)?, clock(last, zone)?);
+    let form = match first.date() == last.date() {
+        true => "%H:%M",
+        false => "%Y-%m-%d %H:%M",
+    };
+    let (first, last) = (
+        first.strftime("%Y-%m-%d %H:%M").to_string(),
+        last.strftime(form).to_string(),
+    );
+    Some(match first.ends_with(&last) {
+        true => first,
+        false => format!("{first} – {last}"),
+    })
+}
