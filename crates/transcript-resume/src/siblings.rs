@@ -5,6 +5,7 @@
 //! and the conversation goes on under the result that was written last.
 
 use std::collections::{HashMap, HashSet};
+use std::ops::Range;
 
 use transcript_format::kind::EntryKind;
 use transcript_format::scan::ToolRole;
@@ -12,7 +13,7 @@ use transcript_reader::{MessageKey, ToolKey};
 
 use crate::chain::{Via, Walk};
 use crate::decision::Decision;
-use crate::links::{NodeId, Policy, Tree};
+use crate::links::{NodeId, Tree};
 
 impl Walk<'_, '_> {
     /// Puts back what belongs to the messages of the chain and hangs beside it.
@@ -28,27 +29,28 @@ impl Walk<'_, '_> {
     }
 
     fn add_from(&mut self, siblings: &mut Siblings) {
-        let mut groups = Groups::of(self, siblings);
-        groups.add_missing(self, siblings);
-        let order = &mut siblings.order;
-        order.restart(&self.chain);
-        for group in groups.list {
-            let missing = group.missing_lines.iter().chain(&group.missing_followers);
-            let missing: Vec<NodeId> = missing.copied().collect();
-            let Some(first) = group.lines.first().filter(|_| !missing.is_empty()) else {
-                continue;
-            };
-            let entry = self.tree.candidate_of(*first);
-            group.put_back(order);
-            self.decisions.push(Decision::Siblings {
-                entry,
-                recovered: missing.len() as u32,
-            });
-            for node in missing {
+        let groups = Groups::of(self, siblings);
+        let mut stretches: Vec<(Range<usize>, Vec<NodeId>)> = Vec::new();
+        for group in groups.list.iter().filter(|group| group.is_torn()) {
+            let mut recovered = 0;
+            let followers = group.lost_followers.iter().map(|(node, _)| node);
+            for node in group.lost_lines.iter().chain(followers) {
                 self.via[node.at()] |= Via::SIBLING;
+                recovered += 1;
             }
+            let entry = self.tree.candidate_of(self.chain[group.stretches[0].start]);
+            self.decisions.push(Decision::Siblings { entry, recovered });
+            stretches.extend(groups.put_back(group, self));
         }
-        self.chain = order.nodes().collect();
+        stretches.sort_unstable_by_key(|(places, _)| places.start);
+        let (mut chain, mut done) = (Vec::with_capacity(self.chain.len()), 0);
+        for (places, entries) in stretches {
+            chain.extend_from_slice(&self.chain[done..places.start]);
+            chain.extend(entries);
+            done = places.end;
+        }
+        chain.extend_from_slice(&self.chain[done..]);
+        self.chain = chain;
     }
 
     fn may_be_put_back(&self, node: NodeId) -> bool {
@@ -57,7 +59,10 @@ impl Walk<'_, '_> {
                 || self.tree.message(node).is_some()
                 || self.tree.tool_keys(node, ToolRole::Result).next().is_some()
         };
-        !self.is_on_chain(node) && self.tree.is_shown(node) && is_of_message()
+        !self.is_on_chain(node)
+            && !self.tree.is_gone(node)
+            && !self.tree.is_foreign(node)
+            && is_of_message()
     }
 }
 
@@ -96,15 +101,10 @@ impl Tree<'_> {
         let is_orphan = self.recovery.bridge(result).is_some() && self.answers(result);
         is_orphan.then(|| self.parent_node(result))?
     }
-
-    fn is_shown(&self, node: NodeId) -> bool {
-        !self.is_gone(node) && !self.is_foreign(node)
-    }
 }
 
-/// What is beside the chain, by what would put it back, and the order in which it comes to the
-/// chain. It is collected once, also where several paths are walked one after the other: what is put
-/// back on one of them is taken out.
+/// What is not on the chain, by what would put it back. It is collected once, also where several
+/// paths are walked one after the other: what is put back on one of them is taken out.
 pub(crate) struct Siblings {
     is_empty: bool,
     /// Lines of messages.
@@ -113,24 +113,19 @@ pub(crate) struct Siblings {
     results: HashMap<ToolKey, Vec<NodeId>>,
     /// Results whose call is lost, by the line that took the place of the call.
     orphans: HashMap<NodeId, Vec<NodeId>>,
-    order: Order,
 }
 
 impl Siblings {
     fn collect(walk: &Walk<'_, '_>) -> Self {
         let tree = walk.tree;
-        let is_empty = !tree.nodes().any(|node| walk.may_be_put_back(node));
         let mut siblings = Self {
-            is_empty,
+            is_empty: true,
             lines: HashMap::new(),
             results: HashMap::new(),
             orphans: HashMap::new(),
-            order: Order::new(if is_empty { 0 } else { walk.via.len() }),
         };
-        if is_empty {
-            return siblings;
-        }
         for node in tree.nodes().filter(|node| walk.may_be_put_back(*node)) {
+            siblings.is_empty = false;
             if let Some(message) = tree.message(node) {
                 siblings.lines.entry(message).or_default().push(node);
             }
@@ -143,52 +138,248 @@ impl Siblings {
         }
         siblings
     }
+
+    /// Takes out what `keys` of `map` would put back and is still not on the chain, in file order.
+    fn take<K: Eq + std::hash::Hash>(
+        map: &mut HashMap<K, Vec<NodeId>>,
+        keys: impl Iterator<Item = K>,
+        walk: &Walk<'_, '_>,
+    ) -> Vec<NodeId> {
+        let nodes = keys.filter_map(|key| map.remove(&key)).flatten();
+        let mut nodes: Vec<NodeId> = nodes.filter(|node| walk.may_be_put_back(*node)).collect();
+        nodes.sort_unstable();
+        nodes.dedup();
+        nodes
+    }
 }
 
-/// What belongs to one API message that the chain runs through.
+/// What belongs to one API message that the chain runs through. A line without a message id is a
+/// message of its own.
 #[derive(Default)]
 struct Group {
-    /// Its lines on the chain, in the order of the chain.
-    lines: Vec<NodeId>,
-    /// The same, and the results of its calls and the attachments right behind any of these.
-    items: Vec<NodeId>,
-    /// Its other lines, in file order.
-    missing_lines: Vec<NodeId>,
-    /// The results of its calls and the attachments that are not on the chain.
-    missing_followers: Vec<NodeId>,
+    /// Where its lines stand on the chain: runs of lines, results of its calls and attachments, each
+    /// of which starts with a line.
+    stretches: Vec<Range<usize>>,
+    /// Lines that are not on the chain, in file order.
+    lost_lines: Vec<NodeId>,
+    /// Results of its calls and attachments that are not on the chain, each with the line or result
+    /// that it belongs to; a result stands for itself.
+    lost_followers: Vec<(NodeId, NodeId)>,
 }
 
 impl Group {
-    /// Puts a missing line behind the last line of the chain that stands before it in the file, and
-    /// what else is missing behind the last such item; nothing before the first line.
-    fn put_back(mut self, order: &mut Order) {
-        let anchors = Anchors::new(&self.lines);
-        let mut lines_behind: HashMap<NodeId, Vec<NodeId>> = HashMap::new();
-        for line in self.missing_lines {
-            let anchor = anchors.before(line);
-            lines_behind.entry(anchor).or_default().push(line);
+    fn is_torn(&self) -> bool {
+        !self.lost_lines.is_empty() || !self.lost_followers.is_empty()
+    }
+}
+
+/// The messages of the chain, numbered in the order of their first line there.
+#[derive(Default)]
+struct Groups {
+    list: Vec<Group>,
+    of_line: HashMap<NodeId, usize>,
+    /// The first message that makes a call.
+    of_call: HashMap<ToolKey, usize>,
+    calls: HashSet<(usize, ToolKey)>,
+}
+
+impl Groups {
+    fn of(walk: &Walk<'_, '_>, siblings: &mut Siblings) -> Self {
+        let tree = walk.tree;
+        let mut groups = Self::default();
+        let mut of_message: HashMap<MessageKey, usize> = HashMap::new();
+        for node in &walk.chain {
+            if tree.entry(*node).kind() != EntryKind::Assistant {
+                continue;
+            }
+            let next = groups.list.len();
+            let group = tree
+                .message(*node)
+                .map_or(next, |message| *of_message.entry(message).or_insert(next));
+            if group == next {
+                groups.list.push(Group::default());
+            }
+            groups.of_line.insert(*node, group);
         }
-        let mut items = Vec::with_capacity(self.items.len());
-        for item in self.items {
-            let behind = lines_behind.remove(&item).unwrap_or_default();
-            order.put_behind(item, &behind);
-            items.push(item);
-            items.extend(behind);
+        let messages = of_message.keys().copied();
+        for line in Siblings::take(&mut siblings.lines, messages, walk) {
+            let message = tree.message(line);
+            if let Some(group) = message.and_then(|message| of_message.get(&message)) {
+                groups.list[*group].lost_lines.push(line);
+                groups.of_line.insert(line, *group);
+            }
         }
-        // What stands before the first line is as good as part of it.
-        if let Some(first) = items.iter().position(|item| *item == self.lines[0]) {
-            items.drain(..first);
+        groups.find_calls(tree);
+        groups.find_stretches(walk);
+        groups.find_followers(walk, siblings);
+        groups
+    }
+
+    fn find_calls(&mut self, tree: &Tree<'_>) {
+        for (line, group) in &self.of_line {
+            for call in tree.tool_keys(*line, ToolRole::Use) {
+                self.calls.insert((*group, call));
+                let first = self.of_call.entry(call).or_insert(*group);
+                *first = (*first).min(*group);
+            }
         }
-        let anchors = Anchors::new(&items);
-        self.missing_followers.sort_unstable();
-        let mut followers_behind: HashMap<NodeId, Vec<NodeId>> = HashMap::new();
-        for follower in self.missing_followers {
-            let anchor = anchors.before(follower);
-            followers_behind.entry(anchor).or_default().push(follower);
+    }
+
+    fn find_stretches(&mut self, walk: &Walk<'_, '_>) {
+        let mut open: Option<usize> = None;
+        for (place, node) in walk.chain.iter().enumerate() {
+            let goes_on = open.is_some_and(|group| {
+                walk.tree.entry(*node).kind() == EntryKind::Attachment
+                    || self.is_part(walk.tree, *node, group)
+            });
+            if !goes_on {
+                open = self.of_line.get(node).copied();
+            }
+            let Some(group) = open else { continue };
+            let stretches = &mut self.list[group].stretches;
+            match stretches.last_mut() {
+                Some(last) if goes_on => last.end = place + 1,
+                _ => stretches.push(place..place + 1),
+            }
         }
-        for (anchor, followers) in followers_behind {
-            order.put_behind(anchor, &followers);
+    }
+
+    /// Whether the entry is a line of the message, or answers one of its calls.
+    fn is_part(&self, tree: &Tree<'_>, node: NodeId, group: usize) -> bool {
+        let mut results = tree.tool_keys(node, ToolRole::Result);
+        self.of_line.get(&node) == Some(&group)
+            || results.any(|call| self.calls.contains(&(group, call)))
+            || self.of_orphan(tree, node) == Some(group)
+    }
+
+    /// The message that a result answers.
+    fn of_result(&self, tree: &Tree<'_>, node: NodeId) -> Option<usize> {
+        let calls = tree.tool_keys(node, ToolRole::Result);
+        let groups = calls.filter_map(|call| self.of_call.get(&call).copied());
+        groups.min().or_else(|| self.of_orphan(tree, node))
+    }
+
+    /// The message whose line took the place of the lost call of a result.
+    fn of_orphan(&self, tree: &Tree<'_>, node: NodeId) -> Option<usize> {
+        self.of_line.get(&tree.line_of_orphan(node)?).copied()
+    }
+
+    /// Finds the results and attachments that are not on the chain.
+    fn find_followers(&mut self, walk: &Walk<'_, '_>, siblings: &mut Siblings) {
+        let tree = walk.tree;
+        let calls = self.of_call.keys().copied();
+        let mut results = Siblings::take(&mut siblings.results, calls, walk);
+        let lines = self.of_line.keys().copied();
+        results.extend(Siblings::take(&mut siblings.orphans, lines, walk));
+        results.sort_unstable();
+        results.dedup();
+        for node in &results {
+            if let Some(group) = self.of_result(tree, *node) {
+                self.list[group].lost_followers.push((*node, *node));
+            }
         }
+        let makes_calls: HashSet<usize> = self.calls.iter().map(|(group, _)| *group).collect();
+        let lines = self.of_line.keys();
+        let mut members: Vec<NodeId> = lines.chain(&walk.chain).chain(&results).copied().collect();
+        members.sort_unstable();
+        members.dedup();
+        for node in members {
+            let group = self.of_line.get(&node).copied();
+            let group = group.or_else(|| self.of_result(tree, node));
+            if let Some(group) = group.filter(|group| makes_calls.contains(group)) {
+                let attachments = self.attachments_under(tree, node, group).into_iter();
+                let attachments = attachments.filter(|attachment| {
+                    walk.may_be_put_back(*attachment) && !tree.is_sidechain(*attachment)
+                });
+                let attachments = attachments.map(|attachment| (attachment, node));
+                self.list[group].lost_followers.extend(attachments);
+            }
+        }
+    }
+
+    /// The attachments under a line or result of a message that lead on to no line of another one:
+    /// those belong to another branch.
+    fn attachments_under(&self, tree: &Tree<'_>, node: NodeId, group: usize) -> Vec<NodeId> {
+        let mut under = tree.attachments_under(node);
+        let mut leads_on: HashSet<NodeId> = HashSet::new();
+        for attachment in &under {
+            let is_other = |child: NodeId| {
+                tree.entry(child).kind() != EntryKind::Attachment
+                    && !self.is_part(tree, child, group)
+            };
+            if tree.children(*attachment).any(is_other) {
+                let above = std::iter::successors(Some(*attachment), |at| tree.parent_node(*at));
+                let mut above = above.take_while(|at| *at != node);
+                while above
+                    .next()
+                    .is_some_and(|attachment| leads_on.insert(attachment))
+                {}
+            }
+        }
+        under.retain(|attachment| !leads_on.contains(attachment));
+        under
+    }
+
+    /// What the stretches of a message become. A lost line goes behind the last line of the chain
+    /// that stands before it in the file, at the earliest behind the first; the lines stand before
+    /// results and attachments, and these in file order, each with the line that it belongs to.
+    fn put_back(&self, group: &Group, walk: &Walk<'_, '_>) -> Vec<(Range<usize>, Vec<NodeId>)> {
+        let is_line = |node: &NodeId| self.of_line.contains_key(node);
+        let mut stretches: Vec<(Vec<NodeId>, Vec<NodeId>)> = group
+            .stretches
+            .iter()
+            .map(|places| {
+                walk.chain[places.clone()]
+                    .iter()
+                    .partition(|node| is_line(node))
+            })
+            .collect();
+        let on_chain: Vec<NodeId> = stretches
+            .iter()
+            .flat_map(|(lines, _)| lines)
+            .copied()
+            .collect();
+        let anchors = Anchors::new(&on_chain);
+        let mut lost_behind: HashMap<NodeId, Vec<NodeId>> = HashMap::new();
+        for line in &group.lost_lines {
+            lost_behind
+                .entry(anchors.before(*line))
+                .or_default()
+                .push(*line);
+        }
+        let mut stretch_of_line: HashMap<NodeId, usize> = HashMap::new();
+        let mut stretch_of_call: HashMap<ToolKey, usize> = HashMap::new();
+        for (at, (lines, _)) in stretches.iter_mut().enumerate() {
+            let with_lost = std::mem::take(lines).into_iter().flat_map(|line| {
+                let lost = lost_behind.remove(&line).unwrap_or_default();
+                std::iter::once(line).chain(lost)
+            });
+            *lines = with_lost.collect();
+            for line in lines {
+                stretch_of_line.insert(*line, at);
+                for call in walk.tree.tool_keys(*line, ToolRole::Use) {
+                    stretch_of_call.entry(call).or_insert(at);
+                }
+            }
+        }
+        let last = stretches.len() - 1;
+        for (follower, of) in &group.lost_followers {
+            let calls = walk.tree.tool_keys(*of, ToolRole::Result);
+            let of_call = calls.filter_map(|call| stretch_of_call.get(&call)).min();
+            let line = || {
+                walk.tree
+                    .parent_node(*of)
+                    .and_then(|line| stretch_of_line.get(&line))
+            };
+            let at = stretch_of_line.get(of).or(of_call).or_else(line);
+            stretches[at.copied().unwrap_or(last)].1.push(*follower);
+        }
+        let stretches = stretches.into_iter().map(|(mut lines, mut followers)| {
+            followers.sort_unstable();
+            lines.append(&mut followers);
+            lines
+        });
+        group.stretches.iter().cloned().zip(stretches).collect()
     }
 }
 
@@ -202,12 +393,9 @@ struct Anchors {
 impl Anchors {
     /// `nodes` is not empty.
     fn new(nodes: &[NodeId]) -> Self {
-        let mut last_until: Vec<_> = nodes
-            .iter()
-            .enumerate()
-            .map(|(place, node)| (*node, place, *node))
-            .collect();
-        last_until.sort_unstable_by_key(|(node, _, _)| *node);
+        let places = nodes.iter().enumerate();
+        let mut last_until: Vec<_> = places.map(|(place, node)| (*node, place, *node)).collect();
+        last_until.sort_unstable_by_key(|(node, ..)| *node);
         for at in 1..last_until.len() {
             let (_, place, last) = last_until[at - 1];
             if place > last_until[at].1 {
@@ -222,199 +410,7 @@ impl Anchors {
 
     fn before(&self, node: NodeId) -> NodeId {
         let until = self.last_until.partition_point(|(other, ..)| *other < node);
-        self.last_until[..until]
-            .last()
-            .map_or(self.first, |(.., last)| *last)
-    }
-}
-
-/// The messages of the chain.
-struct Groups {
-    /// In the order of their first line on the chain.
-    list: Vec<Group>,
-    of_message: HashMap<MessageKey, usize>,
-    of_call: HashMap<ToolKey, usize>,
-    /// The lines of messages and the results of their calls.
-    of_node: HashMap<NodeId, usize>,
-}
-
-impl Groups {
-    fn of(walk: &Walk<'_, '_>, siblings: &mut Siblings) -> Self {
-        let tree = walk.tree;
-        let mut groups = Self {
-            list: Vec::new(),
-            of_message: HashMap::new(),
-            of_call: HashMap::new(),
-            of_node: HashMap::new(),
-        };
-        for node in &walk.chain {
-            groups.add_line(tree, *node);
-        }
-        // A call beside the chain has its result on it when the conversation went on there.
-        let lines = groups.of_message.iter().filter_map(|(message, group)| {
-            let lines = siblings.lines.remove(message)?;
-            Some(lines.into_iter().map(|line| (line, *group)))
-        });
-        let mut lines: Vec<(NodeId, usize)> = lines.flatten().collect();
-        lines.retain(|(line, _)| walk.may_be_put_back(*line));
-        lines.sort_unstable();
-        for (line, group) in lines {
-            groups.list[group].missing_lines.push(line);
-            groups.add_calls(tree, line, group);
-        }
-        let mut before = None;
-        for node in &walk.chain {
-            let group = groups.of_node.get(node).copied();
-            let group = group
-                .or_else(|| groups.of_result(tree, *node))
-                .or_else(|| before.filter(|_| tree.entry(*node).kind() == EntryKind::Attachment));
-            if let Some(group) = group {
-                groups.list[group].items.push(*node);
-                if tree.entry(*node).kind().is_message() {
-                    groups.of_node.insert(*node, group);
-                }
-            }
-            before = group;
-        }
-        groups
-    }
-
-    /// Adds a line on the chain.
-    fn add_line(&mut self, tree: &Tree<'_>, node: NodeId) {
-        let group = match tree.message(node) {
-            Some(message) => *self.of_message.entry(message).or_insert(self.list.len()),
-            // The client finds results by the id of the message; a line without one can still say
-            // what it calls.
-            None if tree.policy() == Policy::Recover
-                && tree.tool_keys(node, ToolRole::Use).next().is_some() =>
-            {
-                self.list.len()
-            }
-            None => return,
-        };
-        if group == self.list.len() {
-            self.list.push(Group::default());
-        }
-        self.list[group].lines.push(node);
-        self.add_calls(tree, node, group);
-    }
-
-    fn add_calls(&mut self, tree: &Tree<'_>, line: NodeId, group: usize) {
-        self.of_node.insert(line, group);
-        for call in tree.tool_keys(line, ToolRole::Use) {
-            self.of_call.entry(call).or_insert(group);
-        }
-    }
-
-    /// The message that a result answers.
-    fn of_result(&self, tree: &Tree<'_>, node: NodeId) -> Option<usize> {
-        let mut calls = tree.tool_keys(node, ToolRole::Result);
-        let group = calls.find_map(|call| self.of_call.get(&call).copied());
-        // A result whose call is lost stands by the line that took the place of the call.
-        group.or_else(|| self.of_node.get(&tree.line_of_orphan(node)?).copied())
-    }
-
-    /// Finds the results and attachments beside the chain.
-    fn add_missing(&mut self, walk: &Walk<'_, '_>, siblings: &mut Siblings) {
-        let tree = walk.tree;
-        let calls = self.of_call.keys();
-        let results = calls.filter_map(|call| siblings.results.remove(call));
-        let mut missing: Vec<NodeId> = results.flatten().collect();
-        let lines = self.of_node.keys();
-        let orphans = lines.filter_map(|line| siblings.orphans.remove(line));
-        missing.extend(orphans.flatten());
-        missing.sort_unstable();
-        while !missing.is_empty() {
-            let mut under = Vec::new();
-            for node in missing {
-                if self.of_node.contains_key(&node) || !walk.may_be_put_back(node) {
-                    continue;
-                }
-                if let Some(group) = self.of_result(tree, node) {
-                    self.list[group].missing_followers.push(node);
-                    self.of_node.insert(node, group);
-                    under.extend(siblings.orphans.remove(&node).into_iter().flatten());
-                }
-            }
-            missing = under;
-        }
-        let with_calls: HashSet<usize> = self.of_call.values().copied().collect();
-        let mut members: Vec<(NodeId, usize)> = self
-            .of_node
-            .iter()
-            .map(|(node, group)| (*node, *group))
-            .filter(|(_, group)| with_calls.contains(group))
-            .collect();
-        members.sort_unstable();
-        for (member, group) in members {
-            let attachments = self.attachments_under(tree, member, group);
-            let attachments = attachments.into_iter().filter(|attachment| {
-                walk.may_be_put_back(*attachment) && !tree.is_sidechain(*attachment)
-            });
-            self.list[group].missing_followers.extend(attachments);
-        }
-    }
-
-    /// The attachments under a line or result of the message `group` that lead on to no line of
-    /// another message: those belong to another branch.
-    fn attachments_under(&self, tree: &Tree<'_>, member: NodeId, group: usize) -> Vec<NodeId> {
-        let mut under = tree.attachments_under(member);
-        let mut leads_on: HashSet<NodeId> = HashSet::new();
-        for attachment in &under {
-            let mut children = tree.children(*attachment);
-            let is_other = |child: NodeId| {
-                tree.entry(child).kind() != EntryKind::Attachment
-                    && self.of_node.get(&child) != Some(&group)
-            };
-            if children.any(is_other) {
-                let above = std::iter::successors(Some(*attachment), |at| tree.parent_node(*at));
-                let mut above = above.take_while(|at| *at != member);
-                while above
-                    .next()
-                    .is_some_and(|attachment| leads_on.insert(attachment))
-                {}
-            }
-        }
-        under.retain(|attachment| !leads_on.contains(attachment));
-        under
-    }
-}
-
-/// The order of the chain as a linked list, so that an insertion costs its own length.
-struct Order {
-    /// For each node the next one; the last place stands before the first node.
-    next: Vec<u32>,
-}
-
-impl Order {
-    fn new(nodes: usize) -> Self {
-        Self {
-            next: vec![nodes as u32; nodes + 1],
-        }
-    }
-
-    /// Starts with the nodes of a chain, whatever was in the order before.
-    fn restart(&mut self, chain: &[NodeId]) {
-        let head = NodeId(self.next.len() as u32 - 1);
-        self.next[head.at()] = head.0;
-        self.put_behind(head, chain);
-    }
-
-    /// Puts nodes behind one that is in the order.
-    fn put_behind(&mut self, node: NodeId, nodes: &[NodeId]) {
-        let mut before = node;
-        for node in nodes {
-            self.next[node.at()] = std::mem::replace(&mut self.next[before.at()], node.0);
-            before = *node;
-        }
-    }
-
-    fn nodes(&self) -> impl Iterator<Item = NodeId> + '_ {
-        let head = self.next.len() - 1;
-        let node_behind = move |at: usize| {
-            let next = self.next[at];
-            (next as usize != head).then_some(NodeId(next))
-        };
-        std::iter::successors(node_behind(head), move |node| node_behind(node.at()))
+        let last = self.last_until[..until].last();
+        last.map_or(self.first, |(.., last)| *last)
     }
 }

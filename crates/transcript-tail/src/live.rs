@@ -144,6 +144,8 @@ struct Pin {
     is_followed: bool,
     /// The last one behind it that the conversation may end with.
     last: Option<u32>,
+    /// A compaction came behind it.
+    is_lifted: bool,
 }
 
 impl LivePath {
@@ -271,6 +273,7 @@ impl LivePath {
             && !self.links.has(node, Is::HIDDEN | Is::DEAD)
         {
             pin.is_followed = true;
+            pin.is_lifted |= is_boundary;
             if self.links.can_be_leaf(node) {
                 pin.last = Some(node);
             }
@@ -380,7 +383,9 @@ impl LivePath {
     /// The rules of `Tree::leaf` in the resume crate.
     fn find_leaf(&mut self) -> Option<u32> {
         let tip = self.links.last_tip();
-        let Some(pin) = &self.pin else { return tip };
+        let Some(pin) = self.pin.as_ref().filter(|pin| !pin.is_lifted) else {
+            return tip;
+        };
         // A uuid that is not there is ignored (case 41-22); the zero uuid lifts a pin that way.
         let place = self.links.standing(pin.leaf);
         let Some(place) = place.filter(|place| self.links.has(*place, Is::SAYS)) else {
@@ -392,7 +397,7 @@ impl LivePath {
             // (cases 41-23, 41-31).
             false => tip.filter(|_| !pin.is_explicit),
         };
-        let last = last.filter(|last| self.links.is_under(*last, place));
+        let last = last.filter(|last| self.links.leads_past(*last, place));
         Some(last.unwrap_or(place))
     }
 
@@ -409,6 +414,7 @@ impl LivePath {
             at: self.links.len(),
             is_followed: false,
             last: None,
+            is_lifted: false,
         });
     }
 
@@ -428,6 +434,9 @@ impl LivePath {
             pin.is_followed = behind
                 .clone()
                 .any(|node| !links.has(node, Is::HIDDEN | Is::DEAD));
+            pin.is_lifted = behind
+                .clone()
+                .any(|node| links.has(node, Is::BOUNDARY) && !links.has(node, Is::DEAD));
             pin.last = behind.find(|node| links.can_be_leaf(*node));
         }
         self.leaf = self.find_leaf();

@@ -6,10 +6,11 @@ use std::rc::Rc;
 
 use transcript_format::object::Raw;
 
-use super::block::{Block, BlockKind, kind_of, quoted, with_newline};
+use super::block::{ApiTool, Block, BlockKind, kind_of, quoted, with_newline};
 use super::reminders::{is_attribution, unwrapped};
 use super::step::{Step, StepKind};
 use super::{Log, Reason, Role, js_trim};
+use crate::links::Policy;
 
 /// A message that still grows.
 #[derive(Debug)]
@@ -91,11 +92,18 @@ impl Draft {
     }
 }
 
-pub(super) fn merge(steps: Vec<Step>, system_role: bool, log: &mut Log) -> Vec<Draft> {
+pub(super) fn merge(
+    steps: Vec<Step>,
+    system_role: bool,
+    policy: Policy,
+    log: &mut Log,
+) -> Vec<Draft> {
     let mut merge = Merge {
+        policy,
         drafts: Vec::new(),
         asides: Vec::new(),
         answers: HashMap::new(),
+        parted: HashMap::new(),
         checked: 0,
     };
     for step in steps {
@@ -118,11 +126,14 @@ pub(super) fn merge(steps: Vec<Step>, system_role: bool, log: &mut Log) -> Vec<D
 }
 
 struct Merge {
+    policy: Policy,
     drafts: Vec<Draft>,
     /// In the role form: the reminders of the turn, sent behind its user message.
     asides: Vec<Vec<Vec<Block>>>,
     /// The answers since the last message of the user without a result, by their id.
     answers: HashMap<Rc<str>, usize>,
+    /// The answers before that.
+    parted: HashMap<Rc<str>, usize>,
     /// How many drafts can no longer part answers.
     checked: usize,
 }
@@ -134,7 +145,16 @@ impl Merge {
     fn add_assistant(&mut self, step: Step) {
         self.flush();
         if self.drafts[self.checked..].iter().any(Draft::parts_answers) {
-            self.answers.clear();
+            self.parted.extend(self.answers.drain());
+        }
+        // What the API's own tools gave has to stand with their call.
+        if self.policy == Policy::Recover
+            && let Some(at) = self.parted.get(&step.merge_key)
+            && step.message_id.is_some()
+            && step.blocks.iter().any(is_api_result)
+        {
+            self.drafts[*at].blocks.extend(step.blocks);
+            return;
         }
         let at = *self
             .answers
@@ -254,6 +274,10 @@ fn add_reminder_block(message: &mut Draft, block: Block) {
         message.fold();
     }
     message.blocks.push(block);
+}
+
+fn is_api_result(block: &Block) -> bool {
+    matches!(block.api_tool(), Some((ApiTool::Result, _)))
 }
 
 /// Whether reminders are folded into a result: not into one without content, nor into one that

@@ -267,7 +267,7 @@ fn messages(steps: Vec<Step>, model: Option<&str>, policy: Policy, log: &mut Log
     let mut steps = bubble_up(steps);
     media::remove_rejected(&mut steps, log);
     thinking::drop_foreign(&mut steps, model, log);
-    let drafts = merge::merge(steps, model.is_some_and(wants_system_role), log);
+    let drafts = merge::merge(steps, model.is_some_and(wants_system_role), policy, log);
     let drafts = match policy {
         Policy::Vendor => pair::pair(drafts, log),
         Policy::Recover => strict::make_strict(drafts, log),

@@ -139,11 +139,11 @@ fn user_reminders_stay_in_the_user_message_of_newer_models() {
         )
     );
     assert_eq!(sent[1], r#"{"role":"system","content":"aside"}"#);
-    // Right behind the result it goes inside, behind a `system` one it does not (44-84 and 15).
+    // They go into the result before them, and a `system` one in between does not matter.
     assert_eq!(
         sent[3],
         format!(
-            r#"{{"role":"user","content":[{{"type":"tool_result","tool_use_id":"t","content":"out\n\n{}"}},{{"type":"text","text":"{}"}}]}}"#,
+            r#"{{"role":"user","content":[{{"type":"tool_result","tool_use_id":"t","content":"out\n\n{}\n\n{}"}}]}}"#,
             reminder("folded"),
             reminder("beside")
         )
@@ -194,7 +194,7 @@ fn blocks_that_are_only_moved_keep_their_text() {
     assert_eq!(sent[0], r#"{"role":"user","content":"Q \u00e9"}"#);
     assert_eq!(
         sent[1],
-        format!(r#"{{"role":"assistant","content":[{odd},{new}]}}"#)
+        format!(r#"{{"role":"assistant","content":[{new},{odd}]}}"#)
     );
     assert_eq!(
         sent[2],

@@ -7,6 +7,7 @@ mod api_forms;
 mod branches;
 mod builder;
 mod campaign;
+mod client;
 mod display;
 mod fork;
 mod guarantee;

@@ -94,8 +94,16 @@ const PAINS: &[Pain] = &[
     Pain {
         file: "04-boundary-alone",
         findings: "",
-        vendor: told("u1 a1", r#"u: "List the eclipse" | a: "Four of them.""#, ""),
-        recover: None,
+        vendor: told(
+            "u1 a1",
+            r#"u: "List the eclipse" | a: "Four of them.""#,
+            "leaf a1",
+        ),
+        recover: Some(told(
+            "u1 a1",
+            r#"u: "List the eclipse" | a: "Four of them.""#,
+            "",
+        )),
     },
     Pain {
         file: "04-list-lost-segment-whole",
@@ -103,7 +111,7 @@ const PAINS: &[Pain] = &[
         vendor: told(
             "b1 s1 u3 a3",
             r#"u: "Told so far: the", "Where is the one" | a: "In Spain, Icelan""#,
-            "cut b1, splice-ignored b1",
+            "cut b1, splice b1",
         ),
         recover: Some(told(
             "b1 s1 u2 a2 u3 a3",
@@ -303,12 +311,12 @@ const PAINS: &[Pain] = &[
     Pain {
         file: "11-bom",
         findings: "T-BOM 1",
-        vendor: told("a1", r#"a: "11 hours 45 minu""#, "truncated a1"),
-        recover: Some(told(
+        vendor: told(
             "u1 a1",
             r#"u: "How long is toda" | a: "11 hours 45 minu""#,
-            "salvage u1",
-        )),
+            "",
+        ),
+        recover: None,
     },
     Pain {
         file: "11-line-separator",
@@ -617,10 +625,14 @@ const PAINS: &[Pain] = &[
         findings: "",
         vendor: told(
             "u1 a1 u2 a2 u3 u4",
-            r#"u: "Search for news " | a: server_tool_use, web_search_tool_result | u: "<command-name>/c", "Nothing?\n", "Try again tomorr" | a: "No response requ""#,
+            r#"u: "Search for news " | a: "[Tool use interr" | u: "<command-name>/c" | a: web_search_tool_result | u: "Nothing?\n", "Try again tomorr" | a: "No response requ""#,
             "",
         ),
-        recover: None,
+        recover: Some(told(
+            "u1 a1 u2 a2 u3 u4",
+            r#"u: "Search for news " | a: server_tool_use, web_search_tool_result | u: "<command-name>/c", "Nothing?\n", "Try again tomorr" | a: "No response requ""#,
+            "",
+        )),
     },
 ];
 

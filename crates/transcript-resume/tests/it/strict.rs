@@ -779,6 +779,6 @@ fn a_reminder_whose_user_message_is_gone_is_a_user_message() {
     assert_eq!(lint(&request.messages).problems, []);
     assert_eq!(
         json_of(&request)[2],
-        r#"{"role":"user","content":[{"type":"text","text":"<system-reminder>\none\n</system-reminder>"}]}"#
+        r#"{"role":"user","content":"<system-reminder>\none\n</system-reminder>"}"#
     );
 }

@@ -361,6 +361,16 @@ impl Links {
         self.nodes[node as usize].depth >= depth && self.at_depth(node, depth) == above
     }
 
+    /// Whether the conversation that ends with `leaf` shows `node`: that stands above it, or is a
+    /// line or a result of an answer of which a line does.
+    pub(super) fn leads_past(&mut self, leaf: u32, node: u32) -> bool {
+        if self.is_under(leaf, node) {
+            return true;
+        }
+        let (head, message) = self.head(node);
+        message != 0 && self.has(node, Is::ASSISTANT | Is::RESULT) && self.is_under(leaf, head)
+    }
+
     /// The entry on the way from `above` down to `node`, which hangs under it, that has `between`
     /// entries above it there; [`NONE`] when `node` stands above that.
     pub(super) fn below(&self, above: u32, node: u32, between: u32) -> u32 {
