@@ -172,7 +172,11 @@ pub fn apply(bytes: &[u8], kind: &str, rng: &mut Rng) -> Option<Vec<u8>> {
             }
             lines[at] = line(&entry);
         }
-        "byte order mark" => _ = lines[0].splice(0..0, *b"\xef\xbb\xbf"),
+        "byte order mark" => {
+            // Where it belongs, or where two files were joined.
+            let at = if rng.one_in(4) { at } else { 0 };
+            lines[at].splice(0..0, *b"\xef\xbb\xbf");
+        }
         "carriage return" => {
             let end = lines[at].strip_suffix(b"\n")?.len();
             lines[at].insert(end, b'\r');

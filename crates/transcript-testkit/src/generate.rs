@@ -13,7 +13,11 @@ use crate::rng::Rng;
 #[must_use]
 pub fn session(seed: u64) -> Vec<u8> {
     let mut rng = Rng::new(seed);
-    let habits = Habits::new(&mut rng);
+    let habits = Habits {
+        // Not the numbers that the session is made from: one without rare features stays the same.
+        rare: Rng::new(seed ^ 0x0A4E_F0A4).one_in(2),
+        ..Habits::new(&mut rng)
+    };
     Writer::new(rng, habits).session()
 }
 
@@ -80,6 +84,9 @@ struct Habits {
     crlf: bool,
     blank_lines: bool,
     no_final_newline: bool,
+    /// Has what is seldom seen: pins in the middle of a turn, loaded tools, calls before texts, blank
+    /// texts, ids that come again, commands run by hand, a boundary as the last line.
+    rare: bool,
     target_lines: usize,
 }
 
@@ -101,6 +108,7 @@ impl Habits {
             crlf: rng.one_in(25),
             blank_lines: rng.one_in(20),
             no_final_newline: rng.one_in(10),
+            rare: false,
             target_lines: rng.range(5, longest),
         }
     }
@@ -186,6 +194,9 @@ impl Writer {
         if self.habits.agent_file {
             self.agent = Some(format!("a{:07x}", self.rng.below(1 << 28)));
         }
+        if self.rare(30) {
+            return self.without_messages();
+        }
         self.opening();
         while self.lines.len() < self.habits.target_lines {
             let calm = self.habits.calm && !self.rng.one_in(5);
@@ -207,12 +218,82 @@ impl Writer {
         }
         // The client may be killed in the middle of anything.
         self.lines.truncate(self.habits.target_lines);
+        if self.rare(3) {
+            self.ending();
+        }
+        self.joined()
+    }
+
+    /// Whether to do something rare that one in `n` chances has.
+    fn rare(&mut self, n: usize) -> bool {
+        self.habits.rare && self.rng.one_in(n)
+    }
+
+    /// The lines as the bytes of a file.
+    fn joined(self) -> Vec<u8> {
         let end = if self.habits.crlf { "\r\n" } else { "\n" };
         let mut text = self.lines.join(end);
         if !self.habits.no_final_newline {
             text.push_str(end);
         }
         text.into_bytes()
+    }
+
+    /// A session in which nothing was said: system lines and attachments.
+    fn without_messages(mut self) -> Vec<u8> {
+        let count = self.rng.range(5, 9);
+        while self.lines.len() < count {
+            match self.rng.below(4) {
+                0 => self.attachment(false),
+                1 => self.bare_boundary(),
+                2 => self.side_line(),
+                _ => self.system_line(),
+            }
+        }
+        self.joined()
+    }
+
+    /// What a file ends with when the client stops at a bad moment; in place of the last lines.
+    fn ending(&mut self) {
+        // Three lines come, each with a blank one behind it at most.
+        match self.lines.len() {
+            0..=10 => return,
+            count => self.lines.truncate(count - 6),
+        }
+        if self.rng.one_in(3) {
+            self.pin();
+        }
+        match self.rng.below(5) {
+            0 => self.bare_boundary(),
+            1 => {
+                self.bare_boundary();
+                self.attachment(true);
+            }
+            // A line that hangs nowhere, or under a line that is lost.
+            2 => {
+                self.leaf = None;
+                self.system_line();
+            }
+            3 => {
+                self.leaf = Some(uuid(&mut self.rng));
+                self.system_line();
+            }
+            _ => {
+                self.leaf = Some(uuid(&mut self.rng));
+                self.attachment(true);
+            }
+        }
+    }
+
+    /// A boundary without anything that belongs to it.
+    fn bare_boundary(&mut self) {
+        let boundary_uuid = uuid(&mut self.rng);
+        let mut members = vec![("subtype", json!("compact_boundary"))];
+        if self.rng.one_in(2) {
+            members.push(("compactMetadata", json!({"trigger": "manual"})));
+        }
+        self.put_with_uuid(&boundary_uuid, "system", None, members);
+        self.leaf = Some(boundary_uuid);
     }
 
     // ---------------------------------------------------------------------------------------------
@@ -373,6 +454,12 @@ impl Writer {
             self.queue_operation("enqueue");
             self.queue_operation("dequeue");
         }
+        if self.rare(6) {
+            self.attachments();
+        }
+        if self.rare(8) {
+            self.command_by_hand();
+        }
         self.prompt();
         self.attachments();
         for _ in 0..self.rng.below(4).saturating_sub(1) {
@@ -387,11 +474,48 @@ impl Writer {
         if !self.habits.old_client && self.rng.one_in(3) {
             self.plain_pin();
         }
+        if self.rare(10) {
+            self.command_by_hand();
+        }
+    }
+
+    /// A command that the user ran by hand: the caveat, its name, its output; or a part of that.
+    fn command_by_hand(&mut self) {
+        let name = *self.rng.pick(&[
+            "<command-name>/cost</command-name>",
+            "<command-name>/cost</command-name>",
+            "<command-message>cost</command-message>",
+        ]);
+        let lines = [
+            "<local-command-caveat>Caveat</local-command-caveat>",
+            name,
+            "<local-command-stdout>out</local-command-stdout>",
+        ];
+        let from = self.rng.below(8) / 7;
+        let to = self.rng.range(from + 1, 3);
+        for (number, content) in lines.iter().enumerate().take(to).skip(from) {
+            let message = json!({"role": "user", "content": content});
+            self.append(
+                "user",
+                vec![("message", message), ("isMeta", json!(number == 0))],
+            );
+        }
     }
 
     fn prompt(&mut self) {
         let text = self.text();
         let content = match self.rng.below(5) {
+            0 if self.rare(3) => {
+                let blank = *self.rng.pick(&["", " ", "\n\n"]);
+                let blank = json!({"type": "text", "text": blank});
+                let text = json!({"type": "text", "text": text});
+                match self.rng.below(4) {
+                    0 => json!([blank]),
+                    1 => json!([text, blank]),
+                    2 => json!([blank, text]),
+                    _ => blank["text"].clone(),
+                }
+            }
             0 => json!([{"type": "text", "text": text}]),
             1 if self.rng.one_in(3) => json!([
                 {"type": "text", "text": text},
@@ -411,6 +535,11 @@ impl Writer {
             return;
         }
         for _ in 0..self.rng.below(4).saturating_sub(1) {
+            if self.rare(3) {
+                let in_chain = self.rng.one_in(2);
+                self.attachment(in_chain);
+                continue;
+            }
             let text = self.text();
             let attachment = match self.rng.below(4) {
                 0 => json!({"type": "hook_success", "hookName": "SessionStart", "content": text}),
@@ -436,6 +565,38 @@ impl Writer {
         }
     }
 
+    /// An attachment with stored texts, one or two, of a kind that the role form tells apart.
+    fn attachment(&mut self, in_chain: bool) {
+        let kinds = ["file", "directory", "nested_memory", "queued_command"];
+        let kind = *self
+            .rng
+            .pick(&[&kinds[..], &["remote_session_change", "date"]].concat());
+        let mut texts = Vec::new();
+        for _ in 0..self.rng.range(1, 2) {
+            let text = match kind {
+                "remote_session_change" => {
+                    "Attribution for git commits and pull requests you create from here on: x"
+                        .to_owned()
+                }
+                _ => self.text(),
+            };
+            let wrapped = format!("<system-reminder>\n{text}\n</system-reminder>");
+            texts.push(json!({"content": wrapped}));
+        }
+        let role = *self.rng.pick(&["system", "user"]);
+        let members = vec![
+            ("attachment", json!({"type": kind})),
+            ("rendered", json!(texts)),
+            ("renderedRole", json!(role)),
+        ];
+        if in_chain {
+            self.append("attachment", members);
+        } else {
+            let leaf = self.leaf.clone();
+            self.put("attachment", leaf.as_deref(), members);
+        }
+    }
+
     fn chunk(&mut self, id: &str, block: &Value) -> Members {
         let message = json!({
             "model": self.model,
@@ -446,13 +607,44 @@ impl Writer {
             "stop_reason": null,
             "usage": {"input_tokens": 10, "output_tokens": self.rng.below(500)},
         });
+        let message = self.without_id(message);
         vec![
             ("message", message),
             ("requestId", json!(format!("req_{id}"))),
         ]
     }
 
+    /// The message, now and then without its id, and with more blocks in the same line.
+    fn without_id(&mut self, mut message: Value) -> Value {
+        if self.rare(12) {
+            match self.rng.below(3) {
+                0 => message["id"] = Value::Null,
+                1 => message["id"] = json!(""),
+                _ => _ = message.as_object_mut().map(|message| message.remove("id")),
+            }
+        }
+        if self.rare(10) {
+            let more = match self.rng.below(4) {
+                0 => json!({"type": "thinking", "thinking": "again", "signature": "c2ln"}),
+                1 => json!({"type": "text", "text": *self.rng.pick(&["", " "])}),
+                2 => {
+                    json!({"type": "mcp_tool_use", "id": "mcp_1", "name": "q", "server_name": "s", "input": {}})
+                }
+                _ => json!({"type": "text", "text": self.text()}),
+            };
+            if let Some(blocks) = message["content"].as_array_mut() {
+                blocks.push(more);
+            }
+        }
+        message
+    }
+
     fn message_id(&mut self) -> String {
+        // Seldom an id comes again, in the same turn or in a later one.
+        if self.messages > 0 && self.rare(8) {
+            let earlier = self.messages - self.rng.below(self.messages.min(3));
+            return format!("msg_{earlier:04}");
+        }
         self.messages += 1;
         format!("msg_{:04}", self.messages)
     }
@@ -471,6 +663,15 @@ impl Writer {
         let id = self.message_id();
         if self.rng.one_in(4) {
             self.thinking(&id);
+        }
+        if self.rare(8) {
+            let kind = *self.rng.pick(&["mcp_tool_use", "server_tool_use"]);
+            let block = json!({"type": kind, "id": format!("srv_{id}"), "name": "q", "input": {}});
+            let chunk = self.chunk(&id, &block);
+            self.append("assistant", chunk);
+            if self.rng.one_in(2) {
+                return;
+            }
         }
         let chunk = match self.rng.below(12) {
             0 => self.chunk(&id, &json!({"type": "server_tool_use", "id": format!("srv_{id}"), "name": "web_search", "input": {"query": "q"}})),
@@ -494,6 +695,11 @@ impl Writer {
             let chunk = self.chunk(&id, &block);
             self.append("assistant", chunk);
         }
+        if self.rare(6) {
+            let block = json!({"type": "text", "text": "\n\n"});
+            let chunk = self.chunk(&id, &block);
+            self.append("assistant", chunk);
+        }
         match self.rng.below(6) {
             0..=1 => self.comb(&id),
             2 => self.serial(&id),
@@ -511,6 +717,7 @@ impl Writer {
         let mut calls: Vec<(String, String)> = Vec::new();
         for _ in 0..self.rng.range(2, 4) {
             calls.push(self.call(id));
+            self.within_message(id);
         }
         if self.rng.one_in(2) {
             self.rng.shuffle(&mut calls);
@@ -529,17 +736,56 @@ impl Writer {
             };
             self.progress();
             self.result(call);
+            self.within_turn(&calls);
             if self.rng.one_in(4) {
                 self.attachments();
             }
         }
     }
 
+    /// What may stand between the lines of one message: a text behind a call, a pin.
+    fn within_message(&mut self, id: &str) {
+        if self.rare(6) {
+            let text = self.text();
+            let chunk = self.chunk(id, &json!({"type": "text", "text": text}));
+            self.append("assistant", chunk);
+        }
+        if self.rare(8) {
+            self.thinking(id);
+        }
+        if !self.habits.old_client && self.rare(5) {
+            self.plain_pin();
+        }
+    }
+
+    /// What may stand between the results of parallel calls: a pin on one of them or on a call, an
+    /// attachment under one of them, a result that hangs under another result.
+    fn within_turn(&mut self, calls: &[(String, String)]) {
+        if self.habits.old_client || !self.rare(2) {
+            return;
+        }
+        let after = self.leaf.clone();
+        if self.rng.one_in(2) {
+            self.leaf = Some(self.rng.pick(calls).0.clone());
+        }
+        match self.rng.below(4) {
+            0..=1 => self.plain_pin(),
+            2 => self.attachment(false),
+            _ => {
+                self.attachment(true);
+                self.attachment(false);
+            }
+        }
+        self.leaf = after;
+    }
+
     /// Parallel tools in serial layout: the next call hangs under the result of the one before.
     fn serial(&mut self, id: &str) {
         for _ in 0..self.rng.range(2, 4) {
             let call = self.call(id);
+            self.within_message(id);
             self.result(&call);
+            self.within_turn(std::slice::from_ref(&call));
         }
     }
 
@@ -588,6 +834,7 @@ impl Writer {
         }
         let text = self.text();
         let content = match self.rng.below(4) {
+            0 if self.rare(2) => self.rare_result(&text),
             0 => json!([{"type": "text", "text": text}]),
             1 if self.rng.one_in(4) => json!([]),
             _ => json!(text),
@@ -612,6 +859,27 @@ impl Writer {
         let count = self.lines.len();
         if count >= 2 && self.rng.one_in(20) {
             self.lines.swap(count - 2, count - 1);
+        }
+    }
+
+    /// The content of a result that takes no reminders, or that is cut down when the call failed.
+    fn rare_result(&mut self, text: &str) -> Value {
+        let text = json!({"type": "text", "text": text});
+        let found = json!({"type": "search_result", "source": "s", "title": "t", "content": []});
+        let image = json!({"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "iVBORw0KGgo="}});
+        let tools = ["WebFetch", "TaskCreate", "Read", "Gone", "mcp__s__q"];
+        let tool = *self.rng.pick(&tools);
+        let reference = json!({"type": "tool_reference", "tool_name": tool});
+        let gone = json!({"type": "tool_reference", "tool_name": "Gone"});
+        match self.rng.below(8) {
+            0 => json!([reference]),
+            1 => json!([reference, gone]),
+            2 => json!([text, reference]),
+            3 => json!([gone, text]),
+            4 => json!([found]),
+            5 => json!([image]),
+            6 => json!([text, image]),
+            _ => Value::Null,
         }
     }
 
@@ -710,6 +978,9 @@ impl Writer {
     // ---------------------------------------------------------------------------------------------
 
     fn compaction(&mut self) {
+        if self.rare(2) {
+            self.pin();
+        }
         let before = self.leaf.clone();
         let summary_uuid = uuid(&mut self.rng);
         let boundary_uuid = uuid(&mut self.rng);
@@ -757,7 +1028,7 @@ impl Writer {
             ("compactMetadata", metadata),
         ];
         self.put_with_uuid(&boundary_uuid, "system", parent.as_deref(), boundary);
-        if self.rng.one_in(12) {
+        if self.rng.one_in(12) || self.rare(4) {
             // Killed before the summary was written.
             self.leaf = if self.rng.one_in(2) {
                 before
@@ -1196,6 +1467,12 @@ mod tests {
         entry[name].as_str().unwrap_or_default()
     }
 
+    fn result_holds(entry: &Value, kind: &str) -> bool {
+        let content = &entry["message"]["content"][0]["content"];
+        let mut inner = content.as_array().into_iter().flatten();
+        has_block(entry, "tool_result") && inner.any(|block| block["type"] == kind)
+    }
+
     fn has_block(entry: &Value, kind: &str) -> bool {
         entry["message"]["content"][0]["type"] == kind
     }
@@ -1222,7 +1499,7 @@ mod tests {
     type Spelling = (&'static str, fn(&str) -> bool);
 
     /// What one entry shows.
-    const FEATURES: [Feature; 57] = [
+    const FEATURES: [Feature; 75] = [
         ("plain prompt", |_, e| {
             e["type"] == "user" && e["message"]["content"].is_string()
         }),
@@ -1364,6 +1641,77 @@ mod tests {
             s.relink_gap_millis(e) == Some(5_001)
         }),
         ("team", |_, e| e["teamName"].is_string()),
+        ("pin on a parallel call or result", |s, e| {
+            let pinned = s.place(text(e, "leafUuid")).map(|place| &s.entries[place]);
+            let is_parallel =
+                |e: &Value| s.any(|o| are_calls_of_one(e, o) || are_calls_of_one(o, e));
+            e["type"] == "last-prompt"
+                && pinned.is_some_and(|e| is_parallel(e) || is_parallel(s.parent(e)))
+        }),
+        ("pin before a boundary", |s, e| {
+            let place = |kind: &str, value: &str| s.entries.iter().position(|e| e[kind] == value);
+            e["subtype"] == "compact_boundary"
+                && place("type", "last-prompt") < place("subtype", "compact_boundary")
+                && place("type", "last-prompt").is_some()
+        }),
+        ("attachments under a call and a result", |s, e| {
+            let parent = s.parent(e);
+            e["type"] == "attachment"
+                && has_block(parent, "tool_use")
+                && s.any(|o| o["type"] == "attachment" && has_block(s.parent(o), "tool_result"))
+        }),
+        ("loaded tool", |_, e| result_holds(e, "tool_reference")),
+        ("found document in a result", |_, e| {
+            result_holds(e, "search_result")
+        }),
+        ("image in a result", |_, e| result_holds(e, "image")),
+        ("result without content", |_, e| {
+            has_block(e, "tool_result") && e["message"]["content"][0]["content"].is_null()
+        }),
+        ("text behind a call", |s, e| {
+            has_block(e, "text")
+                && has_block(s.parent(e), "tool_use")
+                && e["message"]["id"] == s.parent(e)["message"]["id"]
+        }),
+        ("several blocks in an answer", |_, e| {
+            e["type"] == "assistant"
+                && e["message"]["content"]
+                    .as_array()
+                    .is_some_and(|list| list.len() > 1)
+        }),
+        ("blank text before a call", |s, e| {
+            has_block(e, "tool_use") && s.parent(e)["message"]["content"][0]["text"] == "\n\n"
+        }),
+        ("blank block of a user", |_, e| {
+            e["type"] == "user" && e["message"]["content"][0]["text"] == " "
+        }),
+        ("command run by hand", |s, e| {
+            let starts = |e: &Value, start: &str| text(&e["message"], "content").starts_with(start);
+            starts(e, "<command-name>") && starts(s.parent(e), "<local-command-caveat>")
+        }),
+        ("mcp call", |_, e| has_block(e, "mcp_tool_use")),
+        ("message id in two turns", |s, e| {
+            let is_prompt = |e: &Value| e["type"] == "user" && e["message"]["content"].is_string();
+            let id = &e["message"]["id"];
+            e["type"] == "assistant"
+                && id.is_string()
+                && is_prompt(s.parent(e))
+                && s.any(|o| {
+                    o["message"]["id"] == *id
+                        && is_prompt(s.parent(o))
+                        && s.parent(o) != s.parent(e)
+                })
+        }),
+        ("no message id", |_, e| {
+            e["type"] == "assistant" && e["message"]["id"].as_str().is_none_or(str::is_empty)
+        }),
+        ("attachment of two texts", |_, e| {
+            e["rendered"].as_array().is_some_and(|list| list.len() == 2)
+        }),
+        ("boundary last", |s, e| {
+            e["subtype"] == "compact_boundary" && s.entries.last() == Some(e)
+        }),
+        ("no message", |s, _| !s.any(|e| e["message"].is_object())),
     ];
 
     /// What the bytes of a session show.

@@ -3,6 +3,7 @@
 
 use serde_json::{Value, json};
 use transcript_testkit::model::{vendor_path, vendor_request};
+use transcript_testkit::{damage, generate};
 
 /// A line of the main chain, `second` seconds after the start.
 fn line(kind: &str, uuid: &str, parent: Option<&str>, second: u32, more: &Value) -> String {
@@ -505,4 +506,32 @@ fn in_the_role_form_files_stay_beside_results_and_mentions_go_into_them() {
         attached("queued_command"),
         ["user result X \"x\\n\\none\\n\\ntwo\"", "system r"]
     );
+}
+
+#[test]
+fn every_generated_and_damaged_session_has_an_answer() {
+    let (mut resumed, mut refused) = (0, 0);
+    for seed in 0..500 {
+        let session = generate::session(seed);
+        let (damaged, _) = damage::damage(&session, seed);
+        for bytes in [session, damaged] {
+            for model in [None, Some("claude-opus-5-5")] {
+                let request = vendor_request(&bytes, Some("NEXT"), model);
+                assert_eq!(request.messages.is_none(), request.refusal.is_some());
+                match request.messages {
+                    // The prompt is in the last user message, whatever was said before.
+                    Some(messages) => {
+                        let mut users = messages.iter().rev();
+                        let last = users.find(|message| message["role"] == "user");
+                        let blocks = last.expect("a user message")["content"].as_array();
+                        let said = blocks.expect("a list").iter().any(|b| b["text"] == "NEXT");
+                        assert!(said, "seed {seed}");
+                        resumed += 1;
+                    }
+                    None => refused += 1,
+                }
+            }
+        }
+    }
+    assert!(refused > 0 && resumed > 10 * refused, "{resumed} {refused}");
 }
