@@ -152,9 +152,13 @@ fn compare(options: &Options, count: u64) {
     };
     let run = &run;
     let totals = std::thread::scope(|scope| {
-        let workers: Vec<_> = (0..threads).map(|at| scope.spawn(move || run(at))).collect();
+        let workers: Vec<_> = (0..threads)
+            .map(|at| scope.spawn(move || run(at)))
+            .collect();
         let totals = workers.into_iter().map(|worker| worker.join().unwrap());
-        totals.fold([0; 4], |sum, one| std::array::from_fn(|at| sum[at] + one[at]))
+        totals.fold([0; 4], |sum, one| {
+            std::array::from_fn(|at| sum[at] + one[at])
+        })
     });
     let [files, more, fewer, fewer_blocks] = totals;
     println!(

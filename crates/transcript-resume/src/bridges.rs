@@ -264,7 +264,8 @@ impl<'t, 'i> Bridging<'t, 'i> {
             .take_while(|(millis, _)| own - millis <= CLIENT_WINDOW_MILLIS)
             .map(|(_, other)| other)
             .find(|other| {
-                self.islands.peek(*other) != island && self.tree.is_sidechain(*other) == is_sidechain
+                self.islands.peek(*other) != island
+                    && self.tree.is_sidechain(*other) == is_sidechain
             })
     }
 

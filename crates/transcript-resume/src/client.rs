@@ -48,9 +48,8 @@ impl<'i> Tree<'i> {
         };
         let messages = |path: &Path| -> HashSet<usize> {
             let numbers = path.entries.iter().map(|entry| entry.candidate());
-            let numbers = numbers.filter(|number| {
-                says_something(&self.index.candidate(*number)) && is_own(*number)
-            });
+            let numbers = numbers
+                .filter(|number| says_something(&self.index.candidate(*number)) && is_own(*number));
             // Of several lines of one entry each policy may take another.
             let first = |number: usize| {
                 let id = self.index.candidate(number).uuid();
@@ -72,7 +71,9 @@ impl<'i> Tree<'i> {
             entry: leaf as u32,
             more: (of_client.len() - own.len()) as u32,
         };
-        client.decisions.insert(1.min(client.decisions.len()), decision);
+        client
+            .decisions
+            .insert(1.min(client.decisions.len()), decision);
         client
     }
 }
@@ -81,10 +82,8 @@ impl<'i> Tree<'i> {
 /// lines that are only shown are not sent.
 fn says_something(line: &Candidate<'_>) -> bool {
     let unsent = Flags::API_ERROR | Flags::VIRTUAL;
-    let sent = Flags::HAS_TEXT
-        | Flags::HAS_TOOL_USE
-        | Flags::HAS_TOOL_RESULT
-        | Flags::HAS_OTHER_BLOCK;
+    let sent =
+        Flags::HAS_TEXT | Flags::HAS_TOOL_USE | Flags::HAS_TOOL_RESULT | Flags::HAS_OTHER_BLOCK;
     let flags = line.flags();
     line.kind().is_message() && flags.intersects(sent) && !flags.intersects(unsent)
 }

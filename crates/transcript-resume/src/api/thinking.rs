@@ -64,9 +64,14 @@ pub(super) fn drop_emptied(steps: &mut Vec<Step>, mut stored: HashSet<Box<str>>,
         return;
     }
     steps.retain_mut(|step| {
-        let is_told = step.message_id.as_ref().is_some_and(|id| spoken.contains(id));
+        let is_told = step
+            .message_id
+            .as_ref()
+            .is_some_and(|id| spoken.contains(id));
         let model = step.model.clone().unwrap_or_default();
-        let is_exception = of_model.get(&model).is_some_and(Thoughts::have_one_exception);
+        let is_exception = of_model
+            .get(&model)
+            .is_some_and(Thoughts::have_one_exception);
         let before = step.blocks.len();
         step.blocks.retain(|block| {
             let was_emptied = Thought::read(block).is_some_and(|thought| {

@@ -13,6 +13,7 @@ mod guarantee;
 mod healthy;
 mod pains;
 mod path;
+mod recovered;
 mod sent;
 mod state;
 mod strict;

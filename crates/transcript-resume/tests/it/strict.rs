@@ -223,9 +223,10 @@ fn healthy_sessions_are_sent_as_the_client_sends_them() {
                     )
                 };
                 // The generator signs all thoughts alike, with and without a text.
-                let omits_emptied = recover.omissions.iter().any(|one| {
-                    one.reason == Reason::Refused(Rule::EmptiedThinking)
-                });
+                let omits_emptied = recover
+                    .omissions
+                    .iter()
+                    .any(|one| one.reason == Reason::Refused(Rule::EmptiedThinking));
                 vendor.is_resumable()
                     && !omits_emptied
                     && vendor.path.entries == recover.path.entries
@@ -564,13 +565,21 @@ fn thoughts_that_the_api_refuses_are_left_out_and_named() {
 fn thoughts_sent(thoughts: &[(&str, &str)]) -> (Vec<String>, Vec<(usize, &'static str)>) {
     let mut session = Session::default();
     for (at, (text, signature)) in thoughts.iter().enumerate() {
-        let thought = format!(r#"{{"type":"thinking","thinking":"{text}","signature":"{signature}"}}"#);
+        let thought =
+            format!(r#"{{"type":"thinking","thinking":"{text}","signature":"{signature}"}}"#);
         let content = format!(r#"[{thought},{{"type":"text","text":"A{at}"}}]"#);
-        session = session.user(&format!(r#""Q{at}""#)).assistant(&format!("m{at}"), &content);
+        session = session
+            .user(&format!(r#""Q{at}""#))
+            .assistant(&format!("m{at}"), &content);
     }
     let sent = sent(&session);
-    let contents = sent.messages.iter().filter_map(|message| message["content"].as_array());
-    let signatures = contents.flatten().filter_map(|block| block["signature"].as_str());
+    let contents = sent
+        .messages
+        .iter()
+        .filter_map(|message| message["content"].as_array());
+    let signatures = contents
+        .flatten()
+        .filter_map(|block| block["signature"].as_str());
     (signatures.map(str::to_owned).collect(), sent.omitted)
 }
 
@@ -584,8 +593,14 @@ fn thoughts_that_were_given_without_a_text_are_sent_unchanged() {
         &[("hm", "a"), ("", "b"), ("", "c"), ("hm", "d")],
     ];
     for thoughts in cases {
-        let all = thoughts.iter().map(|(_, signature)| (*signature).to_owned());
-        assert_eq!(thoughts_sent(thoughts), (all.collect(), Vec::new()), "{thoughts:?}");
+        let all = thoughts
+            .iter()
+            .map(|(_, signature)| (*signature).to_owned());
+        assert_eq!(
+            thoughts_sent(thoughts),
+            (all.collect(), Vec::new()),
+            "{thoughts:?}"
+        );
     }
 }
 

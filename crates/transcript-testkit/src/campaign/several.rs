@@ -90,9 +90,7 @@ fn apply(bytes: &[u8], kind: &str, rng: &mut Rng) -> Option<Vec<u8>> {
             Some(out)
         }
         "lost key" => lose_key(bytes, rng),
-        "lost boundary" => {
-            lose_lines(bytes, rng, |line| line["subtype"] == "compact_boundary")
-        }
+        "lost boundary" => lose_lines(bytes, rng, |line| line["subtype"] == "compact_boundary"),
         "lost summary" => lose_lines(bytes, rng, |line| line["isCompactSummary"] == true),
         _ => lose_run(bytes, rng),
     }
@@ -147,11 +145,7 @@ fn lose_key(bytes: &[u8], rng: &mut Rng) -> Option<Vec<u8>> {
 }
 
 /// Takes out one of the lines that `is_wanted` accepts, the last one as a rule.
-fn lose_lines(
-    bytes: &[u8],
-    rng: &mut Rng,
-    is_wanted: impl Fn(&Value) -> bool,
-) -> Option<Vec<u8>> {
+fn lose_lines(bytes: &[u8], rng: &mut Rng, is_wanted: impl Fn(&Value) -> bool) -> Option<Vec<u8>> {
     let mut lines = lines(bytes);
     let wanted = lines.iter().enumerate().filter(|(_, line)| {
         let entry = object(line).map(Value::Object);
@@ -159,7 +153,11 @@ fn lose_lines(
     });
     let places: Vec<usize> = wanted.map(|(place, _)| place).collect();
     let last = *places.last()?;
-    let place = if rng.one_in(3) { *rng.pick(&places) } else { last };
+    let place = if rng.one_in(3) {
+        *rng.pick(&places)
+    } else {
+        last
+    };
     lines.remove(place);
     Some(lines.concat())
 }
@@ -186,7 +184,10 @@ mod tests {
         for seed in 0..600 {
             let session = tidy_session(seed);
             let (bytes, done) = several(&session, seed);
-            assert_eq!((&bytes, &done), (&several(&session, seed).0, &several(&session, seed).1));
+            assert_eq!(
+                (&bytes, &done),
+                (&several(&session, seed).0, &several(&session, seed).1)
+            );
             assert!((1..=4).contains(&done.len()), "seed {seed}: {done:?}");
             for kind in done {
                 *counts.entry(kind).or_default() += 1;
