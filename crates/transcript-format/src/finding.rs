@@ -71,6 +71,9 @@ codes! {
     Shrunk = "L-SHRUNK", Damage;
     /// A known field has a value of an unexpected kind.
     Shape = "S-SHAPE", Note;
+    /// A message has no uuid: nothing can name it, and only its place in the file says where it
+    /// belongs.
+    NoId = "S-NOID", Note;
     /// Entries of subagents stand in the file of a main conversation.
     Mixed = "S-MIXED", Note;
     /// Entries of another session stand in the file, and no link connects them with this one.

@@ -92,6 +92,9 @@ impl Source {
         };
         let mut head = [0; 4096];
         let read = source.read_at(0, &mut head)?;
+        if let Some(name) = other_agent(&head[..read]) {
+            return Err(Error::new(ErrorKind::OtherFormat(name), path));
+        }
         match other_format(&head[..read]) {
             Some(name) if !source.holds_an_entry_early()? => {
                 Err(Error::new(ErrorKind::OtherFormat(name), path))
@@ -221,6 +224,39 @@ fn read_once(file: &File, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
 #[cfg(windows)]
 fn read_once(file: &File, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
     std::os::windows::fs::FileExt::seek_read(file, buffer, offset)
+}
+
+/// The name of the format when the head is that of a session of another agent.
+fn other_agent(head: &[u8]) -> Option<&'static str> {
+    if !head.trim_ascii_start().starts_with(b"{") {
+        return None;
+    }
+    // A quote within a string has a backslash before it, so these are names and values of the
+    // object itself or of one in it, never words that somebody said.
+    let dense: Vec<u8> = head
+        .iter()
+        .copied()
+        .filter(|byte| !byte.is_ascii_whitespace())
+        .collect();
+    let has = |text: &str| memchr::memmem::find(&dense, text.as_bytes()).is_some();
+    let is_claudes = has("\"parentUuid\":");
+    const ROLLOUT: [&str; 5] = [
+        "session_meta",
+        "response_item",
+        "event_msg",
+        "turn_context",
+        "compacted",
+    ];
+    let is_rollout = |kind: &&str| has(&format!("\"type\":\"{kind}\",\"payload\":{{"));
+    if is_claudes {
+        None
+    } else if ROLLOUT.iter().any(|kind| is_rollout(&kind)) {
+        Some("a Codex rollout, which transcript does not read yet")
+    } else if has("\"projectHash\":\"") && has("\"sessionId\":\"") && has("\"startTime\":\"") {
+        Some("a Gemini session, which transcript does not read yet")
+    } else {
+        None
+    }
 }
 
 /// The name of the format that a file with this head has, when it is no transcript.

@@ -6,7 +6,7 @@ use bitflags::bitflags;
 use transcript_format::kind::EntryKind;
 
 use crate::branches::Branches;
-use crate::decision::{Decision, LeafReason};
+use crate::decision::{Decision, Evidence, LeafReason};
 use crate::leaf::MessagesAbove;
 use crate::links::{NodeId, Parent, Policy, Tree};
 use crate::siblings::Siblings;
@@ -433,6 +433,9 @@ impl<'t, 'i> Walk<'t, 'i> {
         let above = self.tree.entry(parent);
         let (entry, parent) = (self.tree.candidate_of(child), above.number() as u32);
         if self.tree.is_spliced(child) {
+            if self.tree.recovery.bridge(child) == Some(Evidence::Kept) {
+                self.decisions.extend(self.tree.mend(child));
+            }
             if self.tree.lineage(child).parent() != above.uuid() {
                 self.via[child.at()] |= Via::SPLICE;
             }

@@ -55,6 +55,7 @@ impl<'i> Findings<'_, 'i> {
     fn of_links(&mut self) {
         let tree = self.tree;
         let mut was_mixed = tree.is_all_sidechain;
+        let mut was_unnamed = false;
         for node in tree.nodes() {
             let entry = tree.lineage(node);
             let is_linked = matches!(tree.parent(node), Parent::Node(_))
@@ -75,6 +76,21 @@ impl<'i> Findings<'_, 'i> {
                 };
                 self.add(Code::Dangling, entry, detail);
             }
+            let lost_key = entry.flags().contains(Flags::PARENT_ABSENT)
+                && entry.uuid().is_some()
+                && (tree.recovery.bridge(node).is_some() || tree.recovery.gap(node).is_some());
+            if lost_key {
+                self.add(
+                    Code::Dangling,
+                    entry,
+                    "the line has no parentUuid, not even null",
+                );
+            }
+            let has_no_id = entry.uuid().is_none() && entry.kind().is_message();
+            if has_no_id && !was_unnamed {
+                self.add(Code::NoId, entry, "the first of messages without a uuid");
+            }
+            was_unnamed = has_no_id;
             for copy in tree.recovery.copies(node).iter().skip(1) {
                 let copy = tree.index.candidate(*copy as usize);
                 // A torn line that was written again is told as a damaged line.

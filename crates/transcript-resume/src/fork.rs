@@ -18,6 +18,9 @@
 //! - A boundary says what it keeps only when the copy holds all of it, right behind its anchor.
 //!   It has no parent, and a compaction that was never finished is left out.
 //!
+//! - Calls without a result get one that says so, under policy `recover`, as its requests have it: a
+//!   client drops the lines of such calls, and what they say with them.
+//!
 //! Times stay as well. The SDKs give the last line the time of the fork, for clients before 2.1.197,
 //! which took the newest entry for the leaf; newer ones go by the order of lines
 //! (`facts/rig.md` 4), which is the order of the path here. A new time would only say that
@@ -26,20 +29,21 @@
 
 mod line;
 mod links;
+mod missing;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use transcript_format::ids::Uuid;
 use transcript_format::json::{Json, ObjectBuf};
 use transcript_format::kind::EntryKind;
 use transcript_format::object::{Object, Raw};
 use transcript_format::scan::Flags;
-use transcript_reader::{Boundary, Candidate, Id, Index, Preserved};
+use transcript_reader::{Boundary, Candidate, Id, Index, Preserved, ToolKey};
 
 use crate::api::BodySource;
 use crate::branches::is_prompt;
 use crate::chain::Path;
-use crate::links::Tree;
+use crate::links::{Policy, Tree};
 use crate::{state, texts};
 use line::{Edit, edited, edited_list};
 
@@ -108,14 +112,19 @@ pub fn fork<B: BodySource, E: From<B::Error>>(
     let mut forked = Forked::default();
     for place in 0..copy.entries.len() {
         let candidate = copy.candidate(place);
-        match copy.line(place, bodies.body(&candidate)?) {
-            Some(line) => write(&line)?,
-            None => {
-                copy.leave_out(place);
-                continue;
+        let body = bodies.body(&candidate)?;
+        match copy.line(place, body) {
+            Some(line) => {
+                copy.note_open_calls(&candidate, body);
+                write(&line)?;
+                forked.entries += 1;
             }
+            None => copy.leave_out(place),
         }
-        forked.entries += 1;
+        if let Some(line) = copy.missing_results(place, new_id) {
+            write(&line)?;
+            forked.entries += 1;
+        }
         forked.leaf = copy.ids[place];
     }
     if let Some(line) = replacements(tree.index(), bodies, options, new_id)? {
@@ -158,6 +167,18 @@ struct Copy<'c, 'i> {
     links: Vec<Option<u32>>,
     /// The place of each id of the source.
     places: HashMap<Id, u32>,
+    /// Calls without a result, which get one behind the message that makes them.
+    open: HashSet<ToolKey>,
+    /// The results that the message which is copied lacks.
+    missing: Option<Missing>,
+    /// Where the lines of each message with an open call end.
+    ends: HashSet<usize>,
+}
+
+/// Results that the source lacks.
+struct Missing {
+    calls: Vec<String>,
+    line: ObjectBuf,
 }
 
 impl<'c, 'i> Copy<'c, 'i> {
@@ -172,10 +193,18 @@ impl<'c, 'i> Copy<'c, 'i> {
             let id = index.candidate(*entry as usize).uuid()?;
             Some((id, place as u32))
         };
+        let open = match tree.policy() {
+            Policy::Recover => missing::unanswered(index, &entries),
+            Policy::Vendor => HashSet::new(),
+        };
+        let (links, ends) = links::links(tree, &entries, &open);
         Self {
+            open,
+            ends,
+            missing: None,
             places: entries.iter().enumerate().filter_map(old_id).collect(),
             ids: entries.iter().map(|_| Some(new_id())).collect(),
-            links: links::links(tree, &entries),
+            links,
             index,
             options,
             entries,
@@ -189,6 +218,42 @@ impl<'c, 'i> Copy<'c, 'i> {
     /// The copy that `place` hangs under.
     fn parent(&self, place: usize) -> Option<Uuid> {
         self.ids[self.links[place]? as usize]
+    }
+
+    fn note_open_calls(&mut self, line: &Candidate<'_>, body: &str) {
+        if self.open.is_empty() || line.kind() != EntryKind::Assistant {
+            return;
+        }
+        let ids = missing::ids(line, body, &self.open);
+        if ids.is_empty() {
+            return;
+        }
+        let mut calls = self
+            .missing
+            .take()
+            .map_or(Vec::new(), |missing| missing.calls);
+        calls.extend(ids);
+        let line = missing::results(&calls, body);
+        self.missing = Some(Missing { calls, line });
+    }
+
+    /// The line of the results that are missing, when the message that lacks them ends at `place`.
+    /// What follows hangs under it.
+    fn missing_results(
+        &mut self,
+        place: usize,
+        new_id: &mut dyn FnMut() -> Uuid,
+    ) -> Option<String> {
+        let missing = self.ends.contains(&place).then(|| self.missing.take())??;
+        let id = new_id();
+        let line = missing
+            .line
+            .with("parentUuid", Json::from(self.ids[place]))
+            .with("isSidechain", false)
+            .with("uuid", id)
+            .with("sessionId", self.options.session.as_str());
+        self.ids[place] = Some(id);
+        Some(line.text())
     }
 
     /// What would hang under `place` hangs under the entry above it.
@@ -321,7 +386,12 @@ impl<'c, 'i> Copy<'c, 'i> {
         };
         let has_segment = boundary.ends != [None, None];
         let is_segment = (head, tail) == (Some(first), Some(last));
-        (first <= last && (is_segment || !has_segment)).then_some(())
+        // A result that is put between them is named by nobody.
+        let is_split = self
+            .ends
+            .iter()
+            .any(|end| (first..=last).contains(&(*end as u32)));
+        (first <= last && (is_segment || !has_segment) && !is_split).then_some(())
     }
 
     /// The metadata of a boundary that keeps nothing: the entries that are left of what it kept

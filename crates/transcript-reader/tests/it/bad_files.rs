@@ -29,6 +29,36 @@ fn ways() -> Vec<(String, LoadOptions)> {
     ways
 }
 
+#[test]
+fn sessions_of_other_agents_are_named_and_words_about_them_are_not() {
+    let rollout = "{\"timestamp\":\"2026-11-20T10:00:00.000Z\", \"type\": \"session_meta\", \
+        \"payload\": {\"id\":\"t-1\",\"cwd\":\"/w\"}}\n\
+        {\"timestamp\":\"2026-11-20T10:00:01.000Z\",\"type\":\"response_item\",\"payload\":{}}\n";
+    let gemini = "{\n  \"sessionId\": \"g-1\",\n  \"projectHash\": \"ab\",\n  \
+        \"startTime\": \"2026-11-20T10:00:00.000Z\",\n  \"messages\": []\n}\n";
+    let lines = "{\"sessionId\":\"g-1\",\"projectHash\":\"ab\",\"startTime\":\"2026-11-20T10:00:00.000Z\"}\n\
+        {\"id\":\"m\",\"type\":\"user\",\"content\":\"Q\"}\n";
+    let open = |text: &str| Source::open(&Scratch::new(text.as_bytes()).path).map(|_| ());
+    for (text, name) in [
+        (rollout, "a Codex rollout"),
+        (gemini, "a Gemini"),
+        (lines, "a Gemini"),
+    ] {
+        let error = open(text).unwrap_err().to_string();
+        assert!(
+            error.contains(name) && error.contains("does not read yet"),
+            "{error}"
+        );
+    }
+    let quoted = |text: &str| {
+        let text = text.replace('"', "\\\"").replace('\n', "\\n");
+        format!("{{\"type\":\"user\",\"message\":{{\"content\":\"{text}\"}},\"uuid\":\"u\"}}\n")
+    };
+    for text in [rollout, gemini, lines] {
+        open(&quoted(text)).unwrap();
+    }
+}
+
 // -------------------------------------------------------------------------------------------------
 // What is no regular file
 // -------------------------------------------------------------------------------------------------

@@ -1,6 +1,6 @@
 //! Which entry of a copy each one hangs under.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
 use transcript_format::kind::EntryKind;
@@ -14,18 +14,30 @@ use crate::links::{NodeId, Tree};
 /// An API message with parallel calls and its results stay a tree, as the client writes them: each
 /// result under its call. That is done where every reader brings back what hangs beside the chain
 /// (`facts/sdk.md` 3.3, `facts/rig.md` 5), and in the order that the path has.
-pub(super) fn links(tree: &Tree<'_>, entries: &[u32]) -> Vec<Option<u32>> {
+///
+/// A message that makes one of the calls `open` is a straight run: the results that it lacks are put
+/// between its lines and those that it has. Returns as well where the lines of such messages end.
+pub(super) fn links(
+    tree: &Tree<'_>,
+    entries: &[u32],
+    open: &HashSet<ToolKey>,
+) -> (Vec<Option<u32>>, HashSet<usize>) {
+    let mut ends = HashSet::new();
     let mut links: Vec<_> = (0..entries.len() as u32)
         .map(|place| place.checked_sub(1))
         .collect();
     let runs = Runs::new(tree, entries);
-    if runs.ends_in_meta() {
-        return links;
-    }
+    let is_flat = runs.ends_in_meta();
     let mut place = 0;
     while place < entries.len() {
         let run = runs.at(place);
-        if let Some(own) = runs.own_links(&run) {
+        let mut calls = run
+            .entries
+            .clone()
+            .flat_map(|place| runs.ends(place, ToolRole::Use));
+        if !open.is_empty() && calls.any(|call| open.contains(&call)) {
+            ends.insert(run.lines_end - 1);
+        } else if !is_flat && let Some(own) = runs.own_links(&run) {
             for (place, above) in run.entries.clone().zip(own).skip(1) {
                 links[place] = Some(above);
             }
@@ -35,7 +47,7 @@ pub(super) fn links(tree: &Tree<'_>, entries: &[u32]) -> Vec<Option<u32>> {
         }
         place = run.entries.end;
     }
-    links
+    (links, ends)
 }
 
 /// The lines of one API message, and the results of their calls and attachments right behind them.

@@ -14,6 +14,7 @@ mod guarantee;
 mod healthy;
 mod pains;
 mod path;
+mod recovered;
 mod sent;
 mod state;
 mod strict;

@@ -1,0 +1,113 @@
+//! Calls on a path that no entry of it answers.
+//!
+//! `recover` gives each of them a result that says so, anew for each request. A copy has to hold
+//! that result: a client that meets a call without one drops the line with all that it says.
+
+use std::collections::HashSet;
+
+use transcript_format::json::{Json, ObjectBuf};
+use transcript_format::kind::EntryKind;
+use transcript_format::object::{Object, Raw};
+use transcript_format::scan::{Flags, ToolRole};
+use transcript_reader::{Candidate, Index, ToolKey};
+
+use crate::texts;
+
+/// Returns the calls of `entries` without a result among them. Not those of a last message that
+/// nothing but results and reminders follows: every client completes these by itself.
+pub(super) fn unanswered(index: &Index, entries: &[u32]) -> HashSet<ToolKey> {
+    let ends = |kind: EntryKind, role: ToolRole| {
+        let lines = entries.iter().map(|entry| index.candidate(*entry as usize));
+        let lines = lines.filter(move |line| line.kind() == kind);
+        let ends = lines.flat_map(|line| line.tools().iter());
+        ends.filter(move |end| end.role() == role)
+            .map(|end| end.key())
+    };
+    let mut open: HashSet<ToolKey> = ends(EntryKind::Assistant, ToolRole::Use).collect();
+    for result in ends(EntryKind::User, ToolRole::Result) {
+        open.remove(&result);
+    }
+    if open.is_empty() {
+        return open;
+    }
+    if let Some(last) = last_answer(index, entries) {
+        let is_of_last = |line: &Candidate<'_>| {
+            line.number() == last.number()
+                || (line.kind() == EntryKind::Assistant
+                    && line.message().is_some()
+                    && line.message() == last.message())
+        };
+        let lines = entries.iter().map(|entry| index.candidate(*entry as usize));
+        for line in lines.filter(is_of_last) {
+            for call in line.tools() {
+                open.remove(&call.key());
+            }
+        }
+    }
+    open
+}
+
+/// The last line of the answer that the conversation stopped in, if it did.
+fn last_answer<'i>(index: &'i Index, entries: &[u32]) -> Option<Candidate<'i>> {
+    let lines = entries.iter().rev();
+    for line in lines.map(|entry| index.candidate(*entry as usize)) {
+        let is_shown_only = line.flags().contains(Flags::VIRTUAL);
+        let is_result = line.flags().contains(Flags::HAS_TOOL_RESULT);
+        match line.kind() {
+            EntryKind::Assistant if line.flags().contains(Flags::API_ERROR) => return None,
+            EntryKind::Assistant if !is_shown_only => return Some(line),
+            EntryKind::User if !is_shown_only && !is_result => return None,
+            _ => {}
+        }
+    }
+    None
+}
+
+/// Returns the ids of the calls of `line` that are in `open`; `body` is that of the line.
+pub(super) fn ids(line: &Candidate<'_>, body: &str, open: &HashSet<ToolKey>) -> Vec<String> {
+    let mut calls = line
+        .tools()
+        .iter()
+        .filter(|end| end.role() == ToolRole::Use);
+    let is_open = |call: Option<&transcript_reader::ToolEnd>| {
+        call.is_some_and(|call| open.contains(&call.key()))
+    };
+    let body = Object::parse(body).ok();
+    let message = body.and_then(|body| body.get("message")?.object());
+    let blocks = message.and_then(|message| message.get("content")?.array());
+    let ids = blocks.into_iter().flatten().filter_map(|block| {
+        let block = block.object()?;
+        let is_call = block.get("type").and_then(Raw::str).as_deref() == Some("tool_use");
+        is_call.then(|| block.get("id")?.str())?
+    });
+    ids.filter(|_| is_open(calls.next()))
+        .map(|id| id.into_owned())
+        .collect()
+}
+
+/// Returns the line of the results for the calls `ids`: of the user, without what ties it to a place.
+/// What `body` says of where it was written holds for it as well.
+pub(super) fn results(ids: &[String], body: &str) -> ObjectBuf {
+    let results = ids.iter().map(|id| {
+        let result = ObjectBuf::new()
+            .with("type", "tool_result")
+            .with("tool_use_id", id.as_str())
+            .with("content", texts::RESULT_MISSING)
+            .with("is_error", true);
+        Json::from(result)
+    });
+    let message = ObjectBuf::new()
+        .with("role", "user")
+        .with("content", Json::array(results));
+    let mut line = ObjectBuf::new()
+        .with("type", "user")
+        .with("message", message);
+    if let Ok(body) = Object::parse(body) {
+        for key in ["timestamp", "userType", "cwd", "version", "gitBranch"] {
+            if let Some(value) = body.get(key) {
+                line = line.with(key, value);
+            }
+        }
+    }
+    line
+}
