@@ -340,10 +340,10 @@ impl Conversation {
         for block in blocks {
             let id = block.call_id().unwrap_or_default();
             match block.kind() {
-                BlockKind::ToolUse if is_answer => {
-                    if self.calls.contains(id) || !calls.insert(id.into()) {
-                        return Err(Error::pair(Rule::RepeatedCall, id));
-                    }
+                BlockKind::ToolUse
+                    if is_answer && (self.calls.contains(id) || !calls.insert(id.into())) =>
+                {
+                    return Err(Error::pair(Rule::RepeatedCall, id));
                 }
                 BlockKind::ToolResult => {
                     let is_open = self.open.contains(id) || calls.contains(id);
