@@ -13,10 +13,11 @@ use crate::support::{alone, folder, has_strace, soak};
 const ON_THE_FILE: [&str; 4] = ["flock", "pread64", "fstat,statx", "fcntl"];
 
 /// Calls that happen to side files and folders too.
-const ANYWHERE: [&str; 8] = [
+const ANYWHERE: [&str; 9] = [
     "write",
     "openat",
     "mkdir",
+    "linkat",
     "ftruncate",
     "fdatasync",
     "fsync",
