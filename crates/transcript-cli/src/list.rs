@@ -9,6 +9,7 @@ use clap::Args as ClapArgs;
 use jiff::Zoned;
 use serde::Serialize;
 use transcript_session::{SessionRow, SessionState};
+use unicode_segmentation::UnicodeSegmentation;
 use unicode_width::UnicodeWidthStr;
 
 use crate::escape::one_line;
@@ -208,6 +209,7 @@ impl<'r> Table<'r> {
             let text = match column {
                 TITLE => cut_text(text, width),
                 SIZE => format!("{text:>width$}"),
+                FOLDER => fit(&cut_start(text, width), width),
                 _ => fit(text, width),
             };
             let style = styles[column];
@@ -291,6 +293,21 @@ fn title_style(row: &SessionRow, styles: &screen::Styles) -> Style {
     }
 }
 
+/// The end of a text, with a mark where it was cut: that of a path says more than its start.
+fn cut_start(text: &str, width: usize) -> String {
+    if text.width() <= width {
+        return text.to_owned();
+    }
+    let mut start = text.len();
+    for (at, _) in text.grapheme_indices(true).rev() {
+        if text[at..].width() + 1 > width {
+            break;
+        }
+        start = at;
+    }
+    format!("…{}", &text[start..])
+}
+
 /// The text, cut or filled up to `width` columns.
 fn fit(text: &str, width: usize) -> String {
     let text = cut_text(text, width);
@@ -324,6 +341,7 @@ mod tests {
             "01-31 14:05"
         );
         assert_eq!(short_time(&at("2025-12-31T14:05[UTC]"), &now), "2025-12-31");
+        assert_eq!(cut_start("…/src/almanac", 8), "…almanac");
         let sizes = [0, 999, 1000, 9_949, 9_950, 999_499, 999_500, 2_000_000_000];
         let told = sizes.map(size);
         let expected = [
@@ -343,6 +361,7 @@ mod tests {
         ] {
             for width in 1..14 {
                 assert_eq!(fit(text, width).width(), width, "{text} {width}");
+                assert!(cut_start(text, width).width() <= width, "{text} {width}");
             }
         }
     }

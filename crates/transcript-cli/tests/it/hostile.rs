@@ -60,7 +60,7 @@ fn print(arguments: &[&str], file: &str, columns: &str) -> Output {
 }
 
 /// Takes out the colours that are ours.
-fn without_colours(text: &str) -> String {
+pub(crate) fn without_colours(text: &str) -> String {
     let mut out = String::new();
     let mut rest = text;
     while let Some((before, after)) = rest.split_once("\u{1b}[") {

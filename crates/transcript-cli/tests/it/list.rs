@@ -57,7 +57,7 @@ fn json_has_the_promised_fields_with_null_for_what_is_unknown() {
         .split(['{', ','])
         .filter_map(|member| member.split_once("\":"))
         .map(|(key, _)| key.trim_start_matches('"'))
-        .take(15)
+        .take(16)
         .collect();
     let promised = [
         "schema",
@@ -75,6 +75,7 @@ fn json_has_the_promised_fields_with_null_for_what_is_unknown() {
         "tag",
         "subagents",
         "state",
+        "hasFile",
     ];
     assert_eq!(keys, promised);
     assert_eq!(rows[1]["state"], "stalled");
@@ -133,7 +134,8 @@ fn a_folder_of_projects_that_is_not_there_is_an_error() {
     let output = run(&root.path().join("none"), &["list"]);
     assert_eq!(output.status.code(), Some(2));
     let output = run(root.path(), &["list", "--project", "/home/ada"]);
-    assert_eq!(stdout(&output).split_terminator('\n').count(), 2);
+    // A header and two sessions.
+    assert_eq!(stdout(&output).split_terminator('\n').count(), 3);
 }
 
 #[test]
@@ -155,4 +157,103 @@ fn a_client_that_has_no_sessions_yet_has_an_empty_list() {
     let missing = home.path().join("missing");
     let output = run(&["list", "--root", missing.to_str().unwrap()]);
     assert_eq!(output.status.code(), Some(2));
+}
+
+#[test]
+fn in_a_pipe_nothing_is_cut() {
+    let root = projects();
+    let long = format!("start {} end", "word ".repeat(30).trim_end());
+    let line = serde_json::json!({"type": "user", "uuid": "u1", "parentUuid": null, "cwd": "/home/ada/src/a/very/long/folder/almanac",
+        "gitBranch": "feature/leap-days-in-the-date-parser", "timestamp": "2026-01-03T14:05:00.000Z",
+        "message": {"role": "user", "content": long}});
+    let id = "bbbb1111-0000-4000-8000-000000000003";
+    fs::write(
+        root.path().join(format!("-p/{id}.jsonl")),
+        format!("{line}\n"),
+    )
+    .unwrap();
+    let text = stdout(&run(root.path(), &["list"]));
+    assert!(text.starts_with("SESSION "), "{text}");
+    let row = text.lines().find(|row| row.contains(id)).unwrap();
+    let parts = [
+        "2026-01-03 14:05",
+        "stalled",
+        "/home/ada/src/a/very/long/folder/almanac",
+        "feature/leap-days-in-the-date-parser",
+        long.as_str(),
+    ];
+    for part in parts {
+        assert!(row.contains(part), "{part}: {row}");
+    }
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn on_a_terminal_a_row_is_a_line_with_its_folder() {
+    let root = projects();
+    let binary = env!("CARGO_BIN_EXE_transcript");
+    for (columns, has_folder) in [(100, true), (80, true), (60, false)] {
+        let root = root.path().display();
+        let shell =
+            format!("stty cols {columns} rows 30; PAGER=cat '{binary}' list --root '{root}'");
+        let script = std::process::Command::new("script")
+            .args(["-qec", &shell, "/dev/null"])
+            .output();
+        let Ok(output) = script else {
+            println!("skipped: no `script` on this system");
+            return;
+        };
+        let text = stdout(&output);
+        assert_eq!(text.contains("/home/ada"), has_folder, "{text}");
+        for line in text.lines() {
+            let line = crate::hostile::without_colours(line.trim_end());
+            assert!(
+                unicode_width::UnicodeWidthStr::width(&*line) <= columns,
+                "{columns}: {line}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_session_of_which_only_subagents_are_left_is_listed() {
+    let root = projects();
+    let id = "cccc1111-0000-4000-8000-000000000004";
+    let folder = root.path().join("-p").join(id).join("subagents");
+    fs::create_dir_all(&folder).unwrap();
+    let line = format!(
+        r#"{{"type":"user","uuid":"u1","parentUuid":null,"isSidechain":true,"agentId":"a1b2c3d4","sessionId":"{id}","cwd":"/home/ada/tides","timestamp":"2026-01-05T00:00:00.000Z","message":{{"role":"user","content":"Find the tides"}}}}"#
+    );
+    fs::write(folder.join("agent-a1b2c3d4.jsonl"), line + "\n").unwrap();
+    // A folder without a subagent says nothing of a session.
+    fs::create_dir_all(
+        root.path()
+            .join("-p/cccc2222-0000-4000-8000-000000000005/tool-results"),
+    )
+    .unwrap();
+    let text = stdout(&run(root.path(), &["list", "--json"]));
+    let rows: Vec<Value> = text
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let row = rows.iter().find(|row| row["sessionId"] == id).unwrap();
+    assert_eq!(row["hasFile"], false);
+    assert_eq!(
+        (&row["cwd"], &row["subagents"]),
+        (&"/home/ada/tides".into(), &1.into())
+    );
+    assert_eq!(row["modified"], "2026-01-05T00:00:00.000Z");
+    assert_eq!(
+        (&row["firstPrompt"], &row["bytes"]),
+        (&Value::Null, &0.into())
+    );
+    assert_eq!(rows.len(), 4);
+    let text = stdout(&run(root.path(), &["list"]));
+    assert!(
+        text.contains("(its file is gone, 1 subagent is left)"),
+        "{text}"
+    );
+    // It is newer than all others, and no conversation to go on with.
+    let latest = run(root.path(), &["replay", "--json", "latest"]);
+    assert!(stdout(&latest).contains("aaaa2222"), "{}", stdout(&latest));
 }

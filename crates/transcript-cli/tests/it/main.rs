@@ -28,6 +28,7 @@ fn command(arguments: &[&str]) -> Command {
     command
         .args(arguments)
         .env("NO_COLOR", "1")
+        .env("HOME", "/nowhere")
         .env("TZ", "UTC");
     command.env_remove("COLUMNS");
     command

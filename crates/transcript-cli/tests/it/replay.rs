@@ -447,3 +447,138 @@ fn help_text() {
     let output = transcript(&["replay", "--help"]);
     insta::assert_snapshot!(stdout(&output));
 }
+
+/// A session of these entries, each under the one before.
+fn session(entries: &[Value]) -> (tempfile::NamedTempFile, String) {
+    let file = tempfile::Builder::new()
+        .suffix(".jsonl")
+        .tempfile()
+        .unwrap();
+    let mut text = String::new();
+    for (number, entry) in entries.iter().enumerate() {
+        let mut entry = entry.clone();
+        entry["uuid"] = format!("u{number}").into();
+        entry["parentUuid"] = match number.checked_sub(1) {
+            Some(before) => format!("u{before}").into(),
+            None => Value::Null,
+        };
+        entry["timestamp"] = format!("2026-01-01T00:00:{number:02}.000Z").into();
+        entry["cwd"] = "/home/ada/tides".into();
+        entry["gitBranch"] = "main".into();
+        text.push_str(&format!("{entry}\n"));
+    }
+    fs::write(file.path(), text).unwrap();
+    let path = file.path().to_str().unwrap().to_owned();
+    (file, path)
+}
+
+fn user(content: &str) -> Value {
+    serde_json::json!({"type": "user", "message": {"role": "user", "content": content}})
+}
+
+/// A call and its result.
+fn call(tool: &str, input: Value, result: &str) -> [Value; 2] {
+    [
+        serde_json::json!({"type": "assistant", "message": {"id": "m1", "role": "assistant", "model": "model-1",
+            "content": [{"type": "tool_use", "id": "t1", "name": tool, "input": input}], "usage": {"input_tokens": 1200, "output_tokens": 7}}}),
+        serde_json::json!({"type": "user", "message": {"role": "user",
+            "content": [{"type": "tool_result", "tool_use_id": "t1", "content": result}]}}),
+    ]
+}
+
+#[test]
+fn the_lines_of_a_command_stand_below_each_other() {
+    let command = "cat README.md | head -3\n\techo `date`\n";
+    let [asked, answered] = call("Bash", serde_json::json!({"command": command}), "ok");
+    let (_file, path) = session(&[user("Go"), asked, answered]);
+    for command in ["replay", "tail"] {
+        let shown = stdout(&transcript(&[command, &path]));
+        let lines = "▸ Bash cat README.md | head -3\n                      echo `date`\n";
+        assert!(shown.contains(lines), "{shown}");
+    }
+    let shown = stdout(&transcript(&["replay", "--format", "markdown", &path]));
+    let block = "**Bash**\n\n```sh\ncat README.md | head -3\necho `date`\n```\n";
+    assert!(shown.replace("    echo", "echo").contains(block), "{shown}");
+    let long: String = (0..40).map(|line| format!("line {line}\n")).collect();
+    let [asked, answered] = call("Bash", serde_json::json!({"command": long}), "ok");
+    let (_file, path) = session(&[user("Go"), asked, answered]);
+    let shown = stdout(&transcript(&["replay", &path]));
+    assert!(
+        shown.contains("⋯ 34 more lines") && !shown.contains("line 6"),
+        "{shown}"
+    );
+}
+
+#[test]
+fn colours_of_tools_and_of_the_client_are_dropped_and_nothing_else_is() {
+    let result = "\u{1b}[96msrc/a.rs\u{1b}[0m:1 \u{1b}[2J";
+    let [asked, answered] = call("Grep", serde_json::json!({"pattern": "a"}), result);
+    let printed =
+        "<local-command-stdout>Set model to \u{1b}[1mOpus\u{1b}[22m</local-command-stdout>";
+    let (_file, path) = session(&[user("Go \u{1b}[1m"), asked, answered, user(printed)]);
+    for arguments in [
+        &["replay"][..],
+        &["tail"],
+        &["replay", "--tools", "full"],
+        &["replay", "--format", "markdown"],
+    ] {
+        let shown = stdout(&transcript(&[arguments, &[&path]].concat()));
+        assert!(
+            shown.contains("Set model to Opus"),
+            "{arguments:?}: {shown}"
+        );
+        assert!(shown.contains("src/a.rs:1 <ESC>"), "{arguments:?}: {shown}");
+        assert!(!shown.contains("96m"), "{arguments:?}: {shown}");
+    }
+}
+
+#[test]
+fn what_a_client_wrote_in_tags_is_said_by_nobody() {
+    let told = "<ide_opened_file>The person opened tides.rs.</ide_opened_file>";
+    let prompts = [
+        user(told),
+        user("When is high water?"),
+        user("<div>x</div> is not centred"),
+    ];
+    let (_file, path) = session(&prompts);
+    for command in ["replay", "tail"] {
+        let shown = stdout(&transcript(&[command, &path]));
+        assert!(shown.contains("client     <ide_opened_file>"), "{shown}");
+        assert!(shown.contains("user       When is high water?"), "{shown}");
+        assert!(
+            shown.contains("           <div>x</div> is not centred"),
+            "{shown}"
+        );
+    }
+    let shown = stdout(&transcript(&["replay", "--format", "markdown", &path]));
+    assert!(
+        shown.find("## User").unwrap() > shown.find("ide_opened_file").unwrap(),
+        "{shown}"
+    );
+    let tree: Value =
+        serde_json::from_str(&stdout(&transcript(&["tree", "--json", &path]))).unwrap();
+    assert_eq!(tree["branches"][0]["prompts"], 2);
+    // No turn starts with it: a text before it stands in the last turn.
+    let (_file, path) = session(&[user("When is high water?"), user(told)]);
+    let waited = transcript(&["tail", "--until", "text:When", "--timeout", "20", &path]);
+    assert_eq!(waited.status.code(), Some(0), "{}", stderr(&waited));
+}
+
+#[test]
+fn a_prompt_cannot_change_the_markdown_around_it() {
+    let prompt = "# not a heading\n<script>alert(1)</script>\n```\nleft open";
+    let [asked, answered] = call("Bash", serde_json::json!({"command": "ls"}), "````\n```");
+    let said = serde_json::json!({"type": "assistant", "message": {"id": "m2", "role": "assistant", "model": "model-1",
+        "content": [{"type": "text", "text": "# A heading\n<b>bold</b>\n\n~~~\nleft open, too"}]}});
+    let (_file, path) = session(&[user(prompt), asked, answered, said, user("last")]);
+    let shown = stdout(&transcript(&["replay", "--format", "markdown", &path]));
+    insta::assert_snapshot!(shown.lines().skip(2).collect::<Vec<_>>().join("\n"));
+}
+
+#[test]
+fn an_empty_file_is_said_to_be_empty() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let output = transcript(&["replay", file.path().to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(0));
+    assert_eq!(stderr(&output), "note: the file is empty\n");
+}

@@ -226,3 +226,24 @@ fn json_carries_the_state_and_the_usage_of_the_path() {
     assert_eq!(models[1]["cacheReadInputTokens"], 0);
     assert_eq!(models[1]["inputTokens"], Value::Null);
 }
+
+#[test]
+fn what_is_the_same_for_several_entries_is_one_line() {
+    let mut lines = vec![
+        r#"{"type":"user","uuid":"u0","parentUuid":null,"sessionId":"0a1b2c3d-0000-4000-8000-000000000001","cwd":"/home/ada/it's","timestamp":"2026-01-01T00:00:00.000Z","message":{"role":"user","content":"Go"}}"#.to_owned(),
+    ];
+    for number in 1..=9 {
+        lines.push(format!(
+            r#"{{"type":"assistant","uuid":"u{number}","parentUuid":"u{}","cwd":"/home/ada/it's","timestamp":"2026-01-01T00:00:0{number}.000Z","message":{{"id":"m{number}","role":"assistant","content":[{{"type":"tool_use","id":"t{number}","name":"Bash","input":{{}}}}]}}}}"#,
+            number - 1
+        ));
+    }
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), lines.join("\n") + "\n").unwrap();
+    let output = transcript(&["resume", file.path().to_str().unwrap()]);
+    let text = stdout(&output);
+    assert!(text.lines().count() < 16, "{text}");
+    assert!(text.contains(" times, lines "), "{text}");
+    let command = r"cd '/home/ada/it'\''s' && claude --resume 0a1b2c3d-0000-4000-8000-000000000001";
+    assert!(text.contains(command), "{text}");
+}
