@@ -274,11 +274,13 @@ impl<'o> Teller<'o> {
                 1 => text.push_str(" · 1 entry kept"),
                 kept => text.push_str(&format!(" · {kept} entries kept")),
             }
-            if let Some(hidden) = compaction.hidden.filter(|hidden| *hidden > 0) {
-                text.push_str(&format!(
-                    " · {} entries left behind",
+            match compaction.hidden {
+                None | Some(0) => {}
+                Some(1) => text.push_str(" · 1 message compacted away"),
+                Some(hidden) => text.push_str(&format!(
+                    " · {} messages compacted away",
                     grouped(u64::from(hidden))
-                ));
+                )),
             }
         }
         self.rule('═', &text, "")

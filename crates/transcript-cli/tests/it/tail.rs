@@ -60,15 +60,19 @@ fn all() -> Vec<String> {
 fn body(text: &str) -> Vec<&str> {
     let mut lines = Vec::new();
     let mut in_marker = false;
+    let mut in_rule = false;
     for line in text.lines() {
         let end = line
             .char_indices()
             .nth(11)
             .map_or(line.len(), |(end, _)| end);
         let (name, said) = line.split_at(end);
+        // A rule that is longer than the page goes on in lines of three blanks.
         let is_rule = ["──", "══", "session "]
             .iter()
-            .any(|rule| line.starts_with(rule));
+            .any(|rule| line.starts_with(rule))
+            || in_rule && line.starts_with("   ") && !line.starts_with("    ");
+        in_rule = is_rule;
         let names = ["", "user", "assistant", "summary", "tool", "client", "meta"];
         let names = [&names[..], &["hidden", "virtual", "team", "taken back"]].concat();
         let said = match names.contains(&name.trim()) {

@@ -3,6 +3,9 @@
 use std::collections::HashMap;
 use std::io::Write;
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, UNIX_EPOCH};
 
 use serde_json::{Value, json};
 use transcript_format::make::{self, Compaction, Trigger};
@@ -52,7 +55,13 @@ fn known(bytes: &[u8]) -> Known {
 fn open(disk: &FakeDisk) -> Writer {
     let known = known(&disk.bytes(PATH).unwrap_or_default());
     let options = Options::new().create().sync(SyncPolicy::None);
-    let options = options.disk(disk.process());
+    // No two entries have the same time: the client goes by it where a boundary is the last line.
+    let ticks = AtomicU64::new(disk.bytes(PATH).map_or(0, |bytes| bytes.len() as u64 * 10));
+    let clock = move || {
+        let millis = ticks.fetch_add(1, Ordering::Relaxed);
+        UNIX_EPOCH + Duration::from_secs(1_700_000_000) + Duration::from_millis(millis)
+    };
+    let options = options.disk(disk.process()).clock(Arc::new(clock));
     options.open(Path::new(PATH), known).unwrap()
 }
 

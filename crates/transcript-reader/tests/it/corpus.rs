@@ -673,6 +673,7 @@ fn flags(line: &[u8], value: &Value) -> Flags {
         Some(Value::String(uuid)) => flags.set(Flags::UUID_EMPTY, uuid.is_empty()),
         Some(_) => flags |= Flags::UUID_ODD,
     }
+    flags.set(Flags::PARENT_ABSENT, value.get("parentUuid").is_none());
     let parent = &value["parentUuid"];
     flags.set(
         Flags::PARENT_ODD,
