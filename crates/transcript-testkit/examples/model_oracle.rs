@@ -3,6 +3,8 @@
 //! `cargo run -p transcript-testkit --example model_oracle -- [FOLDER] [PREFIX]` prints each case
 //! with its first difference, then a count per group.
 
+#![expect(clippy::print_stdout, reason = "this is what it is for")]
+
 use std::collections::BTreeMap;
 use std::fs;
 

@@ -278,6 +278,7 @@ fn check(sessions: impl Iterator<Item = (String, Vec<u8>, String)>) {
 }
 
 /// Checks all transcripts of a folder of the shared material.
+#[expect(clippy::print_stdout, reason = "says what a test did not look at")]
 fn check_folder(folder: &str) {
     let folder = shared().map(|shared| shared.join(folder));
     let Some(folder) = folder.filter(|folder| folder.is_dir()) else {
@@ -292,6 +293,7 @@ fn check_folder(folder: &str) {
     }));
 }
 
+#[expect(clippy::print_stdout, reason = "says what a test did not look at")]
 fn check_oracle(folder: &str) {
     let cases = oracle::cases(folder);
     if cases.is_empty() {

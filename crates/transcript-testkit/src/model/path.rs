@@ -493,8 +493,8 @@ fn unpinned_leaf(graph: &Graph) -> Option<usize> {
     let on_main_chain: Vec<usize> = (0..graph.entries.len())
         .filter(|&index| !graph.entries[index].is_sidechain)
         .collect();
-    let tips = on_main_chain.iter().filter(|&&index| !has_child[index]);
-    let last = *tips.last().or(on_main_chain.last())?;
+    let mut tips = on_main_chain.iter().filter(|&&index| !has_child[index]);
+    let last = *tips.next_back().or(on_main_chain.last())?;
     if graph.has_message_above(last) {
         return Some(last);
     }

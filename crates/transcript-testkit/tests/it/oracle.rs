@@ -3,6 +3,7 @@ use std::fs;
 use transcript_testkit::model::vendor_request;
 use transcript_testkit::oracle;
 
+#[expect(clippy::print_stdout, reason = "says what a test did not look at")]
 fn check(folder: &str) {
     let cases = oracle::cases(folder);
     if cases.is_empty() {
