@@ -45,8 +45,8 @@ pub trait File: Debug + Send + Sync {
     /// Makes the bytes and the length of the file survive a power cut.
     ///
     /// # Errors
-    /// When they may not. A later success says nothing about the bytes of a failed call
-    /// (`facts/reliability.md` 0, finding 6).
+    /// When they may not. A later success says nothing about the bytes of a failed call: the system
+    /// may have dropped them.
     fn sync(&self) -> io::Result<()>;
 
     /// Returns the length, and whether a name still leads to the file.

@@ -2,7 +2,7 @@
 
 use std::fs::{self, File};
 use std::io::{self, Seek, SeekFrom, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 /// A new file that only its owner can read, and that nobody sees before it is
@@ -161,8 +161,8 @@ fn link(file: &File, path: &Path) -> io::Result<()> {
     use std::os::fd::AsRawFd;
 
     use rustix::fs::{AtFlags, CWD, linkat};
-    let handle = PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()));
-    Ok(linkat(CWD, &handle, CWD, path, AtFlags::SYMLINK_FOLLOW)?)
+    let handle = format!("/proc/self/fd/{}", file.as_raw_fd());
+    Ok(linkat(CWD, handle, CWD, path, AtFlags::SYMLINK_FOLLOW)?)
 }
 
 #[cfg(unix)]
