@@ -101,9 +101,9 @@ pub(crate) fn run(args: &Args, output: &screen::Options) -> Result<u8> {
     let written = match format {
         Format::Ids => write_ids(&mut out, &session, &parts),
         Format::Json => write_json(&mut out, args, &session, &tree, &path, &parts),
-        Format::Text | Format::Markdown => write_text(
-            &mut out, args, output, &session, &tree, &path, parts, &window,
-        ),
+        Format::Text | Format::Markdown => {
+            write_text(&mut out, args, output, &session, &tree, parts, &window)
+        }
     };
     match written {
         Err(error) if !out.is_closed(&error) => return Err(error),
@@ -194,7 +194,6 @@ fn write_text(
     output: &screen::Options,
     session: &History,
     tree: &Tree<'_>,
-    path: &Path,
     parts: Vec<Part>,
     window: &Window,
 ) -> Result<()> {
@@ -212,6 +211,10 @@ fn write_text(
             agents.push((origin(agent), history));
         }
     }
+    let zone = TimeZone::system();
+    let shown = parts.first().map(|main| main.path.clone());
+    let shown = shown.unwrap_or_default();
+    let header = Header::read(session, tree, &shown, &zone)?;
     // The main conversation, its subagents, then branches.
     let mut origins = Vec::new();
     let mut main = Vec::new();
@@ -244,8 +247,6 @@ fn write_text(
         )?);
         origins.push(origin.clone());
     }
-    let zone = TimeZone::system();
-    let header = Header::read(session, tree, path, &zone)?;
     let told: Vec<Conversation<'_>> = main.into_iter().chain(below).chain(branches).collect();
     let displays: Vec<_> = told.iter().map(|part| &part.display).collect();
     let nesting = Nesting::new(&displays, &origins);
@@ -255,7 +256,7 @@ fn write_text(
     };
     let policy = tree.policy().name();
     if args.format == Format::Markdown {
-        let (_, usage) = State::read(tree, path, &mut Bodies::new(session.source()))?;
+        let (_, usage) = State::read(tree, &shown, &mut Bodies::new(session.source()))?;
         export::write(out, &told, &header, &usage, wanted, policy)?;
     } else {
         let mut sleep = std::thread::sleep;

@@ -18,7 +18,7 @@ use crate::tale::Tale;
 /// Follows one session: waits for what is written to its file, and tells it line by line.
 ///
 /// Each whole line is told once and in order; what stands behind the last newline is not told before
-/// its newline comes. The file need not be there yet, and may be cut, replaced, moved and deleted. It is
+/// its newline comes, unless [`Options::trailing`] or [`Options::once`] asks for it. The file need not be there yet, and may be cut, replaced, moved and deleted. It is
 /// opened for reading only, and never locked.
 ///
 /// As an iterator it blocks until something happens, and ends when it is [stopped](Stopper). An error

@@ -477,7 +477,7 @@ fn user(content: &str) -> Value {
 }
 
 /// A call and its result.
-fn call(tool: &str, input: Value, result: &str) -> [Value; 2] {
+fn call(tool: &str, input: &Value, result: &str) -> [Value; 2] {
     [
         serde_json::json!({"type": "assistant", "message": {"id": "m1", "role": "assistant", "model": "model-1",
             "content": [{"type": "tool_use", "id": "t1", "name": tool, "input": input}], "usage": {"input_tokens": 1200, "output_tokens": 7}}}),
@@ -489,7 +489,7 @@ fn call(tool: &str, input: Value, result: &str) -> [Value; 2] {
 #[test]
 fn the_lines_of_a_command_stand_below_each_other() {
     let command = "cat README.md | head -3\n\techo `date`\n";
-    let [asked, answered] = call("Bash", serde_json::json!({"command": command}), "ok");
+    let [asked, answered] = call("Bash", &serde_json::json!({"command": command}), "ok");
     let (_file, path) = session(&[user("Go"), asked, answered]);
     for command in ["replay", "tail"] {
         let shown = stdout(&transcript(&[command, &path]));
@@ -500,7 +500,7 @@ fn the_lines_of_a_command_stand_below_each_other() {
     let block = "**Bash**\n\n```sh\ncat README.md | head -3\necho `date`\n```\n";
     assert!(shown.replace("    echo", "echo").contains(block), "{shown}");
     let long: String = (0..40).map(|line| format!("line {line}\n")).collect();
-    let [asked, answered] = call("Bash", serde_json::json!({"command": long}), "ok");
+    let [asked, answered] = call("Bash", &serde_json::json!({"command": long}), "ok");
     let (_file, path) = session(&[user("Go"), asked, answered]);
     let shown = stdout(&transcript(&["replay", &path]));
     assert!(
@@ -512,7 +512,7 @@ fn the_lines_of_a_command_stand_below_each_other() {
 #[test]
 fn colours_of_tools_and_of_the_client_are_dropped_and_nothing_else_is() {
     let result = "\u{1b}[96msrc/a.rs\u{1b}[0m:1 \u{1b}[2J";
-    let [asked, answered] = call("Grep", serde_json::json!({"pattern": "a"}), result);
+    let [asked, answered] = call("Grep", &serde_json::json!({"pattern": "a"}), result);
     let printed =
         "<local-command-stdout>Set model to \u{1b}[1mOpus\u{1b}[22m</local-command-stdout>";
     let (_file, path) = session(&[user("Go \u{1b}[1m"), asked, answered, user(printed)]);
@@ -567,7 +567,7 @@ fn what_a_client_wrote_in_tags_is_said_by_nobody() {
 #[test]
 fn a_prompt_cannot_change_the_markdown_around_it() {
     let prompt = "# not a heading\n<script>alert(1)</script>\n```\nleft open";
-    let [asked, answered] = call("Bash", serde_json::json!({"command": "ls"}), "````\n```");
+    let [asked, answered] = call("Bash", &serde_json::json!({"command": "ls"}), "````\n```");
     let said = serde_json::json!({"type": "assistant", "message": {"id": "m2", "role": "assistant", "model": "model-1",
         "content": [{"type": "text", "text": "# A heading\n<b>bold</b>\n\n~~~\nleft open, too"}]}});
     let (_file, path) = session(&[user(prompt), asked, answered, said, user("last")]);
