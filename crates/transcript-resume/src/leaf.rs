@@ -41,11 +41,18 @@ impl Tree<'_> {
         let in_main = |node: &NodeId| !self.is_sidechain(*node) && !self.is_foreign(*node);
         let entries = || self.nodes().rev().filter(in_main);
         let mut tips = entries().filter(|node| self.is_tip(*node)).peekable();
-        if self.policy() == Policy::Vendor
-            && let Some(last) = tips.peek()
+        if let Some(last) = tips.peek()
             && !messages.has_message(*last)
         {
-            return self.newest_message().map(|node| (node, LeafReason::Newest));
+            let newest = self.newest_message();
+            let leaf = match self.policy() {
+                Policy::Vendor => return newest.map(|node| (node, LeafReason::Newest)),
+                // Timestamps run backwards at times: what follows the newest message is not left out.
+                Policy::Recover => newest.and_then(|node| self.last_leaf_from(node, messages)),
+            };
+            if let Some(leaf) = leaf {
+                return Some((leaf, LeafReason::Newest));
+            }
         }
         if let Some(tip) = tips.find(|node| messages.can_be_leaf(*node)) {
             return Some((tip, LeafReason::LastTip));
@@ -62,10 +69,25 @@ impl Tree<'_> {
                 && !self.is_sidechain(*node)
         };
         let messages = self.nodes().rev().filter(is_message);
-        let timed = messages.filter_map(|node| Some((self.entry(node).millis()?, node)));
-        timed
-            .max_by_key(|(millis, _)| *millis)
-            .map(|(_, node)| node)
+        messages.max_by_key(|node| self.entry(*node).millis())
+    }
+
+    /// The last tip among an entry and its descendants at which the conversation may end.
+    fn last_leaf_from(
+        &self,
+        entry: NodeId,
+        messages: &mut MessagesAbove<'_, '_>,
+    ) -> Option<NodeId> {
+        let mut seen = HashSet::from([entry]);
+        let mut open = vec![entry];
+        let mut last = None;
+        while let Some(node) = open.pop() {
+            if self.is_tip(node) && messages.can_be_leaf(node) {
+                last = last.max(Some(node));
+            }
+            open.extend(self.children(node).filter(|child| seen.insert(*child)));
+        }
+        last
     }
 
     fn is_tip(&self, node: NodeId) -> bool {
