@@ -11,7 +11,7 @@ use transcript_reader::Candidate;
 
 use crate::chain::Path;
 use crate::decision::Decision;
-use crate::links::{Policy, Tree};
+use crate::links::{NodeId, Policy, Tree};
 
 impl<'i> Tree<'i> {
     /// Links the same candidates as the client does, when anything in the file was mended.
@@ -21,7 +21,8 @@ impl<'i> Tree<'i> {
             || self.index.has_repeated_uuids()
             || self.decisions.iter().any(changes_the_path)
             || self.index.candidates().any(is_brought_back);
-        if was_mended {
+        // The client knows nothing of tombstones, and what it shows beyond them was taken back.
+        if was_mended && self.index.tombstones().next().is_none() {
             let client = Tree::with(self.index, Policy::Vendor, None, is_there);
             self.client = Some(client.path());
         }
@@ -44,7 +45,7 @@ impl<'i> Tree<'i> {
         let is_summed_up = |number: usize| boundary.is_some_and(|boundary| number < boundary);
         let is_own = |number: usize| {
             self.entry_node(number)
-                .is_none_or(|node| !self.is_foreign(node) && !self.is_tombstoned(node))
+                .is_none_or(|node| !self.is_foreign(node))
         };
         let messages = |path: &Path| -> HashSet<usize> {
             let numbers = path.entries.iter().map(|entry| entry.candidate());
@@ -61,7 +62,11 @@ impl<'i> Tree<'i> {
         let own = messages(&path);
         let mut of_client = messages(client);
         of_client.retain(|number| own.contains(number) || !is_summed_up(*number));
-        let (Some(leaf), true) = (client.leaf, of_client.len() > own.len()) else {
+        let can_end = |node: NodeId| !self.is_foreign(node) && !self.is_sidechain(node);
+        let leaf = client
+            .leaf
+            .filter(|leaf| self.node(*leaf).is_some_and(can_end));
+        let (Some(leaf), true) = (leaf, of_client.len() > own.len()) else {
             return path;
         };
         let mut client = client.clone();

@@ -70,10 +70,16 @@ impl Tree<'_> {
             Preserved::Segment { anchor } => {
                 let [head, tail] = boundary.ends.map(find);
                 let tail = tail.or_else(|| find(boundary.logical_parent));
+                // Only a name of which the line is lost: one that was never there says nothing.
+                let is_lost = |id: Id| self.index.with_uuid(id).next().is_none();
+                let [lost_head, lost_tail] = boundary.ends.map(|end| end.filter(|id| is_lost(*id)));
                 let kept = match (head, tail) {
                     (Some(head), Some(tail)) => self.between(head, tail)?,
-                    (Some(head), None) => self.between(head, self.last_under(head, node)?)?,
-                    (None, tail) => self.below(boundary.ends[0]?, tail?)?,
+                    (Some(head), None) if lost_tail.is_some() => {
+                        self.between(head, self.last_under(head, node)?)?
+                    }
+                    (None, Some(tail)) => self.below(lost_head?, tail)?,
+                    _ => return None,
                 };
                 (*anchor, kept)
             }
@@ -131,7 +137,9 @@ impl Tree<'_> {
                 lost += 1;
                 continue;
             };
-            if lost > 0 {
+            // Where the link above is lost as well, so is the line that the name stands for.
+            let is_linked = self.recovery.bridge(*entry).is_none();
+            if lost > 0 && is_linked {
                 // As many messages as names were lost, nearest first, but not beyond the entry
                 // that is known to stand before them.
                 let before = kept.last().copied();
@@ -148,8 +156,8 @@ impl Tree<'_> {
                     found.reverse();
                     kept.extend(found);
                 }
-                lost = 0;
             }
+            lost = 0;
             kept.push(*entry);
         }
         // Names that were lost at the end: the other form says where that is.

@@ -338,7 +338,8 @@ impl Writer {
             None => Value::Null,
         };
         let mut members: Members = Vec::new();
-        if parent.is_some() || !self.rng.one_in(12) {
+        // No client leaves the key out, so a line without it is damaged.
+        if parent.is_some() || !(self.rng.one_in(12) && self.habits.missing_ids) {
             members.push(("parentUuid", parent_value));
         }
         members.push(("isSidechain", json!(self.agent.is_some())));

@@ -366,8 +366,8 @@ pub struct Compaction {
     pub form: Option<SpliceForm>,
     /// The boundary names entries to keep that are not there, so none was kept.
     pub is_keeping_ignored: bool,
-    /// How many entries of the chain stand before the boundary and are not shown: none where the
-    /// boundary has no parent, as most do. `None` when the path does not start here.
+    /// How many messages of the conversation before the boundary, and before those that it follows,
+    /// are summed up: all but those that are kept. `None` when the path does not start here.
     pub hidden: Option<u32>,
 }
 

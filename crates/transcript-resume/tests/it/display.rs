@@ -596,7 +596,7 @@ fn a_compaction_says_what_was_kept() {
 fn a_compaction_that_keeps_nothing_or_names_what_is_lost_says_so() {
     let (_, display) = compacted(&json!({"trigger": "manual"})).display();
     let compaction = &display.compactions()[0];
-    assert_eq!((compaction.kept, compaction.hidden), (0, Some(0)));
+    assert_eq!((compaction.kept, compaction.hidden), (0, Some(4)));
     assert!(compaction.form.is_none() && !compaction.is_keeping_ignored);
 
     let kept = json!({"anchorUuid": "s", "uuids": ["never-written"]});

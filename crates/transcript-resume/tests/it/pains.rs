@@ -291,11 +291,8 @@ const PAINS: &[Pain] = &[
             r#"u: "Is Venus up?" | a: thinking, USE Venus | u: RES Venus "no", "And Mars?" | a: "Mars is.""#,
             "",
         ),
-        recover: Some(told(
-            "u1 a1 a2 u2 u3 a3",
-            r#"u: "Is Venus up?" | a: USE Venus | u: RES Venus "no", "And Mars?" | a: "Mars is.""#,
-            "",
-        )),
+        // Newer models give thoughts so, and want them back.
+        recover: None,
     },
     Pain {
         file: "10-large-image",
