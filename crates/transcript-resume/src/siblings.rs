@@ -210,6 +210,7 @@ impl Groups {
             }
         }
         groups.find_calls(tree);
+        groups.find_orphans(walk, siblings);
         groups.find_stretches(walk);
         groups.find_followers(walk, siblings);
         groups
@@ -221,6 +222,18 @@ impl Groups {
                 self.calls.insert((*group, call));
                 let first = self.of_call.entry(call).or_insert(*group);
                 *first = (*first).min(*group);
+            }
+        }
+    }
+
+    /// Makes groups of entries of the chain that took the place of the lost call of a result and belong
+    /// to no message.
+    fn find_orphans(&mut self, walk: &Walk<'_, '_>, siblings: &Siblings) {
+        let stands_in = |node: &&NodeId| siblings.orphans.contains_key(node);
+        for node in walk.chain.iter().filter(stands_in) {
+            if self.of_member(walk.tree, *node).is_none() {
+                self.of_line.insert(*node, self.list.len());
+                self.list.push(Group::default());
             }
         }
     }
@@ -252,16 +265,25 @@ impl Groups {
             || self.of_orphan(tree, node) == Some(group)
     }
 
-    /// The message that a result answers.
-    fn of_result(&self, tree: &Tree<'_>, node: NodeId) -> Option<usize> {
-        let calls = tree.tool_keys(node, ToolRole::Result);
-        let groups = calls.filter_map(|call| self.of_call.get(&call).copied());
-        groups.min().or_else(|| self.of_orphan(tree, node))
+    /// The message that the entry is a line of, or that it answers.
+    fn of_member(&self, tree: &Tree<'_>, node: NodeId) -> Option<usize> {
+        let line = self.of_line.get(&node).copied();
+        line.or_else(|| {
+            let calls = tree.tool_keys(node, ToolRole::Result);
+            calls
+                .filter_map(|call| self.of_call.get(&call).copied())
+                .min()
+        })
     }
 
-    /// The message whose line took the place of the lost call of a result.
+    /// The message that a result belongs to; one whose call is lost belongs to what took its place.
+    fn of_result(&self, tree: &Tree<'_>, node: NodeId) -> Option<usize> {
+        self.of_member(tree, node)
+            .or_else(|| self.of_orphan(tree, node))
+    }
+
     fn of_orphan(&self, tree: &Tree<'_>, node: NodeId) -> Option<usize> {
-        self.of_line.get(&tree.line_of_orphan(node)?).copied()
+        self.of_member(tree, tree.line_of_orphan(node)?)
     }
 
     /// Finds the results and attachments that are not on the chain.
@@ -269,8 +291,13 @@ impl Groups {
         let tree = walk.tree;
         let calls = self.of_call.keys().copied();
         let mut results = Siblings::take(&mut siblings.results, calls, walk);
-        let lines = self.of_line.keys().copied();
-        results.extend(Siblings::take(&mut siblings.orphans, lines, walk));
+        let lines = self.of_line.keys().chain(&walk.chain).chain(&results);
+        let lines: Vec<NodeId> = lines.copied().collect();
+        results.extend(Siblings::take(
+            &mut siblings.orphans,
+            lines.into_iter(),
+            walk,
+        ));
         results.sort_unstable();
         results.dedup();
         for node in &results {
@@ -363,16 +390,15 @@ impl Groups {
             }
         }
         let last = stretches.len() - 1;
-        for (follower, of) in &group.lost_followers {
-            let calls = walk.tree.tool_keys(*of, ToolRole::Result);
+        let stretch_of = |node: NodeId| {
+            let calls = walk.tree.tool_keys(node, ToolRole::Result);
             let of_call = calls.filter_map(|call| stretch_of_call.get(&call)).min();
-            let line = || {
-                walk.tree
-                    .parent_node(*of)
-                    .and_then(|line| stretch_of_line.get(&line))
-            };
-            let at = stretch_of_line.get(of).or(of_call).or_else(line);
-            stretches[at.copied().unwrap_or(last)].1.push(*follower);
+            stretch_of_line.get(&node).or(of_call).copied()
+        };
+        for (follower, of) in &group.lost_followers {
+            let above = || walk.tree.parent_node(*of).and_then(stretch_of);
+            let at = stretch_of(*of).or_else(above).unwrap_or(last);
+            stretches[at].1.push(*follower);
         }
         let stretches = stretches.into_iter().map(|(mut lines, mut followers)| {
             followers.sort_unstable();

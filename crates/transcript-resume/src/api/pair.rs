@@ -21,14 +21,16 @@ pub(super) fn pair(drafts: Vec<Draft>, log: &mut Log) -> Vec<Draft> {
         draft.settle();
         match draft.role {
             Role::Assistant => pairing.add_assistant(draft),
-            Role::User => pairing.add_user(draft),
+            Role::User => {
+                drop_blank_texts(&mut draft, pairing.log);
+                pairing.add_user(draft);
+            }
             Role::System => pairing.paired.push(draft),
         }
     }
     pairing.close();
     let mut paired = pairing.paired;
     for draft in &mut paired {
-        drop_blank_texts(draft, log);
         finish(draft, log);
     }
     paired
