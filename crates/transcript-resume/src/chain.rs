@@ -184,6 +184,15 @@ impl Tree<'_> {
                 found.push(walk.branch_off(leaf, &decisions));
             }
         }
+        // A line that was put back beside a branch ends the walk of one below it; what is above that
+        // line would be on neither.
+        for node in self.nodes() {
+            let is_put_back = walk.via[node.at()].contains(Via::SIBLING);
+            let above = self.parent_node(node).filter(|_| is_put_back);
+            if let Some(above) = above.filter(|above| !walk.is_on_chain(*above)) {
+                found.push(walk.branch_off(above, &decisions));
+            }
+        }
         found
     }
 

@@ -41,21 +41,18 @@ impl Tree<'_> {
         let in_main = |node: &NodeId| !self.is_sidechain(*node) && !self.is_foreign(*node);
         let entries = || self.nodes().rev().filter(in_main);
         let mut tips = entries().filter(|node| self.is_tip(*node)).peekable();
-        if let Some(last) = tips.peek()
-            && !messages.has_message(*last)
-        {
-            let newest = self.newest_message();
-            let leaf = match self.policy() {
-                Policy::Vendor => return newest.map(|node| (node, LeafReason::Newest)),
-                // Timestamps run backwards at times: what follows the newest message is not left out.
-                Policy::Recover => newest.and_then(|node| self.last_leaf_from(node, messages)),
-            };
-            if let Some(leaf) = leaf {
-                return Some((leaf, LeafReason::Newest));
-            }
+        let goes_by_time = tips.peek().is_some_and(|last| !messages.has_message(*last));
+        if goes_by_time && self.policy() == Policy::Vendor {
+            return self.newest_message().map(|node| (node, LeafReason::Newest));
         }
         if let Some(tip) = tips.find(|node| messages.can_be_leaf(*node)) {
-            return Some((tip, LeafReason::LastTip));
+            // Timestamps run backwards at times: what follows the newest message is not left out.
+            let newest = self.newest_message().filter(|_| goes_by_time);
+            let leaf = newest.and_then(|node| self.last_leaf_from(node, messages));
+            return Some(match leaf.filter(|leaf| *leaf != tip) {
+                Some(leaf) => (leaf, LeafReason::Newest),
+                None => (tip, LeafReason::LastTip),
+            });
         }
         let last = entries().find(|node| messages.can_be_leaf(*node));
         last.map(|entry| (entry, LeafReason::LastEntry))

@@ -241,9 +241,12 @@ impl Groups {
     fn find_stretches(&mut self, walk: &Walk<'_, '_>) {
         let mut open: Option<usize> = None;
         for (place, node) in walk.chain.iter().enumerate() {
-            let goes_on = open.is_some_and(|group| {
-                walk.tree.entry(*node).kind() == EntryKind::Attachment
-                    || self.is_part(walk.tree, *node, group)
+            let goes_on = open.is_some_and(|group| match self.of_line.get(node) {
+                Some(own) => *own == group,
+                None => {
+                    walk.tree.entry(*node).kind() == EntryKind::Attachment
+                        || self.is_part(walk.tree, *node, group)
+                }
             });
             if !goes_on {
                 open = self.of_line.get(node).copied();

@@ -20,7 +20,10 @@ pub(super) fn pair(drafts: Vec<Draft>, log: &mut Log) -> Vec<Draft> {
     for mut draft in drafts {
         draft.settle();
         match draft.role {
-            Role::Assistant => pairing.add_assistant(draft),
+            Role::Assistant => {
+                put_calls_last(&mut draft);
+                pairing.add_assistant(draft);
+            }
             Role::User => {
                 drop_blank_texts(&mut draft, pairing.log);
                 pairing.add_user(draft);
@@ -172,10 +175,7 @@ pub(super) fn finish(draft: &mut Draft, log: &mut Log) {
             draft.blocks.push(block);
         }
         // An empty text beside a real block is not sent (case 43-10).
-        draft.blocks.retain(|block| {
-            block.kind() != BlockKind::Text || block.text_field().as_deref() != Some("")
-        });
-        put_calls_last(draft);
+        draft.blocks.retain(|block| !is_empty_text(block));
     }
     for block in &mut draft.blocks {
         match block.kind() {
@@ -186,9 +186,13 @@ pub(super) fn finish(draft: &mut Draft, log: &mut Log) {
     }
 }
 
+fn is_empty_text(block: &Block) -> bool {
+    block.kind() == BlockKind::Text && block.text_field().as_deref() == Some("")
+}
+
 /// Moves the calls of an answer behind its other blocks. A thought that follows another one, calls
 /// aside, stays behind the calls before it.
-fn put_calls_last(draft: &mut Draft) {
+pub(super) fn put_calls_last(draft: &mut Draft) {
     let mut sorted = Vec::with_capacity(draft.blocks.len());
     let mut calls = Vec::new();
     let mut is_behind_thought = false;
@@ -200,7 +204,10 @@ fn put_calls_last(draft: &mut Draft) {
         if block.is_thinking() && is_behind_thought {
             sorted.append(&mut calls);
         }
-        is_behind_thought = block.is_thinking();
+        // An empty text is not sent.
+        if !is_empty_text(&block) {
+            is_behind_thought = block.is_thinking();
+        }
         sorted.push(block);
     }
     sorted.append(&mut calls);

@@ -22,6 +22,9 @@ pub(super) fn make_strict(mut drafts: Vec<Draft>, log: &mut Log) -> Vec<Draft> {
         !draft.blocks.is_empty()
     });
     for draft in &mut drafts {
+        if draft.role == Role::Assistant {
+            pair::put_calls_last(draft);
+        }
         pair::finish(draft, log);
     }
     mend_messages(drafts, log)
