@@ -149,6 +149,7 @@ impl Groups {
             }
         }
         groups.find_calls(tree);
+        groups.find_orphans(walk, &lost);
         groups.find_stretches(walk);
         groups.find_followers(walk, &lost);
         groups
@@ -164,12 +165,29 @@ impl Groups {
         }
     }
 
+    /// Finds entries of the chain that a result stands by whose call is lost, and that belong to no
+    /// message.
+    fn find_orphans(&mut self, walk: &Walk<'_, '_>, lost: &[NodeId]) {
+        let tree = walk.tree;
+        for node in lost.iter().filter(|node| is_orphan(tree, **node)) {
+            if let Some(parent) = tree.parent_node(*node).filter(|at| walk.is_on_chain(*at))
+                && self.of_member(tree, parent).is_none()
+            {
+                self.of_line.insert(parent, self.list.len());
+                self.list.push(Group::default());
+            }
+        }
+    }
+
     fn find_stretches(&mut self, walk: &Walk<'_, '_>) {
         let mut open: Option<usize> = None;
         for (place, node) in walk.chain.iter().enumerate() {
-            let goes_on = open.is_some_and(|group| {
-                walk.tree.entry(*node).kind() == EntryKind::Attachment
-                    || self.is_part(walk.tree, *node, group)
+            let goes_on = open.is_some_and(|group| match self.of_line.get(node) {
+                Some(of_line) => *of_line == group,
+                None => {
+                    walk.tree.entry(*node).kind() == EntryKind::Attachment
+                        || self.is_part(walk.tree, *node, group)
+                }
             });
             if !goes_on {
                 open = self.of_line.get(node).copied();
@@ -191,17 +209,26 @@ impl Groups {
             || self.of_orphan(tree, node) == Some(group)
     }
 
-    /// The message that a result answers.
-    fn of_result(&self, tree: &Tree<'_>, node: NodeId) -> Option<usize> {
-        let calls = tree.tool_keys(node, ToolRole::Result);
-        let groups = calls.filter_map(|call| self.of_call.get(&call).copied());
-        groups.min().or_else(|| self.of_orphan(tree, node))
+    /// The message that the entry is a line of, or that it answers.
+    fn of_member(&self, tree: &Tree<'_>, node: NodeId) -> Option<usize> {
+        let line = self.of_line.get(&node).copied();
+        line.or_else(|| {
+            let calls = tree.tool_keys(node, ToolRole::Result);
+            calls
+                .filter_map(|call| self.of_call.get(&call).copied())
+                .min()
+        })
     }
 
-    /// The message whose line took the place of the lost call of a result.
+    /// The message that a result belongs to; one whose call is lost belongs to what took its place.
+    fn of_result(&self, tree: &Tree<'_>, node: NodeId) -> Option<usize> {
+        self.of_member(tree, node)
+            .or_else(|| self.of_orphan(tree, node))
+    }
+
     fn of_orphan(&self, tree: &Tree<'_>, node: NodeId) -> Option<usize> {
-        tree.recovery.bridge(node).filter(|_| tree.answers(node))?;
-        self.of_line.get(&tree.parent_node(node)?).copied()
+        let parent = tree.parent_node(node).filter(|_| is_orphan(tree, node))?;
+        self.of_member(tree, parent)
     }
 
     /// Finds the results and attachments among what is `lost`, that is, not on the chain.
@@ -293,16 +320,15 @@ impl Groups {
             }
         }
         let last = stretches.len() - 1;
-        for (follower, of) in &group.lost_followers {
-            let calls = walk.tree.tool_keys(*of, ToolRole::Result);
+        let stretch_of = |node: NodeId| {
+            let calls = walk.tree.tool_keys(node, ToolRole::Result);
             let of_call = calls.filter_map(|call| stretch_of_call.get(&call)).min();
-            let line = || {
-                walk.tree
-                    .parent_node(*of)
-                    .and_then(|line| stretch_of_line.get(&line))
-            };
-            let at = stretch_of_line.get(of).or(of_call).or_else(line);
-            stretches[at.copied().unwrap_or(last)].1.push(*follower);
+            stretch_of_line.get(&node).or(of_call).copied()
+        };
+        for (follower, of) in &group.lost_followers {
+            let above = || walk.tree.parent_node(*of).and_then(stretch_of);
+            let at = stretch_of(*of).or_else(above).unwrap_or(last);
+            stretches[at].1.push(*follower);
         }
         let stretches = stretches.into_iter().map(|(mut lines, mut followers)| {
             followers.sort_unstable();
@@ -311,6 +337,11 @@ impl Groups {
         });
         group.stretches.iter().cloned().zip(stretches).collect()
     }
+}
+
+/// Whether the entry is a result whose call is lost and that was bridged to something else.
+fn is_orphan(tree: &Tree<'_>, node: NodeId) -> bool {
+    tree.recovery.bridge(node).is_some() && tree.answers(node)
 }
 
 /// Finds the last of some nodes, in their own order, that stands before another in the file.

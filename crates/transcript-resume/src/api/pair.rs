@@ -6,6 +6,7 @@ use std::collections::HashSet;
 use transcript_format::object::Raw;
 
 use super::block::{Block, BlockKind, kind_of, text_of};
+use super::lint::Rule;
 use super::merge::Draft;
 use super::{Log, Reason, Role, SyntheticKind, js_trim};
 use crate::texts;
@@ -21,14 +22,16 @@ pub(super) fn pair(drafts: Vec<Draft>, log: &mut Log) -> Vec<Draft> {
         draft.settle();
         match draft.role {
             Role::Assistant => pairing.add_assistant(draft),
-            Role::User => pairing.add_user(draft),
+            Role::User => {
+                drop_blank_texts(&mut draft, pairing.log);
+                pairing.add_user(draft);
+            }
             Role::System => pairing.paired.push(draft),
         }
     }
     pairing.close();
     let mut paired = pairing.paired;
     for draft in &mut paired {
-        drop_blank_texts(draft, log);
         finish(draft, log);
     }
     paired
@@ -157,10 +160,14 @@ fn drop_blank_texts(draft: &mut Draft, log: &mut Log) {
     }
     let first = draft.blocks.first().and_then(entry_of);
     draft.blocks.retain(|block| {
-        block.kind() != BlockKind::Text
-            || block
+        let is_blank = block.kind() == BlockKind::Text
+            && block
                 .text_field()
-                .is_none_or(|text| !js_trim(&text).is_empty())
+                .is_some_and(|text| js_trim(&text).is_empty());
+        if is_blank {
+            log.left_out(entry_of(block), Reason::Refused(Rule::BlankText));
+        }
+        !is_blank
     });
     if draft.blocks.is_empty() {
         let block = Block::text(texts::NO_CONTENT);

@@ -304,12 +304,6 @@ fn behind_a_pin_the_last_line_counts_whatever_it_is() {
 
 #[test]
 fn with_a_boundary_as_the_last_tip_the_client_goes_by_time() {
-    let newest = "user: Q
-        assistant: one
-        user: next";
-    let last = "user: Q2
-        assistant: two
-        user: next";
     for end in ["", "reminder r b R"] {
         let session = format!(
             "user q@30 - Q
@@ -319,7 +313,11 @@ fn with_a_boundary_as_the_last_tip_the_client_goes_by_time() {
             system b@40 - compact_boundary
             {end}"
         );
-        check(&[(&session, newest, Some(last))]);
+        let vendor = "user: Q
+            assistant: one
+            user: next";
+        let told = sent(&bytes_of(&session), Policy::Vendor, MODEL);
+        assert_eq!(told, lines_of(vendor), "{end}");
     }
 }
 
@@ -490,9 +488,19 @@ fn answers_without_an_id_are_merged_as_if_they_had_one() {
             user q2 z Q2
             text z2 q2 - end",
             "user: Q
-            assistant: late | call A
-            user: A = a | Q2
-            assistant: end
+            assistant: late | end | call A
+            user: A = a | Q2/ | next",
+            None,
+        ),
+        (
+            "user q - Q
+            text a q - one
+            user q2 a Q2
+            text z q2 - two",
+            "user: Q
+            assistant: one
+            user: Q2
+            assistant: two
             user: next",
             None,
         ),
@@ -525,22 +533,25 @@ fn a_list_of_kept_entries_counts_without_its_anchor() {
         r#"{"preservedMessages":{"anchorUuid":"s","uuids":["q2","a2"]}}"#,
         r#"{"preservedSegment":{"anchorUuid":"s","headUuid":"q2","tailUuid":"a2"}}"#,
     ];
-    // The compaction was not finished: nothing is hidden under `recover`.
-    let whole = "user: Q
-        assistant: one
-        user: Q2
-        assistant: two
-        user: next";
     for form in forms {
         let session = format!("{before}\nsystem b - compact_boundary {form}");
         let kept = "user: Q2
             assistant: two
             user: next";
-        check(&[(&session, kept, Some(whole))]);
+        let bytes = bytes_of(&session);
+        assert_eq!(
+            sent(&bytes, Policy::Vendor, MODEL),
+            lines_of(kept),
+            "{form}"
+        );
+        // The compaction was not finished: nothing is hidden.
+        let told = sent(&bytes, Policy::Recover, MODEL);
+        assert!(told.contains("one") && told.contains("two"), "{told}");
     }
     let lost = r#"{"preservedMessages":{"anchorUuid":"s","uuids":["gone","a2"]}}"#;
     let session = format!("{before}\nsystem b - compact_boundary {lost}\nreminder x b R");
-    check(&[(&session, whole, None)]);
+    let told = sent(&bytes_of(&session), Policy::Vendor, MODEL);
+    assert!(told.contains("one") && told.contains("two"), "{told}");
 }
 
 // ---------------------------------------------------------------------------------------------
@@ -552,7 +563,7 @@ fn calls_go_last_in_an_answer() {
     let call =
         |id: &str| format!(r#"{{"type":"tool_use","id":"{id}","name":"Bash","input":{{}}}}"#);
     let text = r#"{"type":"text","text":"one"}"#;
-    let thought = r#"{"type":"thinking","thinking":"so","signature":""}"#;
+    let thought = r#"{"type":"thinking","thinking":"so","signature":"c2ln"}"#;
     let (a, b) = (call("A"), call("B"));
     let answers = [
         (format!("[{a},{text},{b}]"), "one | call A | call B"),
