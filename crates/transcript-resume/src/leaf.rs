@@ -42,8 +42,11 @@ impl Tree<'_> {
         let entries = || self.nodes().rev().filter(in_main);
         let mut tips = entries().filter(|node| self.is_tip(*node)).peekable();
         let goes_by_time = tips.peek().is_some_and(|last| !messages.has_message(*last));
-        if goes_by_time && self.policy() == Policy::Vendor {
-            return self.newest_message().map(|node| (node, LeafReason::Newest));
+        if goes_by_time
+            && self.policy() == Policy::Vendor
+            && let Some(newest) = self.newest_message()
+        {
+            return Some((newest, LeafReason::Newest));
         }
         if let Some(tip) = tips.find(|node| messages.can_be_leaf(*node)) {
             // Timestamps run backwards at times: what follows the newest message is not left out.
@@ -119,8 +122,11 @@ impl Tree<'_> {
         if later.clone().any(|candidate| self.lifts_pins(&candidate)) {
             return None;
         }
+        // For the client a line of a subagent is none.
+        let is_none = |node: &NodeId| self.policy() == Policy::Vendor && self.is_sidechain(*node);
         let mut later = later
             .filter_map(|candidate| self.node_of_line(&candidate))
+            .filter(|node| !is_none(node))
             .peekable();
         if later.peek().is_none() {
             // Nothing was written since. The pin gives way to the last tip if that hangs under it,
@@ -137,10 +143,7 @@ impl Tree<'_> {
         // Lines were written since. The last of them counts, a repeated one too (case 91-e0): if
         // it hangs under the pin it is the leaf, else the conversation ends at the pin (41-20). For
         // the client that is so even if it could be no leaf, as a system line with a lost parent.
-        let counts = |node: &NodeId| match self.policy() {
-            Policy::Vendor => !self.is_sidechain(*node),
-            Policy::Recover => messages.can_be_leaf(*node),
-        };
+        let counts = |node: &NodeId| self.policy() == Policy::Vendor || messages.can_be_leaf(*node);
         match later.filter(counts).last() {
             Some(last) if is_under_pin(last) => Some((last, LeafReason::AfterPin)),
             _ => Some((pin, LeafReason::Pinned)),

@@ -6,6 +6,7 @@ use std::collections::{HashMap, HashSet};
 use transcript_format::object::Raw;
 
 use super::block::{Block, BlockKind, kind_of, text_of};
+use super::lint::Rule;
 use super::merge::Draft;
 use super::{Log, Reason, Role, SyntheticKind, js_trim};
 use crate::texts;
@@ -154,10 +155,14 @@ fn drop_blank_texts(draft: &mut Draft, log: &mut Log) {
     }
     let first = draft.blocks.first().and_then(entry_of);
     draft.blocks.retain(|block| {
-        block.kind() != BlockKind::Text
-            || block
+        let is_blank = block.kind() == BlockKind::Text
+            && block
                 .text_field()
-                .is_none_or(|text| !js_trim(&text).is_empty())
+                .is_some_and(|text| js_trim(&text).is_empty());
+        if is_blank {
+            log.left_out(entry_of(block), Reason::Refused(Rule::BlankText));
+        }
+        !is_blank
     });
     if draft.blocks.is_empty() {
         let block = Block::text(texts::NO_CONTENT);

@@ -17,6 +17,12 @@ fn a_healthy_session_has_one_path_and_nothing_is_mended() {
         let index = crate::path::index(&bytes);
         let recover = Tree::new(&index, Policy::Recover).path();
         let vendor = Tree::new(&index, Policy::Vendor).path();
+        // The client ends at a pin when a line without a place in the conversation follows it.
+        let hides_newer = |decision: &Decision| matches!(decision, Decision::PinHidesNewer { .. });
+        if vendor.decisions.iter().any(hides_newer) && !recover.decisions.iter().any(hides_newer) {
+            assert!(recover.entries.starts_with(&vendor.entries), "seed {seed}");
+            continue;
+        }
         assert_eq!(recover.entries, vendor.entries, "seed {seed}");
         assert_eq!(recover.leaf, vendor.leaf, "seed {seed}");
         let is_mended = |decision: &Decision| {
