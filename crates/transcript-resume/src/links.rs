@@ -178,12 +178,14 @@ impl<'i> Tree<'i> {
         tree
     }
 
-    /// Decides whether the file is that of a subagent.
+    /// Decides whether the file is that of a subagent. A salvaged line, which may have lost the key
+    /// that says so, has no voice.
     pub(crate) fn find_sidechains(&mut self) {
         self.is_all_sidechain = self.nodes().all(|node| {
             let entry = self.entry(node);
             entry.flags().contains(Flags::SIDECHAIN)
                 || !entry.kind().is_message()
+                || entry.is_salvaged()
                 || self.is_foreign(node)
         });
     }
