@@ -420,7 +420,8 @@ impl<'i> Tree<'i> {
     /// line without the key lost it, but for a boundary, which starts a history in any case.
     pub(crate) fn is_root(&self, line: &Candidate<'_>) -> bool {
         let lost_key = line.flags().contains(Flags::PARENT_ABSENT) && !line.is_boundary();
-        !line.flags().contains(Flags::PARENT_ODD) && !(self.policy == Policy::Recover && lost_key)
+        let is_lost = self.policy == Policy::Recover && lost_key;
+        !is_lost && !line.flags().contains(Flags::PARENT_ODD)
     }
 
     /// The line that `id` names as the parent of `child`: a progress line if there is one, as

@@ -869,8 +869,9 @@ fn b19_an_entry_without_type_or_of_another_shape_scans_as_one_of_an_unknown_kind
     assert!(flags(odd).contains(Flags::ODD_VALUE | Flags::UUID_ODD | Flags::PARENT_ODD));
     assert_eq!(
         flags(r#"{"type":"user","uuid":null,"isMeta":null,"message":null}"#),
-        Flags::UUID_NULL
+        Flags::UUID_NULL | Flags::PARENT_ABSENT
     );
+    assert_eq!(flags(r#"{"parentUuid":null}"#), Flags::empty());
 }
 
 #[test]
