@@ -247,10 +247,10 @@ fn other_agent(head: &[u8]) -> Option<&'static str> {
         "turn_context",
         "compacted",
     ];
-    let is_rollout = |kind: &&str| has(&format!("\"type\":\"{kind}\",\"payload\":{{"));
+    let is_rollout = |kind: &str| has(&format!("\"type\":\"{kind}\",\"payload\":{{"));
     if is_claudes {
         None
-    } else if ROLLOUT.iter().any(|kind| is_rollout(&kind)) {
+    } else if ROLLOUT.iter().any(|kind| is_rollout(kind)) {
         Some("a Codex rollout, which transcript does not read yet")
     } else if has("\"projectHash\":\"") && has("\"sessionId\":\"") && has("\"startTime\":\"") {
         Some("a Gemini session, which transcript does not read yet")

@@ -35,22 +35,26 @@ impl<'i> Tree<'i> {
         };
         // What a compaction has summed up is not missing.
         let first = path.entries.first().map(|entry| entry.candidate());
-        let boundary = first.filter(|first| {
-            let has_summary = path.entries.iter().any(|entry| {
-                let flags = self.index.candidate(entry.candidate()).flags();
-                flags.contains(Flags::COMPACT_SUMMARY)
-            });
-            self.index.candidate(*first).is_boundary() && has_summary
-        });
+        let boundary = first.filter(|first| self.index.candidate(*first).is_boundary());
         let is_summed_up = |number: usize| boundary.is_some_and(|boundary| number < boundary);
         let is_own = |number: usize| {
             self.entry_node(number)
                 .is_none_or(|node| !self.is_foreign(node))
         };
         let messages = |path: &Path| -> HashSet<usize> {
-            let numbers = path.entries.iter().map(|entry| entry.candidate());
-            let numbers = numbers
-                .filter(|number| says_something(&self.index.candidate(*number)) && is_own(*number));
+            let numbers = || path.entries.iter().map(|entry| entry.candidate());
+            let line = |number: usize| self.index.candidate(number);
+            let spoken = numbers().map(line).filter(says_something);
+            let spoken: HashSet<_> = spoken.filter_map(|line| line.message()).collect();
+            let is_sent = |number: &usize| {
+                let line = line(*number);
+                let is_thought_of_one = line.flags().contains(Flags::HAS_THINKING)
+                    && line
+                        .message()
+                        .is_some_and(|message| spoken.contains(&message));
+                (says_something(&line) || is_thought_of_one) && is_own(*number)
+            };
+            let numbers = numbers().filter(is_sent);
             // Of several lines of one entry each policy may take another.
             let first = |number: usize| {
                 let id = self.index.candidate(number).uuid();

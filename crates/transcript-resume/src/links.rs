@@ -178,12 +178,14 @@ impl<'i> Tree<'i> {
         tree
     }
 
-    /// Decides whether the file is that of a subagent.
+    /// Decides whether the file is that of a subagent. A salvaged line, which may have lost the key
+    /// that says so, has no voice.
     pub(crate) fn find_sidechains(&mut self) {
         self.is_all_sidechain = self.nodes().all(|node| {
             let entry = self.entry(node);
             entry.flags().contains(Flags::SIDECHAIN)
                 || !entry.kind().is_message()
+                || entry.is_salvaged()
                 || self.is_foreign(node)
         });
     }
@@ -418,7 +420,8 @@ impl<'i> Tree<'i> {
     /// line without the key lost it, but for a boundary, which starts a history in any case.
     pub(crate) fn is_root(&self, line: &Candidate<'_>) -> bool {
         let lost_key = line.flags().contains(Flags::PARENT_ABSENT) && !line.is_boundary();
-        !line.flags().contains(Flags::PARENT_ODD) && !(self.policy == Policy::Recover && lost_key)
+        let is_lost = self.policy == Policy::Recover && lost_key;
+        !is_lost && !line.flags().contains(Flags::PARENT_ODD)
     }
 
     /// The line that `id` names as the parent of `child`: a progress line if there is one, as

@@ -868,10 +868,10 @@ fn b19_an_entry_without_type_or_of_another_shape_scans_as_one_of_an_unknown_kind
         r#"{"type":"user","uuid":7,"parentUuid":[],"isMeta":"yes","message":[1],"timestamp":0}"#;
     assert!(flags(odd).contains(Flags::ODD_VALUE | Flags::UUID_ODD | Flags::PARENT_ODD));
     assert_eq!(
-        flags(r#"{"type":"user","uuid":null,"parentUuid":null,"isMeta":null,"message":null}"#),
-        Flags::UUID_NULL
+        flags(r#"{"type":"user","uuid":null,"isMeta":null,"message":null}"#),
+        Flags::UUID_NULL | Flags::PARENT_ABSENT
     );
-    assert_eq!(flags(r#"{"type":"user","uuid":"u"}"#), Flags::PARENT_ABSENT);
+    assert_eq!(flags(r#"{"parentUuid":null}"#), Flags::empty());
 }
 
 #[test]

@@ -675,6 +675,7 @@ fn flags(line: &[u8], value: &Value) -> Flags {
     }
     flags.set(Flags::PARENT_ABSENT, value.get("parentUuid").is_none());
     let parent = &value["parentUuid"];
+    flags.set(Flags::PARENT_ABSENT, value.get("parentUuid").is_none());
     flags.set(
         Flags::PARENT_ODD,
         !parent.is_string() && !parent.is_null() && *parent != false,

@@ -5,7 +5,7 @@ use transcript_format::finding::Code;
 use transcript_resume::{Decision, Evidence, GapReason, Policy, Tree};
 
 /// A line; `place` is its number and its minute, which is too far for the client's guess by time.
-fn entry(place: usize, name: &str, parent: Option<&str>, more: Value) -> Value {
+fn entry(place: usize, name: &str, parent: Option<&str>, more: &Value) -> Value {
     let mut line = json!({
         "parentUuid": parent, "isSidechain": false, "uuid": name, "sessionId": "s",
         "timestamp": format!("2026-11-20T10:{place:02}:00.000Z"),
@@ -40,7 +40,7 @@ fn session(words: &[(&str, Option<&str>)]) -> Vec<Value> {
                 "message": {"role": "user", "content": name}}),
             _ => json!({"type": "user", "message": {"role": "user", "content": name}}),
         };
-        entry(place, name, *parent, more)
+        entry(place, name, *parent, &more)
     });
     lines.collect()
 }
@@ -50,8 +50,11 @@ fn bytes(lines: &[Value]) -> Vec<u8> {
     lines.collect::<String>().into_bytes()
 }
 
+/// A finding: what, and the line.
+type Place = (Code, Option<u64>);
+
 /// The path under a policy, its decisions, and the findings.
-fn shown(lines: &[Value], policy: Policy) -> (String, Vec<Decision>, Vec<(Code, Option<u64>)>) {
+fn shown(lines: &[Value], policy: Policy) -> (String, Vec<Decision>, Vec<Place>) {
     let (_file, _source, index) = crate::load(&bytes(lines));
     let tree = Tree::new(&index, policy);
     let path = tree.path();

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 
-use transcript_format::scan::Flags;
 use transcript_reader::{Bodies, Index, Source};
 use transcript_resume::api::{Options, Reason};
 use transcript_resume::{Policy, Tree};
@@ -18,17 +17,13 @@ pub(crate) struct Sent {
 }
 
 /// What `recover` and `vendor` send. What `recover` leaves out on purpose counts for neither: entries
-/// of another session, and those that stand before the compaction whose summary it sends.
+/// of another session, and those that stand before the compaction that it starts at.
 pub(crate) fn both(source: &Source, index: &Index) -> [Sent; 2] {
     let recover = Tree::new(index, Policy::Recover);
     let vendor = Tree::new(index, Policy::Vendor);
     let path = recover.path();
     let first = path.entries.first().map(|entry| entry.candidate());
-    let has_summary = path.entries.iter().any(|entry| {
-        let flags = index.candidate(entry.candidate()).flags();
-        flags.contains(Flags::COMPACT_SUMMARY)
-    });
-    let boundary = first.filter(|first| has_summary && index.candidate(*first).is_boundary());
+    let boundary = first.filter(|first| index.candidate(*first).is_boundary());
     let boundary = boundary.map_or(0, |boundary| index.candidate(boundary).offset());
     let kept: BTreeSet<usize> = path.entries.iter().map(|entry| entry.candidate()).collect();
     [&recover, &vendor].map(|tree| {

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use serde_json::json;
+use serde_json::{Value, json};
 use transcript_resume::api::SyntheticKind;
 use transcript_session::{Options, Policy, Request, Session};
 use transcript_testkit::damage;

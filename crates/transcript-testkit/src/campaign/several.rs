@@ -181,7 +181,7 @@ mod tests {
     #[test]
     fn equal_seeds_do_equal_damage_and_every_kind_occurs() {
         let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
-        for seed in 0..600 {
+        for seed in 0..1_500 {
             let session = tidy_session(seed);
             let (bytes, done) = several(&session, seed);
             assert_eq!(
