@@ -9,7 +9,7 @@ use std::collections::HashSet;
 use transcript_format::scan::Flags;
 use transcript_reader::Candidate;
 
-use crate::chain::Path;
+use crate::chain::{Path, PathEntry};
 use crate::decision::Decision;
 use crate::links::{NodeId, Policy, Tree};
 
@@ -33,9 +33,13 @@ impl<'i> Tree<'i> {
         let Some(client) = &self.client else {
             return path;
         };
-        // What a compaction has summed up is not missing.
-        let first = path.entries.first().map(|entry| entry.candidate());
-        let boundary = first.filter(|first| self.index.candidate(*first).is_boundary());
+        // What a compaction has summed up is not missing; one without its summary was not finished.
+        let flags = |entry: &PathEntry| self.index.candidate(entry.candidate()).flags();
+        let is_summary = |entry: &PathEntry| flags(entry).contains(Flags::COMPACT_SUMMARY);
+        let has_summary = path.entries.iter().any(is_summary);
+        let first = path.entries.first().map(PathEntry::candidate);
+        let boundary =
+            first.filter(|first| has_summary && self.index.candidate(*first).is_boundary());
         let is_summed_up = |number: usize| boundary.is_some_and(|boundary| number < boundary);
         let is_own = |number: usize| {
             self.entry_node(number)

@@ -412,11 +412,6 @@ impl Groups {
     }
 }
 
-/// Whether the entry is a result whose call is lost and that was bridged to something else.
-fn is_orphan(tree: &Tree<'_>, node: NodeId) -> bool {
-    tree.recovery.bridge(node).is_some() && tree.answers(node)
-}
-
 /// Finds the last of some nodes, in their own order, that stands before another in the file.
 struct Anchors {
     first: NodeId,
