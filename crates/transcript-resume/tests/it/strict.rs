@@ -173,7 +173,14 @@ fn same<T: PartialEq + std::fmt::Debug>(name: &str, one: &[T], other: &[T]) {
     let show = |side: &[T]| -> String {
         let message = at.and_then(|at| side.get(at));
         message.map_or("nothing".into(), |message| {
-            format!("{message:?}").chars().take(600).collect()
+            format!("{message:?}")
+                .chars()
+                .rev()
+                .take(600)
+                .collect::<Vec<_>>()
+                .into_iter()
+                .rev()
+                .collect()
         })
     };
     assert!(
