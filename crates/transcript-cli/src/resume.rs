@@ -118,8 +118,9 @@ fn write_refusal(out: &mut impl Write, args: &Args, reason: &str) -> Result<()> 
         leaf: None,
         model: None,
     };
-    serde_json::to_writer(&mut *out, &head)?;
-    writeln!(out)?;
+    let mut line = serde_json::to_vec(&head)?;
+    line.push(b'\n');
+    out.write_all(&line)?;
     Ok(())
 }
 

@@ -156,6 +156,23 @@ fn a_session_that_cannot_be_resumed_says_why_and_ends_with_1() {
 }
 
 #[test]
+fn a_file_of_another_format_has_an_answer_for_programs() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("s.jsonl");
+    let text = r#"{"type":"user","uuid":"u1","message":{"content":"Q"}}"#;
+    let units = text.encode_utf16().flat_map(u16::to_le_bytes);
+    let bytes: Vec<u8> = b"\xFF\xFE".iter().copied().chain(units).collect();
+    std::fs::write(&path, bytes).unwrap();
+    let path = path.to_str().unwrap();
+    let output = transcript(&["resume", "--json", path]);
+    assert_eq!(output.status.code(), Some(1));
+    let answer: Value = serde_json::from_str(&stdout(&output)).unwrap();
+    assert_eq!(answer["resumable"], false);
+    assert_eq!(answer["reason"], "not a transcript but UTF-16 text");
+    assert_eq!(transcript(&["resume", path]).status.code(), Some(2));
+}
+
+#[test]
 fn text_tells_what_is_there_what_is_made_up_and_what_is_wrong() {
     let output = transcript(&["resume", &fixture("parallel-tools.jsonl")]);
     assert_eq!(output.status.code(), Some(0));

@@ -703,6 +703,24 @@ fn a_pin_of_a_person_moves_the_path_and_the_zero_uuid_lifts_it() {
 }
 
 #[test]
+fn a_pin_in_the_middle_of_a_turn_or_before_a_compaction_hides_nothing() {
+    let mut grown = Grown::of(&[
+        ask("u1", ""),
+        call("c1", "u1", "m1"),
+        call("c2", "c1", "m1"),
+        pin("c2", false),
+        result("r2", "c2", "c2"),
+        result("r1", "c1", "c1"),
+        say("a1", "r1", "m2"),
+    ]);
+    assert_eq!(grown.leaf(), "a1");
+    grown.add(&pin("u1", true));
+    assert_eq!(grown.leaf(), "u1");
+    grown.add(&boundary("b", &json!({"trigger": "auto"})));
+    assert_eq!(grown.leaf(), "a1");
+}
+
+#[test]
 fn going_on_behind_a_compaction_is_no_move() {
     let before = [
         (ask("u1", ""), ""),
