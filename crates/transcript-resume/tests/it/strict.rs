@@ -236,13 +236,16 @@ fn healthy_sessions_are_sent_as_the_client_sends_them() {
                             | SyntheticKind::MissingResult
                     )
                 };
-                // The generator signs all thoughts alike, with and without a text.
-                let omits_emptied = recover
-                    .omissions
-                    .iter()
-                    .any(|one| one.reason == Reason::Refused(Rule::EmptiedThinking));
+                // The generator signs all thoughts alike, with and without a text; and where calls
+                // are put last, a thought can come to stand behind them.
+                let omits_thoughts = recover.omissions.iter().any(|one| {
+                    matches!(
+                        one.reason,
+                        Reason::Refused(Rule::EmptiedThinking | Rule::ThinkingLast)
+                    )
+                });
                 vendor.is_resumable()
-                    && !omits_emptied
+                    && !omits_thoughts
                     && vendor.path.entries == recover.path.entries
                     && broken.all(|problem| rules.contains(&problem.rule))
                     && !vendor

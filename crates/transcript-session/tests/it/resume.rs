@@ -190,12 +190,19 @@ fn what_a_torn_end_left_is_no_parent() {
     }
 }
 
-/// The blocks of a request without the line ends that joining texts adds.
+/// The blocks of a request without the line ends that joining texts adds, and results without the
+/// reminders in them: which result takes a reminder depends on what follows.
 fn blocks(request: &Request) -> Vec<String> {
     let blocks = request.messages.iter().flat_map(|message| message.blocks());
     let texts = blocks.map(|block| {
         let text = block.text_field().map(|text| text.trim_end().to_owned());
-        text.unwrap_or_else(|| block.json().to_owned())
+        text.unwrap_or_else(|| {
+            let json = block.json();
+            let own = json
+                .find("\\n\\n<system-reminder>")
+                .map_or(json, |end| &json[..end]);
+            own.to_owned()
+        })
     });
     texts.collect()
 }
