@@ -100,7 +100,10 @@ fn entry(number: usize, line: &str) -> Value {
     entry
 }
 
-#[expect(clippy::needless_pass_by_value, reason = "callers build the value in place")]
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "callers build the value in place"
+)]
 fn answer(id: &str, content: Value) -> Value {
     let mut message = json!({"role": "assistant", "model": MODEL, "content": content});
     if id != "-" {
