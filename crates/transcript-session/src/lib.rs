@@ -31,7 +31,7 @@
 //! let request = history.request(&Options::new())?;
 //! println!("{} messages", request.messages.len());
 //! for usage in history.usage()? {
-//!     println!("{}: {:?} tokens of output", usage.model, usage.output_tokens);
+//!     println!("{:?}: {:?} tokens of output", usage.model, usage.output_tokens);
 //! }
 //! # Ok::<(), transcript_session::Error>(())
 //! ```
