@@ -271,11 +271,13 @@ impl<'o> Teller<'o> {
                 1 => text.push_str(" · 1 entry kept"),
                 kept => text.push_str(&format!(" · {kept} entries kept")),
             }
-            if let Some(hidden) = compaction.hidden.filter(|hidden| *hidden > 0) {
-                text.push_str(&format!(
-                    " · {} entries left behind",
-                    grouped(u64::from(hidden))
-                ));
+            match compaction.hidden {
+                None | Some(0) => {}
+                Some(1) => text.push_str(" · 1 message summed up"),
+                Some(hidden) => {
+                    let hidden = grouped(u64::from(hidden));
+                    text.push_str(&format!(" · {hidden} messages summed up"));
+                }
             }
         }
         self.rule('═', &text, "")
