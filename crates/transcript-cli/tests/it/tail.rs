@@ -86,7 +86,7 @@ fn body(text: &str) -> Vec<&str> {
         }
     }
     // Nobody knows while it happens.
-    lines.retain(|line| *line != "└ no result");
+    lines.retain(|line| *line != "└ no result" && !line.ends_with("summed up"));
     lines
 }
 

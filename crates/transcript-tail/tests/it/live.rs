@@ -66,7 +66,7 @@ fn is_damaged(tree: &Tree<'_>) -> bool {
     let path = tree.path();
     let is_mended = |decision: &Decision| match decision {
         Decision::Bridge { evidence, .. } => *evidence != Evidence::Unusable,
-        Decision::Gap { .. } => true,
+        Decision::Gap { .. } | Decision::Client { .. } => true,
         _ => false,
     };
     if path.decisions.iter().any(is_mended) {
