@@ -101,11 +101,10 @@ impl Tree<'_> {
         if later.clone().any(|candidate| self.lifts_pins(&candidate)) {
             return None;
         }
-        // For the client a line of a subagent is none.
-        let is_none = |node: &NodeId| self.policy() == Policy::Vendor && self.is_sidechain(*node);
+        // A line of a subagent says nothing about where the conversation stands.
         let mut later = later
             .filter_map(|candidate| self.node_of_line(&candidate))
-            .filter(|node| !is_none(node))
+            .filter(|node| !self.is_sidechain(*node))
             .peekable();
         if later.peek().is_none() {
             // Nothing was written since. The pin gives way to the last tip if that hangs under it,
