@@ -42,7 +42,7 @@ fn known(bytes: &[u8]) -> Known {
     };
     let mut known = Known::default();
     known.uuids = (0..index.len()).filter_map(id).collect();
-    let tree = Tree::new(&index, Policy::Vendor);
+    let tree = Tree::new(&index, Policy::Recover);
     known.leaf = tree.path().leaf.and_then(id);
     known.is_rewound = matches!(tree.leaf(), Some((_, LeafReason::Pinned)));
     known.is_pinned = String::from_utf8_lossy(bytes).contains("\"leafUuid\"");
