@@ -13,7 +13,7 @@ use transcript_reader::{MessageKey, ToolKey};
 
 use crate::chain::{Via, Walk};
 use crate::decision::Decision;
-use crate::links::{NodeId, Tree};
+use crate::links::{NodeId, Policy, Tree};
 
 impl Walk<'_, '_> {
     /// Puts back what belongs to the messages of the chain and hangs beside it.
@@ -318,8 +318,13 @@ impl Groups {
             let group = group.or_else(|| self.of_result(tree, node));
             if let Some(group) = group.filter(|group| makes_calls.contains(group)) {
                 let attachments = self.attachments_under(tree, node, group).into_iter();
+                // Those of a subagent belong to its own lines, which the client leaves alone.
+                let is_of_chain = |attachment: NodeId| {
+                    !tree.is_sidechain(attachment)
+                        || tree.policy() == Policy::Recover && tree.is_sidechain(node)
+                };
                 let attachments = attachments.filter(|attachment| {
-                    walk.may_be_put_back(*attachment) && !tree.is_sidechain(*attachment)
+                    walk.may_be_put_back(*attachment) && is_of_chain(*attachment)
                 });
                 let attachments = attachments.map(|attachment| (attachment, node));
                 self.list[group].lost_followers.extend(attachments);

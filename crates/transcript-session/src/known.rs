@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use transcript_format::kind::EntryKind;
 use transcript_format::scan::{Flags, Scanner, ToolRole};
 use transcript_reader::{Bodies, Candidate, Id, Index, Preserved, Source};
-use transcript_resume::{LeafReason, Path, Tree};
+use transcript_resume::{LeafReason, Path, Tree, Via};
 use transcript_writer::{Draft, EntryId, EntryIds, Fingerprint, Known};
 
 use crate::error::Error;
@@ -57,11 +57,12 @@ fn state(source: &Source, index: &Index) -> Result<Vec<(Draft, u64)>, Error> {
 }
 
 /// The entry that the conversation goes on from: its last one, attachments under the leaf included,
-/// as they would not be under the leaf alone any more. What has no id cannot be a parent: the entry
-/// above it is taken then.
+/// as they would not be under the leaf alone any more; not what was put back from beside the chain.
+/// What has no id cannot be a parent: the entry above it is taken then.
 fn leaf(index: &Index, path: &Path) -> Option<EntryId> {
-    let mut entries = path.entries.iter().rev();
-    entries.find_map(|entry| entry_id(&index.candidate(entry.candidate()), index))
+    let entries = path.entries.iter().rev();
+    let mut of_chain = entries.filter(|entry| entry.via != Via::SIBLING);
+    of_chain.find_map(|entry| entry_id(&index.candidate(entry.candidate()), index))
 }
 
 /// What the boundary at which the conversation starts keeps.

@@ -272,7 +272,7 @@ impl LivePath {
         if let Some(pin) = &mut self.pin
             && !self.links.has(node, Is::HIDDEN | Is::DEAD)
         {
-            pin.is_followed = true;
+            pin.is_followed |= !self.links.is_sidechain(node);
             pin.is_lifted |= is_boundary;
             if self.links.can_be_leaf(node) {
                 pin.last = Some(node);
@@ -433,7 +433,7 @@ impl LivePath {
             let links = &self.links;
             pin.is_followed = behind
                 .clone()
-                .any(|node| !links.has(node, Is::HIDDEN | Is::DEAD));
+                .any(|node| !links.has(node, Is::HIDDEN | Is::DEAD) && !links.is_sidechain(node));
             pin.is_lifted = behind
                 .clone()
                 .any(|node| links.has(node, Is::BOUNDARY) && !links.has(node, Is::DEAD));

@@ -65,16 +65,16 @@ fn entry(number: usize, line: &str) -> Value {
         }
         "text" => (
             "assistant",
-            answer(first, json!([{"type": "text", "text": content}])),
+            answer(first, &json!([{"type": "text", "text": content}])),
         ),
         "call" => (
             "assistant",
             answer(
                 first,
-                json!([{"type": "tool_use", "id": content, "name": "Bash", "input": {}}]),
+                &json!([{"type": "tool_use", "id": content, "name": "Bash", "input": {}}]),
             ),
         ),
-        "blocks" => ("assistant", answer(first, json_of(content))),
+        "blocks" => ("assistant", answer(first, &json_of(content))),
         "reminder" | "mention" | "file" => {
             entry["attachment"] = json!({"type": if kind == "file" { "file" } else { "x" }});
             let texts = rest.split(' ').map(
@@ -100,11 +100,7 @@ fn entry(number: usize, line: &str) -> Value {
     entry
 }
 
-#[expect(
-    clippy::needless_pass_by_value,
-    reason = "callers build the value in place"
-)]
-fn answer(id: &str, content: Value) -> Value {
+fn answer(id: &str, content: &Value) -> Value {
     let mut message = json!({"role": "assistant", "model": MODEL, "content": content});
     if id != "-" {
         message["id"] = id.into();
