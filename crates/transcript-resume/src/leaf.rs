@@ -49,7 +49,13 @@ impl Tree<'_> {
             return Some((newest, LeafReason::Newest));
         }
         if let Some(tip) = tips.find(|node| messages.can_be_leaf(*node)) {
-            return Some((tip, LeafReason::LastTip));
+            // Timestamps run backwards at times: what follows the newest message is not left out.
+            let newest = self.newest_message().filter(|_| goes_by_time);
+            let leaf = newest.and_then(|node| self.last_leaf_from(node, messages));
+            return Some(match leaf.filter(|leaf| *leaf != tip) {
+                Some(leaf) => (leaf, LeafReason::Newest),
+                None => (tip, LeafReason::LastTip),
+            });
         }
         let last = entries().find(|node| messages.can_be_leaf(*node));
         last.map(|entry| (entry, LeafReason::LastEntry))
@@ -64,6 +70,24 @@ impl Tree<'_> {
         };
         let messages = self.nodes().rev().filter(is_message);
         messages.max_by_key(|node| self.entry(*node).millis())
+    }
+
+    /// The last tip among an entry and its descendants at which the conversation may end.
+    fn last_leaf_from(
+        &self,
+        entry: NodeId,
+        messages: &mut MessagesAbove<'_, '_>,
+    ) -> Option<NodeId> {
+        let mut seen = HashSet::from([entry]);
+        let mut open = vec![entry];
+        let mut last = None;
+        while let Some(node) = open.pop() {
+            if self.is_tip(node) && messages.can_be_leaf(node) {
+                last = last.max(Some(node));
+            }
+            open.extend(self.children(node).filter(|child| seen.insert(*child)));
+        }
+        last
     }
 
     fn is_tip(&self, node: NodeId) -> bool {

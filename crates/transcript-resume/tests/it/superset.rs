@@ -257,16 +257,6 @@ fn lacks(bytes: &[u8], prompt: &str) -> Vec<String> {
     )
 }
 
-/// Files that end in a boundary without a message, where the client goes on from the message with the
-/// newest time and `recover` from the last tip of the file: two branches, of which each shows its own.
-/// Known and not decided yet; one that lacks nothing any more fails the test, so that it leaves the list.
-const OTHER_BRANCH: [&str; 4] = [
-    "92-edge-000-boundary-last-later-branch-has-older-times",
-    "92-edge-002-boundary-attachment-last-later-branch-has-older-",
-    "92-edge-003-boundary-last-two-roots-first-newer",
-    "92-edge-005-lost-parent-root-newer-older-root-boundary-last-",
-];
-
 /// Checks named sessions; a failure lists all that lack something.
 fn check(sessions: impl Iterator<Item = (String, Vec<u8>, String)>) {
     let mut all = 0;
@@ -274,11 +264,7 @@ fn check(sessions: impl Iterator<Item = (String, Vec<u8>, String)>) {
     for (name, bytes, prompt) in sessions {
         all += 1;
         let lacks = lacks(&bytes, &prompt);
-        if OTHER_BRANCH.contains(&name.as_str()) {
-            if lacks.is_empty() {
-                wrong.push(format!("{name} lacks nothing any more"));
-            }
-        } else if let Some(first) = lacks.first() {
+        if let Some(first) = lacks.first() {
             let first: String = first.chars().take(300).collect();
             wrong.push(format!("{name} lacks {}: {first}", lacks.len()));
         }

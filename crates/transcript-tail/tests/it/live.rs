@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use transcript_format::ids::Uuid;
 use transcript_format::kind::EntryKind;
 use transcript_reader::{Bodies, Candidate, Index, Preserved, Source};
-use transcript_resume::{Decision, Evidence, Parent, Policy, Tree};
+use transcript_resume::{Decision, Evidence, LeafReason, Parent, Policy, Tree};
 use transcript_tail::{Change, ChangeKind, LivePath};
 use transcript_testkit::rng::Rng;
 use transcript_testkit::{generate, shared};
@@ -59,6 +59,10 @@ fn is_damaged(tree: &Tree<'_>) -> bool {
         .candidates()
         .any(|entry| is_odd_boundary(tree.index(), &entry))
     {
+        return true;
+    }
+    // Behind a boundary alone the tree goes by time, of which the live path knows nothing.
+    if matches!(tree.leaf(), Some((_, LeafReason::Newest))) {
         return true;
     }
     // A lost parent behind a progress line has no finding of its own. One whose line is there, but is
