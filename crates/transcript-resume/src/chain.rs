@@ -126,10 +126,10 @@ impl Tree<'_> {
             // A session in which nothing was said yet goes on from nothing.
             let is_of_session = |node: NodeId| !self.is_foreign(node) && !self.is_tombstoned(node);
             let is_session = self.nodes().any(is_of_session);
-            return Path {
+            return self.no_less_than_the_client(Path {
                 refusal: (!is_session).then_some(Refusal::NoConversation),
                 ..Path::default()
-            };
+            });
         };
         self.no_less_than_the_client(self.path_with_pin(leaf, reason))
     }

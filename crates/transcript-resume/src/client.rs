@@ -6,7 +6,8 @@
 
 use std::collections::HashSet;
 
-use transcript_format::scan::Flags;
+use transcript_format::kind::EntryKind;
+use transcript_format::scan::{Flags, ToolRole};
 use transcript_reader::Candidate;
 
 use crate::chain::{Path, PathEntry};
@@ -20,7 +21,8 @@ impl<'i> Tree<'i> {
         let was_mended = self.recovery.has_changed_links()
             || self.index.has_repeated_uuids()
             || self.decisions.iter().any(changes_the_path)
-            || self.index.candidates().any(is_brought_back);
+            || self.index.candidates().any(is_brought_back)
+            || self.nodes().any(|node| self.is_unfinished(node));
         // The client knows nothing of tombstones, and what it shows beyond them was taken back.
         if was_mended && self.index.tombstones().next().is_none() {
             let client = Tree::with(self.index, Policy::Vendor, None, is_there);
@@ -50,8 +52,21 @@ impl<'i> Tree<'i> {
             let line = |number: usize| self.index.candidate(number);
             let spoken = numbers().map(line).filter(says_something);
             let spoken: HashSet<_> = spoken.filter_map(|line| line.message()).collect();
+            let ends = |role: ToolRole| {
+                let tools = numbers().flat_map(move |number| line(number).tools());
+                tools.filter(move |tool| tool.role() == role)
+            };
+            let calls: HashSet<_> = ends(ToolRole::Use).map(|tool| tool.key()).collect();
             let is_sent = |number: &usize| {
                 let line = line(*number);
+                // A result whose call is not there is not sent.
+                let is_answer_to_nothing = line.kind() == EntryKind::User
+                    && !line.flags().intersects(Flags::HAS_TEXT)
+                    && line.flags().contains(Flags::HAS_TOOL_RESULT)
+                    && line.tools().iter().all(|tool| !calls.contains(&tool.key()));
+                if is_answer_to_nothing {
+                    return false;
+                }
                 let is_thought_of_one = line.flags().contains(Flags::HAS_THINKING)
                     && line
                         .message()
@@ -71,14 +86,16 @@ impl<'i> Tree<'i> {
         let mut of_client = messages(client);
         of_client.retain(|number| own.contains(number) || !is_summed_up(*number));
         let can_end = |node: NodeId| !self.is_foreign(node) && !self.is_sidechain(node);
-        let leaf = client
-            .leaf
-            .filter(|leaf| self.node(*leaf).is_some_and(can_end));
+        // The client may end in a line of another session: what is ours ends before that.
+        let last = client.entries.iter().rev().map(PathEntry::candidate);
+        let leaf = client.leaf.into_iter().chain(last);
+        let leaf = { leaf }.find(|leaf| self.entry_node(*leaf).is_some_and(can_end));
         let (Some(leaf), true) = (leaf, of_client.len() > own.len()) else {
             return path;
         };
         let mut client = client.clone();
         client.refusal = None;
+        client.leaf = Some(leaf);
         client.entries.retain(|entry| is_own(entry.candidate()));
         let decision = Decision::Client {
             entry: leaf as u32,

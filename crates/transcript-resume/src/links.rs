@@ -541,19 +541,26 @@ impl<'i> Tree<'i> {
         });
     }
 
-    /// For `vendor` every boundary does; for `recover` one that a crash left without the summary
-    /// that it names leaves that to the one before, whose compaction was finished.
+    /// For `vendor` every boundary does; for `recover` an unfinished one leaves that to the one
+    /// before, whose compaction was finished.
     fn says_what_is_kept(&self, boundary: NodeId) -> bool {
-        let preserved = self.index.boundary(self.candidate_of(boundary) as usize);
-        let anchor = match preserved.map(|boundary| &boundary.preserved) {
-            Some(Preserved::List { anchor, uuids }) if !uuids.is_empty() => *anchor,
-            _ => None,
-        };
-        let is_lost = anchor.is_some_and(|anchor| self.node_with_uuid(anchor).is_none());
-        self.policy == Policy::Vendor || !is_lost || {
+        self.policy == Policy::Vendor || !self.is_unfinished(boundary) || {
             let mut behind = self.nodes().skip(boundary.at());
             behind.any(|child| self.parent_node(child) == Some(boundary))
         }
+    }
+
+    /// Whether a crash left a boundary without the summary that it names.
+    pub(crate) fn is_unfinished(&self, node: NodeId) -> bool {
+        let entry = self.entry(node);
+        let boundary = entry
+            .is_boundary()
+            .then(|| self.index.boundary(entry.number()));
+        let anchor = match boundary.flatten().map(|boundary| &boundary.preserved) {
+            Some(Preserved::List { anchor, uuids }) if !uuids.is_empty() => *anchor,
+            _ => None,
+        };
+        anchor.is_some_and(|anchor| self.node_with_uuid(anchor).is_none())
     }
 
     /// The anchor, unless that is not there, and the kept entries, oldest first; `None` when any of

@@ -6,6 +6,7 @@
 
 use std::collections::{HashMap, HashSet};
 
+use transcript_format::scan::ToolRole;
 use transcript_reader::{Id, OtherFiles};
 
 use crate::bridges::Bridging;
@@ -23,6 +24,8 @@ pub(crate) struct Recovery {
     pub(crate) bridges: HashMap<NodeId, Evidence>,
     /// Entries whose parent stays lost, and why.
     pub(crate) gaps: HashMap<NodeId, GapReason>,
+    /// Whether any entry named a parent that is no entry of this file.
+    had_lost_parents: bool,
     /// Entries of other sessions, in file order; empty when there are none.
     foreign: Vec<NodeId>,
     /// What lines of this engine took back.
@@ -51,7 +54,7 @@ impl Recovery {
 
     /// Whether any link is not the one that stands in the file.
     pub(crate) fn has_changed_links(&self) -> bool {
-        !self.bridges.is_empty() || !self.gaps.is_empty() || !self.foreign.is_empty()
+        self.had_lost_parents || !self.bridges.is_empty() || !self.foreign.is_empty()
     }
 
     pub(crate) fn foreign(&self) -> &[NodeId] {
@@ -70,6 +73,7 @@ impl Tree<'_> {
         self.find_foreign();
         let is_lost = |node: &NodeId| self.parent(*node) == Parent::Lost && !self.is_foreign(*node);
         let lost: Vec<NodeId> = self.nodes().filter(is_lost).collect();
+        self.recovery.had_lost_parents = !lost.is_empty();
         if !lost.is_empty() {
             self.hang_children();
             Bridging::new(self, others, cut).run(&lost);
@@ -276,7 +280,9 @@ impl Tree<'_> {
 
     /// Finds the entries of other sessions: those that no link connects with an entry of this one.
     /// Copies that a fork or an old client left with another session's id are linked; where a link
-    /// among them is lost, they stand before all that this session wrote itself.
+    /// among them is lost, they stand before all that this session wrote itself. A line of one of our
+    /// messages and the result of one of our calls are ours, whatever damage made of the name of their
+    /// session.
     fn find_foreign(&mut self) {
         if self.index.sessions().nth(1).is_none() {
             return;
@@ -290,6 +296,20 @@ impl Tree<'_> {
             if session.is_none() || session == own {
                 is_own[islands.root(node).at()] = true;
                 first = first.or(session.map(|_| node));
+            }
+        }
+        let is_own_line = |node: &NodeId| self.entry(*node).session() == own;
+        let own_lines = || self.nodes().filter(is_own_line);
+        let messages: HashSet<_> = own_lines().filter_map(|node| self.message(node)).collect();
+        let calls = own_lines().flat_map(|node| self.tool_keys(node, ToolRole::Use));
+        let calls: HashSet<_> = calls.collect();
+        for node in self.nodes() {
+            let message = self.message(node);
+            let mut results = self.tool_keys(node, ToolRole::Result);
+            if message.is_some_and(|message| messages.contains(&message))
+                || results.any(|result| calls.contains(&result))
+            {
+                is_own[islands.root(node).at()] = true;
             }
         }
         let before = || self.nodes().take_while(|node| Some(*node) != first);

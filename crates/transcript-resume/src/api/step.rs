@@ -1,5 +1,6 @@
 //! The entries of a path that matter for a request, one by one.
 
+use std::collections::HashSet;
 use std::rc::Rc;
 
 use transcript_format::kind::EntryKind;
@@ -84,7 +85,7 @@ impl Step {
             && let Some(model) = &model
             && **model != *NO_MODEL
         {
-            names.last_answerer = Some(Rc::clone(model));
+            names.answered_by(model, candidate.is_salvaged());
         }
         if flag("isVirtual") {
             return Ok(Reading::Virtual);
@@ -201,8 +202,23 @@ pub(super) struct Names {
     model: LastName,
     /// The model of the last answer that a model gave.
     pub(super) last_answerer: Option<Rc<str>>,
+    /// The models of answers on whole lines.
+    answerers: HashSet<Rc<str>>,
     /// What the bodies say about the session.
     pub(super) record: Record,
+}
+
+impl Names {
+    /// Notes who gave an answer. Damage can reach into the name on a salvaged line: that is taken
+    /// where a whole line has it too, or none names a model.
+    fn answered_by(&mut self, model: &Rc<str>, is_salvaged: bool) {
+        if !is_salvaged {
+            self.answerers.insert(Rc::clone(model));
+        } else if !self.answerers.is_empty() && !self.answerers.contains(model) {
+            return;
+        }
+        self.last_answerer = Some(Rc::clone(model));
+    }
 }
 
 #[derive(Default)]

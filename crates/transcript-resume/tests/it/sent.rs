@@ -37,12 +37,12 @@ pub(crate) fn both(source: &Source, index: &Index) -> [Sent; 2] {
             let is_foreign = recover
                 .node(candidate)
                 .is_some_and(|node| recover.is_foreign(node));
-            let is_summed_up = entry.offset() < boundary && !kept.contains(&candidate);
+            // Of several lines of one entry each policy may take another.
+            let first = entry.uuid().and_then(|id| index.with_uuid(id).next());
+            let first = first.map_or(entry, |first| index.candidate(first));
+            let is_summed_up = first.offset() < boundary && !kept.contains(&candidate);
             if entry.kind().is_message() && !is_foreign && !is_summed_up {
-                // Of several lines of one entry each policy may take another.
-                let first = entry.uuid().and_then(|id| index.with_uuid(id).next());
-                let entry = first.map_or(entry, |first| index.candidate(first));
-                sent.messages.insert(entry.offset());
+                sent.messages.insert(first.offset());
                 sent.blocks += 1;
             }
         };
