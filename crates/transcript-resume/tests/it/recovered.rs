@@ -2,6 +2,8 @@
 
 use serde_json::{Value, json};
 use transcript_format::finding::Code;
+use transcript_reader::Bodies;
+use transcript_resume::api::Options;
 use transcript_resume::{Decision, Evidence, GapReason, Policy, Tree};
 
 /// A line; `place` is its number and its minute, which is too far for the client's guess by time.
@@ -267,4 +269,42 @@ fn messages_without_ids_are_a_conversation_in_file_order() {
     let (path, _, findings) = shown(&mixed, Policy::Recover);
     assert_eq!(path, "u1 a1 u2 a2 u3 a3");
     assert!(findings.contains(&(Code::NoId, Some(4))), "{findings:?}");
+}
+
+#[test]
+fn damage_in_the_name_of_a_session_or_a_model_does_not_hide_what_is_known() {
+    // The session of a result, or of a line of an answer, is another one by a flipped bit.
+    for damaged in ["r1", "c2"] {
+        let mut lines = session(&[("u1", None), ("c1", Some("u1")), (damaged, Some("lost"))]);
+        for line in &mut lines {
+            line["sessionId"] = "5a3bb1c8-c3ce-466e-b487-24212cbf1da1".into();
+        }
+        lines[2]["sessionId"] = "5a3bb1c8-c3ce-466e-b487-24216cbf1da1".into();
+        let (path, decisions, _) = shown(&lines, Policy::Recover);
+        assert!(path.contains(damaged), "{path}");
+        let is_foreign = |decision: &Decision| matches!(decision, Decision::Foreign { .. });
+        assert!(!decisions.iter().any(is_foreign), "{decisions:?}");
+    }
+
+    // A hole in the last line, in the name of the model.
+    let mut text = bytes(&session(&[
+        ("u1", None),
+        ("a1", Some("u1")),
+        ("a2", Some("a1")),
+    ]));
+    let name = b"\"model\":\"x\"";
+    let long = b"\"model\":\"claude\"".to_vec();
+    let mut at = 0;
+    while let Some(found) = text[at..].windows(name.len()).position(|part| part == name) {
+        text.splice(at + found..at + found + name.len(), long.iter().copied());
+        at += found + long.len();
+    }
+    text[at - 4..at - 2].fill(0);
+    let (_file, source, index) = crate::load(&text);
+    let tree = Tree::new(&index, Policy::Recover);
+    assert!(index.candidates().any(|line| line.is_salvaged()));
+    let request = Options::new()
+        .request(&tree, &mut Bodies::new(&source))
+        .unwrap();
+    assert_eq!(request.model.as_deref(), Some("claude"));
 }
