@@ -248,7 +248,16 @@ fn other_agent(head: &[u8]) -> Option<&'static str> {
         "compacted",
     ];
     let is_rollout = |kind: &str| has(&format!("\"type\":\"{kind}\",\"payload\":{{"));
-    if is_claudes {
+    // Its envelope is like ours, but a message has `parts` in place of `content`. A transcript may
+    // hold such an object as data: then it has messages with `content` as well.
+    let is_of = |key: &str| {
+        ["user", "model", "assistant"]
+            .iter()
+            .any(|role| has(&format!("\"message\":{{\"role\":\"{role}\",\"{key}\":")))
+    };
+    if is_of("parts") && !is_of("content") && !has("\"role\":\"assistant\"") {
+        Some("a Qwen Code session, which transcript does not read yet")
+    } else if is_claudes {
         None
     } else if ROLLOUT.iter().any(|kind| is_rollout(kind)) {
         Some("a Codex rollout, which transcript does not read yet")

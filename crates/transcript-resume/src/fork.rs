@@ -38,13 +38,13 @@ use transcript_format::json::{Json, ObjectBuf};
 use transcript_format::kind::EntryKind;
 use transcript_format::object::{Object, Raw};
 use transcript_format::scan::Flags;
-use transcript_reader::{Boundary, Candidate, Id, Index, Preserved, ToolKey};
+use transcript_reader::{Boundary, Candidate, Id, Index, Preserved, Prompt, ToolKey};
 
 use crate::api::BodySource;
 use crate::branches::is_prompt;
 use crate::chain::Path;
 use crate::links::{Policy, Tree};
-use crate::{state, texts};
+use crate::state;
 use line::{Edit, edited, edited_list};
 
 /// How deep names of entries are looked for. Those that are known stand three levels down.
@@ -453,45 +453,15 @@ fn derived_title<B: BodySource>(index: &Index, bodies: &mut B) -> Result<String,
     Ok(format!("{title} (fork)"))
 }
 
-/// The first text of the file that a person wrote, on one line and at most 200 characters long.
+/// The first text of the file that a person wrote, as lists show it.
 fn first_prompt<B: BodySource>(index: &Index, bodies: &mut B) -> Result<Option<String>, B::Error> {
     let may_be_one =
         |line: &Candidate<'_>| is_prompt(line) && !line.flags().contains(Flags::SIDECHAIN);
     for line in index.candidates().filter(may_be_one) {
         let body = Object::parse(bodies.body(&line)?).ok();
-        let message = body.and_then(|body| body.get("message")?.object());
-        let Some(content) = message.and_then(|message| message.get("content")) else {
-            continue;
-        };
-        let of_block = |block: Raw<'_>| {
-            let text = block.object()?.get("text").and_then(Raw::str)?;
-            Some(text.into_owned())
-        };
-        let texts = match content.str() {
-            Some(text) => vec![text.into_owned()],
-            None => {
-                let blocks = content.array().unwrap_or_default().into_iter();
-                blocks.filter_map(of_block).collect()
-            }
-        };
-        // Texts in tags are commands and their output, which clients write.
-        let is_prompt =
-            |text: &&String| !text.trim_start().starts_with('<') && !texts::is_synthetic(text);
-        let words = texts.iter().filter(is_prompt).map(|text| {
-            let words: Vec<_> = text.split_whitespace().collect();
-            words.join(" ")
-        });
-        if let Some(prompt) = words.into_iter().find(|words| !words.is_empty()) {
-            return Ok(Some(shortened(&prompt)));
+        if let Some(Prompt::Text(text)) = body.map(|body| Prompt::of(&body)) {
+            return Ok(Some(text));
         }
     }
     Ok(None)
-}
-
-fn shortened(text: &str) -> String {
-    const LONGEST: usize = 200;
-    match text.char_indices().nth(LONGEST) {
-        Some((end, _)) => format!("{}…", text[..end].trim_end()),
-        None => text.to_owned(),
-    }
 }

@@ -38,11 +38,14 @@ fn sessions_of_other_agents_are_named_and_words_about_them_are_not() {
         \"startTime\": \"2026-11-20T10:00:00.000Z\",\n  \"messages\": []\n}\n";
     let lines = "{\"sessionId\":\"g-1\",\"projectHash\":\"ab\",\"startTime\":\"2026-11-20T10:00:00.000Z\"}\n\
         {\"id\":\"m\",\"type\":\"user\",\"content\":\"Q\"}\n";
+    let parts = "{\"uuid\":\"q1\",\"parentUuid\":null,\"sessionId\":\"q\",\"type\":\"user\",\
+        \"message\":{\"role\":\"user\",\"parts\":[{\"text\":\"Q\"}]}}\n";
     let open = |text: &str| Source::open(&Scratch::new(text.as_bytes()).path).map(|_| ());
     for (text, name) in [
         (rollout, "a Codex rollout"),
         (gemini, "a Gemini"),
         (lines, "a Gemini"),
+        (parts, "a Qwen Code session"),
     ] {
         let error = open(text).unwrap_err().to_string();
         assert!(
@@ -54,9 +57,16 @@ fn sessions_of_other_agents_are_named_and_words_about_them_are_not() {
         let text = text.replace('"', "\\\"").replace('\n', "\\n");
         format!("{{\"type\":\"user\",\"message\":{{\"content\":\"{text}\"}},\"uuid\":\"u\"}}\n")
     };
-    for text in [rollout, gemini, lines] {
+    for text in [rollout, gemini, lines, parts] {
         open(&quoted(text)).unwrap();
     }
+    // A transcript that holds such a message as data.
+    let data = format!(
+        "{{\"type\":\"user\",\"uuid\":\"u\",\"toolUseResult\":{},\
+        \"message\":{{\"role\":\"user\",\"content\":\"Q\"}}}}\n",
+        parts.trim_end()
+    );
+    open(&data).unwrap();
 }
 
 // -------------------------------------------------------------------------------------------------
