@@ -43,12 +43,14 @@ pub(crate) fn store() -> Result<Store> {
 
 /// Reads the session that `argument` names (see [`find`]), or standard input for `-`.
 pub(crate) fn open(argument: &Path) -> Result<History> {
-    if argument == Path::new("-") {
+    let source = if argument == Path::new("-") {
         let spooled = spool(io::stdin().lock())?;
-        let source = Source::from_file(spooled, Path::new("-"))?;
-        return progress::read(source);
-    }
-    progress::read(Source::open(&find(argument)?)?)
+        Source::from_file(spooled, Path::new("-"))?
+    } else {
+        Source::open(&find(argument)?)?
+    };
+    source.check_messages()?;
+    progress::read(source)
 }
 
 /// Returns the file that `argument` names: a path that exists, else the id of a session or the

@@ -103,6 +103,29 @@ impl Source {
         }
     }
 
+    /// Checks that the messages have a form that is read: the lines of Qwen Code are like those of a
+    /// transcript, but its messages hold `parts` in place of `content`, so that no entry would be shown.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::OtherFormat`] with the name of the format, or when the system fails to read.
+    pub fn check_messages(&self) -> Result<(), Error> {
+        let mut head = [0; 4096];
+        let read = self.read_at(0, &mut head)?;
+        let dense = dense(&head[..read]);
+        let has = |text: &str| memchr::memmem::find(&dense, text.as_bytes()).is_some();
+        let holds = |key: &str| {
+            let of = |role: &str| has(&format!("\"message\":{{\"role\":\"{role}\",\"{key}\":"));
+            ["user", "model", "assistant"].into_iter().any(of)
+        };
+        // A transcript may hold such a message as data: then it has others as well.
+        if holds("parts") && !holds("content") && !has("\"role\":\"assistant\"") {
+            let name = "a Qwen Code session, which transcript does not read yet";
+            return Err(Error::new(ErrorKind::OtherFormat(name), &self.path));
+        }
+        Ok(())
+    }
+
     /// Takes bytes that are in memory, such as one line of a file; `path` is for messages.
     #[must_use]
     pub fn from_bytes(bytes: impl Into<Arc<[u8]>>, path: &Path) -> Self {
@@ -226,18 +249,20 @@ fn read_once(file: &File, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
     std::os::windows::fs::FileExt::seek_read(file, buffer, offset)
 }
 
+/// The head without white space. A quote within a string has a backslash before it, so names and
+/// values with quotes in it are those of the object itself or of one in it, never words that somebody
+/// said.
+fn dense(head: &[u8]) -> Vec<u8> {
+    let is_dense = |byte: &u8| !byte.is_ascii_whitespace();
+    head.iter().copied().filter(is_dense).collect()
+}
+
 /// The name of the format when the head is that of a session of another agent.
 fn other_agent(head: &[u8]) -> Option<&'static str> {
     if !head.trim_ascii_start().starts_with(b"{") {
         return None;
     }
-    // A quote within a string has a backslash before it, so these are names and values of the
-    // object itself or of one in it, never words that somebody said.
-    let dense: Vec<u8> = head
-        .iter()
-        .copied()
-        .filter(|byte| !byte.is_ascii_whitespace())
-        .collect();
+    let dense = dense(head);
     let has = |text: &str| memchr::memmem::find(&dense, text.as_bytes()).is_some();
     let is_claudes = has("\"parentUuid\":");
     const ROLLOUT: [&str; 5] = [
@@ -248,16 +273,7 @@ fn other_agent(head: &[u8]) -> Option<&'static str> {
         "compacted",
     ];
     let is_rollout = |kind: &str| has(&format!("\"type\":\"{kind}\",\"payload\":{{"));
-    // Its envelope is like ours, but a message has `parts` in place of `content`. A transcript may
-    // hold such an object as data: then it has messages with `content` as well.
-    let is_of = |key: &str| {
-        ["user", "model", "assistant"]
-            .iter()
-            .any(|role| has(&format!("\"message\":{{\"role\":\"{role}\",\"{key}\":")))
-    };
-    if is_of("parts") && !is_of("content") && !has("\"role\":\"assistant\"") {
-        Some("a Qwen Code session, which transcript does not read yet")
-    } else if is_claudes {
+    if is_claudes {
         None
     } else if ROLLOUT.iter().any(|kind| is_rollout(kind)) {
         Some("a Codex rollout, which transcript does not read yet")

@@ -45,7 +45,6 @@ fn sessions_of_other_agents_are_named_and_words_about_them_are_not() {
         (rollout, "a Codex rollout"),
         (gemini, "a Gemini"),
         (lines, "a Gemini"),
-        (parts, "a Qwen Code session"),
     ] {
         let error = open(text).unwrap_err().to_string();
         assert!(
@@ -66,7 +65,14 @@ fn sessions_of_other_agents_are_named_and_words_about_them_are_not() {
         \"message\":{{\"role\":\"user\",\"content\":\"Q\"}}}}\n",
         parts.trim_end()
     );
-    open(&data).unwrap();
+    let checked = |text: &str| {
+        let source = Source::open(&Scratch::new(text.as_bytes()).path).unwrap();
+        source.check_messages()
+    };
+    checked(&data).unwrap();
+    checked(&quoted(parts)).unwrap();
+    let error = checked(parts).unwrap_err().to_string();
+    assert!(error.contains("a Qwen Code session, which"), "{error}");
 }
 
 // -------------------------------------------------------------------------------------------------
