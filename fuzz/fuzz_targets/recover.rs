@@ -6,7 +6,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use transcript_format::recover::objects;
+use transcript_format::salvage::objects;
 
 #[path = "../../crates/transcript-format/tests/it/recover/invariants.rs"]
 mod invariants;

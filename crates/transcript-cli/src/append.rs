@@ -12,10 +12,10 @@ use transcript_format::kind::EntryKind;
 use transcript_format::lines::{DEFAULT_LINE_CAP, Framed, Framer};
 use transcript_format::object::{JsonKind, Object, Raw};
 use transcript_session::{
-    Compaction, Draft, EntryId, Error, Kept, OnBusy, Options, Repair, Rescue, Session, SyncPolicy,
-    Trigger, Written,
+    Compaction, Draft, EntryId, Error, Kept, OnBusy, Repair, Rescue, Session, SessionOptions,
+    SyncPolicy, Trigger, Written,
 };
-use transcript_writer::{ErrorKind, Invalid};
+use transcript_writer::{ErrorKind, InvalidEntry};
 
 use crate::{exit, json, screen};
 
@@ -76,7 +76,7 @@ const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// How much is read at once. What is there together is written together.
 const CHUNK_BYTES: usize = 256 << 10;
 
-pub(crate) fn run(args: &Args, output: &screen::Options) -> Result<u8> {
+pub(crate) fn run(args: &Args, output: &screen::OutputOptions) -> Result<u8> {
     transcript_session::ignore_file_size_signal();
     let session = open(args)?;
     if !output.quiet {
@@ -107,9 +107,9 @@ pub(crate) fn run(args: &Args, output: &screen::Options) -> Result<u8> {
             ));
         }
     }
-    let mut desk = Desk {
+    let mut desk = CommandServer {
         session,
-        waiting: Vec::new(),
+        pending: Vec::new(),
         answers: Answers {
             out: BufWriter::with_capacity(64 << 10, io::stdout().lock()),
             any_failed: false,
@@ -117,7 +117,7 @@ pub(crate) fn run(args: &Args, output: &screen::Options) -> Result<u8> {
         ack_batch: args.ack_batch,
     };
     let end = desk.serve(io::stdin().lock());
-    let Desk {
+    let CommandServer {
         session,
         mut answers,
         ..
@@ -159,7 +159,7 @@ fn open(args: &Args) -> Result<Session> {
         None => std::env::current_dir(),
     };
     let cwd = cwd.context("cannot tell the current folder; --cwd names one")?;
-    let mut options = Options::new()
+    let mut options = SessionOptions::new()
         .cwd(cwd.to_string_lossy())
         .version(VERSION)
         .sync(match args.sync {
@@ -169,7 +169,7 @@ fn open(args: &Args) -> Result<Session> {
         })
         .on_busy(match args.on_busy {
             Busy::Fail => OnBusy::Fail,
-            Busy::Wait => OnBusy::Wait,
+            Busy::Wait => OnBusy::Share,
             Busy::Fork => OnBusy::Fork,
         });
     if let Some(id) = &args.session_id {
@@ -232,15 +232,15 @@ fn describe_repair(path: &Path, repair: &Repair) -> String {
 }
 
 /// Takes commands and gives answers.
-struct Desk<W: Write> {
+struct CommandServer<W: Write> {
     session: Session,
     /// Appends that were read and not written yet.
-    waiting: Vec<Waiting>,
+    pending: Vec<PendingAppend>,
     answers: Answers<W>,
     ack_batch: bool,
 }
 
-struct Waiting {
+struct PendingAppend {
     id: Option<Box<RawValue>>,
     drafts: Vec<Draft>,
 }
@@ -252,7 +252,7 @@ enum End {
     Asked(Option<Box<RawValue>>),
 }
 
-impl<W: Write> Desk<W> {
+impl<W: Write> CommandServer<W> {
     fn serve(&mut self, mut input: impl Read) -> Result<End> {
         let mut framer = Framer::new();
         let mut chunk = vec![0; CHUNK_BYTES];
@@ -290,7 +290,7 @@ impl<W: Write> Desk<W> {
         };
         let answer = match command {
             Ok(Command::Append(drafts)) => {
-                self.waiting.push(Waiting { id, drafts });
+                self.pending.push(PendingAppend { id, drafts });
                 return Ok(None);
             }
             Ok(Command::Close) => {
@@ -302,9 +302,9 @@ impl<W: Write> Desk<W> {
                 let synced = self.session.sync();
                 synced.map(|()| Answer::done()).map_err(Failure::from)
             }
-            Ok(Command::Turn(turn)) => {
+            Ok(Command::Edit(turn)) => {
                 self.write_waiting()?;
-                self.take_turn(turn)
+                self.run_edit(turn)
             }
             Ok(Command::Hello) => Ok(Answer::hello()),
             Err(failure) => Err(failure),
@@ -316,14 +316,14 @@ impl<W: Write> Desk<W> {
     }
 
     /// Does what has to know where the conversation is.
-    fn take_turn(&self, turn: Turn) -> Result<Answer, Failure> {
+    fn run_edit(&self, turn: EditCommand) -> Result<Answer, Failure> {
         let session = &self.session;
         Ok(match turn {
-            Turn::Record(messages) => {
+            EditCommand::Record(messages) => {
                 let recorded = session.record(messages, None, None)?;
-                Answer::told(recorded.entries, recorded.last)
+                Answer::written_with_leaf(recorded.entries, recorded.last)
             }
-            Turn::Compact(compact) => {
+            EditCommand::Compact(compact) => {
                 let Compact {
                     compaction,
                     summary,
@@ -332,33 +332,33 @@ impl<W: Write> Desk<W> {
                 let done = session.compact(compaction, &summary, &preserved)?;
                 Answer::written(vec![done.boundary, done.summary])
             }
-            Turn::Tombstone(entry) => {
+            EditCommand::Tombstone(entry) => {
                 session.tombstone(&entry)?;
-                Answer::told(Vec::new(), session.leaf())
+                Answer::written_with_leaf(Vec::new(), session.leaf())
             }
-            Turn::Rewind(to) => {
+            EditCommand::Rewind(to) => {
                 session.rewind(to)?;
-                Answer::told(Vec::new(), session.leaf())
+                Answer::written_with_leaf(Vec::new(), session.leaf())
             }
         })
     }
 
     /// Appends what waits, as one batch, and answers it.
     fn write_waiting(&mut self) -> Result<()> {
-        let waiting = std::mem::take(&mut self.waiting);
-        if waiting.is_empty() {
+        let pending = std::mem::take(&mut self.pending);
+        if pending.is_empty() {
             return Ok(());
         }
-        if waiting.len() == 1 {
-            for Waiting { id, drafts } in waiting {
+        if pending.len() == 1 {
+            for PendingAppend { id, drafts } in pending {
                 self.write_one(id.as_deref(), drafts)?;
             }
         } else {
-            let all = waiting.iter().flat_map(|one| one.drafts.iter().cloned());
+            let all = pending.iter().flat_map(|one| one.drafts.iter().cloned());
             match self.session.append_all(all.collect()) {
                 Ok(written) => {
                     let mut written = written.into_iter();
-                    for Waiting { id, drafts } in &waiting {
+                    for PendingAppend { id, drafts } in &pending {
                         let own = written.by_ref().take(drafts.len());
                         let answer = Answer::written(own.collect());
                         self.answers.give(id.as_deref(), Ok(answer))?;
@@ -366,13 +366,13 @@ impl<W: Write> Desk<W> {
                 }
                 // One of them may be at fault, and the others need not suffer for it.
                 Err(error) if may_spare_others(&error) => {
-                    for Waiting { id, drafts } in waiting {
+                    for PendingAppend { id, drafts } in pending {
                         self.write_one(id.as_deref(), drafts)?;
                     }
                 }
                 Err(error) => {
                     let failure = Failure::from(error);
-                    for Waiting { id, .. } in &waiting {
+                    for PendingAppend { id, .. } in &pending {
                         self.answers.give(id.as_deref(), Err(failure.clone()))?;
                     }
                 }
@@ -414,12 +414,12 @@ struct Request {
 enum Command {
     Hello,
     Append(Vec<Draft>),
-    Turn(Turn),
+    Edit(EditCommand),
     Sync,
     Close,
 }
 
-enum Turn {
+enum EditCommand {
     Record(Vec<Draft>),
     Compact(Compact),
     Tombstone(EntryId),
@@ -479,13 +479,15 @@ fn command(object: &Object<'_>) -> Result<Command, Failure> {
         Some("meta") => metadata(object).map(|draft| Command::Append(vec![draft])),
         Some("sync") => Ok(Command::Sync),
         Some("close") => Ok(Command::Close),
-        Some("record") => messages(object).map(|drafts| Command::Turn(Turn::Record(drafts))),
-        Some("compact") => compact(object).map(|compact| Command::Turn(Turn::Compact(compact))),
+        Some("record") => messages(object).map(|drafts| Command::Edit(EditCommand::Record(drafts))),
+        Some("compact") => {
+            compact(object).map(|compact| Command::Edit(EditCommand::Compact(compact)))
+        }
         Some("tombstone") => match object.str("uuid") {
-            Some(uuid) => Ok(Command::Turn(Turn::Tombstone(EntryId::from(&*uuid)))),
+            Some(uuid) => Ok(Command::Edit(EditCommand::Tombstone(EntryId::from(&*uuid)))),
             None => Err(Failure::bad_command("tombstone takes the uuid of an entry")),
         },
-        Some("rewind") => rewind(object).map(|to| Command::Turn(Turn::Rewind(to))),
+        Some("rewind") => rewind(object).map(|to| Command::Edit(EditCommand::Rewind(to))),
         Some(_) => Err(Failure::bad_command("there is no such op")),
         None => Err(Failure::bad_command("there is no op")),
     }
@@ -589,14 +591,14 @@ impl<W: Write> Answers<W> {
             self.any_failed = true;
             Answer::failed(failure)
         });
-        let mut line = json::text(&Line { id, body })?;
+        let mut line = json::text(&AnswerLine { id, body })?;
         line.push('\n');
         self.out.write_all(line.as_bytes())
     }
 }
 
 #[derive(Serialize)]
-struct Line<'a> {
+struct AnswerLine<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     id: Option<&'a RawValue>,
     #[serde(flatten)]
@@ -660,11 +662,11 @@ impl Answer {
 
     fn written(entries: Vec<Written>) -> Self {
         let last = entries.last().and_then(|last| last.uuid.clone());
-        Self::told(entries, last)
+        Self::written_with_leaf(entries, last)
     }
 
     /// The entries that were written, and the one where the conversation goes on.
-    fn told(entries: Vec<Written>, last: Option<EntryId>) -> Self {
+    fn written_with_leaf(entries: Vec<Written>, last: Option<EntryId>) -> Self {
         let entries: Vec<_> = entries
             .into_iter()
             .map(|entry| EntryRecord {
@@ -699,8 +701,8 @@ impl Failure {
     }
 }
 
-impl From<Invalid> for Failure {
-    fn from(invalid: Invalid) -> Self {
+impl From<InvalidEntry> for Failure {
+    fn from(invalid: InvalidEntry) -> Self {
         Self {
             kind: ErrorKind::InvalidEntry.name(),
             message: invalid.to_string(),

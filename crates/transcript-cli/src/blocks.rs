@@ -5,10 +5,10 @@ use transcript_format::entry::Entry;
 use transcript_format::kind::AttachmentKind;
 use transcript_format::object::{FromRaw, JsonKind, Object, Raw};
 use transcript_reader::Said;
-use transcript_resume::display::Drawn;
+use transcript_resume::items::LoadedItem;
 
 use crate::escape::without_colours;
-use crate::story::{self, bytes};
+use crate::tool_summary::{self, bytes};
 
 /// A command as it was typed.
 pub(crate) fn typed(said: &Said<'_>) -> Option<String> {
@@ -28,8 +28,8 @@ pub(crate) fn input<'b>(block: &Block<'b>) -> Option<Raw<'b>> {
 }
 
 /// What a result says, other blocks than text as their name in brackets.
-pub(crate) fn result_text(drawn: &Drawn<'_>) -> String {
-    let content = drawn.raw().and_then(Raw::object);
+pub(crate) fn result_text(loaded: &LoadedItem<'_>) -> String {
+    let content = loaded.raw().and_then(Raw::object);
     let content = content.and_then(|block| block.field("content"));
     let text = content.map(plain_text).unwrap_or_default();
     // The client wraps what it refuses by itself, for the model.
@@ -115,7 +115,7 @@ pub(crate) fn attachment_line(
     let path = ["displayPath", "filename", "path"];
     let path = path.iter().find_map(|name| attachment.str(name));
     let path = path.unwrap_or_default();
-    let path = story::from(cwd, &path);
+    let path = tool_summary::from(cwd, &path);
     Some(match kind? {
         AttachmentKind::File | AttachmentKind::Directory | AttachmentKind::NestedMemory => {
             format!("attached {path}")

@@ -14,13 +14,13 @@ impl Closed {
     /// has no reader that goes. Where the system cannot be asked the next line finds out.
     pub(crate) fn stops(stopper: Stopper) -> Self {
         let closed = Self::default();
-        let told = closed.clone();
+        let shown = closed.clone();
         // Without the thread it is found out later, and nothing else changes.
         let _ = std::thread::Builder::new()
             .name("closed".to_owned())
             .spawn(move || {
                 if wait() {
-                    told.0.store(true, Ordering::Release);
+                    shown.0.store(true, Ordering::Release);
                     stopper.stop();
                 }
             });
@@ -42,8 +42,8 @@ fn wait() -> bool {
         let mut polled = [PollFd::new(&out, PollFlags::empty())];
         match poll(&mut polled, None) {
             Ok(_) => {
-                let told = polled[0].revents();
-                return told.intersects(PollFlags::ERR | PollFlags::HUP);
+                let shown = polled[0].revents();
+                return shown.intersects(PollFlags::ERR | PollFlags::HUP);
             }
             Err(rustix::io::Errno::INTR) => {}
             Err(_) => return false,

@@ -2,14 +2,14 @@
 
 use anyhow::Result;
 use transcript_reader::{Bodies, Index};
-use transcript_resume::display::{Display, Displays};
-use transcript_resume::{Decision, Path};
+use transcript_resume::items::{Displays, ItemList};
+use transcript_resume::{ConversationPath, Decision};
 use transcript_session::History;
 
 /// A path of a session with its items.
 pub(crate) struct Conversation<'s> {
     pub(crate) session: &'s History,
-    pub(crate) display: Display,
+    pub(crate) display: ItemList,
     /// How many entries it has.
     pub(crate) entries: usize,
     /// What to say above it; nothing for the main conversation.
@@ -21,7 +21,7 @@ impl<'s> Conversation<'s> {
     pub(crate) fn new(
         session: &'s History,
         displays: &mut Displays<'_, '_>,
-        path: &Path,
+        path: &ConversationPath,
         title: Option<String>,
     ) -> Result<Self> {
         Ok(Self {
@@ -39,7 +39,7 @@ impl<'s> Conversation<'s> {
 
 /// Where a path jumps or starts in the middle, in words.
 pub(crate) fn gap(index: &Index, decision: &Decision) -> Option<String> {
-    let line = |entry: u32| index.candidate(entry as usize).line();
+    let line = |entry: u32| index.entry(entry as usize).line();
     Some(match *decision {
         Decision::Relink {
             entry,
@@ -89,7 +89,7 @@ pub(crate) fn gap(index: &Index, decision: &Decision) -> Option<String> {
     })
 }
 
-/// What stands above an entry that was brought back from a damaged line.
+/// What is above an entry that was brought back from a damaged line.
 pub(crate) fn salvaged(line: Option<u64>) -> String {
     format!(
         "{} is damaged; this was brought back from it",

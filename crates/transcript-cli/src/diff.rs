@@ -26,9 +26,9 @@ struct Hunk {
 /// How many lines around a change are shown.
 const CONTEXT: usize = 2;
 /// Longer texts are not compared: that could take as long as the product of both lengths.
-const MOST_LINES: usize = 4_000;
+const MAX_LINES: usize = 4_000;
 /// No file has a line with this number.
-const MOST_NUMBERED: u64 = 1_000_000_000;
+const MAX_NUMBERED: u64 = 1_000_000_000;
 
 impl Diff {
     /// The `structuredPatch` of a tool result: hunks of lines that start with `+`, `-` or a space.
@@ -47,7 +47,7 @@ impl Diff {
                 lines.push((mark, text.to_owned()));
             }
             diff.push(Hunk {
-                start: hunk.u64("newStart").filter(|line| *line < MOST_NUMBERED),
+                start: hunk.u64("newStart").filter(|line| *line < MAX_NUMBERED),
                 lines,
             });
         }
@@ -56,7 +56,7 @@ impl Diff {
 
     /// Compares two texts; `None` when they are too long for that.
     pub(crate) fn of_texts(old: &str, new: &str) -> Option<Self> {
-        if old.lines().count() + new.lines().count() > MOST_LINES {
+        if old.lines().count() + new.lines().count() > MAX_LINES {
             return None;
         }
         let compared = TextDiff::configure()
@@ -191,11 +191,11 @@ mod tests {
         let diff = Diff::of_texts(&old, &new).unwrap();
         assert_eq!((diff.added, diff.removed), (1, 2));
         insta::assert_snapshot!(shown(&diff, None));
-        assert_eq!(Diff::of_texts(&"x\n".repeat(MOST_LINES + 1), ""), None);
+        assert_eq!(Diff::of_texts(&"x\n".repeat(MAX_LINES + 1), ""), None);
     }
 
     #[test]
-    fn shapes_that_are_no_patch_are_no_diff() {
+    fn shapes_that_are_not_a_patch_are_not_a_diff() {
         let odd = Object::parse(r#"{"newStart":18446744073709551615,"lines":[1,"","é","+é"]}"#);
         let diff = Diff::of_patch(&[odd.unwrap()]);
         assert_eq!((diff.added, diff.removed), (1, 0));

@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tab_reaches_to_its_stop_also_behind_wide_characters() {
+    fn a_tab_reaches_to_its_stop_also_after_wide_characters() {
         assert_eq!(escape("a\tb\n\tc"), "a   b\n    c");
         assert_eq!(escape("年\tb"), "年  b");
         assert_eq!(escape("\u{7}\tb"), "<U+0007>    b");

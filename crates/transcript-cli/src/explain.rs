@@ -3,11 +3,13 @@
 use std::io::{self, Write};
 
 use transcript_format::finding::Finding;
-use transcript_reader::{Candidate, Index};
-use transcript_resume::{Decision, Evidence, LeafReason, Path, Policy, Refusal, SpliceForm, Tree};
+use transcript_reader::{EntryRef, Index};
+use transcript_resume::{
+    ConversationPath, Decision, Evidence, LeafReason, Policy, Refusal, SpliceForm, Tree,
+};
 
 /// Returns what is wrong with the lines of a file, its links and the calls on a path, by offset.
-pub(crate) fn findings(tree: &Tree<'_>, path: &Path) -> Vec<Finding> {
+pub(crate) fn findings(tree: &Tree<'_>, path: &ConversationPath) -> Vec<Finding> {
     let mut all = tree.index().findings().to_vec();
     all.extend(match tree.policy() {
         Policy::Recover => tree.findings(path),
@@ -18,7 +20,11 @@ pub(crate) fn findings(tree: &Tree<'_>, path: &Path) -> Vec<Finding> {
 }
 
 /// Writes every decision and every finding, one a line.
-pub(crate) fn write(out: &mut impl Write, tree: &Tree<'_>, path: &Path) -> io::Result<()> {
+pub(crate) fn write(
+    out: &mut impl Write,
+    tree: &Tree<'_>,
+    path: &ConversationPath,
+) -> io::Result<()> {
     let index = tree.index();
     for decision in &path.decisions {
         writeln!(
@@ -59,7 +65,7 @@ pub(crate) fn describe_finding(finding: &Finding) -> String {
 
 /// What was decided, in words.
 pub(crate) fn describe(index: &Index, decision: &Decision) -> String {
-    let name = |entry: u32| Name(index.candidate(entry as usize)).to_string();
+    let name = |entry: u32| Name(index.entry(entry as usize)).to_string();
     match *decision {
         Decision::Leaf { entry, reason } => {
             let reason = match reason {
@@ -159,9 +165,9 @@ pub(crate) fn describe(index: &Index, decision: &Decision) -> String {
             boundary,
             form,
             kept,
-            gone,
+            removed,
         } => format!(
-            "{} keeps {kept} entries by {}; {gone} others from before it are gone",
+            "{} keeps {kept} entries by {}; {removed} others from before it are gone",
             name(boundary),
             form_name(form)
         ),
@@ -180,7 +186,7 @@ pub(crate) fn describe(index: &Index, decision: &Decision) -> String {
 
 /// A candidate by type and line.
 pub(crate) fn entry_name(index: &Index, entry: usize) -> String {
-    Name(index.candidate(entry)).to_string()
+    Name(index.entry(entry)).to_string()
 }
 
 fn form_name(form: SpliceForm) -> &'static str {
@@ -191,7 +197,7 @@ fn form_name(form: SpliceForm) -> &'static str {
 }
 
 /// An entry by type and line: `assistant in line 12`.
-struct Name<'i>(Candidate<'i>);
+struct Name<'i>(EntryRef<'i>);
 
 impl std::fmt::Display for Name<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

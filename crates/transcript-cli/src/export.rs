@@ -8,15 +8,17 @@ use transcript_format::object::Raw;
 use transcript_format::tool_result::ToolUseResult;
 use transcript_reader::{Bodies, Said};
 use transcript_resume::Usage;
-use transcript_resume::display::{Drawing, Drawn, Item, ItemKind, Marks, Part, Speaker, StoryKind};
+use transcript_resume::items::{
+    GroupKind, GroupRole, Item, ItemKind, ItemMarks, ItemReader, LoadedItem, Speaker,
+};
 
 use crate::blocks::{attachment_line, block_line, input, plain_text, result_text, typed};
 use crate::conversation::{Conversation, gap};
 use crate::escape::{one_line, without_colours};
 use crate::header::Header;
 use crate::markup;
-use crate::story::{self, Outcome, TodoState, grouped, size};
-use crate::tell::{Tools, Wanted, hidden};
+use crate::printer::{Tools, Wanted, hidden};
+use crate::tool_summary::{self, CallOutcome, TodoState, grouped, size};
 
 /// How many lines of a result the short form shows.
 const RESULT_LINES: usize = 10;
@@ -119,32 +121,33 @@ impl Writer<'_> {
         }
         let display = &conversation.display;
         let bodies = Bodies::new(conversation.session.source());
-        let mut drawing = Drawing::new(display, conversation.index(), bodies);
+        let mut item_reader = ItemReader::new(display, conversation.index(), bodies);
         // The call of the story under way.
         let mut call: Option<String> = None;
         for (place, item) in display.items().iter().enumerate() {
-            let drawn = drawing.item(place)?;
-            self.before(conversation, item, &drawn)?;
-            let story = item
-                .story()
-                .map(|(story, part)| (&display.stories()[story], part));
-            match story {
-                Some((story, Part::Opening)) if story.kind() == StoryKind::Hooks => {}
-                Some((story, Part::Opening)) => {
-                    let block = drawn.block();
+            let loaded = item_reader.item(place)?;
+            self.before(conversation, item, &loaded)?;
+            let group = item
+                .group()
+                .map(|(group, part)| (&display.groups()[group], part));
+            match group {
+                Some((group, GroupRole::Opening)) if group.kind() == GroupKind::Hooks => {}
+                Some((group, GroupRole::Opening)) => {
+                    let block = loaded.block();
                     let raw = block.as_ref().and_then(input);
-                    self.call(story.tool(), raw)?;
+                    self.call(group.tool(), raw)?;
                     call = raw.map(|raw| raw.text().to_owned());
-                    if item.marks().contains(Marks::UNANSWERED) && self.wanted.tools != Tools::None
+                    if item.marks().contains(ItemMarks::UNANSWERED)
+                        && self.wanted.tools != Tools::None
                     {
                         writeln!(self.out, "\n*No result.*")?;
                     }
                 }
-                Some((story, Part::Result)) => {
+                Some((group, GroupRole::Result)) => {
                     let raw = call.as_deref().and_then(|text| Raw::parse(text).ok());
-                    self.result(story.tool(), item, &drawn, raw)?;
+                    self.result(group.tool(), item, &loaded, raw)?;
                 }
-                _ => self.item(conversation, item, &drawn)?,
+                _ => self.item(conversation, item, &loaded)?,
             }
         }
         Ok(())
@@ -154,12 +157,12 @@ impl Writer<'_> {
         &mut self,
         conversation: &Conversation<'_>,
         item: &Item,
-        drawn: &Drawn<'_>,
+        loaded: &LoadedItem<'_>,
     ) -> Result<()> {
-        if self.last == Some(item.candidate()) {
+        if self.last == Some(item.entry_no()) {
             return Ok(());
         }
-        self.last = Some(item.candidate());
+        self.last = Some(item.entry_no());
         let decisions = conversation.display.decisions(item);
         let mut gaps = decisions
             .iter()
@@ -168,7 +171,7 @@ impl Writer<'_> {
             self.speaker = None;
             writeln!(self.out, "\n*··· {} ···*", markup::inline(&gap))?;
         }
-        let entry = drawn.entry();
+        let entry = loaded.entry();
         if let Some(cwd) = entry.as_ref().and_then(|entry| entry.object().str("cwd")) {
             self.cwd = Some(cwd.into_owned());
         }
@@ -179,13 +182,13 @@ impl Writer<'_> {
         &mut self,
         conversation: &Conversation<'_>,
         item: &Item,
-        drawn: &Drawn<'_>,
+        loaded: &LoadedItem<'_>,
     ) -> Result<()> {
-        let candidate = conversation.index().candidate(item.candidate());
+        let entry_ref = conversation.index().entry(item.entry_no());
         match item.kind() {
-            ItemKind::Text => self.said(item, &drawn.text().unwrap_or_default()),
+            ItemKind::Text => self.said(item, &loaded.text().unwrap_or_default()),
             ItemKind::Thinking => {
-                let text = drawn.text().unwrap_or_default();
+                let text = loaded.text().unwrap_or_default();
                 if self.wanted.thinking && !text.trim().is_empty() {
                     self.head("Assistant")?;
                     self.quote(&text)?;
@@ -193,10 +196,10 @@ impl Writer<'_> {
                 Ok(())
             }
             ItemKind::Media | ItemKind::Block => {
-                let line = drawn.block().map(|block| block_line(&block));
+                let line = loaded.block().map(|block| block_line(&block));
                 self.aside(&line.unwrap_or_default())
             }
-            ItemKind::Result => self.result("", item, drawn, None),
+            ItemKind::Result => self.result("", item, loaded, None),
             ItemKind::Compaction => {
                 self.speaker = None;
                 let compaction = conversation.display.compaction(item);
@@ -210,44 +213,44 @@ impl Writer<'_> {
                 Ok(())
             }
             ItemKind::System => {
-                let entry = drawn.entry();
+                let entry = loaded.entry();
                 let content = entry
                     .as_ref()
                     .and_then(|entry| entry.object().str("content"));
-                match candidate.system_kind() {
+                match entry_ref.system_kind() {
                     Some(SystemKind::ApiError) => self.aside("API error, the client tried again"),
                     Some(SystemKind::TurnDuration | SystemKind::StopHookSummary) => Ok(()),
                     _ => self.aside(&content.unwrap_or_default()),
                 }
             }
             ItemKind::Attachment => {
-                let entry = drawn.entry();
+                let entry = loaded.entry();
                 let attachment = entry
                     .as_ref()
                     .and_then(|entry| entry.object().object("attachment"));
                 let Some(attachment) = attachment else {
                     return Ok(());
                 };
-                if candidate.attachment_kind() == Some(AttachmentKind::QueuedCommand) {
+                if entry_ref.attachment_kind() == Some(AttachmentKind::QueuedCommand) {
                     let prompt = attachment.get("prompt");
                     let prompt = prompt.map(plain_text);
                     return self.said(item, &prompt.unwrap_or_default());
                 }
-                let kind = candidate.attachment_kind();
+                let kind = entry_ref.attachment_kind();
                 let line = attachment_line(kind, &attachment, self.cwd.as_deref());
                 self.aside(&line.unwrap_or_default())
             }
-            ItemKind::Unusable => self.aside(&format!("Line {} cannot be read.", candidate.line())),
+            ItemKind::Unusable => self.aside(&format!("Line {} cannot be read.", entry_ref.line())),
             ItemKind::TooMany => self.aside(&format!(
                 "Line {} has too many elements to be shown.",
-                candidate.line()
+                entry_ref.line()
             )),
             _ => Ok(()),
         }
     }
 
     fn said(&mut self, item: &Item, text: &str) -> Result<()> {
-        if hidden(item.marks()).is_some() || item.marks().contains(Marks::API_ERROR) {
+        if hidden(item.marks()).is_some() || item.marks().contains(ItemMarks::API_ERROR) {
             return self.aside(text);
         }
         let text = text.trim();
@@ -286,7 +289,7 @@ impl Writer<'_> {
             writeln!(self.out, "\n{name}")?;
             return self.fenced("json", input.map_or("", Raw::text));
         }
-        let about = story::about_lines(tool, input, self.cwd.as_deref());
+        let about = tool_summary::about_lines(tool, input, self.cwd.as_deref());
         match &about[..] {
             [] => writeln!(self.out, "\n{name}")?,
             [line] => writeln!(self.out, "\n{name} {}", markup::code(line))?,
@@ -305,26 +308,26 @@ impl Writer<'_> {
         &mut self,
         tool: &str,
         item: &Item,
-        drawn: &Drawn<'_>,
+        loaded: &LoadedItem<'_>,
         input: Option<Raw<'_>>,
     ) -> Result<()> {
         if self.wanted.tools == Tools::None {
             return Ok(());
         }
-        let form = drawn.tool_use_result();
+        let form = loaded.tool_use_result();
         let form = match &form {
             Some(ToolUseResult::Object(object)) => Some(object),
             _ => None,
         };
         let input = input.and_then(Raw::object);
-        let failed = item.marks().contains(Marks::FAILED);
+        let failed = item.marks().contains(ItemMarks::FAILED);
         let outcome = match failed {
-            true => Outcome::Text,
-            false => Outcome::of(tool, input.as_ref(), form),
+            true => CallOutcome::Text,
+            false => CallOutcome::of(tool, input.as_ref(), form),
         };
         match outcome {
-            Outcome::Diff(diff) => self.fenced("diff", &diff.to_text()),
-            Outcome::Todos(todos) => {
+            CallOutcome::Diff(diff) => self.fenced("diff", &diff.to_text()),
+            CallOutcome::Todos(todos) => {
                 writeln!(self.out)?;
                 for todo in todos {
                     let mark = match todo.state {
@@ -335,8 +338,8 @@ impl Writer<'_> {
                 }
                 Ok(())
             }
-            Outcome::Text => {
-                let text = result_text(drawn);
+            CallOutcome::Text => {
+                let text = result_text(loaded);
                 let lines: Vec<&str> = text.trim_end().lines().collect();
                 if failed {
                     writeln!(self.out, "\nFailed:")?;

@@ -178,7 +178,7 @@ mod tests {
     ];
 
     /// The numbers of the lines that are told.
-    fn told(arguments: &[&str]) -> Vec<usize> {
+    fn shown(arguments: &[&str]) -> Vec<usize> {
         let filter = Line::try_parse_from([&["tail"], arguments].concat())
             .unwrap()
             .filter;
@@ -190,30 +190,30 @@ mod tests {
     }
 
     #[test]
-    fn everything_is_told_without_options() {
-        assert_eq!(told(&[]).len(), LINES.len());
+    fn everything_is_printed_without_options() {
+        assert_eq!(shown(&[]).len(), LINES.len());
     }
 
     #[test]
     fn roles_tell_results_from_prompts() {
-        assert_eq!(told(&["--role", "user"]), [0, 6]);
-        assert_eq!(told(&["--role", "assistant"]), [1, 2]);
-        assert_eq!(told(&["--role", "tool", "--role", "system"]), [3, 4, 5]);
+        assert_eq!(shown(&["--role", "user"]), [0, 6]);
+        assert_eq!(shown(&["--role", "assistant"]), [1, 2]);
+        assert_eq!(shown(&["--role", "tool", "--role", "system"]), [3, 4, 5]);
     }
 
     #[test]
     fn the_results_of_a_tool_come_with_its_calls_and_without_them() {
-        assert_eq!(told(&["--tool", "Read"]), [1, 4]);
-        assert_eq!(told(&["--tool", "Read", "--role", "tool"]), [4]);
-        assert_eq!(told(&["--tool", "Bash", "--tool", "Read"]), [1, 2, 3, 4]);
-        assert_eq!(told(&["--tool", "read"]), [0; 0]);
+        assert_eq!(shown(&["--tool", "Read"]), [1, 4]);
+        assert_eq!(shown(&["--tool", "Read", "--role", "tool"]), [4]);
+        assert_eq!(shown(&["--tool", "Bash", "--tool", "Read"]), [1, 2, 3, 4]);
+        assert_eq!(shown(&["--tool", "read"]), [0; 0]);
     }
 
     #[test]
     fn texts_are_found_in_any_case_wherever_something_is_said() {
-        assert_eq!(told(&["--text", "maP"]), [0, 1, 3, 5, 6]);
-        assert_eq!(told(&["--text", "map", "--tool", "Bash"]), [3]);
-        assert_eq!(told(&["--text", "river"]), [4]);
+        assert_eq!(shown(&["--text", "maP"]), [0, 1, 3, 5, 6]);
+        assert_eq!(shown(&["--text", "map", "--tool", "Bash"]), [3]);
+        assert_eq!(shown(&["--text", "river"]), [4]);
     }
 
     #[test]

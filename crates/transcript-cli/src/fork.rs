@@ -8,7 +8,7 @@ use clap::Args as ClapArgs;
 use serde::Serialize;
 use transcript_session::EntryId;
 
-use crate::choice::PolicyName;
+use crate::path_args::PolicyName;
 use crate::{exit, json, session};
 
 /// Copy one conversation of a session into a new session

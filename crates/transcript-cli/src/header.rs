@@ -1,9 +1,9 @@
-//! What stands above a conversation: which one it is, where, when, and with which model.
+//! What is above a conversation: which one it is, where, when, and with which model.
 
 use anyhow::Result;
 use jiff::tz::TimeZone;
 use transcript_reader::Bodies;
-use transcript_resume::{Path, State, Tree};
+use transcript_resume::{ConversationPath, PathState, Tree};
 use transcript_session::History;
 
 use crate::folder::below_home;
@@ -28,13 +28,13 @@ impl Header {
     pub(crate) fn read(
         session: &History,
         tree: &Tree<'_>,
-        path: &Path,
+        path: &ConversationPath,
         zone: &TimeZone,
     ) -> Result<Self> {
         let mut last = path.clone();
         last.entries
             .drain(..path.entries.len().saturating_sub(LAST));
-        let (state, _) = State::read(tree, &last, &mut Bodies::new(session.source()))?;
+        let (state, _) = PathState::read(tree, &last, &mut Bodies::new(session.source()))?;
         // Clients write so where there is no repository.
         let branch = state.git_branch.filter(|branch| branch != "HEAD");
         Ok(Self {
@@ -54,12 +54,12 @@ impl Header {
     }
 }
 
-fn times(tree: &Tree<'_>, path: &Path, zone: &TimeZone) -> Option<String> {
+fn times(tree: &Tree<'_>, path: &ConversationPath, zone: &TimeZone) -> Option<String> {
     let index = tree.index();
     let millis = path
         .entries
         .iter()
-        .filter_map(|entry| index.candidate(entry.candidate()).millis());
+        .filter_map(|entry| index.entry(entry.entry_no()).millis());
     let (first, last) = millis.fold(None, |range: Option<(i64, i64)>, at| {
         Some(range.map_or((at, at), |(first, last)| (first.min(at), last.max(at))))
     })?;

@@ -36,7 +36,7 @@ pub(crate) struct Args {
 }
 
 /// Runs the command.
-pub(crate) fn run(args: &Args, output: &screen::Options) -> Result<u8> {
+pub(crate) fn run(args: &Args, output: &screen::OutputOptions) -> Result<u8> {
     let store = session::store()?;
     let listing = store.list()?;
     if !output.quiet {
@@ -343,11 +343,11 @@ mod tests {
         assert_eq!(short_time(&at("2025-12-31T14:05[UTC]"), &now), "2025-12-31");
         assert_eq!(cut_start("…/src/almanac", 8), "…almanac");
         let sizes = [0, 999, 1000, 9_949, 9_950, 999_499, 999_500, 2_000_000_000];
-        let told = sizes.map(size);
+        let shown = sizes.map(size);
         let expected = [
             "0 B", "999 B", "1.0 KB", "9.9 KB", "10 KB", "999 KB", "1.0 MB", "2.0 GB",
         ];
-        assert_eq!(told, expected);
+        assert_eq!(shown, expected);
     }
 
     #[test]

@@ -11,11 +11,9 @@ use clap::{CommandFactory, Parser, Subcommand};
 
 mod append;
 mod blocks;
-mod choice;
 mod closed;
 mod conversation;
 mod diff;
-mod draw;
 mod escape;
 mod exit;
 mod explain;
@@ -32,17 +30,19 @@ mod markup;
 mod moment;
 mod pace;
 mod pager;
+mod parsed_entry;
+mod path_args;
+mod print_tree;
+mod printer;
 mod progress;
 mod record;
 mod replay;
 mod resume;
 mod screen;
 mod session;
-mod single;
-mod story;
 mod tail;
-mod tell;
 mod text;
+mod tool_summary;
 mod tree;
 mod until;
 
@@ -51,7 +51,7 @@ mod until;
 #[command(name = "transcript", version, propagate_version = true)]
 struct Cli {
     #[command(flatten)]
-    output: screen::Options,
+    output: screen::OutputOptions,
     /// The folder that holds the projects [default: projects in $CLAUDE_CONFIG_DIR or ~/.claude]
     #[arg(long, global = true, value_name = "DIR")]
     root: Option<PathBuf>,
@@ -87,11 +87,11 @@ fn main() -> ExitCode {
             return ExitCode::from(code);
         }
     };
-    let look_up = session::LookUp {
+    let store_args = session::StoreArgs {
         root: cli.root,
         quiet: cli.output.quiet,
     };
-    look_up.set();
+    store_args.set();
     cli.output.apply();
     let result = match cli.command {
         Command::Append(args) => append::run(&args, &cli.output),

@@ -375,7 +375,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_are_told_apart_by_margins_and_gaps() {
+    fn blocks_are_separated_by_margins_and_gaps() {
         let text = "# Leap years\n\nEvery *fourth*, **mostly**:\nsee `is_leap`.\n\n- one\n  - inner\n- two\n\n1. first\n2. second\n\n> said\n> twice\n\n```rust\nfn f() {\n\tg();\n}\n```\n\n---\n- [x] done\n- [ ] open\n";
         insta::assert_snapshot!(shown(text, 40));
     }
@@ -388,7 +388,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_is_made_narrower_and_told_row_by_row_when_it_cannot_be() {
+    fn a_table_is_made_narrower_and_printed_row_by_row_when_it_cannot_be() {
         let wide = "word ".repeat(40);
         let text = format!("| a | b |\n| - | - |\n| {wide} | x |\n");
         let lines = shown(&text, 40);

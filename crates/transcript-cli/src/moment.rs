@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_time_is_refused() {
+    fn what_is_not_a_time_is_refused() {
         for text in [
             "",
             "soon",
@@ -138,8 +138,8 @@ mod tests {
 
     #[test]
     fn durations_are_short() {
-        let told = [450, 12_000, 192_000, 7_500_000, 273_600_000].map(precise);
-        assert_eq!(told, ["0.4 s", "12 s", "3 min 12 s", "2 h 5 m", "3 d 4 h"]);
+        let shown = [450, 12_000, 192_000, 7_500_000, 273_600_000].map(precise);
+        assert_eq!(shown, ["0.4 s", "12 s", "3 min 12 s", "2 h 5 m", "3 d 4 h"]);
         assert_eq!(duration(192_000), "3 min");
     }
 }

@@ -13,7 +13,7 @@ use transcript_reader::{LoadOptions, Source};
 use transcript_session::History;
 
 /// What is read sooner shows no bar.
-const PATIENCE: Duration = Duration::from_secs(1);
+const SHOW_AFTER: Duration = Duration::from_secs(1);
 /// How often the bar is drawn.
 const TICK: Duration = Duration::from_millis(100);
 
@@ -43,7 +43,7 @@ pub(crate) fn read(source: Source) -> Result<History> {
 
 fn show(total: u64, counter: &AtomicU64, done: &Receiver<()>) {
     let pause = |time| matches!(done.recv_timeout(time), Err(RecvTimeoutError::Timeout));
-    if !pause(PATIENCE) {
+    if !pause(SHOW_AFTER) {
         return;
     }
     let bar = ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::stderr());

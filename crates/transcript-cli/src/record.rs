@@ -7,7 +7,7 @@ use serde::Serialize;
 use transcript_format::entry::Entry;
 use transcript_format::kind::EntryKind;
 use transcript_format::object::Raw;
-use transcript_reader::{Candidate, Index};
+use transcript_reader::{EntryRef, Index};
 use transcript_resume::Via;
 
 use crate::json;
@@ -43,20 +43,20 @@ struct Head<'a> {
 }
 
 impl<'a> EntryRecord<'a> {
-    /// The entry of `index` that is `candidate` and has this body.
+    /// The entry of `index` that is `entry_ref` and has this body.
     pub(crate) fn new(
         index: &Index,
-        candidate: &Candidate<'_>,
+        entry_ref: &EntryRef<'_>,
         text: &'a str,
         via: Via,
     ) -> EntryRecord<'a> {
         let id_text = |id| index.id_text(id);
         Self {
-            line: Some(candidate.line()),
-            offset: candidate.offset(),
-            len: candidate.byte_len(),
-            uuid: candidate.uuid().map(id_text),
-            parent_uuid: candidate.parent().map(id_text),
+            line: Some(entry_ref.line()),
+            offset: entry_ref.offset(),
+            len: entry_ref.byte_len(),
+            uuid: entry_ref.uuid().map(id_text),
+            parent_uuid: entry_ref.parent().map(id_text),
             text,
             via,
             path: None,

@@ -11,19 +11,19 @@ use serde::Serialize;
 use transcript_format::finding::{Finding, Severity};
 use transcript_format::object::Str;
 use transcript_reader::{Bodies, Id, Index, Source, Subagent, subagents};
-use transcript_resume::display::{Displays, Nesting, Origin, sidechains};
-use transcript_resume::{Path, PathEntry, State, Tree};
+use transcript_resume::items::{Displays, Nesting, Origin, sidechains};
+use transcript_resume::{ConversationPath, PathEntry, PathState, Tree};
 use transcript_session::History;
 
-use crate::choice::Choice;
 use crate::conversation::Conversation;
 use crate::escape::one_line;
 use crate::export;
 use crate::header::Header;
 use crate::pace::{Pace, parse_speed};
 use crate::pager::Output;
+use crate::path_args::PathArgs;
+use crate::printer::{ReplayPrinter, TextPrinter, Tools, Wanted};
 use crate::record::{self, EntryRecord};
-use crate::tell::{Recorded, Teller, Tools, Wanted};
 use crate::text::Page;
 use crate::{exit, explain, moment, progress, screen, session};
 
@@ -36,7 +36,7 @@ pub(crate) struct Args {
     /// Path of a .jsonl file, or - for standard input
     session: PathBuf,
     #[command(flatten)]
-    choice: Choice,
+    path_args: PathArgs,
     /// Show what branches off the conversation too, each branch once
     #[arg(long, conflicts_with_all = ["leaf", "at"])]
     all_branches: bool,
@@ -84,15 +84,15 @@ enum Format {
     Ids,
 }
 
-pub(crate) fn run(args: &Args, output: &screen::Options) -> Result<u8> {
+pub(crate) fn run(args: &Args, output: &screen::OutputOptions) -> Result<u8> {
     let format = if args.json { Format::Json } else { args.format };
     if args.speed.is_some() && format != Format::Text {
         bail!("--speed is for text");
     }
     let window = Window::of(args)?;
     let session = session::open(&args.session)?;
-    let tree = session.tree(args.choice.policy());
-    let path = args.choice.path(&tree)?;
+    let tree = session.tree(args.path_args.policy());
+    let path = args.path_args.path(&tree)?;
     let parts = parts(args, &tree, &path, &window);
     let mut out = match format {
         Format::Text | Format::Markdown if args.speed.is_none() => Output::paged(),
@@ -112,7 +112,7 @@ pub(crate) fn run(args: &Args, output: &screen::Options) -> Result<u8> {
     if args.explain {
         explain::write(&mut io::stderr().lock(), &tree, &path)?;
     } else if !output.quiet {
-        note_findings(&tree, &path);
+        print_finding_count(&tree, &path);
     }
     Ok(exit::DONE)
 }
@@ -140,7 +140,7 @@ impl Window {
     fn apply(&self, index: &Index, entries: &mut Vec<PathEntry>) {
         let mut is_in = self.since == i64::MIN;
         entries.retain(|entry| {
-            if let Some(millis) = index.candidate(entry.candidate()).millis() {
+            if let Some(millis) = index.entry(entry.entry_no()).millis() {
                 is_in = self.since <= millis && millis <= self.until;
             }
             is_in
@@ -149,8 +149,8 @@ impl Window {
 }
 
 /// A part of a session: the conversation, a branch that leaves it, or a subagent in the same file.
-struct Part {
-    path: Path,
+struct ConversationPart {
+    path: ConversationPath,
     kind: PartKind,
 }
 
@@ -164,23 +164,32 @@ enum PartKind {
 }
 
 /// The conversation first, then what was asked for beside it.
-fn parts(args: &Args, tree: &Tree<'_>, path: &Path, window: &Window) -> Vec<Part> {
-    let mut parts = vec![Part {
+fn parts(
+    args: &Args,
+    tree: &Tree<'_>,
+    path: &ConversationPath,
+    window: &Window,
+) -> Vec<ConversationPart> {
+    let mut parts = vec![ConversationPart {
         path: path.clone(),
         kind: PartKind::Main,
     }];
     if args.all_branches {
         let branches = tree.branches_off(path).into_iter();
-        parts.extend(branches.map(|branch| Part {
+        parts.extend(branches.map(|branch| ConversationPart {
             path: branch.path,
             kind: PartKind::Branch { from: branch.from },
         }));
     }
     if args.sidechains {
-        parts.extend(sidechains(tree).into_iter().map(|(origin, path)| Part {
-            path,
-            kind: PartKind::Sidechain(origin),
-        }));
+        parts.extend(
+            sidechains(tree)
+                .into_iter()
+                .map(|(origin, path)| ConversationPart {
+                    path,
+                    kind: PartKind::Sidechain(origin),
+                }),
+        );
     }
     for part in &mut parts {
         window.apply(tree.index(), &mut part.path.entries);
@@ -191,10 +200,10 @@ fn parts(args: &Args, tree: &Tree<'_>, path: &Path, window: &Window) -> Vec<Part
 fn write_text(
     out: &mut Output,
     args: &Args,
-    output: &screen::Options,
+    output: &screen::OutputOptions,
     session: &History,
     tree: &Tree<'_>,
-    parts: Vec<Part>,
+    parts: Vec<ConversationPart>,
     window: &Window,
 ) -> Result<()> {
     let file = session.source().path();
@@ -212,9 +221,9 @@ fn write_text(
         }
     }
     let zone = TimeZone::system();
-    let shown = parts.first().map(|main| main.path.clone());
-    let shown = shown.unwrap_or_default();
-    let header = Header::read(session, tree, &shown, &zone)?;
+    let main_path = parts.first().map(|main| main.path.clone());
+    let main_path = main_path.unwrap_or_default();
+    let header = Header::read(session, tree, &main_path, &zone)?;
     // The main conversation, its subagents, then branches.
     let mut origins = Vec::new();
     let mut main = Vec::new();
@@ -223,18 +232,18 @@ fn write_text(
     let mut displays = Displays::new(tree);
     for part in parts {
         let title = title(tree.index(), &part);
-        let told = Conversation::new(session, &mut displays, &part.path, title)?;
+        let shown = Conversation::new(session, &mut displays, &part.path, title)?;
         match part.kind {
-            PartKind::Main => main.push(told),
-            PartKind::Branch { .. } => branches.push(told),
+            PartKind::Main => main.push(shown),
+            PartKind::Branch { .. } => branches.push(shown),
             PartKind::Sidechain(origin) => {
                 origins.push(origin);
-                below.push(told);
+                below.push(shown);
             }
         }
     }
     for (origin, history) in &agents {
-        let tree = history.tree(args.choice.policy());
+        let tree = history.tree(args.path_args.policy());
         let mut path = tree.path();
         window.apply(history.index(), &mut path.entries);
         let title = agent_title(origin);
@@ -247,8 +256,8 @@ fn write_text(
         )?);
         origins.push(origin.clone());
     }
-    let told: Vec<Conversation<'_>> = main.into_iter().chain(below).chain(branches).collect();
-    let displays: Vec<_> = told.iter().map(|part| &part.display).collect();
+    let shown: Vec<Conversation<'_>> = main.into_iter().chain(below).chain(branches).collect();
+    let displays: Vec<_> = shown.iter().map(|part| &part.display).collect();
     let nesting = Nesting::new(&displays, &origins);
     let wanted = Wanted {
         thinking: args.thinking,
@@ -256,18 +265,18 @@ fn write_text(
     };
     let policy = tree.policy().name();
     if args.format == Format::Markdown {
-        let (_, usage) = State::read(tree, &shown, &mut Bodies::new(session.source()))?;
-        export::write(out, &told, &header, &usage, wanted, policy)?;
+        let (_, usage) = PathState::read(tree, &main_path, &mut Bodies::new(session.source()))?;
+        export::write(out, &shown, &header, &usage, wanted, policy)?;
     } else {
         let mut sleep = std::thread::sleep;
         let pace = Pace::new(args.speed, &mut sleep);
         let page = Page::new(out, screen::width());
-        let teller = Teller::new(output.styles(), wanted, zone, page);
-        let mut teller = Recorded::new(teller, &told, nesting, pace);
-        teller.head(&header, policy)?;
-        teller.tell(0)?;
-        for branch in origins.len() + 1..told.len() {
-            teller.tell(branch)?;
+        let printer = TextPrinter::new(output.styles(), wanted, zone, page);
+        let mut printer = ReplayPrinter::new(printer, &shown, nesting, pace);
+        printer.head(&header, policy)?;
+        printer.print(0)?;
+        for branch in origins.len() + 1..shown.len() {
+            printer.print(branch)?;
         }
     }
     let hidden = found.len() + in_this_file;
@@ -278,8 +287,8 @@ fn write_text(
     Ok(())
 }
 
-/// What stands above a part of a session.
-fn title(index: &Index, part: &Part) -> Option<String> {
+/// What is above a part of a session.
+fn title(index: &Index, part: &ConversationPart) -> Option<String> {
     match &part.kind {
         PartKind::Main => None,
         PartKind::Sidechain(origin) => Some(agent_title(origin)),
@@ -290,7 +299,7 @@ fn title(index: &Index, part: &Part) -> Option<String> {
             };
             Some(match from {
                 Some(from) => {
-                    let line = index.candidate(*from).line();
+                    let line = index.entry(*from).line();
                     format!("branch · leaves at line {line} · {entries}")
                 }
                 None => format!("branch · with a start of its own · {entries}"),
@@ -318,7 +327,7 @@ fn agent_title(origin: &Origin) -> String {
 }
 
 /// Tells how much is damaged; what is merely worth knowing is for those who ask.
-pub(crate) fn note_findings(tree: &Tree<'_>, path: &Path) {
+pub(crate) fn print_finding_count(tree: &Tree<'_>, path: &ConversationPath) {
     if let Some(refusal) = path.refusal {
         let words = explain::describe_refusal(tree.index(), refusal);
         screen::note(&format!("note: {words}"));
@@ -332,15 +341,15 @@ pub(crate) fn note_findings(tree: &Tree<'_>, path: &Path) {
     }
 }
 
-fn write_ids(out: &mut impl Write, session: &History, parts: &[Part]) -> Result<()> {
+fn write_ids(out: &mut impl Write, session: &History, parts: &[ConversationPart]) -> Result<()> {
     let mut number = itoa::Buffer::new();
     for entry in parts.iter().flat_map(|part| &part.path.entries) {
-        let candidate = session.index().candidate(entry.candidate());
-        out.write_all(number.format(candidate.line()).as_bytes())?;
+        let entry_ref = session.index().entry(entry.entry_no());
+        out.write_all(number.format(entry_ref.line()).as_bytes())?;
         out.write_all(b" ")?;
-        out.write_all(number.format(candidate.offset()).as_bytes())?;
+        out.write_all(number.format(entry_ref.offset()).as_bytes())?;
         out.write_all(b" ")?;
-        match candidate.uuid() {
+        match entry_ref.uuid() {
             Some(Id::Uuid(uuid)) => out.write_all(&uuid.text())?,
             Some(odd) => out.write_all(one_line(&session.index().id_text(odd)).as_bytes())?,
             None => out.write_all(b"-")?,
@@ -352,7 +361,7 @@ fn write_ids(out: &mut impl Write, session: &History, parts: &[Part]) -> Result<
 
 #[derive(Serialize)]
 #[serde(tag = "kind", rename_all = "camelCase")]
-enum Record<'a> {
+enum ReplayRecord<'a> {
     #[serde(rename_all = "camelCase")]
     Session {
         schema: u32,
@@ -381,14 +390,14 @@ fn write_json(
     args: &Args,
     session: &History,
     tree: &Tree<'_>,
-    path: &Path,
-    parts: &[Part],
+    path: &ConversationPath,
+    parts: &[ConversationPart],
 ) -> Result<()> {
     let index = session.index();
-    let uuid = |number: usize| index.candidate(number).uuid().map(|id| index.id_text(id));
+    let uuid = |number: usize| index.entry(number).uuid().map(|id| index.id_text(id));
     record::write(
         out,
-        &Record::Session {
+        &ReplayRecord::Session {
             schema: 1,
             session_id: session.session_id(),
             path: session.source().path().to_string_lossy().into_owned(),
@@ -404,17 +413,17 @@ fn write_json(
             PartKind::Main => {}
             PartKind::Branch { from } => {
                 let (from, leaf) = (from.and_then(uuid), part.path.leaf.and_then(uuid));
-                record::write(out, &Record::Branch { from, leaf })?;
+                record::write(out, &ReplayRecord::Branch { from, leaf })?;
             }
             PartKind::Sidechain(origin) => {
                 let agent = origin.agent.as_deref();
-                record::write(out, &Record::Sidechain { agent })?;
+                record::write(out, &ReplayRecord::Sidechain { agent })?;
             }
         }
         for entry in &part.path.entries {
-            let candidate = index.candidate(entry.candidate());
-            let body = bodies.get(&candidate)?;
-            EntryRecord::new(index, &candidate, body.text, entry.via)
+            let entry_ref = index.entry(entry.entry_no());
+            let body = bodies.get(&entry_ref)?;
+            EntryRecord::new(index, &entry_ref, body.text, entry.via)
                 .write(out, args.raw_entries)?;
         }
     }
@@ -422,7 +431,7 @@ fn write_json(
     let decisions = path.decisions.len();
     record::write(
         out,
-        &Record::End {
+        &ReplayRecord::End {
             findings,
             decisions,
         },

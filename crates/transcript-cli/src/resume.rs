@@ -9,12 +9,12 @@ use serde::Serialize;
 use transcript_format::finding::Severity;
 use transcript_format::names::is_id;
 use transcript_reader::{Bodies, ErrorKind, Index};
-use transcript_resume::api::{self, Message, Problem, Request};
-use transcript_resume::{State, Tree, Usage};
+use transcript_resume::request::{self, Message, Problem, Request};
+use transcript_resume::{PathState, Tree, Usage};
 use transcript_session::History;
 
-use crate::choice::Choice;
 use crate::escape::{escape, one_line};
+use crate::path_args::PathArgs;
 use crate::text::cut_text;
 use crate::{exit, explain, json, replay, screen, session};
 
@@ -27,7 +27,7 @@ pub(crate) struct Args {
     /// Path of a .jsonl file, or - for standard input
     session: PathBuf,
     #[command(flatten)]
-    choice: Choice,
+    path_args: PathArgs,
     /// Add this as the next user message
     #[arg(long, value_name = "TEXT")]
     prompt: Option<String>,
@@ -45,7 +45,7 @@ pub(crate) struct Args {
     explain: bool,
 }
 
-pub(crate) fn run(args: &Args, output: &screen::Options) -> Result<u8> {
+pub(crate) fn run(args: &Args, output: &screen::OutputOptions) -> Result<u8> {
     let session = match session::open(&args.session) {
         Ok(session) => session,
         Err(error) => match other_format(&error).filter(|_| args.json) {
@@ -56,20 +56,20 @@ pub(crate) fn run(args: &Args, output: &screen::Options) -> Result<u8> {
             None => return Err(error),
         },
     };
-    let tree = session.tree(args.choice.policy());
+    let tree = session.tree(args.path_args.policy());
     // Says what is wrong with --leaf and --at before any body is read.
-    args.choice.path(&tree)?;
-    let mut options = api::Options::new();
+    args.path_args.path(&tree)?;
+    let mut options = request::RequestOptions::new();
     if let Some(prompt) = &args.prompt {
         options = options.prompt(prompt);
     }
     if let Some(model) = &args.model {
         options = options.model(model);
     }
-    if let Some(leaf) = args.choice.leaf(&tree)? {
+    if let Some(leaf) = args.path_args.leaf(&tree)? {
         options = options.leaf(tree.entry(leaf).number());
     }
-    if let Some(at) = args.choice.at(&tree)? {
+    if let Some(at) = args.path_args.at(&tree)? {
         options = options.at(tree.entry(at).number());
     }
     let request = options.request(&tree, &mut Bodies::new(session.source()))?;
@@ -87,7 +87,7 @@ pub(crate) fn run(args: &Args, output: &screen::Options) -> Result<u8> {
     if args.explain {
         explain::write(&mut io::stderr().lock(), &tree, &request.path)?;
     } else if !output.quiet && !args.json {
-        replay::note_findings(&tree, &request.path);
+        replay::print_finding_count(&tree, &request.path);
     }
     Ok(if request.is_resumable() {
         exit::DONE
@@ -107,11 +107,11 @@ fn other_format(error: &anyhow::Error) -> Option<String> {
 
 /// The answer for a program where there is nothing to read.
 fn write_refusal(out: &mut impl Write, args: &Args, reason: &str) -> Result<()> {
-    let head = Head {
+    let head = ReportHead {
         schema: 1,
         session_id: None,
         path: args.session.to_string_lossy().into_owned(),
-        policy: args.choice.policy().name(),
+        policy: args.path_args.policy().name(),
         scope: "file",
         resumable: false,
         reason: Some(reason),
@@ -176,7 +176,7 @@ fn write_text(out: &mut impl Write, session: &History, request: &Request) -> Res
     let left_out = request.omissions.iter();
     let left_out = left_out.map(|omission| (omission.reason.name(), Some(omission.entry)));
     write_groups(out, index, "left out", left_out)?;
-    let lint = api::lint(&request.messages);
+    let lint = request::lint(&request.messages);
     for (label, problems) in [("problem", &lint.problems), ("warning", &lint.warnings)] {
         let problems = problems
             .iter()
@@ -191,7 +191,7 @@ fn write_text(out: &mut impl Write, session: &History, request: &Request) -> Res
 }
 
 /// What is still to be done, and what came of it.
-fn write_work(out: &mut impl Write, state: &State) -> Result<()> {
+fn write_work(out: &mut impl Write, state: &PathState) -> Result<()> {
     let todos = state.todos.as_deref().unwrap_or_default();
     let open: Vec<_> = todos.iter().filter(|todo| todo.is_open()).collect();
     if !todos.is_empty() {
@@ -276,7 +276,7 @@ fn write_usage(out: &mut impl Write, request: &Request) -> Result<()> {
 
 /// The command with which a person goes on in the client. The client looks for sessions of the folder that
 /// it is started in; an id that is none of a shell's words is better not typed.
-fn continues(session: &History, state: &State) -> Option<String> {
+fn continues(session: &History, state: &PathState) -> Option<String> {
     let id = session.session_id().filter(|id| is_id(id))?;
     let folder = state.relocated_cwd.as_ref().or(state.cwd.as_ref())?;
     let is_shown = !folder.contains(char::is_control) && escape(folder) == **folder;
@@ -304,7 +304,7 @@ fn write_groups<'a>(
             continue;
         }
         let lines = entries.iter().flatten();
-        let lines: Vec<u64> = lines.map(|entry| index.candidate(*entry).line()).collect();
+        let lines: Vec<u64> = lines.map(|entry| index.entry(*entry).line()).collect();
         let range = match (lines.iter().min(), lines.iter().max()) {
             (Some(first), Some(last)) if first == last => format!(", line {first}"),
             (Some(first), Some(last)) => format!(", lines {first}–{last}"),
@@ -321,7 +321,7 @@ fn place(index: &Index, entry: Option<usize>) -> String {
     })
 }
 
-fn blocks(messages: &[Message]) -> impl Iterator<Item = &api::Block> {
+fn blocks(messages: &[Message]) -> impl Iterator<Item = &request::Block> {
     messages.iter().flat_map(Message::blocks)
 }
 
@@ -329,7 +329,7 @@ fn blocks(messages: &[Message]) -> impl Iterator<Item = &api::Block> {
 /// should hold twice.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Head<'a> {
+struct ReportHead<'a> {
     schema: u32,
     session_id: Option<String>,
     path: String,
@@ -343,13 +343,13 @@ struct Head<'a> {
 }
 
 #[derive(Serialize)]
-struct Tail<'a> {
+struct ReportTail<'a> {
     entries: Vec<Option<String>>,
     synthetic: Vec<SyntheticRecord<'a>>,
     omitted: Vec<Omitted>,
     decisions: Vec<DecisionRecord>,
     findings: Vec<FindingRecord>,
-    state: &'a State,
+    state: &'a PathState,
     lint: LintRecord,
     usage: UsageRecord<'a>,
 }
@@ -358,9 +358,9 @@ struct Tail<'a> {
 struct SyntheticRecord<'a> {
     kind: &'static str,
     role: &'static str,
-    block: &'a api::Block,
+    block: &'a request::Block,
     #[serde(flatten)]
-    entry: Place,
+    entry: EntryLocation,
     /// Whether the client writes it to the file before it goes on.
     persist: bool,
 }
@@ -369,14 +369,14 @@ struct SyntheticRecord<'a> {
 struct Omitted {
     reason: &'static str,
     #[serde(flatten)]
-    entry: Place,
+    entry: EntryLocation,
 }
 
 #[derive(Serialize)]
 struct DecisionRecord {
     kind: &'static str,
     #[serde(flatten)]
-    entry: Place,
+    entry: EntryLocation,
     detail: String,
 }
 
@@ -402,7 +402,7 @@ struct ProblemRecord {
     rule: &'static str,
     message: Option<usize>,
     #[serde(flatten)]
-    entry: Place,
+    entry: EntryLocation,
     detail: &'static str,
 }
 
@@ -415,14 +415,14 @@ struct UsageRecord<'a> {
 
 /// The entry that something is about.
 #[derive(Serialize)]
-struct Place {
+struct EntryLocation {
     line: Option<u64>,
     uuid: Option<String>,
 }
 
-impl Place {
+impl EntryLocation {
     fn new(index: &Index, entry: Option<usize>) -> Self {
-        let entry = entry.map(|entry| index.candidate(entry));
+        let entry = entry.map(|entry| index.entry(entry));
         Self {
             line: entry.map(|entry| entry.line()),
             uuid: entry.and_then(|entry| entry.uuid().map(|id| index.id_text(id))),
@@ -438,8 +438,8 @@ fn write_json(
 ) -> Result<()> {
     let index = session.index();
     let path = &request.path;
-    let uuid = |entry: usize| index.candidate(entry).uuid().map(|id| index.id_text(id));
-    let head = Head {
+    let uuid = |entry: usize| index.entry(entry).uuid().map(|id| index.id_text(id));
+    let head = ReportHead {
         schema: 1,
         session_id: session.session_id(),
         path: session.source().path().to_string_lossy().into_owned(),
@@ -450,21 +450,21 @@ fn write_json(
         leaf: path.leaf.and_then(uuid),
         model: request.model.as_deref(),
     };
-    let lint = api::lint(&request.messages);
+    let lint = request::lint(&request.messages);
     let problems = |problems: &[Problem]| {
         let problems = problems.iter().map(|problem| ProblemRecord {
             rule: problem.rule.name(),
             message: problem.message,
-            entry: Place::new(index, problem.entry),
+            entry: EntryLocation::new(index, problem.entry),
             detail: problem.rule.words(),
         });
         problems.collect()
     };
-    let tail = Tail {
+    let tail = ReportTail {
         entries: path
             .entries
             .iter()
-            .map(|entry| uuid(entry.candidate()))
+            .map(|entry| uuid(entry.entry_no()))
             .collect(),
         synthetic: request
             .synthetic
@@ -473,7 +473,7 @@ fn write_json(
                 kind: synthetic.kind.name(),
                 role: synthetic.role.name(),
                 block: &synthetic.block,
-                entry: Place::new(index, synthetic.entry),
+                entry: EntryLocation::new(index, synthetic.entry),
                 persist: synthetic.kind.is_persisted(),
             })
             .collect(),
@@ -482,7 +482,7 @@ fn write_json(
             .iter()
             .map(|omission| Omitted {
                 reason: omission.reason.name(),
-                entry: Place::new(index, Some(omission.entry)),
+                entry: EntryLocation::new(index, Some(omission.entry)),
             })
             .collect(),
         decisions: path
@@ -490,7 +490,7 @@ fn write_json(
             .iter()
             .map(|decision| DecisionRecord {
                 kind: decision.name(),
-                entry: Place::new(index, Some(decision.entry() as usize)),
+                entry: EntryLocation::new(index, Some(decision.entry() as usize)),
                 detail: explain::describe(index, decision),
             })
             .collect(),

@@ -10,7 +10,7 @@ use crate::progress;
 
 /// Options that every command takes.
 #[derive(Clone, Debug, Args)]
-pub(crate) struct Options {
+pub(crate) struct OutputOptions {
     /// When to colour output for people
     #[arg(long, global = true, value_enum, default_value_t = When::Auto, value_name = "WHEN")]
     color: When,
@@ -32,7 +32,7 @@ enum When {
     Never,
 }
 
-impl Options {
+impl OutputOptions {
     /// Sets what holds for all output of the process.
     pub(crate) fn apply(&self) {
         if self.raw {

@@ -13,26 +13,28 @@ use transcript_session::{Error, ErrorKind, History, Store};
 use crate::{progress, screen};
 
 /// What the command line says about all sessions; set once, before a command runs.
-static LOOK_UP: OnceLock<LookUp> = OnceLock::new();
+static STORE_ARGS: OnceLock<StoreArgs> = OnceLock::new();
 
 /// Where sessions are looked up, and what is said about it.
 #[derive(Debug, Default)]
-pub(crate) struct LookUp {
+pub(crate) struct StoreArgs {
     pub(crate) root: Option<PathBuf>,
     pub(crate) quiet: bool,
 }
 
-impl LookUp {
+impl StoreArgs {
     /// Makes this the look-up of the process.
     pub(crate) fn set(self) {
         // `main` calls it once.
-        let _ = LOOK_UP.set(self);
+        let _ = STORE_ARGS.set(self);
     }
 }
 
 /// The folder of projects: that of `--root`, else the client's.
 pub(crate) fn store() -> Result<Store> {
-    let root = LOOK_UP.get().and_then(|look_up| look_up.root.as_ref());
+    let root = STORE_ARGS
+        .get()
+        .and_then(|store_args| store_args.root.as_ref());
     // The client's folder comes with its first session; one that is named is meant to be there.
     if let Some(missing) = root.filter(|root| !root.exists()) {
         bail!("--root: {}: no such folder", missing.display());
@@ -75,7 +77,7 @@ pub(crate) fn find(argument: &Path) -> Result<PathBuf> {
 fn latest() -> Result<PathBuf> {
     let here = env::current_dir().context("the current folder is unknown")?;
     let path = store()?.latest(&here)?;
-    if !LOOK_UP.get().is_some_and(|look_up| look_up.quiet) {
+    if !STORE_ARGS.get().is_some_and(|store_args| store_args.quiet) {
         screen::note(&format!("latest: {}", path.display()));
     }
     Ok(path)

@@ -16,15 +16,15 @@ use signal_hook::consts::SIGINT;
 use transcript_format::names::agent_of;
 use transcript_reader::Source;
 use transcript_tail::{
-    ChangeKind, Entry, Event, Follower, LivePath, Options, Start, Told, Trailing, Watcher,
-    offset_of_last,
+    ChangeKind, EventKind, FollowEvent, FollowOptions, FollowedEntry, Follower, LivePath, StartAt,
+    Trailing, Watcher, offset_of_last,
 };
 
 use crate::closed::Closed;
 use crate::filter::{self, Filter};
 use crate::pager::Output;
-use crate::single::Single;
-use crate::tell::{Live, Scope, Teller, Tools, Wanted};
+use crate::parsed_entry::ParsedEntry;
+use crate::printer::{FollowPrinter, Scope, TextPrinter, Tools, Wanted};
 use crate::text::Page;
 use crate::until::Until;
 use crate::{exit, screen, session};
@@ -86,15 +86,15 @@ impl Args {
     }
 
     /// How to follow the files of folders.
-    fn options(&self) -> Options {
+    fn options(&self) -> FollowOptions {
         let start = match (self.last, self.from) {
-            (Some(count), _) => Start::Last(count),
-            (None, Some(offset)) => Start::Offset(offset),
+            (Some(count), _) => StartAt::Last(count),
+            (None, Some(offset)) => StartAt::Offset(offset),
             // Who looks on does not want to see all that ever was.
-            (None, None) if self.waits() && !self.json => Start::End,
-            (None, None) => Start::Beginning,
+            (None, None) if self.waits() && !self.json => StartAt::End,
+            (None, None) => StartAt::Beginning,
         };
-        let options = Options::new().start(start).trailing(self.trailing());
+        let options = FollowOptions::new().start(start).trailing(self.trailing());
         match self.changes || !self.json || self.until == Some(Until::TurnEnd) {
             true => options.changes(),
             false => options,
@@ -110,32 +110,32 @@ impl Args {
     }
 
     /// Where to start in a file that is told by itself.
-    fn start(&self, file: &Path) -> Result<Start> {
+    fn start(&self, file: &Path) -> Result<StartAt> {
         Ok(match (self.last, self.from) {
-            (Some(count), _) if self.json || !file.exists() => Start::Last(count),
-            (Some(count), _) => Start::Offset(last_told(file, count, self.trailing())?),
-            (None, Some(offset)) => Start::Offset(offset),
-            (None, None) => Start::Beginning,
+            (Some(count), _) if self.json || !file.exists() => StartAt::Last(count),
+            (Some(count), _) => StartAt::Offset(last_printed(file, count, self.trailing())?),
+            (None, Some(offset)) => StartAt::Offset(offset),
+            (None, None) => StartAt::Beginning,
         })
     }
 
     /// Whether what subagents do in `file` is told. In JSON nothing of a file is left out.
-    fn tells_agents(&self) -> bool {
+    fn prints_agents(&self) -> bool {
         self.sidechains || self.json
     }
 }
 
-pub(crate) fn run(args: &Args, output: &screen::Options) -> Result<u8> {
+pub(crate) fn run(args: &Args, output: &screen::OutputOptions) -> Result<u8> {
     let targets = Targets::of(args)?;
     // What was told is written whenever there is nothing else to tell.
     let always = Arc::new(AtomicBool::new(true));
     signal_hook::flag::register_conditional_shutdown(SIGINT, i32::from(exit::DONE), always)
         .context("cannot take Ctrl-C")?;
     let mut out = Output::plain();
-    let mut tail = Tail {
+    let mut tail = TailCommand {
         args,
         targets: &targets,
-        look: look(args, &targets, &mut out, output),
+        printer: event_printer(args, &targets, &mut out, output),
         calls: filter::Calls::default(),
         mixed: HashSet::new(),
         said: HashMap::new(),
@@ -146,7 +146,7 @@ pub(crate) fn run(args: &Args, output: &screen::Options) -> Result<u8> {
         false => tail.once()?,
     };
     if args.until.is_some() && !is_met && !output.quiet {
-        tail.say_what_is_missing();
+        tail.note_earlier_match();
     }
     out.finish()?;
     Ok(match args.until.is_some() && !is_met {
@@ -214,28 +214,28 @@ impl Targets {
 }
 
 /// How events are told.
-enum Look<'o> {
-    Text(Box<Live<'o>>),
+enum EventPrinter<'o> {
+    Text(Box<FollowPrinter<'o>>),
     Json(Json<'o>),
 }
 
-impl Look<'_> {
+impl EventPrinter<'_> {
     fn flush(&mut self) -> io::Result<()> {
         match self {
-            Self::Text(live) => live.flush(),
+            Self::Text(text) => text.flush(),
             Self::Json(json) => json.out.flush(),
         }
     }
 }
 
-fn look<'o>(
+fn event_printer<'o>(
     args: &Args,
     targets: &Targets,
     out: &'o mut Output,
-    output: &screen::Options,
-) -> Look<'o> {
+    output: &screen::OutputOptions,
+) -> EventPrinter<'o> {
     if args.json {
-        return Look::Json(Json {
+        return EventPrinter::Json(Json {
             out,
             opens: targets.has_folder(),
             changes: args.changes,
@@ -247,19 +247,19 @@ fn look<'o>(
         tools: args.tools,
     };
     let page = Page::new(out, screen::width());
-    let teller = Teller::new(output.styles(), wanted, TimeZone::system(), page);
+    let printer = TextPrinter::new(output.styles(), wanted, TimeZone::system(), page);
     let scope = Scope {
         several: targets.are_several(),
         sidechains: args.sidechains,
         whole_turns: args.filter.is_empty(),
     };
-    Look::Text(Box::new(Live::new(teller, scope)))
+    EventPrinter::Text(Box::new(FollowPrinter::new(printer, scope)))
 }
 
-struct Tail<'a, 'o> {
+struct TailCommand<'a, 'o> {
     args: &'a Args,
     targets: &'a Targets,
-    look: Look<'o>,
+    printer: EventPrinter<'o>,
     calls: filter::Calls,
     /// The files in which the main conversation has spoken: what is a sidechain there is that of a
     /// subagent. Other files may be about one, whatever their names.
@@ -270,7 +270,7 @@ struct Tail<'a, 'o> {
     is_found: bool,
 }
 
-impl Tail<'_, '_> {
+impl TailCommand<'_, '_> {
     /// Tells what is there, file after file.
     fn once(&mut self) -> Result<bool> {
         let mut watcher = self.targets.watcher(self.args)?;
@@ -282,11 +282,11 @@ impl Tail<'_, '_> {
             let options = self.args.options().start(self.args.start(&file)?);
             let options = options.poll_only().once();
             let mut follower = Follower::new(&file, &options);
-            while let Some(told) = follower.try_next()? {
-                self.tell(&told)?;
+            while let Some(event) = follower.try_next()? {
+                self.print(&event)?;
             }
-            if let Look::Text(live) = &mut self.look {
-                live.finish()?;
+            if let EventPrinter::Text(text) = &mut self.printer {
+                text.finish()?;
             }
         }
         Ok(false)
@@ -300,9 +300,9 @@ impl Tail<'_, '_> {
         let closed = Closed::stops(watcher.stopper());
         let mut is_live = false;
         loop {
-            let mut told = watcher.try_next();
-            if matches!(told, Ok(None)) {
-                self.look.flush()?;
+            let mut event = watcher.try_next();
+            if matches!(event, Ok(None)) {
+                self.printer.flush()?;
                 if self.is_met(&watcher) {
                     return Ok(true);
                 }
@@ -310,13 +310,13 @@ impl Tail<'_, '_> {
                 let left = end.map_or(Duration::MAX, |end| {
                     end.saturating_duration_since(Instant::now())
                 });
-                told = watcher.next_within(left);
+                event = watcher.next_within(left);
             }
-            match told {
-                Ok(Some(told)) => {
-                    self.tell(&told)?;
+            match event {
+                Ok(Some(event)) => {
+                    self.print(&event)?;
                     // Of several sessions some are always over: there the end has to come.
-                    let is_end = is_live && self.targets.are_several() && ends_turn(&told);
+                    let is_end = is_live && self.targets.are_several() && ends_turn(&event);
                     if self.is_found || is_end && self.args.until == Some(Until::TurnEnd) {
                         return Ok(true);
                     }
@@ -345,43 +345,43 @@ impl Tail<'_, '_> {
     }
 
     /// Tells one thing.
-    fn tell(&mut self, told: &Told) -> Result<()> {
-        let path = &*told.path;
+    fn print(&mut self, event: &FollowEvent) -> Result<()> {
+        let path = &*event.path;
         let is_named = || self.targets.files.iter().any(|file| file == path);
-        if is_subagent(path) && !self.args.tells_agents() && !is_named() {
+        if is_subagent(path) && !self.args.prints_agents() && !is_named() {
             return Ok(());
         }
-        match &told.event {
-            Event::Entry(entry) => return self.entry(path, entry),
-            Event::Open { offset } => self.look_back(path, *offset)?,
-            Event::Reset { .. } => _ = self.said.remove(path),
+        match &event.kind {
+            EventKind::Entry(entry) => return self.entry(path, entry),
+            EventKind::Open { offset } => self.search_back(path, *offset)?,
+            EventKind::Reset { .. } => _ = self.said.remove(path),
             _ => {}
         }
-        match &mut self.look {
-            Look::Text(live) => live.event(path, &told.event),
-            Look::Json(json) => json.event(path, &told.event),
+        match &mut self.printer {
+            EventPrinter::Text(text) => text.event(path, &event.kind),
+            EventPrinter::Json(json) => json.event(path, &event.kind),
         }
     }
 
     /// Tells an entry, if it is wanted.
-    fn entry(&mut self, path: &Path, entry: &Entry) -> Result<()> {
-        let single = Single::read(entry)?;
-        let is_of_agent = self.is_of_agent(path, &single);
-        if self.args.tells_agents() || !is_of_agent {
-            let wanted = match single.body() {
+    fn entry(&mut self, path: &Path, entry: &FollowedEntry) -> Result<()> {
+        let parsed = ParsedEntry::read(entry)?;
+        let is_of_agent = self.is_of_agent(path, &parsed);
+        if self.args.prints_agents() || !is_of_agent {
+            let wanted = match parsed.body() {
                 Some(body) => self.args.filter.wants(&body, &mut self.calls),
                 None => self.args.filter.is_empty(),
             };
-            match &mut self.look {
-                Look::Text(live) => live.entry(path, &single, is_of_agent, wanted)?,
-                Look::Json(json) => json.entry(path, &single, is_of_agent, wanted)?,
+            match &mut self.printer {
+                EventPrinter::Text(text) => text.entry(path, &parsed, is_of_agent, wanted)?,
+                EventPrinter::Json(json) => json.entry(path, &parsed, is_of_agent, wanted)?,
             }
         }
         let Some(until) = &self.args.until else {
             return Ok(());
         };
         if !is_of_agent
-            && single.is_prompt()
+            && parsed.is_prompt()
             && let Some(is_last) = self.said.get_mut(path)
         {
             *is_last = false;
@@ -397,7 +397,7 @@ impl Tail<'_, '_> {
 
     /// Looks for what is waited for in what stands before `offset`, where a file is told from: what is
     /// there already is not waited for. The entry is told, wherever it stands.
-    fn look_back(&mut self, path: &Path, offset: u64) -> Result<()> {
+    fn search_back(&mut self, path: &Path, offset: u64) -> Result<()> {
         let until = match &self.args.until {
             Some(until) if offset > 0 && *until != Until::TurnEnd => until.clone(),
             _ => return Ok(()),
@@ -408,7 +408,7 @@ impl Tail<'_, '_> {
             if until.is(entry, false) {
                 found = Some(entry.clone());
             }
-            let is_prompt = || Single::read(entry).is_ok_and(|single| single.is_prompt());
+            let is_prompt = || ParsedEntry::read(entry).is_ok_and(|parsed| parsed.is_prompt());
             found.is_some() || matches!(until, Until::Text(_)) && is_prompt()
         })?;
         match found {
@@ -417,22 +417,22 @@ impl Tail<'_, '_> {
         }
     }
 
-    fn say_what_is_missing(&self) {
+    fn note_earlier_match(&self) {
         if !self.said.is_empty() {
             screen::note("note: that text stands in an earlier turn; it is waited for in the last");
         }
     }
 
     /// Whether an entry is that of a subagent in the file of another conversation.
-    fn is_of_agent(&mut self, path: &Path, single: &Single<'_>) -> bool {
+    fn is_of_agent(&mut self, path: &Path, parsed: &ParsedEntry<'_>) -> bool {
         if is_subagent(path) {
             return false;
         }
-        if single.is_sidechain() {
+        if parsed.is_sidechain() {
             return self.mixed.contains(path);
         }
-        let is_message = single
-            .candidate()
+        let is_message = parsed
+            .entry_ref()
             .is_some_and(|one| one.kind().is_message());
         if is_message && !self.mixed.contains(path) {
             self.mixed.insert(path.to_owned());
@@ -442,20 +442,20 @@ impl Tail<'_, '_> {
 }
 
 /// Where the last `count` entries of the conversation in `file` start.
-fn last_told(file: &Path, count: usize, trailing: Trailing) -> Result<u64> {
+fn last_printed(file: &Path, count: usize, trailing: Trailing) -> Result<u64> {
     let source = Source::open(file)?;
-    let is_told = |entry: &Entry| {
-        let single = Single::read(entry);
-        single.is_ok_and(|single| {
-            let told = single.conversation();
-            told.is_ok_and(|told| !told.display.items().is_empty())
+    let is_printed = |entry: &FollowedEntry| {
+        let parsed = ParsedEntry::read(entry);
+        parsed.is_ok_and(|parsed| {
+            let event = parsed.conversation();
+            event.is_ok_and(|event| !event.display.items().is_empty())
         })
     };
-    Ok(offset_of_last(&source, count, trailing, is_told)?)
+    Ok(offset_of_last(&source, count, trailing, is_printed)?)
 }
 
-fn ends_turn(told: &Told) -> bool {
-    let Event::Entry(entry) = &told.event else {
+fn ends_turn(event: &FollowEvent) -> bool {
+    let EventKind::Entry(entry) = &event.kind else {
         return false;
     };
     let mut changes = entry.changes.iter().map(|change| &change.kind);

@@ -414,7 +414,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mark_stands_before_the_first_line_of_a_margin() {
+    fn a_mark_is_before_the_first_line_of_a_margin() {
         let mut out = Vec::new();
         let mut page = Page::new(&mut out, 20);
         page.push(vec![Span::plain("- ")], vec![Span::plain("  ")]);

@@ -9,11 +9,13 @@ use clap::Args as ClapArgs;
 use serde::Serialize;
 use transcript_format::entry::Entry;
 use transcript_format::object::Object;
-use transcript_reader::{Bodies, Boundary, Candidate, Id, Index, Preserved, Prompt};
-use transcript_resume::{Branches, Decision, Path, Policy, Start, Tree, is_prompt};
+use transcript_reader::{Bodies, Boundary, EntryRef, Id, Index, Preserved, Prompt};
+use transcript_resume::{
+    BranchStart, Branches, ConversationPath, Decision, Policy, Tree, is_prompt,
+};
 use transcript_session::History;
 
-use crate::draw::Drawing;
+use crate::print_tree::TreePrinter;
 use crate::{exit, explain, record, replay, screen, session};
 
 /// Draw the branches of a session
@@ -30,35 +32,35 @@ pub(crate) struct Args {
 }
 
 /// A session with its branches, and the paths of the policies.
-pub(crate) struct Forest<'s> {
+pub(crate) struct SessionTree<'s> {
     pub(crate) session: &'s History,
     pub(crate) tree: Tree<'s>,
     pub(crate) branches: Branches,
     /// How many prompts and commands of a person each branch has.
     pub(crate) prompts: Vec<usize>,
     /// The policy that draws the line comes first.
-    pub(crate) paths: [(Policy, Path); 2],
+    pub(crate) paths: [(Policy, ConversationPath); 2],
     /// How many entries the paths keep at their boundaries.
     kept: HashMap<usize, usize>,
 }
 
-pub(crate) fn run(args: &Args, output: &screen::Options) -> Result<u8> {
+pub(crate) fn run(args: &Args, output: &screen::OutputOptions) -> Result<u8> {
     let session = session::open(&args.session)?;
-    let forest = Forest::new(&session)?;
+    let session_tree = SessionTree::new(&session)?;
     let mut out = BufWriter::with_capacity(64 << 10, io::stdout().lock());
     if args.json {
-        write_json(&mut out, &forest)?;
+        write_json(&mut out, &session_tree)?;
     } else {
-        Drawing::new(&forest, output.styles(), screen::width()).draw(&mut out)?;
+        TreePrinter::new(&session_tree, output.styles(), screen::width()).draw(&mut out)?;
     }
     out.flush()?;
     if !output.quiet {
-        replay::note_findings(&forest.tree, &forest.paths[0].1);
+        replay::print_finding_count(&session_tree.tree, &session_tree.paths[0].1);
     }
     Ok(exit::DONE)
 }
 
-impl<'s> Forest<'s> {
+impl<'s> SessionTree<'s> {
     fn new(session: &'s History) -> Result<Self> {
         let index = session.index();
         let vendor = Tree::new(index, Policy::Vendor).path();
@@ -99,7 +101,7 @@ fn prompts(session: &History, branches: &Branches) -> Result<Vec<usize>> {
     let mut counts = Vec::with_capacity(branches.len());
     for branch in 0..branches.len() {
         let entries = branches.entries(branch);
-        let entries = entries.map(|entry| session.index().candidate(entry));
+        let entries = entries.map(|entry| session.index().entry(entry));
         let mut count = 0;
         for entry in entries.filter(is_prompt) {
             let body = bodies.get(&entry)?;
@@ -112,7 +114,7 @@ fn prompts(session: &History, branches: &Branches) -> Result<Vec<usize>> {
 }
 
 /// What a compact boundary says about itself.
-pub(crate) struct Compaction {
+pub(crate) struct BoundaryFacts {
     pub(crate) trigger: Option<String>,
     pub(crate) pre_tokens: Option<u64>,
     /// How many entries it keeps; `None` when it names only the ends of a chain that no path runs
@@ -122,13 +124,13 @@ pub(crate) struct Compaction {
     pub(crate) missing: usize,
 }
 
-impl Compaction {
+impl BoundaryFacts {
     pub(crate) fn read(
-        forest: &Forest<'_>,
-        boundary: &Candidate<'_>,
+        session_tree: &SessionTree<'_>,
+        boundary: &EntryRef<'_>,
         bodies: &mut Bodies<'_>,
     ) -> Result<Self> {
-        let index = forest.index();
+        let index = session_tree.index();
         let body = bodies.get(boundary)?;
         let entry = Entry::parse(body.text).ok();
         let metadata = entry.and_then(|entry| entry.object().object("compactMetadata"));
@@ -143,7 +145,7 @@ impl Compaction {
             Some(Preserved::Segment { .. }) => {
                 let ends = named.map_or([None; 2], |named| named.ends);
                 let missing = ends.iter().filter(|id| is_missing(id)).count();
-                (forest.kept.get(&boundary.number()).copied(), missing)
+                (session_tree.kept.get(&boundary.number()).copied(), missing)
             }
             _ => (Some(0), 0),
         };
@@ -160,7 +162,7 @@ impl Compaction {
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Record {
+struct TreeRecord {
     schema: u32,
     session_id: Option<String>,
     path: String,
@@ -177,7 +179,7 @@ struct Record {
 #[serde(rename_all = "camelCase")]
 struct RootRecord {
     #[serde(flatten)]
-    entry: Place,
+    entry: EntryLocation,
     kind: &'static str,
     parent_uuid: Option<String>,
     branch: usize,
@@ -187,28 +189,28 @@ struct RootRecord {
 struct BranchRecord {
     id: usize,
     parent: Option<usize>,
-    from: Option<Place>,
+    from: Option<EntryLocation>,
     start: &'static str,
     kind: &'static str,
     tip: bool,
     entries: usize,
     messages: usize,
     prompts: usize,
-    first: Place,
-    last: Place,
+    first: EntryLocation,
+    last: EntryLocation,
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct BoundaryRecord {
     #[serde(flatten)]
-    entry: Place,
+    entry: EntryLocation,
     trigger: Option<String>,
     pre_tokens: Option<u64>,
-    logical_parent: Option<Named>,
-    anchor: Option<Named>,
-    head: Option<Named>,
-    tail: Option<Named>,
+    logical_parent: Option<NamedEntry>,
+    anchor: Option<NamedEntry>,
+    head: Option<NamedEntry>,
+    tail: Option<NamedEntry>,
     kept: Option<usize>,
     missing: usize,
 }
@@ -217,7 +219,7 @@ struct BoundaryRecord {
 struct SidechainRecord {
     agent: Option<String>,
     entries: usize,
-    first: Place,
+    first: EntryLocation,
 }
 
 #[derive(Serialize)]
@@ -229,7 +231,7 @@ struct Leaves {
 #[derive(Serialize)]
 struct LeafRecord {
     #[serde(flatten)]
-    entry: Place,
+    entry: EntryLocation,
     reason: &'static str,
     detail: String,
     branch: Option<usize>,
@@ -237,14 +239,14 @@ struct LeafRecord {
 }
 
 #[derive(Serialize)]
-struct Place {
+struct EntryLocation {
     line: u64,
     uuid: Option<String>,
 }
 
-impl Place {
+impl EntryLocation {
     fn new(index: &Index, entry: usize) -> Self {
-        let entry = index.candidate(entry);
+        let entry = index.entry(entry);
         Self {
             line: entry.line(),
             uuid: entry.uuid().map(|id| index.id_text(id)),
@@ -254,12 +256,12 @@ impl Place {
 
 /// An entry that another one names.
 #[derive(Serialize)]
-struct Named {
+struct NamedEntry {
     uuid: String,
     resolves: bool,
 }
 
-impl Named {
+impl NamedEntry {
     fn new(index: &Index, id: Id) -> Self {
         Self {
             uuid: index.id_text(id),
@@ -268,49 +270,49 @@ impl Named {
     }
 }
 
-fn write_json(out: &mut impl Write, forest: &Forest<'_>) -> Result<()> {
-    let (session, index) = (forest.session, forest.index());
-    let sidechains = forest.branches.sidechains().iter();
-    let [recover, vendor] = &forest.paths;
-    let record = Record {
+fn write_json(out: &mut impl Write, session_tree: &SessionTree<'_>) -> Result<()> {
+    let (session, index) = (session_tree.session, session_tree.index());
+    let sidechains = session_tree.branches.sidechains().iter();
+    let [recover, vendor] = &session_tree.paths;
+    let record = TreeRecord {
         schema: 1,
         session_id: session.session_id(),
         path: session.source().path().to_string_lossy().into_owned(),
         lines: index.line_count(),
         entries: index.len(),
-        roots: roots(forest),
-        branches: branches(forest),
-        boundaries: boundaries(forest)?,
+        roots: roots(session_tree),
+        branches: branches(session_tree),
+        boundaries: boundaries(session_tree)?,
         sidechains: sidechains
             .map(|sidechain| SidechainRecord {
                 agent: sidechain.agent.clone(),
                 entries: sidechain.entries,
-                first: Place::new(index, sidechain.first),
+                first: EntryLocation::new(index, sidechain.first),
             })
             .collect(),
         leaves: Leaves {
-            recover: leaf(forest, &recover.1),
-            vendor: leaf(forest, &vendor.1),
+            recover: leaf(session_tree, &recover.1),
+            vendor: leaf(session_tree, &vendor.1),
         },
     };
     record::write(out, &record)
 }
 
-/// The entries that nothing stands above, and those whose parent is lost or closes a cycle.
-fn roots(forest: &Forest<'_>) -> Vec<RootRecord> {
-    let index = forest.index();
-    let branches = forest.branches.all().iter().enumerate();
-    let is_root = |start: Start, has_parent: bool| match start {
-        Start::Boundary => !has_parent,
-        start => start != Start::Child,
+/// The entries that nothing is above, and those whose parent is lost or closes a cycle.
+fn roots(session_tree: &SessionTree<'_>) -> Vec<RootRecord> {
+    let index = session_tree.index();
+    let branches = session_tree.branches.all().iter().enumerate();
+    let is_root = |start: BranchStart, has_parent: bool| match start {
+        BranchStart::Boundary => !has_parent,
+        start => start != BranchStart::Child,
     };
     branches
         .filter(|(_, branch)| is_root(branch.start, branch.parent.is_some()))
         .map(|(number, branch)| RootRecord {
-            entry: Place::new(index, branch.first),
+            entry: EntryLocation::new(index, branch.first),
             kind: branch.start.name(),
             parent_uuid: index
-                .candidate(branch.first)
+                .entry(branch.first)
                 .parent()
                 .map(|id| index.id_text(id)),
             branch: number,
@@ -318,14 +320,14 @@ fn roots(forest: &Forest<'_>) -> Vec<RootRecord> {
         .collect()
 }
 
-fn branches(forest: &Forest<'_>) -> Vec<BranchRecord> {
-    let index = forest.index();
-    let main: HashSet<usize> = forest.main_line().into_iter().collect();
-    let all = forest.branches.all().iter().enumerate();
+fn branches(session_tree: &SessionTree<'_>) -> Vec<BranchRecord> {
+    let index = session_tree.index();
+    let main: HashSet<usize> = session_tree.main_line().into_iter().collect();
+    let all = session_tree.branches.all().iter().enumerate();
     all.map(|(number, branch)| BranchRecord {
         id: number,
         parent: branch.parent,
-        from: branch.from.map(|from| Place::new(index, from)),
+        from: branch.from.map(|from| EntryLocation::new(index, from)),
         start: branch.start.name(),
         kind: if main.contains(&number) {
             "main"
@@ -333,26 +335,26 @@ fn branches(forest: &Forest<'_>) -> Vec<BranchRecord> {
             "side"
         },
         tip: branch.is_tip,
-        entries: forest.branches.entries(number).len(),
+        entries: session_tree.branches.entries(number).len(),
         messages: branch.messages,
-        prompts: forest.prompts[number],
-        first: Place::new(index, branch.first),
-        last: Place::new(index, branch.last),
+        prompts: session_tree.prompts[number],
+        first: EntryLocation::new(index, branch.first),
+        last: EntryLocation::new(index, branch.last),
     })
     .collect()
 }
 
-fn boundaries(forest: &Forest<'_>) -> Result<Vec<BoundaryRecord>> {
-    let index = forest.index();
-    let mut bodies = Bodies::new(forest.session.source());
+fn boundaries(session_tree: &SessionTree<'_>) -> Result<Vec<BoundaryRecord>> {
+    let index = session_tree.index();
+    let mut bodies = Bodies::new(session_tree.session.source());
     let mut records = Vec::new();
-    for candidate in index.candidates().filter(Candidate::is_boundary) {
-        let compaction = Compaction::read(forest, &candidate, &mut bodies)?;
-        let named = |id: Option<Id>| id.map(|id| Named::new(index, id));
-        let boundary = index.boundary(candidate.number());
+    for entry_ref in index.entries().filter(EntryRef::is_boundary) {
+        let compaction = BoundaryFacts::read(session_tree, &entry_ref, &mut bodies)?;
+        let named = |id: Option<Id>| id.map(|id| NamedEntry::new(index, id));
+        let boundary = index.boundary(entry_ref.number());
         let [anchor, head, tail] = boundary.map_or([None; 3], ends);
         records.push(BoundaryRecord {
-            entry: Place::new(index, candidate.number()),
+            entry: EntryLocation::new(index, entry_ref.number()),
             trigger: compaction.trigger,
             pre_tokens: compaction.pre_tokens,
             logical_parent: named(boundary.and_then(|boundary| boundary.logical_parent)),
@@ -378,24 +380,24 @@ fn ends(boundary: &Boundary) -> [Option<Id>; 3] {
     }
 }
 
-fn leaf(forest: &Forest<'_>, path: &Path) -> Option<LeafRecord> {
-    let index = forest.index();
+fn leaf(session_tree: &SessionTree<'_>, path: &ConversationPath) -> Option<LeafRecord> {
+    let index = session_tree.index();
     let leaf = path.leaf?;
     let decision = leaf_decision(path)?;
     let Decision::Leaf { reason, .. } = *decision else {
         return None;
     };
     Some(LeafRecord {
-        entry: Place::new(index, leaf),
+        entry: EntryLocation::new(index, leaf),
         reason: reason.name(),
         detail: explain::describe(index, decision),
-        branch: forest.branches.branch_of(leaf),
+        branch: session_tree.branches.branch_of(leaf),
         entries: path.entries.len(),
     })
 }
 
 /// Why the path ends where it ends.
-pub(crate) fn leaf_decision(path: &Path) -> Option<&Decision> {
+pub(crate) fn leaf_decision(path: &ConversationPath) -> Option<&Decision> {
     let mut decisions = path.decisions.iter();
     decisions.find(|decision| matches!(decision, Decision::Leaf { .. }))
 }

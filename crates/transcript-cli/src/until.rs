@@ -33,7 +33,7 @@ impl Until {
 
     /// Whether `entry` is it. No text of a subagent is waited for in the file of another
     /// conversation; the end of a turn is no entry.
-    pub(crate) fn is(&self, entry: &tail::Entry, is_of_agent: bool) -> bool {
+    pub(crate) fn is(&self, entry: &tail::FollowedEntry, is_of_agent: bool) -> bool {
         let parsed = || Entry::parse(&entry.text).ok();
         match self {
             Self::TurnEnd => false,
@@ -69,7 +69,7 @@ fn says(entry: &Entry<'_>, start: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::single::entries;
+    use crate::parsed_entry::entries;
 
     fn is(until: &str, line: &str) -> bool {
         let until = Until::parse(until).unwrap();

@@ -1,7 +1,7 @@
 //! `attachment` entries: context that the client adds to the conversation, by type.
 //!
 //! From 2.1.329 on an entry carries what the model is sent for it in `rendered`; a resume sends that
-//! text and does not render anew (rig.md 2).
+//! text and does not render again (rig.md 2).
 
 use crate::kind::AttachmentKind;
 use crate::object::{Object, Raw, Str};

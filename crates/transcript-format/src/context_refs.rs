@@ -49,14 +49,14 @@ impl<'a> Region<'a> {
     /// Makes a region of `references`, in the form that the clients write.
     ///
     /// # Errors
-    /// [`NotARegion`] when there are none, or one is empty or holds the end of a line.
-    pub fn new(references: Vec<Reference<'a>>) -> Result<Self, NotARegion> {
+    /// [`InvalidRegion`] when there are none, or one is empty or holds the end of a line.
+    pub fn new(references: Vec<Reference<'a>>) -> Result<Self, InvalidRegion> {
         let is_line = |reference: &Reference<'_>| {
             let line = reference.to_string();
             !line.is_empty() && !line.contains(LINE_ENDS)
         };
         if references.is_empty() || !references.iter().all(is_line) {
-            return Err(NotARegion);
+            return Err(InvalidRegion);
         }
         Ok(Self {
             is_spaced: true,
@@ -116,15 +116,15 @@ impl fmt::Display for Region<'_> {
 
 /// Why something is no [`Region`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct NotARegion;
+pub struct InvalidRegion;
 
-impl fmt::Display for NotARegion {
+impl fmt::Display for InvalidRegion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a region has at least one reference, each of one line")
     }
 }
 
-impl std::error::Error for NotARegion {}
+impl std::error::Error for InvalidRegion {}
 
 /// One reference. Displays as it stands in its line, behind `> - `.
 ///
@@ -191,7 +191,7 @@ pub enum Reference<'a> {
 }
 
 impl<'a> Reference<'a> {
-    /// Reads what stands behind `> - `.
+    /// Reads what comes after `> - `.
     fn parse(item: &'a str) -> Self {
         Self::of_kind(item)
             .filter(|reference| reference.writes(item))
@@ -200,12 +200,14 @@ impl<'a> Reference<'a> {
 
     fn of_kind(item: &'a str) -> Option<Self> {
         let (mark, form) = item.split_once(' ')?;
-        let kind = Kind::ALL.into_iter().find(|kind| kind.mark() == mark)?;
+        let kind = ReferenceKind::ALL
+            .into_iter()
+            .find(|kind| kind.mark() == mark)?;
         Some(match kind {
-            Kind::File => Self::File {
+            ReferenceKind::File => Self::File {
                 path: between(form, "`", "`")?,
             },
-            Kind::Web => match form.split_once(" (") {
+            ReferenceKind::Web => match form.split_once(" (") {
                 Some((url, title)) => Self::Web {
                     url,
                     title: Some(title.strip_suffix(')')?),
@@ -215,12 +217,12 @@ impl<'a> Reference<'a> {
                     title: None,
                 },
             },
-            Kind::Folder => {
+            ReferenceKind::Folder => {
                 let (path, files) = between(form, "`", "个文件)")?.rsplit_once("` (")?;
                 let files = files.parse().ok()?;
                 Self::Folder { path, files }
             }
-            Kind::Symbol => {
+            ReferenceKind::Symbol => {
                 let (name, rest) = form.strip_prefix('`')?.split_once("` (")?;
                 let (kind, place) = rest.split_once(") - ")?;
                 let (file, line) = place.rsplit_once(':')?;
@@ -232,56 +234,56 @@ impl<'a> Reference<'a> {
                     line,
                 }
             }
-            Kind::Terminal => {
+            ReferenceKind::Terminal => {
                 let (lines, flag) = form.strip_prefix("终端输出 (")?.split_once("行)")?;
                 Self::Terminal {
                     lines: lines.parse().ok()?,
                     is_error: !flag.is_empty(),
                 }
             }
-            Kind::Problems => {
+            ReferenceKind::Problems => {
                 let (count, severity) = form.strip_prefix("问题报告 (")?.split_once("个)")?;
                 Self::Problems {
                     count: count.parse().ok()?,
                     severity: between(severity, " [", "]"),
                 }
             }
-            Kind::Git => Self::Git {
+            ReferenceKind::Git => Self::Git {
                 what: form.strip_prefix("Git ")?,
             },
-            Kind::Selection => Self::Selection,
-            Kind::Workspace => Self::Workspace,
+            ReferenceKind::Selection => Self::Selection,
+            ReferenceKind::Workspace => Self::Workspace,
         })
     }
 
     /// Whether the reference is written as `item`, and nothing of it is lost.
     fn writes(&self, item: &str) -> bool {
-        struct Rest<'t>(&'t str);
+        struct Expected<'t>(&'t str);
 
-        impl fmt::Write for Rest<'_> {
+        impl fmt::Write for Expected<'_> {
             fn write_str(&mut self, part: &str) -> fmt::Result {
                 self.0 = self.0.strip_prefix(part).ok_or(fmt::Error)?;
                 Ok(())
             }
         }
 
-        let mut rest = Rest(item);
+        let mut rest = Expected(item);
         fmt::write(&mut rest, format_args!("{self}")).is_ok() && rest.0.is_empty()
     }
 
     /// Returns the kind; `None` of [`Self::Other`].
     #[must_use]
-    pub fn kind(&self) -> Option<Kind> {
+    pub fn kind(&self) -> Option<ReferenceKind> {
         Some(match self {
-            Self::File { .. } => Kind::File,
-            Self::Web { .. } => Kind::Web,
-            Self::Folder { .. } => Kind::Folder,
-            Self::Symbol { .. } => Kind::Symbol,
-            Self::Terminal { .. } => Kind::Terminal,
-            Self::Problems { .. } => Kind::Problems,
-            Self::Git { .. } => Kind::Git,
-            Self::Selection => Kind::Selection,
-            Self::Workspace => Kind::Workspace,
+            Self::File { .. } => ReferenceKind::File,
+            Self::Web { .. } => ReferenceKind::Web,
+            Self::Folder { .. } => ReferenceKind::Folder,
+            Self::Symbol { .. } => ReferenceKind::Symbol,
+            Self::Terminal { .. } => ReferenceKind::Terminal,
+            Self::Problems { .. } => ReferenceKind::Problems,
+            Self::Git { .. } => ReferenceKind::Git,
+            Self::Selection => ReferenceKind::Selection,
+            Self::Workspace => ReferenceKind::Workspace,
             Self::Other(_) => return None,
         })
     }
@@ -328,27 +330,27 @@ impl fmt::Display for Reference<'_> {
 }
 
 macro_rules! kinds {
-    ($($(#[doc = $doc:literal])+ $Kind:ident = $mark:literal, $type_name:literal;)+) => {
+    ($($(#[doc = $doc:literal])+ $ReferenceKind:ident = $mark:literal, $type_name:literal;)+) => {
         /// What a reference is about.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-        pub enum Kind {
-            $($(#[doc = $doc])+ $Kind,)+
+        pub enum ReferenceKind {
+            $($(#[doc = $doc])+ $ReferenceKind,)+
         }
 
-        impl Kind {
+        impl ReferenceKind {
             /// Every kind.
-            pub const ALL: [Self; 9] = [$(Self::$Kind),+];
+            pub const ALL: [Self; 9] = [$(Self::$ReferenceKind),+];
 
             /// Returns the mark that a reference of this kind starts with.
             #[must_use]
             pub const fn mark(self) -> &'static str {
-                match self { $(Self::$Kind => $mark,)+ }
+                match self { $(Self::$ReferenceKind => $mark,)+ }
             }
 
             /// Returns the `type` that a reference of this kind has in the field `contexts`.
             #[must_use]
             pub const fn type_name(self) -> &'static str {
-                match self { $(Self::$Kind => $type_name,)+ }
+                match self { $(Self::$ReferenceKind => $type_name,)+ }
             }
         }
     };
@@ -392,8 +394,10 @@ view! {
 impl Context<'_> {
     /// Returns the kind that the type names; `None` for types that are not known.
     #[must_use]
-    pub fn reference_kind(&self) -> Option<Kind> {
+    pub fn reference_kind(&self) -> Option<ReferenceKind> {
         let name = self.type_name()?;
-        Kind::ALL.into_iter().find(|kind| kind.type_name() == name)
+        ReferenceKind::ALL
+            .into_iter()
+            .find(|kind| kind.type_name() == name)
     }
 }

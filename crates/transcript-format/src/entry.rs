@@ -16,7 +16,7 @@ use crate::content::Message;
 use crate::context_refs::Context;
 use crate::kind::EntryKind;
 use crate::metadata::Metadata;
-use crate::object::{FromRaw, NotAnObject, Object, Raw, Str};
+use crate::object::{FromRaw, Object, ParseObjectError, Raw, Str};
 use crate::progress::Progress;
 use crate::system::System;
 use crate::tool_result::{Todo, ToolUseResult};
@@ -34,7 +34,7 @@ use crate::wire::Wire;
 /// assert_eq!(entry.text(), line);
 /// let Body::User(user) = entry.body() else { unreachable!() };
 /// assert_eq!(user.message().and_then(|message| message.role()).as_deref(), Some("user"));
-/// # Ok::<(), transcript_format::object::NotAnObject>(())
+/// # Ok::<(), transcript_format::object::ParseObjectError>(())
 /// ```
 #[derive(Clone, Debug)]
 pub struct Entry<'a>(Object<'a>);
@@ -43,8 +43,8 @@ impl<'a> Entry<'a> {
     /// Reads the members of one line; the values of known fields may have any type.
     ///
     /// # Errors
-    /// [`NotAnObject`] when the line is not exactly one JSON object.
-    pub fn parse(line: &'a str) -> Result<Self, NotAnObject> {
+    /// [`ParseObjectError`] when the line is not exactly one JSON object.
+    pub fn parse(line: &'a str) -> Result<Self, ParseObjectError> {
         Object::parse(line).map(Self)
     }
 
@@ -126,7 +126,7 @@ fields! {
         origin_session_id: Str<'a> = "session_id";
         /// the entry this one is a copy of.
         forked_from: ForkedFrom<'a> = "forkedFrom";
-        /// whether the entry belongs to a subagent or another branch beside the conversation.
+        /// whether the entry belongs to a subagent or another branch outside the conversation.
         is_sidechain: bool = "isSidechain";
         /// whether the client made the entry, not the person.
         is_meta: bool = "isMeta";
@@ -183,9 +183,9 @@ pub enum Body<'a> {
     Attachment(Attachment<'a>),
     /// A state of a running tool or hook.
     Progress(Progress<'a>),
-    /// State of the session beside the chain.
+    /// State of the session outside the chain.
     Metadata(Metadata<'a>),
-    /// A message of the stream protocol that is no part of a file.
+    /// A message of the stream protocol that is not part of a file.
     Wire(Wire<'a>),
     /// A kind that has no view; kept as it is.
     Other(Raw<'a>),
@@ -280,7 +280,7 @@ view! {
         message: Message<'a> = "message";
         /// the request id that the API gave.
         request_id: Str<'a> = "requestId";
-        /// the `api-request` entry of the request (rig.md 2).
+        /// the `request-request` entry of the request (rig.md 2).
         request_ref: Str<'a> = "requestRef";
         /// the session that made the request, in copies.
         request_session_id: Str<'a> = "requestSessionId";

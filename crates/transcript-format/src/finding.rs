@@ -88,7 +88,7 @@ codes! {
     Rewind = "G-REWIND", Note;
     /// The conversation goes on in two branches that were written at the same time.
     Fork = "G-FORK", Damage;
-    /// Lines of an answer, or results of its calls, hang beside the chain: a walk along parents does
+    /// Lines of an answer, or results of its calls, hang outside the chain: a walk along parents does
     /// not meet them.
     Sibling = "G-SIBLING", Note;
     /// A `last-prompt` line names the leaf, and newer entries are not shown because of it.

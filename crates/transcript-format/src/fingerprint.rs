@@ -17,17 +17,17 @@ pub const TAIL_LEN: usize = 1024;
 pub struct Fingerprint {
     offset: u64,
     head: Arc<Vec<u8>>,
-    tail: Tail,
+    tail: LastBytes,
 }
 
 /// The last bytes of a run of bytes, 1,024 at most.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub struct Tail {
+pub struct LastBytes {
     bytes: [u8; TAIL_LEN],
     len: usize,
 }
 
-impl Default for Tail {
+impl Default for LastBytes {
     fn default() -> Self {
         Self {
             bytes: [0; TAIL_LEN],
@@ -37,7 +37,7 @@ impl Default for Tail {
 }
 
 // Without the bytes: they are of a conversation.
-impl fmt::Debug for Tail {
+impl fmt::Debug for LastBytes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} bytes", self.len)
     }
@@ -51,7 +51,7 @@ impl fmt::Debug for Fingerprint {
     }
 }
 
-impl Tail {
+impl LastBytes {
     /// Returns the bytes.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
@@ -100,7 +100,7 @@ impl Fingerprint {
             Ok(bytes)
         };
         let head = Arc::new(read(0, HEAD_LEN)?);
-        let mut tail = Tail::default();
+        let mut tail = LastBytes::default();
         tail.push(&read(offset.saturating_sub(TAIL_LEN as u64), TAIL_LEN)?);
         Ok(Self { offset, head, tail })
     }
@@ -143,7 +143,7 @@ impl Fingerprint {
     }
 
     /// Moves on over `len` bytes that were not kept but for their last ones.
-    pub fn skip(&mut self, len: u64, last: &Tail) {
+    pub fn skip(&mut self, len: u64, last: &LastBytes) {
         self.offset += len;
         self.tail.push(last.bytes());
     }
@@ -233,7 +233,7 @@ mod tests {
         let mut short = Fingerprint::of(&bytes);
         short.shorten(10, 20);
         assert_eq!((short.head(), short.tail()), (&bytes[..10], &bytes[2980..]));
-        let mut last = Tail::default();
+        let mut last = LastBytes::default();
         last.push(&bytes[2980..]);
         let mut skipped = Fingerprint::of(&bytes[..10]);
         skipped.shorten(10, 0);

@@ -7,7 +7,7 @@
 //! 3. [`kind`] names every entry type, system subtype, attachment type and progress type.
 //! 4. [`entry`] gives typed views over the kept raw line; [`content`] the blocks of a message.
 //! 5. [`finding`] names what can be wrong with a line.
-//! 6. [`recover`] finds the whole entries that stand in damaged lines.
+//! 6. [`salvage`] finds the whole entries that stand in damaged lines.
 //! 7. [`make`] makes entries, with the owned values of [`json`].
 //! 8. [`names`] says how the folders of projects and the files in them are called.
 //! 9. [`stream`] puts a message together from the events of a streamed reply.
@@ -31,7 +31,7 @@ pub mod metadata;
 pub mod names;
 pub mod object;
 pub mod progress;
-pub mod recover;
+pub mod salvage;
 pub mod scan;
 pub mod stream;
 pub mod system;

@@ -1,11 +1,11 @@
-//! Entries beside the chain: state of the session. Of most of them the last one counts.
+//! Entries outside the chain: state of the session. Of most of them the last one counts.
 
 use crate::kind::EntryKind;
 use crate::object::{Object, Raw, Str};
 use crate::view::{view, views};
 
 views! {
-    /// An entry beside the chain, by its type (sdk.md 2, corpus.md 7.2, rig.md 2).
+    /// An entry outside the chain, by its type (sdk.md 2, corpus.md 7.2, rig.md 2).
     ///
     /// The session and the time, where there is one, are in the envelope of the entry.
     Metadata by EntryKind {

@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn what_could_leave_the_folder_is_no_id() {
+    fn what_could_leave_the_folder_is_not_an_id() {
         let long = "a".repeat(129);
         for text in [
             "",

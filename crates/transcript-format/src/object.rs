@@ -54,10 +54,10 @@ impl<'a> Raw<'a> {
     /// Keeps `text`, which must be one JSON value; white space around it is cut.
     ///
     /// # Errors
-    /// [`NotAnObject::Syntax`] when `text` is not exactly one JSON value.
-    pub fn parse(text: &'a str) -> Result<Self, NotAnObject> {
+    /// [`ParseObjectError::Syntax`] when `text` is not exactly one JSON value.
+    pub fn parse(text: &'a str) -> Result<Self, ParseObjectError> {
         work::add(text.len());
-        serde_json::from_str(text).map_err(|error| NotAnObject::syntax(&error))
+        serde_json::from_str(text).map_err(|error| ParseObjectError::syntax(&error))
     }
 
     /// Returns the text of the value, byte for byte.
@@ -178,7 +178,7 @@ impl Serialize for Raw<'_> {
 /// assert_eq!(object.u64("a"), Some(2));
 /// assert_eq!(object.f64("big"), None);
 /// assert_eq!(object.get("big").map(|raw| raw.text()), Some("1e999"));
-/// # Ok::<(), transcript_format::object::NotAnObject>(())
+/// # Ok::<(), transcript_format::object::ParseObjectError>(())
 /// ```
 #[derive(Clone)]
 pub struct Object<'a> {
@@ -190,8 +190,8 @@ impl<'a> Object<'a> {
     /// Reads the members of `text`, which must be one JSON object; their values are only skipped.
     ///
     /// # Errors
-    /// [`NotAnObject`] when `text` is not JSON or another kind of value.
-    pub fn parse(text: &'a str) -> Result<Self, NotAnObject> {
+    /// [`ParseObjectError`] when `text` is not JSON or another kind of value.
+    pub fn parse(text: &'a str) -> Result<Self, ParseObjectError> {
         work::add(text.len());
         match serde_json::from_str(text) {
             Ok(Members(members)) => {
@@ -201,9 +201,9 @@ impl<'a> Object<'a> {
             // A value of another kind is an error of the members too: find out which.
             Err(error) => Err(match Raw::parse(text)?.kind() {
                 // The text is an object, and the parser did not like what it was to become.
-                JsonKind::Object if error.is_data() => NotAnObject::TooMany,
-                JsonKind::Object => NotAnObject::syntax(&error),
-                kind => NotAnObject::Kind(kind),
+                JsonKind::Object if error.is_data() => ParseObjectError::TooMany,
+                JsonKind::Object => ParseObjectError::syntax(&error),
+                kind => ParseObjectError::Kind(kind),
             }),
         }
     }
@@ -392,7 +392,7 @@ impl<'a, T: FromRaw<'a>> FromRaw<'a> for Vec<T> {
 /// Why a text is no JSON object. Says where, never what stands there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum NotAnObject {
+pub enum ParseObjectError {
     /// The text is not exactly one JSON value.
     Syntax {
         /// The 1-based line of the text, 1 unless the text holds line feeds.
@@ -406,7 +406,7 @@ pub enum NotAnObject {
     TooMany,
 }
 
-impl NotAnObject {
+impl ParseObjectError {
     fn syntax(error: &serde_json::Error) -> Self {
         Self::Syntax {
             line: error.line(),
@@ -415,7 +415,7 @@ impl NotAnObject {
     }
 }
 
-impl fmt::Display for NotAnObject {
+impl fmt::Display for ParseObjectError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Syntax { column, .. } => write!(f, "not one JSON object (column {column})"),
@@ -425,7 +425,7 @@ impl fmt::Display for NotAnObject {
     }
 }
 
-impl std::error::Error for NotAnObject {}
+impl std::error::Error for ParseObjectError {}
 
 /// Resolves the escapes of `body`, the text between the quotes of a JSON string.
 ///

@@ -30,7 +30,7 @@ pub const CALL_REPEATED: &str = "[Tool use interrupted]";
 /// What stands in a message without content.
 pub const NO_CONTENT: &str = "(no content)";
 
-/// What stands behind a result that refers to a tool.
+/// What comes after a result that refers to a tool.
 pub const TOOL_LOADED: &str = "Tool loaded.";
 
 /// What is left of a result of references to tools that are gone.
@@ -39,7 +39,7 @@ pub const TOOL_REFERENCES_REMOVED: &str = "[Tool references removed - tools no l
 /// What is left of a result whose image or document was refused by the API.
 pub const MEDIA_REJECTED: &str = "(media removed — rejected by API)";
 
-/// Start of the text that stands in place of an image or document that is too large to be sent.
+/// Start of the text that replaces an image or document that is too large to be sent.
 pub const MEDIA_TOO_LARGE: &str = "[media left out: ";
 
 /// Texts that are written whole.

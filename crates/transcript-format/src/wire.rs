@@ -129,7 +129,7 @@ views! {
             value: Raw<'a> = "value";
         }
 
-        /// The conversation begins anew.
+        /// The conversation starts over.
         ConversationReset {
             /// the new conversation.
             new_conversation_id: Str<'a> = "new_conversation_id";

@@ -1,10 +1,10 @@
 //! Fetches the text of single candidates.
 
-use transcript_format::recover::mend;
+use transcript_format::salvage::repaired_text;
 use transcript_format::scan::Scanner;
 
 use crate::error::Error;
-use crate::index::{Candidate, Marks};
+use crate::index::{EntryMarks, EntryRef};
 use crate::source::Source;
 
 /// How much is read ahead when bodies are fetched in the order of the file.
@@ -22,9 +22,9 @@ pub struct Bodies<'s> {
 
 /// The text of one candidate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Body<'b> {
+pub struct BodyText<'b> {
     /// One JSON object as it stands in the file, but for bytes that are not UTF-8, which read as
-    /// U+FFFD; of a salvaged candidate what [`mend`] makes of its bytes. Empty when the file no
+    /// U+FFFD; of a salvaged candidate what [`repaired_text`] makes of its bytes. Empty when the file no
     /// longer holds the candidate.
     pub text: &'b str,
 }
@@ -41,35 +41,35 @@ impl<'s> Bodies<'s> {
         }
     }
 
-    /// Returns the text of `candidate`, which must come from an index of the same source.
+    /// Returns the text of `entry_ref`, which must come from an index of the same source.
     ///
     /// # Errors
     ///
     /// When the system fails to read.
-    pub fn get(&mut self, candidate: &Candidate<'_>) -> Result<Body<'_>, Error> {
-        let len = candidate.byte_len() as usize;
-        self.fill(candidate.offset(), len)?;
-        let from = (candidate.offset() - self.start) as usize;
+    pub fn get(&mut self, entry_ref: &EntryRef<'_>) -> Result<BodyText<'_>, Error> {
+        let len = entry_ref.byte_len() as usize;
+        self.fill(entry_ref.offset(), len)?;
+        let from = (entry_ref.offset() - self.start) as usize;
         let bytes = self.buffer.get(from..from + len).unwrap_or_default();
-        if candidate.is_salvaged() {
-            self.lossy = mend(bytes);
-            return Ok(Body { text: &self.lossy });
+        if entry_ref.is_salvaged() {
+            self.lossy = repaired_text(bytes);
+            return Ok(BodyText { text: &self.lossy });
         }
-        if !candidate.marks().contains(Marks::LOSSY)
+        if !entry_ref.marks().contains(EntryMarks::LOSSY)
             && let Ok(text) = std::str::from_utf8(bytes)
         {
-            return Ok(Body {
+            return Ok(BodyText {
                 text: text.trim_ascii(),
             });
         }
         self.lossy = String::from_utf8_lossy(bytes).into_owned();
-        if candidate.marks().contains(Marks::GLUED)
+        if entry_ref.marks().contains(EntryMarks::GLUED)
             && let Ok(envelope) = Scanner::new().scan_first(self.lossy.as_bytes())
         {
             let end = envelope.end();
             self.lossy.truncate(end);
         }
-        Ok(Body {
+        Ok(BodyText {
             text: self.lossy.trim_ascii(),
         })
     }

@@ -9,15 +9,17 @@ use transcript_format::ids::Uuid;
 use transcript_format::kind::{EntryKind, SystemKind};
 use transcript_format::lines::{BackwardFramer, DEFAULT_LINE_CAP, Framed, Framer, Line};
 use transcript_format::object::{Object, Raw};
-use transcript_format::recover;
+use transcript_format::salvage;
 use transcript_format::scan::{Envelope, Flags, ScanError, ScanErrorKind, Scanner, Text};
 use transcript_format::time;
 
+use crate::damaged_lines;
 use crate::error::Error;
-use crate::forked;
-use crate::index::{Boundary, Id, Index, Marks, NO_TIME, Preserved, Record, SideTables, ToolEnd};
-use crate::names::{self, Names};
-use crate::salvage;
+use crate::fork_names;
+use crate::index::{
+    Boundary, EntryMarks, Id, Index, NO_TIME, Preserved, Record, SideTables, ToolEnd,
+};
+use crate::interner::{self, Interner};
 use crate::source::Source;
 
 /// How much is read at once.
@@ -101,16 +103,16 @@ impl LoadOptions {
             self.load_parts(source)?
         };
         let mut index = join(parts, source.len());
-        salvage::salvage(&mut index, source, self.line_cap)?;
+        damaged_lines::salvage(&mut index, source, self.line_cap)?;
         let mut index = index.finish();
         let stem = source.path().file_stem().and_then(|stem| stem.to_str());
         let named = stem.and_then(|stem| index.side.sessions.find(stem));
         index.named_session = named.and_then(|number| u16::try_from(number + 1).ok());
-        index.new_names = forked::new_names(source, &index)?;
+        index.new_names = fork_names::new_names(source, &index)?;
         Ok(index)
     }
 
-    fn load_parts(&self, source: &Source) -> Result<Vec<Part>, Error> {
+    fn load_parts(&self, source: &Source) -> Result<Vec<PartialIndex>, Error> {
         let pieces = match source.len() / MIN_PIECE {
             0 | 1 => 1,
             pieces => pieces.min(self.threads.unwrap_or_else(threads) as u64),
@@ -159,9 +161,9 @@ fn index_piece(
     start: u64,
     end: u64,
     options: &LoadOptions,
-) -> Result<Part, Error> {
+) -> Result<PartialIndex, Error> {
     let cap = options.line_cap;
-    let mut part = Part::default();
+    let mut part = PartialIndex::default();
     let mut scanner = Scanner::new();
     let mut buffer = vec![0; BUFFER.min(source.len() as usize + 1)];
     // The line that is under way at `start` belongs to the piece before: look for its end, from
@@ -219,9 +221,9 @@ fn index_piece(
     Ok(part)
 }
 
-fn index_backward(source: &Source, options: &LoadOptions) -> Result<Part, Error> {
+fn index_backward(source: &Source, options: &LoadOptions) -> Result<PartialIndex, Error> {
     let cap = options.line_cap;
-    let mut part = Part::default();
+    let mut part = PartialIndex::default();
     let mut scanner = Scanner::new();
     let mut buffer = vec![0; BUFFER.min(source.len() as usize)];
     let mut framer = BackwardFramer::new(source.len(), cap);
@@ -234,7 +236,7 @@ fn index_backward(source: &Source, options: &LoadOptions) -> Result<Part, Error>
         if read < wanted {
             // What is left of a file that became shorter is read as if it had always been so.
             let lost = (wanted - read) as u64;
-            part = Part::default();
+            part = PartialIndex::default();
             part.find(
                 Code::Shrunk,
                 None,
@@ -259,7 +261,7 @@ fn index_backward(source: &Source, options: &LoadOptions) -> Result<Part, Error>
 
 /// The index of some lines in a row. Line numbers count from its start.
 #[derive(Default)]
-pub(crate) struct Part {
+pub(crate) struct PartialIndex {
     pub(crate) records: Vec<Record>,
     pub(crate) tools: Vec<ToolEnd>,
     pub(crate) side: SideTables,
@@ -269,7 +271,7 @@ pub(crate) struct Part {
     pub(crate) blank_lines: u64,
 }
 
-impl Part {
+impl PartialIndex {
     fn add(&mut self, framed: Framed<'_>, scanner: &mut Scanner) {
         self.lines += 1;
         match framed {
@@ -293,8 +295,8 @@ impl Part {
             self.find(Code::Bom, Some(self.lines), 0, behind.offset, detail);
             return self.add_line(behind, scanner);
         }
-        let mut marks = Marks::empty();
-        marks.set(Marks::UNTERMINATED, !line.terminated);
+        let mut marks = EntryMarks::empty();
+        marks.set(EntryMarks::UNTERMINATED, !line.terminated);
         let error = match scanner.scan(line.bytes) {
             Ok(envelope) => {
                 if !line.terminated {
@@ -315,20 +317,20 @@ impl Part {
                         line.offset,
                         line.bytes,
                         end,
-                        marks | Marks::GLUED,
+                        marks | EntryMarks::GLUED,
                     );
                 }
             }
             ScanErrorKind::Utf8 => {
                 self.find_line(Code::Utf8, line, error.kind.reason());
-                self.add_lossy(line, scanner, marks | Marks::LOSSY);
+                self.add_lossy(line, scanner, marks | EntryMarks::LOSSY);
             }
             _ => self.find_line(code_of(error, line), line, error.kind.reason()),
         }
     }
 
     /// A line with bytes that are not UTF-8, read as the client does: they become U+FFFD.
-    fn add_lossy(&mut self, line: Line<'_>, scanner: &mut Scanner, marks: Marks) {
+    fn add_lossy(&mut self, line: Line<'_>, scanner: &mut Scanner, marks: EntryMarks) {
         let text = String::from_utf8_lossy(line.bytes);
         if let Ok(envelope) = scanner.scan(text.as_bytes()) {
             if !line.terminated {
@@ -343,7 +345,7 @@ impl Part {
             );
         }
         if let Ok(envelope) = scanner.scan_first(text.as_bytes())
-            && let Some(end) = recover::end_of_object(line.bytes)
+            && let Some(end) = salvage::end_of_object(line.bytes)
         {
             self.find_glued(line, end);
             self.push(
@@ -351,7 +353,7 @@ impl Part {
                 line.offset,
                 text.as_bytes(),
                 end,
-                marks | Marks::GLUED,
+                marks | EntryMarks::GLUED,
             );
         }
     }
@@ -364,17 +366,25 @@ impl Part {
         offset: u64,
         text: &[u8],
         len: usize,
-        mut marks: Marks,
+        mut marks: EntryMarks,
     ) {
         let kind = envelope.kind();
         let odd = &mut self.side.odd_ids;
-        let (uuid, uuid_marks) = pack(envelope.uuid(), odd, Marks::UUID, Marks::ODD_UUID);
+        let (uuid, uuid_marks) = pack(envelope.uuid(), odd, EntryMarks::UUID, EntryMarks::ODD_UUID);
         let (link, link_marks) = match kind {
             EntryKind::TranscriptEngine => self.take_tombstone(&text[..envelope.end()]),
-            EntryKind::LastPrompt | EntryKind::Summary => {
-                pack(envelope.leaf_uuid(), odd, Marks::LINK, Marks::ODD_LINK)
-            }
-            _ => pack(envelope.parent_uuid(), odd, Marks::LINK, Marks::ODD_LINK),
+            EntryKind::LastPrompt | EntryKind::Summary => pack(
+                envelope.leaf_uuid(),
+                odd,
+                EntryMarks::LINK,
+                EntryMarks::ODD_LINK,
+            ),
+            _ => pack(
+                envelope.parent_uuid(),
+                odd,
+                EntryMarks::LINK,
+                EntryMarks::ODD_LINK,
+            ),
         };
         let millis = envelope
             .timestamp()
@@ -390,7 +400,7 @@ impl Part {
         if kind == EntryKind::System && sub == SystemKind::CompactBoundary as u8 {
             self.push_boundary(envelope, &text[..envelope.end()]);
         }
-        let mut tell = |flag: Flags, code, detail| {
+        let mut report = |flag: Flags, code, detail| {
             if envelope.flags().contains(flag) {
                 self.findings.push(Finding {
                     code,
@@ -401,17 +411,17 @@ impl Part {
                 });
             }
         };
-        tell(
+        report(
             Flags::LONE_SURROGATE,
             Code::Surrogate,
             "a surrogate escape has no partner; it reads as U+FFFD",
         );
-        tell(
+        report(
             Flags::NUL_ESCAPE,
             Code::NulEscape,
             "a string holds U+0000 as an escape",
         );
-        tell(
+        report(
             Flags::TOO_MANY,
             Code::TooMany,
             "more members or blocks than are read; what it says is not shown or sent",
@@ -433,7 +443,7 @@ impl Part {
             time: millis.unwrap_or(NO_TIME),
             message: envelope
                 .message_id()
-                .map_or(0, |id| names::hash(&id.bytes()).max(1)),
+                .map_or(0, |id| interner::hash(&id.bytes()).max(1)),
             len: len as u32,
             line: u32::try_from(self.lines).unwrap_or(u32::MAX),
             flags: envelope.flags(),
@@ -449,18 +459,18 @@ impl Part {
 
     /// The entry that a line of this engine takes back, as a link. A later version may say more on
     /// such a line; this it says in the same way.
-    fn take_tombstone(&mut self, text: &[u8]) -> (u128, Marks) {
+    fn take_tombstone(&mut self, text: &[u8]) -> (u128, EntryMarks) {
         let text = String::from_utf8_lossy(text);
         let entry = Object::parse(&text).ok();
         let named = entry.as_ref().and_then(|entry| entry.str("tombstone"));
         let Some(named) = named.filter(|named| !named.is_empty()) else {
-            return (0, Marks::empty());
+            return (0, EntryMarks::empty());
         };
         self.side.has_tombstones = true;
         pack_id(
             intern(&named, &mut self.side.odd_ids),
-            Marks::LINK,
-            Marks::ODD_LINK,
+            EntryMarks::LINK,
+            EntryMarks::ODD_LINK,
         )
     }
 
@@ -474,7 +484,7 @@ impl Part {
             .map(|name| metadata.as_ref()?.get(name)?.object());
         let logical_parent = envelope.logical_parent_uuid();
         self.boundaries.push(Boundary {
-            candidate: self.records.len(),
+            entry_no: self.records.len(),
             logical_parent: logical_parent.map(|id| intern(&id.decode(), odd)),
             preserved: preserved(list.as_ref(), segment.as_ref(), odd),
             ends: ["headUuid", "tailUuid"].map(|name| id_at(segment.as_ref()?, name, odd)),
@@ -526,13 +536,13 @@ impl Part {
         self.tools = tools;
         self.records.reverse();
         for boundary in &mut self.boundaries {
-            boundary.candidate = self.records.len() - 1 - boundary.candidate;
+            boundary.entry_no = self.records.len() - 1 - boundary.entry_no;
         }
         self.boundaries.reverse();
         let sessions = self.records.iter_mut().map(|record| &mut record.session);
-        number_anew(&mut self.side.sessions, sessions);
+        renumber(&mut self.side.sessions, sessions);
         let agents = self.records.iter_mut().map(|record| &mut record.agent);
-        number_anew(&mut self.side.agents, agents);
+        renumber(&mut self.side.agents, agents);
         for line in self
             .findings
             .iter_mut()
@@ -581,7 +591,7 @@ fn code_of(error: ScanError, line: Line<'_>) -> Code {
 fn preserved(
     list: Option<&Object<'_>>,
     segment: Option<&Object<'_>>,
-    odd: &mut Names,
+    odd: &mut Interner,
 ) -> Preserved {
     // The client reads the names as they are written on disk, no other form.
     if let Some(list) = list {
@@ -597,20 +607,25 @@ fn preserved(
     })
 }
 
-fn id_at(object: &Object<'_>, name: &str, odd: &mut Names) -> Option<Id> {
+fn id_at(object: &Object<'_>, name: &str, odd: &mut Interner) -> Option<Id> {
     Some(intern(&object.get(name)?.str()?, odd))
 }
 
-fn intern(text: &str, odd: &mut Names) -> Id {
+fn intern(text: &str, odd: &mut Interner) -> Id {
     match Uuid::parse(text.as_bytes()) {
         Some(uuid) => Id::Uuid(uuid),
         None => Id::Odd(odd.number(text)),
     }
 }
 
-fn pack(text: Option<Text<'_>>, odd: &mut Names, there: Marks, is_odd: Marks) -> (u128, Marks) {
+fn pack(
+    text: Option<Text<'_>>,
+    odd: &mut Interner,
+    there: EntryMarks,
+    is_odd: EntryMarks,
+) -> (u128, EntryMarks) {
     let Some(text) = text else {
-        return (0, Marks::empty());
+        return (0, EntryMarks::empty());
     };
     if let Some(uuid) = Uuid::parse(text.raw()) {
         return (uuid.0, there);
@@ -618,7 +633,7 @@ fn pack(text: Option<Text<'_>>, odd: &mut Names, there: Marks, is_odd: Marks) ->
     pack_id(intern(&text.decode(), odd), there, is_odd)
 }
 
-fn pack_id(id: Id, there: Marks, is_odd: Marks) -> (u128, Marks) {
+fn pack_id(id: Id, there: EntryMarks, is_odd: EntryMarks) -> (u128, EntryMarks) {
     match id {
         Id::Uuid(uuid) => (uuid.0, there),
         Id::Odd(number) => (u128::from(number), there | is_odd),
@@ -626,7 +641,7 @@ fn pack_id(id: Id, there: Marks, is_odd: Marks) -> (u128, Marks) {
 }
 
 /// Numbers names in the order of their use, after they were numbered from the end of the file.
-pub(crate) fn number_anew<'r>(names: &mut Names, numbers: impl Iterator<Item = &'r mut u16>) {
+pub(crate) fn renumber<'r>(names: &mut Interner, numbers: impl Iterator<Item = &'r mut u16>) {
     let old = std::mem::take(names);
     for number in numbers.filter(|number| **number != 0) {
         let name = old.get(u32::from(*number) - 1);
@@ -636,13 +651,13 @@ pub(crate) fn number_anew<'r>(names: &mut Names, numbers: impl Iterator<Item = &
 
 /// The number of a name plus one; 0 for none. Beyond 65,535 names, which no client writes, the
 /// rest is taken as having none.
-fn number(text: Option<Text<'_>>, names: &mut Names) -> u16 {
+fn number(text: Option<Text<'_>>, names: &mut Interner) -> u16 {
     let Some(text) = text else { return 0 };
     u16::try_from(names.number(&text.decode()) + 1).unwrap_or(0)
 }
 
 /// Puts neighbouring parts of a file of `len` bytes together; what is left is to finish the index.
-fn join(mut parts: Vec<Part>, len: u64) -> Index {
+fn join(mut parts: Vec<PartialIndex>, len: u64) -> Index {
     let shrunk = take_shrunk(&mut parts, len);
     let mut index = Index::empty(shrunk.as_ref().map_or(len, |shrunk| shrunk.offset));
     let total: usize = parts.iter().map(|part| part.records.len()).sum();
@@ -666,7 +681,7 @@ fn join(mut parts: Vec<Part>, len: u64) -> Index {
 }
 
 /// Makes one finding of what all parts say about a file that became shorter.
-fn take_shrunk(parts: &mut [Part], len: u64) -> Option<Finding> {
+fn take_shrunk(parts: &mut [PartialIndex], len: u64) -> Option<Finding> {
     let is_shrunk = |finding: &mut Finding| finding.code == Code::Shrunk;
     let all = parts
         .iter_mut()
@@ -677,8 +692,8 @@ fn take_shrunk(parts: &mut [Part], len: u64) -> Option<Finding> {
     Some(first)
 }
 
-fn append(index: &mut Index, part: Part) {
-    let renumber = |names: &Names, all: &mut Names| -> Vec<u32> {
+fn append(index: &mut Index, part: PartialIndex) {
+    let renumber = |names: &Interner, all: &mut Interner| -> Vec<u32> {
         names.texts().map(|text| all.number(text)).collect()
     };
     let odd = renumber(&part.side.odd_ids, &mut index.side.odd_ids);
@@ -702,10 +717,10 @@ fn append(index: &mut Index, part: Part) {
             record.tools += first_tool as u32;
             record.session = narrow(record.session, &sessions);
             record.agent = narrow(record.agent, &agents);
-            if record.marks.contains(Marks::ODD_UUID) {
+            if record.marks.contains(EntryMarks::ODD_UUID) {
                 record.uuid = u128::from(odd[record.uuid as usize]);
             }
-            if record.marks.contains(Marks::ODD_LINK) {
+            if record.marks.contains(EntryMarks::ODD_LINK) {
                 record.link = u128::from(odd[record.link as usize]);
             }
             record
@@ -715,7 +730,7 @@ fn append(index: &mut Index, part: Part) {
     index
         .boundaries
         .extend(part.boundaries.into_iter().map(|mut boundary| {
-            boundary.candidate += first_record;
+            boundary.entry_no += first_record;
             boundary.logical_parent = boundary.logical_parent.map(rename);
             boundary.ends = boundary.ends.map(|end| end.map(rename));
             match &mut boundary.preserved {

@@ -85,10 +85,10 @@ impl SessionFiles {
             let start = file.id.as_bytes().get(..id.len());
             start.is_some_and(|start| start.eq_ignore_ascii_case(id.as_bytes()))
         };
-        let candidates: Vec<_> = self.sessions.iter().filter(starts).collect();
-        let whole = candidates.iter().filter(|file| file.id.len() == id.len());
+        let entry_refs: Vec<_> = self.sessions.iter().filter(starts).collect();
+        let whole = entry_refs.iter().filter(|file| file.id.len() == id.len());
         let whole: Vec<_> = whole.copied().collect();
-        if whole.is_empty() { candidates } else { whole }
+        if whole.is_empty() { entry_refs } else { whole }
     }
 
     fn add_project(&mut self, path: &Path) {

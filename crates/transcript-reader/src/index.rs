@@ -9,11 +9,11 @@ use hashbrown::HashTable;
 use transcript_format::finding::Finding;
 use transcript_format::ids::Uuid;
 use transcript_format::kind::{AttachmentKind, EntryKind, ProgressKind, SystemKind};
-use transcript_format::scan::{Content, Flags, ToolRole};
+use transcript_format::scan::{ContentKind, Flags, ToolRole};
 
 use crate::build::LoadOptions;
 use crate::error::Error;
-use crate::names::{self, Names};
+use crate::interner::{self, Interner};
 use crate::source::Source;
 
 /// Every candidate for an entry in one file, in file order, and what is wrong with the rest.
@@ -42,9 +42,9 @@ pub struct Index {
 #[derive(Debug, Default)]
 pub(crate) struct SideTables {
     /// Ids that are no canonical uuids.
-    pub(crate) odd_ids: Names,
-    pub(crate) sessions: Names,
-    pub(crate) agents: Names,
+    pub(crate) odd_ids: Interner,
+    pub(crate) sessions: Interner,
+    pub(crate) agents: Interner,
     /// Whether a line names an entry that no longer counts.
     pub(crate) has_tombstones: bool,
 }
@@ -72,8 +72,8 @@ pub(crate) struct Record {
     pub(crate) agent: u16,
     pub(crate) kind: EntryKind,
     pub(crate) sub: u8,
-    pub(crate) marks: Marks,
-    pub(crate) content: Content,
+    pub(crate) marks: EntryMarks,
+    pub(crate) content: ContentKind,
 }
 
 /// The time of an entry that has none that can be read.
@@ -87,7 +87,7 @@ const _: () = assert!(
 bitflags! {
     /// How a candidate came to the index, and which of its fields are there.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-    pub struct Marks: u8 {
+    pub struct EntryMarks: u8 {
         /// More bytes follow on the line; this is the object that stands first.
         const GLUED = 1;
         /// The line holds bytes that are not UTF-8; they are read as U+FFFD.
@@ -130,7 +130,7 @@ pub struct ToolEnd(u64);
 
 impl ToolEnd {
     pub(crate) fn new(role: ToolRole, id: &[u8]) -> Self {
-        Self(names::hash(id) & !3 | role as u64)
+        Self(interner::hash(id) & !3 | role as u64)
     }
 
     /// Returns which end it is.
@@ -155,7 +155,7 @@ impl ToolEnd {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Boundary {
     /// The candidate that is the boundary.
-    pub candidate: usize,
+    pub entry_no: usize,
     /// `logicalParentUuid`: the leaf of the conversation before.
     pub logical_parent: Option<Id>,
     /// Which entries stay in the conversation.
@@ -192,7 +192,7 @@ impl Boundary {
 pub enum Preserved {
     /// The boundary keeps nothing.
     Nothing,
-    /// `preservedMessages`: every entry by name. `None` for an element that is no string.
+    /// `preservedMessages`: every entry by name. `None` for an element that is not a string.
     List {
         /// What the first of them follows.
         anchor: Option<Id>,
@@ -244,8 +244,8 @@ impl Index {
     }
 
     /// Returns the candidates in file order.
-    pub fn candidates(&self) -> impl ExactSizeIterator<Item = Candidate<'_>> + DoubleEndedIterator {
-        (0..self.records.len()).map(|number| self.candidate(number))
+    pub fn entries(&self) -> impl ExactSizeIterator<Item = EntryRef<'_>> + DoubleEndedIterator {
+        (0..self.records.len()).map(|number| self.entry(number))
     }
 
     /// Returns how many candidates there are.
@@ -266,8 +266,8 @@ impl Index {
     ///
     /// When `number` is not below [`Self::len`].
     #[must_use]
-    pub fn candidate(&self, number: usize) -> Candidate<'_> {
-        Candidate {
+    pub fn entry(&self, number: usize) -> EntryRef<'_> {
+        EntryRef {
             index: self,
             record: &self.records[number],
             number,
@@ -312,19 +312,19 @@ impl Index {
         }
     }
 
-    /// Returns what the compact boundary `candidate` says.
+    /// Returns what the compact boundary `entry_ref` says.
     #[must_use]
-    pub fn boundary(&self, candidate: usize) -> Option<&Boundary> {
+    pub fn boundary(&self, entry_no: usize) -> Option<&Boundary> {
         let at = self
             .boundaries
-            .binary_search_by_key(&candidate, |boundary| boundary.candidate);
+            .binary_search_by_key(&entry_no, |boundary| boundary.entry_no);
         at.ok().map(|at| &self.boundaries[at])
     }
 
     /// Returns the entries that lines of this engine take back: the number of the candidate that
     /// says so, in file order, and the id of the entry. What that means is for a policy to say.
     pub fn tombstones(&self) -> impl Iterator<Item = (usize, Id)> + '_ {
-        let lines = self.side.has_tombstones.then(|| self.candidates());
+        let lines = self.side.has_tombstones.then(|| self.entries());
         let lines = lines.into_iter().flatten();
         lines.filter_map(|line| Some((line.number(), line.tombstone()?)))
     }
@@ -405,13 +405,13 @@ impl Uuids {
         let hash = |number: &u32| keys.hash_one(records[*number as usize].uuid);
         let with_uuid = records
             .iter()
-            .filter(|record| record.marks.contains(Marks::UUID))
+            .filter(|record| record.marks.contains(EntryMarks::UUID))
             .count();
         let mut table = HashTable::with_capacity(with_uuid);
         let mut next = HashMap::new();
         let mut last_of: HashMap<u32, u32> = HashMap::new();
         for (number, record) in records.iter().enumerate() {
-            if !record.marks.contains(Marks::UUID) {
+            if !record.marks.contains(EntryMarks::UUID) {
                 continue;
             }
             let number = number as u32;
@@ -442,15 +442,25 @@ impl Uuids {
 
 impl Record {
     pub(crate) fn id(&self) -> Option<Id> {
-        id_of(self.uuid, self.marks, Marks::UUID, Marks::ODD_UUID)
+        id_of(
+            self.uuid,
+            self.marks,
+            EntryMarks::UUID,
+            EntryMarks::ODD_UUID,
+        )
     }
 
     fn link(&self) -> Option<Id> {
-        id_of(self.link, self.marks, Marks::LINK, Marks::ODD_LINK)
+        id_of(
+            self.link,
+            self.marks,
+            EntryMarks::LINK,
+            EntryMarks::ODD_LINK,
+        )
     }
 }
 
-fn id_of(raw: u128, marks: Marks, there: Marks, odd: Marks) -> Option<Id> {
+fn id_of(raw: u128, marks: EntryMarks, there: EntryMarks, odd: EntryMarks) -> Option<Id> {
     if !marks.contains(there) {
         None
     } else if marks.contains(odd) {
@@ -463,13 +473,13 @@ fn id_of(raw: u128, marks: Marks, there: Marks, odd: Marks) -> Option<Id> {
 
 /// One object of the file that may count as an entry.
 #[derive(Clone, Copy)]
-pub struct Candidate<'i> {
+pub struct EntryRef<'i> {
     index: &'i Index,
     record: &'i Record,
     number: usize,
 }
 
-impl<'i> Candidate<'i> {
+impl<'i> EntryRef<'i> {
     /// Returns its number in the index.
     #[must_use]
     pub fn number(&self) -> usize {
@@ -588,20 +598,20 @@ impl<'i> Candidate<'i> {
 
     /// Returns what stands at `message.content`.
     #[must_use]
-    pub fn content(&self) -> Content {
+    pub fn content(&self) -> ContentKind {
         self.record.content
     }
 
     /// Returns how it came to the index.
     #[must_use]
-    pub fn marks(&self) -> Marks {
+    pub fn marks(&self) -> EntryMarks {
         self.record.marks
     }
 
     /// Returns whether it was brought back from a damaged line.
     #[must_use]
     pub fn is_salvaged(&self) -> bool {
-        self.marks().contains(Marks::SALVAGED)
+        self.marks().contains(EntryMarks::SALVAGED)
     }
 
     /// Returns the ends of tool calls in its message, in their order.
@@ -627,7 +637,7 @@ impl<'i> Candidate<'i> {
     }
 }
 
-impl fmt::Debug for Candidate<'_> {
+impl fmt::Debug for EntryRef<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Candidate")
             .field("number", &self.number)

@@ -13,8 +13,8 @@
 //!
 //! let source = Source::open("session.jsonl".as_ref())?;
 //! let index = Index::load(&source)?;
-//! for candidate in index.candidates() {
-//!     println!("{} {:?}", candidate.line(), candidate.kind());
+//! for entry_ref in index.entries() {
+//!     println!("{} {:?}", entry_ref.line(), entry_ref.kind());
 //! }
 //! for finding in index.findings() {
 //!     eprintln!("byte {}: {}", finding.offset, finding.code.as_str());
@@ -29,25 +29,27 @@
 
 mod bodies;
 mod build;
+mod damaged_lines;
 mod discover;
 mod error;
-mod forked;
-mod glance;
+mod fork_names;
 mod index;
+mod interner;
 mod listing;
-mod names;
 mod other_files;
 mod prompt;
 mod said;
-mod salvage;
 mod source;
 mod subagents;
+mod summary_scan;
 
-pub use bodies::{Bodies, Body};
+pub use bodies::{Bodies, BodyText};
 pub use build::LoadOptions;
 pub use discover::{SessionFile, SessionFiles};
 pub use error::{Error, ErrorKind};
-pub use index::{Boundary, Candidate, Id, Index, Marks, MessageKey, Preserved, ToolEnd, ToolKey};
+pub use index::{
+    Boundary, EntryMarks, EntryRef, Id, Index, MessageKey, Preserved, ToolEnd, ToolKey,
+};
 pub use listing::{Listing, SessionRow, SessionState};
 pub use other_files::OtherFiles;
 pub use prompt::Prompt;

@@ -14,10 +14,10 @@ use transcript_format::time;
 
 use crate::discover::{SessionFile, SessionFiles, worktrees};
 use crate::error::Error;
-use crate::glance::{self, Head, Reach, Settings, Tail};
 use crate::prompt::shorten;
 use crate::source::Source;
 use crate::subagents::subagents;
+use crate::summary_scan::{self, HeadScan, Reach, SettingsScan, TailScan};
 
 /// What clients look at, at either end.
 const NEAR: u64 = 64 << 10;
@@ -180,7 +180,7 @@ impl SessionRow {
         let mut tail = read_tail(source, bytes, head.is_sidechain())?;
         if source.len() > FAR {
             let start = bytes.read(source, 0, NEAR)?;
-            tail.settings = tail.settings.or(Settings::read(start));
+            tail.settings = tail.settings.or(SettingsScan::read(start));
         }
         self.state = tail.state();
         self.title = title(file, &tail);
@@ -253,7 +253,7 @@ impl Listing {
             listing.rows.push(row);
             listing.problems.extend(problem);
         }
-        listing.count_agents_beside(&files.agents);
+        listing.count_agents_next_to(&files.agents);
         listing
             .rows
             .sort_by_cached_key(|row| (std::cmp::Reverse(row.modified_millis()), row.path.clone()));
@@ -303,12 +303,12 @@ impl Listing {
     }
 
     /// Agents of clients before 2.1.2 stand beside the session that their lines name.
-    fn count_agents_beside(&mut self, agents: &[PathBuf]) {
+    fn count_agents_next_to(&mut self, agents: &[PathBuf]) {
         let mut counts = HashMap::<(PathBuf, String), usize>::new();
         let sessions = parallel(agents, |path, bytes| {
             let source = Source::open(path).ok()?;
             let head = bytes.read(&source, 0, NEAR).ok()?;
-            Some((path.parent()?.to_owned(), glance::session_id(head)?))
+            Some((path.parent()?.to_owned(), summary_scan::session_id(head)?))
         });
         for session in sessions.into_iter().flatten() {
             *counts.entry(session).or_default() += 1;
@@ -324,10 +324,10 @@ impl Listing {
     }
 }
 
-fn read_head(source: &Source, bytes: &mut Bytes) -> Result<Head, Error> {
+fn read_head(source: &Source, bytes: &mut Bytes) -> Result<HeadScan, Error> {
     let mut size = NEAR;
     loop {
-        let head = Head::read(bytes.read(source, 0, size)?, size >= source.len());
+        let head = HeadScan::read(bytes.read(source, 0, size)?, size >= source.len());
         if head.is_enough() || size >= source.len().min(FARTHEST) {
             return Ok(head);
         }
@@ -335,7 +335,7 @@ fn read_head(source: &Source, bytes: &mut Bytes) -> Result<Head, Error> {
     }
 }
 
-fn read_tail(source: &Source, bytes: &mut Bytes, is_sidechain: bool) -> Result<Tail, Error> {
+fn read_tail(source: &Source, bytes: &mut Bytes, is_sidechain: bool) -> Result<TailScan, Error> {
     let from_end = |size| source.len().saturating_sub(size);
     let reach = Reach {
         near: from_end(NEAR),
@@ -350,17 +350,17 @@ fn read_tail(source: &Source, bytes: &mut Bytes, is_sidechain: bool) -> Result<T
             0 => 0,
             _ => memchr::memchr(b'\n', window).map_or(window.len(), |newline| newline + 1),
         };
-        let tail = Tail::read(&window[cut..], before + cut as u64, reach, is_sidechain);
+        let tail = TailScan::read(&window[cut..], before + cut as u64, reach, is_sidechain);
         let has_settings = tail.has_near_title() || size >= FAR;
         if tail.is_complete() && has_settings || start == 0 || size == FARTHEST {
             return Ok(tail);
         }
     }
-    Ok(Tail::default())
+    Ok(TailScan::default())
 }
 
 /// The title by its precedence (`facts/sdk.md` 4).
-fn title(file: &SessionFile, tail: &Tail) -> Option<String> {
+fn title(file: &SessionFile, tail: &TailScan) -> Option<String> {
     let settings = &tail.settings;
     let side_file = || {
         let title = side_file(file, "custom-title.json")?;

@@ -29,7 +29,7 @@ impl OtherFiles {
     pub fn search(source: &Source, index: &Index, missing: &[Id]) -> Self {
         let mut others = Self::default();
         let mut left = MAX_BYTES;
-        for path in files_beside(source.path()) {
+        for path in sibling_files(source.path()) {
             if others.links.len() == missing.len() {
                 break;
             }
@@ -67,7 +67,7 @@ impl OtherFiles {
         self.links.is_empty()
     }
 
-    /// Returns what stands above `missing`: the nearest entry that the file itself holds, or `None`
+    /// Returns what is above `missing`: the nearest entry that the file itself holds, or `None`
     /// when the other file leads to no such entry. Nothing when no other file holds it.
     #[must_use]
     pub fn parent_of(&self, missing: Id) -> Option<Option<Id>> {
@@ -78,7 +78,7 @@ impl OtherFiles {
 /// Follows parents in `other` until one that `index` holds. `None` when `other` does not hold
 /// `from`, `Some(None)` when its parents lead elsewhere.
 fn link_back(index: &Index, other: &Index, from: Id) -> Option<Option<Id>> {
-    let entry = |id: Id| other.with_uuid(id).next().map(|line| other.candidate(line));
+    let entry = |id: Id| other.with_uuid(id).next().map(|line| other.entry(line));
     let mut at = entry(from)?;
     for _ in 0..other.len() {
         let Some(parent) = at.parent() else { break };
@@ -93,7 +93,7 @@ fn link_back(index: &Index, other: &Index, from: Id) -> Option<Option<Id>> {
 }
 
 /// The files that may hold what `path` misses, the likeliest first.
-fn files_beside(path: &Path) -> Vec<PathBuf> {
+fn sibling_files(path: &Path) -> Vec<PathBuf> {
     let Ok(path) = std::path::absolute(path) else {
         return Vec::new();
     };

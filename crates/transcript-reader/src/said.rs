@@ -56,12 +56,12 @@ impl<'t> Said<'t> {
         let Some(name) = wrapper(start) else {
             return Self::Prompt(text);
         };
-        let told = match name {
+        let reported = match name {
             "task-notification" => element(start, "summary"),
             name if PRINTED.contains(&name) => element(start, name),
             _ => None,
         };
-        Self::Client(told.unwrap_or(text))
+        Self::Client(reported.unwrap_or(text))
     }
 }
 
@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn commands_and_what_they_print_are_no_prompts() {
+    fn commands_and_what_they_print_are_not_prompts() {
         let command = "<command-name>/compact</command-name>\n <command-args>all</command-args>";
         let (name, arguments) = ("/compact", "all");
         assert_eq!(Said::of(command), Said::Command { name, arguments });
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn what_clients_write_by_themselves_is_no_prompt() {
+    fn what_clients_write_by_themselves_is_not_a_prompt() {
         for text in [
             "<local-command-caveat>x</local-command-caveat>",
             "<system-reminder>\nnote</system-reminder>",

@@ -23,7 +23,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use transcript_reader::{Bodies, Index, Source};
-use transcript_resume::api::{self, Request};
+use transcript_resume::request::{self, Request};
 use transcript_resume::{Policy, Tree};
 use transcript_testkit::campaign::several::several;
 use transcript_testkit::campaign::{Case, Healthy, Kind, Shown};
@@ -314,7 +314,7 @@ impl Requests {
         let messages: Vec<String> = request.messages.iter().map(|one| one.json()).collect();
         writeln!(self.lines, "[{}]", messages.join(",")).unwrap();
         self.waiting += 1;
-        if !api::lint(&request.messages).is_ok() {
+        if !request::lint(&request.messages).is_ok() {
             self.refused.insert(self.waiting);
         }
         if self.lines.len() > BATCH {
@@ -486,7 +486,7 @@ impl<'o> Worker<'o> {
         let index = Index::load(&source).unwrap();
         if let Some(validator) = &self.options.validator {
             let tree = Tree::new(&index, Policy::Recover);
-            let options = api::Options::new().prompt("NEXT");
+            let options = request::RequestOptions::new().prompt("NEXT");
             let request = options.request(&tree, &mut Bodies::new(&source)).unwrap();
             if request.is_resumable() {
                 self.tallies.requests.push(&request, validator);
@@ -497,7 +497,7 @@ impl<'o> Worker<'o> {
             let uuids: Vec<String> = path
                 .entries
                 .iter()
-                .filter_map(|entry| index.candidate(entry.candidate()).uuid())
+                .filter_map(|entry| index.entry(entry.entry_no()).uuid())
                 .map(|id| index.id_text(id))
                 .collect();
             case.judge(uuids.iter().map(String::as_str))

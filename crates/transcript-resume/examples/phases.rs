@@ -22,7 +22,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         .ok_or("usage: phases SESSION.jsonl")?;
     let path = Path::new(&path);
     let bytes = std::fs::metadata(path)?.len();
-    let tell = |phase: &str, took: Vec<Duration>| {
+    let report = |phase: &str, took: Vec<Duration>| {
         let took = median(took);
         let rate = bytes as f64 / took.as_secs_f64() / 1e9;
         println!(
@@ -31,32 +31,32 @@ fn main() -> Result<(), Box<dyn Error>> {
         );
     };
 
-    tell("read alone, 1 MiB buffer", rounds(|| walk(path, |_| ()))?);
-    tell("read and frame", rounds(|| walk(path, frame()))?);
-    tell(
+    report("read alone, 1 MiB buffer", rounds(|| walk(path, |_| ()))?);
+    report("read and frame", rounds(|| walk(path, frame()))?);
+    report(
         "read, frame and scan, 1 thread",
         rounds(|| walk(path, scan(Scanner::new())))?,
     );
-    tell(
+    report(
         "the same without SIMD",
         rounds(|| walk(path, scan(Scanner::without_simd())))?,
     );
-    tell("scan alone, 1 thread", scan_alone(path)?);
+    report("scan alone, 1 thread", scan_alone(path)?);
 
     let source = Source::open(path)?;
     for threads in [1, 2] {
         let load = || LoadOptions::new().threads(threads).load(&source).map(drop);
-        tell(&format!("index, {threads} threads"), rounds(load)?);
+        report(&format!("index, {threads} threads"), rounds(load)?);
     }
-    tell(
+    report(
         "index, backward",
         rounds(|| LoadOptions::new().backward().load(&source).map(drop))?,
     );
 
     let index = LoadOptions::new().load(&source)?;
-    tell("links", rounds(|| done(Tree::new(&index, Policy::Vendor)))?);
+    report("links", rounds(|| done(Tree::new(&index, Policy::Vendor)))?);
     let tree = Tree::new(&index, Policy::Vendor);
-    tell("leaf and path", rounds(|| done(tree.path()))?);
+    report("leaf and path", rounds(|| done(tree.path()))?);
     println!(
         "{} lines, {} candidates, {} on the path, {:.1} bytes of index a line",
         index.line_count(),

@@ -11,9 +11,9 @@ use std::ops::Range;
 
 use transcript_format::kind::EntryKind;
 use transcript_format::scan::{Flags, ToolRole};
-use transcript_reader::{Candidate, Id, Index, Preserved};
+use transcript_reader::{EntryRef, Id, Index, Preserved};
 
-use crate::links::{NodeId, Parent, Tree};
+use crate::tree::{NodeId, Parent, Tree};
 
 /// The branches of a file. Entries are named by the number of their candidate in the index.
 ///
@@ -37,7 +37,7 @@ pub struct Branch {
     /// The entry of that branch under which it hangs.
     pub from: Option<usize>,
     /// How it starts.
-    pub start: Start,
+    pub start: BranchStart,
     /// The entry above all others of the branch.
     pub first: usize,
     /// The entry to ask for to end a conversation here: the one that other branches go on from; of
@@ -55,7 +55,7 @@ pub struct Branch {
 /// How a branch starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Start {
+pub enum BranchStart {
     /// Its first entry names no parent.
     Root,
     /// Its first entry names an entry of the parent branch.
@@ -73,7 +73,7 @@ pub enum Start {
     Cycle,
 }
 
-impl Start {
+impl BranchStart {
     /// Returns the stable name.
     #[must_use]
     pub const fn name(self) -> &'static str {
@@ -105,7 +105,7 @@ impl Branches {
     /// leaves that policies take, whatever stands below them.
     #[must_use]
     pub fn new(tree: &Tree<'_>, breaks: &[usize]) -> Self {
-        let mut links = Links::new(tree);
+        let mut links = BranchLinks::new(tree);
         links.link();
         let order = links.order();
         let groups = links.groups(&order);
@@ -157,8 +157,8 @@ impl Branches {
     /// Returns the branches from a root to `branch`, the root first.
     #[must_use]
     pub fn line_to(&self, branch: usize) -> Vec<usize> {
-        let above = |branch: &usize| self.branches[*branch].parent;
-        let mut line: Vec<usize> = std::iter::successors(Some(branch), above).collect();
+        let parents = |branch: &usize| self.branches[*branch].parent;
+        let mut line: Vec<usize> = std::iter::successors(Some(branch), parents).collect();
         line.reverse();
         line
     }
@@ -173,34 +173,34 @@ impl Branches {
 const NONE: u32 = u32::MAX;
 
 /// The links as they stand in the file, mended but not spliced. Nodes are counted as in the tree.
-struct Links<'t, 'i> {
+struct BranchLinks<'t, 'i> {
     tree: &'t Tree<'i>,
     index: &'i Index,
-    above: Vec<u32>,
+    parents: Vec<u32>,
     /// How nodes start a branch; those that have no say are not in here.
-    starts: HashMap<u32, Start>,
+    starts: HashMap<u32, BranchStart>,
 }
 
-impl<'t, 'i> Links<'t, 'i> {
+impl<'t, 'i> BranchLinks<'t, 'i> {
     fn new(tree: &'t Tree<'i>) -> Self {
         Self {
             tree,
             index: tree.index(),
-            above: Vec::new(),
+            parents: Vec::new(),
             starts: HashMap::new(),
         }
     }
 
     /// The node of the line that counts, also of one that a splice took out of the tree.
-    fn node(&self, candidate: usize) -> Option<u32> {
-        let node = self.node_of_line(&self.index.candidate(candidate))?;
-        let counts = self.tree.candidate_of(NodeId(node)) as usize == candidate;
+    fn node(&self, entry_no: usize) -> Option<u32> {
+        let node = self.node_of_line(&self.index.entry(entry_no))?;
+        let counts = self.tree.entry_no_of(NodeId(node)) as usize == entry_no;
         counts.then_some(node)
     }
 
     /// The node of a line, also of one that a line with the same uuid stands in for; `None` for what
     /// a tombstone took back.
-    fn node_of_line(&self, line: &Candidate<'_>) -> Option<u32> {
+    fn node_of_line(&self, line: &EntryRef<'_>) -> Option<u32> {
         let is_entry = line.kind().is_chain() && line.kind() != EntryKind::Progress;
         let node = is_entry.then(|| self.tree.entry_node(line.number()));
         let is_there = |node: &NodeId| !self.tree.is_tombstoned(*node);
@@ -209,13 +209,13 @@ impl<'t, 'i> Links<'t, 'i> {
 
     fn node_with_uuid(&self, id: Id) -> Option<u32> {
         let mut lines = self.index.with_uuid(id);
-        let node = lines.find_map(|line| self.node_of_line(&self.index.candidate(line)));
+        let node = lines.find_map(|line| self.node_of_line(&self.index.entry(line)));
         node.or_else(|| Some(self.tree.above_tombstone(id)?.0))
     }
 
     fn link(&mut self) {
-        let stitches = self.stitches();
-        self.above = vec![NONE; self.tree.nodes().count()];
+        let segment_ends = self.segment_ends();
+        self.parents = vec![NONE; self.tree.nodes().count()];
         for node in self.tree.nodes() {
             if self.tree.is_sidechain(node) {
                 continue;
@@ -224,15 +224,15 @@ impl<'t, 'i> Links<'t, 'i> {
             let (parent, start) = self.parent(node, &entry);
             // What follows a compaction hangs under its summary or under the last entry that it
             // keeps (`facts/corpus.md` 4): the first is how it reads.
-            let stitched = parent.and_then(|parent| stitches.get(&parent));
+            let stitched = parent.and_then(|parent| segment_ends.get(&parent));
             let parent = match stitched {
                 Some((boundary, anchor)) if entry.number() > *boundary && *anchor != node.0 => {
                     Some(*anchor)
                 }
                 _ => parent,
             };
-            self.above[node.at()] = parent.unwrap_or(NONE);
-            if start != Start::Child {
+            self.parents[node.at()] = parent.unwrap_or(NONE);
+            if start != BranchStart::Child {
                 self.starts.insert(node.0, start);
             }
         }
@@ -240,22 +240,22 @@ impl<'t, 'i> Links<'t, 'i> {
 
     /// The last entry that each boundary keeps, with the boundary and the entry that what was kept
     /// follows.
-    fn stitches(&self) -> HashMap<u32, (usize, u32)> {
-        let boundaries = self.index.candidates().filter(Candidate::is_boundary);
-        let stitches = boundaries.filter_map(|candidate| {
-            let boundary = self.index.boundary(candidate.number())?;
+    fn segment_ends(&self) -> HashMap<u32, (usize, u32)> {
+        let boundaries = self.index.entries().filter(EntryRef::is_boundary);
+        let segment_ends = boundaries.filter_map(|entry_ref| {
+            let boundary = self.index.boundary(entry_ref.number())?;
             let (anchor, tail) = match &boundary.preserved {
                 Preserved::Nothing => return None,
                 Preserved::List { anchor, uuids } => (*anchor, *uuids.last()?),
                 Preserved::Segment { anchor } => (*anchor, boundary.ends[1]),
             };
             let (anchor, tail) = (self.node_with_uuid(anchor?)?, self.node_with_uuid(tail?)?);
-            (anchor != tail).then_some((tail, (candidate.number(), anchor)))
+            (anchor != tail).then_some((tail, (entry_ref.number(), anchor)))
         });
-        stitches.collect()
+        segment_ends.collect()
     }
 
-    fn parent(&self, node: NodeId, entry: &Candidate<'i>) -> (Option<u32>, Start) {
+    fn parent(&self, node: NodeId, entry: &EntryRef<'i>) -> (Option<u32>, BranchStart) {
         let parent = self.tree.parent_before_splice(node);
         if entry.is_boundary() {
             let logical = || self.index.boundary(entry.number())?.logical_parent;
@@ -265,16 +265,18 @@ impl<'t, 'i> Links<'t, 'i> {
             };
             let is_main =
                 |parent: &u32| *parent != node.0 && !self.tree.is_sidechain(NodeId(*parent));
-            return (parent.filter(is_main), Start::Boundary);
+            return (parent.filter(is_main), BranchStart::Boundary);
         }
         match parent {
-            Parent::Root => (None, Start::Root),
-            Parent::Lost => (None, Start::Lost),
-            Parent::Node(parent) if self.tree.is_sidechain(parent) => (None, Start::Sidechain),
-            Parent::Node(parent) if self.tree.recovery.bridge(node).is_some() => {
-                (Some(parent.0), Start::Bridge)
+            Parent::Root => (None, BranchStart::Root),
+            Parent::Lost => (None, BranchStart::Lost),
+            Parent::Node(parent) if self.tree.is_sidechain(parent) => {
+                (None, BranchStart::Sidechain)
             }
-            Parent::Node(parent) => (Some(parent.0), Start::Child),
+            Parent::Node(parent) if self.tree.recovery.bridge(node).is_some() => {
+                (Some(parent.0), BranchStart::Bridge)
+            }
+            Parent::Node(parent) => (Some(parent.0), BranchStart::Child),
         }
     }
 
@@ -286,9 +288,9 @@ impl<'t, 'i> Links<'t, 'i> {
             |node: &NodeId| !self.tree.is_sidechain(*node) && !self.tree.is_tombstoned(*node);
         let main = main.filter(is_drawn);
         let main: Vec<u32> = main.map(|node| node.0).collect();
-        let mut order = Order::new(&main, &self.above);
+        let mut order = Order::new(&main, &self.parents);
         for node in &main {
-            if self.above[*node as usize] == NONE {
+            if self.parents[*node as usize] == NONE {
                 order.visit(*node);
             }
         }
@@ -307,49 +309,51 @@ impl<'t, 'i> Links<'t, 'i> {
         let mut walked = HashSet::new();
         let mut at = node;
         while walked.insert(at) {
-            at = self.above[at as usize];
+            at = self.parents[at as usize];
         }
         let is_boundary = |node: u32| self.tree.entry(NodeId(node)).is_boundary();
         let mut cut = at;
-        let mut member = self.above[at as usize];
+        let mut member = self.parents[at as usize];
         while member != at {
             if (!is_boundary(member), member) < (!is_boundary(cut), cut) {
                 cut = member;
             }
-            member = self.above[member as usize];
+            member = self.parents[member as usize];
         }
-        self.above[cut as usize] = NONE;
+        self.parents[cut as usize] = NONE;
         if !is_boundary(cut) {
-            self.starts.insert(cut, Start::Cycle);
+            self.starts.insert(cut, BranchStart::Cycle);
         }
         cut
     }
 
     /// For each node the head of its group: the entries of one message and what belongs to it.
     fn groups(&self, order: &[u32]) -> Vec<u32> {
-        let mut head = vec![NONE; self.above.len()];
+        let mut head = vec![NONE; self.parents.len()];
         for node in order {
-            let above = self.above_in_branch(*node);
-            let joined = above.filter(|above| self.belongs_to(*node, head[*above as usize]));
-            head[*node as usize] = joined.map_or(*node, |above| head[above as usize]);
+            let parents = self.above_in_branch(*node);
+            let joined = parents.filter(|parents| self.belongs_to(*node, head[*parents as usize]));
+            head[*node as usize] = joined.map_or(*node, |parents| head[parents as usize]);
         }
-        let mut has_message = vec![false; self.above.len()];
+        let mut has_message = vec![false; self.parents.len()];
         for node in order.iter().rev() {
             let own = head[*node as usize];
             has_message[own as usize] |= self.entry(*node).kind().is_message();
             if own == *node
                 && has_message[own as usize]
-                && let Some(above) = self.above_in_branch(*node)
+                && let Some(parents) = self.above_in_branch(*node)
             {
-                has_message[head[above as usize] as usize] = true;
+                has_message[head[parents as usize] as usize] = true;
             }
         }
         // System lines under which no message stands belong to the message above them.
         for node in order {
             let own = head[*node as usize];
-            let above = self.above_in_branch(*node);
-            head[*node as usize] = match above {
-                Some(above) if own != *node || !has_message[own as usize] => head[above as usize],
+            let parents = self.above_in_branch(*node);
+            head[*node as usize] = match parents {
+                Some(parents) if own != *node || !has_message[own as usize] => {
+                    head[parents as usize]
+                }
                 _ => own,
             };
         }
@@ -358,11 +362,11 @@ impl<'t, 'i> Links<'t, 'i> {
 
     /// The node above, unless a branch starts between the two whatever else is there.
     fn above_in_branch(&self, node: u32) -> Option<u32> {
-        let above = self.above[node as usize];
-        (above != NONE && !self.starts.contains_key(&node)).then_some(above)
+        let parents = self.parents[node as usize];
+        (parents != NONE && !self.starts.contains_key(&node)).then_some(parents)
     }
 
-    fn entry(&self, node: u32) -> Candidate<'i> {
+    fn entry(&self, node: u32) -> EntryRef<'i> {
         self.tree.entry(NodeId(node))
     }
 
@@ -386,14 +390,14 @@ impl<'t, 'i> Links<'t, 'i> {
     fn branches(self, order: &[u32], head: &[u32], breaks: &[usize]) -> Branches {
         let breaks: HashSet<u32> = breaks
             .iter()
-            .filter_map(|entry| self.node_of_line(&self.index.candidate(*entry)))
+            .filter_map(|entry| self.node_of_line(&self.index.entry(*entry)))
             .map(|node| head[node as usize])
             .collect();
         let mut forks = vec![0_u32; head.len()];
         for node in order {
-            let above = self.above[*node as usize];
-            if above != NONE && head[*node as usize] == *node {
-                forks[head[above as usize] as usize] += 1;
+            let parents = self.parents[*node as usize];
+            if parents != NONE && head[*node as usize] == *node {
+                forks[head[parents as usize] as usize] += 1;
             }
         }
         // The first node of the branch of each node.
@@ -401,11 +405,15 @@ impl<'t, 'i> Links<'t, 'i> {
         for node in order {
             let own = head[*node as usize];
             top[*node as usize] = match self.above_in_branch(*node) {
-                Some(above) if own != *node => top[above as usize],
-                Some(above) => {
-                    let above = head[above as usize];
-                    let goes_on = forks[above as usize] == 1 && !breaks.contains(&above);
-                    if goes_on { top[above as usize] } else { *node }
+                Some(parents) if own != *node => top[parents as usize],
+                Some(parents) => {
+                    let parents = head[parents as usize];
+                    let goes_on = forks[parents as usize] == 1 && !breaks.contains(&parents);
+                    if goes_on {
+                        top[parents as usize]
+                    } else {
+                        *node
+                    }
                 }
                 None => *node,
             };
@@ -419,9 +427,9 @@ impl<'t, 'i> Links<'t, 'i> {
         let mut lists: Vec<Vec<u32>> = Vec::new();
         let mut tops = Vec::new();
         let mut branch_of = vec![NONE; self.index.len()];
-        let mut leads_on = vec![false; top.len()];
+        let mut has_children = vec![false; top.len()];
         let mut sidechains = Sidechains::default();
-        for entry in self.index.candidates() {
+        for entry in self.index.entries() {
             let Some(node) = self.node(entry.number()) else {
                 continue;
             };
@@ -436,11 +444,11 @@ impl<'t, 'i> Links<'t, 'i> {
             });
             lists[number].push(entry.number() as u32);
             branch_of[entry.number()] = number as u32;
-            if entry.kind() != EntryKind::Attachment && self.above[node as usize] != NONE {
-                leads_on[self.above[node as usize] as usize] = true;
+            if entry.kind() != EntryKind::Attachment && self.parents[node as usize] != NONE {
+                has_children[self.parents[node as usize] as usize] = true;
             }
         }
-        for line in self.index.candidates() {
+        for line in self.index.entries() {
             if branch_of[line.number()] == NONE
                 && let Some(node) = self.node_of_line(&line)
             {
@@ -455,28 +463,25 @@ impl<'t, 'i> Links<'t, 'i> {
             sidechains: sidechains.list,
         };
         for (list, top) in lists.iter().zip(tops) {
-            let above = Some(self.above[top as usize]).filter(|above| *above != NONE);
-            let from = above.map(|above| self.entry(above).number());
+            let parents = Some(self.parents[top as usize]).filter(|parents| *parents != NONE);
+            let from = parents.map(|parents| self.entry(parents).number());
             let parent = from.and_then(|from| branches.branch_of(from));
             if let Some(parent) = parent {
                 branches.children[parent].push(branches.branches.len() as u32);
             }
             let is_end = |entry: &&u32| {
                 let node = self.node(**entry as usize);
-                node.is_some_and(|node| !leads_on[node as usize])
+                node.is_some_and(|node| !has_children[node as usize])
             };
             let first = self.entry(top).number();
             let last = list.iter().rev().find(is_end).or(list.last());
             let start = branches.entries.len();
             branches.entries.extend(list);
-            let lines = || {
-                list.iter()
-                    .map(|entry| self.index.candidate(*entry as usize))
-            };
+            let lines = || list.iter().map(|entry| self.index.entry(*entry as usize));
             branches.branches.push(Branch {
                 parent,
                 from,
-                start: self.starts.get(&top).copied().unwrap_or(Start::Child),
+                start: self.starts.get(&top).copied().unwrap_or(BranchStart::Child),
                 first,
                 last: last.map_or(first, |last| *last as usize),
                 is_tip: true,
@@ -499,7 +504,7 @@ impl<'t, 'i> Links<'t, 'i> {
 /// Returns whether an entry looks like a prompt: a user entry that a person may have written. Its
 /// text can still be one that a client wrote ([`texts::is_synthetic`](crate::texts::is_synthetic)).
 #[must_use]
-pub fn is_prompt(entry: &Candidate<'_>) -> bool {
+pub fn is_prompt(entry: &EntryRef<'_>) -> bool {
     let mut ends = entry.tools().iter();
     entry.kind() == EntryKind::User
         && !entry
@@ -517,19 +522,19 @@ struct Order {
 }
 
 impl Order {
-    fn new(nodes: &[u32], above: &[u32]) -> Self {
-        let mut first_child = vec![NONE; above.len()];
-        let mut next_sibling = vec![NONE; above.len()];
+    fn new(nodes: &[u32], parents: &[u32]) -> Self {
+        let mut first_child = vec![NONE; parents.len()];
+        let mut next_sibling = vec![NONE; parents.len()];
         for node in nodes.iter().rev() {
-            let above = above[*node as usize];
-            if above != NONE {
-                let first = std::mem::replace(&mut first_child[above as usize], *node);
+            let parents = parents[*node as usize];
+            if parents != NONE {
+                let first = std::mem::replace(&mut first_child[parents as usize], *node);
                 next_sibling[*node as usize] = first;
             }
         }
         Self {
             nodes: Vec::with_capacity(nodes.len()),
-            seen: vec![false; above.len()],
+            seen: vec![false; parents.len()],
             first_child,
             next_sibling,
         }
@@ -560,7 +565,7 @@ struct Sidechains<'i> {
 }
 
 impl<'i> Sidechains<'i> {
-    fn add(&mut self, entry: &Candidate<'i>) {
+    fn add(&mut self, entry: &EntryRef<'i>) {
         let agent = entry.agent();
         let place = *self.by_agent.entry(agent).or_insert_with(|| {
             self.list.push(Sidechain {

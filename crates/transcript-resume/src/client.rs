@@ -8,20 +8,20 @@ use std::collections::HashSet;
 
 use transcript_format::kind::EntryKind;
 use transcript_format::scan::{Flags, ToolRole};
-use transcript_reader::Candidate;
+use transcript_reader::EntryRef;
 
-use crate::chain::{Path, PathEntry};
 use crate::decision::Decision;
-use crate::links::{NodeId, Policy, Tree};
+use crate::path::{ConversationPath, PathEntry};
+use crate::tree::{NodeId, Policy, Tree};
 
 impl<'i> Tree<'i> {
     /// Links the same candidates as the client does, when anything in the file was mended.
-    pub(crate) fn find_floor(&mut self, is_there: &dyn Fn(&Candidate<'_>) -> bool) {
-        let is_brought_back = |line: Candidate<'_>| line.is_salvaged();
+    pub(crate) fn find_floor(&mut self, is_there: &dyn Fn(&EntryRef<'_>) -> bool) {
+        let is_brought_back = |line: EntryRef<'_>| line.is_salvaged();
         let was_mended = self.recovery.has_changed_links()
             || self.index.has_repeated_uuids()
             || self.decisions.iter().any(changes_the_path)
-            || self.index.candidates().any(is_brought_back)
+            || self.index.entries().any(is_brought_back)
             || self.nodes().any(|node| self.is_unfinished(node));
         // The client knows nothing of tombstones, and what it shows beyond them was taken back.
         if was_mended && self.index.tombstones().next().is_none() {
@@ -31,25 +31,24 @@ impl<'i> Tree<'i> {
     }
 
     /// `path`, or that of the client when it shows more of the conversation.
-    pub(crate) fn no_less_than_the_client(&self, path: Path) -> Path {
+    pub(crate) fn no_less_than_the_client(&self, path: ConversationPath) -> ConversationPath {
         let Some(client) = &self.client else {
             return path;
         };
         // What a compaction has summed up is not missing; one without its summary was not finished.
-        let flags = |entry: &PathEntry| self.index.candidate(entry.candidate()).flags();
+        let flags = |entry: &PathEntry| self.index.entry(entry.entry_no()).flags();
         let is_summary = |entry: &PathEntry| flags(entry).contains(Flags::COMPACT_SUMMARY);
         let has_summary = path.entries.iter().any(is_summary);
-        let first = path.entries.first().map(PathEntry::candidate);
-        let boundary =
-            first.filter(|first| has_summary && self.index.candidate(*first).is_boundary());
+        let first = path.entries.first().map(PathEntry::entry_no);
+        let boundary = first.filter(|first| has_summary && self.index.entry(*first).is_boundary());
         let is_summed_up = |number: usize| boundary.is_some_and(|boundary| number < boundary);
         let is_own = |number: usize| {
             self.entry_node(number)
                 .is_none_or(|node| !self.is_foreign(node))
         };
-        let messages = |path: &Path| -> HashSet<usize> {
-            let numbers = || path.entries.iter().map(|entry| entry.candidate());
-            let line = |number: usize| self.index.candidate(number);
+        let messages = |path: &ConversationPath| -> HashSet<usize> {
+            let numbers = || path.entries.iter().map(|entry| entry.entry_no());
+            let line = |number: usize| self.index.entry(number);
             let spoken = numbers().map(line).filter(says_something);
             let spoken: HashSet<_> = spoken.filter_map(|line| line.message()).collect();
             let ends = |role: ToolRole| {
@@ -76,7 +75,7 @@ impl<'i> Tree<'i> {
             let numbers = numbers().filter(is_sent);
             // Of several lines of one entry each policy may take another.
             let first = |number: usize| {
-                let id = self.index.candidate(number).uuid();
+                let id = self.index.entry(number).uuid();
                 id.and_then(|id| self.index.with_uuid(id).next())
                     .unwrap_or(number)
             };
@@ -87,7 +86,7 @@ impl<'i> Tree<'i> {
         of_client.retain(|number| own.contains(number) || !is_summed_up(*number));
         let can_end = |node: NodeId| !self.is_foreign(node) && !self.is_sidechain(node);
         // The client may end in a line of another session: what is ours ends before that.
-        let last = client.entries.iter().rev().map(PathEntry::candidate);
+        let last = client.entries.iter().rev().map(PathEntry::entry_no);
         let leaf = client.leaf.into_iter().chain(last);
         let leaf = { leaf }.find(|leaf| self.entry_node(*leaf).is_some_and(can_end));
         let (Some(leaf), true) = (leaf, of_client.len() > own.len()) else {
@@ -96,7 +95,7 @@ impl<'i> Tree<'i> {
         let mut client = client.clone();
         client.refusal = None;
         client.leaf = Some(leaf);
-        client.entries.retain(|entry| is_own(entry.candidate()));
+        client.entries.retain(|entry| is_own(entry.entry_no()));
         let decision = Decision::Client {
             entry: leaf as u32,
             more: (of_client.len() - own.len()) as u32,
@@ -110,7 +109,7 @@ impl<'i> Tree<'i> {
 
 /// Whether a request holds something of the line: thoughts alone, reports of failed requests and
 /// lines that are only shown are not sent.
-fn says_something(line: &Candidate<'_>) -> bool {
+fn says_something(line: &EntryRef<'_>) -> bool {
     let unsent = Flags::API_ERROR | Flags::VIRTUAL;
     let sent =
         Flags::HAS_TEXT | Flags::HAS_TOOL_USE | Flags::HAS_TOOL_RESULT | Flags::HAS_OTHER_BLOCK;

@@ -68,7 +68,7 @@ pub enum Decision {
         /// How many entries were kept.
         kept: u32,
         /// How many other entries from before the boundary are gone with that.
-        gone: u32,
+        removed: u32,
     },
     /// A boundary names entries to keep, but one of them is not in the file: nothing is kept.
     SpliceIgnored {
@@ -81,7 +81,7 @@ pub enum Decision {
     Bridge {
         /// The entry whose parent is lost.
         entry: u32,
-        /// The entry that stands above it now.
+        /// The entry that is above it now.
         parent: u32,
         /// What speaks for that.
         evidence: Evidence,
@@ -121,7 +121,7 @@ pub enum Decision {
         /// How many messages more.
         more: u32,
     },
-    /// Lines of one API message, or results of its calls, that hang beside the chain.
+    /// Lines of one API message, or results of its calls, that hang outside the chain.
     Siblings {
         /// The first line of the message on the path.
         entry: u32,
@@ -137,7 +137,7 @@ pub enum Evidence {
     /// The line of the parent is there and names its own parent, but it is no entry: its body cannot
     /// be used, or its type is not known.
     Unusable,
-    /// Another file of the session holds the parent, and names what stands above it.
+    /// Another file of the session holds the parent, and names what is above it.
     OtherFile,
     /// The parent's uuid stands on several lines, and the one before the entry stands further down
     /// the conversation.
@@ -284,7 +284,7 @@ pub enum LeafReason {
     Newest,
     /// A `last-prompt` line names it.
     Pinned,
-    /// The last line behind a `last-prompt` line, which hangs under the entry named there.
+    /// The last line behind a `last-prompt` line, which is a child of the entry named there.
     AfterPin,
     /// The caller asked for it.
     Asked,

@@ -8,12 +8,12 @@ use std::collections::{HashMap, HashSet};
 use transcript_format::finding::{Code, Finding};
 use transcript_format::kind::EntryKind;
 use transcript_format::scan::{Flags, ToolRole};
-use transcript_reader::{Boundary, Candidate, Id, MessageKey, Preserved, ToolKey};
+use transcript_reader::{Boundary, EntryRef, Id, MessageKey, Preserved, ToolKey};
 
-use crate::chain::Path;
+use crate::components::Descendants;
 use crate::decision::{Decision, Evidence, GapReason};
-use crate::islands::Descent;
-use crate::links::{NodeId, Parent, Tree};
+use crate::path::ConversationPath;
+use crate::tree::{NodeId, Parent, Tree};
 
 impl Tree<'_> {
     /// Returns what is wrong with the links of the file, and with the calls on `path`, by offset.
@@ -21,7 +21,7 @@ impl Tree<'_> {
     /// Cycles and entries of other sessions are found under [`Policy::Recover`](crate::Policy)
     /// only.
     #[must_use]
-    pub fn findings(&self, path: &Path) -> Vec<Finding> {
+    pub fn findings(&self, path: &ConversationPath) -> Vec<Finding> {
         let mut findings = Findings {
             tree: self,
             found: Vec::new(),
@@ -42,7 +42,7 @@ struct Findings<'t, 'i> {
 }
 
 impl<'i> Findings<'_, 'i> {
-    fn add(&mut self, code: Code, entry: Candidate<'_>, detail: &'static str) {
+    fn add(&mut self, code: Code, entry: EntryRef<'_>, detail: &'static str) {
         self.found.push(Finding {
             code,
             line: Some(entry.line()),
@@ -92,7 +92,7 @@ impl<'i> Findings<'_, 'i> {
             }
             was_unnamed = has_no_id;
             for copy in tree.recovery.copies(node).iter().skip(1) {
-                let copy = tree.index.candidate(*copy as usize);
+                let copy = tree.index.entry(*copy as usize);
                 // A torn line that was written again is told as a damaged line.
                 if copy.is_salvaged() || entry.is_salvaged() {
                     continue;
@@ -111,7 +111,7 @@ impl<'i> Findings<'_, 'i> {
         }
         for decision in &tree.decisions {
             if let Decision::Cycle { entry } = decision {
-                let entry = tree.index.candidate(*entry as usize);
+                let entry = tree.index.entry(*entry as usize);
                 self.add(Code::Cycle, entry, "its parent stands under it");
             }
         }
@@ -131,7 +131,7 @@ impl<'i> Findings<'_, 'i> {
         if !tree.nodes().any(|node| has_several(&node)) {
             return;
         }
-        let descent = Descent::of(tree);
+        let descent = Descendants::of(tree);
         for node in tree.nodes().filter(|node| !tree.is_foreign(*node)) {
             if !tree.entry(node).kind().is_message() {
                 continue;
@@ -139,7 +139,7 @@ impl<'i> Findings<'_, 'i> {
             let mut branches = self.branches(node);
             branches.sort_unstable();
             for pair in branches.windows(2) {
-                let is_interleaved = descent.last_under(pair[0]) > pair[1];
+                let is_interleaved = descent.last_descendant(pair[0]) > pair[1];
                 if is_interleaved {
                     let detail = "the branch beside it was written before this one ended";
                     self.add(Code::Fork, tree.entry(pair[1]), detail);
@@ -157,7 +157,7 @@ impl<'i> Findings<'_, 'i> {
         let tree = self.tree;
         let mut answers: HashSet<Option<MessageKey>> = HashSet::new();
         let own = tree.entry(node);
-        let mut branches = tree.messages_below(node);
+        let mut branches = tree.next_messages(node);
         branches.retain(|child| {
             let entry = tree.entry(*child);
             let is_same_chain = tree.is_sidechain(*child) == tree.is_sidechain(node);
@@ -173,7 +173,7 @@ impl<'i> Findings<'_, 'i> {
         let tree = self.tree;
         let is_boundary = |node: &NodeId| tree.entry(*node).is_boundary();
         let boundaries: Vec<NodeId> = tree.nodes().filter(is_boundary).collect();
-        let descent = (!boundaries.is_empty()).then(|| Descent::of(tree));
+        let descent = (!boundaries.is_empty()).then(|| Descendants::of(tree));
         for node in boundaries {
             let entry = tree.entry(node);
             let Some(boundary) = tree.index.boundary(entry.number()) else {
@@ -184,12 +184,12 @@ impl<'i> Findings<'_, 'i> {
                     .index
                     .with_uuid(id)
                     .find_map(|line| tree.entry_node(line));
-                // What the boundary keeps hangs under it as well, and stands before it.
-                let is_under = |target| {
+                // What the boundary keeps is a child of it as well, and stands before it.
+                let is_descendant = |target| {
                     let descent = descent.as_ref().filter(|_| target > node);
-                    descent.is_some_and(|descent| descent.is_under(target, node))
+                    descent.is_some_and(|descent| descent.is_descendant(target, node))
                 };
-                if target.is_some_and(is_under) {
+                if target.is_some_and(is_descendant) {
                     let detail = "logicalParentUuid names an entry under the boundary";
                     self.add(Code::LogicalCycle, entry, detail);
                 } else if tree.index.with_uuid(id).next().is_none() {
@@ -242,7 +242,7 @@ impl<'i> Findings<'_, 'i> {
             ))
         } else if let ([Some(head), Some(tail)], Preserved::Segment { .. }) =
             (boundary.ends, &boundary.preserved)
-            && !self.leads_to(tail, head)
+            && !self.is_linked_to(tail, head)
         {
             Some((
                 Code::Segment,
@@ -254,10 +254,10 @@ impl<'i> Findings<'_, 'i> {
     }
 
     /// Whether the links as they are written lead from one entry up to another.
-    fn leads_to(&self, from: Id, to: Id) -> bool {
+    fn is_linked_to(&self, from: Id, to: Id) -> bool {
         let index = self.tree.index;
-        let line = |id: Id| index.with_uuid(id).next().map(|line| index.candidate(line));
-        let above = |entry: &Candidate<'i>| line(entry.parent()?);
+        let line = |id: Id| index.with_uuid(id).next().map(|line| index.entry(line));
+        let above = |entry: &EntryRef<'i>| line(entry.parent()?);
         let mut chain = std::iter::successors(line(from), above).take(index.len());
         chain.any(|entry| entry.uuid() == Some(to))
     }
@@ -276,12 +276,12 @@ impl<'i> Findings<'_, 'i> {
             .is_some_and(|entry| entry.is_boundary())
     }
 
-    fn of_path(&mut self, path: &Path) {
+    fn of_path(&mut self, path: &ConversationPath) {
         let index = self.tree.index;
         for decision in &path.decisions {
             match *decision {
                 Decision::Siblings { entry, .. } => {
-                    let entry = index.candidate(entry as usize);
+                    let entry = index.entry(entry as usize);
                     self.add(
                         Code::Sibling,
                         entry,
@@ -289,7 +289,7 @@ impl<'i> Findings<'_, 'i> {
                     );
                 }
                 Decision::PinHidesNewer { entry, .. } => {
-                    let entry = index.candidate(entry as usize);
+                    let entry = index.entry(entry as usize);
                     let detail = "a last-prompt line ends the conversation here";
                     self.add(Code::Leaf, entry, detail);
                 }
@@ -300,14 +300,14 @@ impl<'i> Findings<'_, 'i> {
     }
 
     /// Calls without a result, results without a call, and pairs that stand in the wrong order.
-    fn of_calls(&mut self, path: &Path) {
+    fn of_calls(&mut self, path: &ConversationPath) {
         let index = self.tree.index;
         // Of each call: its entry, its message, and whether a result was seen.
-        let mut calls: HashMap<ToolKey, (Candidate<'i>, bool)> = HashMap::new();
-        let mut early: Vec<(ToolKey, Candidate<'i>)> = Vec::new();
-        let mut answer: Option<Candidate<'i>> = None;
+        let mut calls: HashMap<ToolKey, (EntryRef<'i>, bool)> = HashMap::new();
+        let mut early: Vec<(ToolKey, EntryRef<'i>)> = Vec::new();
+        let mut answer: Option<EntryRef<'i>> = None;
         for entry in &path.entries {
-            let entry = index.candidate(entry.candidate());
+            let entry = index.entry(entry.entry_no());
             if entry.kind() == EntryKind::Assistant {
                 answer = Some(entry);
             }

@@ -10,7 +10,7 @@
 //! - Every other name of an entry of the source, wherever it stands in a line, becomes the name of
 //!   its copy; of an entry that is not copied, nothing is left. What was said is not looked at:
 //!   `message` and `toolUseResult` stay as they are.
-//! - The links are real. Where the source needs a bridge, a splice or a guess, an entry hangs under
+//! - The links are real. Where the source needs a bridge, a splice or a guess, an entry is a child of
 //!   the one before it on the path, so that readers without such rules show the same. Only results
 //!   of parallel calls stay under their calls, where every reader finds them by the calls (`links`).
 //! - `logicalParentUuid` becomes `null` unless it names an entry before: behind the boundary it
@@ -38,13 +38,13 @@ use transcript_format::json::{Json, ObjectBuf};
 use transcript_format::kind::EntryKind;
 use transcript_format::object::{Object, Raw};
 use transcript_format::scan::Flags;
-use transcript_reader::{Boundary, Candidate, Id, Index, Preserved, Prompt, ToolKey};
+use transcript_reader::{Boundary, EntryRef, Id, Index, Preserved, Prompt, ToolKey};
 
-use crate::api::BodySource;
 use crate::branches::is_prompt;
-use crate::chain::Path;
-use crate::links::{Policy, Tree};
+use crate::path::ConversationPath;
+use crate::request::BodySource;
 use crate::state;
+use crate::tree::{Policy, Tree};
 use line::{Edit, edited, edited_list};
 
 /// How deep names of entries are looked for. Those that are known stand three levels down.
@@ -52,7 +52,7 @@ const NESTING: usize = 8;
 
 /// What a copy is called, and where it comes from.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Options {
+pub struct ForkOptions {
     /// The id of the session that is copied: the name of its file. `forkedFrom` says it, and only
     /// `content-replacement` lines of this session are taken along.
     pub source: String,
@@ -84,12 +84,12 @@ pub struct Forked {
 /// body is read, as a boundary names what follows it.
 ///
 /// A path without a message has nothing to go on from: nothing is written. That is the case where it
-/// was [cut](Path::cut_after) at a boundary; the conversation that the boundary ended is the path to
+/// was [cut](ConversationPath::cut_after) at a boundary; the conversation that the boundary ended is the path to
 /// the leaf before it. Cut at a summary, a copy holds the boundary and the summary.
 ///
 /// An entry whose body proves unusable is left out, and the chain is closed over it. The path is not
-/// computed again for that; the one of an [`api::Request`](crate::api::Request) has no such entry.
-/// A path that a client would [refuse](Path::refusal) for the time of its leaf is copied as well.
+/// computed again for that; the one of an [`request::Request`](crate::request::Request) has no such entry.
+/// A path that a client would [refuse](ConversationPath::refusal) for the time of its leaf is copied as well.
 ///
 /// # Errors
 /// Those of `bodies` and of `write`. What was written until then is no whole copy.
@@ -98,8 +98,8 @@ pub struct Forked {
 /// When `path` is not one of the index of `tree`.
 pub fn fork<B: BodySource, E: From<B::Error>>(
     tree: &Tree<'_>,
-    path: &Path,
-    options: &Options,
+    path: &ConversationPath,
+    options: &ForkOptions,
     bodies: &mut B,
     new_id: &mut dyn FnMut() -> Uuid,
     write: &mut dyn FnMut(&str) -> Result<(), E>,
@@ -108,14 +108,14 @@ pub fn fork<B: BodySource, E: From<B::Error>>(
     if entries.is_empty() {
         return Ok(Forked::default());
     }
-    let mut copy = Copy::new(tree, entries, options, new_id);
+    let mut copy = PathCopy::new(tree, entries, options, new_id);
     let mut forked = Forked::default();
     for place in 0..copy.entries.len() {
-        let candidate = copy.candidate(place);
-        let body = bodies.body(&candidate)?;
+        let entry_ref = copy.entry(place);
+        let body = bodies.body(&entry_ref)?;
         match copy.line(place, body) {
             Some(line) => {
-                copy.note_open_calls(&candidate, body);
+                copy.note_open_calls(&entry_ref, body);
                 write(&line)?;
                 forked.entries += 1;
             }
@@ -142,28 +142,28 @@ pub fn fork<B: BodySource, E: From<B::Error>>(
 /// The candidates that are copied, oldest first: those of the path but for boundaries behind its
 /// start. A compaction that was cut short ended nothing, but a client that met its boundary would
 /// show nothing before it. Empty without a message.
-fn entries(index: &Index, path: &Path) -> Vec<u32> {
+fn entries(index: &Index, path: &ConversationPath) -> Vec<u32> {
     let entries = path.entries.iter().enumerate();
-    let candidates = entries.map(|(place, entry)| (place, index.candidate(entry.candidate())));
+    let entry_refs = entries.map(|(place, entry)| (place, index.entry(entry.entry_no())));
     let mut has_message = false;
-    let copied: Vec<u32> = candidates
-        .filter(|(place, candidate)| *place == 0 || !candidate.is_boundary())
-        .map(|(_, candidate)| {
-            has_message |= candidate.kind().is_message();
-            candidate.number() as u32
+    let copied: Vec<u32> = entry_refs
+        .filter(|(place, entry_ref)| *place == 0 || !entry_ref.is_boundary())
+        .map(|(_, entry_ref)| {
+            has_message |= entry_ref.kind().is_message();
+            entry_ref.number() as u32
         })
         .collect();
     if has_message { copied } else { Vec::new() }
 }
 
 /// The entries of a copy by their places on it.
-struct Copy<'c, 'i> {
+struct PathCopy<'c, 'i> {
     index: &'i Index,
-    options: &'c Options,
+    options: &'c ForkOptions,
     entries: Vec<u32>,
     /// The id of each copy; of one that was left out, that of the copy above it.
     ids: Vec<Option<Uuid>>,
-    /// The place that each one hangs under.
+    /// The place that each one is a child of.
     links: Vec<Option<u32>>,
     /// The place of each id of the source.
     places: HashMap<Id, u32>,
@@ -181,16 +181,16 @@ struct Missing {
     line: ObjectBuf,
 }
 
-impl<'c, 'i> Copy<'c, 'i> {
+impl<'c, 'i> PathCopy<'c, 'i> {
     fn new(
         tree: &Tree<'i>,
         entries: Vec<u32>,
-        options: &'c Options,
+        options: &'c ForkOptions,
         new_id: &mut dyn FnMut() -> Uuid,
     ) -> Self {
         let index = tree.index();
         let old_id = |(place, entry): (usize, &u32)| {
-            let id = index.candidate(*entry as usize).uuid()?;
+            let id = index.entry(*entry as usize).uuid()?;
             Some((id, place as u32))
         };
         let open = match tree.policy() {
@@ -211,16 +211,16 @@ impl<'c, 'i> Copy<'c, 'i> {
         }
     }
 
-    fn candidate(&self, place: usize) -> Candidate<'i> {
-        self.index.candidate(self.entries[place] as usize)
+    fn entry(&self, place: usize) -> EntryRef<'i> {
+        self.index.entry(self.entries[place] as usize)
     }
 
-    /// The copy that `place` hangs under.
+    /// The copy that `place` is a child of.
     fn parent(&self, place: usize) -> Option<Uuid> {
         self.ids[self.links[place]? as usize]
     }
 
-    fn note_open_calls(&mut self, line: &Candidate<'_>, body: &str) {
+    fn note_open_calls(&mut self, line: &EntryRef<'_>, body: &str) {
         if self.open.is_empty() || line.kind() != EntryKind::Assistant {
             return;
         }
@@ -238,7 +238,7 @@ impl<'c, 'i> Copy<'c, 'i> {
     }
 
     /// The line of the results that are missing, when the message that lacks them ends at `place`.
-    /// What follows hangs under it.
+    /// What follows is a child of it.
     fn missing_results(
         &mut self,
         place: usize,
@@ -256,33 +256,33 @@ impl<'c, 'i> Copy<'c, 'i> {
         Some(line.text())
     }
 
-    /// What would hang under `place` hangs under the entry above it.
+    /// What would be a child of `place` is a child of the entry above it.
     fn leave_out(&mut self, place: usize) {
         self.ids[place] = self.parent(place);
     }
 
     /// The copy of a line; `None` when `body` is not that of the entry.
     fn line(&self, place: usize, body: &str) -> Option<String> {
-        let candidate = self.candidate(place);
+        let entry_ref = self.entry(place);
         let body = Object::parse(body).ok()?;
         let kind = body.get("type").and_then(Raw::str).unwrap_or_default();
-        if EntryKind::from_name(&kind) != candidate.kind() {
+        if EntryKind::from_name(&kind) != entry_ref.kind() {
             return None;
         }
         let is_last = place + 1 == self.entries.len();
-        let lacks_session = candidate.kind() == EntryKind::Assistant
+        let lacks_session = entry_ref.kind() == EntryKind::Assistant
             && body.get("requestSessionId").is_none_or(Raw::is_null);
         let options = self.options;
         let mut set = vec![
             ("parentUuid", Json::from(self.parent(place))),
             ("uuid", Json::from(self.ids[place])),
             ("sessionId", Json::from(options.session.as_str())),
-            ("forkedFrom", self.origin(&candidate)),
+            ("forkedFrom", self.origin(&entry_ref)),
         ];
         if lacks_session {
             set.push(("requestSessionId", Json::from(options.source.as_str())));
         }
-        if is_last && candidate.millis().is_none() {
+        if is_last && entry_ref.millis().is_none() {
             set.push(("timestamp", Json::from(options.now.as_str())));
         }
         let edit = |key: &str, value: Raw<'_>| {
@@ -294,8 +294,8 @@ impl<'c, 'i> Copy<'c, 'i> {
                 "isSidechain" => Edit::set(&false.into()),
                 "teamName" | "agentName" | "slug" => Edit::Remove,
                 "message" | "toolUseResult" => Edit::Keep,
-                "compactMetadata" if !self.holds_what_is_kept(&candidate) => {
-                    self.without_what_is_kept(value)
+                "compactMetadata" if !self.has_preserved(&entry_ref) => {
+                    self.without_preserved(value)
                 }
                 _ => self.renamed(key, value, NESTING),
             }
@@ -312,8 +312,8 @@ impl<'c, 'i> Copy<'c, 'i> {
     }
 
     /// `forkedFrom`: a copy of a copy names the copy.
-    fn origin(&self, candidate: &Candidate<'_>) -> Json {
-        let old = candidate.uuid().map(|id| self.index.id_text(id));
+    fn origin(&self, entry_ref: &EntryRef<'_>) -> Json {
+        let old = entry_ref.uuid().map(|id| self.index.id_text(id));
         let origin = ObjectBuf::new()
             .with("sessionId", self.options.source.as_str())
             .with_some("messageUuid", old.as_deref());
@@ -363,14 +363,14 @@ impl<'c, 'i> Copy<'c, 'i> {
         self.index.with_uuid(id).next().map(|_| id)
     }
 
-    fn holds_what_is_kept(&self, boundary: &Candidate<'_>) -> bool {
+    fn has_preserved(&self, boundary: &EntryRef<'_>) -> bool {
         let boundary = self.index.boundary(boundary.number());
-        boundary.is_some_and(|boundary| self.are_kept_in_place(boundary).is_some())
+        boundary.is_some_and(|boundary| self.preserved_in_place(boundary).is_some())
     }
 
     /// `Some` when all that `boundary` keeps stands right behind its anchor, in its order, and both
     /// of its words for that agree: a reader who splices then changes nothing.
-    fn are_kept_in_place(&self, boundary: &Boundary) -> Option<()> {
+    fn preserved_in_place(&self, boundary: &Boundary) -> Option<()> {
         let place = |id: Option<Id>| self.places.get(&id?).copied();
         let [head, tail] = boundary.ends.map(place);
         let (first, last) = match &boundary.preserved {
@@ -396,7 +396,7 @@ impl<'c, 'i> Copy<'c, 'i> {
 
     /// The metadata of a boundary that keeps nothing: the entries that are left of what it kept
     /// are linked all the same.
-    fn without_what_is_kept(&self, metadata: Raw<'_>) -> Edit {
+    fn without_preserved(&self, metadata: Raw<'_>) -> Edit {
         let Some(metadata) = metadata.object() else {
             return Edit::Keep;
         };
@@ -412,14 +412,14 @@ impl<'c, 'i> Copy<'c, 'i> {
 fn replacements<B: BodySource>(
     index: &Index,
     bodies: &mut B,
-    options: &Options,
+    options: &ForkOptions,
     new_id: &mut dyn FnMut() -> Uuid,
 ) -> Result<Option<String>, B::Error> {
     let mut all = Vec::new();
-    let is_own = |line: &Candidate<'_>| {
+    let is_own = |line: &EntryRef<'_>| {
         line.kind() == EntryKind::ContentReplacement && line.session() == Some(&options.source)
     };
-    for line in index.candidates().filter(is_own) {
+    for line in index.entries().filter(is_own) {
         let body = Object::parse(bodies.body(&line)?).ok();
         let listed = body.and_then(|body| body.get("replacements")?.array());
         all.extend(listed.into_iter().flatten().map(Json::from));
@@ -431,14 +431,14 @@ fn replacements<B: BodySource>(
     Ok(Some(finish(line, options, new_id)))
 }
 
-fn side_line(kind: &str, options: &Options) -> ObjectBuf {
+fn side_line(kind: &str, options: &ForkOptions) -> ObjectBuf {
     ObjectBuf::new()
         .with("type", kind)
         .with("sessionId", options.session.as_str())
 }
 
-/// Lines beside the chain of a copy have an id and a time, unlike those of a client.
-fn finish(line: ObjectBuf, options: &Options, new_id: &mut dyn FnMut() -> Uuid) -> String {
+/// Lines outside the chain of a copy have an id and a time, unlike those of a client.
+fn finish(line: ObjectBuf, options: &ForkOptions, new_id: &mut dyn FnMut() -> Uuid) -> String {
     line.with("uuid", new_id())
         .with("timestamp", options.now.as_str())
         .text()
@@ -456,8 +456,8 @@ fn derived_title<B: BodySource>(index: &Index, bodies: &mut B) -> Result<String,
 /// The first text of the file that a person wrote, as lists show it.
 fn first_prompt<B: BodySource>(index: &Index, bodies: &mut B) -> Result<Option<String>, B::Error> {
     let may_be_one =
-        |line: &Candidate<'_>| is_prompt(line) && !line.flags().contains(Flags::SIDECHAIN);
-    for line in index.candidates().filter(may_be_one) {
+        |line: &EntryRef<'_>| is_prompt(line) && !line.flags().contains(Flags::SIDECHAIN);
+    for line in index.entries().filter(may_be_one) {
         let body = Object::parse(bodies.body(&line)?).ok();
         if let Some(Prompt::Text(text)) = body.map(|body| Prompt::of(&body)) {
             return Ok(Some(text));

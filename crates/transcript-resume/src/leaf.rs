@@ -7,10 +7,10 @@ use std::collections::HashSet;
 use transcript_format::ids::Uuid;
 use transcript_format::kind::EntryKind;
 use transcript_format::scan::{Flags, ToolRole};
-use transcript_reader::{Candidate, Id};
+use transcript_reader::{EntryRef, Id};
 
 use crate::decision::LeafReason;
-use crate::links::{NodeId, Policy, Tree};
+use crate::tree::{NodeId, Policy, Tree};
 
 impl Tree<'_> {
     /// Returns the tips of the main conversation in file order: entries that no entry of it names
@@ -65,7 +65,7 @@ impl Tree<'_> {
     fn newest_message(&self) -> Option<NodeId> {
         let is_message = |node: &NodeId| {
             self.entry(*node).kind().is_message()
-                && !self.is_gone(*node)
+                && !self.is_removed(*node)
                 && !self.is_sidechain(*node)
         };
         let messages = self.nodes().rev().filter(is_message);
@@ -91,18 +91,18 @@ impl Tree<'_> {
     }
 
     fn is_tip(&self, node: NodeId) -> bool {
-        let leads_on = |child: NodeId| {
+        let has_children = |child: NodeId| {
             self.entry(child).kind() != EntryKind::Attachment && !self.is_sidechain(child)
         };
-        !self.is_gone(node) && !self.children(node).any(leads_on)
+        !self.is_removed(node) && !self.children(node).any(has_children)
     }
 
     /// What the last `last-prompt` line that names a leaf asks for; `None` when it has no say.
     fn pinned_leaf(&self, messages: &mut MessagesAbove<'_, '_>) -> Option<(NodeId, LeafReason)> {
-        let line = self.index.candidates().rev().find(|candidate| {
-            candidate.kind() == EntryKind::LastPrompt
-                && self.counts(candidate)
-                && candidate.leaf_uuid().is_some_and(|leaf| {
+        let line = self.index.entries().rev().find(|entry_ref| {
+            entry_ref.kind() == EntryKind::LastPrompt
+                && self.counts(entry_ref)
+                && entry_ref.leaf_uuid().is_some_and(|leaf| {
                     self.node_with_uuid(leaf)
                         .is_none_or(|leaf| !self.is_foreign(leaf))
                 })
@@ -112,23 +112,24 @@ impl Tree<'_> {
             .leaf_uuid()
             .filter(|id| *id != Id::Uuid(Uuid::ZERO) || self.node_with_uuid(*id).is_some())?;
         // Where the entry was taken back, the conversation ended above it.
-        let pin = self.standing(id).filter(|pin| messages.has_message(*pin))?;
+        let pin = self
+            .find_live(id)
+            .filter(|pin| messages.has_message(*pin))?;
         let is_under_pin = |node: NodeId| self.leads_past(node, pin);
 
-        let later =
-            (line.number() + 1..self.index.len()).map(|number| self.index.candidate(number));
-        let later = later.filter(|candidate| is_entry_line(candidate) && self.counts(candidate));
+        let later = (line.number() + 1..self.index.len()).map(|number| self.index.entry(number));
+        let later = later.filter(|entry_ref| is_entry_line(entry_ref) && self.counts(entry_ref));
         // A compaction that came since lifts the pin.
-        if later.clone().any(|candidate| self.lifts_pins(&candidate)) {
+        if later.clone().any(|entry_ref| self.lifts_pins(&entry_ref)) {
             return None;
         }
         // Lines of a subagent say nothing about where the conversation ends.
         let mut later = later
-            .filter_map(|candidate| self.node_of_line(&candidate))
+            .filter_map(|entry_ref| self.node_of_line(&entry_ref))
             .filter(|node| !self.is_sidechain(*node))
             .peekable();
         if later.peek().is_none() {
-            // Nothing was written since. The pin gives way to the last tip if that hangs under it,
+            // Nothing was written since. The pin gives way to the last tip if that is a child of it,
             // unless a person chose the place (cases 41-23, 41-31).
             let is_explicit = line.flags().contains(Flags::EXPLICIT);
             let tip = self.last_tip(messages);
@@ -140,7 +141,7 @@ impl Tree<'_> {
             };
         }
         // Lines were written since. The last of them counts, a repeated one too (case 91-e0): if
-        // it hangs under the pin it is the leaf, else the conversation ends at the pin (41-20). For
+        // it is a child of the pin it is the leaf, else the conversation ends at the pin (41-20). For
         // the client that is so even if it could be no leaf, as a system line with a lost parent.
         let counts = |node: &NodeId| self.policy() == Policy::Vendor || messages.can_be_leaf(*node);
         match later.filter(counts).last() {
@@ -149,12 +150,12 @@ impl Tree<'_> {
         }
     }
 
-    fn lifts_pins(&self, candidate: &Candidate<'_>) -> bool {
-        let node = self.node_of_line(candidate);
-        candidate.is_boundary() && !node.is_some_and(|node| self.is_tombstoned(node))
+    fn lifts_pins(&self, entry_ref: &EntryRef<'_>) -> bool {
+        let node = self.node_of_line(entry_ref);
+        entry_ref.is_boundary() && !node.is_some_and(|node| self.is_tombstoned(node))
     }
 
-    /// Whether the conversation that ends with `leaf` shows `entry`: that stands above it, or is a
+    /// Whether the conversation that ends with `leaf` shows `entry`: that is above it, or is a
     /// line of a message on the way, or the result of one of its calls.
     fn leads_past(&self, leaf: NodeId, entry: NodeId) -> bool {
         if self.ancestors(leaf).any(|above| above == entry) {
@@ -185,23 +186,23 @@ impl Tree<'_> {
 
     /// Whether a line has a say. For `vendor` a salvaged line is not there; for `recover` a uuid
     /// that is written again is nothing new.
-    fn counts(&self, candidate: &Candidate<'_>) -> bool {
+    fn counts(&self, entry_ref: &EntryRef<'_>) -> bool {
         match self.policy() {
-            Policy::Vendor => !candidate.is_salvaged(),
+            Policy::Vendor => !entry_ref.is_salvaged(),
             Policy::Recover => self
-                .node(candidate.number())
-                .is_none_or(|node| self.lineage(node).number() == candidate.number()),
+                .node(entry_ref.number())
+                .is_none_or(|node| self.lineage(node).number() == entry_ref.number()),
         }
     }
 
     /// The node of a line, also of one that is not there because of its body.
-    fn node_of_line(&self, candidate: &Candidate<'_>) -> Option<NodeId> {
-        self.node(candidate.number())
+    fn node_of_line(&self, entry_ref: &EntryRef<'_>) -> Option<NodeId> {
+        self.node(entry_ref.number())
     }
 }
 
-fn is_entry_line(candidate: &Candidate<'_>) -> bool {
-    candidate.kind().is_chain() && candidate.kind() != EntryKind::Progress
+fn is_entry_line(entry_ref: &EntryRef<'_>) -> bool {
+    entry_ref.kind().is_chain() && entry_ref.kind() != EntryKind::Progress
 }
 
 /// Remembers which entries have a message at or above them, by links as they are written.
@@ -221,7 +222,7 @@ impl<'t, 'i> MessagesAbove<'t, 'i> {
     /// Whether the conversation may end here: not in a sidechain, and not at a boundary alone
     /// (case 45-03).
     pub(crate) fn can_be_leaf(&mut self, node: NodeId) -> bool {
-        !self.tree.is_gone(node)
+        !self.tree.is_removed(node)
             && !self.tree.is_sidechain(node)
             && !self.tree.is_foreign(node)
             && self.has_message(node)

@@ -7,32 +7,32 @@
 //! The rules of [`Policy::Vendor`] are those of client 2.1.329 as it was observed: they stand in
 //! `docs/format.md` of the project and are compared with an independent slow model in the tests.
 
-pub mod api;
 mod branches;
-mod bridges;
-mod chain;
 mod client;
+mod components;
 mod decision;
-pub mod display;
 mod findings;
 pub mod fork;
-mod islands;
+pub mod items;
 mod leaf;
-mod links;
-mod neighbours;
+mod lost_parents;
+mod path;
+mod preserved_segment;
 mod recover;
+pub mod request;
 mod siblings;
 mod state;
-mod stitch;
+mod timeline;
 mod tombstones;
+mod tree;
 
-pub use api::builder;
-pub use branches::{Branch, Branches, Sidechain, Start, is_prompt};
-pub use chain::{BranchOff, Path, PathEntry, Refusal, Via};
+pub use branches::{Branch, BranchStart, Branches, Sidechain, is_prompt};
 pub use decision::{Confidence, Decision, Evidence, GapReason, LeafReason, SpliceForm};
-pub use links::{NodeId, Parent, Policy, Tree};
+pub use path::{BranchOff, ConversationPath, PathEntry, Refusal, Via};
+pub use request::builder;
 pub use state::{
-    Costs, FileHistory, ModelCosts, PullRequest, QueuedPrompt, State, TitleSource, Todo, Usage,
+    Costs, FileHistory, ModelCosts, PathState, PullRequest, QueuedPrompt, TitleSource, Todo, Usage,
     UsageTotals, Worktree,
 };
 pub use transcript_format::texts;
+pub use tree::{NodeId, Parent, Policy, Tree};

@@ -1,7 +1,7 @@
 //! What policy `recover` mends in the links: repeated uuids, cycles, entries of other sessions, lost
 //! parents. Each change names its evidence.
 //!
-//! `bridges` finds what stands in the place of a lost parent, `stitch` what a compaction keeps whose
+//! `bridges` finds what replaces a lost parent, `stitch` what a compaction keeps whose
 //! words are broken, `tombstones` what was taken back.
 
 use std::collections::{HashMap, HashSet};
@@ -9,11 +9,11 @@ use std::collections::{HashMap, HashSet};
 use transcript_format::scan::ToolRole;
 use transcript_reader::{Id, OtherFiles};
 
-use crate::bridges::Bridging;
+use crate::components::{Components, Descendants};
 use crate::decision::{Decision, Evidence, GapReason};
-use crate::islands::{Descent, Islands};
-use crate::links::{NodeId, Packed, Parent, Tree};
+use crate::lost_parents::LostParents;
 use crate::tombstones::Tombstones;
+use crate::tree::{NodeId, Parent, ParentSlot, Tree};
 
 /// What was changed to bring entries back.
 #[derive(Debug, Default)]
@@ -24,7 +24,7 @@ pub(crate) struct Recovery {
     pub(crate) bridges: HashMap<NodeId, Evidence>,
     /// Entries whose parent stays lost, and why.
     pub(crate) gaps: HashMap<NodeId, GapReason>,
-    /// Whether any entry named a parent that is no entry of this file.
+    /// Whether any entry named a parent that is not an entry of this file.
     had_lost_parents: bool,
     /// Entries of other sessions, in file order; empty when there are none.
     foreign: Vec<NodeId>,
@@ -75,8 +75,8 @@ impl Tree<'_> {
         let lost: Vec<NodeId> = self.nodes().filter(is_lost).collect();
         self.recovery.had_lost_parents = !lost.is_empty();
         if !lost.is_empty() {
-            self.hang_children();
-            Bridging::new(self, others, cut).run(&lost);
+            self.build_children();
+            LostParents::new(self, others, cut).run(&lost);
         }
         self.find_tombstoned();
     }
@@ -108,12 +108,12 @@ impl Tree<'_> {
     /// Returns what policy `recover` decided about the link above `node`: a bridge or a gap; `None`
     /// when the link stands as it is written.
     #[must_use]
-    pub fn mend(&self, node: NodeId) -> Option<Decision> {
-        let entry = self.candidate_of(node);
+    pub fn link_decision(&self, node: NodeId) -> Option<Decision> {
+        let entry = self.entry_no_of(node);
         if let (Some(evidence), Parent::Node(parent)) =
             (self.recovery.bridge(node), self.parent_before_splice(node))
         {
-            let parent = self.candidate_of(parent);
+            let parent = self.entry_no_of(parent);
             return Some(Decision::Bridge {
                 entry,
                 parent,
@@ -146,10 +146,10 @@ impl Tree<'_> {
         let boundaries: Vec<NodeId> = self.nodes().filter(is_boundary).collect();
         let mut walk = Vec::new();
         for (node, copies) in std::mem::take(&mut self.recovery.copies) {
-            let first = self.index.candidate(copies[0] as usize);
+            let first = self.index.entry(copies[0] as usize);
             for copy in &copies[1..] {
-                let copy = self.index.candidate(*copy as usize);
-                let Parent::Node(parent) = self.resolve(&copy, &mut walk).unpack() else {
+                let copy = self.index.entry(*copy as usize);
+                let Parent::Node(parent) = self.resolve(&copy, &mut walk).parent_of() else {
                     continue;
                 };
                 let is_lost = self.parent(node) == Parent::Lost && parent != node;
@@ -159,7 +159,7 @@ impl Tree<'_> {
                     .last()
                     .is_some_and(|boundary| first.number() < line(boundary) && parent >= *boundary);
                 if is_lost || is_behind {
-                    self.parents[node.at()] = Packed(parent.0);
+                    self.parents[node.at()] = ParentSlot(parent.0);
                 }
             }
             self.recovery.copies.insert(node, copies);
@@ -175,8 +175,8 @@ impl Tree<'_> {
         let mut walk = Vec::new();
         for (node, copies) in std::mem::take(&mut self.recovery.copies) {
             for copy in &copies[1..] {
-                let line = self.index.candidate(*copy as usize);
-                if let Parent::Node(parent) = self.resolve(&line, &mut walk).unpack()
+                let line = self.index.entry(*copy as usize);
+                if let Parent::Node(parent) = self.resolve(&line, &mut walk).parent_of()
                     && self.parent(node) != Parent::Node(parent)
                 {
                     places.entry(node).or_default().push((*copy, parent));
@@ -187,18 +187,18 @@ impl Tree<'_> {
         if places.is_empty() {
             return false;
         }
-        self.hang_children();
-        let descent = Descent::of(self);
+        self.build_children();
+        let descent = Descendants::of(self);
         let mut changed = false;
         for (node, places) in places {
             for child in self.children(node).collect::<Vec<_>>() {
                 let line = self.lineage(child).number() as u32;
                 let until = places.partition_point(|(copy, _)| *copy < line);
                 if let Some((_, parent)) = places[..until].last()
-                    && descent.is_under(*parent, node)
-                    && !descent.is_under(*parent, child)
+                    && descent.is_descendant(*parent, node)
+                    && !descent.is_descendant(*parent, child)
                 {
-                    self.parents[child.at()] = Packed(parent.0);
+                    self.parents[child.at()] = ParentSlot(parent.0);
                     self.recovery.bridges.insert(child, Evidence::LaterCopy);
                     changed = true;
                 }
@@ -250,8 +250,8 @@ impl Tree<'_> {
     }
 
     fn cut(&mut self, child: NodeId, parent: NodeId, cut: &mut HashMap<NodeId, NodeId>) {
-        self.parents[child.at()] = Packed::LOST;
-        let entry = self.candidate_of(child);
+        self.parents[child.at()] = ParentSlot::LOST;
+        let entry = self.entry_no_of(child);
         self.decisions.push(Decision::Cycle { entry });
         cut.insert(child, parent);
     }
@@ -264,7 +264,7 @@ impl Tree<'_> {
         if cut.is_empty() {
             return;
         }
-        let mut islands = Islands::of(self);
+        let mut components = Components::of(self);
         for node in self.nodes() {
             let Some(parent) = self.parent_node(node).filter(|parent| *parent > node) else {
                 continue;
@@ -272,7 +272,7 @@ impl Tree<'_> {
             let is_message = self.entry(node).kind().is_message();
             let is_result = is_message && self.is_answer_to(node, parent);
             let is_usual = parent.0 - node.0 <= NEAR && (is_result || !is_message);
-            if !is_usual && cut.contains_key(&islands.root(node)) {
+            if !is_usual && cut.contains_key(&components.root(node)) {
                 self.cut(node, parent, cut);
             }
         }
@@ -288,13 +288,13 @@ impl Tree<'_> {
             return;
         }
         let own = self.index.own_session();
-        let mut islands = Islands::of(self);
+        let mut components = Components::of(self);
         let mut is_own = vec![false; self.parents.len()];
         let mut first = None;
         for node in self.nodes() {
             let session = self.entry(node).session();
             if session.is_none() || session == own {
-                is_own[islands.root(node).at()] = true;
+                is_own[components.root(node).at()] = true;
                 first = first.or(session.map(|_| node));
             }
         }
@@ -309,22 +309,22 @@ impl Tree<'_> {
             if message.is_some_and(|message| messages.contains(&message))
                 || results.any(|result| calls.contains(&result))
             {
-                is_own[islands.root(node).at()] = true;
+                is_own[components.root(node).at()] = true;
             }
         }
         let before = || self.nodes().take_while(|node| Some(*node) != first);
         let copied_from: HashSet<_> = before()
-            .filter(|node| is_own[islands.root(*node).at()])
+            .filter(|node| is_own[components.root(*node).at()])
             .map(|node| self.entry(node).session())
             .collect();
         for node in before() {
             if copied_from.contains(&self.entry(node).session()) {
-                is_own[islands.root(node).at()] = true;
+                is_own[components.root(node).at()] = true;
             }
         }
         let foreign = self
             .nodes()
-            .filter(|node| !is_own[islands.root(*node).at()]);
+            .filter(|node| !is_own[components.root(*node).at()]);
         self.recovery.foreign = foreign.collect();
         self.find_sidechains();
     }

@@ -1,7 +1,7 @@
-//! Puts back what hangs beside the chain: the lines of an API message that the chain does not run
+//! Puts back what hangs outside the chain: the lines of an API message that the chain does not run
 //! through, the results of its calls, and the attachments under either.
 //!
-//! A message with parallel calls is written as several lines; each result hangs under its own call
+//! A message with parallel calls is written as several lines; each result is a child of its own call
 //! and the conversation goes on under the result that was written last.
 
 use std::collections::{HashMap, HashSet};
@@ -11,9 +11,9 @@ use transcript_format::kind::EntryKind;
 use transcript_format::scan::ToolRole;
 use transcript_reader::{MessageKey, ToolKey};
 
-use crate::chain::{Via, Walk};
 use crate::decision::Decision;
-use crate::links::{NodeId, Policy, Tree};
+use crate::path::{Via, Walk};
+use crate::tree::{NodeId, Policy, Tree};
 
 impl Walk<'_, '_> {
     /// Puts back what belongs to the messages of the chain and hangs beside it.
@@ -38,7 +38,7 @@ impl Walk<'_, '_> {
                 self.via[node.at()] |= Via::SIBLING;
                 recovered += 1;
             }
-            let entry = self.tree.candidate_of(self.chain[group.stretches[0].start]);
+            let entry = self.tree.entry_no_of(self.chain[group.stretches[0].start]);
             self.decisions.push(Decision::Siblings { entry, recovered });
             stretches.extend(groups.put_back(group, self));
         }
@@ -60,7 +60,7 @@ impl Walk<'_, '_> {
                 || self.tree.tool_keys(node, ToolRole::Result).next().is_some()
         };
         !self.is_on_chain(node)
-            && !self.tree.is_gone(node)
+            && !self.tree.is_removed(node)
             && !self.tree.is_foreign(node)
             && is_of_message()
     }
@@ -317,7 +317,7 @@ impl Groups {
             let group = self.of_line.get(&node).copied();
             let group = group.or_else(|| self.of_result(tree, node));
             if let Some(group) = group.filter(|group| makes_calls.contains(group)) {
-                let attachments = self.attachments_under(tree, node, group).into_iter();
+                let attachments = self.attachments_below(tree, node, group).into_iter();
                 // Those of a subagent belong to its own lines, which the client leaves alone.
                 let is_of_chain = |attachment: NodeId| {
                     !tree.is_sidechain(attachment)
@@ -334,9 +334,9 @@ impl Groups {
 
     /// The attachments under a line or result of a message that lead on to no line of another one:
     /// those belong to another branch.
-    fn attachments_under(&self, tree: &Tree<'_>, node: NodeId, group: usize) -> Vec<NodeId> {
-        let mut under = tree.attachments_under(node);
-        let mut leads_on: HashSet<NodeId> = HashSet::new();
+    fn attachments_below(&self, tree: &Tree<'_>, node: NodeId, group: usize) -> Vec<NodeId> {
+        let mut under = tree.attachments_below(node);
+        let mut has_children: HashSet<NodeId> = HashSet::new();
         for attachment in &under {
             let is_other = |child: NodeId| {
                 tree.entry(child).kind() != EntryKind::Attachment
@@ -347,11 +347,11 @@ impl Groups {
                 let mut above = above.take_while(|at| *at != node);
                 while above
                     .next()
-                    .is_some_and(|attachment| leads_on.insert(attachment))
+                    .is_some_and(|attachment| has_children.insert(attachment))
                 {}
             }
         }
-        under.retain(|attachment| !leads_on.contains(attachment));
+        under.retain(|attachment| !has_children.contains(attachment));
         under
     }
 

@@ -2,50 +2,50 @@
 //!
 //! They are linked like all others: what was taken back still tells where the conversation stood
 //! when something else was written. Only when all links are mended and spliced are they taken out,
-//! and what other tools hung under them hangs under what is above them, as under progress lines.
+//! and what other tools hung under them is a child of what is above them, as under progress lines.
 
 use std::collections::{HashMap, HashSet};
 
 use transcript_format::kind::EntryKind;
 use transcript_format::scan::{Flags, ToolRole};
-use transcript_reader::{Candidate, Id, ToolKey};
+use transcript_reader::{EntryRef, Id, ToolKey};
 
-use crate::links::{NodeId, Packed, Parent, Tree};
+use crate::tree::{NodeId, Parent, ParentSlot, Tree};
 
 /// What was taken back; empty for nearly all files.
 #[derive(Debug, Default)]
 pub(crate) struct Tombstones {
     /// The uuids that no entry behind their last tombstone has.
-    dead: Vec<Id>,
+    tombstoned: Vec<Id>,
     /// Of those that were written again behind a tombstone: the last one with an entry behind it.
-    outlived: HashMap<Id, usize>,
+    superseded: HashMap<Id, usize>,
     /// The entries with a dead uuid, and those that go with them.
     nodes: HashSet<NodeId>,
-    /// What stands above each of them now.
-    above: HashMap<NodeId, Packed>,
-    /// Entries that hung under one of them.
+    /// What is above each of them now.
+    above: HashMap<NodeId, ParentSlot>,
+    /// Entries that were children of one of them.
     passed: HashMap<NodeId, NodeId>,
 }
 
 impl Tombstones {
     /// Whether the line is from before its uuid was taken back, and another one counts.
-    pub(crate) fn is_outlived(&self, line: &Candidate<'_>) -> bool {
-        let is_before = |id: Id| Some(line.number() < *self.outlived.get(&id)?);
+    pub(crate) fn is_superseded(&self, line: &EntryRef<'_>) -> bool {
+        let is_before = |id: Id| Some(line.number() < *self.superseded.get(&id)?);
         line.uuid().and_then(is_before).unwrap_or_default()
     }
 
-    /// Whether the entry hung under one that was taken back.
-    pub(crate) fn is_passed(&self, child: NodeId) -> bool {
+    /// Whether the entry was a child of one that was taken back.
+    pub(crate) fn hung_under_tombstone(&self, child: NodeId) -> bool {
         self.passed.contains_key(&child)
     }
 }
 
-/// What stands above an entry that was taken back.
+/// What is above an entry that was taken back.
 #[derive(Clone, Copy)]
 struct Above {
-    parent: Packed,
+    parent: ParentSlot,
     /// The entry whose link on the way there was mended, or could not be.
-    mended: Option<NodeId>,
+    repaired: Option<NodeId>,
 }
 
 impl Tree<'_> {
@@ -55,48 +55,48 @@ impl Tree<'_> {
     }
 
     /// The entry with this uuid; where that was taken back, the one above it.
-    pub(crate) fn standing(&self, id: Id) -> Option<NodeId> {
-        let is_there = |above: &NodeId| !self.is_gone(*above);
+    pub(crate) fn find_live(&self, id: Id) -> Option<NodeId> {
+        let is_there = |above: &NodeId| !self.is_removed(*above);
         self.node_with_uuid(id)
             .or_else(|| self.above_tombstone(id).filter(is_there))
     }
 
-    /// What stands above the entry with this uuid, which was taken back.
+    /// What is above the entry with this uuid, which was taken back.
     pub(crate) fn above_tombstone(&self, id: Id) -> Option<NodeId> {
-        let is_entry = |line: &usize| self.index.candidate(*line).kind() != EntryKind::Progress;
+        let is_entry = |line: &usize| self.index.entry(*line).kind() != EntryKind::Progress;
         let mut lines = self.index.with_uuid(id).filter(is_entry);
         let node = lines.find_map(|line| self.entry_node(line))?;
-        match self.recovery.tombstones.above.get(&node)?.unpack() {
+        match self.recovery.tombstones.above.get(&node)?.parent_of() {
             Parent::Node(above) => Some(above),
             Parent::Root | Parent::Lost => None,
         }
     }
 
     /// Reads which uuids were taken back. One that an entry has further down counts again: somebody
-    /// wrote it anew.
+    /// wrote it again.
     pub(crate) fn find_tombstones(
         &mut self,
-        counts: impl Fn(&Candidate<'_>) -> bool,
-        is_there: impl Fn(&Candidate<'_>) -> bool,
+        counts: impl Fn(&EntryRef<'_>) -> bool,
+        is_there: impl Fn(&EntryRef<'_>) -> bool,
     ) {
         let index = self.index;
         let mut lines: HashMap<Id, Vec<usize>> = HashMap::new();
         for (line, id) in index.tombstones() {
-            if is_there(&index.candidate(line)) {
+            if is_there(&index.entry(line)) {
                 lines.entry(id).or_default().push(line);
             }
         }
         for (id, lines) in lines {
             let copies = index.with_uuid(id);
-            let Some(last) = copies.filter(|copy| counts(&index.candidate(*copy))).last() else {
+            let Some(last) = copies.filter(|copy| counts(&index.entry(*copy))).last() else {
                 continue;
             };
             let (before, behind) = lines.split_at(lines.partition_point(|line| *line < last));
             if let Some(before) = before.last() {
-                self.recovery.tombstones.outlived.insert(id, *before);
+                self.recovery.tombstones.superseded.insert(id, *before);
             }
             if !behind.is_empty() {
-                self.recovery.tombstones.dead.push(id);
+                self.recovery.tombstones.tombstoned.push(id);
             }
         }
     }
@@ -104,16 +104,18 @@ impl Tree<'_> {
     /// Finds the entries that were taken back, and what goes with them: the results of their calls,
     /// and attachments that lead on to nothing.
     pub(crate) fn find_tombstoned(&mut self) {
-        let dead = self.recovery.tombstones.dead.iter();
-        let mut found: HashSet<NodeId> = dead.filter_map(|id| self.node_with_uuid(*id)).collect();
+        let tombstoned = self.recovery.tombstones.tombstoned.iter();
+        let mut found: HashSet<NodeId> = tombstoned
+            .filter_map(|id| self.node_with_uuid(*id))
+            .collect();
         if found.is_empty() {
             return;
         }
         self.add_results(&mut found);
-        self.hang_children();
+        self.build_children();
         let ends: Vec<NodeId> = found
             .iter()
-            .flat_map(|node| self.loose_attachments(*node, &found))
+            .flat_map(|node| self.leaf_attachments(*node, &found))
             .collect();
         found.extend(ends);
         self.recovery.tombstones.nodes = found;
@@ -137,14 +139,14 @@ impl Tree<'_> {
         let results = self.nodes().filter(|node| {
             let entry = self.entry(*node);
             let mut ends = entry.tools().iter();
-            holds_results_alone(&entry)
+            has_results_only(&entry)
                 && ends.all(|end| !is_call(end.role()) && calls.contains(&end.key()))
         });
         found.extend(results.collect::<Vec<_>>());
     }
 
     /// The attachments under `node` under which nothing else stands.
-    fn loose_attachments(&self, node: NodeId, found: &HashSet<NodeId>) -> Vec<NodeId> {
+    fn leaf_attachments(&self, node: NodeId, found: &HashSet<NodeId>) -> Vec<NodeId> {
         let mut attachments = Vec::new();
         let mut at = node;
         let mut looked_at = 0;
@@ -171,13 +173,13 @@ impl Tree<'_> {
     }
 
     /// Takes out what was taken back, and hangs what is left under it where that hung itself.
-    pub(crate) fn bury(&mut self) {
+    pub(crate) fn remove_tombstoned(&mut self) {
         if self.recovery.tombstones.nodes.is_empty() {
             return;
         }
         let mut tombstones = std::mem::take(&mut self.recovery.tombstones);
         let is_out = |node: NodeId| tombstones.nodes.contains(&node);
-        let under = |parent: Packed| match parent.unpack() {
+        let under = |parent: ParentSlot| match parent.parent_of() {
             Parent::Node(parent) if is_out(parent) => Some(parent),
             _ => None,
         };
@@ -190,14 +192,14 @@ impl Tree<'_> {
             let link = |node: NodeId| self.parents[node.at()];
             let above = self.above(first, &mut known, is_out, link);
             self.parents[child.at()] = above.parent;
-            if let Some(mended) = above.mended {
-                self.inherit(child, mended);
+            if let Some(repaired) = above.repaired {
+                self.inherit(child, repaired);
             }
             passed.insert(child, first);
         }
         for node in &tombstones.nodes {
             self.above(*node, &mut known, is_out, |node| self.parents[node.at()]);
-            self.gone[node.at()] = true;
+            self.removed[node.at()] = true;
         }
         // The same for the links from before a compaction.
         let mut spliced = std::mem::take(&mut self.spliced);
@@ -216,33 +218,33 @@ impl Tree<'_> {
         self.recovery.tombstones = tombstones;
     }
 
-    /// What stands above `first`, which is out, and above all others on the way there.
+    /// What is above `first`, which is out, and above all others on the way there.
     fn above(
         &self,
         first: NodeId,
         known: &mut HashMap<NodeId, Above>,
         is_out: impl Fn(NodeId) -> bool,
-        link: impl Fn(NodeId) -> Packed,
+        link: impl Fn(NodeId) -> ParentSlot,
     ) -> Above {
         let mut walked = Vec::new();
-        let mut at = Packed(first.0);
+        let mut at = ParentSlot(first.0);
         let mut above = loop {
-            let Parent::Node(node) = at.unpack() else {
+            let Parent::Node(node) = at.parent_of() else {
                 break Above {
                     parent: at,
-                    mended: None,
+                    repaired: None,
                 };
             };
             if !is_out(node) {
                 break Above {
                     parent: at,
-                    mended: None,
+                    repaired: None,
                 };
             }
-            // Within a cycle an entry comes again, and nothing stands above it.
+            // Within a cycle an entry comes again, and nothing is above it.
             let lost = Above {
-                parent: Packed::LOST,
-                mended: None,
+                parent: ParentSlot::LOST,
+                repaired: None,
             };
             match known.insert(node, lost) {
                 Some(above) => {
@@ -254,48 +256,48 @@ impl Tree<'_> {
             at = link(node);
         };
         for node in walked.into_iter().rev() {
-            let is_mended = !self.is_spliced(node)
+            let is_repaired = !self.is_spliced(node)
                 && (self.recovery.bridge(node).is_some() || self.recovery.gap(node).is_some());
-            above.mended = above.mended.or(is_mended.then_some(node));
+            above.repaired = above.repaired.or(is_repaired.then_some(node));
             known.insert(node, above);
         }
         above
     }
 
-    /// What is known of the link above `mended` holds for `child`, which hung under it.
-    fn inherit(&mut self, child: NodeId, mended: NodeId) {
-        if let Some(reason) = self.recovery.gap(mended) {
+    /// What is known of the link above `repaired` holds for `child`, which was a child of it.
+    fn inherit(&mut self, child: NodeId, repaired: NodeId) {
+        if let Some(reason) = self.recovery.gap(repaired) {
             self.recovery.bridges.remove(&child);
             self.recovery.gaps.insert(child, reason);
-        } else if let Some(evidence) = self.recovery.bridge(mended) {
+        } else if let Some(evidence) = self.recovery.bridge(repaired) {
             self.recovery.bridges.entry(child).or_insert(evidence);
         }
     }
 
     /// The entries that were taken back and would stand on a path or right beside it, in file order.
-    pub(crate) fn tombstoned_beside(&self, is_shown: impl Fn(NodeId) -> bool) -> Vec<NodeId> {
+    pub(crate) fn tombstoned_near(&self, is_shown: impl Fn(NodeId) -> bool) -> Vec<NodeId> {
         let tombstones = &self.recovery.tombstones;
-        let mut beside = HashSet::new();
+        let mut off_chain = HashSet::new();
         for (child, first) in &tombstones.passed {
             let mut at = is_shown(*child).then_some(*first);
             while let Some(node) = at.filter(|node| self.is_tombstoned(*node)) {
-                at = beside
+                at = off_chain
                     .insert(node)
                     .then(|| self.parent_node(node))
                     .flatten();
             }
         }
         let is_beside =
-            |above: &Packed| matches!(above.unpack(), Parent::Node(node) if is_shown(node));
+            |above: &ParentSlot| matches!(above.parent_of(), Parent::Node(node) if is_shown(node));
         let others = tombstones.above.iter();
-        beside.extend(
+        off_chain.extend(
             others
                 .filter(|(_, above)| is_beside(above))
                 .map(|(node, _)| *node),
         );
-        let mut beside: Vec<NodeId> = beside.into_iter().collect();
-        beside.sort_unstable();
-        beside
+        let mut off_chain: Vec<NodeId> = off_chain.into_iter().collect();
+        off_chain.sort_unstable();
+        off_chain
     }
 }
 
@@ -304,7 +306,7 @@ fn is_call(role: ToolRole) -> bool {
 }
 
 /// Whether the entry holds nothing but results: what a person or a model said beside them stays.
-fn holds_results_alone(entry: &Candidate<'_>) -> bool {
+fn has_results_only(entry: &EntryRef<'_>) -> bool {
     let flags = entry.flags();
     let says_more = match entry.kind() {
         EntryKind::User => Flags::HAS_TEXT | Flags::HAS_OTHER_BLOCK,

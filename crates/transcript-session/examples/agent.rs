@@ -15,9 +15,10 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
-use transcript_format::stream::{Accumulator, Outcome, Sse};
+use transcript_format::stream::{Accumulator, Sse, StreamOutcome};
 use transcript_session::{
-    AsyncSession, Compaction, Draft, EntryId, Options, Request, Session, Trigger, Written, make,
+    AsyncSession, Compaction, Draft, EntryId, Request, Session, SessionOptions, Trigger, Written,
+    make,
 };
 
 /// After so many turns of one run the conversation is compacted.
@@ -36,7 +37,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
             let compaction = Compaction::new(Trigger::Auto, 150_000);
             let summary = format!("We went through {turn} questions.");
             let done = session.compact(compaction, summary, entries).await?;
-            tell(&[done.boundary, done.summary]);
+            report(&[done.boundary, done.summary]);
         }
         let title = Draft::try_from(&make::ai_title("Questions about the calendar"))?;
         session.end_turn(Some(question(turn)), vec![title]).await?;
@@ -47,24 +48,24 @@ async fn main() -> Result<(), Box<dyn Error>> {
 /// Goes on with the session if there is one. Calls that were interrupted have results then, so the
 /// request is one that the API takes.
 fn open(path: &Path) -> Result<AsyncSession, Box<dyn Error>> {
-    let options = Options::new().cwd(env::current_dir()?.to_string_lossy());
+    let options = SessionOptions::new().cwd(env::current_dir()?.to_string_lossy());
     if path.metadata().map_or(true, |found| found.len() == 0) {
         return Ok(Session::create(path, &options)?.into());
     }
     let resumed = Session::resume(path, &options)?;
-    tell(&resumed.added);
+    report(&resumed.added);
     Ok(resumed.session.into())
 }
 
 /// One prompt, and everything up to the answer to it. Returns the entries.
 async fn take_turn(session: &AsyncSession, turn: usize) -> Result<Vec<EntryId>, Box<dyn Error>> {
     let prompt = session.append(Draft::user(&question(turn))).await?;
-    let mut entries = tell(&[prompt]);
+    let mut entries = report(&[prompt]);
     loop {
         let request = session.request().await?;
         let message = answer(&request).await?;
         let written = session.append_all(Draft::assistant(&message)?).await?;
-        entries.extend(tell(&written));
+        entries.extend(report(&written));
         let message: Value = serde_json::from_str(&message)?;
         let content = message["content"].as_array().into_iter().flatten();
         let calls = content.filter(|block| block["type"] == "tool_use");
@@ -75,7 +76,7 @@ async fn take_turn(session: &AsyncSession, turn: usize) -> Result<Vec<EntryId>, 
         for call in calls.into_iter().rev() {
             let result = make::ToolResult::text(call, "366 days");
             let result = Draft::try_from(&make::tool_result(result))?;
-            entries.extend(tell(&[session.append(result).await?]));
+            entries.extend(report(&[session.append(result).await?]));
         }
     }
 }
@@ -95,7 +96,7 @@ async fn answer(request: &Request) -> Result<String, Box<dyn Error>> {
         sse.push(&bytes, |_, event| _ = message.event(event));
     }
     match message.finish() {
-        Outcome::Whole(reply) => Ok(reply.message().to_owned()),
+        StreamOutcome::Whole(reply) => Ok(reply.message().to_owned()),
         _ => Err("the stream was cut".into()),
     }
 }
@@ -140,7 +141,7 @@ fn script(request: &Request) -> String {
 }
 
 /// Prints the ids of entries that are in the file; returns them.
-fn tell(entries: &[Written]) -> Vec<EntryId> {
+fn report(entries: &[Written]) -> Vec<EntryId> {
     let ids: Vec<_> = entries
         .iter()
         .filter_map(|entry| entry.uuid.clone())

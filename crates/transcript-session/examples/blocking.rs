@@ -10,14 +10,14 @@ use std::env;
 use std::error::Error;
 use std::path::PathBuf;
 
-use transcript_session::{Draft, Options, Session};
+use transcript_session::{Draft, Session, SessionOptions};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let path = env::args_os()
         .nth(1)
         .ok_or("usage: blocking SESSION.jsonl")?;
     let path = PathBuf::from(path);
-    let options = Options::new().cwd(env::current_dir()?.to_string_lossy());
+    let options = SessionOptions::new().cwd(env::current_dir()?.to_string_lossy());
     let session = if path.exists() {
         let resumed = Session::resume(&path, &options)?;
         println!("going on after {} messages", resumed.request.messages.len());

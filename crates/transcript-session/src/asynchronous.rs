@@ -4,12 +4,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use transcript_format::make::Compaction;
-use transcript_resume::api::Request;
+use transcript_resume::request::Request;
 use transcript_writer::asynchronous::AsyncWriter;
-use transcript_writer::{Compacted, Draft, EntryId, Recorded, Team, Ticket, Writer, Written};
+use transcript_writer::{Compacted, Draft, EntryId, RecordOutcome, Team, Ticket, Writer, Written};
 
 use crate::error::Error;
-use crate::session::{Home, Session};
+use crate::session::{Session, SessionConfig};
 
 /// One conversation, open for appending from tasks. Clones share it.
 ///
@@ -17,7 +17,7 @@ use crate::session::{Home, Session};
 /// nothing back: what was handed over is written.
 #[derive(Clone, Debug)]
 pub struct AsyncSession {
-    home: Arc<Home>,
+    config: Arc<SessionConfig>,
     writer: AsyncWriter,
 }
 
@@ -25,7 +25,7 @@ impl From<Session> for AsyncSession {
     /// Makes a session usable from tasks.
     fn from(session: Session) -> Self {
         Self {
-            home: Arc::new(session.home),
+            config: Arc::new(session.config),
             writer: AsyncWriter::new(session.writer),
         }
     }
@@ -65,13 +65,14 @@ impl AsyncSession {
         messages: Vec<Draft>,
         start: Option<EntryId>,
         team: Option<Team>,
-    ) -> Result<Recorded, Error> {
-        let record =
-            move |_: &Home, writer: &Writer| Ok(writer.record(messages, start, team.as_ref())?);
+    ) -> Result<RecordOutcome, Error> {
+        let record = move |_: &SessionConfig, writer: &Writer| {
+            Ok(writer.record(messages, start, team.as_ref())?)
+        };
         self.blocking(record).await
     }
 
-    /// Starts the conversation anew with a summary; see [`Session::compact`].
+    /// Restarts the conversation with a summary; see [`Session::compact`].
     ///
     /// # Errors
     /// As there.
@@ -81,8 +82,9 @@ impl AsyncSession {
         summary: String,
         kept: Vec<EntryId>,
     ) -> Result<Compacted, Error> {
-        let compact =
-            move |home: &Home, writer: &Writer| home.compact(writer, compaction, &summary, &kept);
+        let compact = move |config: &SessionConfig, writer: &Writer| {
+            config.compact(writer, compaction, &summary, &kept)
+        };
         self.blocking(compact).await
     }
 
@@ -91,7 +93,7 @@ impl AsyncSession {
     /// # Errors
     /// As there.
     pub async fn rewind(&self, to: Option<EntryId>) -> Result<Written, Error> {
-        self.blocking(move |home, writer| home.rewind(writer, to))
+        self.blocking(move |config, writer| config.rewind(writer, to))
             .await
     }
 
@@ -100,7 +102,7 @@ impl AsyncSession {
     /// # Errors
     /// As there.
     pub async fn tombstone(&self, entry: EntryId) -> Result<Written, Error> {
-        self.blocking(move |home, writer| home.tombstone(writer, &entry))
+        self.blocking(move |config, writer| config.tombstone(writer, &entry))
             .await
     }
 
@@ -113,7 +115,9 @@ impl AsyncSession {
         prompt: Option<String>,
         lines: Vec<Draft>,
     ) -> Result<Vec<Written>, Error> {
-        let end = move |_: &Home, writer: &Writer| Ok(writer.end_turn(prompt.as_deref(), lines)?);
+        let end = move |_: &SessionConfig, writer: &Writer| {
+            Ok(writer.end_turn(prompt.as_deref(), lines)?)
+        };
         self.blocking(end).await
     }
 
@@ -122,7 +126,7 @@ impl AsyncSession {
     /// # Errors
     /// As there.
     pub async fn fork(&self, at: Option<EntryId>) -> Result<PathBuf, Error> {
-        self.blocking(move |home, writer| home.fork(writer, at.as_ref()))
+        self.blocking(move |config, writer| config.fork(writer, at.as_ref()))
             .await
     }
 
@@ -131,7 +135,7 @@ impl AsyncSession {
     /// # Errors
     /// As there.
     pub async fn request(&self) -> Result<Request, Error> {
-        self.blocking(Home::request).await
+        self.blocking(SessionConfig::request).await
     }
 
     /// Makes everything so far survive a power cut; see [`Session::sync`].
@@ -151,7 +155,7 @@ impl AsyncSession {
         Ok(self.writer.close().await?)
     }
 
-    /// Returns the entry that the next one hangs under.
+    /// Returns the entry that the next one is a child of.
     #[must_use]
     pub fn leaf(&self) -> Option<EntryId> {
         self.writer.writer().leaf()
@@ -166,10 +170,10 @@ impl AsyncSession {
     /// Does what reads the file on a thread that may wait.
     async fn blocking<T: Send + 'static>(
         &self,
-        work: impl FnOnce(&Home, &Writer) -> Result<T, Error> + Send + 'static,
+        work: impl FnOnce(&SessionConfig, &Writer) -> Result<T, Error> + Send + 'static,
     ) -> Result<T, Error> {
-        let (home, writer) = (Arc::clone(&self.home), self.writer.clone());
-        let done = tokio::task::spawn_blocking(move || work(&home, writer.writer())).await;
+        let (config, writer) = (Arc::clone(&self.config), self.writer.clone());
+        let done = tokio::task::spawn_blocking(move || work(&config, writer.writer())).await;
         match done {
             Ok(done) => done,
             // The only other end is that the runtime ends before the work began.

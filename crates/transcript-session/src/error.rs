@@ -40,9 +40,9 @@ pub enum ErrorKind {
     NotAnId,
     /// What a compaction is to keep holds a call without its result, or a result without its call.
     SplitPair,
-    /// The entry lies before a compaction that kept others: what hangs under it would be shown
+    /// The entry lies before a compaction that kept others: what is a child of it would be shown
     /// behind what was kept (case 91-d6). A fork at the entry can go back to it.
-    BehindCompaction,
+    BeforeCompaction,
     /// There is a session at that path already.
     Exists,
     /// A copy of the session cannot be written.
@@ -61,7 +61,7 @@ impl ErrorKind {
             Self::Ambiguous => "ambiguous",
             Self::NotAnId => "not-an-id",
             Self::SplitPair => "split-pair",
-            Self::BehindCompaction => "behind-compaction",
+            Self::BeforeCompaction => "behind-compaction",
             Self::Exists => "exists",
             Self::Fork => "fork-failed",
         }
@@ -179,7 +179,7 @@ impl fmt::Display for Error {
             (_, ErrorKind::SplitPair) => {
                 "what is to be kept holds a call without its result, or a result without its call"
             }
-            (_, ErrorKind::BehindCompaction) => {
+            (_, ErrorKind::BeforeCompaction) => {
                 "the entry lies before a compaction that kept others; fork the session there"
             }
             (_, ErrorKind::Exists) => "there is a session already; open or resume it",

@@ -5,12 +5,12 @@ use std::path::Path;
 
 use transcript_format::ids::Uuid;
 use transcript_reader::{Bodies, Index, LoadOptions, OtherFiles, Source};
-use transcript_resume::api::{self, Request};
-use transcript_resume::display::Display;
-use transcript_resume::{Policy, State, Tree, Usage, UsageTotals};
+use transcript_resume::items::ItemList;
+use transcript_resume::request::{self, Request};
+use transcript_resume::{PathState, Policy, Tree, Usage, UsageTotals};
 
 use crate::error::Error;
-use crate::options::Options;
+use crate::options::SessionOptions;
 
 /// A session as it was when it was read, to look at: nothing here writes, takes a lock or needs the
 /// right to write. It grows with the lines of the file, never with their
@@ -100,14 +100,14 @@ impl History {
     ///
     /// # Errors
     /// When the system fails to read.
-    pub fn request(&self, options: &Options) -> Result<Request, Error> {
-        self.request_as(options, api::Options::new())
+    pub fn request(&self, options: &SessionOptions) -> Result<Request, Error> {
+        self.request_as(options, request::RequestOptions::new())
     }
 
     pub(crate) fn request_as(
         &self,
-        options: &Options,
-        mut request: api::Options,
+        options: &SessionOptions,
+        mut request: request::RequestOptions,
     ) -> Result<Request, Error> {
         if let Some(model) = &options.model {
             request = request.model(model);
@@ -120,9 +120,9 @@ impl History {
     ///
     /// # Errors
     /// When the system fails to read.
-    pub fn state(&self, policy: Policy) -> Result<State, Error> {
+    pub fn state(&self, policy: Policy) -> Result<PathState, Error> {
         let tree = self.tree(policy);
-        let (state, _) = State::read(&tree, &tree.path(), &mut Bodies::new(&self.source))?;
+        let (state, _) = PathState::read(&tree, &tree.path(), &mut Bodies::new(&self.source))?;
         Ok(state)
     }
 
@@ -143,9 +143,9 @@ impl History {
     ///
     /// # Errors
     /// When the system fails to read.
-    pub fn items(&self, policy: Policy) -> Result<Display, Error> {
+    pub fn items(&self, policy: Policy) -> Result<ItemList, Error> {
         let tree = self.tree(policy);
-        Ok(Display::new(
+        Ok(ItemList::new(
             &tree,
             &tree.path(),
             &mut Bodies::new(&self.source),

@@ -1,12 +1,12 @@
 //! Sessions for clients to embed: start one, go on with one, whatever state its file is in.
 //!
 //! ```no_run
-//! use transcript_session::{Draft, Options, Session, Store};
+//! use transcript_session::{Draft, SessionOptions, Session, Store};
 //!
 //! let store = Store::from_env().ok_or("no home folder")?;
 //! let cwd = std::env::current_dir()?;
-//! let options = Options::new().cwd(cwd.to_string_lossy()).version("0.1.0");
-//! let session = Session::create(&store.new_session(&cwd), &options)?;
+//! let options = SessionOptions::new().cwd(cwd.to_string_lossy()).version("0.1.0");
+//! let session = Session::create(&store.new_session_path(&cwd), &options)?;
 //! session.append(Draft::user("Which years have a leap day?"))?;
 //! let reply = r#"{"id":"msg_1","role":"assistant","model":"m","content":[{"type":"text","text":"Most."}]}"#;
 //! session.append_all(Draft::assistant(reply)?)?;
@@ -25,10 +25,10 @@
 //!
 //! ```no_run
 //! use std::path::Path;
-//! use transcript_session::{History, Options};
+//! use transcript_session::{History, SessionOptions};
 //!
 //! let history = History::open(Path::new("1999463e-ee08-4b08-99d5-2d9a36fd8293.jsonl"))?;
-//! let request = history.request(&Options::new())?;
+//! let request = history.request(&SessionOptions::new())?;
 //! println!("{} messages", request.messages.len());
 //! for usage in history.usage()? {
 //!     println!("{:?}: {:?} tokens of output", usage.model, usage.output_tokens);
@@ -55,12 +55,12 @@
 
 #[cfg(feature = "async")]
 mod asynchronous;
-mod copy;
 mod error;
+mod fork_files;
 mod history;
-mod known;
-mod lost;
 mod options;
+mod resume_point;
+mod rewrite_salvaged;
 mod session;
 mod store;
 
@@ -68,19 +68,19 @@ mod store;
 pub use asynchronous::AsyncSession;
 pub use error::{Error, ErrorKind};
 pub use history::History;
-pub use options::Options;
+pub use options::SessionOptions;
 pub use session::{Resumed, Session};
 pub use store::Store;
 
 pub use transcript_format::make::{self, Compaction, Trigger};
 pub use transcript_format::object::{Object, Raw};
 pub use transcript_reader::{Listing, SessionRow, SessionState};
-pub use transcript_resume::api::{Message, Request};
-pub use transcript_resume::{Policy, State, Usage, builder, display};
+pub use transcript_resume::request::{Message, Request};
+pub use transcript_resume::{PathState, Policy, Usage, builder, items};
 #[cfg(feature = "follow")]
 pub use transcript_tail as follow;
 pub use transcript_writer::{
-    AgentId, AgentMeta, Compacted, Draft, EntryId, Kept, OnBusy, Recorded, Repair, Rescue,
+    AgentId, AgentMeta, Compacted, Draft, EntryId, Kept, OnBusy, RecordOutcome, Repair, Rescue,
     SyncPolicy, Team, Ticket, Written, ignore_file_size_signal,
 };
 

@@ -5,14 +5,14 @@ use transcript_writer::{OnBusy, SyncPolicy};
 
 /// How to open a session.
 #[derive(Clone, Debug, Default)]
-pub struct Options {
-    pub(crate) writer: transcript_writer::Options,
+pub struct SessionOptions {
+    pub(crate) writer: transcript_writer::WriterOptions,
     pub(crate) policy: Policy,
     pub(crate) model: Option<String>,
     session_id: Option<String>,
 }
 
-impl Options {
+impl SessionOptions {
     /// Policy `recover`, synced every 100 ms, alone.
     #[must_use]
     pub fn new() -> Self {
@@ -59,7 +59,7 @@ impl Options {
 
     /// Sets everything about writing at once: what was set before is lost.
     #[must_use]
-    pub fn writer(mut self, options: transcript_writer::Options) -> Self {
+    pub fn writer(mut self, options: transcript_writer::WriterOptions) -> Self {
         self.writer = options;
         self
     }
@@ -80,7 +80,7 @@ impl Options {
     }
 
     /// Returns how to write to a session of this id.
-    pub(crate) fn writer_of(&self, session_id: Option<String>) -> transcript_writer::Options {
+    pub(crate) fn writer_of(&self, session_id: Option<String>) -> transcript_writer::WriterOptions {
         match self.session_id.clone().or(session_id) {
             Some(id) => self.writer.clone().session_id(id),
             None => self.writer.clone(),

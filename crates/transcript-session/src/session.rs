@@ -5,27 +5,27 @@ use std::path::{Path, PathBuf};
 use transcript_format::ids::Uuid;
 use transcript_format::make::{self, Compaction};
 use transcript_format::object::Raw;
-use transcript_resume::api::{self, Request, SyntheticKind};
+use transcript_resume::request::{self, Request, SyntheticKind};
 use transcript_resume::{Policy, Tree, texts};
 use transcript_writer::{
-    AgentId, AgentMeta, Compacted, Draft, EntryId, ErrorKind as WriteError, Fingerprint, Invalid,
-    Known, Recorded, Repair, Team, Ticket, Writer, Written,
+    AgentId, AgentMeta, Compacted, Draft, EntryId, ErrorKind as WriteError, Fingerprint,
+    InvalidEntry, RecordOutcome, Repair, ResumePoint, Team, Ticket, Writer, Written,
 };
 
 use crate::error::{Error, ErrorKind};
 use crate::history::History;
-use crate::options::Options;
-use crate::{known, lost};
+use crate::options::SessionOptions;
+use crate::{resume_point, rewrite_salvaged};
 
 /// One conversation, open for appending. May be shared between threads.
 ///
-/// Every entry hangs under the one before it, in the file as in the conversation; results of tools
-/// hang under their calls. What is acknowledged survives the end of the process. Dropping a session
+/// Every entry is a child of the one before it, in the file as in the conversation; results of tools
+/// are children of their calls. What is acknowledged survives the end of the process. Dropping a session
 /// writes what is queued and leaves the last sync to a thread; only [`close`](Self::close) tells
 /// whether that worked.
 #[derive(Debug)]
 pub struct Session {
-    pub(crate) home: Home,
+    pub(crate) config: SessionConfig,
     pub(crate) writer: Writer,
     repair: Option<Repair>,
     restored: Vec<Written>,
@@ -35,7 +35,7 @@ pub struct Session {
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Resumed {
-    /// The session; the next entry hangs under the end of the conversation.
+    /// The session; the next entry is a child of the end of the conversation.
     pub session: Session,
     /// The messages to send, without a new prompt, and what had to be made up or left out.
     pub request: Request,
@@ -50,14 +50,14 @@ pub struct Resumed {
 
 /// Where a session is, and how it was opened.
 #[derive(Clone, Debug)]
-pub(crate) struct Home {
+pub(crate) struct SessionConfig {
     path: PathBuf,
-    options: Options,
+    options: SessionOptions,
 }
 
 /// A session that was read and is open for writing.
 struct Opened {
-    home: Home,
+    config: SessionConfig,
     writer: Writer,
     history: History,
     repair: Option<Repair>,
@@ -67,7 +67,7 @@ struct Opened {
 
 impl Session {
     /// Starts a session at `path`, the name of which is the id of the session:
-    /// [`Store::new_session`](crate::Store::new_session) gives one. The file is made with the first
+    /// [`Store::new_session_path`](crate::Store::new_session_path) gives one. The file is made with the first
     /// entry, readable by its owner alone, as are folders that have to be made.
     ///
     /// A crash before the first entry leaves no file.
@@ -75,17 +75,17 @@ impl Session {
     /// # Errors
     /// [`ErrorKind::Exists`] when there is such a file with something in it, and what opening it
     /// runs into.
-    pub fn create(path: &Path, options: &Options) -> Result<Self, Error> {
+    pub fn create(path: &Path, options: &SessionOptions) -> Result<Self, Error> {
         if path.metadata().is_ok_and(|found| found.len() > 0) {
             return Err(Error::new(ErrorKind::Exists, path));
         }
-        let home = Home::new(path, options);
+        let config = SessionConfig::new(path, options);
         // Should something appear in it before it is opened, it is not what was looked at.
-        let mut known = Known::default();
+        let mut known = ResumePoint::default();
         known.fingerprint = Some(Fingerprint::start());
         let writer = options.writer_of(None).create().open(path, known)?;
         Ok(Self {
-            home,
+            config,
             repair: writer.repair(),
             restored: Vec::new(),
             writer,
@@ -94,11 +94,11 @@ impl Session {
 
     /// [Opens](Self::open) the session at `path` if there is one by now, or else
     /// [starts](Self::create) it: programs that start at the same time all get in, as far as
-    /// [`Options::on_busy`] lets them.
+    /// [`SessionOptions::on_busy`] lets them.
     ///
     /// # Errors
     /// As for [`open`](Self::open).
-    pub fn open_or_create(path: &Path, options: &Options) -> Result<Self, Error> {
+    pub fn open_or_create(path: &Path, options: &SessionOptions) -> Result<Self, Error> {
         match Self::create(path, options) {
             Err(error) if error.kind() == ErrorKind::Exists => Self::open(path, options),
             created => created,
@@ -114,17 +114,17 @@ impl Session {
     ///
     /// # Errors
     /// When the session cannot be read, or not be written to: see
-    /// [`Options::open`](transcript_writer::Options::open).
-    pub fn open(path: &Path, options: &Options) -> Result<Self, Error> {
+    /// [`SessionOptions::open`](transcript_writer::WriterOptions::open).
+    pub fn open(path: &Path, options: &SessionOptions) -> Result<Self, Error> {
         let Opened {
-            home,
+            config,
             writer,
             repair,
             restored,
             ..
-        } = open(&Home::new(path, options))?;
+        } = open(&SessionConfig::new(path, options))?;
         Ok(Self {
-            home,
+            config,
             writer,
             repair,
             restored,
@@ -141,28 +141,28 @@ impl Session {
     /// # Errors
     /// [`ErrorKind::NotResumable`] when there is no conversation in it, and as for
     /// [`open`](Self::open).
-    pub fn resume(path: &Path, options: &Options) -> Result<Resumed, Error> {
+    pub fn resume(path: &Path, options: &SessionOptions) -> Result<Resumed, Error> {
         let Opened {
-            home,
+            config,
             writer,
             history,
             repair,
             restored,
             forked_from,
-        } = open(&Home::new(path, options))?;
-        let request = history.request(&home.options)?;
+        } = open(&SessionConfig::new(path, options))?;
+        let request = history.request(&config.options)?;
         if let Some(refusal) = request.path.refusal {
-            return Err(Error::new(ErrorKind::NotResumable(refusal), &home.path));
+            return Err(Error::new(ErrorKind::NotResumable(refusal), &config.path));
         }
-        let made_up = made_up(&request, writer.leaf())
-            .map_err(|_| Error::new(ErrorKind::Write(WriteError::InvalidEntry), &home.path))?;
-        let added = match made_up.is_empty() {
+        let persisted_drafts = persisted_drafts(&request, writer.leaf())
+            .map_err(|_| Error::new(ErrorKind::Write(WriteError::InvalidEntry), &config.path))?;
+        let added = match persisted_drafts.is_empty() {
             true => Vec::new(),
-            false => writer.append_all(made_up)?,
+            false => writer.append_all(persisted_drafts)?,
         };
         Ok(Resumed {
             session: Self {
-                home,
+                config,
                 writer,
                 repair,
                 restored,
@@ -216,11 +216,11 @@ impl Session {
         messages: Vec<Draft>,
         start: Option<EntryId>,
         team: Option<&Team>,
-    ) -> Result<Recorded, Error> {
+    ) -> Result<RecordOutcome, Error> {
         Ok(self.writer.record(messages, start, team)?)
     }
 
-    /// Starts the conversation anew with a summary of what was before; `kept` stays in it word for
+    /// Restarts the conversation with a summary of what was before; `kept` stays in it word for
     /// word. See [`Writer::compact`].
     ///
     /// A crash leaves the whole compaction or none of it.
@@ -234,19 +234,19 @@ impl Session {
         summary: &str,
         kept: &[EntryId],
     ) -> Result<Compacted, Error> {
-        self.home.compact(&self.writer, compaction, summary, kept)
+        self.config.compact(&self.writer, compaction, summary, kept)
     }
 
-    /// Goes back to an entry: the next one hangs under it, and what came after it is left as a
+    /// Goes back to an entry: the next one is a child of it, and what came after it is left as a
     /// branch. Nothing is cut out of the file. `None` goes back to before the first entry. See
     /// [`Writer::rewind`].
     ///
     /// A crash leaves the conversation as it was or as it is after the call.
     ///
     /// # Errors
-    /// [`ErrorKind::BehindCompaction`] when the file cannot say so, and as for [`Writer::rewind`].
+    /// [`ErrorKind::BeforeCompaction`] when the file cannot say so, and as for [`Writer::rewind`].
     pub fn rewind(&self, to: Option<EntryId>) -> Result<Written, Error> {
-        self.home.rewind(&self.writer, to)
+        self.config.rewind(&self.writer, to)
     }
 
     /// Takes back the last entry of the conversation; see [`Writer::tombstone`].
@@ -256,7 +256,7 @@ impl Session {
     /// # Errors
     /// When it is not the last one, and as for [`append`](Self::append).
     pub fn tombstone(&self, entry: &EntryId) -> Result<Written, Error> {
-        self.home.tombstone(&self.writer, entry)
+        self.config.tombstone(&self.writer, entry)
     }
 
     /// Ends a turn: says where the conversation ends and re-appends `lines` (title, mode, cost) as
@@ -279,7 +279,7 @@ impl Session {
     /// [`ErrorKind::NotResumable`] when there is no conversation or no such entry,
     /// [`ErrorKind::Fork`] when the copy cannot be written.
     pub fn fork(&self, at: Option<&EntryId>) -> Result<PathBuf, Error> {
-        self.home.fork(&self.writer, at)
+        self.config.fork(&self.writer, at)
     }
 
     /// Opens the session of a subagent of this one, in a file of its own, and writes what is said of
@@ -290,7 +290,7 @@ impl Session {
     /// # Errors
     /// As for [`open`](Self::open).
     pub fn agent(&self, agent: &AgentId, meta: &AgentMeta) -> Result<Self, Error> {
-        self.home.agent(agent, meta)
+        self.config.agent(agent, meta)
     }
 
     /// Makes the request that gets the answer to what was said last, from the file as it is now.
@@ -300,7 +300,7 @@ impl Session {
     /// # Errors
     /// When the file cannot be read.
     pub fn request(&self) -> Result<Request, Error> {
-        self.home.request(&self.writer)
+        self.config.request(&self.writer)
     }
 
     /// Makes everything so far survive a power cut.
@@ -321,7 +321,7 @@ impl Session {
         Ok(self.writer.close()?)
     }
 
-    /// Returns the entry that the next one hangs under.
+    /// Returns the entry that the next one is a child of.
     #[must_use]
     pub fn leaf(&self) -> Option<EntryId> {
         self.writer.leaf()
@@ -330,7 +330,7 @@ impl Session {
     /// Returns the file of the session.
     #[must_use]
     pub fn path(&self) -> &Path {
-        &self.home.path
+        &self.config.path
     }
 
     /// Returns what opening the file did to a last line without an end.
@@ -353,8 +353,8 @@ impl Session {
     }
 }
 
-impl Home {
-    fn new(path: &Path, options: &Options) -> Self {
+impl SessionConfig {
+    fn new(path: &Path, options: &SessionOptions) -> Self {
         Self {
             path: path.to_owned(),
             options: options.clone(),
@@ -364,7 +364,7 @@ impl Home {
     /// The request that answers what was said last.
     pub(crate) fn request(&self, writer: &Writer) -> Result<Request, Error> {
         let history = self.read_again(writer)?;
-        history.request_as(&self.options, api::Options::new().live())
+        history.request_as(&self.options, request::RequestOptions::new().live())
     }
 
     pub(crate) fn compact(
@@ -375,7 +375,7 @@ impl Home {
         kept: &[EntryId],
     ) -> Result<Compacted, Error> {
         // The writer remembers no calls of what is long written.
-        if !kept.is_empty() && known::splits_a_pair(self.read_again(writer)?.index(), kept) {
+        if !kept.is_empty() && resume_point::splits_pair(self.read_again(writer)?.index(), kept) {
             return Err(Error::new(ErrorKind::SplitPair, &self.path));
         }
         Ok(writer.compact(compaction, summary, kept)?)
@@ -383,9 +383,9 @@ impl Home {
 
     pub(crate) fn rewind(&self, writer: &Writer, to: Option<EntryId>) -> Result<Written, Error> {
         if let Some(to) = &to
-            && is_behind_a_compaction(&self.read_again(writer)?, to)
+            && is_before_compaction(&self.read_again(writer)?, to)
         {
-            return Err(Error::new(ErrorKind::BehindCompaction, &self.path));
+            return Err(Error::new(ErrorKind::BeforeCompaction, &self.path));
         }
         Ok(writer.rewind(to)?)
     }
@@ -393,7 +393,7 @@ impl Home {
     pub(crate) fn tombstone(&self, writer: &Writer, entry: &EntryId) -> Result<Written, Error> {
         let history = self.read_again(writer)?;
         let tree = Tree::new(history.index(), self.options.policy);
-        let above = known::above(&tree, entry);
+        let above = resume_point::above(&tree, entry);
         Ok(writer.tombstone(entry, above)?)
     }
 
@@ -409,13 +409,13 @@ impl Home {
         writer.write_agent_meta(&self.path, agent, meta)?;
         let known = if path.exists() {
             let history = History::open(&path)?;
-            history.known(&Tree::new(history.index(), self.options.policy))?
+            history.resume_point(&Tree::new(history.index(), self.options.policy))?
         } else {
-            Known::default()
+            ResumePoint::default()
         };
         let writer = writer.open_agent(&self.path, agent, known)?;
         Ok(Session {
-            home: Self::new(&path, &self.options),
+            config: Self::new(&path, &self.options),
             repair: writer.repair(),
             restored: Vec::new(),
             writer,
@@ -431,26 +431,26 @@ impl Home {
 
 /// Opens a session at the end of its conversation: reads it, writes again what else no other client
 /// would find, and then reads it once more.
-fn open(home: &Home) -> Result<Opened, Error> {
-    let mut is_mended = home.options.policy == Policy::Vendor;
+fn open(config: &SessionConfig) -> Result<Opened, Error> {
+    let mut is_repaired = config.options.policy == Policy::Vendor;
     let (mut repair, mut restored) = (None, Vec::new());
     loop {
-        let history = History::open(&home.path)?;
+        let history = History::open(&config.path)?;
         // Where a conversation ends does not depend on other files, and to read them takes time.
-        let tree = Tree::new(history.index(), home.options.policy);
-        let mut known = history.known(&tree)?;
-        let lost = if is_mended {
+        let tree = Tree::new(history.index(), config.options.policy);
+        let mut known = history.resume_point(&tree)?;
+        let lost = if is_repaired {
             Vec::new()
         } else {
-            lost::entries(&history, &tree, &mut known)?
+            rewrite_salvaged::entries(&history, &tree, &mut known)?
         };
-        let writer = home.options.writer_of(history.session_id());
-        let writer = match writer.open(&home.path, known) {
+        let writer = config.options.writer_of(history.session_id());
+        let writer = match writer.open(&config.path, known) {
             Ok(writer) => writer,
             Err(error) if error.kind() == WriteError::Fork => {
-                let (copy, _) = history.fork(home.options.policy, None, None, None)?;
-                let mut opened = open(&Home::new(&copy, &home.options))?;
-                opened.forked_from = Some(home.path.clone());
+                let (copy, _) = history.fork(config.options.policy, None, None, None)?;
+                let mut opened = open(&SessionConfig::new(&copy, &config.options))?;
+                opened.forked_from = Some(config.path.clone());
                 return Ok(opened);
             }
             Err(error) => return Err(error.into()),
@@ -465,7 +465,7 @@ fn open(home: &Home) -> Result<Opened, Error> {
         }
         if lost.is_empty() {
             return Ok(Opened {
-                home: home.clone(),
+                config: config.clone(),
                 writer,
                 history,
                 repair,
@@ -475,13 +475,13 @@ fn open(home: &Home) -> Result<Opened, Error> {
         }
         restored = writer.append_all(lost)?;
         writer.close()?;
-        is_mended = true;
+        is_repaired = true;
     }
 }
 
 /// The entries that stand for what was made up and is written to the file, each under the one
 /// before, the first under `leaf`. A result under its call would leave what else is under that.
-fn made_up(request: &Request, leaf: Option<EntryId>) -> Result<Vec<Draft>, Invalid> {
+fn persisted_drafts(request: &Request, leaf: Option<EntryId>) -> Result<Vec<Draft>, InvalidEntry> {
     let mut above = leaf;
     let mut drafts = Vec::new();
     for synthetic in &request.synthetic {
@@ -493,7 +493,7 @@ fn made_up(request: &Request, leaf: Option<EntryId>) -> Result<Vec<Draft>, Inval
             SyntheticKind::NoResponse => {
                 make::synthetic(texts::NO_RESPONSE, &uuid::Uuid::new_v4().to_string())
             }
-            // The others are made up anew for each request.
+            // The others are made up again for each request.
             _ => continue,
         };
         let id = EntryId::Uuid(Uuid(uuid::Uuid::new_v4().as_u128()));
@@ -506,14 +506,14 @@ fn made_up(request: &Request, leaf: Option<EntryId>) -> Result<Vec<Draft>, Inval
     Ok(drafts)
 }
 
-/// Whether what hangs under an entry would be shown behind what a compaction kept, not behind it.
-fn is_behind_a_compaction(history: &History, entry: &EntryId) -> bool {
+/// Whether what is a child of an entry would be shown behind what a compaction kept, not behind it.
+fn is_before_compaction(history: &History, entry: &EntryId) -> bool {
     let index = history.index();
     let Some(id) = index.id(&entry.to_string()) else {
         return false;
     };
     // Both policies agree on what a compaction took out, and another client may read the file.
     let tree = Tree::new(index, Policy::Vendor);
-    let mut candidates = index.with_uuid(id).peekable();
-    candidates.peek().is_some() && candidates.all(|candidate| tree.node(candidate).is_none())
+    let mut entry_refs = index.with_uuid(id).peekable();
+    entry_refs.peek().is_some() && entry_refs.all(|entry_ref| tree.node(entry_ref).is_none())
 }

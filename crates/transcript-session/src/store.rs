@@ -53,7 +53,7 @@ impl Store {
     /// Returns the path of a session that works in `cwd` and does not exist yet: its id is drawn at
     /// random. No file is made.
     #[must_use]
-    pub fn new_session(&self, cwd: &Path) -> PathBuf {
+    pub fn new_session_path(&self, cwd: &Path) -> PathBuf {
         let id = uuid::Uuid::new_v4();
         self.project(cwd).join(format!("{id}.jsonl"))
     }
@@ -98,7 +98,7 @@ impl Store {
     /// is read before the watcher is asked.
     #[cfg(feature = "follow")]
     #[must_use]
-    pub fn watch(&self, options: &transcript_tail::Options) -> transcript_tail::Watcher {
+    pub fn watch(&self, options: &transcript_tail::FollowOptions) -> transcript_tail::Watcher {
         let mut watcher = transcript_tail::Watcher::new(options);
         watcher.add_folder(&self.root);
         watcher

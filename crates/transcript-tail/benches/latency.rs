@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use transcript_tail::{Event, Follower, Options};
+use transcript_tail::{EventKind, FollowOptions, Follower};
 use transcript_testkit::rng::Rng;
 
 const LINE: usize = 1 << 10;
@@ -494,17 +494,17 @@ fn read(way: &str, path: &Path, count: usize, quiet: Duration) {
         tail.wait().unwrap();
     } else {
         let options = match way {
-            "poll" => Options::new().poll_only(),
-            _ => Options::new(),
+            "poll" => FollowOptions::new().poll_only(),
+            _ => FollowOptions::new(),
         };
         let mut follower = Follower::new(path, &options);
         while !record.is_full() {
-            let Some(told) = follower.next_within(quiet).unwrap() else {
+            let Some(emitted) = follower.next_within(quiet).unwrap() else {
                 break;
             };
-            match told.event {
-                Event::Open { .. } => {}
-                Event::Entry(entry) => record.add(entry.text.as_bytes()),
+            match emitted.kind {
+                EventKind::Open { .. } => {}
+                EventKind::Entry(entry) => record.add(entry.text.as_bytes()),
                 _ => record.is_ordered = false,
             }
         }
@@ -567,14 +567,14 @@ fn peak() -> u64 {
 /// The process that reads a session once.
 fn whole(way: &str, path: &Path) {
     let options = match way {
-        "changes" => Options::new().changes(),
-        _ => Options::new(),
+        "changes" => FollowOptions::new().changes(),
+        _ => FollowOptions::new(),
     };
     let mut follower = Follower::new(path, &options);
     let before = peak();
     let mut entries = 0;
-    while let Some(told) = follower.try_next().unwrap() {
-        entries += usize::from(matches!(told.event, Event::Entry(_)));
+    while let Some(emitted) = follower.try_next().unwrap() {
+        entries += usize::from(matches!(emitted.kind, EventKind::Entry(_)));
     }
     let peak = peak() - before;
     print!("{entries} entries, memory grew by {peak} KiB");

@@ -10,32 +10,32 @@ use tokio::sync::mpsc;
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 use transcript_reader::Error;
 
-use crate::event::{Event, Told};
+use crate::event::{EventKind, FollowEvent};
 use crate::follower::{Follower, Stopper};
 use crate::watcher::Watcher;
 
 /// How many bytes of text go to the task at once.
 const BATCH: usize = 64 << 10;
 
-type Item = Result<Told, Error>;
+type Item = Result<FollowEvent, Error>;
 
 /// What a [`Follower`] or a [`Watcher`] tells, as a stream.
 ///
 /// A thread of its own follows; it is a batch of at most 64 KiB ahead of who reads the stream, or a
 /// line when that is longer. The stream ends when it is cancelled, and dropping it ends the thread.
-/// [`Told::checkpoint`] says where to go on from after each event, whatever the thread has read since.
+/// [`FollowEvent::checkpoint`] says where to go on from after each event, whatever the thread has read since.
 ///
 /// ```
-/// use transcript_tail::{Event, Events, Follower, Options};
+/// use transcript_tail::{EventKind, Events, Follower, FollowOptions};
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let folder = tempfile::tempdir()?;
 /// # let path = folder.path().join("session.jsonl");
 /// # std::fs::write(&path, "{\"type\":\"user\",\"uuid\":\"u1\"}\n")?;
-/// let mut events = Events::from(Follower::new(&path, &Options::new()));
-/// while let Some(told) = events.next().await {
-///     if let Event::Entry(entry) = told?.event {
+/// let mut events = Events::from(Follower::new(&path, &FollowOptions::new()));
+/// while let Some(event) = events.next().await {
+///     if let EventKind::Entry(entry) = event?.kind {
 ///         assert_eq!(entry.offset, 0);
 ///         break;
 ///     }
@@ -70,7 +70,7 @@ impl From<Watcher> for Events {
 impl Events {
     fn new<F>(
         mut source: F,
-        try_next: impl Fn(&mut F) -> Result<Option<Told>, Error> + Send + 'static,
+        try_next: impl Fn(&mut F) -> Result<Option<FollowEvent>, Error> + Send + 'static,
         stopper: Stopper,
     ) -> Self
     where
@@ -83,9 +83,9 @@ impl Events {
                 let mut batch = vec![first];
                 // An error ends the batch: asking again at once would only tell it again.
                 while bytes < BATCH
-                    && let Ok(Some(told)) = try_next(&mut source)
+                    && let Ok(Some(emitted)) = try_next(&mut source)
                 {
-                    let item = Ok(told);
+                    let item = Ok(emitted);
                     bytes += len(&item);
                     batch.push(item);
                 }
@@ -159,8 +159,8 @@ impl Drop for Events {
 /// How many bytes of text an item holds, and a little for itself.
 fn len(item: &Item) -> usize {
     let text = match item {
-        Ok(told) => match &told.event {
-            Event::Entry(entry) => entry.text.len(),
+        Ok(emitted) => match &emitted.kind {
+            EventKind::Entry(entry) => entry.text.len(),
             _ => 0,
         },
         Err(_) => 0,

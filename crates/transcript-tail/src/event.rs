@@ -5,41 +5,41 @@ use std::sync::Arc;
 
 use transcript_format::finding::Finding;
 
-use crate::live::Change;
-use crate::place::{Checkpoint, Place};
+use crate::file_position::{Checkpoint, FilePosition};
+use crate::live::ConversationChange;
 
 /// An event, the file that it is about, and where following stood then.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
-pub struct Told {
+pub struct FollowEvent {
     /// The file.
     pub path: Arc<Path>,
     /// What happened.
-    pub event: Event,
-    pub(crate) place: Place,
+    pub kind: EventKind,
+    pub(crate) position: FilePosition,
 }
 
-impl Told {
+impl FollowEvent {
     /// Returns the place to go on from so that this event and those before it are not told again.
     #[must_use]
     pub fn checkpoint(&self) -> Checkpoint {
-        self.place.checkpoint()
+        self.position.checkpoint()
     }
 }
 
 /// Something that happened to a transcript, in the order of its file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Event {
+pub enum EventKind {
     /// The file is there, and is read from `offset` on.
     Open {
         /// The first byte that is read, which starts a line.
         offset: u64,
     },
     /// A whole line that is one entry, or an entry that was brought back from a damaged line.
-    Entry(Entry),
+    Entry(FollowedEntry),
     /// Something is wrong with a line. What could be brought back from it follows.
-    Bad(Finding),
+    Damaged(Finding),
     /// The file is not the one that it was, and is read from its start. What was told of it no
     /// longer stands there.
     Reset {
@@ -53,12 +53,12 @@ pub enum Event {
     Gone {
         /// Up to where the file was told.
         offset: u64,
-        /// How many bytes stand behind that without a newline: a torn line.
+        /// How many bytes come after that without a newline: a torn line.
         torn: u64,
     },
 }
 
-impl Event {
+impl EventKind {
     /// Returns the place in the file that it is about, in bytes.
     #[must_use]
     pub fn offset(&self) -> u64 {
@@ -67,7 +67,7 @@ impl Event {
                 *offset
             }
             Self::Entry(entry) => entry.offset,
-            Self::Bad(finding) => finding.offset,
+            Self::Damaged(finding) => finding.offset,
         }
     }
 }
@@ -75,7 +75,7 @@ impl Event {
 /// An entry: one JSON object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Entry {
+pub struct FollowedEntry {
     /// The offset of its first byte in the file.
     pub offset: u64,
     /// How many bytes of the file it takes, without a newline.
@@ -86,8 +86,8 @@ pub struct Entry {
     pub text: String,
     /// It was brought back from a line that holds more or less than one object.
     pub is_salvaged: bool,
-    /// What it changed in the conversation. Empty without [`Options::changes`](crate::Options::changes).
-    pub changes: Vec<Change>,
+    /// What it changed in the conversation. Empty without [`FollowOptions::changes`](crate::FollowOptions::changes).
+    pub changes: Vec<ConversationChange>,
 }
 
 /// Why a file is read from its start again.

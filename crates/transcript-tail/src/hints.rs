@@ -29,12 +29,12 @@ impl Hints {
 
 /// Wakes whoever waits for hints. Clones ring the same one.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Bell(Arc<Inner>);
+pub(crate) struct Notifier(Arc<Inner>);
 
 #[derive(Debug, Default)]
 struct Inner {
     state: Mutex<State>,
-    rung: Condvar,
+    notified: Condvar,
 }
 
 #[derive(Debug, Default)]
@@ -43,20 +43,20 @@ struct State {
     is_stopped: bool,
 }
 
-impl Bell {
+impl Notifier {
     fn lock(&self) -> MutexGuard<'_, State> {
         // A panic of another thread leaves nothing half done here.
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn ring(&self, add: impl FnOnce(&mut Hints)) {
+    pub(crate) fn notify(&self, add: impl FnOnce(&mut Hints)) {
         add(&mut self.lock().hints);
-        self.0.rung.notify_all();
+        self.0.notified.notify_all();
     }
 
     pub(crate) fn stop(&self) {
         self.lock().is_stopped = true;
-        self.0.rung.notify_all();
+        self.0.notified.notify_all();
     }
 
     pub(crate) fn is_stopped(&self) -> bool {
@@ -72,7 +72,7 @@ impl Bell {
             match next().transpose() {
                 None if self.is_stopped() => return None,
                 None => {}
-                told => return told,
+                emitted => return emitted,
             }
         }
     }
@@ -81,7 +81,7 @@ impl Bell {
     pub(crate) fn wait(&self, time: Duration) -> Hints {
         let is_quiet = |state: &mut State| state.hints.is_empty() && !state.is_stopped;
         let guard = self.lock();
-        let waited = self.0.rung.wait_timeout_while(guard, time, is_quiet);
+        let waited = self.0.notified.wait_timeout_while(guard, time, is_quiet);
         let (mut state, _) = waited.unwrap_or_else(PoisonError::into_inner);
         std::mem::take(&mut state.hints)
     }
@@ -93,7 +93,7 @@ impl Bell {
 /// look once a second; while the last change was found without one, as on network file systems, every
 /// 1 to 100 ms, the more seldom the longer nothing happens.
 #[derive(Debug)]
-pub(crate) struct Patience {
+pub(crate) struct PollBackoff {
     pause: Duration,
     /// How long nothing was found.
     quiet: Duration,
@@ -101,7 +101,7 @@ pub(crate) struct Patience {
     is_hinted: Option<bool>,
 }
 
-impl Patience {
+impl PollBackoff {
     const SHORTEST: Duration = Duration::from_millis(1);
     pub(crate) const LONGEST: Duration = Duration::from_millis(100);
     /// Where events are trusted: one of them may be lost.
@@ -144,7 +144,7 @@ impl Patience {
 }
 
 /// What is asked of the system: to say what changes in folders.
-pub(crate) struct Watch {
+pub(crate) struct FsWatch {
     watcher: Option<RecommendedWatcher>,
     /// The folders that are watched, and which ones these were: another folder may take the name.
     folders: Vec<(Folder, Option<Identity>)>,
@@ -154,7 +154,7 @@ pub(crate) struct Watch {
 /// A folder to watch, alone or with all below it.
 pub(crate) type Folder = (PathBuf, RecursiveMode);
 
-impl std::fmt::Debug for Watch {
+impl std::fmt::Debug for FsWatch {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Watch")
             .field("is_on", &self.is_on())
@@ -163,25 +163,28 @@ impl std::fmt::Debug for Watch {
     }
 }
 
-impl Watch {
-    /// Rings `bell` with the hints that `heed` makes of what changed. Where the system has no events
+impl FsWatch {
+    /// Rings `notifier` with the hints that `on_event` makes of what changed. Where the system has no events
     /// or no room for more watches nothing will ring.
-    pub(crate) fn new(bell: &Bell, heed: impl Fn(&Event, &mut Hints) + Send + 'static) -> Self {
-        let bell = bell.clone();
+    pub(crate) fn new(
+        notifier: &Notifier,
+        on_event: impl Fn(&Event, &mut Hints) + Send + 'static,
+    ) -> Self {
+        let notifier = notifier.clone();
         let handler = move |event: notify::Result<Event>| match event {
             // Our own reading is told, too.
             Ok(event) if matches!(event.kind, EventKind::Access(_)) => {}
             Ok(event) if !event.need_rescan() => {
                 let mut hints = Hints::default();
-                heed(&event, &mut hints);
+                on_event(&event, &mut hints);
                 if !hints.is_empty() {
-                    bell.ring(|all| {
+                    notifier.notify(|all| {
                         all.paths.extend(hints.paths);
                         all.all |= hints.all;
                     });
                 }
             }
-            _ => bell.ring(|hints| hints.all = true),
+            _ => notifier.notify(|hints| hints.all = true),
         };
         Self {
             watcher: notify::recommended_watcher(handler).ok(),
@@ -254,41 +257,37 @@ pub(crate) fn left(deadline: Option<Instant>) -> Duration {
 }
 
 #[cfg(test)]
-mod patience_tests {
+mod backoff_tests {
     use super::*;
 
-    fn pauses(patience: &mut Patience, count: usize) -> Vec<u128> {
-        (0..count).map(|_| patience.pause().as_millis()).collect()
+    fn pauses(backoff: &mut PollBackoff, count: usize) -> Vec<u128> {
+        (0..count).map(|_| backoff.pause().as_millis()).collect()
     }
 
     #[test]
-    fn who_is_not_told_looks_often_and_who_is_told_seldom() {
+    fn without_events_polling_is_fast_and_with_events_slow() {
         let often = [1, 2, 4, 8, 16, 32, 64, 100, 100];
-        let mut patience = Patience::new(true);
-        assert_eq!(pauses(&mut patience, 9), often);
-        patience.found(Some(true));
-        assert_eq!(pauses(&mut patience, 2), [1000, 1000]);
-        patience.found(Some(false));
-        assert_eq!(pauses(&mut patience, 9), often);
+        let mut backoff = PollBackoff::new(true);
+        assert_eq!(pauses(&mut backoff, 9), often);
+        backoff.found(Some(true));
+        assert_eq!(pauses(&mut backoff, 2), [1000, 1000]);
+        backoff.found(Some(false));
+        assert_eq!(pauses(&mut backoff, 9), often);
         // Nobody tells: that stays so, however long nothing happens.
-        assert!(
-            pauses(&mut patience, 1000)
-                .iter()
-                .all(|pause| *pause == 100)
-        );
-        let mut alone = Patience::new(false);
+        assert!(pauses(&mut backoff, 1000).iter().all(|pause| *pause == 100));
+        let mut alone = PollBackoff::new(false);
         assert!(pauses(&mut alone, 1000).iter().all(|pause| *pause <= 100));
     }
 
     #[test]
-    fn where_nothing_ever_happens_we_look_seldom_by_and_by() {
-        let mut patience = Patience::new(true);
+    fn polling_slows_down_while_nothing_happens() {
+        let mut backoff = PollBackoff::new(true);
         // The file was there already.
-        patience.found(None);
-        let often = pauses(&mut patience, 1000);
+        backoff.found(None);
+        let often = pauses(&mut backoff, 1000);
         let often: Vec<_> = often.iter().take_while(|pause| **pause <= 100).collect();
         assert!((100..110).contains(&often.len()), "{}", often.len());
-        assert_eq!(patience.pause(), Patience::HINTED);
+        assert_eq!(backoff.pause(), PollBackoff::HINTED);
     }
 }
 
@@ -303,7 +302,7 @@ mod tests {
     const LIMIT: &str = "/proc/sys/fs/inotify/max_queued_events";
 
     #[test]
-    fn an_overflow_of_the_queue_of_events_rings() {
+    fn an_overflow_of_the_event_queue_notifies() {
         let limit = fs::read_to_string(LIMIT).ok();
         let limit: usize = limit.and_then(|text| text.trim().parse().ok()).unwrap_or(0);
         if !(1..=100_000).contains(&limit) {
@@ -311,14 +310,14 @@ mod tests {
             return;
         }
         let folder = tempfile::tempdir().unwrap();
-        let bell = Bell::default();
+        let notifier = Notifier::default();
         // Who reads the queue is held up at the first event. No event itself is of interest.
         let (flooded, wait) = mpsc::channel::<()>();
         let wait = Mutex::new(wait);
-        let heed = move |_: &Event, _: &mut Hints| {
+        let on_event = move |_: &Event, _: &mut Hints| {
             let _ = wait.lock().map(|wait| wait.recv());
         };
-        let mut watch = Watch::new(&bell, heed);
+        let mut watch = FsWatch::new(&notifier, on_event);
         watch.keep(&[(folder.path().to_owned(), RecursiveMode::NonRecursive)]);
         // The same event twice in a row is one.
         let mut files = ["a", "b"].map(|name| fs::File::create(folder.path().join(name)).unwrap());
@@ -326,7 +325,7 @@ mod tests {
             files[write % 2].write_all(b"x").unwrap();
         }
         drop(flooded);
-        let hints = bell.wait(Duration::from_secs(60));
+        let hints = notifier.wait(Duration::from_secs(60));
         println!(
             "overflow: rang behind {} writes, with nothing else to ring for",
             limit + 1000

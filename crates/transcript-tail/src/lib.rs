@@ -5,14 +5,14 @@
 //! both become a stream of [`Events`] for tokio.
 //!
 //! ```no_run
-//! use transcript_tail::{Event, Follower, Options, Start};
+//! use transcript_tail::{EventKind, Follower, FollowOptions, StartAt};
 //!
-//! let options = Options::new().start(Start::End).changes();
-//! for told in Follower::new("session.jsonl".as_ref(), &options) {
-//!     match told?.event {
-//!         Event::Entry(entry) => println!("{} {:?}", entry.text, entry.changes),
-//!         Event::Bad(finding) => eprintln!("byte {}: {}", finding.offset, finding.detail),
-//!         Event::Reset { reason, .. } => println!("from the start again: {}", reason.name()),
+//! let options = FollowOptions::new().start(StartAt::End).changes();
+//! for event in Follower::new("session.jsonl".as_ref(), &options) {
+//!     match event?.kind {
+//!         EventKind::Entry(entry) => println!("{} {:?}", entry.text, entry.changes),
+//!         EventKind::Damaged(finding) => eprintln!("byte {}: {}", finding.offset, finding.detail),
+//!         EventKind::Reset { reason, .. } => println!("from the start again: {}", reason.name()),
 //!         _ => {}
 //!     }
 //! }
@@ -40,24 +40,24 @@
 #[cfg(feature = "async")]
 mod asynchronous;
 mod event;
+mod file_cursor;
+mod file_position;
+mod followed_file;
 mod follower;
 mod hints;
-mod judge;
+mod line_classifier;
 mod live;
 mod options;
-mod place;
 mod start;
-mod tailed;
-mod tale;
 mod watcher;
 
 #[cfg(feature = "async")]
 pub use asynchronous::Events;
-pub use event::{Entry, Event, Reset, Told};
+pub use event::{EventKind, FollowEvent, FollowedEntry, Reset};
+pub use file_position::{Checkpoint, ParseCheckpointError};
 pub use follower::{Follower, Stopper};
-pub use live::{Change, ChangeKind, LivePath, PathEntry};
-pub use options::Options;
-pub use place::{Checkpoint, NotACheckpoint};
-pub use start::{Start, Trailing, offset_of_last};
+pub use live::{ChangeKind, ConversationChange, LiveEntry, LivePath};
+pub use options::FollowOptions;
+pub use start::{StartAt, Trailing, offset_of_last};
 pub use transcript_reader::{Error, ErrorKind};
 pub use watcher::Watcher;

@@ -1,19 +1,19 @@
 //! The path of a conversation, kept up to date entry by entry.
 
-mod links;
+mod tree;
 mod turn;
 
 use transcript_format::kind::{EntryKind, SystemKind};
 use transcript_format::object::{Object, Raw};
-use transcript_format::scan::{Content, Envelope, Flags, Scanner, Text, ToolRole};
+use transcript_format::scan::{ContentKind, Envelope, Flags, Scanner, Text, ToolRole};
 
-use links::{Is, Keeps, Kept, Key, Line, Link, Links, NONE};
-use turn::{Said, Told, Turn};
+use tree::{Key, LiveTree, NONE, NewNode, NodeFlags, ParentLink, PreservedForm, PreservedSpec};
+use turn::{TurnInput, TurnTracker, TurnUpdate};
 
 /// Something that an entry changed in the conversation that it belongs to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Change {
+pub struct ConversationChange {
     /// The offset of the entry in the file.
     pub offset: u64,
     /// What changed.
@@ -29,7 +29,7 @@ pub enum ChangeKind {
     Moved {
         /// The leaf before.
         from: Option<Box<str>>,
-        /// The last entry that both have; `None` when it starts anew.
+        /// The last entry that both have; `None` when it starts over.
         fork: Option<Box<str>>,
         /// The leaf now.
         to: Option<Box<str>>,
@@ -67,7 +67,7 @@ pub enum ChangeKind {
 /// An entry of the live path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct PathEntry {
+pub struct LiveEntry {
     /// The offset of its first byte in the file.
     pub offset: u64,
     /// Its uuid, or what stands there instead of one.
@@ -85,8 +85,8 @@ pub struct PathEntry {
 /// # What is no move
 ///
 /// [`ChangeKind::Moved`] is told when a message, or a pin, ends the conversation elsewhere than
-/// under what it went through before. Lines of one answer beside each other, results under their own
-/// calls, attachments, system and progress lines beside the chain, and going on behind a compaction
+/// under what it went through before. Lines of one answer next to each other, results under their own
+/// calls, attachments, system and progress lines outside the chain, and going on behind a compaction
 /// are no moves; [`Self::leaf`] may be another one after each.
 ///
 /// # Turns
@@ -123,14 +123,14 @@ pub struct PathEntry {
 #[derive(Debug, Default)]
 pub struct LivePath {
     scanner: Scanner,
-    links: Links,
+    tree: LiveTree,
     pin: Option<Pin>,
     leaf: Option<u32>,
     /// The leaf that was told last.
     place: Option<u32>,
     /// How many entries there were when the last move was told.
     moved_at: u32,
-    turn: Turn,
+    turn: TurnTracker,
 }
 
 /// The last `last-prompt` line that names a leaf.
@@ -140,7 +140,7 @@ struct Pin {
     is_explicit: bool,
     /// How many entries stand before it.
     at: u32,
-    /// An entry stands behind it.
+    /// An entry comes after it.
     is_followed: bool,
     /// The last one behind it that the conversation may end with.
     last: Option<u32>,
@@ -160,40 +160,44 @@ impl LivePath {
     #[must_use]
     pub fn of_session(id: &str) -> Self {
         let mut path = Self::default();
-        let id = path.links.hash(id.as_bytes());
-        path.links.own(id);
+        let id = path.tree.hash(id.as_bytes());
+        path.tree.own(id);
         path
     }
 
     /// Takes the next entry of the file, which starts at `offset`, and adds to `changes` what it
     /// changed, in this order: a move, a boundary, calls, the end of the turn. What is no JSON object
     /// changes nothing.
-    pub fn add(&mut self, offset: u64, text: &str, changes: &mut Vec<Change>) {
+    pub fn add(&mut self, offset: u64, text: &str, changes: &mut Vec<ConversationChange>) {
         let mut scanner = std::mem::take(&mut self.scanner);
         if let Ok(entry) = scanner.scan(text.as_bytes()) {
             let mut kinds = Vec::new();
             self.add_entry(offset, &entry, text, &mut kinds);
-            changes.extend(kinds.into_iter().map(|kind| Change { offset, kind }));
+            changes.extend(
+                kinds
+                    .into_iter()
+                    .map(|kind| ConversationChange { offset, kind }),
+            );
         }
         self.scanner = scanner;
     }
 
     /// Returns whether no entry was taken.
     pub(crate) fn is_empty(&self) -> bool {
-        self.links.len() == 0
+        self.tree.len() == 0
     }
 
     /// Returns the entry that ends the conversation; `None` before there is a message.
     #[must_use]
-    pub fn leaf(&self) -> Option<PathEntry> {
+    pub fn leaf(&self) -> Option<LiveEntry> {
         self.leaf.map(|leaf| self.entry(leaf))
     }
 
-    /// Returns the live path, oldest first: the leaf and what stands above it by its links, up to a
+    /// Returns the live path, oldest first: the leaf and what is above it by its links, up to a
     /// root or the boundary of a compaction. Walks all of it.
     #[must_use]
-    pub fn path(&self) -> Vec<PathEntry> {
-        let mut path: Vec<_> = self.links.walk(self.leaf.unwrap_or(NONE)).collect();
+    pub fn path(&self) -> Vec<LiveEntry> {
+        let mut path: Vec<_> = self.tree.walk(self.leaf.unwrap_or(NONE)).collect();
         path.reverse();
         path.into_iter().map(|node| self.entry(node)).collect()
     }
@@ -214,18 +218,18 @@ impl LivePath {
     /// Returns roughly how much memory it takes, in bytes.
     #[must_use]
     pub fn memory(&self) -> usize {
-        size_of::<Self>() + self.links.memory() + self.turn.memory()
+        size_of::<Self>() + self.tree.memory() + self.turn.memory()
     }
 
-    fn entry(&self, node: u32) -> PathEntry {
-        PathEntry {
-            offset: self.links.offset(node),
-            uuid: self.links.uuid(node),
+    fn entry(&self, node: u32) -> LiveEntry {
+        LiveEntry {
+            offset: self.tree.offset(node),
+            uuid: self.tree.uuid(node),
         }
     }
 
     fn uuid(&self, node: Option<u32>) -> Option<Box<str>> {
-        self.links.uuid(node?)
+        self.tree.uuid(node?)
     }
 
     fn add_entry(
@@ -238,13 +242,13 @@ impl LivePath {
         match entry.kind() {
             EntryKind::LastPrompt => {
                 self.set_pin(entry);
-                self.settle(true, changes);
-                let mut told = Vec::new();
-                self.turn.add_last_prompt(&mut told);
-                self.tell(told, changes);
+                self.update_leaf(true, changes);
+                let mut updates = Vec::new();
+                self.turn.add_last_prompt(&mut updates);
+                self.push_turn_updates(updates, changes);
             }
             EntryKind::TranscriptEngine => self.take_back(text, changes),
-            // What hangs under a line that is no entry hangs above it.
+            // What is a child of a line that is not an entry hangs above it.
             kind if kind.is_chain() || entry.uuid().is_some() => {
                 self.add_to_chain(offset, entry, text, changes);
             }
@@ -261,61 +265,63 @@ impl LivePath {
     ) {
         let id = entry.uuid().map(|id| id.bytes());
         let line = self.line(offset, entry, id.as_deref());
-        let Some(node) = self.links.add(&line, self.leaf) else {
+        let Some(node) = self.tree.add(&line, self.leaf) else {
             return;
         };
-        let is_boundary = line.is.contains(Is::BOUNDARY);
+        let is_boundary = line.node_flags.contains(NodeFlags::BOUNDARY);
         if is_boundary {
-            let keeps = self.keeps(text);
-            self.links.compact(node, keeps);
+            let preserved_spec = self.preserved_spec(text);
+            self.tree.compact(node, preserved_spec);
         }
         if let Some(pin) = &mut self.pin
-            && !self.links.has(node, Is::HIDDEN | Is::DEAD)
+            && !self
+                .tree
+                .has(node, NodeFlags::HIDDEN | NodeFlags::TOMBSTONED)
         {
-            pin.is_followed |= !self.links.is_sidechain(node);
+            pin.is_followed |= !self.tree.is_sidechain(node);
             pin.is_lifted |= is_boundary;
-            if self.links.can_be_leaf(node) {
+            if self.tree.can_be_leaf(node) {
                 pin.last = Some(node);
             }
         }
-        self.settle(line.is.contains(Is::MESSAGE), changes);
-        if !self.links.is_main(node) {
+        self.update_leaf(line.node_flags.contains(NodeFlags::MESSAGE), changes);
+        if !self.tree.is_main(node) {
             return;
         }
         if is_boundary {
-            let uuid = self.links.uuid(node);
+            let uuid = self.tree.uuid(node);
             changes.push(ChangeKind::Boundary { uuid });
         }
-        let said = Said {
+        let input = TurnInput {
             node,
             entry,
             text,
             message: line.message,
         };
-        let mut told = Vec::new();
-        self.turn.add(said, &mut told);
-        self.tell(told, changes);
+        let mut updates = Vec::new();
+        self.turn.add(input, &mut updates);
+        self.push_turn_updates(updates, changes);
     }
 
-    fn tell(&self, told: Vec<Told>, changes: &mut Vec<ChangeKind>) {
-        changes.extend(told.into_iter().map(|told| match told {
-            Told::Call(call) => call,
-            Told::Ended(node) => ChangeKind::TurnEnded {
+    fn push_turn_updates(&self, updates: Vec<TurnUpdate>, changes: &mut Vec<ChangeKind>) {
+        changes.extend(updates.into_iter().map(|update| match update {
+            TurnUpdate::Call(call) => call,
+            TurnUpdate::Ended(node) => ChangeKind::TurnEnded {
                 uuid: self.uuid(node),
             },
         }));
     }
 
-    /// Takes over the leaf. A message or a pin can move the path; what is written beside the chain
+    /// Takes over the leaf. A message or a pin can move the path; what is written outside the chain
     /// does not.
-    fn settle(&mut self, can_move: bool, changes: &mut Vec<ChangeKind>) {
+    fn update_leaf(&mut self, can_move: bool, changes: &mut Vec<ChangeKind>) {
         let leaf = self.find_leaf();
         self.leaf = leaf;
         // What was taken for a conversation, while nothing else was there, were the entries of a
         // subagent.
-        let place = self.place.filter(|place| self.links.is_main(*place));
+        let place = self.place.filter(|place| self.tree.is_main(*place));
         if place.is_none() && self.place.is_some() {
-            self.turn = Turn::default();
+            self.turn = TurnTracker::default();
         }
         let (Some(leaf), Some(place)) = (leaf, place) else {
             self.place = leaf;
@@ -327,91 +333,92 @@ impl LivePath {
         if self.follows(leaf, place) {
             self.place = Some(leaf);
         } else if can_move {
-            let fork = self.links.fork(place, leaf);
+            let fork = self.tree.fork(place, leaf);
             changes.push(ChangeKind::Moved {
-                from: self.links.uuid(place),
+                from: self.tree.uuid(place),
                 fork: self.uuid((fork != NONE).then_some(fork)),
-                to: self.links.uuid(leaf),
+                to: self.tree.uuid(leaf),
             });
             self.place = Some(leaf);
-            self.moved_at = self.links.len();
-            let links = &mut self.links;
+            self.moved_at = self.tree.len();
+            let tree = &mut self.tree;
             self.turn.retain(|call| {
-                let (head, _) = links.head(call);
-                links.is_under(leaf, head)
+                let (head, _) = tree.head(call);
+                tree.is_under(leaf, head)
             });
         }
     }
 
     /// Whether the conversation that ends with `leaf` goes on from the one that ended with `place`.
     fn follows(&mut self, leaf: u32, place: u32) -> bool {
-        if self.links.is_behind_boundary(leaf, place) {
+        if self.tree.is_after_boundary(leaf, place) {
             return true;
         }
         if self.moved_at > 0 && self.goes_back(leaf, place) {
             return false;
         }
-        let links = &mut self.links;
-        if links.is_under(leaf, place) {
+        let tree = &mut self.tree;
+        if tree.is_under(leaf, place) {
             return true;
         }
-        let (head, message) = links.head(place);
-        if links.is_under(leaf, head) {
+        let (head, message) = tree.head(place);
+        if tree.is_under(leaf, head) {
             return true;
         }
-        // Lines of one answer can hang beside each other.
-        let above = links.above(leaf);
+        // Lines of one answer can hang next to each other.
+        let above = tree.above(leaf);
         message != 0
             && [leaf, above]
                 .into_iter()
-                .any(|node| node != NONE && links.head(node).1 == message)
+                .any(|node| node != NONE && tree.head(node).1 == message)
     }
 
     /// Whether what leads on to `leaf`, beside the answer at `place`, was there before the last move,
     /// which left it.
     fn goes_back(&mut self, leaf: u32, place: u32) -> bool {
-        let links = &mut self.links;
-        let fork = links.fork(place, leaf);
-        if fork == NONE || links.below(fork, leaf, 0) >= self.moved_at {
+        let tree = &mut self.tree;
+        let fork = tree.fork(place, leaf);
+        if fork == NONE || tree.below(fork, leaf, 0) >= self.moved_at {
             return false;
         }
-        let (_, answer) = links.head(place);
-        let next = links.next_message(fork, leaf, answer);
+        let (_, answer) = tree.head(place);
+        let next = tree.next_message(fork, leaf, answer);
         next != NONE && next < self.moved_at
     }
 
     /// The rules of `Tree::leaf` in the resume crate.
     fn find_leaf(&mut self) -> Option<u32> {
-        let tip = self.links.last_tip();
+        let tip = self.tree.last_tip();
         let Some(pin) = self.pin.as_ref().filter(|pin| !pin.is_lifted) else {
             return tip;
         };
         // A uuid that is not there is ignored (case 41-22); the zero uuid lifts a pin that way.
-        let place = self.links.standing(pin.leaf);
-        let Some(place) = place.filter(|place| self.links.has(*place, Is::SAYS)) else {
+        let place = self.tree.find_live(pin.leaf);
+        let Some(place) = place.filter(|place| self.tree.has(*place, NodeFlags::HAS_MESSAGE_ABOVE))
+        else {
             return tip;
         };
         let last = match pin.is_followed {
             true => pin.last,
-            // The pin gives way to what hangs under it, unless a person chose the place
+            // The pin gives way to what is a child of it, unless a person chose the place
             // (cases 41-23, 41-31).
             false => tip.filter(|_| !pin.is_explicit),
         };
-        let last = last.filter(|last| self.links.leads_past(*last, place));
+        let last = last.filter(|last| self.tree.leads_past(*last, place));
         Some(last.unwrap_or(place))
     }
 
     fn set_pin(&mut self, line: &Envelope<'_>) {
         let Some(leaf) = line.leaf_uuid() else { return };
-        let leaf = self.links.key(&leaf.bytes());
-        let place = self.links.standing(leaf);
-        if place.is_some_and(|place| self.links.has(place, Is::FOREIGN)) {
+        let leaf = self.tree.key(&leaf.bytes());
+        let place = self.tree.find_live(leaf);
+        if place.is_some_and(|place| self.tree.has(place, NodeFlags::FOREIGN)) {
             return;
         }
         self.pin = Some(Pin {
             leaf,
             is_explicit: line.flags().contains(Flags::EXPLICIT),
-            at: self.links.len(),
+            at: self.tree.len(),
             is_followed: false,
             last: None,
             is_lifted: false,
@@ -424,25 +431,30 @@ impl LivePath {
         let Some(id) = line.as_ref().and_then(|line| line.str("tombstone")) else {
             return;
         };
-        let key = self.links.key(id.as_bytes());
-        if self.links.take_back(key).is_none() {
+        let key = self.tree.key(id.as_bytes());
+        if self.tree.take_back(key).is_none() {
             return;
         }
         if let Some(pin) = &mut self.pin {
-            let mut behind = (pin.at..self.links.len()).rev();
-            let links = &self.links;
-            pin.is_followed = behind
-                .clone()
-                .any(|node| !links.has(node, Is::HIDDEN | Is::DEAD) && !links.is_sidechain(node));
-            pin.is_lifted = behind
-                .clone()
-                .any(|node| links.has(node, Is::BOUNDARY) && !links.has(node, Is::DEAD));
-            pin.last = behind.find(|node| links.can_be_leaf(*node));
+            let mut catch_up_to = (pin.at..self.tree.len()).rev();
+            let tree = &self.tree;
+            pin.is_followed = catch_up_to.clone().any(|node| {
+                !tree.has(node, NodeFlags::HIDDEN | NodeFlags::TOMBSTONED)
+                    && !tree.is_sidechain(node)
+            });
+            pin.is_lifted = catch_up_to.clone().any(|node| {
+                tree.has(node, NodeFlags::BOUNDARY) && !tree.has(node, NodeFlags::TOMBSTONED)
+            });
+            pin.last = catch_up_to.find(|node| tree.can_be_leaf(*node));
         }
         self.leaf = self.find_leaf();
-        let links = &self.links;
-        self.turn.forget(|node| links.has(node, Is::DEAD));
-        if self.place.is_none_or(|place| links.has(place, Is::DEAD)) {
+        let tree = &self.tree;
+        self.turn
+            .forget(|node| tree.has(node, NodeFlags::TOMBSTONED));
+        if self
+            .place
+            .is_none_or(|place| tree.has(place, NodeFlags::TOMBSTONED))
+        {
             self.place = self.leaf;
         }
         let uuid = id.as_ref().into();
@@ -450,23 +462,23 @@ impl LivePath {
     }
 
     /// What linking has to know of an entry of the chain.
-    fn line<'a>(&self, offset: u64, entry: &Envelope<'_>, id: Option<&'a [u8]>) -> Line<'a> {
+    fn line<'a>(&self, offset: u64, entry: &Envelope<'_>, id: Option<&'a [u8]>) -> NewNode<'a> {
         let parent = match entry.parent_uuid() {
-            Some(parent) => Link::To(self.links.key(&parent.bytes())),
-            None if entry.flags().contains(Flags::PARENT_ODD) => Link::Odd,
-            None => Link::Root,
+            Some(parent) => ParentLink::To(self.tree.key(&parent.bytes())),
+            None if entry.flags().contains(Flags::PARENT_ODD) => ParentLink::Odd,
+            None => ParentLink::Root,
         };
-        let hash = |text: Text<'_>| self.links.hash(&text.bytes());
+        let hash = |text: Text<'_>| self.tree.hash(&text.bytes());
         let answer = entry
             .message_id()
             .filter(|_| entry.kind() == EntryKind::Assistant);
         let mut tools = entry.tools();
         let tool = tools.next().filter(|_| tools.len() == 0);
-        Line {
+        NewNode {
             offset,
             id,
             parent,
-            is: shape(entry),
+            node_flags: shape(entry),
             message: answer.map_or(0, |id| (hash(id) as u32).max(1)),
             tool: tool.map_or(0, |tool| (hash(tool.id) as u16).max(1)),
             session: entry.session_id().map(hash),
@@ -474,55 +486,58 @@ impl LivePath {
     }
 
     /// Reads what a boundary keeps.
-    fn keeps(&self, text: &str) -> Option<Keeps> {
+    fn preserved_spec(&self, text: &str) -> Option<PreservedSpec> {
         let line = Object::parse(text).ok()?;
         let metadata = line.object("compactMetadata")?;
-        let key = |id: Raw<'_>| Some(self.links.key(id.str()?.as_bytes()));
+        let key = |id: Raw<'_>| Some(self.tree.key(id.str()?.as_bytes()));
         let key_at = |object: &Object<'_>, name: &str| key(object.get(name)?);
         // The list counts where both are there.
         if let Some(list) = metadata.get("preservedMessages").and_then(Raw::object) {
             let uuids = list.get("uuids").and_then(Raw::array).unwrap_or_default();
-            return Some(Keeps {
+            return Some(PreservedSpec {
                 anchor: key_at(&list, "anchorUuid"),
-                entries: Kept::List(uuids.into_iter().map(key).collect()),
+                entries: PreservedForm::List(uuids.into_iter().map(key).collect()),
             });
         }
         let segment = metadata.get("preservedSegment").and_then(Raw::object)?;
-        Some(Keeps {
+        Some(PreservedSpec {
             anchor: key_at(&segment, "anchorUuid"),
-            entries: Kept::Ends(["headUuid", "tailUuid"].map(|name| key_at(&segment, name))),
+            entries: PreservedForm::Ends(
+                ["headUuid", "tailUuid"].map(|name| key_at(&segment, name)),
+            ),
         })
     }
 }
 
-fn shape(entry: &Envelope<'_>) -> Is {
+fn shape(entry: &Envelope<'_>) -> NodeFlags {
     let (kind, flags) = (entry.kind(), entry.flags());
     let is_message = kind.is_message();
-    // A message without content is not there; what hangs under it hangs above (case 40-26).
-    let is_unusable = is_message && matches!(entry.content(), Content::NoMessage | Content::Null);
+    // A message without content is not there; what is a child of it hangs above (case 40-26).
+    let is_unusable =
+        is_message && matches!(entry.content(), ContentKind::NoMessage | ContentKind::Null);
     let is_boundary =
         kind == EntryKind::System && entry.sub_code() == SystemKind::CompactBoundary as u8;
     let has_result = entry.tools().any(|tool| tool.role == ToolRole::Result);
     let says_more = flags.intersects(Flags::HAS_TEXT | Flags::HAS_OTHER_BLOCK);
     let is_result = kind == EntryKind::User && has_result;
-    let mut is = Is::default();
-    is.set(Is::MESSAGE, is_message);
-    is.set(Is::ASSISTANT, kind == EntryKind::Assistant);
-    is.set(Is::RESULT, is_result);
-    is.set(Is::RESULT_ALONE, is_result && !says_more);
-    is.set(Is::ATTACHMENT, kind == EntryKind::Attachment);
-    is.set(Is::BOUNDARY, is_boundary);
-    is.set(Is::SIDECHAIN, flags.contains(Flags::SIDECHAIN));
+    let mut node_flags = NodeFlags::default();
+    node_flags.set(NodeFlags::MESSAGE, is_message);
+    node_flags.set(NodeFlags::ASSISTANT, kind == EntryKind::Assistant);
+    node_flags.set(NodeFlags::RESULT, is_result);
+    node_flags.set(NodeFlags::RESULT_ALONE, is_result && !says_more);
+    node_flags.set(NodeFlags::ATTACHMENT, kind == EntryKind::Attachment);
+    node_flags.set(NodeFlags::BOUNDARY, is_boundary);
+    node_flags.set(NodeFlags::SIDECHAIN, flags.contains(Flags::SIDECHAIN));
     let is_entry = kind.is_chain() && kind != EntryKind::Progress;
-    is.set(Is::HIDDEN, !is_entry || is_unusable);
-    is
+    node_flags.set(NodeFlags::HIDDEN, !is_entry || is_unusable);
+    node_flags
 }
 
 #[cfg(test)]
 mod tests {
     use transcript_testkit::generate;
 
-    use super::links::STEPS;
+    use super::tree::STEPS;
     use super::*;
 
     /// Steps for each of the entries that `next` makes.
@@ -574,7 +589,7 @@ mod tests {
         // Each parent comes right behind its child.
         let early = |count| steps(count, |at| user(at ^ 1, (at ^ 1).checked_sub(1)));
         // Every other line takes the entry before it back.
-        let dead = |count| {
+        let tombstoned = |count| {
             steps(count, |at| match at % 2 {
                 0 => user(at, at.checked_sub(2)),
                 _ => format!(r#"{{"type":"transcriptEngine","tombstone":"{}"}}"#, at - 1),
@@ -591,7 +606,7 @@ mod tests {
             ("fan", &fan),
             ("lost", &lost),
             ("early", &early),
-            ("dead", &dead),
+            ("dead", &tombstoned),
             ("pins", &pins),
         ];
         for (name, case) in cases {

@@ -2,12 +2,12 @@
 
 use transcript_format::lines::DEFAULT_LINE_CAP;
 
-use crate::start::{Start, Trailing};
+use crate::start::{StartAt, Trailing};
 
 /// How a [`Follower`](crate::Follower) or a [`Watcher`](crate::Watcher) works.
 #[derive(Clone, Debug)]
-pub struct Options {
-    pub(crate) start: Start,
+pub struct FollowOptions {
+    pub(crate) start: StartAt,
     pub(crate) line_cap: usize,
     pub(crate) has_events: bool,
     pub(crate) has_changes: bool,
@@ -15,19 +15,19 @@ pub struct Options {
     pub(crate) is_once: bool,
 }
 
-impl Default for Options {
+impl Default for FollowOptions {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl Options {
+impl FollowOptions {
     /// From the first byte, with events of the system, lines up to 64 MiB, and without
     /// [changes](Self::changes).
     #[must_use]
     pub fn new() -> Self {
         Self {
-            start: Start::Beginning,
+            start: StartAt::Beginning,
             line_cap: DEFAULT_LINE_CAP,
             has_events: true,
             has_changes: false,
@@ -38,7 +38,7 @@ impl Options {
 
     /// Sets where to start in files that are there already.
     #[must_use]
-    pub fn start(mut self, start: Start) -> Self {
+    pub fn start(mut self, start: StartAt) -> Self {
         self.start = start;
         self
     }
@@ -52,9 +52,9 @@ impl Options {
 
     /// Reads each file once, up to the end that it has when it is opened, and follows nothing: a
     /// follower has nothing more to say then, whatever happens to the file. A last line without a
-    /// newline is an entry when it is [whole](Trailing::Whole), else a [finding](crate::Event::Bad).
+    /// newline is an entry when it is [whole](Trailing::Whole), else a [finding](crate::EventKind::Damaged).
     ///
-    /// A file that is cut or overwritten while it is read is [reset](crate::Event::Reset) and read
+    /// A file that is cut or overwritten while it is read is [reset](crate::EventKind::Reset) and read
     /// once more; the second time reading ends there.
     #[must_use]
     pub fn once(mut self) -> Self {
@@ -78,7 +78,7 @@ impl Options {
         self
     }
 
-    /// Tells with each entry what it [changed](crate::Change) in the conversation. What stands before
+    /// Tells with each entry what it [changed](crate::ConversationChange) in the conversation. What stands before
     /// the start is read, too, and memory grows with the entries: [`LivePath`](crate::LivePath) says
     /// by how much.
     #[must_use]

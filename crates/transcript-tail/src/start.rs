@@ -5,9 +5,9 @@ use std::collections::VecDeque;
 use transcript_format::lines::{BackwardFramer, DEFAULT_LINE_CAP, Framed};
 use transcript_reader::{Error, Source};
 
-use crate::event::{Entry, Event, Reset};
-use crate::judge::Judge;
-use crate::place::{Checkpoint, Place};
+use crate::event::{EventKind, FollowedEntry, Reset};
+use crate::file_position::{Checkpoint, FilePosition};
+use crate::line_classifier::LineClassifier;
 
 /// How much is read at once.
 const CHUNK: u64 = 64 << 10;
@@ -16,7 +16,7 @@ const CHUNK: u64 = 64 << 10;
 /// at the first byte.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Start {
+pub enum StartAt {
     /// At its first byte.
     #[default]
     Beginning,
@@ -41,20 +41,20 @@ pub enum Trailing {
     Whole,
 }
 
-impl Start {
+impl StartAt {
     /// The file is not there yet. Where an earlier follower stood, it stood in another one.
-    pub(crate) fn comes_later(&mut self) {
+    pub(crate) fn start_from_beginning(&mut self) {
         if !matches!(self, Self::Checkpoint(_)) {
             *self = Self::Beginning;
         }
     }
 
     /// The place in a file, or what happened to the file since it was known, and where that was.
-    pub(crate) fn place(
+    pub(crate) fn position(
         &self,
         source: &Source,
         trailing: Trailing,
-    ) -> Result<Result<Place, (Reset, u64)>, Error> {
+    ) -> Result<Result<FilePosition, (Reset, u64)>, Error> {
         let offset = match self {
             Self::Beginning => 0,
             Self::End => end_of_lines(source)?,
@@ -65,17 +65,17 @@ impl Start {
             },
             Self::Checkpoint(checkpoint) => {
                 let (len, offset) = (source.len(), checkpoint.offset());
-                return Ok(match checkpoint.place(source)? {
+                return Ok(match checkpoint.position(source)? {
                     _ if len < offset => Err((Reset::Truncated, offset)),
                     None => Err((Reset::Replaced, offset)),
-                    Some(place) => Ok(place),
+                    Some(position) => Ok(position),
                 });
             }
         };
         if offset == 0 {
-            return Ok(Ok(Place::start()));
+            return Ok(Ok(FilePosition::start()));
         }
-        Place::at(source, offset).map(Ok)
+        FilePosition::at(source, offset).map(Ok)
     }
 }
 
@@ -115,13 +115,13 @@ pub fn offset_of_last(
     source: &Source,
     count: usize,
     trailing: Trailing,
-    mut counts: impl FnMut(&Entry) -> bool,
+    mut counts: impl FnMut(&FollowedEntry) -> bool,
 ) -> Result<u64, Error> {
     let mut framer = BackwardFramer::new(source.len(), DEFAULT_LINE_CAP);
     let mut search = Search {
         left: count,
         trailing,
-        judge: Judge::default(),
+        classifier: LineClassifier::default(),
         events: VecDeque::new(),
     };
     let mut end = source.len();
@@ -151,8 +151,8 @@ pub fn offset_of_last(
 struct Search {
     left: usize,
     trailing: Trailing,
-    judge: Judge,
-    events: VecDeque<Event>,
+    classifier: LineClassifier,
+    events: VecDeque<EventKind>,
 }
 
 impl Search {
@@ -161,7 +161,7 @@ impl Search {
         &mut self,
         framed: Framed<'_>,
         source: &Source,
-        counts: &mut impl FnMut(&Entry) -> bool,
+        counts: &mut impl FnMut(&FollowedEntry) -> bool,
     ) -> Result<Option<u64>, Error> {
         let (offset, len, is_whole) = match framed {
             Framed::Line(line) => (line.offset, line.bytes.len() as u64, line.terminated),
@@ -176,11 +176,11 @@ impl Search {
             return Ok(Some(offset + newline * (len + newline)));
         }
         if is_whole || self.trailing == Trailing::Whole {
-            self.judge
-                .judge(framed, None, source.path(), &mut self.events)?;
+            self.classifier
+                .classify(framed, None, source.path(), &mut self.events)?;
         }
         for event in self.events.drain(..) {
-            if let Event::Entry(entry) = event
+            if let EventKind::Entry(entry) = event
                 && counts(&entry)
             {
                 self.left = self.left.saturating_sub(1);

@@ -10,13 +10,13 @@ use notify::{EventKind, RecursiveMode};
 use transcript_format::names::TranscriptFile;
 use transcript_reader::{Error, Identity, subagents};
 
-use crate::event::Told;
+use crate::event::FollowEvent;
+use crate::followed_file::FollowedFile;
 use crate::follower::Stopper;
-use crate::hints::{Bell, Hints, Patience, Watch, deadline, left};
+use crate::hints::{FsWatch, Hints, Notifier, PollBackoff, deadline, left};
 use crate::live::LivePath;
-use crate::options::Options;
-use crate::start::Start;
-use crate::tale::Tale;
+use crate::options::FollowOptions;
+use crate::start::StartAt;
 
 /// A file that nothing was written to for so long is looked at no more often than the folders.
 const ACTIVE: Duration = Duration::from_secs(10);
@@ -31,19 +31,19 @@ const MAX_DEPTH: usize = 7;
 /// followed from their first byte.
 ///
 /// Of each file the promises of [`Follower`](crate::Follower) hold; between files there is no order.
-/// A file that is [`Gone`](crate::Event::Gone) is forgotten, and [opened](crate::Event::Open) from its
+/// A file that is [`Gone`](crate::EventKind::Gone) is forgotten, and [opened](crate::EventKind::Open) from its
 /// start should it come again. At most 64 files are kept open: of another one that is replaced while
 /// it is closed, lines that nobody looked at in between are not told.
 ///
 /// ```no_run
-/// use transcript_tail::{Event, Options, Start, Watcher};
+/// use transcript_tail::{EventKind, FollowOptions, StartAt, Watcher};
 ///
-/// let mut watcher = Watcher::new(&Options::new().start(Start::End));
+/// let mut watcher = Watcher::new(&FollowOptions::new().start(StartAt::End));
 /// watcher.add_folder("/home/ada/.claude/projects".as_ref());
-/// for told in watcher {
-///     let told = told?;
-///     if let Event::Entry(entry) = told.event {
-///         println!("{}: {} bytes", told.path.display(), entry.len);
+/// for event in watcher {
+///     let event = event?;
+///     if let EventKind::Entry(entry) = event.kind {
+///         println!("{}: {} bytes", event.path.display(), entry.len);
 ///     }
 /// }
 /// # Ok::<(), transcript_tail::Error>(())
@@ -51,18 +51,18 @@ const MAX_DEPTH: usize = 7;
 #[derive(Debug)]
 pub struct Watcher {
     targets: Vec<Target>,
-    options: Options,
-    files: HashMap<Arc<Path>, Watched>,
+    options: FollowOptions,
+    files: HashMap<Arc<Path>, WatchedFile>,
     /// The files to look at, each once.
     ready: VecDeque<Arc<Path>>,
     /// How many events the first of them has told in a row.
     in_a_row: usize,
     /// Errors of folders.
     errors: VecDeque<Error>,
-    told_errors: HashSet<PathBuf>,
-    watch: Watch,
-    bell: Bell,
-    patience: Patience,
+    reported_errors: HashSet<PathBuf>,
+    watch: FsWatch,
+    notifier: Notifier,
+    backoff: PollBackoff,
     by_hint: Option<bool>,
     /// When to look through the folders again.
     next_scan: Instant,
@@ -83,24 +83,24 @@ enum Target {
 }
 
 #[derive(Debug)]
-struct Watched {
-    tale: Tale,
+struct WatchedFile {
+    followed: FollowedFile,
     is_ready: bool,
     /// When something was told last.
     active: Instant,
     /// What the last look through the folders found.
-    seen: Option<Seen>,
+    seen: Option<FileStamp>,
 }
 
 /// What tells that a file has changed, without opening it.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Seen {
+struct FileStamp {
     len: u64,
     modified: Option<SystemTime>,
     identity: Identity,
 }
 
-impl Seen {
+impl FileStamp {
     fn of(metadata: &Metadata) -> Self {
         Self {
             len: metadata.len(),
@@ -111,15 +111,15 @@ impl Seen {
 }
 
 impl Watcher {
-    /// Follows nothing yet. The options hold for all that is added; their [`Start`] for files that
+    /// Follows nothing yet. The options hold for all that is added; their [`StartAt`] for files that
     /// are there when following begins.
     #[must_use]
-    pub fn new(options: &Options) -> Self {
-        let (bell, now) = (Bell::default(), Instant::now());
+    pub fn new(options: &FollowOptions) -> Self {
+        let (notifier, now) = (Notifier::default(), Instant::now());
         let watch = if options.has_events {
-            Watch::new(&bell, heed)
+            FsWatch::new(&notifier, collect_hints)
         } else {
-            Watch::off()
+            FsWatch::off()
         };
         Self {
             targets: Vec::new(),
@@ -128,10 +128,10 @@ impl Watcher {
             ready: VecDeque::new(),
             in_a_row: 0,
             errors: VecDeque::new(),
-            told_errors: HashSet::new(),
+            reported_errors: HashSet::new(),
             watch,
-            bell,
-            patience: Patience::new(options.has_events),
+            notifier,
+            backoff: PollBackoff::new(options.has_events),
             by_hint: None,
             next_scan: now,
             last_scan: now,
@@ -156,20 +156,20 @@ impl Watcher {
         self.add(Target::File(absolute(path)));
     }
 
-    /// Adds one file, which is started at another place than the [options](Options::start) say. Adding
+    /// Adds one file, which is started at another place than the [options](FollowOptions::start) say. Adding
     /// its session too adds the subagents.
-    pub fn add_file_at(&mut self, path: &Path, start: Start) {
+    pub fn add_file_at(&mut self, path: &Path, start: StartAt) {
         let path = absolute(path);
-        self.take(path.clone(), start);
-        self.wake(&path);
+        self.follow(path.clone(), start);
+        self.mark_ready(&path);
         self.add(Target::File(path));
     }
 
     /// Returns the conversation in a file, as far as it was told; `None` for a file that is not
-    /// followed, and without [`Options::changes`].
+    /// followed, and without [`FollowOptions::changes`].
     #[must_use]
     pub fn live(&self, path: &Path) -> Option<&LivePath> {
-        self.files.get(path)?.tale.live()
+        self.files.get(path)?.followed.live()
     }
 
     fn add(&mut self, target: Target) {
@@ -181,7 +181,7 @@ impl Watcher {
     ///
     /// # Errors
     /// When a file or a folder is there and cannot be read; each is told once, and the others go on.
-    pub fn try_next(&mut self) -> Result<Option<Told>, Error> {
+    pub fn try_next(&mut self) -> Result<Option<FollowEvent>, Error> {
         if self.next_scan <= Instant::now() {
             self.scan();
         }
@@ -193,21 +193,21 @@ impl Watcher {
                 self.ready.pop_front();
                 continue;
             };
-            match file.tale.next() {
-                Ok(Some(told)) => {
+            match file.followed.next() {
+                Ok(Some(emitted)) => {
                     file.active = Instant::now();
-                    file.tale.forget_error();
+                    file.followed.forget_error();
                     self.in_a_row += 1;
                     if self.in_a_row >= IN_A_ROW {
                         self.in_a_row = 0;
                         self.ready.rotate_left(1);
                     }
-                    return Ok(Some(told));
+                    return Ok(Some(emitted));
                 }
-                Ok(None) => self.rest(&path),
+                Ok(None) => self.mark_idle(&path),
                 Err(error) => {
-                    let is_new = file.tale.is_new_error(&error);
-                    self.rest(&path);
+                    let is_new = file.followed.is_new_error(&error);
+                    self.mark_idle(&path);
                     if is_new {
                         return Err(error);
                     }
@@ -222,34 +222,34 @@ impl Watcher {
     ///
     /// # Errors
     /// As [`try_next`](Self::try_next).
-    pub fn next_within(&mut self, timeout: Duration) -> Result<Option<Told>, Error> {
+    pub fn next_within(&mut self, timeout: Duration) -> Result<Option<FollowEvent>, Error> {
         let deadline = deadline(timeout);
         loop {
-            if self.bell.is_stopped() {
+            if self.notifier.is_stopped() {
                 return Ok(None);
             }
-            if let Some(told) = self.try_next()? {
+            if let Some(emitted) = self.try_next()? {
                 let is_whole = self.watch.is_whole();
-                self.patience
+                self.backoff
                     .found(self.by_hint.map(|by_hint| by_hint && is_whole));
-                return Ok(Some(told));
+                return Ok(Some(emitted));
             }
             let mut pause = left(deadline);
             if pause.is_zero() {
                 return Ok(None);
             }
-            pause = pause.min(self.patience.pause());
+            pause = pause.min(self.backoff.pause());
             pause = pause.min(left(Some(self.next_scan)));
-            let hints = self.bell.wait(pause);
+            let hints = self.notifier.wait(pause);
             self.by_hint = Some(!hints.is_empty());
-            self.heed(&hints);
+            self.apply_hints(&hints);
         }
     }
 
     /// Returns what ends the waiting from another thread.
     #[must_use]
     pub fn stopper(&self) -> Stopper {
-        Stopper(self.bell.clone())
+        Stopper(self.notifier.clone())
     }
 
     /// Returns the files that are followed, in no order.
@@ -257,29 +257,29 @@ impl Watcher {
         self.files.keys().map(|path| &**path)
     }
 
-    fn heed(&mut self, hints: &Hints) {
+    fn apply_hints(&mut self, hints: &Hints) {
         if hints.all {
             // A storm of events does not make us do nothing else.
             self.next_scan = self.last_scan + self.scan_cost * 10;
         }
         for path in &hints.paths {
-            if self.wake(path) {
+            if self.mark_ready(path) {
                 continue;
             }
             if self.is_wanted(path) {
-                self.take(path.clone(), Start::Beginning);
-                self.wake(path);
+                self.follow(path.clone(), StartAt::Beginning);
+                self.mark_ready(path);
             } else if self.has_sessions() {
                 self.next_scan = self.last_scan + self.scan_cost * 10;
             }
         }
         if hints.is_empty() {
-            let active = |(path, file): (&Arc<Path>, &Watched)| {
+            let active = |(path, file): (&Arc<Path>, &WatchedFile)| {
                 (file.active.elapsed() < ACTIVE).then(|| Arc::clone(path))
             };
             let active: Vec<_> = self.files.iter().filter_map(active).collect();
             for path in active {
-                self.wake(&path);
+                self.mark_ready(&path);
             }
         }
     }
@@ -302,12 +302,12 @@ impl Watcher {
     }
 
     /// Follows a file, if it is not followed already.
-    fn take(&mut self, path: PathBuf, start: Start) -> &mut Watched {
+    fn follow(&mut self, path: PathBuf, start: StartAt) -> &mut WatchedFile {
         let path: Arc<Path> = Arc::from(path);
         let options = &self.options;
         let file = self.files.entry(Arc::clone(&path));
-        file.or_insert_with(|| Watched {
-            tale: Tale::new(path, &options.clone().start(start)),
+        file.or_insert_with(|| WatchedFile {
+            followed: FollowedFile::new(path, &options.clone().start(start)),
             is_ready: false,
             active: Instant::now(),
             seen: None,
@@ -315,7 +315,7 @@ impl Watcher {
     }
 
     /// Has a file looked at; returns whether it is known.
-    fn wake(&mut self, path: &Path) -> bool {
+    fn mark_ready(&mut self, path: &Path) -> bool {
         let Some((path, _)) = self.files.get_key_value(path) else {
             return false;
         };
@@ -329,24 +329,24 @@ impl Watcher {
     }
 
     /// There is nothing new in the first of the files that are ready.
-    fn rest(&mut self, path: &Path) {
+    fn mark_idle(&mut self, path: &Path) {
         self.ready.pop_front();
         self.in_a_row = 0;
         let Some(file) = self.files.get_mut(path) else {
             return;
         };
         file.is_ready = false;
-        if file.tale.tailed().is_absent() && !self.is_named(path) {
+        if file.followed.cursor().is_absent() && !self.is_named(path) {
             self.files.remove(path);
             return;
         }
         let open = self.files.values_mut();
-        let open = open.filter_map(|file| file.tale.tailed().is_open().then_some(file));
-        let mut open: Vec<&mut Watched> = open.collect();
+        let open = open.filter_map(|file| file.followed.cursor().is_open().then_some(file));
+        let mut open: Vec<&mut WatchedFile> = open.collect();
         if open.len() > MAX_OPEN
             && let Some(oldest) = open.iter_mut().min_by_key(|file| file.active)
         {
-            oldest.tale.tailed().close();
+            oldest.followed.cursor().close();
         }
     }
 
@@ -362,40 +362,40 @@ impl Watcher {
     fn scan(&mut self) {
         let began = Instant::now();
         self.watch_folders();
-        let mut found = Found::default();
+        let mut found = FolderScan::default();
         for target in &self.targets {
             found.add(target);
         }
         for error in found.errors {
-            if self.told_errors.insert(error.path().to_owned()) {
+            if self.reported_errors.insert(error.path().to_owned()) {
                 self.errors.push_back(error);
             }
         }
         let start = match std::mem::take(&mut self.is_first_scan) {
             true => self.options.start,
-            false => Start::Beginning,
+            false => StartAt::Beginning,
         };
         let mut missing: HashSet<Arc<Path>> = self.files.keys().cloned().collect();
         for path in found.files {
             missing.remove(&*path);
-            let seen = fs::metadata(&path).ok().map(|found| Seen::of(&found));
-            let file = self.take(path.clone(), start);
+            let seen = fs::metadata(&path).ok().map(|found| FileStamp::of(&found));
+            let file = self.follow(path.clone(), start);
             if seen.is_none() || seen != file.seen {
                 file.seen = seen;
-                self.wake(&path);
+                self.mark_ready(&path);
             }
         }
         for path in missing {
-            self.wake(&path);
+            self.mark_ready(&path);
         }
         // However many files there are, this takes a thousandth of the time, or a hundredth where
         // nobody else tells.
         self.last_scan = Instant::now();
         self.scan_cost = self.last_scan - began;
         self.next_scan = self.last_scan
-            + match self.patience.is_hinted() {
-                true => (self.scan_cost * 1000).max(Patience::HINTED),
-                false => (self.scan_cost * 100).max(Patience::LONGEST),
+            + match self.backoff.is_hinted() {
+                true => (self.scan_cost * 1000).max(PollBackoff::HINTED),
+                false => (self.scan_cost * 100).max(PollBackoff::LONGEST),
             };
     }
 
@@ -406,9 +406,9 @@ impl Watcher {
                 Target::Folder(path) if path.is_dir() => {
                     folders.push((path.clone(), RecursiveMode::Recursive));
                 }
-                Target::Folder(path) | Target::File(path) => folders.extend(Watch::above(path)),
+                Target::Folder(path) | Target::File(path) => folders.extend(FsWatch::above(path)),
                 Target::Session(path) => {
-                    folders.extend(Watch::above(path));
+                    folders.extend(FsWatch::above(path));
                     let own = path.with_extension("");
                     if own.is_dir() {
                         folders.push((own, RecursiveMode::Recursive));
@@ -422,11 +422,11 @@ impl Watcher {
 }
 
 impl Iterator for Watcher {
-    type Item = Result<Told, Error>;
+    type Item = Result<FollowEvent, Error>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let bell = self.bell.clone();
-        bell.until_stopped(|| self.next_within(Duration::MAX))
+        let notifier = self.notifier.clone();
+        notifier.until_stopped(|| self.next_within(Duration::MAX))
     }
 }
 
@@ -435,7 +435,7 @@ fn absolute(path: &Path) -> PathBuf {
 }
 
 /// What an event of the system may mean: a transcript was written to, or names changed.
-fn heed(event: &notify::Event, hints: &mut Hints) {
+fn collect_hints(event: &notify::Event, hints: &mut Hints) {
     let is_transcript = |path: &PathBuf| path.extension().is_some_and(|end| end == "jsonl");
     let are_names = !matches!(event.kind, EventKind::Modify(kind) if !is_name(kind));
     for path in &event.paths {
@@ -455,7 +455,7 @@ fn is_name(kind: notify::event::ModifyKind) -> bool {
 
 /// The transcripts of targets.
 #[derive(Default)]
-struct Found {
+struct FolderScan {
     files: Vec<PathBuf>,
     /// The folder that is walked, without links.
     real: PathBuf,
@@ -464,7 +464,7 @@ struct Found {
     errors: Vec<Error>,
 }
 
-impl Found {
+impl FolderScan {
     fn add(&mut self, target: &Target) {
         match target {
             Target::Folder(folder) => {

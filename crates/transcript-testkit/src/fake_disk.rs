@@ -1017,7 +1017,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lost_sync_is_told_once_and_the_bytes_are_nuls_after_the_next() {
+    fn a_lost_sync_is_reported_once_and_the_bytes_are_nuls_after_the_next() {
         let disk = FakeDisk::new(1);
         let file = open(&disk);
         file.append(b"one").unwrap();

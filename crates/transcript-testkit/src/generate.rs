@@ -130,7 +130,7 @@ struct Writer {
     habits: Habits,
     lines: Vec<String>,
     known: Vec<Known>,
-    /// What the next line of the main chain hangs under.
+    /// What the next line of the main chain is a child of.
     leaf: Option<String>,
     /// Set while the lines of a subagent are written.
     agent: Option<String>,
@@ -760,7 +760,7 @@ impl Writer {
     }
 
     /// What may stand between the results of parallel calls: a pin on one of them or on a call, an
-    /// attachment under one of them, a result that hangs under another result.
+    /// attachment under one of them, a result that is a child of another result.
     fn within_turn(&mut self, calls: &[(String, String)]) {
         if self.habits.old_client || !self.rare(2) {
             return;
@@ -780,7 +780,7 @@ impl Writer {
         self.leaf = after;
     }
 
-    /// Parallel tools in serial layout: the next call hangs under the result of the one before.
+    /// Parallel tools in serial layout: the next call is a child of the result of the one before.
     fn serial(&mut self, id: &str) {
         for _ in 0..self.rng.range(2, 4) {
             let call = self.call(id);
@@ -806,7 +806,7 @@ impl Writer {
         (self.append("assistant", chunk), tool)
     }
 
-    /// Progress lines of old clients: beside the chain, or in it.
+    /// Progress lines of old clients: outside the chain, or in it.
     fn progress(&mut self) {
         if !self.habits.old_client {
             return;

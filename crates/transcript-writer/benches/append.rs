@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 use tokio::io::AsyncWriteExt;
 use tokio::sync::oneshot;
 use transcript_writer::asynchronous::AsyncWriter;
-use transcript_writer::{Draft, Known, Options, SyncPolicy, Writer};
+use transcript_writer::{Draft, ResumePoint, SyncPolicy, Writer, WriterOptions};
 
 const ROUNDS: usize = 5;
 const ENTRIES: usize = 40_000;
@@ -133,12 +133,12 @@ impl Bench {
     }
 
     fn writer(&self, policy: SyncPolicy) -> Writer {
-        let options = Options::new()
+        let options = WriterOptions::new()
             .create()
             .sync(policy)
             .cwd("/home/ada/src")
             .version("0.1.0");
-        options.open(&self.path(), Known::default()).unwrap()
+        options.open(&self.path(), ResumePoint::default()).unwrap()
     }
 
     fn rate(&self, entries: usize, work: impl FnOnce()) -> f64 {

@@ -8,9 +8,9 @@ use transcript_format::json::ObjectBuf;
 use transcript_format::lines::AGENT_META_CAP;
 use transcript_format::names::is_id;
 
-use crate::chain::Known;
+use crate::chain::ResumePoint;
 use crate::error::{Error, ErrorKind};
-use crate::options::Options;
+use crate::options::WriterOptions;
 use crate::writer::Writer;
 
 /// The id of a subagent. It is safe as a part of a file's name: letters, digits, `-` and `_`.
@@ -19,24 +19,24 @@ pub struct AgentId(Box<str>);
 
 /// Why a text is no id of an agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct NotAnAgentId;
+pub struct InvalidAgentId;
 
-impl fmt::Display for NotAnAgentId {
+impl fmt::Display for InvalidAgentId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("the id of an agent is 1 to 128 letters, digits, `-` and `_`")
     }
 }
 
-impl std::error::Error for NotAnAgentId {}
+impl std::error::Error for InvalidAgentId {}
 
 impl AgentId {
     /// Takes an id.
     ///
     /// # Errors
     /// When it is empty, too long, has another character, or is the name of a device.
-    pub fn new(id: &str) -> Result<Self, NotAnAgentId> {
+    pub fn new(id: &str) -> Result<Self, InvalidAgentId> {
         if !is_id(id) {
-            return Err(NotAnAgentId);
+            return Err(InvalidAgentId);
         }
         Ok(Self(id.into()))
     }
@@ -98,7 +98,7 @@ impl AgentMeta {
     }
 }
 
-impl Options {
+impl WriterOptions {
     /// Opens the file of an agent of the session at `session`, to be made when it is missing. It is
     /// a conversation of its own: entries say that they are a sidechain and of which agent, and
     /// name the session as theirs.
@@ -109,7 +109,7 @@ impl Options {
         &self,
         session: &Path,
         agent: &AgentId,
-        known: Known,
+        known: ResumePoint,
     ) -> Result<Writer, Error> {
         let mut options = self.clone().create();
         let stem = session.file_stem().map(|stem| stem.to_string_lossy());

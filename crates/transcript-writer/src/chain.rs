@@ -1,4 +1,4 @@
-//! Which entry the next one hangs under. Only what is in the file counts.
+//! Which entry the next one is a child of. Only what is in the file counts.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::ids::EntryIds;
 /// What a reader found in a session: the writer never reads a history itself.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
-pub struct Known {
+pub struct ResumePoint {
     /// The ids of all entries.
     pub uuids: EntryIds,
     /// The entry that the main conversation goes on from.
@@ -47,7 +47,7 @@ pub(crate) struct Chains {
     calls: HashMap<Box<str>, EntryId>,
     main: Main,
     /// What the batch that is not written yet changed, so that it can be taken back.
-    journal: Vec<Change>,
+    journal: Vec<ChainChange>,
 }
 
 /// What is known of the main conversation beside its leaf.
@@ -64,8 +64,8 @@ struct Main {
 }
 
 #[derive(Debug)]
-enum Change {
-    Known(EntryId),
+enum ChainChange {
+    ResumePoint(EntryId),
     Leaf(Option<Box<str>>, Option<EntryId>),
     Call(Box<str>, Option<EntryId>),
     Main(Main),
@@ -73,14 +73,14 @@ enum Change {
 
 /// Where an entry hangs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct ChainPosition {
     pub(crate) parent: Option<EntryId>,
     /// The entry with the call that it answers.
     pub(crate) source: Option<EntryId>,
 }
 
 impl Chains {
-    pub(crate) fn new(known: Known) -> Self {
+    pub(crate) fn new(known: ResumePoint) -> Self {
         let agents = known.agent_leaves.into_iter();
         let calls = known.calls.into_iter();
         Self {
@@ -106,12 +106,12 @@ impl Chains {
         self.known.contains(id)
     }
 
-    /// Whether the last compaction kept the entry: what follows it hangs under the summary.
+    /// Whether the last compaction kept the entry: what follows it is a child of the summary.
     pub(crate) fn is_kept(&self, id: &EntryId) -> bool {
         self.main.kept.contains(id)
     }
 
-    /// Whether the end of the conversation was chosen, and nothing hangs under it yet.
+    /// Whether the end of the conversation was chosen, and nothing is a child of it yet.
     pub(crate) fn is_rewound(&self) -> bool {
         self.main.is_rewound
     }
@@ -126,8 +126,8 @@ impl Chains {
         calls.find(|entry| draft.chain.is_some() || !self.main.left.contains(entry))
     }
 
-    /// Whether a line has to lift a pin when the conversation starts anew.
-    pub(crate) fn is_left_by_a_root(&self) -> bool {
+    /// Whether a line has to lift a pin when the conversation starts over.
+    pub(crate) fn root_leaves_pin(&self) -> bool {
         self.main.is_pinned && self.leaf.is_some()
     }
 
@@ -139,7 +139,7 @@ impl Chains {
     }
 
     /// Whether an entry was put where a pin does not lead since this was asked last.
-    pub(crate) fn take_left_pin(&mut self) -> bool {
+    pub(crate) fn take_has_left_pin(&mut self) -> bool {
         std::mem::take(&mut self.main.has_left_pin)
     }
 
@@ -151,7 +151,7 @@ impl Chains {
     }
 
     fn change_main(&mut self, change: impl FnOnce(&mut Main)) {
-        self.journal.push(Change::Main(self.main.clone()));
+        self.journal.push(ChainChange::Main(self.main.clone()));
         change(&mut self.main);
     }
 
@@ -172,12 +172,12 @@ impl Chains {
     }
 
     /// Takes `draft` as the next entry, for now.
-    pub(crate) fn place(&mut self, draft: &Draft) -> Result<Place, ErrorKind> {
+    pub(crate) fn place(&mut self, draft: &Draft) -> Result<ChainPosition, ErrorKind> {
         if !draft.kind.is_chain() {
             if let Some(pin) = draft.pin {
                 self.change_main(|main| main.is_pinned = pin == Pin::Set);
             }
-            return Ok(Place::default());
+            return Ok(ChainPosition::default());
         }
         let is_main = draft.chain.is_none();
         let source = self.call_of(draft).cloned();
@@ -189,7 +189,7 @@ impl Chains {
                 }
                 Some(parent.clone())
             }
-            // A result hangs under its own call, wherever the chain has got to.
+            // A result is a child of its own call, wherever the chain has got to.
             Parent::Chain => source
                 .clone()
                 .or_else(|| self.leaf_of(draft.chain.as_deref()).cloned()),
@@ -198,26 +198,28 @@ impl Chains {
             if !self.known.insert(uuid.clone()) {
                 return Err(ErrorKind::RepeatedUuid);
             }
-            self.journal.push(Change::Known(uuid.clone()));
-            // Nothing hangs under a progress line.
+            self.journal.push(ChainChange::ResumePoint(uuid.clone()));
+            // Nothing is a child of a progress line.
             if draft.kind != EntryKind::Progress {
                 if is_main {
                     self.note_main(draft, parent.as_ref());
                 }
                 let before = self.set_leaf(draft.chain.as_deref(), Some(uuid.clone()));
-                self.journal.push(Change::Leaf(draft.chain.clone(), before));
+                self.journal
+                    .push(ChainChange::Leaf(draft.chain.clone(), before));
             }
             for call in &draft.calls {
                 let before = self.calls.insert(call.clone(), uuid.clone());
-                self.journal.push(Change::Call(call.clone(), before));
+                self.journal.push(ChainChange::Call(call.clone(), before));
             }
         }
         for call in &draft.results {
             if let Some(entry) = self.calls.remove(call) {
-                self.journal.push(Change::Call(call.clone(), Some(entry)));
+                self.journal
+                    .push(ChainChange::Call(call.clone(), Some(entry)));
             }
         }
-        Ok(Place { parent, source })
+        Ok(ChainPosition { parent, source })
     }
 
     /// What the next entry of the main conversation changes but its leaf.
@@ -234,7 +236,7 @@ impl Chains {
         if let Some(keeps) = &draft.keeps
             && parent.is_none()
         {
-            self.journal.push(Change::Main(self.main.clone()));
+            self.journal.push(ChainChange::Main(self.main.clone()));
             self.main.kept = Arc::new(keeps.iter().cloned().collect());
             self.leave_calls(keeps);
         }
@@ -249,19 +251,19 @@ impl Chains {
     pub(crate) fn undo(&mut self, mark: usize) {
         while self.journal.len() > mark {
             match self.journal.pop() {
-                Some(Change::Known(uuid)) => {
+                Some(ChainChange::ResumePoint(uuid)) => {
                     self.known.remove(&uuid);
                 }
-                Some(Change::Leaf(chain, leaf)) => {
+                Some(ChainChange::Leaf(chain, leaf)) => {
                     self.set_leaf(chain.as_deref(), leaf);
                 }
-                Some(Change::Call(call, Some(entry))) => {
+                Some(ChainChange::Call(call, Some(entry))) => {
                     self.calls.insert(call, entry);
                 }
-                Some(Change::Call(call, None)) => {
+                Some(ChainChange::Call(call, None)) => {
                     self.calls.remove(&call);
                 }
-                Some(Change::Main(main)) => self.main = main,
+                Some(ChainChange::Main(main)) => self.main = main,
                 None => break,
             }
         }
@@ -273,7 +275,7 @@ impl Chains {
     }
 
     /// Another process wrote these.
-    pub(crate) fn learn(&mut self, ids: Vec<EntryId>) {
+    pub(crate) fn note_foreign(&mut self, ids: Vec<EntryId>) {
         self.known.extend(ids);
     }
 }

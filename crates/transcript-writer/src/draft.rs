@@ -104,12 +104,12 @@ struct Members {
 
 /// Why a text is no entry. It names a byte of the text and never quotes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Invalid {
+pub struct InvalidEntry {
     reason: &'static str,
     at: usize,
 }
 
-impl Invalid {
+impl InvalidEntry {
     /// Returns the reason in a few words.
     #[must_use]
     pub fn reason(&self) -> &'static str {
@@ -123,16 +123,16 @@ impl Invalid {
     }
 }
 
-impl fmt::Display for Invalid {
+impl fmt::Display for InvalidEntry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "not an entry: {} (byte {})", self.reason, self.at)
     }
 }
 
-impl std::error::Error for Invalid {}
+impl std::error::Error for InvalidEntry {}
 
-const fn invalid(reason: &'static str, at: usize) -> Invalid {
-    Invalid { reason, at }
+const fn invalid(reason: &'static str, at: usize) -> InvalidEntry {
+    InvalidEntry { reason, at }
 }
 
 impl Draft {
@@ -143,7 +143,7 @@ impl Draft {
     /// too deep, too long, a repeated name among those that link entries, a `uuid` that is no
     /// string. When a string holds what not all of them can: a NUL character (`\u0000`), or half of a
     /// surrogate pair (`\ud83d` alone).
-    pub fn entry(json: &str) -> Result<Self, Invalid> {
+    pub fn entry(json: &str) -> Result<Self, InvalidEntry> {
         match unwanted_escape(json.trim_ascii()) {
             Some((reason, at)) => Err(invalid(reason, at)),
             None => Self::read(json),
@@ -155,14 +155,14 @@ impl Draft {
     ///
     /// # Errors
     /// When readers would take the line for damage.
-    pub fn copy(json: &str) -> Result<Self, Invalid> {
+    pub fn copy(json: &str) -> Result<Self, InvalidEntry> {
         Ok(Self {
             is_copy: true,
             ..Self::read(json)?
         })
     }
 
-    fn read(json: &str) -> Result<Self, Invalid> {
+    fn read(json: &str) -> Result<Self, InvalidEntry> {
         let text = json.trim_ascii();
         if text.len() > DEFAULT_LINE_CAP {
             return Err(invalid("longer than readers take", DEFAULT_LINE_CAP));
@@ -291,7 +291,7 @@ impl Draft {
     ///
     /// # Errors
     /// When `message` is no message of the API: an object with a list or a string as `content`.
-    pub fn assistant(message: &str) -> Result<Vec<Self>, Invalid> {
+    pub fn assistant(message: &str) -> Result<Vec<Self>, InvalidEntry> {
         let message = Object::parse(message).map_err(|_| invalid("the message is no object", 0))?;
         let entries = make::assistant(&message)
             .map_err(|_| invalid("the content of the message is no list", 0))?;
@@ -301,12 +301,12 @@ impl Draft {
     /// Sets the parent, whatever the text says.
     #[must_use]
     pub fn parent(mut self, parent: EntryId) -> Self {
-        self.hang(Parent::Entry(parent));
+        self.set_parent(Parent::Entry(parent));
         self
     }
 
     /// As [`Self::parent`], for any kind of parent.
-    pub(crate) fn hang(&mut self, parent: Parent) {
+    pub(crate) fn set_parent(&mut self, parent: Parent) {
         if self.has.parent {
             self.drop_member("parentUuid");
             self.has.parent = false;
@@ -325,7 +325,7 @@ impl Draft {
 
     /// Whether both say the same, whatever stands around it: the session that one of them names, the
     /// order of the members, escapes.
-    pub(crate) fn says_the_same(&self, other: &Self) -> bool {
+    pub(crate) fn has_same_fields(&self, other: &Self) -> bool {
         let members = |draft: &Self| {
             let text = format!("{{{}}}", draft.inside);
             let mut members: Map<String, Value> = serde_json::from_str(&text).ok()?;
@@ -451,10 +451,10 @@ impl Draft {
 }
 
 impl TryFrom<&NewEntry> for Draft {
-    type Error = Invalid;
+    type Error = InvalidEntry;
 
     /// Takes an entry that was made; see [`Self::entry`] for what can be wrong with it.
-    fn try_from(entry: &NewEntry) -> Result<Self, Invalid> {
+    fn try_from(entry: &NewEntry) -> Result<Self, InvalidEntry> {
         Self::entry(&entry.text())
     }
 }
@@ -488,7 +488,7 @@ fn pin(object: &Object<'_>, kind: EntryKind) -> Option<Pin> {
 }
 
 /// Finds an escape that is JSON, and that not all readers can take: a NUL, which ends strings in some
-/// languages and no database stores; half of a surrogate pair, which is no character. Returns what it is
+/// languages and no database stores; half of a surrogate pair, which is not a character. Returns what it is
 /// and where.
 fn unwanted_escape(json: &str) -> Option<(&'static str, usize)> {
     let bytes = json.as_bytes();

@@ -2,12 +2,12 @@
 //!
 //! ```no_run
 //! use std::path::Path;
-//! use transcript_writer::{Draft, Known, Options};
+//! use transcript_writer::{Draft, ResumePoint, WriterOptions};
 //!
-//! let writer = Options::new()
+//! let writer = WriterOptions::new()
 //!     .create()
 //!     .cwd("/home/ada/src")
-//!     .open(Path::new("1999463e-ee08-4b08-99d5-2d9a36fd8293.jsonl"), Known::default())?;
+//!     .open(Path::new("1999463e-ee08-4b08-99d5-2d9a36fd8293.jsonl"), ResumePoint::default())?;
 //! let prompt = writer.append(Draft::user("Which years have a leap day?"))?;
 //! println!("{} bytes at {}", prompt.len, prompt.offset);
 //! writer.close()?;
@@ -39,6 +39,8 @@ mod agents;
 pub mod asynchronous;
 mod chain;
 mod draft;
+mod edit;
+mod end_repair;
 mod error;
 pub mod file;
 mod ids;
@@ -48,21 +50,19 @@ mod options;
 mod record;
 mod sync;
 mod sys;
-mod tail;
 mod threads;
-mod turn;
 mod writer;
 
-pub use agents::{AgentId, AgentMeta, NotAnAgentId};
-pub use chain::Known;
-pub use draft::{Draft, EntryId, Invalid};
+pub use agents::{AgentId, AgentMeta, InvalidAgentId};
+pub use chain::ResumePoint;
+pub use draft::{Draft, EntryId, InvalidEntry};
+pub use edit::Compacted;
+pub use end_repair::{Kept, Repair};
 pub use error::{Error, ErrorKind};
 pub use ids::EntryIds;
-pub use options::{OnBusy, Options, SyncPolicy};
-pub use record::{Recorded, Team};
+pub use options::{OnBusy, SyncPolicy, WriterOptions};
+pub use record::{RecordOutcome, Team};
 pub use sync::Rescue;
 pub use sys::{RealDisk, ignore_file_size_signal};
-pub use tail::{Kept, Repair};
 pub use transcript_format::fingerprint::Fingerprint;
-pub use turn::Compacted;
 pub use writer::{Stats, Ticket, Writer, Written};

@@ -12,16 +12,16 @@ use transcript_format::fingerprint::Fingerprint;
 use transcript_format::scan::Scanner;
 
 use crate::draft::{Draft, EntryId};
+use crate::end_repair::{self, Repair};
 use crate::error::{Error, ErrorKind};
 use crate::file::{Disk, File, Opened};
 use crate::options::OnBusy;
-use crate::tail::{self, Repair};
 
 /// How often the name of the file is looked at: it may lead to another one by now.
 const CHECK_NAME: Duration = Duration::from_millis(100);
 
 /// How long another writer may have the file open before it counts as one.
-const CHILD_STARTS: Duration = Duration::from_millis(50);
+const FORK_GRACE: Duration = Duration::from_millis(50);
 
 /// How long to wait for another process that asks who writes to the file.
 const ASKS: Duration = Duration::from_millis(1);
@@ -29,7 +29,7 @@ const ASKS: Duration = Duration::from_millis(1);
 /// How much that others appended is read to see what it is.
 const MAX_GROWTH: u64 = 16 << 20;
 
-/// How often a batch is written again that came to stand behind half a line of another process.
+/// How often a batch is written again that ended up after half a line of another process.
 const ATTEMPTS: u32 = 3;
 
 pub(crate) struct Log {
@@ -43,7 +43,7 @@ pub(crate) struct Log {
     /// The length behind the last line that was looked at; `None` when the end is in doubt.
     end: Option<u64>,
     /// What a failed write left in the file and could not be cut off yet.
-    debt: Option<Debt>,
+    pending_truncate: Option<PendingTruncate>,
     /// Where something was cut off since this was asked for the last time.
     cut: Option<u64>,
     /// What was read of the file before it was opened.
@@ -60,7 +60,7 @@ pub(crate) struct Log {
 }
 
 /// A part of `bytes` stands in the file at `offset`, and must not stay there.
-struct Debt {
+struct PendingTruncate {
     offset: u64,
     bytes: Vec<u8>,
 }
@@ -146,7 +146,7 @@ impl Log {
             file: None,
             is_remote: false,
             end: None,
-            debt: None,
+            pending_truncate: None,
             cut: None,
             fingerprint: None,
             since: Foreign::default(),
@@ -173,7 +173,7 @@ impl Log {
 
     /// Looks at what others appended, before something is made that depends on it. Returns the
     /// length of the file, 0 when it is not made yet.
-    pub(crate) fn look_around(&mut self) -> Result<(u64, Foreign), Error> {
+    pub(crate) fn read_growth(&mut self) -> Result<(u64, Foreign), Error> {
         if let Some(broken) = &self.broken {
             return Err(broken.clone());
         }
@@ -182,7 +182,7 @@ impl Log {
         };
         let _lock = self.lock(&file)?;
         let mut foreign = std::mem::take(&mut self.since);
-        let len = match self.look(&file, &mut foreign) {
+        let len = match self.check_file(&file, &mut foreign) {
             Ok(len) => len,
             Err(error) => {
                 self.since = foreign;
@@ -190,7 +190,7 @@ impl Log {
             }
         };
         if self.end != Some(len) {
-            self.end = (!self.ends_in_a_line(&file, len)?).then_some(len);
+            self.end = (!self.ends_mid_line(&file, len)?).then_some(len);
         }
         Ok((len, foreign))
     }
@@ -237,10 +237,10 @@ impl Log {
         } else {
             has_other_writer.map(|other| !other)
         };
-        let mended = tail::mend(&*file, &*self.disk, &self.path, is_alone)
+        let repaired = end_repair::repair_end(&*file, &*self.disk, &self.path, is_alone)
             .map_err(|error| self.io(error))?;
-        self.end = mended.is_ended.then_some(mended.len);
-        self.repair = mended.repair;
+        self.end = repaired.is_ended.then_some(repaired.len);
+        self.repair = repaired.repair;
         self.is_remote = is_remote;
         self.others_may_write = others_may_write;
         self.name_checked = Some(Instant::now());
@@ -251,7 +251,7 @@ impl Log {
         if others_may_write {
             tracing::warn!("other users may write to the file");
         }
-        Ok(mended.len)
+        Ok(repaired.len)
     }
 
     /// Opens the file when nobody else has it open for writing, or turns are to be taken. A child of
@@ -269,15 +269,15 @@ impl Log {
                 }
                 opened => opened.map_err(|error| self.io(error))?,
             };
-            let takes_turns = self.on_busy == OnBusy::Wait && !opened.is_remote;
+            let takes_turns = self.on_busy == OnBusy::Share && !opened.is_remote;
             if opened.has_other_writer != Some(true) || takes_turns {
                 return Ok(opened);
             }
             drop(opened);
-            if start.elapsed() >= CHILD_STARTS {
+            if start.elapsed() >= FORK_GRACE {
                 return Err(self.busy());
             }
-            std::thread::sleep(CHILD_STARTS / 10);
+            std::thread::sleep(FORK_GRACE / 10);
         }
     }
 
@@ -290,13 +290,13 @@ impl Log {
     ) -> Result<Foreign, Error> {
         let is_same = read.offset() <= len
             && read
-                .matches(|at, buffer| tail::read_into(&**file, at, buffer))
+                .matches(|at, buffer| end_repair::read_into(&**file, at, buffer))
                 .map_err(|error| self.io(error))?;
         if !is_same {
             return Err(self.error(ErrorKind::Changed));
         }
         if len > read.offset() {
-            return self.look_at_growth(file, read.offset(), len);
+            return self.read_foreign(file, read.offset(), len);
         }
         Ok(Foreign::default())
     }
@@ -317,7 +317,7 @@ impl Log {
         };
         let _lock = self.lock(&file)?;
         let mut foreign = std::mem::take(&mut self.since);
-        let len = self.look(&file, &mut foreign)?;
+        let len = self.check_file(&file, &mut foreign)?;
         let offset = self.write_lines(&file, len, lines)?;
         let end = offset + lines.len() as u64;
         self.end = Some(end);
@@ -330,7 +330,7 @@ impl Log {
                 offset,
                 "another process wrote at the same time, without the lock"
             );
-            Some(self.gather(&file, len, lines, &mut foreign)?)
+            Some(self.locate_lines(&file, len, lines, &mut foreign)?)
         };
         Ok(Appended {
             offset,
@@ -342,7 +342,7 @@ impl Log {
     /// Finds the lines of a batch behind `from`, where others wrote as well. Those that are not whole
     /// are written again, behind a newline in the same write, so that nothing can come between.
     /// Returns where each line stands.
-    fn gather(
+    fn locate_lines(
         &mut self,
         file: &Arc<dyn File>,
         from: u64,
@@ -357,14 +357,14 @@ impl Log {
         for attempt in 0..=ATTEMPTS {
             let now = self.status(file)?.len;
             let bytes = self.read(file, start, now)?;
-            let (places, others) = sort_out(&bytes, start, &lines);
+            let (places, others) = match_lines(&bytes, start, &lines);
             let missing = lines
                 .iter()
                 .zip(&places)
                 .filter(|(_, place)| place.is_none());
             let missing: Vec<u8> = missing.flat_map(|(line, _)| line.iter().copied()).collect();
             if missing.is_empty() {
-                if !others.ids.is_empty() && self.on_busy != OnBusy::Wait {
+                if !others.ids.is_empty() && self.on_busy != OnBusy::Share {
                     self.intruded = Some(from);
                 }
                 foreign.extend(others);
@@ -376,9 +376,9 @@ impl Log {
             }
             if let Err(error) = self.write(file, now, &[b"\n", &*missing].concat()) {
                 // The lines that are whole must not stay without the others, if that can be helped.
-                let is_gone = self.debt.is_none()
+                let is_gone = self.pending_truncate.is_none()
                     && bytes.ends_with(batch)
-                    && self.owe(file, now - batch.len() as u64, batch);
+                    && self.defer_truncate(file, now - batch.len() as u64, batch);
                 return Err(if is_gone { error } else { error.with_a_part() });
             }
         }
@@ -388,7 +388,7 @@ impl Log {
     /// Writes whole lines at the end, which is `len`, behind a newline if there is none. Returns
     /// the offset of the first.
     fn write_lines(&mut self, file: &Arc<dyn File>, len: u64, lines: &[u8]) -> Result<u64, Error> {
-        if self.end == Some(len) || !self.ends_in_a_line(file, len)? {
+        if self.end == Some(len) || !self.ends_mid_line(file, len)? {
             return self.write(file, len, lines);
         }
         tracing::warn!(offset = len, "a line without an end was sealed");
@@ -396,23 +396,23 @@ impl Log {
     }
 
     /// Looks at what happened to the file since the last batch; returns its length.
-    fn look(&mut self, file: &Arc<dyn File>, foreign: &mut Foreign) -> Result<u64, Error> {
+    fn check_file(&mut self, file: &Arc<dyn File>, foreign: &mut Foreign) -> Result<u64, Error> {
         let status = self.status(file)?;
         if !status.is_linked || self.has_new_name(file)? {
-            return Err(self.break_off(ErrorKind::Replaced));
+            return Err(self.fail_for_good(ErrorKind::Replaced));
         }
         if let Some(offset) = self.intruded {
             return Err(self.busy().at(offset).for_good());
         }
-        let len = self.settle(file, status.len)?;
+        let len = self.truncate_pending(file, status.len)?;
         let Some(end) = self.end else {
             return Ok(len);
         };
         if len < end {
-            return Err(self.break_off(ErrorKind::Shrunk));
+            return Err(self.fail_for_good(ErrorKind::Shrunk));
         }
         if len > end {
-            foreign.extend(self.look_at_growth(file, end, len)?);
+            foreign.extend(self.read_foreign(file, end, len)?);
             // Their last line may not have an end.
             self.end = None;
         }
@@ -421,7 +421,7 @@ impl Log {
 
     /// Cuts off what a failed write left behind, if that could not be done then.
     pub(crate) fn clean_up(&mut self) -> Result<(), Error> {
-        if self.debt.is_none() {
+        if self.pending_truncate.is_none() {
             return Ok(());
         }
         let Some(file) = self.file.clone() else {
@@ -429,11 +429,11 @@ impl Log {
         };
         let _lock = self.lock(&file)?;
         let len = self.status(&file)?.len;
-        self.settle(&file, len).map(drop)
+        self.truncate_pending(&file, len).map(drop)
     }
 
     /// Returns where something was cut off since the last call.
-    pub(crate) fn take_cut(&mut self) -> Option<u64> {
+    pub(crate) fn take_truncated(&mut self) -> Option<u64> {
         self.cut.take()
     }
 
@@ -443,30 +443,37 @@ impl Log {
     }
 
     /// Cuts off what a failed write left behind, if that could not be done then. Returns the length.
-    fn settle(&mut self, file: &Arc<dyn File>, len: u64) -> Result<u64, Error> {
-        let Some(debt) = &self.debt else {
+    fn truncate_pending(&mut self, file: &Arc<dyn File>, len: u64) -> Result<u64, Error> {
+        let Some(pending_truncate) = &self.pending_truncate else {
             return Ok(len);
         };
-        let offset = debt.offset;
-        if self.is_all_ours(file, debt, len)? && len > offset {
+        let offset = pending_truncate.offset;
+        if self.is_own_bytes(file, pending_truncate, len)? && len > offset {
             file.truncate(offset)
                 .map_err(|error| self.io(error).at(offset))?;
-            self.debt = None;
+            self.pending_truncate = None;
             self.cut = Some(offset);
             return Ok(offset);
         }
         // Others wrote behind it: it is not ours to cut any more.
-        self.debt = None;
+        self.pending_truncate = None;
         Ok(len)
     }
 
-    /// Whether nothing but a part of our own bytes stands behind `debt.offset`.
-    fn is_all_ours(&self, file: &Arc<dyn File>, debt: &Debt, len: u64) -> Result<bool, Error> {
-        let left = len.checked_sub(debt.offset).map(usize::try_from);
-        let Some(ours) = left.and_then(|left| debt.bytes.get(..left.ok()?)) else {
+    /// Whether nothing but a part of our own bytes comes after `pending_truncate.offset`.
+    fn is_own_bytes(
+        &self,
+        file: &Arc<dyn File>,
+        pending_truncate: &PendingTruncate,
+        len: u64,
+    ) -> Result<bool, Error> {
+        let left = len
+            .checked_sub(pending_truncate.offset)
+            .map(usize::try_from);
+        let Some(ours) = left.and_then(|left| pending_truncate.bytes.get(..left.ok()?)) else {
             return Ok(false);
         };
-        Ok(self.read(file, debt.offset, len)? == ours)
+        Ok(self.read(file, pending_truncate.offset, len)? == ours)
     }
 
     /// Whether the name leads to another file by now. It is looked at now and then.
@@ -482,12 +489,12 @@ impl Log {
         Ok(there != Some(ours))
     }
 
-    /// Reads what others appended. Lines beside the conversation, such as a title, are welcome;
+    /// Reads what others appended. Lines outside the conversation, such as a title, are welcome;
     /// entries are not, unless we take turns.
-    fn look_at_growth(&self, file: &Arc<dyn File>, from: u64, to: u64) -> Result<Foreign, Error> {
+    fn read_foreign(&self, file: &Arc<dyn File>, from: u64, to: u64) -> Result<Foreign, Error> {
         if to - from > MAX_GROWTH {
             return match self.on_busy {
-                OnBusy::Wait => Ok(Foreign {
+                OnBusy::Share => Ok(Foreign {
                     is_unread: true,
                     ..Foreign::default()
                 }),
@@ -495,7 +502,7 @@ impl Log {
             };
         }
         let foreign = Foreign::read(&self.read(file, from, to)?, from);
-        if !foreign.ids.is_empty() && self.on_busy != OnBusy::Wait {
+        if !foreign.ids.is_empty() && self.on_busy != OnBusy::Share {
             return Err(self.busy().at(from).for_good());
         }
         Ok(foreign)
@@ -525,28 +532,28 @@ impl Log {
         bytes: &[u8],
         cause: io::Error,
     ) -> Error {
-        let is_gone = self.owe(file, len, bytes);
+        let is_gone = self.defer_truncate(file, len, bytes);
         let error = self.io(cause).at(len);
         if is_gone { error } else { error.with_a_part() }
     }
 
     /// Notes that a part of `bytes` stands at `offset` and must not, and cuts it off if possible.
     /// Returns whether nothing of it is left.
-    fn owe(&mut self, file: &Arc<dyn File>, offset: u64, bytes: &[u8]) -> bool {
-        self.debt = Some(Debt {
+    fn defer_truncate(&mut self, file: &Arc<dyn File>, offset: u64, bytes: &[u8]) -> bool {
+        self.pending_truncate = Some(PendingTruncate {
             offset,
             bytes: bytes.to_vec(),
         });
         let settled = self
             .status(file)
-            .and_then(|status| self.settle(file, status.len));
+            .and_then(|status| self.truncate_pending(file, status.len));
         if let Err(error) = &settled {
             tracing::warn!(offset, %error, "a failed write is not cut off yet");
         }
         settled.is_ok_and(|len| len <= offset)
     }
 
-    fn ends_in_a_line(&self, file: &Arc<dyn File>, len: u64) -> Result<bool, Error> {
+    fn ends_mid_line(&self, file: &Arc<dyn File>, len: u64) -> Result<bool, Error> {
         let Some(last) = len.checked_sub(1) else {
             return Ok(false);
         };
@@ -554,7 +561,7 @@ impl Log {
     }
 
     fn read(&self, file: &Arc<dyn File>, from: u64, to: u64) -> Result<Vec<u8>, Error> {
-        tail::read(&**file, from, to).map_err(|error| self.io(error).at(from))
+        end_repair::read(&**file, from, to).map_err(|error| self.io(error).at(from))
     }
 
     fn status(&self, file: &Arc<dyn File>) -> Result<crate::file::Status, Error> {
@@ -586,11 +593,11 @@ impl Log {
     fn busy(&self) -> Error {
         self.error(match self.on_busy {
             OnBusy::Fork => ErrorKind::Fork,
-            OnBusy::Fail | OnBusy::Wait => ErrorKind::Busy,
+            OnBusy::Fail | OnBusy::Share => ErrorKind::Busy,
         })
     }
 
-    fn break_off(&mut self, kind: ErrorKind) -> Error {
+    fn fail_for_good(&mut self, kind: ErrorKind) -> Error {
         let error = self.error(kind);
         tracing::error!(kind = kind.name(), "the file is not ours any more");
         self.broken = Some(error.clone());
@@ -608,7 +615,7 @@ impl Log {
 
 /// Finds each of `lines` in `bytes`, which start at `start`, where it stands on its own; and the
 /// lines of others there. What stands before the first newline is of before.
-fn sort_out(bytes: &[u8], start: u64, lines: &[&[u8]]) -> (Vec<Option<u64>>, Foreign) {
+fn match_lines(bytes: &[u8], start: u64, lines: &[&[u8]]) -> (Vec<Option<u64>>, Foreign) {
     let mut places = vec![None; lines.len()];
     let mut others = Foreign::default();
     let mut offset = start;

@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 use transcript_format::ids::Uuid;
 
 use crate::agents::AgentId;
-use crate::chain::Known;
+use crate::chain::ResumePoint;
 use crate::error::Error;
 use crate::file::Disk;
 use crate::sys::RealDisk;
@@ -30,17 +30,17 @@ pub enum SyncPolicy {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OnBusy {
     /// Fail: at opening when another process has the file open for writing, later when entries
-    /// appear that are not ours. Lines beside the conversation, such as a title, are welcome.
+    /// appear that are not ours. Lines outside the conversation, such as a title, are welcome.
     Fail,
     /// Take turns. Each process goes on from its own last entry, so the conversation branches.
-    Wait,
+    Share,
     /// As `Fail`, but the error asks the caller to go on in a fork.
     Fork,
 }
 
 /// How to open a session for writing.
 #[derive(Clone)]
-pub struct Options {
+pub struct WriterOptions {
     pub(crate) create: bool,
     pub(crate) sync: SyncPolicy,
     pub(crate) on_busy: OnBusy,
@@ -55,7 +55,7 @@ pub struct Options {
     pub(crate) ids: Arc<dyn Fn() -> Uuid + Send + Sync>,
 }
 
-impl Default for Options {
+impl Default for WriterOptions {
     fn default() -> Self {
         Self {
             create: false,
@@ -74,7 +74,7 @@ impl Default for Options {
     }
 }
 
-impl fmt::Debug for Options {
+impl fmt::Debug for WriterOptions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Options")
             .field("create", &self.create)
@@ -84,7 +84,7 @@ impl fmt::Debug for Options {
     }
 }
 
-impl Options {
+impl WriterOptions {
     /// An existing file, synced every 100 ms, alone.
     #[must_use]
     pub fn new() -> Self {
@@ -179,7 +179,7 @@ impl Options {
     /// When the file is missing and was not to be made, is no regular file with one name that
     /// belongs to the caller, is not the one that was read, is written to by another process, or
     /// the system fails.
-    pub fn open(&self, path: &Path, known: Known) -> Result<Writer, Error> {
+    pub fn open(&self, path: &Path, known: ResumePoint) -> Result<Writer, Error> {
         Writer::open(self, path, known)
     }
 }

@@ -5,7 +5,7 @@ use transcript_format::kind::EntryKind;
 use crate::chain::Chains;
 use crate::draft::{Draft, EntryId, Parent};
 use crate::error::{Error, ErrorKind};
-use crate::writer::{Now, Writer, Written};
+use crate::writer::{WriteState, Writer, Written};
 
 /// The team that messages are of.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,7 +19,7 @@ pub struct Team {
 /// What recording a list of messages came to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Recorded {
+pub struct RecordOutcome {
     /// The entries that were added.
     pub entries: Vec<Written>,
     /// The last entry that was added; without one, the last known entry at the start of the list
@@ -31,7 +31,7 @@ pub struct Recorded {
 #[derive(Default)]
 struct Plan {
     drafts: Vec<Draft>,
-    /// The entry that the first of them hangs under.
+    /// The entry that the first of them is a child of.
     start: Option<EntryId>,
 }
 
@@ -40,11 +40,11 @@ impl Writer {
     /// none. Only users, assistants, system entries and attachments are kept; progress, stream
     /// events and what only goes over a wire are passed over.
     ///
-    /// The first new one hangs under the last known one, as long as known ones stand at the start of
+    /// The first new one is a child of the last known one, as long as known ones stand at the start of
     /// the list; else under `start`; else at the end of the conversation. Known ones behind it move
     /// nothing: after a compaction the new boundary and summary stand before the kept messages, and
     /// must not be chained to them, nor must what follows a summary that is known. What `messages`
-    /// say of their parents does not count. A result hangs under its call, a boundary starts anew.
+    /// say of their parents does not count. A result is a child of its call, a boundary is a new root.
     ///
     /// # Errors
     /// [`ErrorKind::UnknownParent`] when `start` is not in the file, and as for
@@ -54,9 +54,9 @@ impl Writer {
         mut messages: Vec<Draft>,
         start: Option<EntryId>,
         team: Option<&Team>,
-    ) -> Result<Recorded, Error> {
+    ) -> Result<RecordOutcome, Error> {
         self.shared().identify(&mut messages);
-        let plan = |now: Now<'_>| {
+        let plan = |now: WriteState<'_>| {
             let Plan { mut drafts, start } = Plan::new(now.chains, messages, start);
             if let Some(team) = team {
                 for draft in &mut drafts {
@@ -68,7 +68,7 @@ impl Writer {
         };
         let (entries, start) = self.shared().append_planned(plan, |_, _| {})?;
         let last = entries.last().and_then(|entry| entry.uuid.clone());
-        Ok(Recorded {
+        Ok(RecordOutcome {
             entries,
             last: last.or(start),
         })
@@ -101,10 +101,10 @@ impl Plan {
                 {
                     draft.set("logicalParentUuid", &before.to_string());
                 }
-                draft.hang(Parent::Root);
+                draft.set_parent(Parent::Root);
             } else {
                 let is_answer = chains.has_call_of(draft);
-                draft.hang(match &plan.start {
+                draft.set_parent(match &plan.start {
                     Some(start) if at == 0 && !is_answer => Parent::Entry(start.clone()),
                     _ => Parent::Chain,
                 });

@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::end_repair::{side_file, write_side_file};
 use crate::error::{Error, ErrorKind};
 use crate::file::{Disk, File};
 use crate::options::SyncPolicy;
-use crate::tail::{side_file, write_side_file};
 use crate::threads::{Condvar, Instant, Mutex, MutexGuard, PoisonError};
 
 /// What the threads that write and the one that syncs have in common.
@@ -43,7 +43,7 @@ pub struct Rescue {
     pub unsynced: u64,
     /// How many of them are in the files. Fewer, the last ones, when there were more than the writer
     /// keeps copies of: under [`SyncPolicy::None`] a quarter of
-    /// [`queue_bytes`](crate::Options::queue_bytes).
+    /// [`queue_bytes`](crate::WriterOptions::queue_bytes).
     pub saved: u64,
     /// The lines of entries that the writer had copies of and could not save in a file. The caller may
     /// know a better place.
@@ -95,7 +95,7 @@ struct Copies {
     /// The count of bytes up to the start of the first chunk.
     start: u64,
     len: usize,
-    /// Chunks to use again: memory that the kernel does not have to find anew.
+    /// Chunks to use again: memory that the kernel does not have to find again.
     spare: Vec<Vec<u8>>,
 }
 

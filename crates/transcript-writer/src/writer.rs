@@ -9,17 +9,17 @@ use std::time::{Duration, SystemTime};
 
 use transcript_format::ids::Uuid;
 
-use crate::chain::{Chains, Known};
+use crate::chain::{Chains, ResumePoint};
 use crate::draft::{Draft, EntryId, Fill, quoted};
+use crate::edit::MetadataCache;
+use crate::end_repair::Repair;
 use crate::error::{Error, ErrorKind};
 use crate::log::{Foreign, Log};
-use crate::options::Options;
+use crate::options::WriterOptions;
 use crate::sync::{self, Rescue, Syncer};
-use crate::tail::Repair;
 use crate::threads::{
     AtomicBool, Builder, Condvar, Instant, JoinHandle, Mutex, MutexGuard, PoisonError,
 };
-use crate::turn::Said;
 
 /// How long a queued entry may wait.
 const QUEUE_TIME: Duration = Duration::from_millis(100);
@@ -40,9 +40,9 @@ const MAX_PAUSE: Duration = Duration::from_secs(5);
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Written {
-    /// Its id; `None` for a line beside the conversation.
+    /// Its id; `None` for a line outside the conversation.
     pub uuid: Option<EntryId>,
-    /// The entry that it hangs under.
+    /// The entry that it is a child of.
     pub parent: Option<EntryId>,
     /// The offset of its first byte in the file.
     pub offset: u64,
@@ -95,8 +95,8 @@ pub(crate) struct Shared {
 struct Core {
     log: Log,
     chains: Chains,
-    said: Said,
-    queue: VecDeque<Group>,
+    metadata: MetadataCache,
+    queue: VecDeque<QueuedGroup>,
     queue_bytes: usize,
     /// Memory for the lines of a batch.
     lines: String,
@@ -120,15 +120,15 @@ struct Core {
 }
 
 /// What a batch is planned by.
-pub(crate) struct Now<'a> {
+pub(crate) struct WriteState<'a> {
     pub(crate) chains: &'a Chains,
-    pub(crate) said: &'a Said,
+    pub(crate) metadata: &'a MetadataCache,
     /// The length of the file.
     pub(crate) end: u64,
 }
 
 /// Entries that are written together or not at all.
-struct Group {
+struct QueuedGroup {
     drafts: Vec<Draft>,
     reply: Reply,
 }
@@ -136,7 +136,7 @@ struct Group {
 /// What a batch came to.
 #[derive(Default)]
 #[must_use]
-struct Drained {
+struct WrittenBatch {
     /// The caller's own entries.
     own: Vec<Written>,
     /// Those of others, who are not told yet.
@@ -145,20 +145,24 @@ struct Drained {
     end: u64,
 }
 
-pub(crate) type Outcome = Result<Vec<Written>, Error>;
+pub(crate) type WriteResult = Result<Vec<Written>, Error>;
 
 enum Reply {
     /// To the caller who has the lock.
     Here,
     /// To whoever waits. The entries are not kept when they cannot be written.
     #[cfg(feature = "async")]
-    Call(Box<dyn FnOnce(Outcome) + Send>),
+    Call(Box<dyn FnOnce(WriteResult) + Send>),
     /// To a ticket. The entry stays queued until it is written.
     Ticket(u64, Arc<TicketState>),
 }
 
 impl Writer {
-    pub(crate) fn open(options: &Options, path: &Path, known: Known) -> Result<Self, Error> {
+    pub(crate) fn open(
+        options: &WriterOptions,
+        path: &Path,
+        known: ResumePoint,
+    ) -> Result<Self, Error> {
         let mut known = known;
         let fingerprint = known.fingerprint.take();
         let mut log = Log::new(
@@ -169,7 +173,7 @@ impl Writer {
             options.lock_wait,
         );
         let len = log.open(fingerprint)?;
-        let said = Said::new(&known.state, len);
+        let metadata = MetadataCache::new(&known.state, len);
         let stem = path.file_stem().map(|stem| stem.to_string_lossy());
         let session = options.session_id.clone();
         let session = session.or(stem.map(Into::into)).unwrap_or_default();
@@ -189,7 +193,7 @@ impl Writer {
             core: Mutex::new(Core {
                 log,
                 chains: Chains::new(known),
-                said,
+                metadata,
                 queue: VecDeque::new(),
                 queue_bytes: 0,
                 lines: String::new(),
@@ -408,7 +412,7 @@ impl Shared {
     /// batch of its own. `plan` also says what becomes of it when it is in the file.
     pub(crate) fn append_planned<T>(
         &self,
-        plan: impl FnOnce(Now<'_>) -> Result<(Vec<Draft>, T), ErrorKind>,
+        plan: impl FnOnce(WriteState<'_>) -> Result<(Vec<Draft>, T), ErrorKind>,
         settle: impl FnOnce(&mut Chains, &T),
     ) -> Result<(Vec<Written>, T), Error> {
         self.syncer.wait_for_room();
@@ -418,11 +422,11 @@ impl Shared {
         }
         let queued = self.write_queue(&mut core, None)?;
         let own = self
-            .look_around(&mut core)
+            .read_growth(&mut core)
             .and_then(|end| {
-                let now = Now {
+                let now = WriteState {
                     chains: &core.chains,
-                    said: &core.said,
+                    metadata: &core.metadata,
                     end,
                 };
                 plan(now).map_err(|kind| Error::new(kind, &self.path))
@@ -430,10 +434,10 @@ impl Shared {
             .and_then(|(mut drafts, more)| {
                 self.identify(&mut drafts);
                 let drained = if drafts.is_empty() {
-                    Drained::default()
+                    WrittenBatch::default()
                 } else {
                     let reply = Reply::Here;
-                    self.write_queue(&mut core, Some(Group { drafts, reply }))?
+                    self.write_queue(&mut core, Some(QueuedGroup { drafts, reply }))?
                 };
                 settle(&mut core.chains, &more);
                 Ok((drained, more))
@@ -445,22 +449,22 @@ impl Shared {
     }
 
     /// Learns what others appended; returns the length of the file.
-    fn look_around(&self, core: &mut Core) -> Result<u64, Error> {
-        let looked = core.log.look_around();
-        self.note_cut(core);
+    fn read_growth(&self, core: &mut Core) -> Result<u64, Error> {
+        let looked = core.log.read_growth();
+        self.note_truncate(core);
         let (end, foreign) = looked?;
-        core.learn(foreign);
+        core.note_foreign(foreign);
         Ok(end)
     }
 
-    fn append(&self, mut drafts: Vec<Draft>) -> Outcome {
+    fn append(&self, mut drafts: Vec<Draft>) -> WriteResult {
         self.identify(&mut drafts);
         self.syncer.wait_for_room();
         let mut core = self.core();
         if core.is_closed {
             return Err(self.closed());
         }
-        let own = (!drafts.is_empty()).then_some(Group {
+        let own = (!drafts.is_empty()).then_some(QueuedGroup {
             drafts,
             reply: Reply::Here,
         });
@@ -471,7 +475,7 @@ impl Shared {
 
     /// Waits for the sync where every entry is synced, tells those who wait, and returns what became
     /// of the caller's own entries.
-    fn acknowledge(&self, drained: Drained) -> Outcome {
+    fn acknowledge(&self, drained: WrittenBatch) -> WriteResult {
         let synced = if self.syncer.syncs_each() {
             self.syncer.wait(drained.end)
         } else {
@@ -504,7 +508,7 @@ impl Shared {
         let uuid = draft.uuid.clone();
         let state = Arc::new(TicketState::default());
         let reply = Reply::Ticket(id, Arc::clone(&state));
-        core.push(Group {
+        core.push(QueuedGroup {
             drafts: vec![draft],
             reply,
         });
@@ -526,12 +530,12 @@ impl Shared {
     pub(crate) fn submit(
         &self,
         mut drafts: Vec<Draft>,
-        reply: impl FnOnce(Outcome) + Send + 'static,
+        reply: impl FnOnce(WriteResult) + Send + 'static,
     ) -> Result<(), Error> {
         self.identify(&mut drafts);
         let mut core = self.core();
         self.check_open(&core)?;
-        core.push(Group {
+        core.push(QueuedGroup {
             drafts,
             reply: Reply::Call(Box::new(reply)),
         });
@@ -556,7 +560,7 @@ impl Shared {
         let mut core = self.core();
         core.is_closed = true;
         let cleaned = core.log.clean_up();
-        self.note_cut(&mut core);
+        self.note_truncate(&mut core);
         core.log.release();
         drop(core);
         self.work.notify_one();
@@ -617,7 +621,11 @@ impl Shared {
     }
 
     /// Writes the queue, and `own` behind it, as one batch.
-    fn write_queue(&self, core: &mut Core, own: Option<Group>) -> Result<Drained, Error> {
+    fn write_queue(
+        &self,
+        core: &mut Core,
+        own: Option<QueuedGroup>,
+    ) -> Result<WrittenBatch, Error> {
         core.due = None;
         core.is_urgent = false;
         if let Err(failed) = self.syncer.check() {
@@ -630,11 +638,11 @@ impl Shared {
         groups.extend(own);
         if groups.is_empty() {
             let cleaned = core.log.clean_up();
-            self.note_cut(core);
-            return cleaned.map(|()| Drained::default());
+            self.note_truncate(core);
+            return cleaned.map(|()| WrittenBatch::default());
         }
-        core.look_at_clock();
-        let bytes: usize = groups.iter().map(Group::len).sum();
+        core.refresh_timestamp();
+        let bytes: usize = groups.iter().map(QueuedGroup::len).sum();
         let mut batch = Batch {
             lines: std::mem::take(&mut core.lines),
         };
@@ -659,25 +667,25 @@ impl Shared {
             let others = staged
                 .into_iter()
                 .map(|(group, written)| (group.reply, written));
-            let drained = Drained {
+            let drained = WrittenBatch {
                 others: others.collect(),
-                ..Drained::default()
+                ..WrittenBatch::default()
             };
-            return self.settle(drained, refused);
+            return self.notify_others(drained, refused);
         }
         let lines = batch.lines;
         let appended = match core.log.append(lines.as_bytes()) {
             Ok(appended) => appended,
             Err(error) => {
-                self.note_cut(core);
+                self.note_truncate(core);
                 core.chains.undo(0);
-                core.give_back(staged.into_iter().map(|(group, _)| group), &error);
+                core.requeue(staged.into_iter().map(|(group, _)| group), &error);
                 return Err(refused.unwrap_or(error));
             }
         };
-        self.note_cut(core);
+        self.note_truncate(core);
         core.chains.commit();
-        core.learn(appended.foreign);
+        core.note_foreign(appended.foreign);
         core.failures = 0;
         if core.log.is_remote() {
             self.syncer.sync_each();
@@ -697,9 +705,9 @@ impl Shared {
         if lines.capacity() <= 4 * QUEUE_BYTES {
             core.lines = lines;
         }
-        let mut drained = Drained {
+        let mut drained = WrittenBatch {
             end,
-            ..Drained::default()
+            ..WrittenBatch::default()
         };
         let mut moved = appended.moved.into_iter().flatten();
         for (group, mut written) in staged {
@@ -708,23 +716,23 @@ impl Shared {
                 entry.offset = moved.next().unwrap_or(entry.offset + appended.offset);
             }
             for (draft, entry) in group.drafts.iter().zip(&written) {
-                core.said.note(draft, entry.offset);
+                core.metadata.note(draft, entry.offset);
             }
             // The line that lifts a pin is nobody's.
             for entry in written.drain(group.drafts.len()..) {
-                core.said.note(&Draft::unpin(), entry.offset);
+                core.metadata.note(&Draft::unpin(), entry.offset);
             }
             match group.reply {
                 Reply::Here => drained.own = written,
                 reply => drained.others.push((reply, written)),
             }
         }
-        self.settle(drained, refused)
+        self.notify_others(drained, refused)
     }
 
     /// What was cut off may have been synced before: the cut has to be, too.
-    fn note_cut(&self, core: &mut Core) {
-        if let Some(offset) = core.log.take_cut()
+    fn note_truncate(&self, core: &mut Core) {
+        if let Some(offset) = core.log.take_truncated()
             && let Some(file) = core.log.file()
         {
             self.syncer.cut(file, offset);
@@ -732,7 +740,11 @@ impl Shared {
     }
 
     /// When the caller's own entries were refused, the others have to hear that theirs were not.
-    fn settle(&self, drained: Drained, refused: Option<Error>) -> Result<Drained, Error> {
+    fn notify_others(
+        &self,
+        drained: WrittenBatch,
+        refused: Option<Error>,
+    ) -> Result<WrittenBatch, Error> {
         match refused {
             None => Ok(drained),
             Some(refused) => {
@@ -743,7 +755,7 @@ impl Shared {
     }
 }
 
-impl Group {
+impl QueuedGroup {
     /// About how many bytes it takes.
     fn len(&self) -> usize {
         // What is filled in takes a few hundred.
@@ -752,7 +764,7 @@ impl Group {
 }
 
 impl Core {
-    fn look_at_clock(&mut self) {
+    fn refresh_timestamp(&mut self) {
         let now = jiff::Timestamp::try_from((self.clock)()).unwrap_or_default();
         let millis = now.as_millisecond();
         if self.timestamp.0 != millis {
@@ -761,28 +773,28 @@ impl Core {
     }
 
     /// Another process wrote this.
-    fn learn(&mut self, foreign: Foreign) {
-        self.chains.learn(foreign.ids);
+    fn note_foreign(&mut self, foreign: Foreign) {
+        self.chains.note_foreign(foreign.ids);
         if foreign.is_unread {
-            self.said = Said::default();
+            self.metadata = MetadataCache::default();
         }
         for (draft, offset) in foreign.state {
-            self.said.note(&draft, offset);
+            self.metadata.note(&draft, offset);
         }
     }
 
-    fn push(&mut self, group: Group) {
+    fn push(&mut self, group: QueuedGroup) {
         self.queue_bytes += group.len();
         self.queue.push_back(group);
     }
 
-    fn take_queue(&mut self) -> VecDeque<Group> {
+    fn take_queue(&mut self) -> VecDeque<QueuedGroup> {
         self.queue_bytes = 0;
         std::mem::take(&mut self.queue)
     }
 
     /// A batch failed: tickets go back into the queue, the others are told.
-    fn give_back(&mut self, groups: impl Iterator<Item = Group>, error: &Error) {
+    fn requeue(&mut self, groups: impl Iterator<Item = QueuedGroup>, error: &Error) {
         self.failures = self.failures.saturating_add(1);
         for group in groups {
             match group.reply {
@@ -820,7 +832,7 @@ impl Batch {
             }
         }
         // Behind what it is for: until this line is whole, the pin holds and nothing has changed.
-        if core.chains.take_left_pin() {
+        if core.chains.take_has_left_pin() {
             written.push(self.add_one(core, &Draft::unpin())?);
         }
         Ok(written)
@@ -855,7 +867,7 @@ impl Batch {
 }
 
 impl Reply {
-    fn send(self, outcome: Outcome) {
+    fn send(self, outcome: WriteResult) {
         match self {
             Self::Here => {}
             #[cfg(feature = "async")]

@@ -6,10 +6,10 @@ use std::path::Path;
 use anyhow::Result;
 use serde::Serialize;
 use transcript_resume::Via;
-use transcript_tail::{Change, ChangeKind, Event};
+use transcript_tail::{ChangeKind, ConversationChange, EventKind};
 
+use crate::parsed_entry::ParsedEntry;
 use crate::record::{self, EntryRecord};
-use crate::single::Single;
 
 /// Writes a record an event.
 pub(super) struct Json<'o> {
@@ -23,7 +23,7 @@ pub(super) struct Json<'o> {
 
 #[derive(Serialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
-enum Record<'a> {
+enum TailRecord<'a> {
     Open {
         path: &'a str,
         offset: u64,
@@ -53,23 +53,23 @@ enum Record<'a> {
         path: &'a str,
         offset: u64,
     },
-    Boundary(Named<'a>),
-    CallOpened(Call<'a>),
-    CallClosed(Call<'a>),
-    Tombstoned(Named<'a>),
-    TurnEnd(Named<'a>),
+    Boundary(ChangeRecord<'a>),
+    CallOpened(CallRecord<'a>),
+    CallClosed(CallRecord<'a>),
+    Tombstoned(ChangeRecord<'a>),
+    TurnEnd(ChangeRecord<'a>),
 }
 
 /// An entry that something happened to.
 #[derive(Serialize)]
-struct Named<'a> {
+struct ChangeRecord<'a> {
     uuid: Option<&'a str>,
     path: &'a str,
     offset: u64,
 }
 
 #[derive(Serialize)]
-struct Call<'a> {
+struct CallRecord<'a> {
     id: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     name: Option<&'a str>,
@@ -78,15 +78,15 @@ struct Call<'a> {
 }
 
 impl Json<'_> {
-    /// Writes an event that is no entry.
-    pub(super) fn event(&mut self, path: &Path, event: &Event) -> Result<()> {
+    /// Writes an event that is not an entry.
+    pub(super) fn event(&mut self, path: &Path, event: &EventKind) -> Result<()> {
         let path = &path.to_string_lossy();
         let record = match event {
-            Event::Open { offset } if self.opens => Record::Open {
+            EventKind::Open { offset } if self.opens => TailRecord::Open {
                 path,
                 offset: *offset,
             },
-            Event::Bad(finding) => Record::Bad {
+            EventKind::Damaged(finding) => TailRecord::Bad {
                 line: finding.line,
                 offset: finding.offset,
                 len: finding.len,
@@ -94,12 +94,12 @@ impl Json<'_> {
                 detail: finding.detail,
                 path,
             },
-            Event::Reset { reason, offset } => Record::Reset {
+            EventKind::Reset { reason, offset } => TailRecord::Reset {
                 reason: reason.name(),
                 path,
                 offset: *offset,
             },
-            Event::Gone { offset, torn } => Record::Gone {
+            EventKind::Gone { offset, torn } => TailRecord::Gone {
                 path,
                 offset: *offset,
                 torn: *torn,
@@ -113,18 +113,18 @@ impl Json<'_> {
     pub(super) fn entry(
         &mut self,
         path: &Path,
-        single: &Single<'_>,
+        parsed: &ParsedEntry<'_>,
         is_of_agent: bool,
         wanted: bool,
     ) -> Result<()> {
         let path = &path.to_string_lossy();
         if wanted {
-            let mut record = entry_record(path, single);
+            let mut record = entry_record(path, parsed);
             record.is_sidechain = is_of_agent;
             record.write(self.out, self.raw_entries)?;
         }
         if self.changes {
-            for change in &single.entry.changes {
+            for change in &parsed.entry.changes {
                 if let Some(record) = change_record(path, change) {
                     record::write(self.out, &record)?;
                 }
@@ -134,50 +134,50 @@ impl Json<'_> {
     }
 }
 
-fn entry_record<'a>(path: &'a str, single: &'a Single<'_>) -> EntryRecord<'a> {
-    let index = single.history().index();
-    let candidate = single.candidate();
+fn entry_record<'a>(path: &'a str, parsed: &'a ParsedEntry<'_>) -> EntryRecord<'a> {
+    let index = parsed.history().index();
+    let entry_ref = parsed.entry_ref();
     let id = |id: Option<transcript_reader::Id>| id.map(|id| index.id_text(id));
-    let parent_uuid = id(candidate.and_then(|one| one.parent()));
+    let parent_uuid = id(entry_ref.and_then(|one| one.parent()));
     EntryRecord {
-        line: single.entry.line,
-        offset: single.entry.offset,
-        len: single.entry.len,
-        uuid: id(candidate.and_then(|one| one.uuid())),
-        via: match (single.entry.is_salvaged, &parent_uuid) {
+        line: parsed.entry.line,
+        offset: parsed.entry.offset,
+        len: parsed.entry.len,
+        uuid: id(entry_ref.and_then(|one| one.uuid())),
+        via: match (parsed.entry.is_salvaged, &parent_uuid) {
             (true, _) => Via::SALVAGE,
             (false, Some(_)) => Via::PARENT,
             (false, None) => Via::empty(),
         },
         parent_uuid,
-        text: single.text(),
+        text: parsed.text(),
         path: Some(path),
         is_sidechain: false,
     }
 }
 
-fn change_record<'a>(path: &'a str, change: &'a Change) -> Option<Record<'a>> {
+fn change_record<'a>(path: &'a str, change: &'a ConversationChange) -> Option<TailRecord<'a>> {
     let offset = change.offset;
-    let named = |uuid: Option<&'a str>| Named { uuid, path, offset };
-    let call = |id, name| Call {
+    let named = |uuid: Option<&'a str>| ChangeRecord { uuid, path, offset };
+    let call = |id, name| CallRecord {
         id,
         name,
         path,
         offset,
     };
     Some(match &change.kind {
-        ChangeKind::Moved { from, fork, to } => Record::Moved {
+        ChangeKind::Moved { from, fork, to } => TailRecord::Moved {
             from: from.as_deref(),
             fork: fork.as_deref(),
             to: to.as_deref(),
             path,
             offset,
         },
-        ChangeKind::Boundary { uuid } => Record::Boundary(named(uuid.as_deref())),
-        ChangeKind::CallOpened { id, name } => Record::CallOpened(call(id, name.as_deref())),
-        ChangeKind::CallClosed { id } => Record::CallClosed(call(id, None)),
-        ChangeKind::Tombstoned { uuid } => Record::Tombstoned(named(Some(uuid))),
-        ChangeKind::TurnEnded { uuid } => Record::TurnEnd(named(uuid.as_deref())),
+        ChangeKind::Boundary { uuid } => TailRecord::Boundary(named(uuid.as_deref())),
+        ChangeKind::CallOpened { id, name } => TailRecord::CallOpened(call(id, name.as_deref())),
+        ChangeKind::CallClosed { id } => TailRecord::CallClosed(call(id, None)),
+        ChangeKind::Tombstoned { uuid } => TailRecord::Tombstoned(named(Some(uuid))),
+        ChangeKind::TurnEnded { uuid } => TailRecord::TurnEnd(named(uuid.as_deref())),
         _ => return None,
     })
 }

@@ -333,7 +333,7 @@ fn a_file_of_another_name_keeps_the_session_of_its_lines() {
 }
 
 #[test]
-fn rows_of_one_message_stand_together() {
+fn rows_of_one_message_are_together() {
     let session = Session::new();
     let answers = session.append(&[
         user("x"),
@@ -364,7 +364,7 @@ fn rows_of_one_message_stand_together() {
 }
 
 #[test]
-fn a_result_hangs_under_its_own_call() {
+fn a_result_is_a_child_of_its_own_call() {
     let session = Session::new();
     let calls = session.append(&[
         user("x"),
@@ -426,7 +426,7 @@ fn an_agent_goes_on_from_its_own_last_entry() {
 }
 
 #[test]
-fn metadata_is_no_parent_and_has_no_uuid() {
+fn metadata_is_not_a_parent_and_has_no_uuid() {
     let session = Session::new();
     let answers = session.append(&[
         user("x"),
@@ -508,7 +508,7 @@ fn a_wrong_command_is_answered_and_the_next_one_works() {
 }
 
 #[test]
-fn what_is_not_utf8_is_no_command() {
+fn what_is_not_utf8_is_not_a_command() {
     let session = Session::new();
     let mut client = session.spawn(&["--create"]);
     client
@@ -748,7 +748,7 @@ fn a_damaged_last_line_with_a_whole_entry_in_it_stays() {
 }
 
 #[test]
-fn a_sidechain_without_an_agent_is_no_part_of_the_main_chain() {
+fn a_sidechain_without_an_agent_is_not_part_of_the_main_chain() {
     let text = r#"{"type":"user","uuid":"u1","parentUuid":null,"isSidechain":false,"timestamp":"2026-11-01T10:00:00Z","message":{"role":"user","content":"x"}}
 {"type":"user","uuid":"s1","parentUuid":null,"isSidechain":true,"timestamp":"2026-11-01T10:00:01Z","message":{"role":"user","content":"x"}}
 "#;
@@ -799,7 +799,7 @@ fn a_closed_output_ends_quietly_and_loses_nothing() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn a_second_writer_fails_forks_or_waits_as_it_is_told() {
+fn a_second_writer_fails_forks_or_shares_as_its_option_says() {
     let session = Session::new();
     let mut first = session.spawn(&["--create", "--on-busy", "wait"]);
     let root = first.ask(&user("x"))["uuid"].clone();
@@ -875,7 +875,7 @@ fn result_of(call: &str) -> Value {
 }
 
 #[test]
-fn a_compaction_keeps_pairs_whole_and_the_next_entry_hangs_under_the_summary() {
+fn a_compaction_keeps_pairs_whole_and_the_next_entry_is_a_child_of_the_summary() {
     let session = Session::new();
     let call = json!({"type": "tool_use", "id": "toolu_1", "name": "Read", "input": {}});
     let answers = session.append(&[

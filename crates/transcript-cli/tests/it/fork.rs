@@ -142,7 +142,7 @@ fn a_fork_at_a_boundary_is_what_was_said_before_it() {
 }
 
 #[test]
-fn a_fork_goes_where_it_is_told_under_the_title_that_it_is_given() {
+fn a_fork_goes_where_it_is_sent_under_the_title_that_it_is_given() {
     let copied = Copied::of("linear.jsonl");
     let out = copied.folder.path().join("mine.jsonl");
     let arguments = [

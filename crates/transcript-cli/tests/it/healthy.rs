@@ -151,23 +151,23 @@ impl Client {
         for policy in [Policy::Recover, Policy::Vendor] {
             let tree = Tree::new(&index, policy);
             let path = tree.path();
-            let uuid = |candidate| index.id_text(index.candidate(candidate).uuid().unwrap());
+            let uuid = |entry_ref| index.id_text(index.entry(entry_ref).uuid().unwrap());
             let mut shown: Vec<String> = path
                 .entries
                 .iter()
-                .map(|entry| uuid(entry.candidate()))
+                .map(|entry| uuid(entry.entry_no()))
                 .collect();
             let mut expected = self.shown.clone();
             shown.sort();
             expected.sort();
             assert_eq!(shown, expected, "{name}, {}", policy.name());
-            let is_mended = |decision: &&Decision| {
+            let is_repaired = |decision: &&Decision| {
                 matches!(
                     decision,
                     Decision::Bridge { .. } | Decision::Gap { .. } | Decision::Salvage { .. }
                 )
             };
-            assert_eq!(path.decisions.iter().find(is_mended), None, "{name}");
+            assert_eq!(path.decisions.iter().find(is_repaired), None, "{name}");
             let found = [index.findings(), &tree.findings(&path)].concat();
             let damage = found
                 .iter()

@@ -111,21 +111,21 @@ fn a_session_is_named_by_its_id_a_unique_start_of_it_or_latest() {
         assert_eq!(run(root.path(), &[command, "aaaa1"]).status.code(), Some(0));
     }
 
-    let told = |name: &str| {
+    let shown = |name: &str| {
         let output = run(root.path(), &["replay", name]);
         assert_eq!(output.status.code(), Some(2), "{name}");
         stderr(&output)
     };
-    let ambiguous = told("aaaa");
+    let ambiguous = shown("aaaa");
     assert!(
         ambiguous.contains("aaaa1111-0000") && ambiguous.contains("aaaa2222-0000"),
         "{ambiguous}"
     );
-    told("aaa");
-    told("0000");
-    told("../-p/aaaa1111");
-    told("bbbb");
-    told("aaaa1111.jsonl");
+    shown("aaa");
+    shown("0000");
+    shown("../-p/aaaa1111");
+    shown("bbbb");
+    shown("aaaa1111.jsonl");
 }
 
 #[test]

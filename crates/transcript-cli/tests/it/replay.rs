@@ -81,7 +81,7 @@ fn each_branch_comes_once_and_says_where_it_leaves() {
 }
 
 #[test]
-fn subagents_stand_below_their_calls() {
+fn subagents_are_below_their_calls() {
     let pains = sessions().join("../pains/20-subagents.jsonl");
     let folded = text(&[pains.to_str().unwrap()], "80");
     assert!(
@@ -135,7 +135,7 @@ fn speed_changes_when_text_comes_and_not_what_comes() {
 }
 
 #[test]
-fn a_hook_that_stopped_a_turn_is_told() {
+fn a_hook_that_stopped_a_turn_is_printed() {
     let lines = [
         r#"{"parentUuid":null,"type":"user","uuid":"u","timestamp":"2026-01-01T00:00:00.000Z","message":{"role":"user","content":"Go on."}}"#,
         r#"{"parentUuid":"u","type":"system","subtype":"stop_hook_summary","toolUseID":"h","hookCount":1,"uuid":"s","timestamp":"2026-01-01T00:00:01.000Z"}"#,
@@ -487,7 +487,7 @@ fn call(tool: &str, input: &Value, result: &str) -> [Value; 2] {
 }
 
 #[test]
-fn the_lines_of_a_command_stand_below_each_other() {
+fn the_lines_of_a_command_are_below_each_other() {
     let command = "cat README.md | head -3\n\techo `date`\n";
     let [asked, answered] = call("Bash", &serde_json::json!({"command": command}), "ok");
     let (_file, path) = session(&[user("Go"), asked, answered]);
@@ -534,9 +534,9 @@ fn colours_of_tools_and_of_the_client_are_dropped_and_nothing_else_is() {
 
 #[test]
 fn what_a_client_wrote_in_tags_is_said_by_nobody() {
-    let told = "<ide_opened_file>The person opened tides.rs.</ide_opened_file>";
+    let notice = "<ide_opened_file>The person opened tides.rs.</ide_opened_file>";
     let prompts = [
-        user(told),
+        user(notice),
         user("When is high water?"),
         user("<div>x</div> is not centred"),
     ];
@@ -559,7 +559,7 @@ fn what_a_client_wrote_in_tags_is_said_by_nobody() {
         serde_json::from_str(&stdout(&transcript(&["tree", "--json", &path]))).unwrap();
     assert_eq!(tree["branches"][0]["prompts"], 2);
     // No turn starts with it: a text before it stands in the last turn.
-    let (_file, path) = session(&[user("When is high water?"), user(told)]);
+    let (_file, path) = session(&[user("When is high water?"), user(notice)]);
     let waited = transcript(&["tail", "--until", "text:When", "--timeout", "20", &path]);
     assert_eq!(waited.status.code(), Some(0), "{}", stderr(&waited));
 }

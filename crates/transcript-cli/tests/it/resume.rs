@@ -173,7 +173,7 @@ fn a_file_of_another_format_has_an_answer_for_programs() {
 }
 
 #[test]
-fn text_tells_what_is_there_what_is_made_up_and_what_is_wrong() {
+fn text_shows_what_is_there_what_is_made_up_and_what_is_wrong() {
     let output = transcript(&["resume", &fixture("parallel-tools.jsonl")]);
     assert_eq!(output.status.code(), Some(0));
     insta::assert_snapshot!(stdout(&output));
@@ -203,7 +203,7 @@ const BUSY: &str = r#"{"type":"queue-operation","operation":"enqueue","timestamp
 "#;
 
 #[test]
-fn text_tells_what_is_left_to_do_and_what_was_used() {
+fn text_shows_what_is_left_to_do_and_what_was_used() {
     let mut child = command(&["resume", "-"])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())

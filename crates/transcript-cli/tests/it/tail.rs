@@ -123,7 +123,7 @@ fn every_session_shows_live_what_its_replay_shows() {
 }
 
 #[test]
-fn entries_are_told_in_the_order_of_the_file() {
+fn entries_are_printed_in_the_order_of_the_file() {
     for session in all() {
         // Lone surrogates are told as they stand there, and this reader of JSON refuses them.
         if session.ends_with("11-surrogate.jsonl") || session.contains("hostile") {
@@ -168,10 +168,10 @@ fn subagents_have_labels_of_their_own() {
     insta::assert_snapshot!(text(&["--sidechains", &in_file], "80"));
     assert!(!text(&[&in_file], "80").contains("List every file"));
     // In JSON nothing of a file is left out.
-    let told = json(&[&in_file]);
+    let shown = json(&[&in_file]);
     let lines = fs::read_to_string(&in_file).unwrap().lines().count();
-    assert_eq!(told.len(), lines);
-    let of_agent = told.iter().filter(|record| record["sidechain"] == true);
+    assert_eq!(shown.len(), lines);
+    let of_agent = shown.iter().filter(|record| record["sidechain"] == true);
     assert_eq!(of_agent.count(), 4);
     let beside = pain("20-subagents.jsonl");
     insta::assert_snapshot!(
@@ -194,7 +194,7 @@ fn subagents_have_labels_of_their_own() {
 }
 
 #[test]
-fn a_folder_is_told_session_by_session() {
+fn a_folder_is_printed_session_by_session() {
     let folder = tempfile::tempdir().unwrap();
     let project = folder.path().join("-home-ada-src-almanac");
     fs::create_dir(&project).unwrap();
@@ -221,16 +221,16 @@ fn a_folder_is_told_session_by_session() {
 fn records_are_those_of_replay_with_a_path() {
     let session = fixture("parallel-tools.jsonl");
     let replayed = run("replay", &["--json", "--raw-entries", &session], "80");
-    let mut told = json(&["--raw-entries", &session]);
-    assert_eq!(told.len(), 65);
+    let mut shown = json(&["--raw-entries", &session]);
+    assert_eq!(shown.len(), 65);
     let mut compared = 0;
     for line in stdout(&replayed).lines() {
         let mut record: Value = serde_json::from_str(line).unwrap();
         if record["kind"] != "entry" {
             continue;
         }
-        let is_it = |told: &&mut Value| told["offset"] == record["offset"];
-        let same = told.iter_mut().find(is_it).unwrap();
+        let is_it = |shown: &&mut Value| shown["offset"] == record["offset"];
+        let same = shown.iter_mut().find(is_it).unwrap();
         assert_eq!(same["path"], *session.as_str());
         let same = same.as_object_mut().unwrap();
         same.remove("path");
@@ -247,7 +247,7 @@ fn records_are_those_of_replay_with_a_path() {
 }
 
 #[test]
-fn damage_is_told_by_its_place_and_never_quoted() {
+fn damage_is_printed_by_its_place_and_never_quoted() {
     let session = fixture("glued-lines.jsonl");
     let records = json(&[&session]);
     let kinds: Vec<_> = records
@@ -411,20 +411,20 @@ fn a_text_is_waited_for_in_the_last_turn_and_may_be_there_already() {
         turns(&[("Go", Some("Done.")), ("Go on", Some("Done. Again."))]),
     )
     .unwrap();
-    let (code, told, _) = wait("text:Done", "60");
+    let (code, shown, _) = wait("text:Done", "60");
     assert_eq!(code, Some(0));
-    assert_eq!(told.lines().count(), 1);
-    assert!(told.contains("Again"), "{told}");
+    assert_eq!(shown.lines().count(), 1);
+    assert!(shown.contains("Again"), "{shown}");
     assert_eq!(wait("turn-end", "60").0, Some(0));
 
     // The words of the turn before are not those that are waited for.
     fs::write(path, turns(&[("Go", Some("Done.")), ("Go on", None)])).unwrap();
-    let (code, told, note) = wait("text:Done", "0.2");
-    assert_eq!((code, &*told), (Some(1), ""));
+    let (code, shown, note) = wait("text:Done", "0.2");
+    assert_eq!((code, &*shown), (Some(1), ""));
     assert_eq!(note, "");
     assert_eq!(wait("turn-end", "0.2").0, Some(1));
-    let (code, told, _) = wait("text:Go on", "60");
-    assert_eq!((code, told.lines().count()), (Some(0), 1));
+    let (code, shown, _) = wait("text:Go on", "60");
+    assert_eq!((code, shown.lines().count()), (Some(0), 1));
     // A uuid is one, wherever it stands.
     assert_eq!(wait("uuid:user-0", "60").0, Some(0));
     let all = transcript(&[
@@ -445,14 +445,14 @@ fn a_text_is_waited_for_in_the_last_turn_and_may_be_there_already() {
 }
 
 #[test]
-fn changes_are_told_behind_the_entry_that_makes_them() {
+fn changes_are_printed_after_the_entry_that_makes_them() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("s1.jsonl");
     let kinds = |lines: &str| -> Vec<String> {
         fs::write(&path, lines).unwrap();
         let records = json(&["--changes", path.to_str().unwrap()]);
-        let told = records.iter().filter(|record| record["kind"] != "entry");
-        let told = told.map(|record| {
+        let shown = records.iter().filter(|record| record["kind"] != "entry");
+        let shown = shown.map(|record| {
             assert!(
                 record["path"].is_string() && record["offset"].is_u64(),
                 "{record}"
@@ -461,23 +461,23 @@ fn changes_are_told_behind_the_entry_that_makes_them() {
             let words = fields.iter().filter_map(|field| record[field].as_str());
             words.collect::<Vec<_>>().join(" ")
         });
-        told.collect()
+        shown.collect()
     };
     let two = turns(&[("Go", Some("Done.")), ("Go on", Some("Done too."))]);
     let ends = ["turn-end assistant-110", "turn-end assistant-401"];
     assert_eq!(kinds(&two), ends);
     let back = r#"{"type":"user","uuid":"u9","parentUuid":"assistant-110","message":{"role":"user","content":"No"}}"#;
-    let told = kinds(&format!("{two}{back}\n"));
-    assert_eq!(told[2], "moved assistant-401 assistant-110 u9");
+    let shown = kinds(&format!("{two}{back}\n"));
+    assert_eq!(shown[2], "moved assistant-401 assistant-110 u9");
     let call = r#"{"type":"assistant","uuid":"a1","parentUuid":"u9","message":{"id":"m","role":"assistant","content":[{"type":"tool_use","id":"t1","name":"Read","input":{}}]}}"#;
     let result = r#"{"type":"user","uuid":"r1","parentUuid":"a1","message":{"role":"user","content":[{"type":"tool_result","tool_use_id":"t1","content":"x"}]}}"#;
     let boundary = r#"{"type":"system","subtype":"compact_boundary","uuid":"b1","parentUuid":null,"logicalParentUuid":"r1","compactMetadata":{"trigger":"manual"}}"#;
     let taken = r#"{"type":"transcriptEngine","transcriptEngine":{"v":1},"tombstone":"r1"}"#;
-    let told = kinds(&format!(
+    let shown = kinds(&format!(
         "{two}{back}\n{call}\n{result}\n{taken}\n{boundary}\n"
     ));
     assert_eq!(
-        told[3..],
+        shown[3..],
         [
             "call-opened t1 Read",
             "call-closed t1",
@@ -524,7 +524,7 @@ fn unended(len: usize) -> (tempfile::TempDir, String) {
 }
 
 #[test]
-fn a_last_line_without_a_newline_is_told() {
+fn a_last_line_without_a_newline_is_printed() {
     let (folder, file) = unended(0);
     for target in [&file, folder.path().to_str().unwrap()] {
         let output = run("tail", &[target], "80");
@@ -532,9 +532,9 @@ fn a_last_line_without_a_newline_is_told() {
         assert_eq!(stderr(&output), "");
         let records = json(&[target]);
         assert_eq!(records.last().unwrap()["uuid"], "a1", "{records:?}");
-        let told = json(&["--until", "uuid:a1", "--timeout", "20", target]);
-        let entries = told.iter().filter(|record| record["uuid"] == "a1");
-        assert_eq!(entries.count(), 1, "{told:?}");
+        let shown = json(&["--until", "uuid:a1", "--timeout", "20", target]);
+        let entries = shown.iter().filter(|record| record["uuid"] == "a1");
+        assert_eq!(entries.count(), 1, "{shown:?}");
     }
     let last = json(&["-n", "1", &file]);
     assert_eq!(last.len(), 1);
@@ -553,7 +553,7 @@ fn a_last_line_without_a_newline_is_told() {
 }
 
 #[test]
-fn a_last_line_that_is_torn_is_told_as_damage() {
+fn a_last_line_that_is_torn_is_printed_as_damage() {
     let (_folder, file) = unended(9);
     let records = json(&[&file]);
     let bad = records
@@ -570,12 +570,12 @@ fn a_last_line_that_is_torn_is_told_as_damage() {
 }
 
 #[test]
-fn while_a_file_is_replaced_again_and_again_what_was_there_is_told_and_that_is_all() {
+fn while_a_file_is_replaced_again_and_again_what_was_there_is_printed_and_that_is_all() {
     let (folder, file) = unended(0);
     let other = folder.path().join("other");
     let ends = std::sync::atomic::AtomicBool::new(false);
     let is_over = || ends.load(std::sync::atomic::Ordering::Relaxed);
-    let told: Vec<usize> = std::thread::scope(|scope| {
+    let shown: Vec<usize> = std::thread::scope(|scope| {
         scope.spawn(|| {
             while !is_over() {
                 fs::copy(&file, &other).unwrap();
@@ -595,11 +595,11 @@ fn while_a_file_is_replaced_again_and_again_what_was_there_is_told_and_that_is_a
             let _ = child.wait();
             text.lines().count()
         });
-        let told = lines.collect();
+        let shown = lines.collect();
         ends.store(true, std::sync::atomic::Ordering::Relaxed);
-        told
+        shown
     });
-    assert_eq!(told, [2; 5]);
+    assert_eq!(shown, [2; 5]);
 }
 
 #[test]

@@ -117,9 +117,10 @@ fn many_rewinds_in_a_row_neither_indent_nor_flood() {
     let (_file, straight) = file(&prompts(lines.clone()));
     lines.push(("z", "r", "All of it again."));
     let (_file2, aside) = file(&prompts(lines));
-    for (session, not_drawn) in [(straight, "⋮ 3922 branches"), (aside, "⋮ 3984 branches")] {
+    for (session, hidden_branches) in [(straight, "⋮ 3922 branches"), (aside, "⋮ 3984 branches")]
+    {
         let text = drawing(&session);
-        assert!(text.contains(not_drawn), "{text}");
+        assert!(text.contains(hidden_branches), "{text}");
         assert!(text.split('\n').count() < 150, "{text}");
         assert!(!text.contains("│ │ │"), "{text}");
         assert!(json(&session)["branches"].as_array().unwrap().len() > 4_000);
@@ -185,7 +186,7 @@ fn every_row_fits_and_nothing_of_a_prompt_reaches_the_terminal() {
 }
 
 #[test]
-fn commands_and_texts_of_the_client_are_no_titles() {
+fn commands_and_texts_of_the_client_are_not_titles() {
     let (_file, session) = file(&prompts([
         (
             "u1",
@@ -220,7 +221,7 @@ fn json_of_the_bundled_session() {
     let tree = json(&fixture("parallel-tools.jsonl"));
     assert_eq!((&tree["schema"], &tree["lines"]), (&1.into(), &65.into()));
     let branches = tree["branches"].as_array().unwrap();
-    let told: Vec<_> = branches
+    let shown: Vec<_> = branches
         .iter()
         .map(|branch| {
             let text = |key: &str| branch[key].as_str().unwrap();
@@ -233,7 +234,7 @@ fn json_of_the_bundled_session() {
         })
         .collect();
     assert_eq!(
-        told,
+        shown,
         [
             (None, "root", "main", false),
             (Some(0), "boundary", "main", false),

@@ -12,7 +12,9 @@ use transcript_format::make::{self, Compaction, Trigger};
 use transcript_reader::{Index, Source};
 use transcript_resume::{LeafReason, Policy, Tree};
 use transcript_testkit::fake_disk::{FakeDisk, Fault, Op};
-use transcript_writer::{Draft, EntryId, ErrorKind, Known, Options, Repair, SyncPolicy, Writer};
+use transcript_writer::{
+    Draft, EntryId, ErrorKind, Repair, ResumePoint, SyncPolicy, Writer, WriterOptions,
+};
 
 const PATH: &str = "/sessions/1999463e-ee08-4b08-99d5-2d9a36fd8293.jsonl";
 const POLICIES: [Policy; 2] = [Policy::Vendor, Policy::Recover];
@@ -27,8 +29,8 @@ fn index(bytes: &[u8]) -> Index {
 fn path(bytes: &[u8], policy: Policy) -> Vec<String> {
     let index = index(bytes);
     let path = Tree::new(&index, policy).path();
-    let entries = path.entries.iter().map(|entry| entry.candidate());
-    let ids = entries.filter_map(|entry| Some(index.id_text(index.candidate(entry).uuid()?)));
+    let entries = path.entries.iter().map(|entry| entry.entry_no());
+    let ids = entries.filter_map(|entry| Some(index.id_text(index.entry(entry).uuid()?)));
     ids.collect()
 }
 
@@ -37,13 +39,13 @@ fn paths(bytes: &[u8]) -> [Vec<String>; 2] {
 }
 
 /// What a reader tells a writer.
-fn known(bytes: &[u8]) -> Known {
+fn known(bytes: &[u8]) -> ResumePoint {
     let index = index(bytes);
     let id = |number: usize| {
-        let id = index.candidate(number).uuid()?;
+        let id = index.entry(number).uuid()?;
         Some(EntryId::from(&*index.id_text(id)))
     };
-    let mut known = Known::default();
+    let mut known = ResumePoint::default();
     known.uuids = (0..index.len()).filter_map(id).collect();
     let tree = Tree::new(&index, Policy::Recover);
     known.leaf = tree.path().leaf.and_then(id);
@@ -65,7 +67,7 @@ fn open(disk: &FakeDisk) -> Writer {
 
 fn open_once(disk: &FakeDisk) -> Writer {
     let known = known(&disk.bytes(PATH).unwrap_or_default());
-    let options = Options::new().create().sync(SyncPolicy::None);
+    let options = WriterOptions::new().create().sync(SyncPolicy::None);
     // No two entries have the same time: the client goes by it where a boundary is the last line.
     let ticks = AtomicU64::new(disk.bytes(PATH).map_or(0, |bytes| bytes.len() as u64 * 10));
     let clock = move || {
@@ -318,7 +320,7 @@ fn a_result_that_comes_after_the_compaction_does_not_lead_back() {
 }
 
 #[test]
-fn a_micro_compaction_stands_in_the_chain() {
+fn a_micro_compaction_is_in_the_chain() {
     let disk = FakeDisk::new(1);
     let writer = open(&disk);
     let [_, _, answer] = talk(&writer, 1);
@@ -336,7 +338,7 @@ fn a_micro_compaction_stands_in_the_chain() {
 }
 
 #[test]
-fn a_rewind_is_seen_at_once_and_the_next_entry_hangs_under_its_target() {
+fn a_rewind_is_seen_at_once_and_the_next_entry_is_a_child_of_its_target() {
     let disk = FakeDisk::new(1);
     let writer = open(&disk);
     let [_, _, target] = talk(&writer, 1);
@@ -380,7 +382,7 @@ fn an_entry_elsewhere_lifts_the_pin_of_a_rewind() {
 }
 
 #[test]
-fn a_rewind_to_before_the_start_begins_anew() {
+fn a_rewind_to_before_the_start_begins_again() {
     let disk = FakeDisk::new(1);
     let writer = open(&disk);
     talk(&writer, 1);

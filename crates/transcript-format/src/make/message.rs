@@ -50,7 +50,7 @@ pub fn compact_summary(text: &str) -> NewEntry {
 /// let result = ToolResult::text("toolu_01", "29.53").output(output);
 /// let entry = make::tool_result(result).with("sourceToolAssistantUUID", "a1");
 /// # assert!(entry.text().contains(r#""toolUseResult":{"stdout":"29.53""#));
-/// # Ok::<(), transcript_format::object::NotAnObject>(())
+/// # Ok::<(), transcript_format::object::ParseObjectError>(())
 /// ```
 #[derive(Clone, Debug)]
 pub struct ToolResult {
@@ -115,13 +115,13 @@ pub fn tool_result(result: ToolResult) -> NewEntry {
 /// clients write them (sdk.md 2). [`Uuid::child`](crate::ids::Uuid::child) makes ids for them.
 ///
 /// # Errors
-/// [`NotAMessage`] when `message` has neither a list nor a string as `content`.
-pub fn assistant(message: &Object<'_>) -> Result<Vec<NewEntry>, NotAMessage> {
-    let content = message.get("content").ok_or(NotAMessage)?;
+/// [`InvalidMessage`] when `message` has neither a list nor a string as `content`.
+pub fn assistant(message: &Object<'_>) -> Result<Vec<NewEntry>, InvalidMessage> {
+    let content = message.get("content").ok_or(InvalidMessage)?;
     let blocks = match content.kind() {
         JsonKind::String if content.text() == "\"\"" => vec![text_block(NO_CONTENT)],
         JsonKind::String => vec![text_block(Json::from(content))],
-        _ => speaking_blocks(content.array().ok_or(NotAMessage)?),
+        _ => speaking_blocks(content.array().ok_or(InvalidMessage)?),
     };
     let mut message = ObjectBuf::from(message);
     let entries = blocks.into_iter().map(|block| {
@@ -202,15 +202,15 @@ pub fn api_error_message(text: &str, message_id: &str, error: &str) -> NewEntry 
 
 /// Why an object is no message of the API: its content is neither a list nor a string.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct NotAMessage;
+pub struct InvalidMessage;
 
-impl fmt::Display for NotAMessage {
+impl fmt::Display for InvalidMessage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("the content of the message is no list and no string")
     }
 }
 
-impl std::error::Error for NotAMessage {}
+impl std::error::Error for InvalidMessage {}
 
 fn user_message(content: Json) -> NewEntry {
     let message = ObjectBuf::new()

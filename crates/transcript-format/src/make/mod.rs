@@ -17,11 +17,11 @@
 //!     .text();
 //! assert!(line.starts_with(r#"{"parentUuid":null,"type":"user","message":{"role":"user","#));
 //! assert_eq!(Entry::parse(&line)?.parent_uuid(), None);
-//! # Ok::<(), transcript_format::object::NotAnObject>(())
+//! # Ok::<(), transcript_format::object::ParseObjectError>(())
 //! ```
 
-mod beside;
 mod message;
+mod metadata;
 mod system;
 
 use std::borrow::Cow;
@@ -30,15 +30,15 @@ use std::fmt;
 use crate::json::{Json, ObjectBuf, object_text};
 use crate::kind::EntryKind;
 
-pub use beside::{
+pub(crate) use message::text_block;
+pub use message::{
+    InvalidMessage, NO_CONTENT, SYNTHETIC_MODEL, ToolResult, api_error_message, assistant,
+    assistant_text, compact_summary, meta, synthetic, tool_result, user, user_blocks,
+};
+pub use metadata::{
     QueueOperation, agent_name, ai_title, attachment, custom_title, engine_line,
     file_history_snapshot, last_prompt, metadata, mode, permission_mode, pr_link, progress,
     queue_operation, summary, tag, tombstone,
-};
-pub(crate) use message::text_block;
-pub use message::{
-    NO_CONTENT, NotAMessage, SYNTHETIC_MODEL, ToolResult, api_error_message, assistant,
-    assistant_text, compact_summary, meta, synthetic, tool_result, user, user_blocks,
 };
 pub use system::{
     Compaction, Level, StopHooks, Trigger, api_error, compact_boundary, informational,
@@ -169,7 +169,7 @@ const FIRST: &[&str] = &[
     "agentId",
 ];
 
-/// What stands behind the body of an entry of the chain.
+/// What comes after the body of an entry of the chain.
 const LAST: &[&str] = &[
     "uuid",
     "timestamp",

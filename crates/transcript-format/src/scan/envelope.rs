@@ -65,7 +65,7 @@ bitflags! {
 
 /// What stands at `message.content`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Content {
+pub enum ContentKind {
     /// There is no `message` object.
     #[default]
     NoMessage,
@@ -137,7 +137,7 @@ struct Parts {
     agent_id: Option<Span>,
     timestamp: Option<Span>,
     message_id: Option<Span>,
-    content: Content,
+    content: ContentKind,
     flags: Flags,
 }
 
@@ -213,7 +213,7 @@ impl<'a> Envelope<'a> {
 
     /// Returns what stands at `message.content`.
     #[must_use]
-    pub fn content(&self) -> Content {
+    pub fn content(&self) -> ContentKind {
         self.parts.content
     }
 
@@ -527,18 +527,18 @@ impl Reader<'_, '_> {
     #[inline(always)]
     fn message(&mut self) -> Step {
         self.parts.message_id = None;
-        self.forget_content(Content::NoMessage);
+        self.forget_content(ContentKind::NoMessage);
         if self.cursor.peek() != b'{' {
             return self.cursor.skip_value(1);
         }
-        self.parts.content = Content::Null;
+        self.parts.content = ContentKind::Null;
         let mut members = 0;
         let mut more = self.cursor.open_object()?;
         while more {
             members += 1;
             match self.inner_name()? {
                 Some(Inner::Id) => self.parts.message_id = self.text_or_skip(2)?,
-                Some(Inner::Content) => self.content()?,
+                Some(Inner::ContentKind) => self.content()?,
                 _ => self.cursor.skip_value(2)?,
             }
             more = self.cursor.more(b'}')?;
@@ -553,7 +553,7 @@ impl Reader<'_, '_> {
         }
     }
 
-    fn forget_content(&mut self, content: Content) {
+    fn forget_content(&mut self, content: ContentKind) {
         self.parts.content = content;
         self.parts.flags -= Flags::HAS_TEXT
             | Flags::HAS_THINKING
@@ -565,15 +565,15 @@ impl Reader<'_, '_> {
 
     #[inline(always)]
     fn content(&mut self) -> Step {
-        self.forget_content(Content::Odd);
+        self.forget_content(ContentKind::Odd);
         match self.cursor.peek() {
             b'"' => {
-                self.parts.content = Content::Text;
+                self.parts.content = ContentKind::Text;
                 self.parts.flags |= Flags::HAS_TEXT;
                 self.cursor.string().map(|_| ())
             }
             b'[' => {
-                self.parts.content = Content::Blocks;
+                self.parts.content = ContentKind::Blocks;
                 let mut blocks = 0;
                 let mut more = self.cursor.open_array()?;
                 while more {
@@ -587,7 +587,7 @@ impl Reader<'_, '_> {
             }
             byte => {
                 if byte == b'n' {
-                    self.parts.content = Content::Null;
+                    self.parts.content = ContentKind::Null;
                 }
                 self.cursor.skip_value(2)
             }
@@ -698,7 +698,7 @@ names! {
     Inner {
         2: Id = b"id";
         4: Type = b"type";
-        7: Content = b"content";
+        7: ContentKind = b"content";
         11: ToolUseId = b"tool_use_id";
     }
 }

@@ -24,5 +24,5 @@ mod simd;
 mod text;
 
 pub use cursor::{ScanError, ScanErrorKind};
-pub use envelope::{Content, Envelope, Flags, Scanner, Tool, ToolRole};
+pub use envelope::{ContentKind, Envelope, Flags, Scanner, Tool, ToolRole};
 pub use text::Text;

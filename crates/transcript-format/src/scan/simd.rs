@@ -79,7 +79,7 @@ pub(super) struct OddEscapes {
 struct Masks {
     quote: u64,
     backslash: u64,
-    /// Bytes that may stand behind a backslash, `u` aside.
+    /// Bytes that may come after a backslash, `u` aside.
     escape: u64,
     /// Whether a byte is below 0x20.
     has_control: bool,

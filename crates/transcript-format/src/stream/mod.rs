@@ -7,7 +7,7 @@
 //! ```
 //! use transcript_format::make;
 //! use transcript_format::object::Object;
-//! use transcript_format::stream::{Accumulator, Outcome, Sse};
+//! use transcript_format::stream::{Accumulator, StreamOutcome, Sse};
 //!
 //! # let bytes = br#"
 //! # data: {"type":"message_start","message":{"id":"msg_1","role":"assistant","content":[],"usage":{}}}
@@ -31,12 +31,12 @@
 //!     reply.event(data);
 //! });
 //! match reply.finish() {
-//!     Outcome::Whole(reply) => {
+//!     StreamOutcome::Whole(reply) => {
 //!         let entries = make::assistant(&Object::parse(reply.message())?)?;
 //!         assert_eq!(entries.len(), 1);
 //!     }
-//!     Outcome::Partial(reply, _) => println!("cut: {:?}", reply.blocks()),
-//!     Outcome::Nothing(why) => println!("{why:?}"),
+//!     StreamOutcome::Partial(reply, _) => println!("cut: {:?}", reply.blocks()),
+//!     StreamOutcome::Nothing(why) => println!("{why:?}"),
 //!     _ => {}
 //! }
 //! # Ok::<(), Box<dyn std::error::Error>>(())
@@ -85,7 +85,7 @@ enum End {
 /// What an event did. Blocks are counted from 0 in the order in which they started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum Step {
+pub enum StreamStep {
     /// The message started.
     Start,
     /// This block started.
@@ -107,7 +107,7 @@ pub enum Step {
 /// What came of a stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Outcome {
+pub enum StreamOutcome {
     /// The whole message.
     Whole(Reply),
     /// The part of the message that arrived; at least one block says something. Entries that are
@@ -165,16 +165,18 @@ impl Accumulator {
 
     /// Takes an event: its JSON, or an object that has it in base64 under `bytes`, itself or within
     /// `chunk`, as AWS wraps events.
-    pub fn event(&mut self, json: &str) -> Step {
+    pub fn event(&mut self, json: &str) -> StreamStep {
         if self.end.is_some() {
-            return Step::Nothing;
+            return StreamStep::Nothing;
         }
         let Ok(event) = Object::parse(json) else {
-            return Step::Nothing;
+            return StreamStep::Nothing;
         };
         match unwrapped(&event) {
             None => self.take(&event),
-            Some(json) => Object::parse(&json).map_or(Step::Nothing, |event| self.take(&event)),
+            Some(json) => {
+                Object::parse(&json).map_or(StreamStep::Nothing, |event| self.take(&event))
+            }
         }
     }
 
@@ -185,7 +187,7 @@ impl Accumulator {
     }
 
     /// Returns a block as it is now, as JSON, and how much of it that is; `None` when it says nothing
-    /// yet. From [`Step::BlockStop`] on it stays the same.
+    /// yet. From [`StreamStep::BlockStop`] on it stays the same.
     #[must_use]
     pub fn block(&self, at: usize) -> Option<(String, BlockState)> {
         let (block, state) = self.blocks.get(at)?.now(self.is_whole())?;
@@ -200,20 +202,20 @@ impl Accumulator {
 
     /// Ends the stream and returns what came of it.
     #[must_use]
-    pub fn finish(mut self) -> Outcome {
+    pub fn finish(mut self) -> StreamOutcome {
         let is_whole = self.is_whole();
         let abort = match self.end.take() {
             Some(End::Error(error)) => Abort::Error(error),
             Some(End::Stop) | None => Abort::Cut,
         };
         let Some(mut message) = self.message.take() else {
-            return Outcome::Nothing(abort);
+            return StreamOutcome::Nothing(abort);
         };
         let blocks = self.blocks.iter().filter_map(|block| block.now(is_whole));
         let (mut content, mut blocks): (Vec<Json>, Vec<BlockState>) = blocks.unzip();
         if content.is_empty() {
             if !is_whole {
-                return Outcome::Nothing(abort);
+                return StreamOutcome::Nothing(abort);
             }
             content.push(text_block(NO_CONTENT));
             blocks.push(BlockState::Whole);
@@ -225,9 +227,9 @@ impl Accumulator {
             aside: self.aside,
         };
         if is_whole {
-            Outcome::Whole(reply)
+            StreamOutcome::Whole(reply)
         } else {
-            Outcome::Partial(reply, abort)
+            StreamOutcome::Partial(reply, abort)
         }
     }
 
@@ -245,7 +247,7 @@ impl Accumulator {
         }
     }
 
-    fn take(&mut self, event: &Object<'_>) -> Step {
+    fn take(&mut self, event: &Object<'_>) -> StreamStep {
         match event.str("type").as_deref() {
             Some("message_start") => self.start(event),
             Some("content_block_start") => self.start_block(event),
@@ -254,23 +256,23 @@ impl Accumulator {
             Some("message_delta") => self.message_delta(event),
             Some("message_stop") => {
                 self.end = Some(End::Stop);
-                Step::Stop
+                StreamStep::Stop
             }
             // Proxies send errors without a type.
             Some("error") | None => match event.object("error") {
                 Some(error) => {
                     self.end = Some(End::Error(Json::from(error.raw()).text().to_owned()));
-                    Step::Error
+                    StreamStep::Error
                 }
-                None => Step::Nothing,
+                None => StreamStep::Nothing,
             },
-            Some(_) => Step::Nothing,
+            Some(_) => StreamStep::Nothing,
         }
     }
 
-    fn start(&mut self, event: &Object<'_>) -> Step {
+    fn start(&mut self, event: &Object<'_>) -> StreamStep {
         let (None, Some(message)) = (&self.message, event.object("message")) else {
-            return Step::Nothing;
+            return StreamStep::Nothing;
         };
         for block in message.array("content").unwrap_or_default() {
             if let Some(block) = block.object() {
@@ -280,47 +282,47 @@ impl Accumulator {
             }
         }
         self.message = Some(ObjectBuf::from(&message));
-        Step::Start
+        StreamStep::Start
     }
 
-    fn start_block(&mut self, event: &Object<'_>) -> Step {
+    fn start_block(&mut self, event: &Object<'_>) -> StreamStep {
         let (Some(index), Some(block)) = (event.u64("index"), event.object("content_block")) else {
-            return Step::Nothing;
+            return StreamStep::Nothing;
         };
         if self.message.is_none() {
-            return Step::Nothing;
+            return StreamStep::Nothing;
         }
         let place = self.blocks.len();
         self.open.insert(index, place);
         self.blocks.push(Block::new(&block));
-        Step::BlockStart(place)
+        StreamStep::BlockStart(place)
     }
 
-    fn delta(&mut self, event: &Object<'_>) -> Step {
+    fn delta(&mut self, event: &Object<'_>) -> StreamStep {
         let place = event.u64("index").and_then(|index| self.open.get(&index));
         if let (Some(&place), Some(delta)) = (place, event.object("delta"))
             && self.blocks[place].take(&delta)
         {
-            return Step::Delta(place);
+            return StreamStep::Delta(place);
         }
         self.aside.push(event.text().to_owned());
-        Step::Nothing
+        StreamStep::Nothing
     }
 
-    fn stop_block(&mut self, event: &Object<'_>) -> Step {
+    fn stop_block(&mut self, event: &Object<'_>) -> StreamStep {
         let place = event
             .u64("index")
             .and_then(|index| self.open.remove(&index));
         let Some(place) = place else {
-            return Step::Nothing;
+            return StreamStep::Nothing;
         };
         self.blocks[place].stopped = true;
-        Step::BlockStop(place)
+        StreamStep::BlockStop(place)
     }
 
-    fn message_delta(&mut self, event: &Object<'_>) -> Step {
+    fn message_delta(&mut self, event: &Object<'_>) -> StreamStep {
         let Some(message) = &mut self.message else {
-            return Step::Nothing;
+            return StreamStep::Nothing;
         };
         let delta = event.object("delta");
         let in_delta = delta.iter().flat_map(|delta| delta.members());
@@ -335,7 +337,7 @@ impl Accumulator {
             let usage = usage(message.get("usage"), &later);
             message.set("usage", usage);
         }
-        Step::MessageDelta
+        StreamStep::MessageDelta
     }
 }
 

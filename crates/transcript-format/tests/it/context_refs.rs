@@ -6,7 +6,7 @@
 )]
 
 use regex_lite::Regex;
-use transcript_format::context_refs::{Kind, NotARegion, Reference, Region};
+use transcript_format::context_refs::{InvalidRegion, Reference, ReferenceKind, Region};
 use transcript_format::entry::{Body, Entry};
 use transcript_testkit::rng::Rng;
 
@@ -272,11 +272,14 @@ fn a_reference_of_another_kind_or_form_is_kept_as_it_is() {
 
 #[test]
 fn a_region_is_made_of_lines_and_at_least_one() {
-    assert_eq!(Region::new(Vec::new()), Err(NotARegion));
+    assert_eq!(Region::new(Vec::new()), Err(InvalidRegion));
     for path in ["a\nb", "a\rb", "\u{2028}", "\u{2029}"] {
-        assert_eq!(Region::new(vec![Reference::File { path }]), Err(NotARegion));
+        assert_eq!(
+            Region::new(vec![Reference::File { path }]),
+            Err(InvalidRegion)
+        );
     }
-    assert_eq!(Region::new(vec![Reference::Other("")]), Err(NotARegion));
+    assert_eq!(Region::new(vec![Reference::Other("")]), Err(InvalidRegion));
     let region = Region::new(vec![Reference::Selection]).unwrap();
     assert_eq!(
         region.to_string(),
@@ -295,7 +298,7 @@ fn the_field_of_the_entry_names_kinds_and_paths() {
         panic!("no user line");
     };
     let [file, image] = user.contexts().unwrap().try_into().unwrap();
-    assert_eq!(file.reference_kind(), Some(Kind::File));
+    assert_eq!(file.reference_kind(), Some(ReferenceKind::File));
     assert_eq!(file.path().as_deref(), Some("a.rs"));
     assert_eq!(file.full_path().as_deref(), Some("/p/a.rs"));
     assert_eq!(file.display_type().as_deref(), Some("TAG"));

@@ -42,7 +42,7 @@ fn every_short_input_is_framed_as_a_naive_split_does_in_every_chunking_and_cap()
 }
 
 #[test]
-fn a_chunk_that_ends_before_at_or_behind_the_data_makes_no_difference() {
+fn a_chunk_that_ends_before_at_or_after_the_data_makes_no_difference() {
     for data in [&b"{}\n{\"a\":1}\n"[..], b"{}\n{\"a\":1}", b"\n\n\n", b"x"] {
         for size in [data.len() - 1, data.len(), data.len() + 1] {
             check_sized(data, size.max(1), DEFAULT_LINE_CAP);

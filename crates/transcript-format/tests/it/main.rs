@@ -5,6 +5,6 @@ mod findings;
 mod lines;
 mod make;
 mod model;
-mod recover;
+mod salvage;
 mod scan;
 mod stream;

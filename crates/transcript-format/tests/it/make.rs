@@ -460,7 +460,7 @@ fn attachments_and_progress_read_back() {
     assert_eq!(view.data().unwrap().text(), data.text());
 }
 
-// ---- beside the chain --------------------------------------------------------------------------
+// ---- outside the chain --------------------------------------------------------------------------
 
 #[test]
 fn state_of_the_session_reads_back() {
@@ -567,7 +567,7 @@ fn our_own_fields_and_lines_carry_their_version() {
 // ---- text --------------------------------------------------------------------------------------
 
 #[test]
-fn keys_stand_in_the_order_of_the_clients() {
+fn keys_are_in_the_order_of_the_clients() {
     let envelope = |entry: NewEntry| {
         let entry = entry
             .with("gitBranch", "main")

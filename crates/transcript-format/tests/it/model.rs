@@ -16,7 +16,7 @@ use transcript_format::content::{Block, Content, Message};
 use transcript_format::entry::{Assistant, Body, Entry, User};
 use transcript_format::kind::{AttachmentKind, EntryKind, ProgressKind, SystemKind};
 use transcript_format::metadata::Metadata;
-use transcript_format::object::{FromRaw, NotAnObject, Object, Raw, unescape};
+use transcript_format::object::{FromRaw, Object, ParseObjectError, Raw, unescape};
 use transcript_format::progress::{Progress, ProgressBody};
 use transcript_format::system::{System, SystemBody};
 use transcript_format::tool_result::{ToolOutput, ToolUseResult};
@@ -185,7 +185,7 @@ fn a_number_is_read_only_when_it_fits_and_its_text_stays() {
 }
 
 #[test]
-fn a_list_with_an_odd_element_is_no_list_of_that_type() {
+fn a_list_with_an_odd_element_is_not_a_list_of_that_type() {
     let object = Object::parse(r#"{"all":["a","b"],"odd":["a",1],"none":[]}"#).unwrap();
     assert_eq!(
         object
@@ -228,14 +228,17 @@ fn an_error_says_where_and_never_what() {
     ] {
         let error = Entry::parse(line).unwrap_err();
         assert!(
-            matches!(error, NotAnObject::Syntax { .. }),
+            matches!(error, ParseObjectError::Syntax { .. }),
             "{line}: {error:?}"
         );
         assert!(!error.to_string().contains("secret"));
     }
     for line in [r#""secret""#, "[1]", "42", "true", "null"] {
         let error = Entry::parse(line).unwrap_err();
-        assert!(matches!(error, NotAnObject::Kind(_)), "{line}: {error:?}");
+        assert!(
+            matches!(error, ParseObjectError::Kind(_)),
+            "{line}: {error:?}"
+        );
         assert!(!error.to_string().contains("secret"));
     }
     assert_eq!(

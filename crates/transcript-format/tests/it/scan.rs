@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use proptest::prelude::*;
 use transcript_format::kind::EntryKind;
-use transcript_format::scan::{Content, Flags, ScanErrorKind, Scanner, ToolRole};
+use transcript_format::scan::{ContentKind, Flags, ScanErrorKind, Scanner, ToolRole};
 use transcript_testkit::rng::Rng;
 use transcript_testkit::{generate, shared};
 
@@ -422,7 +422,7 @@ fn nested_look_alikes_are_not_taken_for_the_entry_own_members() {
 }
 
 #[test]
-fn tool_ids_come_in_the_order_of_the_message_whatever_stands_before_them() {
+fn tool_ids_come_in_the_order_of_the_message_whatever_is_before_them() {
     let line = r#"{"message":{"content":[{"id":"a","type":"tool_use","input":{"id":"x"}},
         {"tool_use_id":"b","id":"y","type":"tool_result"},{"type":"server_tool_use","id":"c"},
         {"type":"web_search_tool_result","tool_use_id":"d"},{"type":"tool_use"},{"id":"z"}]},
@@ -762,7 +762,7 @@ fn b13_of_a_repeated_name_the_last_value_counts_and_it_is_flagged() {
     let line = r#"{"message":{"id":"m","content":[{"type":"tool_use","id":"t"}]},"message":{"content":"x"}}"#;
     assert!(check(line.as_bytes()));
     let (fields, _) = scan(line.as_bytes()).expect("it was just checked");
-    assert_eq!((fields.content, fields.tools.len()), (Content::Text, 0));
+    assert_eq!((fields.content, fields.tools.len()), (ContentKind::Text, 0));
     assert!(
         !flags(r#"{"other":1,"other":2,"a":{"uuid":1,"uuid":2}}"#).contains(Flags::DUPLICATE_NAME)
     );
@@ -835,7 +835,7 @@ fn b17_what_other_dialects_allow_is_a_syntax_error() {
 }
 
 #[test]
-fn b18_a_value_of_another_kind_is_no_object() {
+fn b18_a_value_of_another_kind_is_not_an_object() {
     for value in [
         "[]",
         "1",

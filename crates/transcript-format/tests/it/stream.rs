@@ -8,7 +8,9 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value, json};
-use transcript_format::stream::{Abort, Accumulator, BlockState, Input, Outcome, Reply, Sse, Step};
+use transcript_format::stream::{
+    Abort, Accumulator, BlockState, Input, Reply, Sse, StreamOutcome, StreamStep,
+};
 use transcript_testkit::streams::{Stream, stream};
 
 mod invariants;
@@ -24,7 +26,7 @@ fn every_split_of_a_stream_gives_the_same_message() {
     for seed in 0..SEEDS {
         let Stream { sse: bytes, .. } = stream(seed);
         let whole = outcome([&bytes[..]]);
-        assert!(matches!(whole, Outcome::Whole(_)), "seed {seed}");
+        assert!(matches!(whole, StreamOutcome::Whole(_)), "seed {seed}");
         for size in [1, 2, 3, 7] {
             assert_eq!(outcome(bytes.chunks(size)), whole, "seed {seed}, {size}");
         }
@@ -83,16 +85,16 @@ fn a_stream_cut_at_any_byte_yields_a_part_of_its_message_or_nothing() {
         for at in 0..bytes.len() {
             let outcome = end(sse.clone(), message.clone());
             let blocks = match &outcome {
-                Outcome::Whole(reply) => {
+                StreamOutcome::Whole(reply) => {
                     let message: Value = serde_json::from_str(reply.message()).unwrap();
                     assert_eq!(message, full, "seed {seed}, {at}");
                     reply.blocks().len()
                 }
-                Outcome::Partial(reply, Abort::Cut) => {
+                StreamOutcome::Partial(reply, Abort::Cut) => {
                     check_part(reply, &full);
                     reply.blocks().len()
                 }
-                Outcome::Nothing(Abort::Cut) => 0,
+                StreamOutcome::Nothing(Abort::Cut) => 0,
                 other => panic!("seed {seed}, {at}: {other:?}"),
             };
             assert!(blocks >= blocks_before, "a later cut has no less");
@@ -105,7 +107,7 @@ fn a_stream_cut_at_any_byte_yields_a_part_of_its_message_or_nothing() {
 }
 
 fn check_part(reply: &Reply, full: &Value) {
-    check_outcome(&Outcome::Partial(reply.clone(), Abort::Cut));
+    check_outcome(&StreamOutcome::Partial(reply.clone(), Abort::Cut));
     let part: Value = serde_json::from_str(reply.message()).unwrap();
     assert_eq!(part["id"], full["id"]);
     let (part, full) = (part["content"].as_array().unwrap(), &full["content"]);
@@ -221,9 +223,9 @@ fn naive(events: &[Value]) -> Value {
     message
 }
 
-fn whole(outcome: Outcome) -> Reply {
+fn whole(outcome: StreamOutcome) -> Reply {
     match outcome {
-        Outcome::Whole(reply) => reply,
+        StreamOutcome::Whole(reply) => reply,
         other => panic!("{other:?}"),
     }
 }
@@ -233,7 +235,7 @@ fn whole(outcome: Outcome) -> Reply {
 const START: &str = r#"{"type":"message_start","message":{"id":"msg_1","role":"assistant","content":[],"stop_reason":null,"usage":{"input_tokens":3,"output_tokens":9,"service_tier":"standard"}}}"#;
 
 /// Returns the content and what else came of events behind [`START`].
-fn run(events: &[&str]) -> (Value, Outcome) {
+fn run(events: &[&str]) -> (Value, StreamOutcome) {
     let mut message = Accumulator::new();
     message.event(START);
     for event in events {
@@ -242,7 +244,7 @@ fn run(events: &[&str]) -> (Value, Outcome) {
     let outcome = message.finish();
     check_outcome(&outcome);
     let content = match &outcome {
-        Outcome::Whole(reply) | Outcome::Partial(reply, _) => {
+        StreamOutcome::Whole(reply) | StreamOutcome::Partial(reply, _) => {
             let message: Value = serde_json::from_str(reply.message()).unwrap();
             message["content"].clone()
         }
@@ -284,7 +286,7 @@ fn a_surrogate_pair_may_be_spread_over_two_deltas_and_a_lone_half_reads_as_the_r
         assert_eq!(content[0]["text"], expected);
         let (content, outcome) = run(&[&start, &first]);
         assert_eq!(content[0]["text"], cut);
-        assert!(matches!(outcome, Outcome::Partial(_, Abort::Cut)));
+        assert!(matches!(outcome, StreamOutcome::Partial(_, Abort::Cut)));
     }
 }
 
@@ -294,7 +296,7 @@ fn an_error_ends_the_stream_and_keeps_what_arrived() {
     let error = r#"{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}"#;
     let (content, outcome) = run(&[&start, &text_delta(" moon"), error, &text_delta("!"), STOP]);
     assert_eq!(content, json!([{"type": "text", "text": "The moon"}]));
-    let Outcome::Partial(reply, Abort::Error(error)) = outcome else {
+    let StreamOutcome::Partial(reply, Abort::Error(error)) = outcome else {
         panic!("{outcome:?}");
     };
     assert_eq!(reply.blocks(), [BlockState::Cut]);
@@ -305,11 +307,11 @@ fn an_error_ends_the_stream_and_keeps_what_arrived() {
 
     let (_, outcome) = run(&[r#"{"error":{"message":"no type"}}"#]);
     let error = r#"{"message":"no type"}"#.to_owned();
-    assert_eq!(outcome, Outcome::Nothing(Abort::Error(error)));
+    assert_eq!(outcome, StreamOutcome::Nothing(Abort::Error(error)));
     let mut nothing = Accumulator::new();
-    assert_eq!(nothing.event("[DONE]"), Step::Nothing);
-    assert_eq!(nothing.event(STOP_BLOCK), Step::Nothing);
-    assert_eq!(nothing.finish(), Outcome::Nothing(Abort::Cut));
+    assert_eq!(nothing.event("[DONE]"), StreamStep::Nothing);
+    assert_eq!(nothing.event(STOP_BLOCK), StreamStep::Nothing);
+    assert_eq!(nothing.finish(), StreamOutcome::Nothing(Abort::Cut));
 }
 
 #[test]
@@ -321,7 +323,7 @@ fn a_call_that_was_cut_is_closed_and_says_so() {
         content[0]["input"],
         json!({"path": "moon.rs", "lines": [1]})
     );
-    let Outcome::Partial(reply, _) = outcome else {
+    let StreamOutcome::Partial(reply, _) = outcome else {
         panic!("{outcome:?}");
     };
     assert_eq!(reply.blocks(), [BlockState::Repaired]);
@@ -332,7 +334,7 @@ fn a_call_that_was_cut_is_closed_and_says_so() {
         content[0]["input"],
         json!({"path": "moon.rs", "lines": [1, 24]})
     );
-    let Outcome::Partial(reply, _) = outcome else {
+    let StreamOutcome::Partial(reply, _) = outcome else {
         panic!("{outcome:?}");
     };
     assert_eq!(reply.blocks(), [BlockState::Whole]);
@@ -343,14 +345,14 @@ fn a_call_that_was_cut_is_closed_and_says_so() {
 
     let (content, outcome) = run(&[&start]);
     assert_eq!(content[0]["input"], json!({}));
-    let Outcome::Partial(reply, _) = outcome else {
+    let StreamOutcome::Partial(reply, _) = outcome else {
         panic!("{outcome:?}");
     };
     assert_eq!(reply.blocks(), [BlockState::Repaired]);
 }
 
 #[test]
-fn an_input_that_is_no_json_is_kept_as_a_string() {
+fn an_input_that_is_not_json_is_kept_as_a_string() {
     let start = block_start(&json!({"type": "tool_use", "id": "t", "name": "Read", "input": {}}));
     let (content, outcome) = run(&[&start, &input_delta("{'path': 1}"), STOP_BLOCK, STOP]);
     assert_eq!(content[0]["input"], "{'path': 1}");
@@ -382,7 +384,7 @@ fn what_is_not_known_is_kept_and_what_says_nothing_is_not() {
     let (content, _) = run(&[&empty, STOP_BLOCK, STOP]);
     assert_eq!(content, json!([{"type": "text", "text": "(no content)"}]));
     let (_, outcome) = run(&[&empty, STOP_BLOCK]);
-    assert_eq!(outcome, Outcome::Nothing(Abort::Cut));
+    assert_eq!(outcome, StreamOutcome::Nothing(Abort::Cut));
 }
 
 #[test]
@@ -406,23 +408,23 @@ fn later_counts_win_but_a_reply_never_has_fewer_tokens() {
 #[test]
 fn each_block_can_be_taken_as_soon_as_it_is_whole() {
     let mut message = Accumulator::new();
-    assert_eq!(message.event(START), Step::Start);
+    assert_eq!(message.event(START), StreamStep::Start);
     let block = r#"{"type":"tool_use","id":"t","name":"Read"}"#;
     let start = format!(r#"{{"type":"content_block_start","index":0,"content_block":{block}}}"#);
-    assert_eq!(message.event(&start), Step::BlockStart(0));
-    assert_eq!(message.event(&input_delta("{\"a\":")), Step::Delta(0));
+    assert_eq!(message.event(&start), StreamStep::BlockStart(0));
+    assert_eq!(message.event(&input_delta("{\"a\":")), StreamStep::Delta(0));
     assert!(!message.input(0).unwrap().is_complete());
     assert_eq!(message.block(0).unwrap().1, BlockState::Repaired);
-    assert_eq!(message.event(&input_delta("1}")), Step::Delta(0));
+    assert_eq!(message.event(&input_delta("1}")), StreamStep::Delta(0));
     assert!(message.input(0).unwrap().is_complete());
-    assert_eq!(message.event(STOP_BLOCK), Step::BlockStop(0));
+    assert_eq!(message.event(STOP_BLOCK), StreamStep::BlockStop(0));
     let block = r#"{"type":"tool_use","id":"t","name":"Read","input":{"a":1}}"#;
     assert_eq!(
         message.block(0),
         Some((block.to_owned(), BlockState::Whole))
     );
     assert_eq!(message.block(1), None);
-    assert_eq!(message.event(STOP), Step::Stop);
+    assert_eq!(message.event(STOP), StreamStep::Stop);
     assert!(message.is_over());
 }
 
@@ -559,7 +561,7 @@ fn an_input_may_be_as_deep_as_a_line_allows_and_no_deeper() {
 
 #[test]
 fn a_large_input_in_small_pieces_is_read_once() {
-    // Read anew at every piece, this would be a hundred thousand times sixteen megabytes.
+    // Read again at every piece, this would be a hundred thousand times sixteen megabytes.
     let long = "größer als der Mond ".repeat(80_000);
     let text = json!({"content": long, "lines": vec![json!({"number": 1}); 200_000]}).to_string();
     let mut input = Input::new();

@@ -11,7 +11,7 @@ use transcript_format::finding::Code;
 use transcript_reader::{Bodies, ErrorKind, Index, LoadOptions, Source};
 
 use crate::same_index::{check_all_ways, roomy_sessions};
-use crate::{Scratch, assert_same, load, picture, told};
+use crate::{Scratch, assert_same, load, picture, reported};
 
 const ENTRY: &[u8] = b"{\"type\":\"user\",\"uuid\":\"u1\",\"parentUuid\":null}\n";
 
@@ -87,8 +87,11 @@ fn kind_of_refusal(path: &Path) -> Option<ErrorKind> {
         let refusal = Source::open(&owned).err();
         if let Some(error) = &refusal {
             assert_eq!(error.path(), owned, "the error names the path");
-            let told = error.to_string();
-            assert!(told.starts_with(&owned.display().to_string()), "{told}");
+            let reported = error.to_string();
+            assert!(
+                reported.starts_with(&owned.display().to_string()),
+                "{reported}"
+            );
         }
         sender
             .send(refusal.map(|error| error.kind()))
@@ -235,7 +238,7 @@ fn files_of_other_formats_are_refused_by_name() {
 /// Whatever stands first, a transcript behind it is read: a power cut or a broken disk leaves a
 /// page of anything.
 #[test]
-fn a_transcript_behind_garbage_is_read() {
+fn a_transcript_after_garbage_is_read() {
     let strange: Vec<u8> = (1..=9).chain(11..=255).collect();
     let page: Vec<u8> = strange.iter().copied().cycle().take(4096).collect();
     let mut heads: Vec<Vec<u8>> = vec![
@@ -258,9 +261,9 @@ fn a_transcript_behind_garbage_is_read() {
         let scratch = Scratch::new(&bytes);
         assert_eq!(kind_of_refusal(&scratch.path), None, "{name}");
         let index = check_all_ways(&scratch.open(), &name);
-        let lines: Vec<u64> = index.candidates().map(|one| one.line()).collect();
+        let lines: Vec<u64> = index.entries().map(|one| one.line()).collect();
         assert_eq!(lines, [2, 3], "{name}");
-        let findings = told(&index);
+        let findings = reported(&index);
         assert_eq!(findings.len(), 1, "{name}: {findings:?}");
         assert_eq!(
             (findings[0].1, findings[0].2, findings[0].3),
@@ -273,10 +276,10 @@ fn a_transcript_behind_garbage_is_read() {
 fn nuls_right_before_an_entry_on_its_line_are_read_as_damage() {
     let bytes = [&[0; 100_000][..], ENTRY, ENTRY].concat();
     let index = check_all_ways(&Scratch::new(&bytes).open(), "NULs");
-    let salvaged: Vec<bool> = index.candidates().map(|one| one.is_salvaged()).collect();
+    let salvaged: Vec<bool> = index.entries().map(|one| one.is_salvaged()).collect();
     assert_eq!(salvaged, [true, false]);
-    assert_eq!(index.candidate(0).offset(), 100_000);
-    assert_eq!(told(&index), [(Code::Nul, Some(1), 0, 100_000)]);
+    assert_eq!(index.entry(0).offset(), 100_000);
+    assert_eq!(reported(&index), [(Code::Nul, Some(1), 0, 100_000)]);
 }
 
 /// What is told of a last line without its newline depends on what it still holds.
@@ -292,17 +295,17 @@ fn a_last_line_without_a_newline_is_kept_when_its_object_is_whole() {
         (&whole[..whole.len() - 1], 0, vec![Code::TornTail]),
         (&lossy[..lossy.len() - 1], 0, vec![Code::TornTail]),
     ];
-    for (last, candidates, expected) in cases {
+    for (last, entry_refs, expected) in cases {
         let bytes = [ENTRY, last].concat();
         let name = String::from_utf8_lossy(last).into_owned();
         let index = check_all_ways(&Scratch::new(&bytes).open(), &name);
-        assert_eq!(index.len(), 1 + candidates, "{name}");
-        let codes: Vec<Code> = told(&index).iter().map(|finding| finding.0).collect();
+        assert_eq!(index.len(), 1 + entry_refs, "{name}");
+        let codes: Vec<Code> = reported(&index).iter().map(|finding| finding.0).collect();
         assert_eq!(codes, expected, "{name}");
-        if candidates == 1 {
-            let marks = index.candidate(1).marks();
+        if entry_refs == 1 {
+            let marks = index.entry(1).marks();
             assert!(
-                marks.contains(transcript_reader::Marks::UNTERMINATED),
+                marks.contains(transcript_reader::EntryMarks::UNTERMINATED),
                 "{name}"
             );
         }
@@ -351,7 +354,7 @@ fn every_file_of_one_byte_is_one_line_or_refused() {
             .map(|code| (code, Some(1), 0, 1))
             .into_iter()
             .collect();
-        assert_eq!(told(&index), expected, "{name}");
+        assert_eq!(reported(&index), expected, "{name}");
     }
 }
 
@@ -450,9 +453,9 @@ fn cut(path: &Path, len: usize) {
 }
 
 fn check_shrunk(index: &Index, expected: &Index, left: usize, old: usize, name: &str) {
-    let mut findings = told(expected);
+    let mut findings = reported(expected);
     findings.push((Code::Shrunk, None, left as u64, (old - left) as u64));
-    assert_eq!(told(index), findings, "{name}");
+    assert_eq!(reported(index), findings, "{name}");
     // All the same but for that one finding, which comes last.
     let (mut one, other) = (picture(index), picture(expected));
     one.pop();
@@ -473,14 +476,14 @@ fn a_file_that_was_replaced_by_a_shorter_one_gives_no_panic_and_no_wrong_place()
         let index = load(&source, &options);
         fs::write(&scratch.path, "x\n".repeat(40)).unwrap();
         let mut bodies = Bodies::new(&source);
-        for candidate in index.candidates() {
-            let text = bodies.get(&candidate).unwrap().text;
-            let is_there = candidate.offset() + candidate.byte_len() <= 80;
-            assert_eq!(text.is_empty(), !is_there, "{name}: {candidate:?}");
+        for entry_ref in index.entries() {
+            let text = bodies.get(&entry_ref).unwrap().text;
+            let is_there = entry_ref.offset() + entry_ref.byte_len() <= 80;
+            assert_eq!(text.is_empty(), !is_there, "{name}: {entry_ref:?}");
         }
         let again = load(&source, &options);
         assert_eq!(again.len(), 0, "{name}");
-        let shrunk = told(&again)
+        let shrunk = reported(&again)
             .into_iter()
             .find(|finding| finding.0 == Code::Shrunk);
         assert_eq!(
@@ -500,7 +503,7 @@ fn a_file_that_is_deleted_after_opening_is_still_read() {
     let index = check_all_ways(&source, "deleted");
     assert_eq!(index.len(), 3);
     let text = Bodies::new(&source)
-        .get(&index.candidate(2))
+        .get(&index.entry(2))
         .unwrap()
         .text
         .len();
@@ -560,7 +563,7 @@ fn check_depth(line: &str, depth: usize) {
     let is_kept = depth <= 127;
     assert_eq!(index.len(), if is_kept { 2 } else { 1 }, "{name}");
     // The one head that puts a list or an object where a name stands is told of besides.
-    let findings: Vec<_> = told(&index)
+    let findings: Vec<_> = reported(&index)
         .into_iter()
         .map(|one| (one.0, one.1))
         .filter(|one| one.0 != Code::Shape)
@@ -572,9 +575,7 @@ fn check_depth(line: &str, depth: usize) {
     };
     assert_eq!(findings, expected, "{name}");
     let mut bodies = Bodies::new(&source);
-    let body = bodies
-        .get(&index.candidate(0))
-        .expect("the file can be read");
+    let body = bodies.get(&index.entry(0)).expect("the file can be read");
     assert_eq!(
         serde_json::from_str::<serde_json::Value>(body.text)
             .err()
@@ -597,7 +598,7 @@ fn brackets_that_never_close_cost_no_stack() {
             let index = check_all_ways(&Scratch::new(&bytes).open(), open);
             assert_eq!(index.len(), 1);
             assert_eq!(
-                told(&index),
+                reported(&index),
                 [(Code::Depth, Some(1), 0, line.len() as u64)],
                 "{open}"
             );
@@ -606,7 +607,7 @@ fn brackets_that_never_close_cost_no_stack() {
 }
 
 #[test]
-fn a_line_beyond_the_default_cap_is_told_and_its_neighbours_are_read() {
+fn a_line_beyond_the_default_cap_is_reported_and_its_neighbours_are_read() {
     let scratch = Scratch::new(ENTRY);
     let mut file = OpenOptions::new().write(true).open(&scratch.path).unwrap();
     let head = b"{\"type\":\"user\",\"uuid\":\"u2\",\"text\":\"";
@@ -624,14 +625,14 @@ fn a_line_beyond_the_default_cap_is_told_and_its_neighbours_are_read() {
     let backward = load(&source, &LoadOptions::new().backward());
     assert_same(&one, &two, "two threads");
     assert_same(&one, &backward, "backward");
-    let lines: Vec<u64> = one.candidates().map(|candidate| candidate.line()).collect();
+    let lines: Vec<u64> = one.entries().map(|entry_ref| entry_ref.line()).collect();
     assert_eq!(lines, [1, 3]);
     let len = (head.len() + long + 2) as u64;
     assert_eq!(
-        told(&one),
+        reported(&one),
         [(Code::TooLong, Some(2), ENTRY.len() as u64, len)]
     );
     let mut bodies = Bodies::new(&source);
-    let body = bodies.get(&one.candidate(1)).unwrap();
+    let body = bodies.get(&one.entry(1)).unwrap();
     assert_eq!(body.text.as_bytes(), ENTRY.trim_ascii());
 }

@@ -3,8 +3,8 @@
 use std::fs::OpenOptions;
 
 use serde_json::{Deserializer, Value};
-use transcript_format::recover;
-use transcript_reader::{Bodies, Index, LoadOptions, Marks, Source};
+use transcript_format::salvage;
+use transcript_reader::{Bodies, EntryMarks, Index, LoadOptions, Source};
 use transcript_testkit::rng::Rng;
 use transcript_testkit::{damage, generate};
 
@@ -25,12 +25,12 @@ fn forward(source: &Source) -> Index {
 /// What the body of each candidate must be: the bytes at its place, without white space around.
 fn expected(bytes: &[u8], index: &Index) -> Vec<String> {
     index
-        .candidates()
-        .map(|candidate| {
-            let from = candidate.offset() as usize;
-            let line = &bytes[from..from + candidate.byte_len() as usize];
-            if candidate.is_salvaged() {
-                return recover::mend(line);
+        .entries()
+        .map(|entry_ref| {
+            let from = entry_ref.offset() as usize;
+            let line = &bytes[from..from + entry_ref.byte_len() as usize];
+            if entry_ref.is_salvaged() {
+                return salvage::repaired_text(line);
             }
             let text = String::from_utf8_lossy(line).into_owned();
             text.trim_ascii().to_owned()
@@ -59,12 +59,12 @@ fn check_every_order(name: &str, bytes: &[u8], seed: u64) {
         let mut bodies = Bodies::new(&source);
         for number in order {
             let body = bodies
-                .get(&index.candidate(number))
+                .get(&index.entry(number))
                 .expect("the file can be read");
             if !index
-                .candidate(number)
+                .entry(number)
                 .marks()
-                .contains(Marks::LOSSY | Marks::GLUED)
+                .contains(EntryMarks::LOSSY | EntryMarks::GLUED)
             {
                 assert_eq!(body.text, expected[number], "{name}: candidate {number}");
             }
@@ -96,37 +96,37 @@ fn the_body_of_a_glued_or_lossy_line_has_the_uuid_of_the_index() {
         };
         let index = forward(&source);
         let mut bodies = Bodies::new(&source);
-        for candidate in index.candidates() {
-            let name = format!("seed {seed}: {done:?}, {candidate:?}");
-            let text = bodies.get(&candidate).unwrap().text;
+        for entry_ref in index.entries() {
+            let name = format!("seed {seed}: {done:?}, {entry_ref:?}");
+            let text = bodies.get(&entry_ref).unwrap().text;
             let Ok(body) = serde_json::from_str::<Value>(text) else {
                 // A lone surrogate or a number out of range: the scan leaves it to the body.
                 assert!(text.contains("\\u"), "{name}");
                 continue;
             };
             let uuid = body["uuid"].as_str().filter(|uuid| !uuid.is_empty());
-            let in_index = candidate.uuid().map(|id| index.id_text(id));
+            let in_index = entry_ref.uuid().map(|id| index.id_text(id));
             assert_eq!(uuid, in_index.as_deref(), "{name}");
             assert_eq!(
                 body["type"].as_str().unwrap_or_default(),
-                name_of(&candidate, &body)
+                name_of(&entry_ref, &body)
             );
-            glued += usize::from(candidate.marks().contains(Marks::GLUED));
-            lossy += usize::from(candidate.marks().contains(Marks::LOSSY));
+            glued += usize::from(entry_ref.marks().contains(EntryMarks::GLUED));
+            lossy += usize::from(entry_ref.marks().contains(EntryMarks::LOSSY));
         }
     }
     assert!(glued > 50 && lossy > 50, "{glued} glued, {lossy} lossy");
 }
 
-fn name_of<'b>(candidate: &transcript_reader::Candidate<'_>, body: &'b Value) -> &'b str {
-    match candidate.kind().name() {
+fn name_of<'b>(entry_ref: &transcript_reader::EntryRef<'_>, body: &'b Value) -> &'b str {
+    match entry_ref.kind().name() {
         "" => body["type"].as_str().unwrap_or_default(),
         known => known,
     }
 }
 
 #[test]
-fn white_space_around_an_object_is_no_part_of_the_body() {
+fn white_space_around_an_object_is_not_part_of_the_body() {
     let plain = entry("u", 10);
     for line in [
         format!("{plain}\r\n"),
@@ -139,7 +139,7 @@ fn white_space_around_an_object_is_no_part_of_the_body() {
         let source = scratch.open();
         let index = forward(&source);
         let body = Bodies::new(&source)
-            .get(&index.candidate(0))
+            .get(&index.entry(0))
             .unwrap()
             .text
             .to_owned();
@@ -169,11 +169,11 @@ fn the_body_of_a_glued_line_ends_where_its_object_ends() {
         let scratch = Scratch::new(&bytes);
         let source = scratch.open();
         let index = forward(&source);
-        let seen = index.candidates().filter(|one| !one.is_salvaged());
+        let seen = index.entries().filter(|one| !one.is_salvaged());
         let seen: Vec<_> = seen.collect();
         assert_eq!(seen.len(), 2);
         let mut bodies = Bodies::new(&source);
-        assert!(seen[0].marks().contains(Marks::GLUED));
+        assert!(seen[0].marks().contains(EntryMarks::GLUED));
         assert_eq!(bodies.get(&seen[0]).unwrap().text, expected);
         assert_eq!(bodies.get(&seen[1]).unwrap().text, second);
         let first_value = Deserializer::from_str(&expected)
@@ -223,7 +223,7 @@ fn a_body_that_is_gone_from_the_file_is_empty() {
         file.set_len(left as u64).unwrap();
         let mut bodies = Bodies::new(&source);
         for number in [3, 2, 0, 3, 1] {
-            let body = bodies.get(&index.candidate(number)).unwrap();
+            let body = bodies.get(&index.entry(number)).unwrap();
             let expected = if number == 3 { "" } else { &lines[number] };
             assert!(
                 body.text == expected,
@@ -246,7 +246,7 @@ fn bodies_of_an_empty_file_that_was_full_are_empty() {
         .set_len(0)
         .unwrap();
     let mut bodies = Bodies::new(&source);
-    for candidate in index.candidates() {
-        assert_eq!(bodies.get(&candidate).unwrap().text, "");
+    for entry_ref in index.entries() {
+        assert_eq!(bodies.get(&entry_ref).unwrap().text, "");
     }
 }

@@ -7,9 +7,9 @@ use std::path::Path;
 
 use serde_json::{Deserializer, Value};
 use transcript_format::finding::Code;
-use transcript_format::recover::mend;
-use transcript_format::scan::{Content, Flags, ToolRole};
-use transcript_reader::{Bodies, Candidate, Id, Index, Marks, MessageKey, Source, ToolKey};
+use transcript_format::salvage::repaired_text;
+use transcript_format::scan::{ContentKind, Flags, ToolRole};
+use transcript_reader::{Bodies, EntryMarks, EntryRef, Id, Index, MessageKey, Source, ToolKey};
 use transcript_testkit::{damage, generate, shared};
 
 use crate::{Scratch, index};
@@ -62,13 +62,13 @@ impl Row {
 
 /// Whether a finding is about a candidate and not about bytes that make none.
 fn is_about_a_candidate(index: &Index, code: Code, offset: u64) -> bool {
-    let mut candidates = index.candidates();
+    let mut entry_refs = index.entries();
     match code {
         Code::Unterminated => true,
         Code::Utf8 | Code::Glued | Code::Shape | Code::Surrogate | Code::NulEscape => {
-            candidates.any(|candidate| candidate.offset() == offset)
+            entry_refs.any(|entry_ref| entry_ref.offset() == offset)
         }
-        _ => candidates.any(|candidate| candidate.is_salvaged() && candidate.offset() == offset),
+        _ => entry_refs.any(|entry_ref| entry_ref.is_salvaged() && entry_ref.offset() == offset),
     }
 }
 
@@ -77,18 +77,18 @@ fn is_about_a_candidate(index: &Index, code: Code, offset: u64) -> bool {
 fn check_every_byte(name: &str, bytes: &[u8]) {
     let index = index(bytes);
     let mut spans: Vec<(u64, u64, String)> = index
-        .candidates()
-        .map(|candidate| {
-            let what = format!("candidate {}", candidate.number());
-            (candidate.offset(), candidate.byte_len(), what)
+        .entries()
+        .map(|entry_ref| {
+            let what = format!("candidate {}", entry_ref.number());
+            (entry_ref.offset(), entry_ref.byte_len(), what)
         })
         .collect();
     for finding in index.findings() {
         if is_about_a_candidate(&index, finding.code, finding.offset) {
-            let candidate = (finding.offset, finding.len);
+            let entry_ref = (finding.offset, finding.len);
             // What a lossy line is told of, its first object may not fill.
             let is_span = |span: &(u64, u64, String)| {
-                span.0 == candidate.0 && (span.1 == candidate.1 || finding.code == Code::Utf8)
+                span.0 == entry_ref.0 && (span.1 == entry_ref.1 || finding.code == Code::Utf8)
             };
             assert!(
                 spans.iter().any(is_span),
@@ -155,8 +155,8 @@ fn check_lines(name: &str, bytes: &[u8], index: &Index) {
         before + 1
     };
     let mut places: Vec<(u64, u64)> = index
-        .candidates()
-        .map(|candidate| (candidate.offset(), candidate.line()))
+        .entries()
+        .map(|entry_ref| (entry_ref.offset(), entry_ref.line()))
         .collect();
     for finding in index.findings() {
         places.push((finding.offset, finding.line.expect("every line was read")));
@@ -200,23 +200,23 @@ fn cannot_be_opened(bytes: &[u8]) -> bool {
 
 /// The name of a candidate as the manifest writes it. The index has names that it knows; others
 /// are in the body.
-fn type_name(candidate: &Candidate<'_>, body: &Value) -> String {
+fn type_name(entry_ref: &EntryRef<'_>, body: &Value) -> String {
     let text = |value: &Value| value.as_str().map(str::to_owned);
-    let name = match candidate.kind().name() {
+    let name = match entry_ref.kind().name() {
         "" => text(&body["type"]).unwrap_or_else(|| "None".to_owned()),
         known => known.to_owned(),
     };
     let (sub, in_body) = match name.as_str() {
         "system" => (
-            candidate.system_kind().map(|kind| kind.name()),
+            entry_ref.system_kind().map(|kind| kind.name()),
             &body["subtype"],
         ),
         "attachment" => (
-            candidate.attachment_kind().map(|kind| kind.name()),
+            entry_ref.attachment_kind().map(|kind| kind.name()),
             &body["attachment"]["type"],
         ),
         "progress" => (
-            candidate.progress_kind().map(|kind| kind.name()),
+            entry_ref.progress_kind().map(|kind| kind.name()),
             &body["data"]["type"],
         ),
         _ => return name,
@@ -249,18 +249,18 @@ fn types_in_the_corpus_are_as_many_as_the_manifest_says() {
         let index = Index::load(&source).unwrap();
         let mut bodies = Bodies::new(&source);
         let mut counts: BTreeMap<String, usize> = BTreeMap::new();
-        for candidate in index.candidates() {
-            if candidate.marks().contains(Marks::GLUED) {
+        for entry_ref in index.entries() {
+            if entry_ref.marks().contains(EntryMarks::GLUED) {
                 *not_counted.entry("glued").or_insert(0) += 1;
                 continue;
             }
-            if candidate.is_salvaged() {
+            if entry_ref.is_salvaged() {
                 *not_counted.entry("salvaged").or_insert(0) += 1;
                 continue;
             }
-            let body = serde_json::from_str(bodies.get(&candidate).unwrap().text).unwrap();
-            let name = type_name(&candidate, &body);
-            if candidate.kind().name().is_empty() {
+            let body = serde_json::from_str(bodies.get(&entry_ref).unwrap().text).unwrap();
+            let name = type_name(&entry_ref, &body);
+            if entry_ref.kind().name().is_empty() {
                 *unknown.entry(name.clone()).or_insert(0) += 1;
             }
             *counts.entry(name).or_default() += 1;
@@ -321,9 +321,9 @@ impl Keys {
 /// Compares each line with what `serde_json` reads there. Returns how many were compared.
 fn check_fields(name: &str, bytes: &[u8], keys: &mut Keys) -> usize {
     let index = index(bytes);
-    let by_offset: HashMap<u64, Candidate<'_>> = index
-        .candidates()
-        .map(|candidate| (candidate.offset(), candidate))
+    let by_offset: HashMap<u64, EntryRef<'_>> = index
+        .entries()
+        .map(|entry_ref| (entry_ref.offset(), entry_ref))
         .collect();
     assert_eq!(
         by_offset.len(),
@@ -331,41 +331,41 @@ fn check_fields(name: &str, bytes: &[u8], keys: &mut Keys) -> usize {
         "{name}: two candidates at one offset"
     );
     let mut compared = 0;
-    for candidate in index.candidates().filter(|one| one.is_salvaged()) {
-        compared += usize::from(check_salvaged(name, bytes, &index, &candidate, keys));
+    for entry_ref in index.entries().filter(|one| one.is_salvaged()) {
+        compared += usize::from(check_salvaged(name, bytes, &index, &entry_ref, keys));
     }
     let mut offset = 0;
     for line in bytes.split_inclusive(|byte| *byte == b'\n') {
-        let candidate = by_offset.get(&offset).filter(|one| !one.is_salvaged());
+        let entry_ref = by_offset.get(&offset).filter(|one| !one.is_salvaged());
         let place = format!("{name}, byte {offset}");
         offset += line.len() as u64;
         let text = line.strip_suffix(b"\n").unwrap_or(line);
         match serde_json::from_slice::<Value>(text) {
             Ok(value) if value.is_object() => {
-                let candidate = candidate.unwrap_or_else(|| panic!("{place}: not in the index"));
-                check_marks(&place, candidate, line);
-                check_candidate(&place, &index, candidate, text, &value, keys);
+                let entry_ref = entry_ref.unwrap_or_else(|| panic!("{place}: not in the index"));
+                check_marks(&place, entry_ref, line);
+                check_candidate(&place, &index, entry_ref, text, &value, keys);
                 compared += 1;
             }
-            Ok(_) => assert!(candidate.is_none(), "{place}: no object"),
+            Ok(_) => assert!(entry_ref.is_none(), "{place}: no object"),
             Err(_) => {
-                let Some(candidate) = candidate else { continue };
-                compared += usize::from(check_hurt(&place, &index, candidate, text, keys));
+                let Some(entry_ref) = entry_ref else { continue };
+                compared += usize::from(check_hurt(&place, &index, entry_ref, text, keys));
             }
         }
     }
     compared
 }
 
-fn check_marks(place: &str, candidate: &Candidate<'_>, line: &[u8]) {
-    let damage = Marks::GLUED | Marks::LOSSY | Marks::UNTERMINATED;
+fn check_marks(place: &str, entry_ref: &EntryRef<'_>, line: &[u8]) {
+    let damage = EntryMarks::GLUED | EntryMarks::LOSSY | EntryMarks::UNTERMINATED;
     let expected = match line.ends_with(b"\n") {
-        true => Marks::empty(),
-        false => Marks::UNTERMINATED,
+        true => EntryMarks::empty(),
+        false => EntryMarks::UNTERMINATED,
     };
-    assert_eq!(candidate.marks() & damage, expected, "{place}");
+    assert_eq!(entry_ref.marks() & damage, expected, "{place}");
     let len = line.strip_suffix(b"\n").unwrap_or(line).len();
-    assert_eq!(candidate.byte_len(), len as u64, "{place}");
+    assert_eq!(entry_ref.byte_len(), len as u64, "{place}");
 }
 
 /// A line that `serde_json` refuses and the index has: glued, not UTF-8, or with one of the two
@@ -374,15 +374,15 @@ fn check_marks(place: &str, candidate: &Candidate<'_>, line: &[u8]) {
 fn check_hurt(
     place: &str,
     index: &Index,
-    candidate: &Candidate<'_>,
+    entry_ref: &EntryRef<'_>,
     line: &[u8],
     keys: &mut Keys,
 ) -> bool {
-    let marks = candidate.marks();
+    let marks = entry_ref.marks();
     let text = String::from_utf8_lossy(line);
     assert_eq!(
-        marks.contains(Marks::LOSSY),
-        is_lossy(line, candidate),
+        marks.contains(EntryMarks::LOSSY),
+        is_lossy(line, entry_ref),
         "{place}"
     );
     let first = Deserializer::from_str(&text).into_iter::<Value>().next();
@@ -392,10 +392,10 @@ fn check_hurt(
         return false;
     };
     assert!(
-        marks.intersects(Marks::GLUED | Marks::LOSSY),
+        marks.intersects(EntryMarks::GLUED | EntryMarks::LOSSY),
         "{place}: {marks:?}"
     );
-    check_candidate(place, index, candidate, text.as_bytes(), &value, keys);
+    check_candidate(place, index, entry_ref, text.as_bytes(), &value, keys);
     true
 }
 
@@ -405,15 +405,15 @@ fn check_salvaged(
     name: &str,
     bytes: &[u8],
     index: &Index,
-    candidate: &Candidate<'_>,
+    entry_ref: &EntryRef<'_>,
     keys: &mut Keys,
 ) -> bool {
-    let place = format!("{name}, byte {}, salvaged", candidate.offset());
-    let from = candidate.offset() as usize;
-    let there = &bytes[from..from + candidate.byte_len() as usize];
+    let place = format!("{name}, byte {}, salvaged", entry_ref.offset());
+    let from = entry_ref.offset() as usize;
+    let there = &bytes[from..from + entry_ref.byte_len() as usize];
     assert!(there.starts_with(b"{"), "{place}");
-    assert!(candidate.marks().contains(Marks::SALVAGED), "{place}");
-    let text = mend(there);
+    assert!(entry_ref.marks().contains(EntryMarks::SALVAGED), "{place}");
+    let text = repaired_text(there);
     let Ok(value) = serde_json::from_str::<Value>(&text) else {
         assert!(text.contains("\\u"), "{place}");
         return false;
@@ -429,19 +429,19 @@ fn check_salvaged(
             "{place}"
         );
     }
-    check_candidate(&place, index, candidate, text.as_bytes(), &value, keys);
+    check_candidate(&place, index, entry_ref, text.as_bytes(), &value, keys);
     true
 }
 
 /// Whether bytes that are not UTF-8 are in the object itself and not only behind it.
-fn is_lossy(line: &[u8], candidate: &Candidate<'_>) -> bool {
-    std::str::from_utf8(&line[..candidate.byte_len() as usize]).is_err()
+fn is_lossy(line: &[u8], entry_ref: &EntryRef<'_>) -> bool {
+    std::str::from_utf8(&line[..entry_ref.byte_len() as usize]).is_err()
 }
 
 fn check_candidate(
     place: &str,
     index: &Index,
-    candidate: &Candidate<'_>,
+    entry_ref: &EntryRef<'_>,
     line: &[u8],
     value: &Value,
     keys: &mut Keys,
@@ -452,22 +452,22 @@ fn check_candidate(
 
     let kind = id("type").unwrap_or_default();
     assert!(
-        matches!(candidate.kind().name(), "" if !KNOWN.contains(&kind))
-            || candidate.kind().name() == kind,
+        matches!(entry_ref.kind().name(), "" if !KNOWN.contains(&kind))
+            || entry_ref.kind().name() == kind,
         "{place}: {kind}"
     );
     let sub = |inner: &Value| inner.as_str().unwrap_or_default().to_owned();
     let (known, expected) = match kind {
         "system" => (
-            candidate.system_kind().map(|sub| sub.name()),
+            entry_ref.system_kind().map(|sub| sub.name()),
             sub(&value["subtype"]),
         ),
         "attachment" => (
-            candidate.attachment_kind().map(|sub| sub.name()),
+            entry_ref.attachment_kind().map(|sub| sub.name()),
             sub(&value["attachment"]["type"]),
         ),
         "progress" => (
-            candidate.progress_kind().map(|sub| sub.name()),
+            entry_ref.progress_kind().map(|sub| sub.name()),
             sub(&value["data"]["type"]),
         ),
         _ => (None, String::new()),
@@ -476,38 +476,38 @@ fn check_candidate(
         assert_eq!(known, expected, "{place}");
     }
     assert_eq!(
-        candidate.is_boundary(),
+        entry_ref.is_boundary(),
         kind == "system" && expected == "compact_boundary"
     );
 
     let names_a_leaf = matches!(kind, "last-prompt" | "summary");
     let parent = id("parentUuid").filter(|_| !names_a_leaf);
     let leaf = string("leafUuid").filter(|_| names_a_leaf);
-    assert_eq!(text(candidate.uuid()).as_deref(), id("uuid"), "{place}");
-    assert_eq!(text(candidate.parent()).as_deref(), parent, "{place}");
-    assert_eq!(text(candidate.leaf_uuid()).as_deref(), leaf, "{place}");
-    assert_eq!(candidate.session(), id("sessionId"), "{place}");
-    assert_eq!(candidate.agent(), id("agentId"), "{place}");
+    assert_eq!(text(entry_ref.uuid()).as_deref(), id("uuid"), "{place}");
+    assert_eq!(text(entry_ref.parent()).as_deref(), parent, "{place}");
+    assert_eq!(text(entry_ref.leaf_uuid()).as_deref(), leaf, "{place}");
+    assert_eq!(entry_ref.session(), id("sessionId"), "{place}");
+    assert_eq!(entry_ref.agent(), id("agentId"), "{place}");
     assert_eq!(
-        candidate.millis(),
+        entry_ref.millis(),
         id("timestamp").and_then(millis),
         "{place}"
     );
-    assert_eq!(candidate.content(), content(value), "{place}");
-    assert_eq!(candidate.flags(), flags(line, value), "{place}");
-    keys.check_message(candidate.message(), value["message"]["id"].as_str());
+    assert_eq!(entry_ref.content(), content(value), "{place}");
+    assert_eq!(entry_ref.flags(), flags(line, value), "{place}");
+    keys.check_message(entry_ref.message(), value["message"]["id"].as_str());
 
     let tools = tools(value);
-    let roles: Vec<ToolRole> = candidate.tools().iter().map(|tool| tool.role()).collect();
+    let roles: Vec<ToolRole> = entry_ref.tools().iter().map(|tool| tool.role()).collect();
     assert_eq!(
         roles,
         tools.iter().map(|tool| tool.0).collect::<Vec<_>>(),
         "{place}"
     );
-    for (tool, (_, id)) in candidate.tools().iter().zip(tools) {
+    for (tool, (_, id)) in entry_ref.tools().iter().zip(tools) {
         keys.check_tool(tool.key(), id);
     }
-    check_boundary(place, index, candidate, value);
+    check_boundary(place, index, entry_ref, value);
 }
 
 /// Types that occur often enough that the index must know them.
@@ -522,15 +522,15 @@ const KNOWN: [&str; 8] = [
     "file-history-snapshot",
 ];
 
-fn check_boundary(place: &str, index: &Index, candidate: &Candidate<'_>, value: &Value) {
+fn check_boundary(place: &str, index: &Index, entry_ref: &EntryRef<'_>, value: &Value) {
     use transcript_reader::Preserved;
     let text = |id: Option<Id>| id.map(|id| index.id_text(id));
-    let Some(boundary) = index.boundary(candidate.number()) else {
-        assert!(!candidate.is_boundary(), "{place}");
+    let Some(boundary) = index.boundary(entry_ref.number()) else {
+        assert!(!entry_ref.is_boundary(), "{place}");
         return;
     };
-    assert!(candidate.is_boundary(), "{place}");
-    assert_eq!(boundary.candidate, candidate.number());
+    assert!(entry_ref.is_boundary(), "{place}");
+    assert_eq!(boundary.entry_no, entry_ref.number());
     let logical = value["logicalParentUuid"]
         .as_str()
         .filter(|text| !text.is_empty());
@@ -569,15 +569,15 @@ fn check_boundary(place: &str, index: &Index, candidate: &Candidate<'_>, value: 
     );
 }
 
-fn content(value: &Value) -> Content {
+fn content(value: &Value) -> ContentKind {
     let Some(message) = value["message"].as_object() else {
-        return Content::NoMessage;
+        return ContentKind::NoMessage;
     };
     match message.get("content") {
-        None | Some(Value::Null) => Content::Null,
-        Some(Value::String(_)) => Content::Text,
-        Some(Value::Array(_)) => Content::Blocks,
-        Some(_) => Content::Odd,
+        None | Some(Value::Null) => ContentKind::Null,
+        Some(Value::String(_)) => ContentKind::Text,
+        Some(Value::Array(_)) => ContentKind::Blocks,
+        Some(_) => ContentKind::Odd,
     }
 }
 

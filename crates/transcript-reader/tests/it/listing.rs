@@ -355,7 +355,7 @@ fn nothing_is_hidden_and_the_newest_conversation_comes_first() {
 }
 
 #[test]
-fn agents_are_counted_in_all_layouts_and_are_no_sessions() {
+fn agents_are_counted_in_all_layouts_and_are_not_sessions() {
     let root = Root::new();
     root.write("-p/s.jsonl", text(&[user("a")]));
     root.write("-p/s/subagents/agent-a.jsonl", text(&[user("b")]));
@@ -448,7 +448,7 @@ fn a_project_is_matched_by_what_its_sessions_say() {
 
 #[cfg(unix)]
 #[test]
-fn what_is_no_file_is_a_problem_and_never_waited_for() {
+fn what_is_not_a_file_is_a_problem_and_never_waited_for() {
     use std::os::unix::fs::symlink;
     let root = Root::new();
     let real = root.write("-p/real.jsonl", text(&[user("a")]));
@@ -468,7 +468,7 @@ fn what_is_no_file_is_a_problem_and_never_waited_for() {
     let ids: Vec<_> = listing.rows.iter().map(|row| &*row.session_id).collect();
     assert_eq!(ids, ["packed", "real"]);
     assert_eq!(listing.rows[0].bytes, 8);
-    let mut told: Vec<_> = listing
+    let mut reported: Vec<_> = listing
         .problems
         .iter()
         .map(|problem| {
@@ -476,9 +476,9 @@ fn what_is_no_file_is_a_problem_and_never_waited_for() {
             name.to_str().unwrap().to_owned()
         })
         .collect();
-    told.sort_unstable();
+    reported.sort_unstable();
     assert_eq!(
-        told,
+        reported,
         [
             "-round",
             "folder.jsonl",
@@ -498,7 +498,7 @@ fn model(bytes: &[u8]) -> [Option<String>; 7] {
         lines.filter(Value::is_object).collect()
     };
     let lines = parsed(bytes);
-    // What stands at the start counts more than what stands behind it.
+    // What stands at the start counts more than what comes after it.
     let near = bytes
         .iter()
         .take(64 << 10)
@@ -612,7 +612,7 @@ fn model(bytes: &[u8]) -> [Option<String>; 7] {
     ]
 }
 
-fn told(row: SessionRow) -> [Option<String>; 7] {
+fn reported(row: SessionRow) -> [Option<String>; 7] {
     let modified = row.modified.filter(|_| row.has_conversation);
     [
         row.title,
@@ -636,8 +636,8 @@ const FIELDS: [&str; 7] = [
 ];
 
 fn assert_as_the_model(bytes: &[u8], row: SessionRow, name: &str) {
-    for ((told, expected), field) in told(row).into_iter().zip(model(bytes)).zip(FIELDS) {
-        assert_eq!(told, expected, "{field} of {name}");
+    for ((reported, expected), field) in reported(row).into_iter().zip(model(bytes)).zip(FIELDS) {
+        assert_eq!(reported, expected, "{field} of {name}");
     }
 }
 
@@ -685,14 +685,14 @@ fn windows_give_the_same_row_as_a_reading_of_the_whole_file() {
         let mut expected = model(&bytes);
         let near = &bytes[bytes.len().saturating_sub(64 << 10)..];
         let near_title = memchr::memmem::find(near, b"\"type\":\"custom-title\"").is_some();
-        let mut told = told(row);
+        let mut reported = reported(row);
         if near_title {
             for field in [2, 5, 6] {
-                (told[field], expected[field]) = (None, None);
+                (reported[field], expected[field]) = (None, None);
             }
         }
-        for ((told, expected), field) in told.into_iter().zip(expected).zip(FIELDS) {
-            assert_eq!(told, expected, "{field} of seed {seed}");
+        for ((reported, expected), field) in reported.into_iter().zip(expected).zip(FIELDS) {
+            assert_eq!(reported, expected, "{field} of seed {seed}");
         }
     }
 }

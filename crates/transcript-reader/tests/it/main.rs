@@ -49,7 +49,7 @@ fn index(bytes: &[u8]) -> Index {
 }
 
 /// Codes and places of the findings.
-fn told(index: &Index) -> Vec<(Code, Option<u64>, u64, u64)> {
+fn reported(index: &Index) -> Vec<(Code, Option<u64>, u64, u64)> {
     index
         .findings()
         .iter()
@@ -70,14 +70,14 @@ fn picture(index: &Index) -> Vec<String> {
         index.has_repeated_uuids(),
         index.sessions().collect::<Vec<_>>(),
     )];
-    for candidate in index.candidates() {
-        let mut line = format!("{candidate:?}");
-        if let Some(id) = candidate.uuid() {
+    for entry_ref in index.entries() {
+        let mut line = format!("{entry_ref:?}");
+        if let Some(id) = entry_ref.uuid() {
             let same: Vec<usize> = index.with_uuid(id).collect();
             let found = index.id(&index.id_text(id)) == Some(id);
             write!(line, " among {same:?}, found: {found}").expect("a string takes all");
         }
-        if let Some(boundary) = index.boundary(candidate.number()) {
+        if let Some(boundary) = index.boundary(entry_ref.number()) {
             let preserved = match &boundary.preserved {
                 Preserved::Nothing => "nothing".to_owned(),
                 Preserved::List { anchor, uuids } => {
@@ -89,7 +89,7 @@ fn picture(index: &Index) -> Vec<String> {
             write!(
                 line,
                 " boundary of {}, {logical:?}, {preserved}, ends {:?}",
-                boundary.candidate,
+                boundary.entry_no,
                 texts(&boundary.ends)
             )
             .expect("a string takes all");

@@ -2,10 +2,10 @@
 //! `facts/reliability.md` 5 that concern lines, and the reproductions of `facts/pains.md` 6 and 11.
 
 use transcript_format::finding::Code;
-use transcript_reader::{Bodies, Candidate, LoadOptions, Source};
+use transcript_reader::{Bodies, EntryRef, LoadOptions, Source};
 
 use crate::same_index::check_all_ways;
-use crate::{Scratch, load, told};
+use crate::{Scratch, load, reported};
 
 /// An entry with this uuid and parent.
 fn entry(uuid: &str, parent: &str) -> String {
@@ -16,8 +16,8 @@ fn entry(uuid: &str, parent: &str) -> String {
 }
 
 /// How a candidate came to the index, in a word.
-fn how(candidate: &Candidate<'_>) -> &'static str {
-    if candidate.is_salvaged() {
+fn how(entry_ref: &EntryRef<'_>) -> &'static str {
+    if entry_ref.is_salvaged() {
         "salvaged"
     } else {
         "seen"
@@ -31,20 +31,22 @@ fn read(bytes: &[u8], name: &str) -> Seen {
     let scratch = Scratch::new(bytes);
     let source = scratch.open();
     let index = check_all_ways(&source, name);
-    let uuid = |one: &Candidate<'_>| one.uuid().map(|id| index.id_text(id)).unwrap_or_default();
-    let candidates = index.candidates();
-    let candidates = candidates.map(|one| (one.line(), uuid(&one), how(&one)));
-    let findings = told(&index).into_iter().map(|(code, line, offset, len)| {
-        let bytes = &bytes[offset as usize..(offset + len) as usize];
-        let text = String::from_utf8_lossy(bytes).into_owned();
-        (code, line.unwrap_or_default(), text)
-    });
-    (candidates.collect(), findings.collect())
+    let uuid = |one: &EntryRef<'_>| one.uuid().map(|id| index.id_text(id)).unwrap_or_default();
+    let entry_refs = index.entries();
+    let entry_refs = entry_refs.map(|one| (one.line(), uuid(&one), how(&one)));
+    let findings = reported(&index)
+        .into_iter()
+        .map(|(code, line, offset, len)| {
+            let bytes = &bytes[offset as usize..(offset + len) as usize];
+            let text = String::from_utf8_lossy(bytes).into_owned();
+            (code, line.unwrap_or_default(), text)
+        });
+    (entry_refs.collect(), findings.collect())
 }
 
 /// Reads `line` as the second of three lines; the others must come to no harm.
 #[track_caller]
-fn check(line: &[u8], candidates: &[(&str, &'static str)], findings: &[(Code, &[u8])]) {
+fn check(line: &[u8], entry_refs: &[(&str, &'static str)], findings: &[(Code, &[u8])]) {
     let (before, behind) = (entry("before", ""), entry("behind", "before"));
     let bytes = [
         before.as_bytes(),
@@ -56,17 +58,17 @@ fn check(line: &[u8], candidates: &[(&str, &'static str)], findings: &[(Code, &[
     ]
     .concat();
     let name = String::from_utf8_lossy(line).into_owned();
-    let (mut seen, told) = read(&bytes, &name);
+    let (mut seen, reported) = read(&bytes, &name);
     assert_eq!(seen.remove(0), (1, "before".to_owned(), "seen"), "{name}");
     let last = seen.pop().expect("the last line");
     let lines = bytes.iter().filter(|byte| **byte == b'\n').count() as u64;
     assert_eq!(last, (lines, "behind".to_owned(), "seen"), "{name}");
     let seen: Vec<_> = seen.iter().map(|one| (one.1.as_str(), one.2)).collect();
-    assert_eq!(seen, candidates, "{name}");
-    let told: Vec<_> = told.into_iter().map(|one| (one.0, one.2)).collect();
+    assert_eq!(seen, entry_refs, "{name}");
+    let reported: Vec<_> = reported.into_iter().map(|one| (one.0, one.2)).collect();
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let findings: Vec<_> = findings.iter().map(|one| (one.0, text(one.1))).collect();
-    assert_eq!(told, findings, "{name}");
+    assert_eq!(reported, findings, "{name}");
 }
 
 fn join(pieces: &[&[u8]]) -> Vec<u8> {
@@ -186,7 +188,7 @@ fn odd_lines_that_are_whole_are_read_as_they_are() {
 
 /// B6: one mark at the start of a file is passed over, as the client does; others are damage.
 #[test]
-fn an_entry_behind_a_byte_order_mark_is_read() {
+fn an_entry_after_a_byte_order_mark_is_read() {
     let bytes = format!("\u{feff}{}\n{}\n", entry("one", ""), entry("two", "one"));
     let (seen, findings) = read(bytes.as_bytes(), "a mark");
     let expected = [(1, "one".to_owned(), "seen"), (2, "two".to_owned(), "seen")];
@@ -287,8 +289,8 @@ fn an_entry_is_not_spread_over_a_line_that_is_whole() {
         let scratch = Scratch::new(format!("{line}\n").as_bytes());
         let index = check_all_ways(&scratch.open(), between);
         assert_eq!(index.len(), 1, "{between}");
-        assert!(!index.candidate(0).is_salvaged());
-        let codes: Vec<Code> = told(&index).into_iter().map(|one| one.0).collect();
+        assert!(!index.entry(0).is_salvaged());
+        let codes: Vec<Code> = reported(&index).into_iter().map(|one| one.0).collect();
         assert_eq!(
             codes.len(),
             2 + usize::from(between.ends_with("torn")),
@@ -368,15 +370,15 @@ fn the_body_of_a_salvaged_candidate_is_its_mended_text() {
         let index = check_all_ways(&source, "bodies");
         let mut bodies = Bodies::new(&source);
         let mut texts = Vec::new();
-        for candidate in index.candidates() {
-            let text = bodies.get(&candidate).expect("the file can be read").text;
+        for entry_ref in index.entries() {
+            let text = bodies.get(&entry_ref).expect("the file can be read").text;
             assert!(serde_json::from_str::<serde_json::Value>(text).is_ok());
             texts.push(text.to_owned());
         }
         assert_eq!(texts, [one.replace(" of ", "\\n\\u001b"), two.clone()]);
         let is_open = |number| {
-            let marks = index.candidate(number).marks();
-            marks.contains(transcript_reader::Marks::UNTERMINATED)
+            let marks = index.entry(number).marks();
+            marks.contains(transcript_reader::EntryMarks::UNTERMINATED)
         };
         assert_eq!([is_open(0), is_open(1)], [false, is_last]);
         bytes.push(b'\n');

@@ -9,7 +9,7 @@ use transcript_format::finding::Code;
 use transcript_reader::{Index, LoadOptions, Source};
 use transcript_testkit::{damage, generate};
 
-use crate::{Scratch, assert_same, index, load, told};
+use crate::{Scratch, assert_same, index, load, reported};
 
 /// As in `build.rs`: how much is read at once, and the smallest piece of a thread.
 const BUFFER: usize = 1 << 20;
@@ -213,7 +213,10 @@ fn threads_and_directions_agree_wherever_the_borders_between_pieces_fall() {
         let index = check_bytes(&bytes, &format!("borders {shift:+}"));
         assert!(index.len() > 5_000 && index.sessions().count() > 30);
         assert!(index.has_repeated_uuids());
-        let codes: Vec<Code> = told(&index).into_iter().map(|finding| finding.0).collect();
+        let codes: Vec<Code> = reported(&index)
+            .into_iter()
+            .map(|finding| finding.0)
+            .collect();
         assert!(
             codes.contains(&Code::Nul) && codes.contains(&Code::Glued),
             "{codes:?}"
@@ -246,7 +249,7 @@ fn lines_may_end_anywhere_around_the_end_of_a_buffer() {
             // Forward the first line ends there, backward the last one starts there.
             let bytes = [&long[..], &last, &long].concat();
             let index = check_bytes(&bytes, &format!("{len} bytes, then {end:?}"));
-            let offsets: Vec<u64> = index.candidates().map(|one| one.offset()).collect();
+            let offsets: Vec<u64> = index.entries().map(|one| one.offset()).collect();
             let second = long.len() as u64;
             assert_eq!(
                 offsets,
@@ -272,7 +275,11 @@ fn a_file_may_be_exactly_as_long_as_buffers_are() {
             let index = check_bytes(bytes, &format!("{} bytes in {lines} lines", bytes.len()));
             assert_eq!(index.len(), lines);
             let torn = usize::from(bytes.len() < len);
-            assert_eq!(told(&index).len(), torn, "only a missing newline is told");
+            assert_eq!(
+                reported(&index).len(),
+                torn,
+                "only a missing newline is told"
+            );
         }
     }
 }
@@ -312,7 +319,7 @@ fn a_line_beyond_the_cap_is_a_finding_and_the_next_line_is_intact() {
             }
             let name = format!("{len} bytes, terminated: {terminated}");
             let index = check_all_ways_with(&Scratch::new(&bytes).open(), &options, &name);
-            let lines: Vec<u64> = index.candidates().map(|one| one.line()).collect();
+            let lines: Vec<u64> = index.entries().map(|one| one.line()).collect();
             let expected: &[u64] = match (is_kept, terminated) {
                 (true, true) => &[1, 2, 3],
                 (true, false) => &[1, 2],
@@ -325,7 +332,7 @@ fn a_line_beyond_the_cap_is_a_finding_and_the_next_line_is_intact() {
                 (true, false) => vec![(Code::Unterminated, Some(2), 100, len as u64)],
                 (false, _) => vec![(Code::TooLong, Some(2), 100, len as u64)],
             };
-            assert_eq!(told(&index), findings, "{name}");
+            assert_eq!(reported(&index), findings, "{name}");
         }
     }
 }
@@ -335,7 +342,7 @@ fn lines_beyond_the_cap_may_cover_the_borders_between_pieces() {
     let options = LoadOptions::new().line_cap(BUFFER);
     let bytes = bordered(32 * BUFFER + 12_345, 0);
     let index = check_all_ways_with(&Scratch::new(&bytes).open(), &options, "capped");
-    let too_long = told(&index)
+    let too_long = reported(&index)
         .into_iter()
         .filter(|one| one.0 == Code::TooLong);
     assert_eq!(too_long.count(), 2);
@@ -356,7 +363,7 @@ fn damaged_sessions_are_indexed_alike_in_both_directions() {
             continue;
         };
         let index = check_all_ways(&source, &format!("seed {seed}: {done:?}"));
-        salvaged += index.candidates().filter(|one| one.is_salvaged()).count();
+        salvaged += index.entries().filter(|one| one.is_salvaged()).count();
     }
     assert!(salvaged > 500, "{salvaged}");
 }
@@ -408,14 +415,14 @@ fn salvaged_entries_are_indexed_alike_wherever_they_stand() {
     }
     assert!(bytes.len() > 2 * MIN_PIECE);
     let index = check_bytes(&bytes, "salvaged");
-    let salvaged: Vec<_> = index.candidates().filter(|one| one.is_salvaged()).collect();
+    let salvaged: Vec<_> = index.entries().filter(|one| one.is_salvaged()).collect();
     assert_eq!(salvaged.len(), expected);
     assert!(
         salvaged
             .iter()
             .any(|one| one.is_boundary() && index.boundary(one.number()).is_some())
     );
-    for one in index.candidates() {
+    for one in index.entries() {
         assert_eq!(
             one.is_boundary(),
             index.boundary(one.number()).is_some(),
@@ -426,7 +433,7 @@ fn salvaged_entries_are_indexed_alike_wherever_they_stand() {
             .is_some_and(|id| index.id_text(id).starts_with("saved-"));
         assert!(!is_ours || one.tools().len() == 2, "{one:?}");
     }
-    let offsets: Vec<u64> = index.candidates().map(|one| one.offset()).collect();
+    let offsets: Vec<u64> = index.entries().map(|one| one.offset()).collect();
     assert!(offsets.is_sorted_by(|one, next| one < next));
 }
 
@@ -490,9 +497,9 @@ fn tombstones_are_read_alike_wherever_they_stand() {
             wanted.map(|(line, id)| (line, id.to_owned())),
             "{name}"
         );
-        for candidate in index.candidates().skip(first).take(9) {
-            assert_eq!(candidate.leaf_uuid(), None);
-            assert_eq!(candidate.parent().is_some(), candidate.uuid().is_some());
+        for entry_ref in index.entries().skip(first).take(9) {
+            assert_eq!(entry_ref.leaf_uuid(), None);
+            assert_eq!(entry_ref.parent().is_some(), entry_ref.uuid().is_some());
         }
     }
 }

@@ -89,7 +89,7 @@ fn the_first_file_with_an_id_counts() {
 }
 
 #[test]
-fn names_that_are_no_ids_are_passed_over() {
+fn names_that_are_not_ids_are_passed_over() {
     let project = Project::new();
     let long = format!("agent-{}.jsonl", "x".repeat(129));
     for name in [

@@ -48,7 +48,7 @@ pub(super) fn edited_list(raw: Raw<'_>, mut edit: impl FnMut(Raw<'_>) -> Edit) -
     Some(out + &raw.text()[end..])
 }
 
-/// Returns the text of an object or a list without what stands behind its last value, and where
+/// Returns the text of an object or a list without what comes after its last value, and where
 /// that starts. `values` are those of `text`, in their order.
 fn edited_values<'a>(text: &str, values: impl Iterator<Item = (Raw<'a>, Edit)>) -> (String, usize) {
     let mut out = String::with_capacity(text.len());

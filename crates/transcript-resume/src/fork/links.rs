@@ -1,18 +1,18 @@
-//! Which entry of a copy each one hangs under.
+//! Which entry of a copy each one is a child of.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
 use transcript_format::kind::EntryKind;
 use transcript_format::scan::{Flags, ToolRole};
-use transcript_reader::{Candidate, MessageKey, ToolKey};
+use transcript_reader::{EntryRef, MessageKey, ToolKey};
 
-use crate::links::{NodeId, Tree};
+use crate::tree::{NodeId, Tree};
 
-/// Returns the place that each of the entries hangs under: the one before it.
+/// Returns the place that each of the entries is a child of: the one before it.
 ///
 /// An API message with parallel calls and its results stay a tree, as the client writes them: each
-/// result under its call. That is done where every reader brings back what hangs beside the chain
+/// result under its call. That is done where every reader brings back what hangs outside the chain
 /// (`facts/sdk.md` 3.3, `facts/rig.md` 5), and in the order that the path has.
 ///
 /// A message that makes one of the calls `open` is a straight run: the results that it lacks are put
@@ -37,7 +37,7 @@ pub(super) fn links(
             .flat_map(|place| runs.ends(place, ToolRole::Use));
         if !open.is_empty() && calls.any(|call| open.contains(&call)) {
             ends.insert(run.lines_end - 1);
-        } else if !is_flat && let Some(own) = runs.own_links(&run) {
+        } else if !is_flat && let Some(own) = runs.tree_links(&run) {
             for (place, above) in run.entries.clone().zip(own).skip(1) {
                 links[place] = Some(above);
             }
@@ -91,8 +91,8 @@ impl<'t, 'i> Runs<'t, 'i> {
         runs
     }
 
-    fn entry(&self, place: usize) -> Candidate<'i> {
-        self.tree.index().candidate(self.entries[place] as usize)
+    fn entry(&self, place: usize) -> EntryRef<'i> {
+        self.tree.index().entry(self.entries[place] as usize)
     }
 
     /// The API message that an answer is a line of.
@@ -116,7 +116,7 @@ impl<'t, 'i> Runs<'t, 'i> {
     }
 
     /// Whether the last message is one that no person and no model wrote. The Python SDK then looks
-    /// for another end, and would take a result that hangs beside the chain (`facts/sdk.md` 3.2).
+    /// for another end, and would take a result that hangs outside the chain (`facts/sdk.md` 3.2).
     fn ends_in_meta(&self) -> bool {
         let mut entries = (0..self.entries.len()).rev().map(|place| self.entry(place));
         let last = entries.find(|entry| entry.kind().is_message());
@@ -152,13 +152,13 @@ impl<'t, 'i> Runs<'t, 'i> {
         let node = self.tree.node(self.entries[place] as usize);
         let parent = node.and_then(|node| self.tree.parent_node(node));
         let own = parent.and_then(|parent| self.places.get(&parent).copied());
-        let is_above = |above: &usize| run.entries.contains(above) && *above < place;
-        own.filter(is_above).unwrap_or(place - 1) as u32
+        let is_ancestor = |above: &usize| run.entries.contains(above) && *above < place;
+        own.filter(is_ancestor).unwrap_or(place - 1) as u32
     }
 
-    /// What each entry of `run` hangs under when it stays a tree, the first one under nothing;
+    /// What each entry of `run` is a child of when it stays a tree, the first one under nothing;
     /// `None` when a reader would lose something of it.
-    fn own_links(&self, run: &Run) -> Option<Vec<u32>> {
+    fn tree_links(&self, run: &Run) -> Option<Vec<u32>> {
         let message = run.message?;
         let Range { start, end } = run.entries;
         let mut above = vec![0];
@@ -176,7 +176,7 @@ impl<'t, 'i> Runs<'t, 'i> {
         }
 
         // Lines of the message and results are found wherever they hang, attachments under those
-        // of them that hang beside the chain. The SDKs sort what they find by time, and the one for
+        // of them that hang outside the chain. The SDKs sort what they find by time, and the one for
         // TypeScript fails without.
         let is_own = |call| self.callers.get(&call) == Some(&Some(message));
         let is_found = |place: usize| {
@@ -188,7 +188,7 @@ impl<'t, 'i> Runs<'t, 'i> {
                 place < run.lines_end || self.ends(place, ToolRole::Result).all(is_own);
             is_of_message && entry.millis().is_some()
         };
-        let mut beside = (start..end).filter(|place| !is_on_chain[place - start]);
-        beside.all(is_found).then_some(above)
+        let mut off_chain = (start..end).filter(|place| !is_on_chain[place - start]);
+        off_chain.all(is_found).then_some(above)
     }
 }

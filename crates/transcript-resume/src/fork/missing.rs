@@ -1,6 +1,6 @@
 //! Calls on a path that no entry of it answers.
 //!
-//! `recover` gives each of them a result that says so, anew for each request. A copy has to hold
+//! `recover` gives each of them a result that says so, again for each request. A copy has to hold
 //! that result: a client that meets a call without one drops the line with all that it says.
 
 use std::collections::HashSet;
@@ -9,7 +9,7 @@ use transcript_format::json::{Json, ObjectBuf};
 use transcript_format::kind::EntryKind;
 use transcript_format::object::{Object, Raw};
 use transcript_format::scan::{Flags, ToolRole};
-use transcript_reader::{Candidate, Index, ToolKey};
+use transcript_reader::{EntryRef, Index, ToolKey};
 
 use crate::texts;
 
@@ -17,7 +17,7 @@ use crate::texts;
 /// nothing but results and reminders follows: every client completes these by itself.
 pub(super) fn unanswered(index: &Index, entries: &[u32]) -> HashSet<ToolKey> {
     let ends = |kind: EntryKind, role: ToolRole| {
-        let lines = entries.iter().map(|entry| index.candidate(*entry as usize));
+        let lines = entries.iter().map(|entry| index.entry(*entry as usize));
         let lines = lines.filter(move |line| line.kind() == kind);
         let ends = lines.flat_map(|line| line.tools().iter());
         ends.filter(move |end| end.role() == role)
@@ -31,13 +31,13 @@ pub(super) fn unanswered(index: &Index, entries: &[u32]) -> HashSet<ToolKey> {
         return open;
     }
     if let Some(last) = last_answer(index, entries) {
-        let is_of_last = |line: &Candidate<'_>| {
+        let is_of_last = |line: &EntryRef<'_>| {
             line.number() == last.number()
                 || (line.kind() == EntryKind::Assistant
                     && line.message().is_some()
                     && line.message() == last.message())
         };
-        let lines = entries.iter().map(|entry| index.candidate(*entry as usize));
+        let lines = entries.iter().map(|entry| index.entry(*entry as usize));
         for line in lines.filter(is_of_last) {
             for call in line.tools() {
                 open.remove(&call.key());
@@ -48,9 +48,9 @@ pub(super) fn unanswered(index: &Index, entries: &[u32]) -> HashSet<ToolKey> {
 }
 
 /// The last line of the answer that the conversation stopped in, if it did.
-fn last_answer<'i>(index: &'i Index, entries: &[u32]) -> Option<Candidate<'i>> {
+fn last_answer<'i>(index: &'i Index, entries: &[u32]) -> Option<EntryRef<'i>> {
     let lines = entries.iter().rev();
-    for line in lines.map(|entry| index.candidate(*entry as usize)) {
+    for line in lines.map(|entry| index.entry(*entry as usize)) {
         let is_shown_only = line.flags().contains(Flags::VIRTUAL);
         let is_result = line.flags().contains(Flags::HAS_TOOL_RESULT);
         match line.kind() {
@@ -64,7 +64,7 @@ fn last_answer<'i>(index: &'i Index, entries: &[u32]) -> Option<Candidate<'i>> {
 }
 
 /// Returns the ids of the calls of `line` that are in `open`; `body` is that of the line.
-pub(super) fn ids(line: &Candidate<'_>, body: &str, open: &HashSet<ToolKey>) -> Vec<String> {
+pub(super) fn ids(line: &EntryRef<'_>, body: &str, open: &HashSet<ToolKey>) -> Vec<String> {
     let mut calls = line
         .tools()
         .iter()

@@ -1,6 +1,6 @@
 //! What a session was set to at the end of a path, and what it used.
 
-mod beside;
+mod metadata;
 mod todos;
 mod usage;
 
@@ -9,13 +9,13 @@ use std::collections::HashSet;
 use serde::Serialize;
 use transcript_format::kind::{AttachmentKind, EntryKind};
 use transcript_format::object::{Object, Raw};
-use transcript_reader::{Candidate, Index};
+use transcript_reader::{EntryRef, Index};
 
-use crate::api::{self, BodySource};
-use crate::chain::Path;
-use crate::links::Tree;
-pub(crate) use beside::title;
-pub use beside::{
+use crate::path::ConversationPath;
+use crate::request::{self, BodySource};
+use crate::tree::Tree;
+pub(crate) use metadata::title;
+pub use metadata::{
     Costs, FileHistory, ModelCosts, PullRequest, QueuedPrompt, TitleSource, Worktree,
 };
 pub use todos::Todo;
@@ -25,12 +25,12 @@ pub use usage::{Usage, UsageTotals};
 
 /// What a session was set to where its path ends. What no line says is `None`.
 ///
-/// Most of it is said by the entries of the path. What stands beside the chain counts for the
+/// Most of it is said by the entries of the path. What stands outside the chain counts for the
 /// whole file, as no line of it says which branch it belongs to.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
-pub struct State {
+pub struct PathState {
     /// The working folder of the last entry of the path that names one.
     pub cwd: Option<String>,
     /// The working folder of the first entry of the file that names one.
@@ -88,9 +88,9 @@ pub struct State {
     pub costs: Option<Costs>,
 }
 
-impl State {
+impl PathState {
     /// Reads the state at the end of `path`, and what its answers used, by model in the order of
-    /// their names. An [`api::Request`] has both as well.
+    /// their names. An [`request::Request`] has both as well.
     ///
     /// One body is held at a time. Of `summary`, title, tag, mode, agent, worktree and cost lines
     /// only the last of each kind is read; lines about queues, files and pull requests all are. What
@@ -103,16 +103,16 @@ impl State {
     /// When `path` is not one of the index of `tree`.
     pub fn read<B: BodySource>(
         tree: &Tree<'_>,
-        path: &Path,
+        path: &ConversationPath,
         bodies: &mut B,
     ) -> Result<(Self, Vec<Usage>), B::Error> {
-        let mut record = Record::default();
+        let mut record = StateReader::default();
         for entry in &path.entries {
-            let candidate = tree.index().candidate(entry.candidate());
-            if api::may_be_sent(&candidate)
-                && let Ok(body) = Object::parse(bodies.body(&candidate)?)
+            let entry_ref = tree.index().entry(entry.entry_no());
+            if request::may_be_sent(&entry_ref)
+                && let Ok(body) = Object::parse(bodies.body(&entry_ref)?)
             {
-                record.add(&candidate, &body);
+                record.add(&entry_ref, &body);
             }
         }
         record.finish(tree.index(), path, bodies)
@@ -121,8 +121,8 @@ impl State {
 
 /// Reads state and usage off the bodies of a path, oldest first.
 #[derive(Debug, Default)]
-pub(crate) struct Record {
-    state: State,
+pub(crate) struct StateReader {
+    state: PathState,
     permission_mode_at: usize,
     versions: Distinct,
     models: Distinct,
@@ -130,28 +130,28 @@ pub(crate) struct Record {
     usage: UsageTotals,
 }
 
-impl Record {
-    pub(crate) fn add(&mut self, candidate: &Candidate<'_>, body: &Object<'_>) {
+impl StateReader {
+    pub(crate) fn add(&mut self, entry_ref: &EntryRef<'_>, body: &Object<'_>) {
         let state = &mut self.state;
         set(&mut state.cwd, body.get("cwd"));
         set(&mut state.git_branch, body.get("gitBranch"));
         if set(&mut state.version, body.get("version")) {
             self.versions.add(state.version.as_deref());
         }
-        if candidate.kind().is_message() {
+        if entry_ref.kind().is_message() {
             set(&mut state.last_interaction, body.get("timestamp"));
         }
-        match candidate.kind() {
+        match entry_ref.kind() {
             EntryKind::User => {
                 if set(&mut state.permission_mode, body.get("permissionMode")) {
-                    self.permission_mode_at = candidate.number();
+                    self.permission_mode_at = entry_ref.number();
                 }
                 if let Some(result) = body.get("toolUseResult") {
                     self.todos.add_result(result);
                 }
             }
             EntryKind::Assistant => self.add_answer(body),
-            EntryKind::Attachment => match candidate.attachment_kind() {
+            EntryKind::Attachment => match entry_ref.attachment_kind() {
                 Some(AttachmentKind::TaskReminder) => self.todos.add_reminder(body, true),
                 Some(AttachmentKind::TodoReminder) => self.todos.add_reminder(body, false),
                 _ => {}
@@ -172,18 +172,18 @@ impl Record {
         }
     }
 
-    /// Adds what stands beside the chain.
+    /// Adds what stands outside the chain.
     pub(crate) fn finish<B: BodySource>(
         self,
         index: &Index,
-        path: &Path,
+        path: &ConversationPath,
         bodies: &mut B,
-    ) -> Result<(State, Vec<Usage>), B::Error> {
+    ) -> Result<(PathState, Vec<Usage>), B::Error> {
         let mut state = self.state;
         state.versions = self.versions.finish();
         state.models = self.models.finish();
         state.todos = self.todos.finish();
-        beside::read(index, path, bodies, &mut state, self.permission_mode_at)?;
+        metadata::read(index, path, bodies, &mut state, self.permission_mode_at)?;
         Ok((state, self.usage.models()))
     }
 }

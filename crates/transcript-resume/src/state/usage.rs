@@ -9,7 +9,7 @@ use transcript_format::object::{Object, Raw};
 use transcript_format::usage;
 use transcript_reader::Index;
 
-use crate::api::BodySource;
+use crate::request::BodySource;
 
 /// Model that stands on answers which no model gave.
 pub(crate) const NO_MODEL: &str = "<synthetic>";
@@ -69,7 +69,7 @@ pub struct Usage {
 /// totals.add(&Object::parse(line)?);
 /// totals.add(&Object::parse(&line.replace('9', "159"))?);
 /// assert_eq!(totals.models()[0].output_tokens, Some(159));
-/// # Ok::<(), transcript_format::object::NotAnObject>(())
+/// # Ok::<(), transcript_format::object::ParseObjectError>(())
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct UsageTotals {
@@ -108,7 +108,7 @@ impl UsageTotals {
         bodies: &mut B,
     ) -> Result<(), B::Error> {
         let answers = index
-            .candidates()
+            .entries()
             .filter(|line| line.kind() == EntryKind::Assistant);
         for line in answers {
             if let Ok(body) = Object::parse(bodies.body(&line)?) {

@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use transcript_format::scan::Flags;
 use transcript_reader::Index;
-use transcript_resume::{Branches, Path, PathEntry, Policy, Start, Tree};
+use transcript_resume::{BranchStart, Branches, ConversationPath, PathEntry, Policy, Tree};
 use transcript_testkit::{damage, generate, shared};
 
 use crate::path::{index, transcripts_under};
@@ -75,11 +75,11 @@ impl Session {
     fn branches(&self, policy: Policy, breaks: &[&str]) -> String {
         let index = index(self.0.as_bytes());
         let tree = Tree::new(&index, policy);
-        let uuid = |entry: usize| index.id_text(index.candidate(entry).uuid().unwrap());
-        let candidate = |uuid: &&str| index.with_uuid(index.id(uuid).unwrap()).next().unwrap();
-        let breaks: Vec<usize> = breaks.iter().map(candidate).collect();
+        let uuid = |entry: usize| index.id_text(index.entry(entry).uuid().unwrap());
+        let entry_ref = |uuid: &&str| index.with_uuid(index.id(uuid).unwrap()).next().unwrap();
+        let breaks: Vec<usize> = breaks.iter().map(entry_ref).collect();
         let branches = Branches::new(&tree, &breaks);
-        let mut told = String::new();
+        let mut reported = String::new();
         for (number, branch) in branches.all().iter().enumerate() {
             let entries: Vec<_> = branches.entries(number).map(uuid).collect();
             let parent = branch
@@ -87,9 +87,9 @@ impl Session {
                 .map_or("-".to_owned(), |parent| parent.to_string());
             let (start, tip) = (branch.start.name(), if branch.is_tip { "." } else { "" });
             let entries = entries.join(" ");
-            writeln!(told, "{number} < {parent} {start}: {entries}{tip}").unwrap();
+            writeln!(reported, "{number} < {parent} {start}: {entries}{tip}").unwrap();
         }
-        told
+        reported
     }
 }
 
@@ -129,7 +129,7 @@ fn a_rewind_is_a_fork_and_a_rewind_of_it_too() {
 }
 
 #[test]
-fn parallel_calls_results_attachments_and_system_lines_are_no_forks() {
+fn parallel_calls_results_attachments_and_system_lines_are_not_forks() {
     let session = Session::default()
         .user("u1", "")
         .attachment("t1", "u1")
@@ -198,12 +198,12 @@ fn islands_cycles_and_bridges_say_how_they_start() {
         .answer("c1", "c2")
         .user("c2", "c1")
         .answer("c3", "c1");
-    let told = session.branches(Policy::Recover, &[]);
-    assert!(told.contains("bridge: u2"), "{told}");
-    assert!(told.contains("bridge: c1"), "{told}");
-    let told = session.branches(Policy::Vendor, &[]);
-    assert!(told.contains("lost: u2."), "{told}");
-    assert!(told.contains("cycle: c1\n"), "{told}");
+    let reported = session.branches(Policy::Recover, &[]);
+    assert!(reported.contains("bridge: u2"), "{reported}");
+    assert!(reported.contains("bridge: c1"), "{reported}");
+    let reported = session.branches(Policy::Vendor, &[]);
+    assert!(reported.contains("lost: u2."), "{reported}");
+    assert!(reported.contains("cycle: c1\n"), "{reported}");
 }
 
 #[test]
@@ -265,7 +265,7 @@ fn check(name: &str, index: &Index) {
                 "{name}"
             );
             let is_single = branch.parent.is_some_and(|parent| {
-                branch.start == Start::Child
+                branch.start == BranchStart::Child
                     && branches.children(parent).count() == 1
                     && !branches
                         .entries(parent)
@@ -278,13 +278,13 @@ fn check(name: &str, index: &Index) {
         }
         for leaf in breaks {
             // The person may have chosen an entry of a subagent.
-            let is_aside = index.candidate(leaf).flags().contains(Flags::SIDECHAIN);
+            let is_aside = index.entry(leaf).flags().contains(Flags::SIDECHAIN);
             assert!(
                 is_aside || branches.branch_of(leaf).is_some(),
                 "{name}: the leaf is in no branch"
             );
         }
-        // Every branch hangs under a root: counting down from the roots finds all of them.
+        // Every branch is a child of a root: counting down from the roots finds all of them.
         let all = branches.all();
         let mut order: Vec<usize> = (0..all.len())
             .filter(|branch| all[*branch].parent.is_none())
@@ -332,9 +332,9 @@ fn every_entry_of_a_shared_file_is_in_one_branch() {
 }
 
 /// What the branches off a path have, as each of them is walked from its root.
-fn walked_one_by_one(tree: &Tree<'_>, path: &Path) -> Vec<Vec<usize>> {
+fn walked_one_by_one(tree: &Tree<'_>, path: &ConversationPath) -> Vec<Vec<usize>> {
     let leaf: Vec<usize> = path.leaf.into_iter().collect();
-    let mut shown: HashSet<usize> = path.entries.iter().map(PathEntry::candidate).collect();
+    let mut shown: HashSet<usize> = path.entries.iter().map(PathEntry::entry_no).collect();
     let mut found = Vec::new();
     for branch in Branches::new(tree, &leaf).all() {
         if branch.is_tip
@@ -342,21 +342,21 @@ fn walked_one_by_one(tree: &Tree<'_>, path: &Path) -> Vec<Vec<usize>> {
             && let Some(leaf) = tree.node(branch.last)
         {
             let path = tree.path_to_leaf(leaf).entries.into_iter();
-            let entries = path.map(|entry| entry.candidate());
+            let entries = path.map(|entry| entry.entry_no());
             found.push(entries.filter(|entry| shown.insert(*entry)).collect());
         }
     }
     found
 }
 
-fn walked_together(tree: &Tree<'_>, path: &Path) -> Vec<Vec<usize>> {
+fn walked_together(tree: &Tree<'_>, path: &ConversationPath) -> Vec<Vec<usize>> {
     let branches = tree.branches_off(path).into_iter();
     let entries = branches.map(|branch| {
         branch
             .path
             .entries
             .iter()
-            .map(PathEntry::candidate)
+            .map(PathEntry::entry_no)
             .collect()
     });
     entries.collect()
@@ -434,7 +434,7 @@ fn no_entry_is_in_two_branches_and_none_is_missed() {
         for policy in [Policy::Vendor, Policy::Recover] {
             let tree = Tree::new(&index, policy);
             let path = tree.path();
-            let mut seen: HashSet<usize> = path.entries.iter().map(PathEntry::candidate).collect();
+            let mut seen: HashSet<usize> = path.entries.iter().map(PathEntry::entry_no).collect();
             for entry in walked_together(&tree, &path).into_iter().flatten() {
                 assert!(seen.insert(entry), "seed {seed}: {entry} is there twice");
             }

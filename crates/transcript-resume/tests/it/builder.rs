@@ -3,16 +3,16 @@
 use serde_json::{Value, json};
 use transcript_format::object::{Object, Raw};
 use transcript_resume::Policy;
-use transcript_resume::api::{
-    Message, Options, Reason, Role, Rule, SyntheticKind, TokenEstimate, lint,
-};
 use transcript_resume::builder::{
-    Built, Conversation, Error, MessageBuilder, Note, Settings, What,
+    BuildNote, BuiltMessages, Error, MessageBuilder, MessageList, NoteKind, RequestSettings,
+};
+use transcript_resume::request::{
+    Message, OmissionReason, RequestOptions, Role, Rule, SyntheticKind, TokenEstimate, lint,
 };
 use transcript_resume::texts::{NO_CONTENT, START_MISSING, UNKNOWN_TOOL};
 use transcript_testkit::rng::Rng;
 
-use crate::api_forms::{CALL, RESULT, Session};
+use crate::request_forms::{CALL, RESULT, Session};
 use crate::strict::{Loaded, for_each_session, forms, validate};
 
 fn user() -> MessageBuilder {
@@ -31,15 +31,15 @@ fn of_json(builder: MessageBuilder, content: &str) -> MessageBuilder {
     builder.content(Raw::parse(content).unwrap())
 }
 
-fn talk(messages: impl IntoIterator<Item = MessageBuilder>) -> Result<Conversation, Error> {
-    let mut talk = Conversation::new();
+fn talk(messages: impl IntoIterator<Item = MessageBuilder>) -> Result<MessageList, Error> {
+    let mut talk = MessageList::new();
     messages
         .into_iter()
         .try_for_each(|message| talk.push(message))?;
     Ok(talk)
 }
 
-fn build(messages: impl IntoIterator<Item = MessageBuilder>) -> Built {
+fn build(messages: impl IntoIterator<Item = MessageBuilder>) -> BuiltMessages {
     let built = talk(messages).unwrap().build().unwrap();
     assert_eq!(lint(&built.messages).problems, []);
     built
@@ -52,16 +52,16 @@ fn values(messages: &[Message]) -> Value {
         .collect()
 }
 
-fn note(pushed: usize, what: What) -> Note {
-    Note { pushed, what }
+fn note(pushed: usize, kind: NoteKind) -> BuildNote {
+    BuildNote { pushed, kind }
 }
 
-fn refused(pushed: usize, rule: Rule) -> Note {
-    note(pushed, What::LeftOut(Reason::Refused(rule)))
+fn refused(pushed: usize, rule: Rule) -> BuildNote {
+    note(pushed, NoteKind::LeftOut(OmissionReason::Refused(rule)))
 }
 
-fn merged(pushed: usize, message: usize) -> Note {
-    note(pushed, What::Merged { message })
+fn merged(pushed: usize, message: usize) -> BuildNote {
+    note(pushed, NoteKind::Merged { message })
 }
 
 fn pair(rule: Rule, id: &str) -> Error {
@@ -123,7 +123,7 @@ fn what_a_provider_refuses_is_mended_and_said() {
         {"role": "assistant", "content": texts},
     ]);
     assert_eq!(values(&built.messages), expected);
-    let start = note(0, What::MadeUp(SyntheticKind::MissingStart));
+    let start = note(0, NoteKind::MadeUp(SyntheticKind::MissingStart));
     assert_eq!(
         built.notes,
         [start, refused(1, Rule::BlankText), merged(2, 1)]
@@ -143,7 +143,7 @@ fn what_a_provider_refuses_is_mended_and_said() {
         refused(1, Rule::CallId),
         refused(1, Rule::CallName),
         refused(2, Rule::SilentError),
-        note(2, What::MadeUp(SyntheticKind::NoContent)),
+        note(2, NoteKind::MadeUp(SyntheticKind::NoContent)),
     ];
     assert_eq!(built.notes, expected);
 }
@@ -203,7 +203,7 @@ fn pairs_that_do_not_fit_are_errors_and_change_nothing() {
 
 #[test]
 fn nothing_to_send_is_an_error() {
-    assert_eq!(Conversation::new().build(), Err(Error::NothingToSend));
+    assert_eq!(MessageList::new().build(), Err(Error::NothingToSend));
     let blank = talk([user().text(" "), user().text("")]).unwrap();
     assert_eq!(blank.build(), Err(Error::NothingToSend));
 }
@@ -213,7 +213,7 @@ fn the_body_has_the_settings_and_the_messages() {
     let built = build([user().text("A"), MessageBuilder::assistant().text("B")]);
     let messages =
         r#""messages":[{"role":"user","content":"A"},{"role":"assistant","content":"B"}]"#;
-    let plain = Settings::new("m-1", 1024);
+    let plain = RequestSettings::new("m-1", 1024);
     assert_eq!(
         built.to_request(&plain),
         format!(r#"{{"model":"m-1","max_tokens":1024,{messages}}}"#)
@@ -238,8 +238,8 @@ fn a_session_is_gone_on_with() {
         .assistant("m1", CALL)
         .user(RESULT)
         .assistant("m2", r#"[{"type":"text","text":"Done. "}]"#);
-    let request = session.request_under(Policy::Recover, &Options::new());
-    let mut talk = Conversation::resume(&request.messages).unwrap();
+    let request = session.request_under(Policy::Recover, &RequestOptions::new());
+    let mut talk = MessageList::resume(&request.messages).unwrap();
     let resumed = talk.build().unwrap();
     assert_eq!(
         (&resumed.messages, resumed.notes),
@@ -248,7 +248,7 @@ fn a_session_is_gone_on_with() {
 
     talk.user("Next.").unwrap();
     let built = talk.build().unwrap();
-    let asked = session.request_under(Policy::Recover, &Options::new().prompt("Next."));
+    let asked = session.request_under(Policy::Recover, &RequestOptions::new().prompt("Next."));
     assert_eq!(values(&built.messages).as_array().unwrap().len(), 5);
     assert_eq!(built.messages[4], asked.messages[4]);
     // The blocks still name the candidates that they come from.
@@ -272,7 +272,7 @@ fn every_session_is_gone_on_with_and_nothing_of_it_changes() {
             if messages.is_empty() {
                 continue;
             }
-            let mut talk = Conversation::resume(&messages).unwrap();
+            let mut talk = MessageList::resume(&messages).unwrap();
             let built = talk.build().unwrap();
             assert_eq!(
                 (&built.messages, built.notes),
@@ -282,7 +282,7 @@ fn every_session_is_gone_on_with_and_nothing_of_it_changes() {
             talk.user("Next.").unwrap();
             let built = talk.build().unwrap();
             assert_eq!(lint(&built.messages).problems, [], "{name}");
-            // Reminders in the system role stand behind what the user says.
+            // Reminders in the system role come after what the user says.
             let mut messages = built.messages.iter().rev();
             let last = messages.find(|message| message.role() == Role::User);
             let last = last.unwrap().blocks().last().unwrap();
@@ -659,7 +659,7 @@ impl Pairs {
 }
 
 /// What every conversation that was built has to be.
-fn check(built: &Built, texts: &[String], name: &str) {
+fn check(built: &BuiltMessages, texts: &[String], name: &str) {
     let problems = lint(&built.messages).problems;
     assert!(problems.is_empty(), "{name}: {problems:?}");
 
@@ -680,7 +680,7 @@ fn check(built: &Built, texts: &[String], name: &str) {
     );
 
     // A second time there is nothing left to do.
-    let again = Conversation::resume(&built.messages)
+    let again = MessageList::resume(&built.messages)
         .unwrap()
         .build()
         .unwrap();
@@ -704,7 +704,7 @@ fn whatever_is_pushed_builds_messages_that_a_strict_provider_takes() {
     let (mut requests, mut built, mut refused, mut merges) = (String::new(), 0, 0, 0);
     for seed in 0..4_000 {
         let mut rng = Rng::new(seed);
-        let (mut talk, mut pairs, mut texts) = (Conversation::new(), Pairs::default(), Vec::new());
+        let (mut talk, mut pairs, mut texts) = (MessageList::new(), Pairs::default(), Vec::new());
         for number in 0..rng.range(1, 14) {
             let said = Said::new(&mut rng, number, pairs.open());
             let fits = pairs.add(&said);
@@ -724,7 +724,7 @@ fn whatever_is_pushed_builds_messages_that_a_strict_provider_takes() {
                 check(&done, &texts, &format!("seed {seed}"));
                 requests += &format!("{}\n", values(&done.messages));
                 built += 1;
-                let is_merge = |note: &&Note| matches!(note.what, What::Merged { .. });
+                let is_merge = |note: &&BuildNote| matches!(note.kind, NoteKind::Merged { .. });
                 merges += done.notes.iter().filter(is_merge).count();
             }
             Err(Error::NothingToSend) => assert!(pairs.calls.is_empty(), "seed {seed}"),

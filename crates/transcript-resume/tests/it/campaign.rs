@@ -12,7 +12,7 @@ fn judge(case: &Case, policy: Policy) -> Shown {
     let path = Tree::new(&index, policy).path();
     let entries = path.entries.iter();
     let uuids: Vec<String> = entries
-        .filter_map(|entry| index.candidate(entry.candidate()).uuid())
+        .filter_map(|entry| index.entry(entry.entry_no()).uuid())
         .map(|id| index.id_text(id))
         .collect();
     case.judge(uuids.iter().map(String::as_str))

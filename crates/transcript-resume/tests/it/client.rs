@@ -7,7 +7,7 @@
 
 use serde_json::{Value, json};
 use transcript_reader::{Bodies, Index, Source};
-use transcript_resume::api::Options;
+use transcript_resume::request::RequestOptions;
 use transcript_resume::{Policy, Tree};
 
 const MODEL: &str = "claude-x-4-5";
@@ -116,7 +116,7 @@ fn json_of(text: &str) -> Value {
 fn sent(bytes: &[u8], policy: Policy, model: &str) -> String {
     let (_file, source, index): (_, Source, Index) = crate::load(bytes);
     let tree = Tree::new(&index, policy);
-    let options = Options::new().prompt("next").model(model);
+    let options = RequestOptions::new().prompt("next").model(model);
     let request = options.request(&tree, &mut Bodies::new(&source)).unwrap();
     if !request.is_resumable() {
         return "refused".to_owned();
@@ -271,7 +271,7 @@ fn a_compaction_lifts_the_pins_before_it() {
 }
 
 #[test]
-fn behind_a_pin_the_last_line_counts_whatever_it_is() {
+fn after_a_pin_the_last_line_counts_whatever_it_is() {
     for last in [
         "system s - turn_duration",
         "system s gone turn_duration",
@@ -316,8 +316,8 @@ fn with_a_boundary_as_the_last_tip_the_client_goes_by_time() {
         let vendor = "user: Q
             assistant: one
             user: next";
-        let told = sent(&bytes_of(&session), Policy::Vendor, MODEL);
-        assert_eq!(told, lines_of(vendor), "{end}");
+        let reported = sent(&bytes_of(&session), Policy::Vendor, MODEL);
+        assert_eq!(reported, lines_of(vendor), "{end}");
     }
 }
 
@@ -379,7 +379,7 @@ fn attachments_beside_the_lines_and_results_of_a_message_are_put_back() {
 }
 
 #[test]
-fn lines_of_the_chain_keep_its_order_and_others_stand_behind_them() {
+fn lines_of_the_chain_keep_its_order_and_others_are_after_them() {
     let message = "text h q m one
         call a h m A
         call b a m B
@@ -418,7 +418,7 @@ fn lines_of_the_chain_keep_its_order_and_others_stand_behind_them() {
 }
 
 #[test]
-fn a_message_id_that_comes_again_is_another_answer_behind_a_prompt() {
+fn a_message_id_that_comes_again_is_another_answer_after_a_prompt() {
     check(&[(
         "user q - Q
         call a q m A
@@ -545,13 +545,19 @@ fn a_list_of_kept_entries_counts_without_its_anchor() {
             "{form}"
         );
         // The compaction was not finished: nothing is hidden.
-        let told = sent(&bytes, Policy::Recover, MODEL);
-        assert!(told.contains("one") && told.contains("two"), "{told}");
+        let reported = sent(&bytes, Policy::Recover, MODEL);
+        assert!(
+            reported.contains("one") && reported.contains("two"),
+            "{reported}"
+        );
     }
     let lost = r#"{"preservedMessages":{"anchorUuid":"s","uuids":["gone","a2"]}}"#;
     let session = format!("{before}\nsystem b - compact_boundary {lost}\nreminder x b R");
-    let told = sent(&bytes_of(&session), Policy::Vendor, MODEL);
-    assert!(told.contains("one") && told.contains("two"), "{told}");
+    let reported = sent(&bytes_of(&session), Policy::Vendor, MODEL);
+    assert!(
+        reported.contains("one") && reported.contains("two"),
+        "{reported}"
+    );
 }
 
 // ---------------------------------------------------------------------------------------------
@@ -668,8 +674,8 @@ fn blank_blocks_of_the_user_are_left_out_and_a_string_stays() {
     let vendor = sent("(no content)");
     assert_eq!(self::sent(&bytes, Policy::Vendor, MODEL), lines_of(&vendor));
     let bytes = bytes_of(&alone("\" \""));
-    let told = self::sent(&bytes, Policy::Vendor, MODEL);
-    assert!(told.contains("user:  \n"), "{told}");
+    let reported = self::sent(&bytes, Policy::Vendor, MODEL);
+    assert!(reported.contains("user:  \n"), "{reported}");
 }
 
 #[test]
@@ -715,12 +721,12 @@ fn results_without_content_or_with_finds_take_no_reminders() {
         );
     }
     let bytes = bytes_of(&session("result r a A null"));
-    let told = self::sent(&bytes, Policy::Vendor, MODEL);
-    assert!(told.contains("A = null | {R}"), "{told}");
+    let reported = self::sent(&bytes, Policy::Vendor, MODEL);
+    assert!(reported.contains("A = null | {R}"), "{reported}");
     // Of a failed one only the texts are sent.
     let bytes = bytes_of(&session(&format!("failed r a A [{find}]")));
-    let told = self::sent(&bytes, Policy::Vendor, MODEL);
-    assert!(told.contains("A = [] | {R}"), "{told}");
+    let reported = self::sent(&bytes, Policy::Vendor, MODEL);
+    assert!(reported.contains("A = [] | {R}"), "{reported}");
 }
 
 #[test]
@@ -744,22 +750,25 @@ fn a_reference_to_a_tool_is_followed_by_a_text() {
         ("WebFetch Gone", "A = [tool WebFetch] | Tool loaded. | {R}"),
     ];
     for (tools, user) in cases {
-        let told = sent(&bytes_of(&session(tools)), Policy::Vendor, MODEL);
-        assert!(told.contains(&format!("user: {user}\n")), "{told}");
+        let reported = sent(&bytes_of(&session(tools)), Policy::Vendor, MODEL);
+        assert!(reported.contains(&format!("user: {user}\n")), "{reported}");
     }
     let gone = bytes_of(&session("Gone"));
-    let told = sent(&gone, Policy::Vendor, MODEL);
+    let reported = sent(&gone, Policy::Vendor, MODEL);
     assert!(
-        told.contains("A = [[Tool references removed - tools no longer avail"),
-        "{told}"
+        reported.contains("A = [[Tool references removed - tools no longer avail"),
+        "{reported}"
     );
     // What a session was started with is not in its file.
-    let told = sent(&gone, Policy::Recover, MODEL);
-    assert!(told.contains("A = [tool Gone] | Tool loaded."), "{told}");
+    let reported = sent(&gone, Policy::Recover, MODEL);
+    assert!(
+        reported.contains("A = [tool Gone] | Tool loaded."),
+        "{reported}"
+    );
 
     let (_file, source, index) = crate::load(&gone);
     let tree = Tree::new(&index, Policy::Vendor);
-    let options = Options::new().tools(["Gone"]);
+    let options = RequestOptions::new().tools(["Gone"]);
     let request = options.request(&tree, &mut Bodies::new(&source)).unwrap();
     assert_eq!(
         rendered(&serde_json::to_value(&request.messages[2]).unwrap()),
@@ -782,8 +791,11 @@ fn calls_of_servers_without_a_result_are_left_out() {
     ];
     for (blocks, expected) in cases {
         let session = format!("user q - Q\nblocks a q m {blocks}\nuser q2 a Q2\ntext z q2 n done");
-        let told = sent(&bytes_of(&session), Policy::Vendor, MODEL);
-        assert!(told.contains(&format!("assistant: {expected}\n")), "{told}");
+        let reported = sent(&bytes_of(&session), Policy::Vendor, MODEL);
+        assert!(
+            reported.contains(&format!("assistant: {expected}\n")),
+            "{reported}"
+        );
     }
 }
 
@@ -809,9 +821,9 @@ fn a_command_without_its_output_gets_no_answer() {
     ];
     for (end, is_command) in cases {
         let session = format!("user q - Q\ntext a q m one\n{end}");
-        let told = sent(&bytes_of(&session), Policy::Vendor, MODEL);
+        let reported = sent(&bytes_of(&session), Policy::Vendor, MODEL);
         assert_eq!(
-            !told.contains("No response requested."),
+            !reported.contains("No response requested."),
             is_command,
             "{end}"
         );

@@ -11,10 +11,10 @@ use transcript_format::ids::Uuid;
 use transcript_format::json::Json;
 use transcript_format::kind::EntryKind;
 use transcript_format::object::Raw;
-use transcript_reader::{Bodies, Candidate, Error, Index, Source};
-use transcript_resume::api::{self, BodySource};
-use transcript_resume::fork::{Forked, Options, fork};
-use transcript_resume::{Path, Policy, Tree};
+use transcript_reader::{Bodies, EntryRef, Error, Index, Source};
+use transcript_resume::fork::{ForkOptions, Forked, fork};
+use transcript_resume::request::{self, BodySource};
+use transcript_resume::{ConversationPath, Policy, Tree};
 use transcript_testkit::{damage, generate, shared};
 
 const POLICIES: [Policy; 2] = [Policy::Vendor, Policy::Recover];
@@ -23,8 +23,8 @@ const SOURCE: &str = "5e550000-0000-4000-8000-000000000001";
 const COPY: &str = "5e550000-0000-4000-8000-000000000002";
 const NOW: &str = "2026-12-01T00:00:00.000Z";
 
-fn options() -> Options {
-    Options {
+fn options() -> ForkOptions {
+    ForkOptions {
         source: SOURCE.to_owned(),
         session: COPY.to_owned(),
         title: None,
@@ -53,18 +53,24 @@ impl Session {
         Tree::new(&self.index, policy)
     }
 
-    fn request(&self, policy: Policy) -> api::Request {
-        api::Options::new()
+    fn request(&self, policy: Policy) -> request::Request {
+        request::RequestOptions::new()
             .request(&self.tree(policy), &mut Bodies::new(&self.source))
             .unwrap()
     }
 
     fn messages(&self, policy: Policy) -> Vec<String> {
         let messages = self.request(policy).messages;
-        messages.iter().map(api::Message::json).collect()
+        messages.iter().map(request::Message::json).collect()
     }
 
-    fn copy(&self, tree: &Tree<'_>, path: &Path, options: &Options, first_id: u128) -> Copy {
+    fn copy(
+        &self,
+        tree: &Tree<'_>,
+        path: &ConversationPath,
+        options: &ForkOptions,
+        first_id: u128,
+    ) -> Copy {
         let mut lines = Vec::new();
         let mut ids = first_id;
         let mut new_id = || {
@@ -267,7 +273,7 @@ fn compacted() -> Vec<String> {
     lines
 }
 
-/// The second question was asked anew.
+/// The second question was asked again.
 fn rewound() -> Vec<String> {
     let mut lines = plain();
     lines.extend([user(5, 2, "second, again"), says(6, 5, "another two")]);
@@ -390,7 +396,7 @@ fn a_boundary_that_keeps_more_than_is_copied_keeps_nothing() {
     let source = session(&compacted());
     let tree = source.tree(Policy::Vendor);
     let mut path = tree.path();
-    let summary = path.entries[1].candidate();
+    let summary = path.entries[1].entry_no();
     assert!(path.cut_after(summary));
     let copy = source.copy(&tree, &path, &options(), 0xF0 << 120);
     assert_eq!(copy.origins(), ids([5, 6]));
@@ -441,11 +447,11 @@ fn a_path_without_a_message_has_nothing_to_copy() {
     let source = session(&compacted());
     let tree = source.tree(Policy::Vendor);
     let mut path = tree.path();
-    let boundary = path.entries[0].candidate();
+    let boundary = path.entries[0].entry_no();
     assert!(path.cut_after(boundary));
     let copy = source.copy(&tree, &path, &options(), 1);
     assert_eq!((copy.forked, copy.lines.len()), (Forked::default(), 0));
-    let empty = source.copy(&tree, &Path::default(), &options(), 1);
+    let empty = source.copy(&tree, &ConversationPath::default(), &options(), 1);
     assert_eq!((empty.forked, empty.lines.len()), (Forked::default(), 0));
 }
 
@@ -474,7 +480,7 @@ fn a_copy_of_a_copy_names_the_copy() {
             let first = source.fork(policy);
             let again = first.session();
             let path = again.request(policy).path;
-            let options = Options {
+            let options = ForkOptions {
                 source: COPY.to_owned(),
                 session: SOURCE.to_owned(),
                 ..options()
@@ -525,11 +531,11 @@ fn replacements_are_merged_and_titles_taken_from_the_source() {
 }
 
 #[test]
-fn a_given_title_stands_as_it_is_but_for_space_around_it() {
+fn a_given_title_is_as_it_is_but_for_space_around_it() {
     let source = session(&plain());
     let tree = source.tree(Policy::Vendor);
     let titled = |title: &str| {
-        let options = Options {
+        let options = ForkOptions {
             title: Some(title.to_owned()),
             ..options()
         };
@@ -567,20 +573,20 @@ fn every_name_of_an_entry_is_that_of_its_copy_or_gone() {
     lines.push(entry(7, 6, "system", more));
     let copy = session(&lines).fork(Policy::Vendor);
     let entries = copy.entries();
-    let (told, new) = (&entries[4], |place: usize| &entries[place]["uuid"]);
-    assert_eq!(&told["refusedUserMessageUuid"], new(2));
+    let (reported, new) = (&entries[4], |place: usize| &entries[place]["uuid"]);
+    assert_eq!(&reported["refusedUserMessageUuid"], new(2));
     assert_eq!(
-        told["retractedMessageUuids"],
+        reported["retractedMessageUuids"],
         json!([new(2), "never-written"])
     );
-    assert_eq!(told["future"], json!({"deep": [[{"basedOn": new(0)}]]}));
+    assert_eq!(reported["future"], json!({"deep": [[{"basedOn": new(0)}]]}));
     assert_eq!(
-        told["toolUseResult"]["said"],
+        reported["toolUseResult"]["said"],
         id(1),
         "what a tool said is not looked at"
     );
-    assert_eq!(told["message"]["content"], id(2));
-    assert_eq!(told["other"], "00000000-0000-4000-8000-00000000ffff");
+    assert_eq!(reported["message"]["content"], id(2));
+    assert_eq!(reported["other"], "00000000-0000-4000-8000-00000000ffff");
 }
 
 #[test]
@@ -604,7 +610,7 @@ fn an_entry_without_an_id_or_a_time_gets_one() {
             .replace("2026-11-01T10:00:02.000Z", "today"),
     ];
     let source = session(&lines);
-    assert!(source.index.candidate(1).uuid().is_none());
+    assert!(source.index.entry(1).uuid().is_none());
     let copy = source.fork(Policy::Recover);
     let entries = copy.entries();
     assert_eq!(entries[1]["forkedFrom"], json!({"sessionId": SOURCE}));
@@ -617,7 +623,7 @@ fn an_entry_without_an_id_or_a_time_gets_one() {
 }
 
 #[test]
-fn an_entry_that_stood_on_several_lines_stands_on_one() {
+fn an_entry_that_stood_on_several_lines_is_on_one() {
     let line = plain()[1].clone();
     let (head, tail) = line.split_at(line.find("\"message\"").unwrap());
     let mut lines = plain();
@@ -637,10 +643,10 @@ struct Losing<'s>(Bodies<'s>, &'static [usize]);
 impl BodySource for Losing<'_> {
     type Error = Error;
 
-    fn body(&mut self, candidate: &Candidate<'_>) -> Result<&str, Error> {
-        match self.1.contains(&candidate.number()) {
+    fn body(&mut self, entry_ref: &EntryRef<'_>) -> Result<&str, Error> {
+        match self.1.contains(&entry_ref.number()) {
             true => Ok(""),
-            false => self.0.body(candidate),
+            false => self.0.body(entry_ref),
         }
     }
 }
@@ -679,8 +685,8 @@ struct Said {
     texts: Vec<String>,
 }
 
-fn said(request: &api::Request) -> Said {
-    let ids = |kind: api::BlockKind| {
+fn said(request: &request::Request) -> Said {
+    let ids = |kind: request::BlockKind| {
         let blocks = request.messages.iter().flat_map(|message| message.blocks());
         let blocks = blocks.filter(|block| block.kind() == kind);
         let ids = blocks.filter_map(|block| block.call_id().map(str::to_owned));
@@ -689,12 +695,12 @@ fn said(request: &api::Request) -> Said {
     let answers = request
         .messages
         .iter()
-        .filter(|message| message.role() == api::Role::Assistant);
+        .filter(|message| message.role() == request::Role::Assistant);
     let texts = answers.flat_map(|message| message.blocks());
     let texts = texts.filter(|block| block.entry().is_some());
     Said {
-        calls: ids(api::BlockKind::ToolUse),
-        results: ids(api::BlockKind::ToolResult),
+        calls: ids(request::BlockKind::ToolUse),
+        results: ids(request::BlockKind::ToolResult),
         texts: texts
             .filter_map(|block| block.text_field().map(Into::into))
             .collect(),
@@ -702,8 +708,8 @@ fn said(request: &api::Request) -> Said {
 }
 
 /// The texts, calls and results that are sent, in their order.
-fn blocks(request: &api::Request) -> Vec<String> {
-    use api::BlockKind::{Text, ToolResult, ToolUse};
+fn blocks(request: &request::Request) -> Vec<String> {
+    use request::BlockKind::{Text, ToolResult, ToolUse};
     let blocks = request.messages.iter().flat_map(|message| message.blocks());
     let blocks = blocks.filter(|block| matches!(block.kind(), Text | ToolUse | ToolResult));
     blocks.map(|block| block.json().to_owned()).collect()
@@ -752,8 +758,8 @@ fn an_error_of_the_writer_ends_the_copy() {
     struct Texts(Vec<String>);
     impl BodySource for Texts {
         type Error = Infallible;
-        fn body(&mut self, candidate: &Candidate<'_>) -> Result<&str, Infallible> {
-            Ok(&self.0[candidate.number()])
+        fn body(&mut self, entry_ref: &EntryRef<'_>) -> Result<&str, Infallible> {
+            Ok(&self.0[entry_ref.number()])
         }
     }
     let source = session(&plain());
@@ -797,7 +803,7 @@ fn names(value: &Value, found: &mut BTreeSet<String>) {
 
 fn shares_no_id(name: &str, source: &Session, copy: &Copy) {
     let index = &source.index;
-    let ids = index.candidates().filter_map(|candidate| candidate.uuid());
+    let ids = index.entries().filter_map(|entry_ref| entry_ref.uuid());
     let ids: BTreeSet<String> = ids
         .map(|id| index.id_text(id))
         .filter(|id| Uuid::parse(id.as_bytes()).is_some())
@@ -811,7 +817,7 @@ fn shares_no_id(name: &str, source: &Session, copy: &Copy) {
 }
 
 /// What a reader shows that knows nothing but `parentUuid`, `message.id` and `tool_use_id`
-/// (`facts/sdk.md` 3.2, 3.3): the last message that is not meta, what stands above it, the lines of the
+/// (`facts/sdk.md` 3.2, 3.3): the last message that is not meta, what is above it, the lines of the
 /// messages met and the results of their calls. As places, in the order of the file.
 fn shown_by_the_python_sdk(entries: &[Value]) -> BTreeSet<usize> {
     let is_message =
@@ -886,13 +892,11 @@ fn check(name: &str, bytes: &[u8], seen: &mut Seen) {
         let request = source.request(policy);
         let copy = source.fork(policy);
         if copy.forked.entries == 0 {
-            let has_message = request.path.entries.iter().any(|entry| {
-                source
-                    .index
-                    .candidate(entry.candidate())
-                    .kind()
-                    .is_message()
-            });
+            let has_message = request
+                .path
+                .entries
+                .iter()
+                .any(|entry| source.index.entry(entry.entry_no()).kind().is_message());
             assert!(copy.lines.is_empty() && !has_message, "{name}");
             continue;
         }
@@ -920,7 +924,7 @@ fn check(name: &str, bytes: &[u8], seen: &mut Seen) {
                 ("unspliced", Session::new(unspliced.as_bytes())),
             ] {
                 let path = session.tree(reading).path();
-                let places: Vec<_> = path.entries.iter().map(|entry| entry.candidate()).collect();
+                let places: Vec<_> = path.entries.iter().map(|entry| entry.entry_no()).collect();
                 let all: Vec<_> = (0..copy.forked.entries).collect();
                 assert_eq!(places, all, "{name}, read by {}, {form}", reading.name());
                 assert_eq!(path.refusal, None, "{name}, read by {}", reading.name());
@@ -938,21 +942,25 @@ fn check(name: &str, bytes: &[u8], seen: &mut Seen) {
                 .filter(|entry| entry.get("forkedFrom").is_none())
                 .count();
             if added == 0 {
-                let json = |request: &api::Request| -> Vec<_> {
-                    request.messages.iter().map(api::Message::json).collect()
+                let json = |request: &request::Request| -> Vec<_> {
+                    request
+                        .messages
+                        .iter()
+                        .map(request::Message::json)
+                        .collect()
                 };
                 assert_eq!(json(&again), json(&request), "{name}");
             }
             // Where results were added, reminders may be folded into them.
             assert_eq!(said(&again), said(&request), "{name}");
             // What the API refuses is not mended in the copy.
-            let is_mended = request.omissions.iter().any(|one| {
+            let is_repaired = request.omissions.iter().any(|one| {
                 matches!(
                     one.reason,
-                    api::Reason::Refused(_) | api::Reason::RepeatedCall
+                    request::OmissionReason::Refused(_) | request::OmissionReason::RepeatedCall
                 )
             });
-            if policy == Policy::Recover && !is_mended {
+            if policy == Policy::Recover && !is_repaired {
                 let client = copy.session().request(Policy::Vendor);
                 let (client, request) = (said(&client), said(&request));
                 assert!(
@@ -1037,7 +1045,7 @@ fn copies_of_fixtures_and_shared_files_show_what_their_paths_showed() {
 
 #[test]
 fn what_is_copied_is_what_is_linked() {
-    // Nothing beside the chain comes along but replacements and a title.
+    // Nothing outside the chain comes along but replacements and a title.
     let mut lines = compacted();
     lines.extend([
         json!({"type": "tag", "tag": "t", "sessionId": SOURCE}).to_string(),
@@ -1046,10 +1054,7 @@ fn what_is_copied_is_what_is_linked() {
     ]);
     let copy = session(&lines).fork(Policy::Vendor);
     let copy = copy.session();
-    let beside = copy
-        .index
-        .candidates()
-        .filter(|line| !line.kind().is_chain());
+    let beside = copy.index.entries().filter(|line| !line.kind().is_chain());
     let kinds: Vec<_> = beside.map(|line| line.kind()).collect();
     assert_eq!(kinds, [EntryKind::CustomTitle]);
 }

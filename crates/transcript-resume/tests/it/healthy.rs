@@ -32,13 +32,13 @@ fn a_healthy_session_has_one_path_and_nothing_is_mended() {
         }
         assert_eq!(recover.entries, vendor.entries, "seed {seed}");
         assert_eq!(recover.leaf, vendor.leaf, "seed {seed}");
-        let is_mended = |decision: &Decision| {
+        let is_repaired = |decision: &Decision| {
             matches!(
                 decision,
                 Decision::Bridge { .. } | Decision::Salvage { .. } | Decision::Gap { .. }
             )
         };
-        let mended: Vec<_> = recover.decisions.into_iter().filter(is_mended).collect();
+        let mended: Vec<_> = recover.decisions.into_iter().filter(is_repaired).collect();
         assert_eq!(mended, [], "seed {seed}");
     }
     println!("{sessions} sessions, {odd} of them with another end");

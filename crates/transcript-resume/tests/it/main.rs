@@ -2,19 +2,19 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
-mod api;
-mod api_forms;
 mod branches;
 mod builder;
 mod campaign;
 mod client;
-mod display;
 mod fork;
 mod guarantee;
 mod healthy;
+mod items;
 mod pains;
 mod path;
 mod recovered;
+mod request;
+mod request_forms;
 mod sent;
 mod state;
 mod strict;

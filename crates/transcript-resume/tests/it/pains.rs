@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 use transcript_reader::{Bodies, Index, OtherFiles, Source};
-use transcript_resume::api::Options;
+use transcript_resume::request::RequestOptions;
 use transcript_resume::{Decision, LeafReason, Policy, Tree};
 
 /// One fixture and what becomes of it.
@@ -15,13 +15,13 @@ struct Pain {
     file: &'static str,
     /// Codes and lines: those of the lines, then those of the links under `recover`.
     findings: &'static str,
-    vendor: Told,
+    vendor: Reported,
     /// Where it differs from `vendor`.
-    recover: Option<Told>,
+    recover: Option<Reported>,
 }
 
 /// The short names of the entries stand in their uuids: bytes 2 and 3 are the name.
-struct Told {
+struct Reported {
     path: &'static str,
     /// One part a message: the first letter of its role, then its blocks. A result is `RES`, or
     /// `ERR` when it says so, and has the name of its call.
@@ -30,8 +30,8 @@ struct Told {
     decisions: &'static str,
 }
 
-const fn told(path: &'static str, messages: &'static str, decisions: &'static str) -> Told {
-    Told {
+const fn reported(path: &'static str, messages: &'static str, decisions: &'static str) -> Reported {
+    Reported {
         path,
         messages,
         decisions,
@@ -42,12 +42,12 @@ const PAINS: &[Pain] = &[
     Pain {
         file: "03-dangling-behind-rewind",
         findings: "G-REWIND 2, G-DANGLING 4",
-        vendor: told(
+        vendor: reported(
             "u2 a2",
             r#"u: "And in Porto?" | a: "At 15:20.""#,
             "truncated u2",
         ),
-        recover: Some(told(
+        recover: Some(reported(
             "u2 a2",
             r#"u: "And in Porto?" | a: "At 15:20.""#,
             "gap u2 rewind",
@@ -56,7 +56,7 @@ const PAINS: &[Pain] = &[
     Pain {
         file: "03-parent-in-another-file/fork",
         findings: "",
-        vendor: told(
+        vendor: reported(
             "u1 a1 u2 a2 u4 a4",
             r#"u: "When is low tide" | a: "At 15:12." | u: "And tomorrow?" | a: "At 16:03." | u: "Is that spring t" | a: "No, that is on t""#,
             "",
@@ -66,12 +66,12 @@ const PAINS: &[Pain] = &[
     Pain {
         file: "03-parent-in-another-file/session",
         findings: "G-REWIND 3",
-        vendor: told(
+        vendor: reported(
             "u3 a3",
             r#"u: "And the day afte" | a: "At 16:58.""#,
             "truncated u3",
         ),
-        recover: Some(told(
+        recover: Some(reported(
             "u1 a1 u3 a3",
             r#"u: "When is low tide" | a: "At 15:12." | u: "And the day afte" | a: "At 16:58.""#,
             "bridge u3-a1 other-file",
@@ -80,12 +80,12 @@ const PAINS: &[Pain] = &[
     Pain {
         file: "03-dangling",
         findings: "G-DANGLING 3",
-        vendor: told(
+        vendor: reported(
             "u2 a2",
             r#"u: "And tomorrow?" | a: "At 16:03.""#,
             "truncated u2",
         ),
-        recover: Some(told(
+        recover: Some(reported(
             "u1 a1 u2 a2",
             r#"u: "When is low tide" | a: "At 15:12." | u: "And tomorrow?" | a: "At 16:03.""#,
             "bridge u2-a1 file-order",
@@ -94,12 +94,12 @@ const PAINS: &[Pain] = &[
     Pain {
         file: "04-boundary-alone",
         findings: "",
-        vendor: told(
+        vendor: reported(
             "u1 a1",
             r#"u: "List the eclipse" | a: "Four of them.""#,
             "leaf a1",
         ),
-        recover: Some(told(
+        recover: Some(reported(
             "u1 a1",
             r#"u: "List the eclipse" | a: "Four of them.""#,
             "",
@@ -108,12 +108,12 @@ const PAINS: &[Pain] = &[
     Pain {
         file: "04-list-lost-segment-whole",
         findings: "C-SEGMENT 5",
-        vendor: told(
+        vendor: reported(
             "b1 s1 u3 a3",
             r#"u: "Told so far: the", "Where is the one" | a: "In Spain, Icelan""#,
             "cut b1, splice b1",
         ),
-        recover: Some(told(
+        recover: Some(reported(
             "b1 s1 u2 a2 u3 a3",
             r#"u: "Told so far: the", "Which of them is" | a: "3 March, of the " | u: "Where is the one" | a: "In Spain, Icelan""#,
             "cut b1, splice b1",
@@ -122,7 +122,7 @@ const PAINS: &[Pain] = &[
     Pain {
         file: "04-logical-descendant",
         findings: "C-CYCLE 5",
-        vendor: told(
+        vendor: reported(
             "b1 s1 u2 a2 u3 a3",
             r#"u: "Told so far: the", "Which of them is" | a: "3 March, of the " | u: "Where is the one" | a: "In Spain, Icelan""#,
             "cut b1, splice b1",
@@ -132,7 +132,7 @@ const PAINS: &[Pain] = &[
     Pain {
         file: "04-logical-lost",
         findings: "C-LOGICAL 5",
-        vendor: told(
+        vendor: reported(
             "b1 s1 u2 a2 u3 a3",
             r#"u: "Told so far: the", "Which of them is" | a: "3 March, of the " | u: "Where is the one" | a: "In Spain, Icelan""#,
             "cut b1, splice b1",
@@ -142,12 +142,12 @@ const PAINS: &[Pain] = &[
     Pain {
         file: "04-renamed-by-a-fork",
         findings: "C-STALE 5",
-        vendor: told(
+        vendor: reported(
             "b1 s1 u3 a3",
             r#"u: "Told so far: the", "Where is the one" | a: "In Spain, Icelan""#,
             "cut b1, splice-ignored b1",
         ),
-        recover: Some(told(
+        recover: Some(reported(
             "b1 s1 u2 a2 u3 a3",
             r#"u: "Told so far: the", "Which of them is" | a: "3 March, of the " | u: "Where is the one" | a: "In Spain, Icelan""#,
             "cut b1, splice b1",
@@ -156,7 +156,7 @@ const PAINS: &[Pain] = &[
     Pain {
         file: "04-stale-segment",
         findings: "C-STALE 5",
-        vendor: told(
+        vendor: reported(
             "b1 s1 u3 a3",
             r#"u: "Told so far: the", "Where is the one" | a: "In Spain, Icelan""#,
             "cut b1, splice-ignored b1",
@@ -166,12 +166,12 @@ const PAINS: &[Pain] = &[
     Pain {
         file: "05-call-without-result",
         findings: "P-NORESULT 2",
-        vendor: told(
+        vendor: reported(
             "u1 a1 u2 a2",
             r#"u: "How old is the m", "Never mind, tell" | a: "About twenty day""#,
             "",
         ),
-        recover: Some(told(
+        recover: Some(reported(
             "u1 a1 u2 a2",
             r#"u: "How old is the m" | a: USE Age | u: ERR Age "…", "Never mind, tell" | a: "About twenty day""#,
             "",
@@ -180,12 +180,12 @@ const PAINS: &[Pain] = &[
     Pain {
         file: "05-late-result",
         findings: "P-ORDER 5",
-        vendor: told(
+        vendor: reported(
             "u1 a1 u2 a2 r1 u3 a3",
             r#"u: "How old is the m" | a: USE Age | u: ERR Age "[Tool result mis", "Meanwhile: is it" | a: "It is waning." | u: "And the age?" | a: "About twenty day""#,
             "",
         ),
-        recover: Some(told(
+        recover: Some(reported(
             "u1 a1 u2 a2 r1 u3 a3",
             r#"u: "How old is the m" | a: USE Age | u: RES Age "20.4 days", "Meanwhile: is it" | a: "It is waning." | u: "And the age?" | a: "About twenty day""#,
             "",
@@ -194,7 +194,7 @@ const PAINS: &[Pain] = &[
     Pain {
         file: "05-result-without-call",
         findings: "P-NOUSE 3",
-        vendor: told(
+        vendor: reported(
             "u1 a1 u2 u3 a2",
             r#"u: "How old is the m" | a: "About twenty day" | u: "Thanks." | a: "You are welcome.""#,
             "",
@@ -204,8 +204,8 @@ const PAINS: &[Pain] = &[
     Pain {
         file: "06-nul-around-and-inside",
         findings: "L-NUL 2, L-NUL 3",
-        vendor: told("a2", r#"a: "24 May.""#, "truncated a2"),
-        recover: Some(told(
+        vendor: reported("a2", r#"a: "24 May.""#, "truncated a2"),
+        recover: Some(reported(
             "u1 a1 u2 a2",
             r#"u: "What is the date" | a: "5 April." | u: "And of Pentecost" | a: "24 May.""#,
             "salvage a1, salvage u2",
@@ -214,12 +214,12 @@ const PAINS: &[Pain] = &[
     Pain {
         file: "06-split",
         findings: "L-SPLIT 2",
-        vendor: told(
+        vendor: reported(
             "u2 a2",
             r#"u: "And 2028?" | a: "16 April 2028.""#,
             "truncated u2",
         ),
-        recover: Some(told(
+        recover: Some(reported(
             "u1 a1 u2 a2",
             r#"u: "Give me the days" | a: "5 April 2026\n28 " | u: "And 2028?" | a: "16 April 2028.""#,
             "salvage a1",
@@ -228,12 +228,12 @@ const PAINS: &[Pain] = &[
     Pain {
         file: "06-torn-glued-nul",
         findings: "L-TORN-MID 2, L-NUL 3, L-TORN-TAIL 5",
-        vendor: told(
+        vendor: reported(
             "u2",
             r#"u: "And of Pentecost" | a: "No response requ""#,
             "truncated u2",
         ),
-        recover: Some(told(
+        recover: Some(reported(
             "u1 a1 u2",
             r#"u: "What is the date" | a: "5 April." | u: "And of Pentecost" | a: "No response requ""#,
             "salvage a1",
@@ -242,8 +242,8 @@ const PAINS: &[Pain] = &[
     Pain {
         file: "06-two-objects",
         findings: "L-GLUED 2",
-        vendor: told("a2", r#"a: "24 May.""#, "truncated a2"),
-        recover: Some(told(
+        vendor: reported("a2", r#"a: "24 May.""#, "truncated a2"),
+        recover: Some(reported(
             "u1 a1 u2 a2",
             r#"u: "What is the date" | a: "5 April." | u: "And of Pentecost" | a: "24 May.""#,
             "salvage u2",
@@ -252,12 +252,12 @@ const PAINS: &[Pain] = &[
     Pain {
         file: "06-written-again",
         findings: "L-TORN-MID 2",
-        vendor: told(
+        vendor: reported(
             "u2 a2",
             r#"u: "And of Pentecost" | a: "24 May.""#,
             "truncated u2",
         ),
-        recover: Some(told(
+        recover: Some(reported(
             "u1 a1 u2 a2",
             r#"u: "What is the date" | a: "5 April." | u: "And of Pentecost" | a: "24 May.""#,
             "salvage a1",
@@ -266,7 +266,7 @@ const PAINS: &[Pain] = &[
     Pain {
         file: "07-progress-forks",
         findings: "",
-        vendor: told(
+        vendor: reported(
             "u1 a1 u2 a2",
             r#"u: "Which constellat" | a: "Leo." | u: "And after it?" | a: "Virgo.""#,
             "",
@@ -276,7 +276,7 @@ const PAINS: &[Pain] = &[
     Pain {
         file: "08-parallel-calls",
         findings: "G-SIBLING 2",
-        vendor: told(
+        vendor: reported(
             "u1 a1 a2 a3 r1 r2 a4",
             r#"u: "Compare the suns" | a: thinking, USE Lisbon, USE Madrid | u: RES Lisbon "18:38", RES Madrid "19:19" | a: "In Lisbon the su""#,
             "siblings a1",
@@ -286,7 +286,7 @@ const PAINS: &[Pain] = &[
     Pain {
         file: "09-empty-thinking",
         findings: "",
-        vendor: told(
+        vendor: reported(
             "u1 a1 a2 u2 u3 a3",
             r#"u: "Is Venus up?" | a: thinking, USE Venus | u: RES Venus "no", "And Mars?" | a: "Mars is.""#,
             "",
@@ -297,7 +297,7 @@ const PAINS: &[Pain] = &[
     Pain {
         file: "10-large-image",
         findings: "",
-        vendor: told(
+        vendor: reported(
             "u1 a1 u2 u3 a2",
             r#"u: "What is on the s" | a: USE Chart | u: RES Chart image, "Only the names." | a: "Vega, Altair, De""#,
             "",
@@ -308,7 +308,7 @@ const PAINS: &[Pain] = &[
     Pain {
         file: "11-bom",
         findings: "T-BOM 1",
-        vendor: told(
+        vendor: reported(
             "u1 a1",
             r#"u: "How long is toda" | a: "11 hours 45 minu""#,
             "",
@@ -318,7 +318,7 @@ const PAINS: &[Pain] = &[
     Pain {
         file: "11-line-separator",
         findings: "",
-        vendor: told(
+        vendor: reported(
             "u1 a1",
             r#"u: "Two lines, pleas" | a: "Here\u{2028}they are.""#,
             "",
@@ -328,7 +328,7 @@ const PAINS: &[Pain] = &[
     Pain {
         file: "11-nul-escape",
         findings: "T-NUL 3",
-        vendor: told(
+        vendor: reported(
             "u1 a1 u2 a2",
             r#"u: "Print the table." | a: USE Table | u: RES Table "sun�moon" | a: "Two rows.""#,
             "",
@@ -338,7 +338,7 @@ const PAINS: &[Pain] = &[
     Pain {
         file: "11-surrogate",
         findings: "T-SURR 3",
-        vendor: told(
+        vendor: reported(
             "u1 a1 u2 a2",
             r#"u: "Which sign is th" | a: USE Sign | u: RES Sign "Pisces �…" | a: "In Pisces.""#,
             "",
@@ -348,7 +348,7 @@ const PAINS: &[Pain] = &[
     Pain {
         file: "11-utf8-inside",
         findings: "T-UTF8 2",
-        vendor: told(
+        vendor: reported(
             "u1 a1 u2 a2",
             r#"u: "How do you write" | a: "月�" | u: "In pinyin, pleas" | a: "Yue.""#,
             "",
@@ -358,8 +358,8 @@ const PAINS: &[Pain] = &[
     Pain {
         file: "11-utf8-torn",
         findings: "L-TORN-MID 3, G-DANGLING 4",
-        vendor: told("a2", r#"a: "Yes, those.""#, "truncated a2"),
-        recover: Some(told(
+        vendor: reported("a2", r#"a: "Yes, those.""#, "truncated a2"),
+        recover: Some(reported(
             "u1 a1 a2",
             r#"u: "How do you write" | a: "Two characters.", "Yes, those.""#,
             "bridge a2-a1 file-order",
@@ -368,12 +368,12 @@ const PAINS: &[Pain] = &[
     Pain {
         file: "16-hook-many-times",
         findings: "G-DUP 5, G-DUP 8",
-        vendor: told(
+        vendor: reported(
             "u3 a3 h1 u4 a4",
             r#"u: "And when does it" | a: "At 18:38." | u: "<system-reminder", "How long is the " | a: "11 hours and 51 ""#,
             "cycle u3, truncated u3, repeated h1, repeated h1",
         ),
-        recover: Some(told(
+        recover: Some(reported(
             "u1 h1 u2 a2 u3 a3 u4 a4",
             r#"u: "<system-reminder", "When did the sun", "Here, I mean." | a: "At 6:47." | u: "And when does it" | a: "At 18:38." | u: "How long is the " | a: "11 hours and 51 ""#,
             "bridge u4-a3 later-copy, bridge u3-a2 later-copy, repeated h1, repeated h1",
@@ -382,7 +382,7 @@ const PAINS: &[Pain] = &[
     Pain {
         file: "16-identical",
         findings: "G-DUP 3",
-        vendor: told(
+        vendor: reported(
             "u1 a1 u2 a2",
             r#"u: "Which planet is " | a: "Venus." | u: "And next?" | a: "Jupiter.""#,
             "repeated a1",
@@ -392,12 +392,12 @@ const PAINS: &[Pain] = &[
     Pain {
         file: "16-replayed-block",
         findings: "G-DUP 5, G-DUP 6",
-        vendor: told(
+        vendor: reported(
             "u2 a2 u3 a3",
             r#"u: "And next?" | a: "Jupiter." | u: "And the faintest" | a: "Neptune.""#,
             "repeated u2, repeated a2",
         ),
-        recover: Some(told(
+        recover: Some(reported(
             "u1 a1 u2 a2 u3 a3",
             r#"u: "Which planet is " | a: "Venus." | u: "And next?" | a: "Jupiter." | u: "And the faintest" | a: "Neptune.""#,
             "repeated u2, repeated a2",
@@ -406,12 +406,12 @@ const PAINS: &[Pain] = &[
     Pain {
         file: "16-root-again",
         findings: "G-DUP 5",
-        vendor: told(
+        vendor: reported(
             "a1 u2 a2 u1 u3 a3",
             r#"a: "Venus." | u: "And next?" | a: "Jupiter." | u: "Which planet is ", "And the faintest" | a: "Neptune.""#,
             "cycle a1, truncated a1, repeated u1",
         ),
-        recover: Some(told(
+        recover: Some(reported(
             "u1 a1 u2 a2 u3 a3",
             r#"u: "Which planet is " | a: "Venus." | u: "And next?" | a: "Jupiter." | u: "And the faintest" | a: "Neptune.""#,
             "bridge u3-a2 later-copy, repeated u1",
@@ -420,12 +420,12 @@ const PAINS: &[Pain] = &[
     Pain {
         file: "17-exchanged-parents",
         findings: "G-CYCLE 3",
-        vendor: told(
+        vendor: reported(
             "u1 a1 u3 a3",
             r#"u: "Which sign is th" | a: "In Pisces." | u: "And Mars?" | a: "In Aquarius.""#,
             "",
         ),
-        recover: Some(told(
+        recover: Some(reported(
             "u1 a1 u2 a2 u3 a3",
             r#"u: "Which sign is th" | a: "In Pisces." | u: "And the moon?" | a: "In Scorpio." | u: "And Mars?" | a: "In Aquarius.""#,
             "bridge u3-a2 exchanged, bridge u2-a1 exchanged, cycle u2",
@@ -434,12 +434,12 @@ const PAINS: &[Pain] = &[
     Pain {
         file: "17-hook-again",
         findings: "G-DUP 4",
-        vendor: told(
+        vendor: reported(
             "h1 u2",
             r#"u: "<system-reminder", "Here, I mean." | a: "No response requ""#,
             "cycle h1, truncated h1, repeated h1",
         ),
-        recover: Some(told(
+        recover: Some(reported(
             "u1 h1 u2",
             r#"u: "<system-reminder", "When did the sun", "Here, I mean." | a: "No response requ""#,
             "repeated h1",
@@ -448,12 +448,12 @@ const PAINS: &[Pain] = &[
     Pain {
         file: "17-self-parent",
         findings: "G-CYCLE 1",
-        vendor: told(
+        vendor: reported(
             "a1 u1 a2",
             r#"a: "Good morning." | u: "When did the sun" | a: "At 6:47.""#,
             "cycle a1, truncated a1",
         ),
-        recover: Some(told(
+        recover: Some(reported(
             "a1 u1 a2",
             r#"u: "…" | a: "Good morning." | u: "When did the sun" | a: "At 6:47.""#,
             "gap a1 nothing-before, cycle a1",
@@ -462,12 +462,12 @@ const PAINS: &[Pain] = &[
     Pain {
         file: "17-two-cycles",
         findings: "G-CYCLE 1, G-CYCLE 3",
-        vendor: told(
+        vendor: reported(
             "u2 a2 u3 a3",
             r#"u: "And the moon?" | a: "In Scorpio." | u: "And Mars?" | a: "In Aquarius.""#,
             "cycle u2, truncated u2",
         ),
-        recover: Some(told(
+        recover: Some(reported(
             "u1 a1 u2 a2 u3 a3",
             r#"u: "Which sign is th" | a: "In Pisces." | u: "And the moon?" | a: "In Scorpio." | u: "And Mars?" | a: "In Aquarius.""#,
             "bridge u2-a1 file-order, gap u1 nothing-before, cycle u1, cycle u2",
@@ -476,18 +476,18 @@ const PAINS: &[Pain] = &[
     Pain {
         file: "18-empty",
         findings: "",
-        vendor: told("", "refused", ""),
+        vendor: reported("", "refused", ""),
         recover: None,
     },
     Pain {
         file: "18-torn-and-appended",
         findings: "L-TORN-MID 4",
-        vendor: told(
+        vendor: reported(
             "u1 a1 u2 a2 u3 a3",
             r#"u: "Write the table " | a: USE Write | u: RES Write "written" | a: "The table of the" | u: "Show me the firs" | a: "1 March, 4:58, 2""#,
             "",
         ),
-        recover: Some(told(
+        recover: Some(reported(
             "u1 a1 u2 a2 u3 a3",
             r#"u: "Write the table " | a: USE Write | u: RES Write "written" | a: "The table of the" | u: "Show me the firs" | a: "1 March, 4:58, 2""#,
             "repeated a2",
@@ -496,12 +496,12 @@ const PAINS: &[Pain] = &[
     Pain {
         file: "18-torn-tail",
         findings: "L-TORN-TAIL 4",
-        vendor: told(
+        vendor: reported(
             "u1 a1 u2",
             r#"u: "Write the table " | a: USE Write | u: RES Write "written" | a: "No response requ""#,
             "",
         ),
-        recover: Some(told(
+        recover: Some(reported(
             "u1 a1 u2 a2",
             r#"u: "Write the table " | a: USE Write | u: RES Write "written" | a: "The table of the""#,
             "salvage a2",
@@ -510,13 +510,13 @@ const PAINS: &[Pain] = &[
     Pain {
         file: "19-rewind-to-the-start",
         findings: "",
-        vendor: told("u2 a2", r#"u: "Plan a walk at d" | a: "On 8 March.""#, ""),
+        vendor: reported("u2 a2", r#"u: "Plan a walk at d" | a: "On 8 March.""#, ""),
         recover: None,
     },
     Pain {
         file: "19-rewind",
         findings: "G-REWIND 4",
-        vendor: told(
+        vendor: reported(
             "u1 a1 a2 u3 a4",
             r#"u: "Plan a walk by m" | a: thinking, "On 3 March the m" | u: "Where to?" | a: "Along the dunes.""#,
             "",
@@ -526,12 +526,12 @@ const PAINS: &[Pain] = &[
     Pain {
         file: "20-agent-of-the-parent/subagents/agent-c58d2a17",
         findings: "",
-        vendor: told(
+        vendor: reported(
             "u1 a2",
             r#"u: "Find the next br" | a: "C/2025 R3.""#,
             "truncated u1",
         ),
-        recover: Some(told(
+        recover: Some(reported(
             "u1 a2",
             r#"u: "Find the next br" | a: "C/2025 R3.""#,
             "gap u1 other-file",
@@ -540,7 +540,7 @@ const PAINS: &[Pain] = &[
     Pain {
         file: "20-agent-of-the-parent",
         findings: "",
-        vendor: told(
+        vendor: reported(
             "u1 a1 u2 a2",
             r#"u: "Let an agent fin" | a: USE Agent | u: RES Agent "C/2025 R3.\nagent" | a: "It will be C/202""#,
             "",
@@ -550,7 +550,7 @@ const PAINS: &[Pain] = &[
     Pain {
         file: "20-in-one-file",
         findings: "S-MIXED 3",
-        vendor: told(
+        vendor: reported(
             "u1 a1 u2 a2",
             r#"u: "Let an agent fin" | a: USE Task | u: RES Task "C/2025 R3." | a: "It will be C/202""#,
             "",
@@ -560,19 +560,19 @@ const PAINS: &[Pain] = &[
     Pain {
         file: "20-subagents/subagents/agent-a7c41e90",
         findings: "",
-        vendor: told("u1 a1", r#"u: "Find the next br" | a: "C/2025 R3.""#, ""),
+        vendor: reported("u1 a1", r#"u: "Find the next br" | a: "C/2025 R3.""#, ""),
         recover: None,
     },
     Pain {
         file: "20-subagents/subagents/agent-b03d5f62",
         findings: "",
-        vendor: told("u1 a1", r#"u: "Find the next me" | a: "The Lyrids.""#, ""),
+        vendor: reported("u1 a1", r#"u: "Find the next me" | a: "The Lyrids.""#, ""),
         recover: None,
     },
     Pain {
         file: "20-subagents",
         findings: "",
-        vendor: told(
+        vendor: reported(
             "u1 a1 u2 a2",
             r#"u: "Let an agent fin" | a: USE Agent | u: RES Agent "C/2025 R3.\nagent" | a: "It will be C/202""#,
             "",
@@ -582,12 +582,12 @@ const PAINS: &[Pain] = &[
     Pain {
         file: "21-shapes",
         findings: "L-NOT-OBJECT 10",
-        vendor: told(
+        vendor: reported(
             "u4 a5",
             r#"u: "Read it back." | a: "Height in metres""#,
             "truncated u4",
         ),
-        recover: Some(told(
+        recover: Some(reported(
             "u1 a1 u2 u3 a3 h1 u4 a5",
             r#"u: "Fix the header o" | a: USE Edit | u: RES Edit "done", "Is it fixed?" | a: "It is." | u: "Read it back." | a: "Height in metres""#,
             "bridge u4-h1 unusable, bridge u3-u2 unusable",
@@ -596,12 +596,12 @@ const PAINS: &[Pain] = &[
     Pain {
         file: "22-other-session",
         findings: "X-SESSION 5",
-        vendor: told(
+        vendor: reported(
             "x1 x2 x3 x4",
             r#"u: "Print the calend" | a: "It starts on a W" | u: "And May?" | a: "On a Friday.""#,
             "",
         ),
-        recover: Some(told(
+        recover: Some(reported(
             "u1 a1 u2 a2",
             r#"u: "When is high tid" | a: "At 9:04." | u: "And in the eveni" | a: "At 21:22.""#,
             "foreign x1",
@@ -610,7 +610,7 @@ const PAINS: &[Pain] = &[
     Pain {
         file: "27-snapshot",
         findings: "",
-        vendor: told(
+        vendor: reported(
             "u1 a1 u2 a2",
             r#"u: "Rename tides.txt" | a: "It is tides-2026" | u: "And back." | a: "Done.""#,
             "",
@@ -620,12 +620,12 @@ const PAINS: &[Pain] = &[
     Pain {
         file: "28-split-message",
         findings: "",
-        vendor: told(
+        vendor: reported(
             "u1 a1 u2 a2 u3 u4",
             r#"u: "Search for news " | a: "[Tool use interr" | u: "<command-name>/c" | a: web_search_tool_result | u: "Nothing?\n", "Try again tomorr" | a: "No response requ""#,
             "",
         ),
-        recover: Some(told(
+        recover: Some(reported(
             "u1 a1 u2 a2 u3 u4",
             r#"u: "Search for news " | a: server_tool_use, web_search_tool_result | u: "<command-name>/c", "Nothing?\n", "Try again tomorr" | a: "No response requ""#,
             "",
@@ -634,7 +634,7 @@ const PAINS: &[Pain] = &[
 ];
 
 /// `findings`, `path`, `messages` and `decisions` of a fixture.
-fn tell(file: &str, policy: Policy) -> [String; 4] {
+fn report(file: &str, policy: Policy) -> [String; 4] {
     let fixture = Fixture::new(file);
     let source = Source::open(&fixture.path).unwrap();
     let index = Index::load(&source).unwrap();
@@ -648,7 +648,7 @@ fn tell(file: &str, policy: Policy) -> [String; 4] {
         &vendor
     };
 
-    let name = |candidate: u32| name(&index, candidate as usize);
+    let name = |entry_no: u32| name(&index, entry_no as usize);
     let mut findings = index.findings().to_vec();
     findings.extend(recover.findings(&recover.path()));
     let findings = findings.iter().map(|finding| {
@@ -659,8 +659,8 @@ fn tell(file: &str, policy: Policy) -> [String; 4] {
     let entries = path
         .entries
         .iter()
-        .map(|entry| name(entry.candidate() as u32));
-    let is_told = |decision: &&Decision| {
+        .map(|entry| name(entry.entry_no() as u32));
+    let is_reported = |decision: &&Decision| {
         !matches!(
             decision,
             Decision::Leaf {
@@ -669,7 +669,7 @@ fn tell(file: &str, policy: Policy) -> [String; 4] {
             }
         )
     };
-    let decisions = path.decisions.iter().filter(is_told).map(|decision| {
+    let decisions = path.decisions.iter().filter(is_reported).map(|decision| {
         let (what, entry) = (decision.name(), name(decision.entry()));
         match *decision {
             Decision::Bridge {
@@ -682,7 +682,7 @@ fn tell(file: &str, policy: Policy) -> [String; 4] {
             _ => format!("{what} {entry}"),
         }
     });
-    let request = Options::new()
+    let request = RequestOptions::new()
         .request(tree, &mut Bodies::new(&source))
         .unwrap();
     let messages: Vec<String> = if request.is_resumable() {
@@ -731,11 +731,8 @@ fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/v1/pains")
 }
 
-fn name(index: &Index, candidate: usize) -> String {
-    let text = index
-        .candidate(candidate)
-        .uuid()
-        .map(|id| index.id_text(id));
+fn name(index: &Index, entry_no: usize) -> String {
+    let text = index.entry(entry_no).uuid().map(|id| index.id_text(id));
     let Some(text) = text else {
         return "?".to_owned();
     };
@@ -787,9 +784,9 @@ fn short(text: &str) -> String {
     format!("{start:?}")
 }
 
-/// Whether `told` is as expected; `"…"` stands for a text of which only the place matters.
-fn is_as(expected: &str, told: &str) -> bool {
-    let mut rest = told;
+/// Whether `reported` is as expected; `"…"` stands for a text of which only the place matters.
+fn is_as(expected: &str, reported: &str) -> bool {
+    let mut rest = reported;
     let mut parts = expected.split("\"…\"");
     let first = parts.next().unwrap_or_default();
     let Some(behind) = rest.strip_prefix(first) else {
@@ -809,7 +806,7 @@ fn is_as(expected: &str, told: &str) -> bool {
     rest.is_empty()
 }
 
-fn differences(policy: Policy, expected: impl Fn(&Pain) -> &Told) -> String {
+fn differences(policy: Policy, expected: impl Fn(&Pain) -> &Reported) -> String {
     let mut different = String::new();
     for pain in PAINS {
         let expected = expected(pain);
@@ -819,9 +816,9 @@ fn differences(policy: Policy, expected: impl Fn(&Pain) -> &Told) -> String {
             expected.messages,
             expected.decisions,
         ];
-        for (want, told) in expected.into_iter().zip(tell(pain.file, policy)) {
-            if !is_as(want, &told) {
-                different += &format!("{}\n  want {want}\n  told {told}\n", pain.file);
+        for (want, reported) in expected.into_iter().zip(report(pain.file, policy)) {
+            if !is_as(want, &reported) {
+                different += &format!("{}\n  want {want}\n  told {reported}\n", pain.file);
             }
         }
     }

@@ -11,36 +11,31 @@ use transcript_testkit::{damage, generate, model, oracle, shared};
 
 /// Line and uuid of every entry of a path, and whether the client refuses it.
 #[derive(Debug, PartialEq)]
-struct Told {
+struct Reported {
     entries: Vec<(u64, Option<String>)>,
     leaf: Option<String>,
     refused: bool,
 }
 
-fn fast(index: &Index) -> Told {
+fn fast(index: &Index) -> Reported {
     let path = Tree::new(index, Policy::Vendor).path();
-    let uuid = |number: usize| index.candidate(number).uuid().map(|id| index.id_text(id));
-    Told {
+    let uuid = |number: usize| index.entry(number).uuid().map(|id| index.id_text(id));
+    Reported {
         entries: path
             .entries
             .iter()
-            .map(|entry| {
-                (
-                    index.candidate(entry.candidate()).line(),
-                    uuid(entry.candidate()),
-                )
-            })
+            .map(|entry| (index.entry(entry.entry_no()).line(), uuid(entry.entry_no())))
             .collect(),
         leaf: path.leaf.and_then(uuid),
         refused: path.refusal.is_some(),
     }
 }
 
-fn slow(bytes: &[u8]) -> Told {
+fn slow(bytes: &[u8]) -> Reported {
     let path = model::vendor_path(bytes);
-    // An id that is no text or an empty one is none in the index.
+    // An id that is not a text or an empty one is none in the index.
     let text = |uuid: Option<String>| uuid.filter(|uuid| !uuid.is_empty());
-    Told {
+    Reported {
         entries: path
             .entries
             .into_iter()
@@ -67,7 +62,7 @@ fn check(name: &str, index: &Index, bytes: &[u8]) {
 fn difference(index: &Index, bytes: &[u8]) -> Option<String> {
     let (mut fast, slow) = (fast(index), slow(bytes));
     if slow.refused && fast.refused {
-        fast = Told {
+        fast = Reported {
             entries: Vec::new(),
             leaf: None,
             refused: true,

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use transcript_format::finding::Code;
 use transcript_reader::Bodies;
-use transcript_resume::api::Options;
+use transcript_resume::request::RequestOptions;
 use transcript_resume::{Decision, Evidence, GapReason, Policy, Tree};
 
 /// A line; `place` is its number and its minute, which is too far for the client's guess by time.
@@ -61,7 +61,7 @@ fn shown(lines: &[Value], policy: Policy) -> (String, Vec<Decision>, Vec<Place>)
     let tree = Tree::new(&index, policy);
     let path = tree.path();
     let names = path.entries.iter().map(|entry| {
-        let entry = index.candidate(entry.candidate());
+        let entry = index.entry(entry.entry_no());
         entry.uuid().map_or("-".to_owned(), |id| index.id_text(id))
     });
     let names: Vec<String> = names.collect();
@@ -107,7 +107,7 @@ fn a_line_without_the_key_of_its_parent_has_lost_it() {
 }
 
 #[test]
-fn a_lost_parent_that_is_there_without_its_type_and_its_parent_is_no_start() {
+fn a_lost_parent_that_is_there_without_its_type_and_its_parent_is_not_a_start() {
     let mut lines = session(&TALK);
     let line = lines[2].as_object_mut().unwrap();
     line.remove("type");
@@ -302,8 +302,8 @@ fn damage_in_the_name_of_a_session_or_a_model_does_not_hide_what_is_known() {
     text[at - 4..at - 2].fill(0);
     let (_file, source, index) = crate::load(&text);
     let tree = Tree::new(&index, Policy::Recover);
-    assert!(index.candidates().any(|line| line.is_salvaged()));
-    let request = Options::new()
+    assert!(index.entries().any(|line| line.is_salvaged()));
+    let request = RequestOptions::new()
         .request(&tree, &mut Bodies::new(&source))
         .unwrap();
     assert_eq!(request.model.as_deref(), Some("claude"));

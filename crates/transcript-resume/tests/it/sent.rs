@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use transcript_reader::{Bodies, Index, Source};
-use transcript_resume::api::{Options, Reason};
+use transcript_resume::request::{OmissionReason, RequestOptions};
 use transcript_resume::{Policy, Tree};
 
 /// What a policy sends of a file: entries by the offset of their line.
@@ -22,25 +22,25 @@ pub(crate) fn both(source: &Source, index: &Index) -> [Sent; 2] {
     let recover = Tree::new(index, Policy::Recover);
     let vendor = Tree::new(index, Policy::Vendor);
     let path = recover.path();
-    let first = path.entries.first().map(|entry| entry.candidate());
-    let boundary = first.filter(|first| index.candidate(*first).is_boundary());
-    let boundary = boundary.map_or(0, |boundary| index.candidate(boundary).offset());
-    let kept: BTreeSet<usize> = path.entries.iter().map(|entry| entry.candidate()).collect();
+    let first = path.entries.first().map(|entry| entry.entry_no());
+    let boundary = first.filter(|first| index.entry(*first).is_boundary());
+    let boundary = boundary.map_or(0, |boundary| index.entry(boundary).offset());
+    let kept: BTreeSet<usize> = path.entries.iter().map(|entry| entry.entry_no()).collect();
     [&recover, &vendor].map(|tree| {
-        let request = Options::new()
+        let request = RequestOptions::new()
             .prompt("NEXT")
             .request(tree, &mut Bodies::new(source))
             .unwrap();
         let mut sent = Sent::default();
-        let mut add = |candidate: usize| {
-            let entry = index.candidate(candidate);
+        let mut add = |entry_no: usize| {
+            let entry = index.entry(entry_no);
             let is_foreign = recover
-                .node(candidate)
+                .node(entry_no)
                 .is_some_and(|node| recover.is_foreign(node));
             // Of several lines of one entry each policy may take another.
             let first = entry.uuid().and_then(|id| index.with_uuid(id).next());
-            let first = first.map_or(entry, |first| index.candidate(first));
-            let is_summed_up = first.offset() < boundary && !kept.contains(&candidate);
+            let first = first.map_or(entry, |first| index.entry(first));
+            let is_summed_up = first.offset() < boundary && !kept.contains(&entry_no);
             if entry.kind().is_message() && !is_foreign && !is_summed_up {
                 sent.messages.insert(first.offset());
                 sent.blocks += 1;
@@ -49,7 +49,7 @@ pub(crate) fn both(source: &Source, index: &Index) -> [Sent; 2] {
         let blocks = request.messages.iter().flat_map(|message| message.blocks());
         blocks.filter_map(|block| block.entry()).for_each(&mut add);
         let refused = request.omissions.iter();
-        let refused = refused.filter(|one| matches!(one.reason, Reason::Refused(_)));
+        let refused = refused.filter(|one| matches!(one.reason, OmissionReason::Refused(_)));
         refused.for_each(|one| add(one.entry));
         sent
     })

@@ -4,8 +4,8 @@ use std::io::Write;
 
 use serde_json::{Value, json};
 use transcript_reader::{Bodies, Index, Source};
-use transcript_resume::api::{Options, Request};
-use transcript_resume::{Policy, State, Tree};
+use transcript_resume::request::{Request, RequestOptions};
+use transcript_resume::{PathState, Policy, Tree};
 
 fn request(lines: &[&str]) -> Request {
     let mut file = tempfile::NamedTempFile::new().unwrap();
@@ -13,12 +13,12 @@ fn request(lines: &[&str]) -> Request {
     let source = Source::open(file.path()).unwrap();
     let index = Index::load(&source).unwrap();
     let tree = Tree::new(&index, Policy::Vendor);
-    Options::new()
+    RequestOptions::new()
         .request(&tree, &mut Bodies::new(&source))
         .unwrap()
 }
 
-fn state(lines: &[&str]) -> State {
+fn state(lines: &[&str]) -> PathState {
     request(lines).state
 }
 
@@ -73,7 +73,7 @@ fn titles_tags_and_modes_are_those_of_the_last_line_of_each_kind() {
 }
 
 #[test]
-fn what_stands_beside_the_path_does_not_count() {
+fn what_is_beside_the_path_does_not_count() {
     let branch = PROMPT
         .replace("u1", "u0")
         .replace("/w\"", "/elsewhere\"")
@@ -83,7 +83,7 @@ fn what_stands_beside_the_path_does_not_count() {
     assert_eq!(state.permission_mode.unwrap(), "default");
 }
 
-/// A line beside the chain.
+/// A line outside the chain.
 fn beside(kind: &str, fields: &str) -> String {
     format!(r#"{{"type":"{kind}","sessionId":"s"{fields}}}"#)
 }
@@ -518,7 +518,7 @@ fn the_last_interaction_is_the_time_of_the_last_message_as_it_is_written() {
 }
 
 #[test]
-fn turns_of_the_path_are_timed_also_the_one_behind_the_leaf() {
+fn turns_of_the_path_are_timed_also_the_one_after_the_leaf() {
     let took = |uuid: &str, parent: &str, time: u64| {
         format!(
             r#"{{"type":"system","subtype":"turn_duration","uuid":"{uuid}","parentUuid":"{parent}","timestamp":"2026-11-01T10:00:09Z","durationMs":{time}}}"#
@@ -589,7 +589,7 @@ fn a_state_can_be_read_without_a_request() {
     let source = Source::open(file.path()).unwrap();
     let index = Index::load(&source).unwrap();
     let tree = Tree::new(&index, Policy::Vendor);
-    let read = State::read(&tree, &tree.path(), &mut Bodies::new(&source)).unwrap();
+    let read = PathState::read(&tree, &tree.path(), &mut Bodies::new(&source)).unwrap();
     let request = request(&lines);
     assert_eq!(read, (request.state, request.usage));
     assert_eq!(read.1[0].output_tokens, Some(25));

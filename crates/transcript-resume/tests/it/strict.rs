@@ -9,14 +9,14 @@ use std::process::{Command, Stdio};
 use serde_json::{Value, json};
 use transcript_format::kind::EntryKind;
 use transcript_reader::{Bodies, Index, Source};
-use transcript_resume::api::{
-    BlockKind, Lint, Options, Reason, Request, Rule, SyntheticKind, lint,
+use transcript_resume::request::{
+    BlockKind, Lint, OmissionReason, Request, RequestOptions, Rule, SyntheticKind, lint,
 };
 use transcript_resume::texts::{NO_RESPONSE, START_MISSING};
 use transcript_resume::{Policy, Tree};
 use transcript_testkit::{damage, generate, shared};
 
-use crate::api_forms::{CALL, RESULT, Session};
+use crate::request_forms::{CALL, RESULT, Session};
 
 // ---------------------------------------------------------------------------------------------
 // All sessions there are
@@ -66,22 +66,24 @@ impl Loaded {
     }
 
     /// Number of the line that a candidate stands on, counted from 1.
-    pub(crate) fn line(&self, candidate: usize) -> usize {
-        usize::try_from(self.index.candidate(candidate).line()).unwrap()
+    pub(crate) fn line(&self, entry_no: usize) -> usize {
+        usize::try_from(self.index.entry(entry_no).line()).unwrap()
     }
 
-    pub(crate) fn request(&self, policy: Policy, options: &Options) -> Request {
+    pub(crate) fn request(&self, policy: Policy, options: &RequestOptions) -> Request {
         let tree = Tree::new(&self.index, policy);
         let mut bodies = Bodies::new(&self.source);
         options.request(&tree, &mut bodies).unwrap()
     }
 }
 
-pub(crate) fn forms() -> [Options; 3] {
+pub(crate) fn forms() -> [RequestOptions; 3] {
     [
-        Options::new(),
-        Options::new().prompt("NEXT"),
-        Options::new().prompt("NEXT").model("claude-opus-5-5"),
+        RequestOptions::new(),
+        RequestOptions::new().prompt("NEXT"),
+        RequestOptions::new()
+            .prompt("NEXT")
+            .model("claude-opus-5-5"),
     ]
 }
 
@@ -218,13 +220,13 @@ fn healthy_sessions_are_sent_as_the_client_sends_them() {
             let is_healthy = |rules: &[Rule]| {
                 let lint = lint(&vendor.messages);
                 let mut broken = lint.problems.iter();
-                let is_lossy = |reason: Reason| {
+                let is_lossy = |reason: OmissionReason| {
                     matches!(
                         reason,
-                        Reason::UnansweredCall
-                            | Reason::OrphanResult
-                            | Reason::RepeatedCall
-                            | Reason::ServerCall
+                        OmissionReason::UnansweredCall
+                            | OmissionReason::OrphanResult
+                            | OmissionReason::RepeatedCall
+                            | OmissionReason::ServerCall
                     )
                 };
                 let is_made_up = |kind| {
@@ -237,11 +239,11 @@ fn healthy_sessions_are_sent_as_the_client_sends_them() {
                     )
                 };
                 // The generator signs all thoughts alike, with and without a text; and where calls
-                // are put last, a thought can come to stand behind them.
+                // are put last, a thought can come to come after them.
                 let omits_thoughts = recover.omissions.iter().any(|one| {
                     matches!(
                         one.reason,
-                        Reason::Refused(Rule::EmptiedThinking | Rule::ThinkingLast)
+                        OmissionReason::Refused(Rule::EmptiedThinking | Rule::ThinkingLast)
                     )
                 });
                 vendor.is_resumable()
@@ -281,7 +283,7 @@ fn blocks_of(session: &Loaded, request: &Request) -> BTreeMap<(usize, String), u
             BlockKind::Thinking | BlockKind::SealedThinking
         );
         if let Some(entry) = block.entry()
-            && session.index.candidate(entry).kind() != EntryKind::Attachment
+            && session.index.entry(entry).kind() != EntryKind::Attachment
             && !is_thought
             && says_something(&value)
         {
@@ -298,7 +300,7 @@ fn nothing_that_the_client_sends_is_lost_under_recover() {
     let mut more = 0;
     for_each_session(seeds(), |name, bytes| {
         let session = Loaded::new(bytes);
-        let options = Options::new();
+        let options = RequestOptions::new();
         let vendor = session.request(Policy::Vendor, &options);
         let recover = session.request(Policy::Recover, &options);
         if vendor.path.entries != recover.path.entries {
@@ -306,7 +308,7 @@ fn nothing_that_the_client_sends_is_lost_under_recover() {
         }
         let is_refused = |entry: usize| {
             let mut omissions = recover.omissions.iter().filter(|one| one.entry == entry);
-            omissions.any(|one| matches!(one.reason, Reason::Refused(_)))
+            omissions.any(|one| matches!(one.reason, OmissionReason::Refused(_)))
         };
         let (vendor, sent) = (blocks_of(&session, &vendor), blocks_of(&session, &recover));
         for (block, count) in &vendor {
@@ -390,7 +392,7 @@ fn lint_and_the_validator_in_python_agree_under_both_policies() {
     for_each_session(seeds() / 4, |name, bytes| {
         let session = Loaded::new(bytes);
         for policy in [Policy::Vendor, Policy::Recover] {
-            let request = session.request(policy, &Options::new().prompt("NEXT"));
+            let request = session.request(policy, &RequestOptions::new().prompt("NEXT"));
             if request.is_resumable() {
                 batch.add(format!("{name}, {policy:?}"), &request);
             }
@@ -419,7 +421,7 @@ struct Sent {
 }
 
 fn sent(session: &Session) -> Sent {
-    let request = session.request_under(Policy::Recover, &Options::new());
+    let request = session.request_under(Policy::Recover, &RequestOptions::new());
     assert_eq!(
         lint(&request.messages).problems,
         [],
@@ -455,7 +457,7 @@ fn call(id: &str, name: &str, input: &str) -> String {
 }
 
 #[test]
-fn a_result_is_put_behind_its_call_wherever_it_stands() {
+fn a_result_is_put_after_its_call_wherever_it_stands() {
     let expected = [
         message("user", r#""Q""#),
         message("assistant", CALL),
@@ -549,7 +551,7 @@ fn a_conversation_of_which_nothing_is_left_is_one_user_message() {
     let session = Session::default()
         .user(r#"[{"type":"text","text":""}]"#)
         .assistant("m", r#"[{"type":"thinking","thinking":"hm"}]"#);
-    let request = session.request_under(Policy::Recover, &Options::new());
+    let request = session.request_under(Policy::Recover, &RequestOptions::new());
     assert!(request.is_resumable());
     assert_eq!(lint(&request.messages).problems, []);
     assert_eq!(request.messages[0].role().name(), "user");
@@ -700,7 +702,7 @@ fn broken_calls_are_mended_and_their_results_follow() {
 }
 
 #[test]
-fn what_stands_in_the_wrong_place_or_is_no_block_is_moved_or_left_out() {
+fn what_is_in_the_wrong_place_or_is_not_a_block_is_moved_or_left_out() {
     let user = format!(
         r#"["bare",7,{{"text":"typeless"}},{},{{"type":"image","source":{{"type":"base64","media_type":"image/png","data":""}}}}]"#,
         call("x", "Bash", "{}")
@@ -786,7 +788,7 @@ fn a_reminder_whose_user_message_is_gone_is_a_user_message() {
         .assistant("m", TEXT)
         .reminder("system", "one")
         .assistant("n", TEXT);
-    let options = Options::new().model("claude-opus-5-5");
+    let options = RequestOptions::new().model("claude-opus-5-5");
     let request = session.request_under(Policy::Recover, &options);
     assert_eq!(lint(&request.messages).problems, []);
     assert_eq!(

@@ -22,7 +22,7 @@ use std::hash::Hash;
 
 use serde_json::Value;
 use transcript_resume::Policy;
-use transcript_resume::api::{Options, Reason, Request};
+use transcript_resume::request::{OmissionReason, Request, RequestOptions};
 use transcript_testkit::{damage, generate, model, oracle, shared};
 
 use crate::strict::Loaded;
@@ -157,7 +157,7 @@ fn refused_blocks(session: &Loaded, request: &Request, bytes: &[u8]) -> Said {
     let refused = request
         .omissions
         .iter()
-        .filter(|one| matches!(one.reason, Reason::Refused(_)));
+        .filter(|one| matches!(one.reason, OmissionReason::Refused(_)));
     let mut said = Said::default();
     for omission in refused {
         let line = lines[session.line(omission.entry) - 1];
@@ -238,7 +238,7 @@ fn lacks(bytes: &[u8], prompt: &str) -> Vec<String> {
         return Vec::new();
     };
     let session = Loaded::new(bytes);
-    let request = session.request(Policy::Recover, &Options::new().prompt(prompt));
+    let request = session.request(Policy::Recover, &RequestOptions::new().prompt(prompt));
     if !request.is_resumable() {
         return vec![format!(
             "not resumable, but the client sends {} messages",

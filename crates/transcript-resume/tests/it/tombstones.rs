@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 
 use serde_json::{Value, json};
 use transcript_reader::{Bodies, Index, Source};
-use transcript_resume::api::{Options, Request, lint};
+use transcript_resume::request::{Request, RequestOptions, lint};
 use transcript_resume::{Branches, Decision, Policy, Tree};
 use transcript_testkit::campaign::Healthy;
 use transcript_testkit::rng::Rng;
@@ -104,28 +104,29 @@ impl Session {
     }
 
     fn name(&self, entry: usize) -> String {
-        let id = self.index.candidate(entry).uuid();
+        let id = self.index.entry(entry).uuid();
         id.map_or_else(|| format!("#{entry}"), |id| self.index.id_text(id))
     }
 
     fn path(&self, policy: Policy) -> Vec<String> {
         let path = self.tree(policy).path();
         let entries = path.entries.iter();
-        entries.map(|entry| self.name(entry.candidate())).collect()
+        entries.map(|entry| self.name(entry.entry_no())).collect()
     }
 
     /// The decisions of `recover` but the leaf, as `kind entry`.
     fn decisions(&self) -> String {
         let decisions = self.tree(Policy::Recover).path().decisions;
-        let told = decisions.iter().filter(|one| one.name() != "leaf");
-        let told = told.map(|one| format!("{} {}", one.name(), self.name(one.entry() as usize)));
-        told.collect::<Vec<_>>().join(", ")
+        let reported = decisions.iter().filter(|one| one.name() != "leaf");
+        let reported =
+            reported.map(|one| format!("{} {}", one.name(), self.name(one.entry() as usize)));
+        reported.collect::<Vec<_>>().join(", ")
     }
 
     fn request(&self) -> Request {
         let tree = self.tree(Policy::Recover);
         let mut bodies = Bodies::new(&self.source);
-        Options::new().request(&tree, &mut bodies).unwrap()
+        RequestOptions::new().request(&tree, &mut bodies).unwrap()
     }
 }
 
@@ -176,7 +177,7 @@ fn with(mut lines: Vec<String>, more: &[String]) -> Vec<String> {
 }
 
 #[test]
-fn a_line_of_an_answer_that_was_taken_back_is_no_sibling_and_its_result_goes_with_it() {
+fn a_line_of_an_answer_that_was_taken_back_is_not_a_sibling_and_its_result_goes_with_it() {
     check(
         &parallel(),
         "u1 a1 a2 a3 a4 r2 h2 r4 h4 r3 a5",
@@ -208,7 +209,7 @@ fn a_line_of_an_answer_that_was_taken_back_is_no_sibling_and_its_result_goes_wit
 }
 
 #[test]
-fn what_stands_under_an_entry_that_was_taken_back_hangs_under_what_is_above_it() {
+fn what_is_under_an_entry_that_was_taken_back_is_a_child_of_what_is_above_it() {
     let lines = || {
         vec![
             ask("u1", ""),
@@ -247,7 +248,7 @@ fn what_stands_under_an_entry_that_was_taken_back_hangs_under_what_is_above_it()
 }
 
 #[test]
-fn an_entry_that_was_taken_back_is_no_leaf_whatever_names_it() {
+fn an_entry_that_was_taken_back_is_not_a_leaf_whatever_names_it() {
     let branches = || {
         vec![
             ask("u1", ""),
@@ -260,12 +261,12 @@ fn an_entry_that_was_taken_back_is_no_leaf_whatever_names_it() {
             pin("a3", false),
         ]
     };
-    let told = "tombstoned a3";
-    check(&with(branches(), &[tombstone("a3")]), "u1 a1 u3", told);
+    let reported = "tombstoned a3";
+    check(&with(branches(), &[tombstone("a3")]), "u1 a1 u3", reported);
     check(
         &with(branches(), &[tombstone("a3"), pin("u3", true)]),
         "u1 a1 u3",
-        told,
+        reported,
     );
     // The write was cut behind the tombstone: the branch that was left before stays left.
     let torn = [tombstone("a3"), pin("u3", true), tombstone("u3")];
@@ -280,7 +281,7 @@ fn an_entry_that_was_taken_back_is_no_leaf_whatever_names_it() {
     let tree = session.tree(Policy::Recover);
     let id = session.index.id("a3").unwrap();
     assert_eq!(tree.node_with_uuid(id), None);
-    assert!(tree.nodes().any(|node| tree.is_gone(node)));
+    assert!(tree.nodes().any(|node| tree.is_removed(node)));
 }
 
 #[test]
@@ -294,7 +295,7 @@ fn a_lost_parent_is_not_bridged_to_an_entry_that_was_taken_back() {
         ask("u3", "lost"),
     ];
     check(&lines, "u1 a1 u2 u3", "bridge u3, tombstoned a2");
-    // What is known of the link above it holds for what hung under it.
+    // What is known of the link above it holds for what was a child of it.
     let lines = vec![
         ask("u1", ""),
         say("a1", "u1", "m1"),
@@ -397,7 +398,7 @@ fn a_result_goes_only_with_the_one_call_that_it_answers() {
 }
 
 #[test]
-fn what_is_written_again_behind_its_tombstone_counts_from_there_on() {
+fn what_is_written_again_after_its_tombstone_counts_from_there_on() {
     let lines = vec![
         ask("u1", ""),
         say("a1", "u1", "m1"),
@@ -543,7 +544,7 @@ fn edited(lines: &[Value]) -> Option<Vec<Value>> {
             gone.extend(uuid(line));
         }
     }
-    // Progress lines are none: what hangs under one hangs under what is above it.
+    // Progress lines are none: what is a child of one is a child of what is above it.
     let mut above: HashMap<String, Option<String>> = HashMap::new();
     for line in &lines {
         if let Some(id) = text(&line["uuid"]) {
@@ -660,7 +661,7 @@ fn is_entry(line: &Value) -> bool {
     matches!(kind, "user" | "assistant" | "system" | "attachment")
 }
 
-/// Whether the entry is gone, or an attachment that hangs under one that is.
+/// Whether the entry is gone, or an attachment that is a child of one that is.
 fn leads_to_gone(
     entry: &str,
     lines: &[Value],
@@ -691,7 +692,7 @@ fn bytes_of(lines: &[Value]) -> Vec<u8> {
     lines.collect::<String>().into_bytes()
 }
 
-/// Adds tombstones to a session, and now and then an entry anew behind one.
+/// Adds tombstones to a session, and now and then an entry again behind one.
 fn take_back(lines: &mut Vec<Value>, rng: &mut Rng) {
     for _ in 0..rng.range(1, 4) {
         let entries: Vec<usize> = (0..lines.len())
@@ -720,7 +721,7 @@ fn take_back(lines: &mut Vec<Value>, rng: &mut Rng) {
 
 #[test]
 fn a_path_with_tombstones_is_that_of_a_file_from_which_the_entries_were_taken_out() {
-    let (mut sessions, mut differ, mut told, mut kept) = (0, 0, 0, 0);
+    let (mut sessions, mut differ, mut reported, mut kept) = (0, 0, 0, 0);
     for seed in 0..2_500 {
         let bytes = generate::tidy_session(seed);
         if Healthy::new(&bytes).is_none() {
@@ -754,7 +755,7 @@ fn a_path_with_tombstones_is_that_of_a_file_from_which_the_entries_were_taken_ou
                 assert_eq!(shown, None, "seed {seed}");
                 let mut drawn = (0..branches.len()).flat_map(|branch| branches.entries(branch));
                 assert!(
-                    drawn.all(|entry| session.index.candidate(entry).uuid() != Some(id)),
+                    drawn.all(|entry| session.index.entry(entry).uuid() != Some(id)),
                     "seed {seed}"
                 );
             }
@@ -773,7 +774,7 @@ fn a_path_with_tombstones_is_that_of_a_file_from_which_the_entries_were_taken_ou
         sessions += 1;
         differ += usize::from(path != plain.path(Policy::Recover));
         let decisions = tree.path().decisions;
-        told += usize::from(
+        reported += usize::from(
             decisions
                 .iter()
                 .any(|one| matches!(one, Decision::Tombstoned { .. })),
@@ -784,8 +785,8 @@ fn a_path_with_tombstones_is_that_of_a_file_from_which_the_entries_were_taken_ou
                 .any(|one| matches!(one, Decision::Splice { .. })),
         );
     }
-    println!("{sessions} sessions, {differ} with another path, {told} told, {kept} compacted");
-    assert!(sessions > 1_000 && differ > 800 && told > 800 && kept > 80);
+    println!("{sessions} sessions, {differ} with another path, {reported} told, {kept} compacted");
+    assert!(sessions > 1_000 && differ > 800 && reported > 800 && kept > 80);
 }
 
 #[test]

@@ -303,7 +303,7 @@ fn answers_of_no_model_are_left_out_and_those_that_name_none_are_not() {
 }
 
 #[test]
-fn an_answer_without_an_id_is_told_by_its_line() {
+fn an_answer_without_an_id_is_identified_by_its_line() {
     let line = |uuid: &str| {
         let mut line = answer(uuid, "", 4);
         line["message"]["id"].take();

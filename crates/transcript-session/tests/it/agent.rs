@@ -23,7 +23,7 @@ fn an_agent_that_is_killed_at_any_moment_goes_on_as_if_nothing_had_happened() {
     let agent = example("agent");
     let soak = env::var("TRANSCRIPT_SOAK").map_or(1, |times| times.parse().unwrap());
     let mut rng = Rng::new(0x6b69_6c6c);
-    let (mut told, mut torn, mut compactions, mut added) = (0, 0, 0, 0);
+    let (mut reported, mut torn, mut compactions, mut added) = (0, 0, 0, 0);
     let mut place = Place::new();
     let mut acknowledged = HashSet::new();
     for kill in 0..KILLS * soak {
@@ -50,7 +50,7 @@ fn an_agent_that_is_killed_at_any_moment_goes_on_as_if_nothing_had_happened() {
         if lines.len() > ENTRIES || kill + 1 == KILLS * soak {
             let has =
                 |key: &str, value: &str| lines.iter().filter(|line| line[key] == value).count();
-            told += acknowledged.len();
+            reported += acknowledged.len();
             compactions += has("subtype", "compact_boundary");
             let model = |line: &&serde_json::Value| line["message"]["model"] == "<synthetic>";
             added += lines.iter().filter(model).count();
@@ -59,11 +59,11 @@ fn an_agent_that_is_killed_at_any_moment_goes_on_as_if_nothing_had_happened() {
         }
     }
     println!(
-        "{} kills: {told} entries acknowledged, {compactions} compactions, {added} turns ended by a \
+        "{} kills: {reported} entries acknowledged, {compactions} compactions, {added} turns ended by a \
          resume, {torn} torn tails; lost, doubled, phantom, forked, unlinted: 0",
         KILLS * soak
     );
-    assert!(told > 0 && added > 0 && compactions > 0);
+    assert!(reported > 0 && added > 0 && compactions > 0);
 }
 
 /// Starts the agent, waits until it has told of some entries, and a moment more, and kills it.
@@ -76,21 +76,21 @@ fn run_and_kill(agent: &Path, path: &Path, rng: &mut Rng) -> Vec<String> {
         .spawn()
         .unwrap();
     let mut output = BufReader::new(child.stdout.take().unwrap());
-    let mut told = String::new();
+    let mut reported = String::new();
     for _ in 0..rng.below(40) {
         assert_ne!(
-            output.read_line(&mut told).unwrap(),
+            output.read_line(&mut reported).unwrap(),
             0,
-            "the agent ended: {told}"
+            "the agent ended: {reported}"
         );
     }
     thread::sleep(Duration::from_micros(rng.below(3_000) as u64));
     child.kill().unwrap();
     child.wait().unwrap();
-    output.read_to_string(&mut told).unwrap();
+    output.read_to_string(&mut reported).unwrap();
     // The last line may be torn, too: it was not told.
-    let whole = told.rfind('\n').map_or(0, |at| at + 1);
-    told[..whole].lines().map(str::to_owned).collect()
+    let whole = reported.rfind('\n').map_or(0, |at| at + 1);
+    reported[..whole].lines().map(str::to_owned).collect()
 }
 
 /// Builds an example of this crate, as the tests of one file alone do not.

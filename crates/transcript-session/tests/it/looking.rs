@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::SystemTime;
 
 use serde_json::json;
-use transcript_resume::display::ItemKind;
+use transcript_resume::items::ItemKind;
 use transcript_session::{Draft, ErrorKind, History, Policy, Session};
 
 use crate::support::{Place, answer, answer_text, call, create, messages, options, say};
@@ -18,7 +18,7 @@ fn state(path: &Path) -> (Vec<u8>, SystemTime, usize) {
 }
 
 #[test]
-fn a_history_tells_request_state_usage_and_items_and_writes_nothing() {
+fn a_history_shows_request_state_usage_and_items_and_writes_nothing() {
     let mut place = Place::new();
     for policy in [Policy::Vendor, Policy::Recover] {
         place.renew();
@@ -84,9 +84,11 @@ fn a_file_that_was_replaced_by_one_of_equal_length_is_not_the_one_that_was_read(
     let open = |there: &[u8]| {
         fs::write(&place.path, &read).unwrap();
         let history = History::open(&place.path).unwrap();
-        let known = history.known(&history.tree(Policy::Recover)).unwrap();
+        let known = history
+            .resume_point(&history.tree(Policy::Recover))
+            .unwrap();
         fs::write(&place.path, there).unwrap();
-        transcript_writer::Options::new()
+        transcript_writer::WriterOptions::new()
             .open(&place.path, known)
             .map(drop)
     };

@@ -3,8 +3,8 @@
 use std::fs;
 
 use serde_json::json;
-use transcript_resume::api::SyntheticKind;
-use transcript_session::{Options, Policy, Request, Session};
+use transcript_resume::request::SyntheticKind;
+use transcript_session::{Policy, Request, Session, SessionOptions};
 use transcript_testkit::damage;
 use transcript_testkit::generate;
 
@@ -18,7 +18,7 @@ fn kinds(resumed: &transcript_session::Resumed) -> Vec<SyntheticKind> {
         .request
         .synthetic
         .iter()
-        .map(|made_up| made_up.kind)
+        .map(|persisted_drafts| persisted_drafts.kind)
         .collect()
 }
 
@@ -106,7 +106,7 @@ fn a_thought_without_a_text_goes_back_with_the_call_that_it_led_to() {
 }
 
 #[test]
-fn an_entry_that_only_stands_on_a_damaged_line_is_written_again_and_every_client_finds_it() {
+fn an_entry_that_is_only_on_a_damaged_line_is_written_again_and_every_client_finds_it() {
     let place = Place::new();
     let session = create(&place.path);
     say(&session, "x");
@@ -141,7 +141,7 @@ fn an_entry_that_only_stands_on_a_damaged_line_is_written_again_and_every_client
     drop(again);
     // The policy of the client brings nothing back.
     fs::write(&place.path, &glued).unwrap();
-    let vendor = Options::new().policy(Policy::Vendor);
+    let vendor = SessionOptions::new().policy(Policy::Vendor);
     assert_eq!(Session::open(&place.path, &vendor).unwrap().restored(), []);
 }
 
@@ -163,7 +163,7 @@ fn a_start_that_is_damaged_and_has_lost_its_parent_is_gone_on_from() {
 }
 
 #[test]
-fn what_a_torn_end_left_is_no_parent() {
+fn what_a_torn_end_left_is_not_a_parent() {
     let mut place = Place::new();
     let session = create(&place.path);
     let whole = say(&session, "x");
@@ -222,9 +222,9 @@ fn going_on_from_a_damaged_session_loses_nothing_of_what_was_resumed() {
         };
         let before = blocks(&resumed.request);
         let last = resumed.request.path.entries.last().unwrap();
-        let last = resumed.history.index().candidate(last.candidate());
+        let last = resumed.history.index().entry(last.entry_no());
         if last.uuid().is_none() || last.is_boundary() {
-            // Nothing can hang under the one, and what hangs under the other starts anew.
+            // Nothing can be a child of the one, and what is a child of the other starts over.
             continue;
         }
         restored += resumed.session.restored().len();

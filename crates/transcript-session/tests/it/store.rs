@@ -13,7 +13,7 @@ fn a_session_is_found_by_its_id_in_any_project_and_an_empty_file_is_none() {
     let place = Place::new();
     let store = Store::new(place.path.parent().unwrap().join("projects"));
     let cwd = place.path.parent().unwrap();
-    let path = store.new_session(cwd);
+    let path = store.new_session_path(cwd);
     assert!(path.starts_with(store.project(cwd)));
     let id = path.file_stem().unwrap().to_str().unwrap().to_owned();
     assert_eq!(
@@ -96,7 +96,7 @@ fn one_folder_is_one_project_by_whatever_name() {
 }
 
 #[test]
-fn what_is_there_is_not_started_anew() {
+fn what_is_there_is_not_started_again() {
     let place = Place::new();
     let session = create(&place.path);
     say(&session, "x");
@@ -169,13 +169,13 @@ fn a_session_that_another_process_writes_to_goes_on_in_a_copy() {
 #[test]
 fn what_a_session_writes_is_seen_by_who_watches_the_store() {
     use std::time::Duration;
-    use transcript_session::follow::{self, ChangeKind, Event};
+    use transcript_session::follow::{self, ChangeKind, EventKind};
 
     let folder = tempfile::tempdir().unwrap();
     let store = Store::new(folder.path().join("projects"));
-    let mut watcher = store.watch(&follow::Options::new().changes());
-    let path = store.new_session(folder.path());
-    let session = Session::create(&path, &transcript_session::Options::new()).unwrap();
+    let mut watcher = store.watch(&follow::FollowOptions::new().changes());
+    let path = store.new_session_path(folder.path());
+    let session = Session::create(&path, &transcript_session::SessionOptions::new()).unwrap();
     let prompt = session.append(Draft::user("How long is a week?")).unwrap();
     let reply = r#"{"id":"m1","role":"assistant","model":"m","content":[{"type":"text","text":"7 days."}],"stop_reason":"end_turn"}"#;
     session
@@ -185,10 +185,10 @@ fn what_a_session_writes_is_seen_by_who_watches_the_store() {
 
     let mut entries = Vec::new();
     while entries.len() < 2 {
-        let told = watcher.next_within(Duration::from_secs(20)).unwrap();
-        let told = told.expect("it is told");
-        assert_eq!(*told.path, *path);
-        if let Event::Entry(entry) = told.event {
+        let reported = watcher.next_within(Duration::from_secs(20)).unwrap();
+        let reported = reported.expect("it is told");
+        assert_eq!(*reported.path, *path);
+        if let EventKind::Entry(entry) = reported.kind {
             entries.push(entry);
         }
     }

@@ -8,9 +8,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use transcript_reader::Bodies;
-use transcript_resume::api::{self, Request};
+use transcript_resume::request::{self, Request};
 use transcript_resume::{Decision, Policy};
-use transcript_session::{Draft, EntryId, History, Options, Session, Written};
+use transcript_session::{Draft, EntryId, History, Session, SessionOptions, Written};
 
 pub(crate) const POLICIES: [Policy; 2] = [Policy::Vendor, Policy::Recover];
 
@@ -47,8 +47,8 @@ impl Place {
     }
 }
 
-pub(crate) fn options() -> Options {
-    Options::new().cwd("/work").version("1.0.0")
+pub(crate) fn options() -> SessionOptions {
+    SessionOptions::new().cwd("/work").version("1.0.0")
 }
 
 pub(crate) fn create(path: &Path) -> Session {
@@ -93,13 +93,17 @@ pub(crate) fn result(session: &Session, call: &str) -> EntryId {
 pub(crate) fn request(path: &Path, policy: Policy) -> Request {
     let history = History::open(path).unwrap();
     let tree = history.tree(policy);
-    api::Options::new()
+    request::RequestOptions::new()
         .request(&tree, &mut Bodies::new(history.source()))
         .unwrap()
 }
 
 pub(crate) fn messages(request: &Request) -> Vec<String> {
-    request.messages.iter().map(api::Message::json).collect()
+    request
+        .messages
+        .iter()
+        .map(request::Message::json)
+        .collect()
 }
 
 /// The uuids of the path.
@@ -110,7 +114,7 @@ pub(crate) fn path_of(path: &Path, policy: Policy) -> Vec<String> {
     let entries = path
         .entries
         .iter()
-        .map(|entry| index.candidate(entry.candidate()));
+        .map(|entry| index.entry(entry.entry_no()));
     entries
         .filter_map(|entry| Some(index.id_text(entry.uuid()?)))
         .collect()
@@ -158,7 +162,7 @@ pub(crate) fn assert_unhurt(path: &Path) {
         let on_path: HashSet<&str> = on_path.iter().map(String::as_str).collect();
         assert_eq!(on_path, conversation, "{policy:?}: a fork, or a gap");
         let request = request(path, policy);
-        let lint = api::lint(&request.messages);
+        let lint = request::lint(&request.messages);
         assert!(
             request.is_resumable() && lint.is_ok(),
             "{policy:?}: {:?}",

@@ -10,7 +10,7 @@ use transcript_session::{
     AgentId, AgentMeta, AsyncSession, Compaction, Draft, EntryId, ErrorKind, Session, Trigger,
 };
 use transcript_testkit::fake_disk::{FakeDisk, Fault, Op};
-use transcript_writer::{ErrorKind as WriteError, Known, SyncPolicy};
+use transcript_writer::{ErrorKind as WriteError, ResumePoint, SyncPolicy};
 
 use crate::support::{
     POLICIES, Place, answer, answer_text, assert_unhurt, call, create, lines, messages, options,
@@ -69,11 +69,11 @@ fn compacted(before: &[u8], kept: &[EntryId], taken: Option<usize>) -> Vec<u8> {
     let place = tempfile::NamedTempFile::new().unwrap();
     fs::write(&place, before).unwrap();
     let history = transcript_session::History::open(place.path()).unwrap();
-    let known: Known = history.known(&history.tree(POLICIES[1])).unwrap();
+    let known: ResumePoint = history.resume_point(&history.tree(POLICIES[1])).unwrap();
     let disk = FakeDisk::new(1);
     let path = Path::new("/sessions/1999463e-ee08-4b08-99d5-2d9a36fd8293.jsonl");
     disk.put(path, before);
-    let writer = transcript_writer::Options::new().sync(SyncPolicy::None);
+    let writer = transcript_writer::WriterOptions::new().sync(SyncPolicy::None);
     let writer = writer.disk(disk.process()).open(path, known).unwrap();
     if let Some(taken) = taken {
         disk.set(Fault::kill_after(taken).at(Op::Append, 1));
@@ -150,7 +150,7 @@ fn a_rewind_goes_back_to_what_a_compaction_left_only_where_readers_can_see_it() 
         say(&session, "More");
         let gone = session.rewind(old.last().cloned());
         if keeps {
-            assert_eq!(gone.unwrap_err().kind(), ErrorKind::BehindCompaction);
+            assert_eq!(gone.unwrap_err().kind(), ErrorKind::BeforeCompaction);
             // What was kept is there, and so is a copy of what was not.
             session.rewind(kept.last().cloned()).unwrap();
             let copy = session.fork(old.last()).unwrap();

@@ -17,9 +17,9 @@ use super::ChangeKind;
 const MAX_EARLY: usize = 64;
 
 #[derive(Debug)]
-pub(super) struct Turn {
+pub(super) struct TurnTracker {
     /// The open calls in the order in which they were opened.
-    open: BTreeMap<u64, Call>,
+    open: BTreeMap<u64, OpenCall>,
     by_id: HashMap<Box<str>, u64>,
     count: u64,
     early: VecDeque<Box<str>>,
@@ -31,12 +31,12 @@ pub(super) struct Turn {
 }
 
 #[derive(Debug)]
-struct Call {
+struct OpenCall {
     id: Box<str>,
     node: u32,
 }
 
-impl Default for Turn {
+impl Default for TurnTracker {
     fn default() -> Self {
         Self {
             open: BTreeMap::new(),
@@ -52,7 +52,7 @@ impl Default for Turn {
 
 /// An entry of the conversation.
 #[derive(Clone, Copy)]
-pub(super) struct Said<'a> {
+pub(super) struct TurnInput<'a> {
     pub(super) node: u32,
     pub(super) entry: &'a Envelope<'a>,
     pub(super) text: &'a str,
@@ -62,13 +62,13 @@ pub(super) struct Said<'a> {
 
 /// What an entry did to the turn.
 #[derive(Debug)]
-pub(super) enum Told {
+pub(super) enum TurnUpdate {
     Call(ChangeKind),
     /// The turn is over, with this entry.
     Ended(Option<u32>),
 }
 
-impl Turn {
+impl TurnTracker {
     pub(super) fn is_over(&self) -> bool {
         self.is_over
     }
@@ -98,65 +98,65 @@ impl Turn {
         }
     }
 
-    pub(super) fn add(&mut self, said: Said<'_>, told: &mut Vec<Told>) {
-        if said.entry.flags().contains(Flags::META) && said.entry.kind().is_message() {
+    pub(super) fn add(&mut self, input: TurnInput<'_>, updates: &mut Vec<TurnUpdate>) {
+        if input.entry.flags().contains(Flags::META) && input.entry.kind().is_message() {
             return;
         }
-        match said.entry.kind() {
-            EntryKind::Assistant => self.add_answer(said, told),
-            EntryKind::User => self.add_user(said, told),
-            EntryKind::System => self.add_system(said, told),
+        match input.entry.kind() {
+            EntryKind::Assistant => self.add_answer(input, updates),
+            EntryKind::User => self.add_user(input, updates),
+            EntryKind::System => self.add_system(input, updates),
             _ => {}
         }
     }
 
     /// A `last-prompt` line: clients write it at the end of a turn, and newer ones in the middle of
     /// one too (`facts/rig.md`, "Exit").
-    pub(super) fn add_last_prompt(&mut self, told: &mut Vec<Told>) {
-        self.end_with_answer(told);
+    pub(super) fn add_last_prompt(&mut self, updates: &mut Vec<TurnUpdate>) {
+        self.end_with_answer(updates);
     }
 
-    fn add_answer(&mut self, said: Said<'_>, told: &mut Vec<Told>) {
-        let flags = said.entry.flags();
+    fn add_answer(&mut self, input: TurnInput<'_>, updates: &mut Vec<TurnUpdate>) {
+        let flags = input.entry.flags();
         if flags.contains(Flags::API_ERROR) {
-            return self.end(Some(said), told);
+            return self.end(Some(input), updates);
         }
-        let has_calls = said.entry.tools().len() > 0;
+        let has_calls = input.entry.tools().len() > 0;
         let has_text = flags.contains(Flags::HAS_TEXT);
         let line = match has_calls || has_text {
-            true => Line::of(said.text),
-            false => Line::default(),
+            true => AnswerLine::of(input.text),
+            false => AnswerLine::default(),
         };
         if line.last_text.is_some_and(|text| is_synthetic(&text)) {
             return;
         }
-        let is_same = said.message != 0 && self.end.is_some_and(|(_, key)| key == said.message);
+        let is_same = input.message != 0 && self.end.is_some_and(|(_, key)| key == input.message);
         self.is_over &= is_same;
         let mut names = line.calls.into_iter();
-        for tool in said.entry.tools() {
+        for tool in input.entry.tools() {
             let id = tool.id.decode();
             match tool.role {
                 ToolRole::Use | ToolRole::ServerUse => {
                     let name = names.find(|call| *call.0 == *id).and_then(|call| call.1);
-                    self.open_call(&id, name, said.node, told);
+                    self.open_call(&id, name, input.node, updates);
                 }
-                ToolRole::Result | ToolRole::ServerResult => self.close_call(&id, told),
+                ToolRole::Result | ToolRole::ServerResult => self.close_call(&id, updates),
             }
         }
         let is_answer = flags.intersects(Flags::HAS_TEXT | Flags::HAS_OTHER_BLOCK);
-        self.answer = (is_answer && !flags.contains(Flags::HAS_TOOL_USE)).then_some(said.node);
+        self.answer = (is_answer && !flags.contains(Flags::HAS_TOOL_USE)).then_some(input.node);
         let stop = line.stop.as_deref();
         if stop.is_some_and(|stop| !matches!(stop, "tool_use" | "pause_turn")) {
-            self.end_with_answer(told);
-            self.end = self.end.map(|(node, _)| (node, said.message));
+            self.end_with_answer(updates);
+            self.end = self.end.map(|(node, _)| (node, input.message));
         }
     }
 
-    fn add_user(&mut self, said: Said<'_>, told: &mut Vec<Told>) {
-        let flags = said.entry.flags();
+    fn add_user(&mut self, input: TurnInput<'_>, updates: &mut Vec<TurnUpdate>) {
+        let flags = input.entry.flags();
         if flags.contains(Flags::HAS_TOOL_RESULT) {
-            for tool in said.entry.tools() {
-                self.close_call(&tool.id.decode(), told);
+            for tool in input.entry.tools() {
+                self.close_call(&tool.id.decode(), updates);
             }
             self.answer = None;
             return;
@@ -164,82 +164,88 @@ impl Turn {
         if flags.contains(Flags::COMPACT_SUMMARY) {
             return;
         }
-        let prompt = Object::parse(said.text).map(|line| Prompt::of(&line));
+        let prompt = Object::parse(input.text).map(|line| Prompt::of(&line));
         match prompt {
-            Ok(Prompt::Interrupt) => self.end(Some(said), told),
-            Ok(Prompt::Text(_)) => self.begin(told),
+            Ok(Prompt::Interrupt) => self.end(Some(input), updates),
+            Ok(Prompt::Text(_)) => self.begin(updates),
             // An image alone is a prompt, too.
-            Ok(Prompt::Nothing) if flags.contains(Flags::HAS_OTHER_BLOCK) => self.begin(told),
+            Ok(Prompt::Nothing) if flags.contains(Flags::HAS_OTHER_BLOCK) => self.begin(updates),
             _ => {}
         }
     }
 
-    fn add_system(&mut self, said: Said<'_>, told: &mut Vec<Told>) {
-        match SystemKind::from_code(said.entry.sub_code()) {
-            SystemKind::StopHookSummary => self.end_with_answer(told),
+    fn add_system(&mut self, input: TurnInput<'_>, updates: &mut Vec<TurnUpdate>) {
+        match SystemKind::from_code(input.entry.sub_code()) {
+            SystemKind::StopHookSummary => self.end_with_answer(updates),
             SystemKind::TurnDuration => match self.answer {
-                Some(_) => self.end_with_answer(told),
-                None => self.end(None, told),
+                Some(_) => self.end_with_answer(updates),
+                None => self.end(None, updates),
             },
             _ => {}
         }
     }
 
     /// A prompt begins a turn. An answer before it, that nothing said to be whole, is.
-    fn begin(&mut self, told: &mut Vec<Told>) {
-        self.end_with_answer(told);
+    fn begin(&mut self, updates: &mut Vec<TurnUpdate>) {
+        self.end_with_answer(updates);
         self.open.clear();
         self.by_id.clear();
         (self.is_over, self.answer, self.end) = (false, None, None);
     }
 
-    fn end_with_answer(&mut self, told: &mut Vec<Told>) {
+    fn end_with_answer(&mut self, updates: &mut Vec<TurnUpdate>) {
         if let Some(node) = self
             .answer
             .filter(|_| !self.is_over && self.open.is_empty())
         {
             self.is_over = true;
             self.end = Some((node, 0));
-            told.push(Told::Ended(Some(node)));
+            updates.push(TurnUpdate::Ended(Some(node)));
         }
     }
 
     /// The turn is over, whatever is open.
-    fn end(&mut self, said: Option<Said<'_>>, told: &mut Vec<Told>) {
+    fn end(&mut self, input: Option<TurnInput<'_>>, updates: &mut Vec<TurnUpdate>) {
         self.open.clear();
         self.by_id.clear();
         self.answer = None;
         if !std::mem::replace(&mut self.is_over, true) {
-            self.end = said.map(|said| (said.node, said.message));
-            told.push(Told::Ended(said.map(|said| said.node)));
+            self.end = input.map(|input| (input.node, input.message));
+            updates.push(TurnUpdate::Ended(input.map(|input| input.node)));
         }
     }
 
-    fn open_call(&mut self, id: &str, name: Option<Box<str>>, node: u32, told: &mut Vec<Told>) {
+    fn open_call(
+        &mut self,
+        id: &str,
+        name: Option<Box<str>>,
+        node: u32,
+        updates: &mut Vec<TurnUpdate>,
+    ) {
         if self.by_id.contains_key(id) {
             return;
         }
-        told.push(Told::Call(ChangeKind::CallOpened {
+        updates.push(TurnUpdate::Call(ChangeKind::CallOpened {
             id: id.into(),
             name,
         }));
         self.count += 1;
         self.by_id.insert(id.into(), self.count);
-        let call = Call {
+        let call = OpenCall {
             id: id.into(),
             node,
         };
         self.open.insert(self.count, call);
         if let Some(at) = self.early.iter().position(|early| **early == *id) {
             self.early.remove(at);
-            self.close_call(id, told);
+            self.close_call(id, updates);
         }
     }
 
-    fn close_call(&mut self, id: &str, told: &mut Vec<Told>) {
+    fn close_call(&mut self, id: &str, updates: &mut Vec<TurnUpdate>) {
         if let Some(number) = self.by_id.remove(id) {
             self.open.remove(&number);
-            told.push(Told::Call(ChangeKind::CallClosed { id: id.into() }));
+            updates.push(TurnUpdate::Call(ChangeKind::CallClosed { id: id.into() }));
         } else {
             // A fast tool's result may be written before its call.
             self.early.push_back(id.into());
@@ -259,14 +265,14 @@ impl Turn {
 
 /// What the envelope does not say of an answer.
 #[derive(Default)]
-struct Line<'a> {
+struct AnswerLine<'a> {
     stop: Option<Box<str>>,
     last_text: Option<std::borrow::Cow<'a, str>>,
     /// The id and the tool of each call.
     calls: Vec<(Box<str>, Option<Box<str>>)>,
 }
 
-impl<'a> Line<'a> {
+impl<'a> AnswerLine<'a> {
     fn of(text: &'a str) -> Self {
         Self::read(text).unwrap_or_default()
     }

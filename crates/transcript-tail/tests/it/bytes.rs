@@ -4,7 +4,7 @@ use std::fs;
 use std::io::Write;
 use std::path::Path;
 
-use transcript_tail::{Event, Follower, Options, Told};
+use transcript_tail::{EventKind, FollowEvent, FollowOptions, Follower};
 
 use crate::support::{appender, drain, fast_folder, line, often, place};
 
@@ -18,10 +18,10 @@ const TEXTS: [&str; 6] = [
 ];
 
 #[test]
-fn a_line_is_told_with_its_newline_wherever_we_look() {
+fn a_line_is_reported_with_its_newline_wherever_we_look() {
     let folder = fast_folder();
     let path = folder.path().join("s1.jsonl");
-    let mut follower = Follower::new(&path, &Options::new().poll_only());
+    let mut follower = Follower::new(&path, &FollowOptions::new().poll_only());
     let mut file = appender(&path);
     drain(&mut follower);
     let (mut looks, mut end, lines) = (0, 0, often(600, 500));
@@ -36,12 +36,12 @@ fn a_line_is_told_with_its_newline_wherever_we_look() {
             looks += 1;
         }
         file.write_all(b"\n").unwrap();
-        let told = drain(&mut follower);
-        let [told] = &told[..] else {
-            panic!("{told:?}");
+        let emitted = drain(&mut follower);
+        let [emitted] = &emitted[..] else {
+            panic!("{emitted:?}");
         };
-        let Event::Entry(entry) = &told.event else {
-            panic!("{told:?}");
+        let EventKind::Entry(entry) = &emitted.kind else {
+            panic!("{emitted:?}");
         };
         assert_eq!((entry.offset, &entry.text), (end, &line));
         end += line.len() as u64 + 1;
@@ -61,14 +61,14 @@ fn start(len: usize) -> String {
 /// is not looked at.
 fn told_of(path: &Path, cap: usize, before: &str, after: &str) -> Vec<(u64, u64)> {
     fs::write(path, before).unwrap();
-    let options = Options::new().poll_only().line_cap(cap);
+    let options = FollowOptions::new().poll_only().line_cap(cap);
     let mut follower = Follower::new(path, &options);
     assert_eq!(drain(&mut follower).len(), 1);
     assert_eq!(follower.pending_bytes(), before.len() as u64);
     fs::write(path, after).unwrap();
-    let place = |told: Told| match told.event {
-        Event::Entry(entry) => (entry.offset, entry.len),
-        Event::Bad(bad) => (bad.offset, bad.len),
+    let place = |emitted: FollowEvent| match emitted.kind {
+        EventKind::Entry(entry) => (entry.offset, entry.len),
+        EventKind::Damaged(bad) => (bad.offset, bad.len),
         other => panic!("{other:?}"),
     };
     drain(&mut follower).into_iter().map(place).collect()
@@ -90,7 +90,7 @@ fn of_a_line_that_waits_the_start_and_the_end_are_compared() {
 }
 
 #[test]
-fn before_it_is_told_all_of_a_line_is_compared() {
+fn before_it_is_reported_all_of_a_line_is_compared() {
     let (_folder, path) = place();
     let long = start(90_000);
     // A newline where nothing is compared while the line waits.
@@ -106,19 +106,19 @@ fn before_it_is_told_all_of_a_line_is_compared() {
     }
     for cap in [usize::MAX, 600] {
         fs::write(&path, &long).unwrap();
-        let options = Options::new().poll_only().line_cap(cap);
+        let options = FollowOptions::new().poll_only().line_cap(cap);
         let mut follower = Follower::new(&path, &options);
         drain(&mut follower);
         fs::write(&path, &other).unwrap();
         fs::remove_file(&path).unwrap();
-        let told = drain(&mut follower);
+        let emitted = drain(&mut follower);
         assert_eq!(
-            (told[0].event.offset(), follower.pending_bytes()),
+            (emitted[0].kind.offset(), follower.pending_bytes()),
             (0, 9_999)
         );
         assert!(matches!(
-            told.last().unwrap().event,
-            Event::Gone {
+            emitted.last().unwrap().kind,
+            EventKind::Gone {
                 offset: 80_001,
                 torn: 9_999
             }

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use transcript_format::finding::{Code, Severity};
 use transcript_reader::{Index, Source};
-use transcript_tail::{Event, Follower, Options};
+use transcript_tail::{EventKind, FollowOptions, Follower};
 use transcript_testkit::campaign::{Healthy, Kind};
 use transcript_testkit::damage::damage;
 use transcript_testkit::generate;
@@ -44,28 +44,28 @@ fn compare(path: &Path, bytes: &[u8], tally: &mut Tally) {
         return;
     };
     let index = Index::load(&source).unwrap();
-    let mut follower = Follower::new(path, &Options::new().poll_only());
-    let told = drain(&mut follower);
+    let mut follower = Follower::new(path, &FollowOptions::new().poll_only());
+    let emitted = drain(&mut follower);
     assert_eq!(
         (follower.offset(), follower.pending_bytes()),
         (bytes.len() as u64, 0)
     );
     let (mut entries, mut findings) = (Vec::new(), Vec::new());
     let mut lines = BTreeSet::new();
-    for told in &told {
-        match &told.event {
-            Event::Entry(entry) => {
+    for emitted in &emitted {
+        match &emitted.kind {
+            EventKind::Entry(entry) => {
                 tally.salvaged += usize::from(entry.is_salvaged);
                 lines.insert(entry.line.unwrap());
                 entries.push((entry.line.unwrap(), entry.offset, entry.len));
             }
-            Event::Bad(bad) => {
+            EventKind::Damaged(bad) => {
                 lines.insert(bad.line.unwrap());
                 if bad.code.severity() == Severity::Damage {
                     findings.push((bad.offset, bad.code, bad.line.unwrap(), bad.len));
                 }
             }
-            other => assert_eq!(other, &Event::Open { offset: 0 }),
+            other => assert_eq!(other, &EventKind::Open { offset: 0 }),
         }
     }
     for (number, line) in bytes.split_inclusive(|byte| *byte == b'\n').enumerate() {
@@ -86,9 +86,9 @@ fn compare(path: &Path, bytes: &[u8], tally: &mut Tally) {
         .filter(|finding| is_of_a_line(finding.code));
     let found = found.map(|found| (found.offset, found.code, found.line.unwrap(), found.len));
     let mut found: Vec<_> = found.collect();
-    let kept = index.candidates().map(|candidate| {
-        let (offset, len) = (candidate.offset(), candidate.byte_len());
-        (candidate.line(), offset, len)
+    let kept = index.entries().map(|entry_ref| {
+        let (offset, len) = (entry_ref.offset(), entry_ref.byte_len());
+        (entry_ref.line(), offset, len)
     });
     // What it joins stands on damaged lines that follow each other.
     let damaged: BTreeSet<u64> = findings.iter().map(|(_, _, line, _)| *line).collect();
@@ -103,7 +103,7 @@ fn compare(path: &Path, bytes: &[u8], tally: &mut Tally) {
 }
 
 #[test]
-fn each_damaged_line_is_told_as_the_index_tells_it() {
+fn each_damaged_line_is_reported_as_the_index_shows_it() {
     let mut rng = rng("damage");
     let folder = fast_folder();
     let path = folder.path().join("s1.jsonl");
@@ -125,7 +125,7 @@ fn each_damaged_line_is_told_as_the_index_tells_it() {
 }
 
 #[test]
-fn lines_that_only_together_are_one_are_told_one_by_one() {
+fn lines_that_only_together_are_one_are_reported_one_by_one() {
     let folder = fast_folder();
     let path = folder.path().join("s1.jsonl");
     let (one, mut tally) = (line(1, 200), Tally::default());
@@ -182,11 +182,11 @@ fn a_line_beyond_the_cap_is_passed_in_constant_memory() {
 
 /// Follows a file with a hole, and says how much memory that took.
 pub(crate) fn sparse(path: &Path, start: u64, len: u64) {
-    let mut follower = Follower::new(path, &Options::new().poll_only().line_cap(16 << 20));
-    let told = drain(&mut follower);
-    assert_eq!(numbers(&told), [1, 2]);
-    let Event::Bad(bad) = &told[2].event else {
-        panic!("{told:?}");
+    let mut follower = Follower::new(path, &FollowOptions::new().poll_only().line_cap(16 << 20));
+    let emitted = drain(&mut follower);
+    assert_eq!(numbers(&emitted), [1, 2]);
+    let EventKind::Damaged(bad) = &emitted[2].kind else {
+        panic!("{emitted:?}");
     };
     assert_eq!((bad.code, bad.offset, bad.len), (Code::TooLong, start, len));
     let status = fs::read_to_string("/proc/self/status").unwrap();

@@ -6,14 +6,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use transcript_tail::{Event, Follower, Options, Told};
+use transcript_tail::{EventKind, FollowEvent, FollowOptions, Follower};
 
 use crate::support::{Done, append, appender, drain, folder, line, numbers, often, place};
 
 /// Waits until an event comes, for long.
-fn wait(follower: &mut Follower) -> Told {
-    let told = follower.next_within(Duration::from_secs(60)).unwrap();
-    told.expect("nothing came")
+fn wait(follower: &mut Follower) -> FollowEvent {
+    let emitted = follower.next_within(Duration::from_secs(60)).unwrap();
+    emitted.expect("nothing came")
 }
 
 #[test]
@@ -22,7 +22,7 @@ fn what_is_written_under_another_name_is_found_without_an_event() {
     fs::create_dir(folder.path().join("other")).unwrap();
     let other = folder.path().join("other/name.jsonl");
     append(&path, line(0, 0).as_bytes());
-    let mut follower = Follower::new(&path, &Options::new());
+    let mut follower = Follower::new(&path, &FollowOptions::new());
     drain(&mut follower);
     fs::hard_link(&path, &other).unwrap();
     // Events are trusted when one of them came, and then one does not.
@@ -48,18 +48,21 @@ fn a_folder_that_takes_the_place_of_the_watched_one_is_found() {
         append(&at.join("s1.jsonl"), line(number, 99).as_bytes());
     };
     write(&project, 0);
-    let mut follower = Follower::new(&path, &Options::new());
+    let mut follower = Follower::new(&path, &FollowOptions::new());
     assert_eq!(drain(&mut follower).len(), 2);
     for number in 1..often(4, 4) {
         let (next, old) = (folder.path().join("next"), folder.path().join("old"));
         write(&next, number);
         fs::rename(&project, &old).unwrap();
         if number % 2 == 0 {
-            assert!(matches!(wait(&mut follower).event, Event::Gone { .. }));
+            assert!(matches!(wait(&mut follower).kind, EventKind::Gone { .. }));
         }
         fs::rename(&next, &project).unwrap();
-        let told = wait(&mut follower);
-        assert!(matches!(told.event, Event::Reset { .. }), "{told:?}");
+        let emitted = wait(&mut follower);
+        assert!(
+            matches!(emitted.kind, EventKind::Reset { .. }),
+            "{emitted:?}"
+        );
         assert_eq!(numbers([&wait(&mut follower)]), [number]);
         fs::remove_dir_all(&old).unwrap();
         // What comes then is in the new folder.
@@ -73,8 +76,8 @@ fn a_flood_of_events_about_other_files_loses_nothing() {
     let (folder, path) = place();
     let is_over = AtomicBool::new(false);
     let lines = often(2_000, 5_000);
-    let mut follower = Follower::new(&path, &Options::new());
-    let mut told = Vec::new();
+    let mut follower = Follower::new(&path, &FollowOptions::new());
+    let mut emitted = Vec::new();
     thread::scope(|scope| {
         scope.spawn(|| {
             let mut number = 0_u64;
@@ -94,10 +97,10 @@ fn a_flood_of_events_about_other_files_loses_nothing() {
                     .unwrap();
             }
         });
-        while told.len() < lines + 1 {
-            told.push(wait(&mut follower));
+        while emitted.len() < lines + 1 {
+            emitted.push(wait(&mut follower));
         }
     });
-    assert_eq!(numbers(&told), (0..lines).collect::<Vec<_>>());
+    assert_eq!(numbers(&emitted), (0..lines).collect::<Vec<_>>());
     println!("flood: {lines} lines told once");
 }

@@ -1,22 +1,22 @@
 use std::fs::{self, OpenOptions};
 use std::time::Duration;
 
-use transcript_tail::{Follower, Options, Start};
+use transcript_tail::{FollowOptions, Follower, StartAt};
 
 use crate::words::{append, line, place, word};
 
 fn drain(follower: &mut Follower) -> Vec<String> {
     let mut words = Vec::new();
-    while let Some(told) = follower.try_next().expect("it is read") {
-        words.push(word(&told));
+    while let Some(emitted) = follower.try_next().expect("it is read") {
+        words.push(word(&emitted));
     }
     words
 }
 
 #[test]
-fn a_line_is_told_when_its_newline_is_there() {
+fn a_line_is_reported_when_its_newline_is_there() {
     let (_folder, path) = place();
-    let mut follower = Follower::new(&path, &Options::new());
+    let mut follower = Follower::new(&path, &FollowOptions::new());
     assert_eq!(drain(&mut follower), [""; 0]);
     append(&path, &line(1));
     append(&path, &line(2)[..9]);
@@ -30,7 +30,7 @@ fn a_line_is_told_when_its_newline_is_there() {
 #[test]
 fn what_a_writer_takes_back_is_not_seen() {
     let (_folder, path) = place();
-    let mut follower = Follower::new(&path, &Options::new());
+    let mut follower = Follower::new(&path, &FollowOptions::new());
     append(&path, &line(1));
     append(&path, "{\"type\":\"user\",\"uuid\":\"no");
     assert_eq!(drain(&mut follower), ["open 0", "u1 0"]);
@@ -44,7 +44,7 @@ fn what_a_writer_takes_back_is_not_seen() {
 #[test]
 fn cut_replaced_deleted_and_back() {
     let (folder, path) = place();
-    let mut follower = Follower::new(&path, &Options::new());
+    let mut follower = Follower::new(&path, &FollowOptions::new());
     append(&path, &(line(1) + &line(2) + "torn"));
     assert_eq!(drain(&mut follower), ["open 0", "u1 0", "u2 28"]);
     fs::write(&path, line(3)).unwrap();
@@ -69,32 +69,32 @@ fn cut_replaced_deleted_and_back() {
 fn following_starts_where_it_is_asked_to() {
     let (_folder, path) = place();
     append(&path, &(line(1) + &line(2) + &line(3) + "{"));
-    let told = |start| {
-        let mut follower = Follower::new(&path, &Options::new().start(start));
+    let emitted = |start| {
+        let mut follower = Follower::new(&path, &FollowOptions::new().start(start));
         drain(&mut follower)
     };
-    assert_eq!(told(Start::End), ["open 84"]);
-    assert_eq!(told(Start::Last(2)), ["open 28", "u2 28", "u3 56"]);
-    assert_eq!(told(Start::Last(9)).len(), 4);
-    assert_eq!(told(Start::Offset(28)), ["open 28", "u2 28", "u3 56"]);
-    assert_eq!(told(Start::Offset(29)), ["open 56", "u3 56"]);
-    assert_eq!(told(Start::Offset(84)), ["open 84"]);
-    assert_eq!(told(Start::Offset(85)), ["open 84"]);
-    assert_eq!(told(Start::Offset(86))[0], "truncated 86");
+    assert_eq!(emitted(StartAt::End), ["open 84"]);
+    assert_eq!(emitted(StartAt::Last(2)), ["open 28", "u2 28", "u3 56"]);
+    assert_eq!(emitted(StartAt::Last(9)).len(), 4);
+    assert_eq!(emitted(StartAt::Offset(28)), ["open 28", "u2 28", "u3 56"]);
+    assert_eq!(emitted(StartAt::Offset(29)), ["open 56", "u3 56"]);
+    assert_eq!(emitted(StartAt::Offset(84)), ["open 84"]);
+    assert_eq!(emitted(StartAt::Offset(85)), ["open 84"]);
+    assert_eq!(emitted(StartAt::Offset(86))[0], "truncated 86");
 }
 
 #[test]
 fn a_waiting_follower_is_woken() {
     let (_folder, path) = place();
-    let mut follower = Follower::new(&path, &Options::new());
+    let mut follower = Follower::new(&path, &FollowOptions::new());
     let stopper = follower.stopper();
     let writer = path.clone();
     std::thread::spawn(move || append(&writer, &line(1)));
-    let told = follower
+    let emitted = follower
         .next_within(Duration::from_secs(10))
         .unwrap()
         .unwrap();
-    assert_eq!(word(&told), "open 0");
+    assert_eq!(word(&emitted), "open 0");
     assert_eq!(word(&follower.next().unwrap().unwrap()), "u1 0");
     std::thread::spawn(move || stopper.stop());
     assert!(follower.next().is_none());

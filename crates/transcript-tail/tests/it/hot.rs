@@ -7,10 +7,10 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use transcript_tail::{Entry, Event, Follower, Options};
+use transcript_tail::{EventKind, FollowOptions, FollowedEntry, Follower};
 use transcript_testkit::naive_writer::NaiveWriter;
 use transcript_testkit::rng::Rng;
-use transcript_writer::{Draft, Known, SyncPolicy};
+use transcript_writer::{Draft, ResumePoint, SyncPolicy};
 
 use crate::support::{
     Done, appender, child_of, fast_folder, folder, line, number_of, often, place, rng,
@@ -39,7 +39,7 @@ impl Seen {
     }
 
     /// Takes the entry that should have the number after those before it.
-    fn take(&mut self, entry: &Entry) {
+    fn take(&mut self, entry: &FollowedEntry) {
         let number = number_of(&entry.text);
         self.lost += number.saturating_sub(self.lines);
         self.doubled += usize::from(number < self.lines);
@@ -48,12 +48,12 @@ impl Seen {
         self.end = entry.offset + entry.len + 1;
     }
 
-    fn count(&mut self, event: &Event) {
+    fn count(&mut self, event: &EventKind) {
         match event {
-            Event::Entry(entry) if entry.is_salvaged => self.torn += 1,
-            Event::Entry(entry) => self.take(entry),
-            Event::Bad(_) => self.torn += 1,
-            Event::Reset { .. } => {
+            EventKind::Entry(entry) if entry.is_salvaged => self.torn += 1,
+            EventKind::Entry(entry) => self.take(entry),
+            EventKind::Damaged(_) => self.torn += 1,
+            EventKind::Reset { .. } => {
                 self.resets += 1;
                 self.end = 0;
             }
@@ -67,7 +67,7 @@ fn read(follower: &mut Follower, lines: usize) -> Seen {
     let mut seen = Seen::default();
     while seen.lines < lines {
         match follower.try_next().unwrap() {
-            Some(told) => seen.count(&told.event),
+            Some(emitted) => seen.count(&emitted.kind),
             None => {
                 seen.partial += usize::from(follower.pending_bytes() > 0);
                 seen.waits += 1;
@@ -75,7 +75,7 @@ fn read(follower: &mut Follower, lines: usize) -> Seen {
                     continue;
                 }
                 match follower.next_within(Duration::from_secs(30)).unwrap() {
-                    Some(told) => seen.count(&told.event),
+                    Some(emitted) => seen.count(&emitted.kind),
                     None => break,
                 }
             }
@@ -86,7 +86,7 @@ fn read(follower: &mut Follower, lines: usize) -> Seen {
 
 fn hot(name: &str, lines: usize, write: impl FnOnce(&Path) + Send) {
     let (_folder, path) = place();
-    let mut follower = Follower::new(&path, &Options::new());
+    let mut follower = Follower::new(&path, &FollowOptions::new());
     let seen = thread::scope(|scope| {
         scope.spawn(|| write(&path));
         read(&mut follower, lines)
@@ -107,13 +107,13 @@ fn text(number: usize) -> String {
 }
 
 #[test]
-fn beside_our_writer_each_line_is_told_once() {
+fn beside_our_writer_each_line_is_reported_once() {
     let lines = often(120_000, 500_000);
     hot("our writer", lines, |path| {
-        let options = transcript_writer::Options::new()
+        let options = transcript_writer::WriterOptions::new()
             .create()
             .sync(SyncPolicy::None);
-        let writer = options.open(path, Known::default()).unwrap();
+        let writer = options.open(path, ResumePoint::default()).unwrap();
         let mut number = 0;
         while number < lines {
             // One line, or some at once.
@@ -134,7 +134,7 @@ fn beside_our_writer_each_line_is_told_once() {
 }
 
 #[test]
-fn beside_a_naive_writer_each_line_is_told_once() {
+fn beside_a_naive_writer_each_line_is_reported_once() {
     let lines = often(120_000, 500_000);
     hot("a naive writer", lines, |path| {
         let writer = NaiveWriter::open_plain(path).unwrap();
@@ -147,12 +147,12 @@ fn beside_a_naive_writer_each_line_is_told_once() {
 }
 
 #[test]
-fn of_a_line_that_is_taken_back_nothing_is_told() {
+fn of_a_line_that_is_taken_back_nothing_is_reported() {
     let mut rng = rng("taken back");
     let folder = fast_folder();
     let path = folder.path().join("s1.jsonl");
     let lines = often(40_000, 10_000);
-    let mut follower = Follower::new(&path, &Options::new().poll_only());
+    let mut follower = Follower::new(&path, &FollowOptions::new().poll_only());
     let seen = thread::scope(|scope| {
         scope.spawn(|| write_and_take_back(&path, lines, &mut rng));
         read(&mut follower, lines)
@@ -223,12 +223,12 @@ pub(crate) fn limited(path: &Path, lines: usize) {
         setrlimit(Resource::Fsize, Rlimit { current, maximum }).unwrap();
     };
     let refused = AtomicUsize::new(0);
-    let mut follower = Follower::new(path, &Options::new().poll_only());
+    let mut follower = Follower::new(path, &FollowOptions::new().poll_only());
     let seen = thread::scope(|scope| {
         scope.spawn(|| {
             let mut rng = rng("limit");
-            let options = transcript_writer::Options::new().create().sync(SyncPolicy::None);
-            let writer = options.open(path, Known::default()).unwrap();
+            let options = transcript_writer::WriterOptions::new().create().sync(SyncPolicy::None);
+            let writer = options.open(path, ResumePoint::default()).unwrap();
             let mut end = 0;
             for number in 0..lines {
                 let json = |number: usize| {
@@ -265,7 +265,7 @@ fn files_that_take_the_name_one_after_the_other_lose_nothing() {
     let path = folder.path().join("s1.jsonl");
     let swaps = often(150, 50);
     let (files, is_done) = (AtomicUsize::new(0), AtomicBool::new(false));
-    let mut follower = Follower::new(&path, &Options::new());
+    let mut follower = Follower::new(&path, &FollowOptions::new());
     let mut seen = Seen::default();
     let written = thread::scope(|scope| {
         let writer = scope.spawn(|| {
@@ -308,7 +308,7 @@ fn files_that_take_the_name_one_after_the_other_lose_nothing() {
         loop {
             let was_done = is_done.load(Ordering::Acquire);
             match follower.next_within(Duration::from_millis(1)).unwrap() {
-                Some(told) => seen.count(&told.event),
+                Some(emitted) => seen.count(&emitted.kind),
                 None if was_done => break,
                 None => {}
             }
@@ -325,12 +325,12 @@ fn files_that_take_the_name_one_after_the_other_lose_nothing() {
 }
 
 #[test]
-fn a_line_that_is_written_just_before_a_swap_is_told() {
+fn a_line_that_is_written_just_before_a_swap_is_reported() {
     let folder = fast_folder();
     let path = folder.path().join("s1.jsonl");
     let swaps = often(3_000, 2_500);
-    let (told, is_over) = (AtomicUsize::new(0), AtomicBool::new(false));
-    let mut follower = Follower::new(&path, &Options::new().poll_only());
+    let (emitted, is_over) = (AtomicUsize::new(0), AtomicBool::new(false));
+    let mut follower = Follower::new(&path, &FollowOptions::new().poll_only());
     let mut seen = Seen::default();
     thread::scope(|scope| {
         scope.spawn(|| {
@@ -341,7 +341,9 @@ fn a_line_that_is_written_just_before_a_swap_is_told() {
                 let mut next = appender(&other);
                 next.write_all(line(swap * 2 + 2, 0).as_bytes()).unwrap();
                 // The reader has read all, and looks.
-                while told.load(Ordering::Acquire) <= swap * 2 && !is_over.load(Ordering::Acquire) {
+                while emitted.load(Ordering::Acquire) <= swap * 2
+                    && !is_over.load(Ordering::Acquire)
+                {
                     thread::yield_now();
                 }
                 file.write_all(line(swap * 2 + 1, 0).as_bytes()).unwrap();
@@ -353,9 +355,9 @@ fn a_line_that_is_written_just_before_a_swap_is_told() {
         let deadline = Instant::now() + Duration::from_secs(120);
         while seen.lines < swaps * 2 + 1 && Instant::now() < deadline {
             if let Some(next) = follower.try_next().unwrap() {
-                seen.count(&next.event);
+                seen.count(&next.kind);
             }
-            told.store(seen.lines, Ordering::Release);
+            emitted.store(seen.lines, Ordering::Release);
         }
     });
     println!("swaps, hot: {seen:?}");

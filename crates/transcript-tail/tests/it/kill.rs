@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use transcript_tail::{Event, Follower, Options, Start};
+use transcript_tail::{EventKind, FollowOptions, Follower, StartAt};
 
 use crate::support::{Done, Running, appender, child_of, line, often, place, rng};
 
@@ -37,16 +37,16 @@ pub(crate) fn follow(path: &Path, output: &Path) {
         let checkpoint = record.split(' ').nth(2).unwrap();
         checkpoint.parse().unwrap()
     });
-    let start = checkpoint.map_or(Start::Beginning, Start::Checkpoint);
-    let mut follower = Follower::new(path, &Options::new().start(start));
+    let start = checkpoint.map_or(StartAt::Beginning, StartAt::Checkpoint);
+    let mut follower = Follower::new(path, &FollowOptions::new().start(start));
     loop {
-        let told = follower.next().unwrap().unwrap();
-        let what = match &told.event {
-            Event::Entry(entry) => entry.text.split('"').nth(7).unwrap(),
-            Event::Bad(_) => "bad",
+        let emitted = follower.next().unwrap().unwrap();
+        let what = match &emitted.kind {
+            EventKind::Entry(entry) => entry.text.split('"').nth(7).unwrap(),
+            EventKind::Damaged(_) => "bad",
             _ => continue,
         };
-        let (offset, checkpoint) = (told.event.offset(), told.checkpoint());
+        let (offset, checkpoint) = (emitted.kind.offset(), emitted.checkpoint());
         let record = format!("{offset} {what} {checkpoint}\n");
         file.write_all(record.as_bytes()).unwrap();
     }

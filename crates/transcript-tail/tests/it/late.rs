@@ -4,13 +4,13 @@ use std::fs;
 use std::thread;
 use std::time::Duration;
 
-use transcript_tail::{Event, Follower, Options, Start};
+use transcript_tail::{EventKind, FollowOptions, Follower, StartAt};
 
 use crate::support::{append, drain, folder, line, numbers};
 
 #[test]
 fn a_file_in_folders_that_are_made_later_is_read_from_its_start() {
-    for options in [Options::new(), Options::new().poll_only()] {
+    for options in [FollowOptions::new(), FollowOptions::new().poll_only()] {
         let folder = folder();
         let path = folder
             .path()
@@ -30,27 +30,27 @@ fn a_file_in_folders_that_are_made_later_is_read_from_its_start() {
                 }
             }
         });
-        let mut told = Vec::new();
-        while told.len() < 10 {
+        let mut emitted = Vec::new();
+        while emitted.len() < 10 {
             let next = follower.next_within(Duration::from_secs(60)).unwrap();
-            told.push(next.expect("nothing came"));
+            emitted.push(next.expect("nothing came"));
         }
         writer.join().unwrap();
-        assert_eq!(told[0].event, Event::Open { offset: 0 });
-        assert_eq!(numbers(&told), (0..9).collect::<Vec<_>>());
+        assert_eq!(emitted[0].kind, EventKind::Open { offset: 0 });
+        assert_eq!(numbers(&emitted), (0..9).collect::<Vec<_>>());
     }
 }
 
 #[test]
 fn of_a_file_that_was_not_there_nothing_is_passed_over() {
-    for start in [Start::End, Start::Last(1), Start::Offset(200)] {
+    for start in [StartAt::End, StartAt::Last(1), StartAt::Offset(200)] {
         let folder = folder();
         let path = folder.path().join("s1.jsonl");
-        let mut follower = Follower::new(&path, &Options::new().poll_only().start(start));
+        let mut follower = Follower::new(&path, &FollowOptions::new().poll_only().start(start));
         assert_eq!(drain(&mut follower), []);
         append(&path, (line(1, 60) + &line(2, 99)).as_bytes());
-        let told = drain(&mut follower);
-        assert_eq!(told[0].event, Event::Open { offset: 0 });
-        assert_eq!(numbers(&told), [1, 2]);
+        let emitted = drain(&mut follower);
+        assert_eq!(emitted[0].kind, EventKind::Open { offset: 0 });
+        assert_eq!(numbers(&emitted), [1, 2]);
     }
 }

@@ -8,9 +8,9 @@ use transcript_format::finding::{Code, Severity};
 use serde_json::{Value, json};
 use transcript_format::ids::Uuid;
 use transcript_format::kind::EntryKind;
-use transcript_reader::{Bodies, Candidate, Index, Preserved, Source};
+use transcript_reader::{Bodies, EntryRef, Index, Preserved, Source};
 use transcript_resume::{Decision, Evidence, LeafReason, Parent, Policy, Tree};
-use transcript_tail::{Change, ChangeKind, LivePath};
+use transcript_tail::{ChangeKind, ConversationChange, LivePath};
 use transcript_testkit::rng::Rng;
 use transcript_testkit::{generate, shared};
 
@@ -56,7 +56,7 @@ fn index(bytes: &[u8], name: &Path) -> (Source, Index) {
 fn is_damaged(tree: &Tree<'_>) -> bool {
     if tree
         .index()
-        .candidates()
+        .entries()
         .any(|entry| is_odd_boundary(tree.index(), &entry))
     {
         return true;
@@ -68,12 +68,12 @@ fn is_damaged(tree: &Tree<'_>) -> bool {
     // A lost parent behind a progress line has no finding of its own. One whose line is there, but is
     // no entry, leads on to what that names.
     let path = tree.path();
-    let is_mended = |decision: &Decision| match decision {
+    let is_repaired = |decision: &Decision| match decision {
         Decision::Bridge { evidence, .. } => *evidence != Evidence::Unusable,
         Decision::Gap { .. } | Decision::Client { .. } => true,
         _ => false,
     };
-    if path.decisions.iter().any(is_mended) {
+    if path.decisions.iter().any(is_repaired) {
         return true;
     }
     let findings = tree.findings(&path);
@@ -92,8 +92,8 @@ fn is_damaged(tree: &Tree<'_>) -> bool {
     })
 }
 
-/// Whether a boundary keeps entries and hangs under them, or names lines that are none.
-fn is_odd_boundary(index: &Index, entry: &Candidate<'_>) -> bool {
+/// Whether a boundary keeps entries and is a child of them, or names lines that are none.
+fn is_odd_boundary(index: &Index, entry: &EntryRef<'_>) -> bool {
     let boundary = entry
         .is_boundary()
         .then(|| index.boundary(entry.number()))
@@ -104,14 +104,14 @@ fn is_odd_boundary(index: &Index, entry: &Candidate<'_>) -> bool {
         _ => return false,
     };
     let is_no_entry = |line: usize| {
-        let kind = index.candidate(line).kind();
+        let kind = index.entry(line).kind();
         !kind.is_chain() || kind == EntryKind::Progress
     };
     let mut lines = uuids.iter().flatten().flat_map(|id| index.with_uuid(*id));
     entry.parent().is_some() || lines.any(is_no_entry)
 }
 
-/// The leaf of the tree and what stands above it by parents, oldest first, as offsets.
+/// The leaf of the tree and what is above it by parents, oldest first, as offsets.
 fn path_of(tree: &Tree<'_>) -> Vec<u64> {
     let mut path = Vec::new();
     let mut seen = HashSet::new();
@@ -135,14 +135,14 @@ fn compare(bytes: &[u8], name: &Path, looks: impl Fn(usize) -> bool, count: &mut
         Some(session) => LivePath::of_session(session),
         None => LivePath::new(),
     };
-    let mut changes: Vec<Change> = Vec::new();
+    let mut changes: Vec<ConversationChange> = Vec::new();
     let mut next = 0;
     let ends = ends(bytes);
     for (line, end) in ends.iter().enumerate() {
-        while next < whole.len() && whole.candidate(next).offset() < *end as u64 {
-            let candidate = whole.candidate(next);
-            let body = bodies.get(&candidate).unwrap();
-            live.add(candidate.offset(), body.text, &mut changes);
+        while next < whole.len() && whole.entry(next).offset() < *end as u64 {
+            let entry_ref = whole.entry(next);
+            let body = bodies.get(&entry_ref).unwrap();
+            live.add(entry_ref.offset(), body.text, &mut changes);
             next += 1;
         }
         if !looks(line) {
@@ -298,7 +298,7 @@ fn sessions_of_real_clients_have_the_leaf_and_the_path_of_the_tree() {
 // ---------------------------------------------------------------------------------------------
 
 /// What a tree says of moves: the last message that was on its path, with the lines and results of
-/// answers beside the chain, is no longer there, or one that was not is there again, and no
+/// answers outside the chain, is no longer there, or one that was not is there again, and no
 /// compaction came since.
 #[derive(Default)]
 struct Moves {
@@ -315,22 +315,21 @@ impl Moves {
         let entries = path
             .entries
             .iter()
-            .map(|entry| tree.index().candidate(entry.candidate()));
+            .map(|entry| tree.index().entry(entry.entry_no()));
         let entries: Vec<_> = entries.collect();
         let messages = entries.iter().filter(|entry| entry.kind().is_message());
-        let messages: Vec<u64> = messages.map(Candidate::offset).collect();
+        let messages: Vec<u64> = messages.map(EntryRef::offset).collect();
         // Where only entries of a subagent had come, those were no conversation.
         let place = self.path.last().copied().filter(|place| {
             let entry = tree
                 .index()
-                .candidates()
+                .entries()
                 .find(|entry| entry.offset() == *place);
             let node = entry.and_then(|entry| tree.node(entry.number()));
             !node.is_some_and(|node| tree.is_sidechain(node))
         });
         let is_moved = place.is_some_and(|place| {
-            let is_compacted =
-                |first: &Candidate<'_>| first.is_boundary() && first.offset() > place;
+            let is_compacted = |first: &EntryRef<'_>| first.is_boundary() && first.offset() > place;
             let is_back =
                 |message: &u64| self.seen.contains(message) && !self.path.contains(message);
             !entries.first().is_some_and(is_compacted)
@@ -345,7 +344,7 @@ impl Moves {
 }
 
 #[test]
-fn a_move_is_told_where_the_tree_leaves_what_was_on_its_path() {
+fn a_move_is_reported_where_the_tree_leaves_what_was_on_its_path() {
     let mut sessions: Vec<Vec<u8>> = (0..800).map(generate::tidy_session).collect();
     if let Some(shared) = shared() {
         let files = transcripts(&shared.join("corpus/files"));
@@ -362,7 +361,7 @@ fn a_move_is_told_where_the_tree_leaves_what_was_on_its_path() {
             let (source, index) = index(&bytes[..end], name);
             let tree = Tree::new(&index, Policy::Recover);
             let Some(last) = index
-                .candidates()
+                .entries()
                 .last()
                 .filter(|last| last.line() == line as u64 + 1)
             else {
@@ -374,11 +373,12 @@ fn a_move_is_told_where_the_tree_leaves_what_was_on_its_path() {
             let mut bodies = Bodies::new(&source);
             let mut changes = Vec::new();
             live.add(last.offset(), bodies.get(&last).unwrap().text, &mut changes);
-            let is_move = |change: &Change| matches!(change.kind, ChangeKind::Moved { .. });
+            let is_move =
+                |change: &ConversationChange| matches!(change.kind, ChangeKind::Moved { .. });
             let can_move = last.kind().is_message() || last.kind() == EntryKind::LastPrompt;
             let expected = tree_moves.look(&tree, can_move);
-            let is_told = changes.iter().any(is_move);
-            assert_eq!(is_told, expected, "session {number}, line {}", line + 1);
+            let is_emitted = changes.iter().any(is_move);
+            assert_eq!(is_emitted, expected, "session {number}, line {}", line + 1);
             lines += 1;
             moves += usize::from(expected);
         }
@@ -575,7 +575,7 @@ fn check(lines: &[(String, &str)]) -> Grown {
 }
 
 #[test]
-fn an_entry_under_the_leaf_is_no_move() {
+fn an_entry_under_the_leaf_is_not_a_move() {
     let grown = check(&[
         (ask("u1", ""), ""),
         (attachment("t1", "u1"), ""),
@@ -592,7 +592,7 @@ fn an_entry_under_the_leaf_is_no_move() {
 }
 
 #[test]
-fn parallel_calls_and_their_results_are_no_moves() {
+fn parallel_calls_and_their_results_are_not_moves() {
     let mut grown = check(&[
         (ask("u1", ""), ""),
         (say("a1", "u1", "m1"), ""),
@@ -619,7 +619,7 @@ fn parallel_calls_and_their_results_are_no_moves() {
         (result("r1", "a1", "a1"), "closed call-a1"),
         (say("b1", "r1", "m2"), ""),
     ]);
-    // Lines of one answer beside each other.
+    // Lines of one answer next to each other.
     check(&[
         (ask("u1", ""), ""),
         (call("a1", "u1", "m1"), "opened call-a1 Read"),
@@ -631,7 +631,7 @@ fn parallel_calls_and_their_results_are_no_moves() {
 }
 
 #[test]
-fn a_rewind_is_told_with_its_fork_and_so_is_going_back_from_it() {
+fn a_rewind_is_reported_with_its_fork_and_so_is_going_back_from_it() {
     let mut grown = check(&[
         (ask("u1", ""), ""),
         (say("a1", "u1", "m1"), ""),
@@ -660,7 +660,7 @@ fn a_rewind_is_told_with_its_fork_and_so_is_going_back_from_it() {
 }
 
 #[test]
-fn what_is_written_beside_the_chain_is_no_move_and_hides_none() {
+fn what_is_written_beside_the_chain_is_not_a_move_and_hides_none() {
     let mut grown = check(&[
         (ask("u1", ""), ""),
         (say("a1", "u1", "m1"), ""),
@@ -727,7 +727,7 @@ fn a_pin_in_the_middle_of_a_turn_or_before_a_compaction_hides_nothing() {
 }
 
 #[test]
-fn going_on_behind_a_compaction_is_no_move() {
+fn going_on_after_a_compaction_is_not_a_move() {
     let before = [
         (ask("u1", ""), ""),
         (say("a1", "u1", "m1"), ""),
@@ -811,7 +811,7 @@ fn a_file_of_a_subagent_is_its_own_conversation_and_a_sidechain_in_another_file_
         (side(result("x3", "x2", "x2")), "closed call-x2"),
     ]);
     assert_eq!(grown.path(), "x1 x2 x3");
-    // A message of the main conversation shows what the file is; that is no move.
+    // A message of the main conversation shows what the file is; that is not a move.
     assert_eq!(grown.add(&ask("u1", "")), "");
     assert_eq!(grown.add(&call("a1", "u1", "m2")), "opened call-a1 Read");
     assert_eq!(grown.add(&side(ask("y1", "a1"))), "");

@@ -2,7 +2,9 @@
 
 use std::path::Path;
 
-use transcript_tail::{Checkpoint, Event, Follower, Options, Reset, Start, Told};
+use transcript_tail::{
+    Checkpoint, EventKind, FollowEvent, FollowOptions, Follower, Reset, StartAt,
+};
 
 use crate::world::World;
 
@@ -10,12 +12,12 @@ use crate::world::World;
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Due {
     Open(usize),
-    Entry {
+    FollowedEntry {
         offset: usize,
         line: u64,
         text: String,
     },
-    /// A line that is no object: something must be said about it.
+    /// A line that is not an object: something must be said about it.
     Damaged {
         offset: usize,
         line: u64,
@@ -42,8 +44,8 @@ pub(crate) struct Model {
     pub(crate) cap: usize,
     current: Option<usize>,
     /// All that was told of the file.
-    pub(crate) told: Vec<u8>,
-    is_open_told: bool,
+    pub(crate) emitted: Vec<u8>,
+    open_reported: bool,
     is_gone: bool,
 }
 
@@ -52,8 +54,8 @@ impl Model {
         Self {
             cap,
             current: None,
-            told: Vec::new(),
-            is_open_told: false,
+            emitted: Vec::new(),
+            open_reported: false,
             is_gone: false,
         }
     }
@@ -61,13 +63,13 @@ impl Model {
     /// The process ended, and another one goes on from the checkpoint.
     pub(crate) fn restart(&mut self) {
         self.current = None;
-        self.is_open_told = false;
+        self.open_reported = false;
         self.is_gone = false;
     }
 
     pub(crate) fn pending(&self, world: &World) -> usize {
         let current = self.current.map(|number| &world.files[number].bytes);
-        current.map_or(0, |bytes| bytes.len() - self.told.len())
+        current.map_or(0, |bytes| bytes.len() - self.emitted.len())
     }
 
     /// What must be told when somebody looks now.
@@ -84,7 +86,7 @@ impl Model {
             let bytes = &world.files[current].bytes;
             self.compare(bytes, &mut due);
             self.tell_lines(bytes, &mut due);
-            let (offset, torn) = (self.told.len(), bytes.len() - self.told.len());
+            let (offset, torn) = (self.emitted.len(), bytes.len() - self.emitted.len());
             match world.named {
                 None => {
                     if !self.is_gone {
@@ -112,44 +114,44 @@ impl Model {
 
     fn open(&mut self, number: usize, old: Option<usize>, world: &World, due: &mut Vec<Due>) {
         let before = due.len();
-        if old.is_some() && !self.told.is_empty() {
-            due.push(Due::Reset(Reset::Replaced, self.told.len()));
-            self.told.clear();
+        if old.is_some() && !self.emitted.is_empty() {
+            due.push(Due::Reset(Reset::Replaced, self.emitted.len()));
+            self.emitted.clear();
         }
         self.compare(&world.files[number].bytes, due);
-        if due.len() == before && (self.is_gone || !self.is_open_told) {
-            due.push(Due::Open(self.told.len()));
+        if due.len() == before && (self.is_gone || !self.open_reported) {
+            due.push(Due::Open(self.emitted.len()));
         }
-        self.is_open_told = true;
+        self.open_reported = true;
         self.is_gone = false;
         self.current = Some(number);
     }
 
     /// Whether what was told still stands there.
     fn compare(&mut self, bytes: &[u8], due: &mut Vec<Due>) {
-        if bytes.starts_with(&self.told) {
+        if bytes.starts_with(&self.emitted) {
             return;
         }
-        let reason = match bytes.len() < self.told.len() {
+        let reason = match bytes.len() < self.emitted.len() {
             true => Reset::Truncated,
             false => Reset::Replaced,
         };
-        due.push(Due::Reset(reason, self.told.len()));
-        self.told.clear();
+        due.push(Due::Reset(reason, self.emitted.len()));
+        self.emitted.clear();
     }
 
     fn tell_lines(&mut self, bytes: &[u8], due: &mut Vec<Due>) {
-        while let Some(len) = bytes[self.told.len()..].iter().position(|b| *b == b'\n') {
-            let offset = self.told.len();
-            let line = 1 + self.told.iter().filter(|byte| **byte == b'\n').count() as u64;
+        while let Some(len) = bytes[self.emitted.len()..].iter().position(|b| *b == b'\n') {
+            let offset = self.emitted.len();
+            let line = 1 + self.emitted.iter().filter(|byte| **byte == b'\n').count() as u64;
             let content = &bytes[offset..offset + len];
-            self.told.extend(&bytes[offset..=offset + len]);
+            self.emitted.extend(&bytes[offset..=offset + len]);
             let object = serde_json::from_slice::<serde_json::Map<_, serde_json::Value>>(content);
             if len > self.cap {
                 due.push(Due::TooLong { offset, line, len });
             } else if object.is_ok() {
                 let text = String::from_utf8(content.to_vec()).unwrap();
-                due.push(Due::Entry { offset, line, text });
+                due.push(Due::FollowedEntry { offset, line, text });
             } else if !content.trim_ascii().is_empty() {
                 let bytes = content.to_vec();
                 due.push(Due::Damaged {
@@ -175,11 +177,11 @@ pub(crate) trait Reader {
 /// Our follower.
 pub(crate) struct Ours {
     follower: Follower,
-    options: Options,
+    options: FollowOptions,
 }
 
 impl Ours {
-    pub(crate) fn new(path: &Path, options: Options) -> Self {
+    pub(crate) fn new(path: &Path, options: FollowOptions) -> Self {
         Self {
             follower: Follower::new(path, &options),
             options,
@@ -189,21 +191,21 @@ impl Ours {
 
 impl Reader for Ours {
     fn look(&mut self, due: &[Due]) -> Result<(), String> {
-        let mut told = Vec::new();
+        let mut emitted = Vec::new();
         loop {
             match self.follower.try_next() {
-                Ok(Some(next)) => told.push(next),
+                Ok(Some(next)) => emitted.push(next),
                 Ok(None) => break,
-                Err(error) => return Err(format!("failed: {error}, after {told:?}")),
+                Err(error) => return Err(format!("failed: {error}, after {emitted:?}")),
             }
         }
-        compare(due, &told)
+        compare(due, &emitted)
     }
 
     fn restart(&mut self) {
         let checkpoint = self.follower.checkpoint().to_string();
         let checkpoint: Checkpoint = checkpoint.parse().unwrap();
-        let options = self.options.clone().start(Start::Checkpoint(checkpoint));
+        let options = self.options.clone().start(StartAt::Checkpoint(checkpoint));
         self.follower = Follower::new(self.follower.path(), &options);
     }
 
@@ -213,13 +215,13 @@ impl Reader for Ours {
 }
 
 /// Compares what was told with what was due.
-pub(crate) fn compare(due: &[Due], told: &[Told]) -> Result<(), String> {
-    let mut rest = told;
+pub(crate) fn compare(due: &[Due], emitted: &[FollowEvent]) -> Result<(), String> {
+    let mut rest = emitted;
     for due in due {
         let wrong = || {
             let short = |text: String| text.chars().take(600).collect::<String>();
-            let (due, told) = (format!("{due:?}"), format!("{:?}", rest.first()));
-            Err(format!("due: {}\ntold: {}", short(due), short(told)))
+            let (due, emitted) = (format!("{due:?}"), format!("{:?}", rest.first()));
+            Err(format!("due: {}\ntold: {}", short(due), short(emitted)))
         };
         if let Due::Damaged {
             offset,
@@ -227,7 +229,7 @@ pub(crate) fn compare(due: &[Due], told: &[Told]) -> Result<(), String> {
             bytes,
         } = due
         {
-            let about = |told: &&Told| is_about(told, *offset, *line, bytes);
+            let about = |emitted: &&FollowEvent| is_about(emitted, *offset, *line, bytes);
             let count = rest.iter().take_while(about).count();
             if count == 0 {
                 return wrong();
@@ -236,54 +238,54 @@ pub(crate) fn compare(due: &[Due], told: &[Told]) -> Result<(), String> {
             continue;
         }
         match rest.split_first() {
-            Some((told, others)) if is(due, &told.event) => rest = others,
+            Some((emitted, others)) if is(due, &emitted.kind) => rest = others,
             _ => return wrong(),
         }
     }
     match rest.first() {
         None => Ok(()),
-        Some(told) => Err(format!("not due: {told:?}")),
+        Some(emitted) => Err(format!("not due: {emitted:?}")),
     }
 }
 
-fn is(due: &Due, event: &Event) -> bool {
+fn is(due: &Due, event: &EventKind) -> bool {
     match (due, event) {
-        (Due::Open(due), Event::Open { offset }) => *due as u64 == *offset,
-        (Due::Entry { offset, line, text }, Event::Entry(entry)) => {
+        (Due::Open(due), EventKind::Open { offset }) => *due as u64 == *offset,
+        (Due::FollowedEntry { offset, line, text }, EventKind::Entry(entry)) => {
             *offset as u64 == entry.offset
                 && Some(*line) == entry.line
                 && *text == entry.text
                 && text.len() as u64 == entry.len
                 && !entry.is_salvaged
         }
-        (Due::TooLong { offset, line, len }, Event::Bad(bad)) => {
+        (Due::TooLong { offset, line, len }, EventKind::Damaged(bad)) => {
             bad.code.as_str() == "B-LINE"
                 && (*offset as u64, Some(*line), *len as u64) == (bad.offset, bad.line, bad.len)
         }
-        (Due::Torn { offset, len }, Event::Bad(bad)) => {
+        (Due::Torn { offset, len }, EventKind::Damaged(bad)) => {
             bad.code.as_str() == "L-TORN-TAIL"
                 && (*offset as u64, *len as u64) == (bad.offset, bad.len)
         }
-        (Due::Reset(due, at), Event::Reset { reason, offset }) => {
+        (Due::Reset(due, at), EventKind::Reset { reason, offset }) => {
             due == reason && *at as u64 == *offset
         }
         (Due::Gone { offset, torn }, other) => {
             let (offset, torn) = (*offset as u64, *torn as u64);
-            *other == Event::Gone { offset, torn }
+            *other == EventKind::Gone { offset, torn }
         }
         _ => false,
     }
 }
 
 /// Whether an event tells of a damaged line, and only what stands in it.
-fn is_about(told: &Told, offset: usize, line: u64, bytes: &[u8]) -> bool {
+fn is_about(emitted: &FollowEvent, offset: usize, line: u64, bytes: &[u8]) -> bool {
     let within = |at: u64, len: u64| {
         let start = usize::try_from(at).ok()?.checked_sub(offset)?;
         bytes.get(start..start + len as usize)
     };
-    match &told.event {
-        Event::Bad(bad) => bad.line == Some(line) && within(bad.offset, bad.len).is_some(),
-        Event::Entry(entry) => {
+    match &emitted.kind {
+        EventKind::Damaged(bad) => bad.line == Some(line) && within(bad.offset, bad.len).is_some(),
+        EventKind::Entry(entry) => {
             entry.is_salvaged
                 && entry.line == Some(line)
                 && within(entry.offset, entry.len).is_some_and(|bytes| {

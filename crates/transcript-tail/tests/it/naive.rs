@@ -41,7 +41,7 @@ struct Naive {
     flaw: Flaw,
     file: Option<File>,
     /// What was told.
-    told: Vec<u8>,
+    emitted: Vec<u8>,
     /// What was read and not told, as text.
     text: String,
 }
@@ -52,7 +52,7 @@ impl Naive {
             path: path.to_owned(),
             flaw,
             file: None,
-            told: Vec::new(),
+            emitted: Vec::new(),
             text: String::new(),
         }
     }
@@ -79,10 +79,10 @@ impl Naive {
                 Some(true) => self.open(),
                 Some(false) => return lines,
                 None => {
-                    let rest = bytes.get(self.told.len()..).unwrap_or_default();
+                    let rest = bytes.get(self.emitted.len()..).unwrap_or_default();
                     if self.flaw == Flaw::TornAsLine {
                         lines.push(String::from_utf8_lossy(rest).into_owned());
-                        self.told = bytes;
+                        self.emitted = bytes;
                     }
                     return lines;
                 }
@@ -99,7 +99,7 @@ impl Naive {
 
     fn open(&mut self) {
         if self.file.is_some() {
-            self.told.clear();
+            self.emitted.clear();
             self.text.clear();
         }
         self.file = File::open(&self.path).ok();
@@ -108,28 +108,29 @@ impl Naive {
     fn read(&mut self, bytes: &[u8], lines: &mut Vec<String>) {
         let is_other = match self.flaw {
             Flaw::NotShorter => false,
-            Flaw::ByLength => bytes.len() < self.told.len(),
+            Flaw::ByLength => bytes.len() < self.emitted.len(),
             Flaw::Characters | Flaw::Decoded | Flaw::Passed | Flaw::Early => {
-                bytes.len() < self.told.len()
+                bytes.len() < self.emitted.len()
             }
-            _ => !bytes.starts_with(&self.told),
+            _ => !bytes.starts_with(&self.emitted),
         };
         if is_other {
-            self.told.clear();
+            self.emitted.clear();
             self.text.clear();
         }
-        let new = bytes.get(self.told.len()..).unwrap_or_default();
+        let new = bytes.get(self.emitted.len()..).unwrap_or_default();
         match self.flaw {
             Flaw::Characters => {
                 let end = new.iter().rposition(|b| *b == b'\n').map_or(0, |at| at + 1);
                 let text = String::from_utf8_lossy(&new[..end]);
                 // As many bytes as there are characters.
-                self.told.resize(self.told.len() + text.chars().count(), 0);
+                self.emitted
+                    .resize(self.emitted.len() + text.chars().count(), 0);
                 lines.extend(text.lines().map(str::to_owned));
             }
             Flaw::Decoded => {
                 self.text += &String::from_utf8_lossy(new);
-                self.told.extend(new);
+                self.emitted.extend(new);
                 while let Some((line, rest)) = self.text.split_once('\n') {
                     lines.push(line.to_owned());
                     self.text = rest.to_owned();
@@ -138,16 +139,16 @@ impl Naive {
             Flaw::Passed | Flaw::Early => {
                 let text = String::from_utf8_lossy(new).into_owned();
                 let whole = text.split_inclusive('\n');
-                let is_told = |line: &&str| self.flaw == Flaw::Early || line.ends_with('\n');
-                let told = whole.filter(is_told);
-                lines.extend(told.map(|line| line.trim_end_matches('\n').to_owned()));
-                self.told.extend(new);
+                let is_emitted = |line: &&str| self.flaw == Flaw::Early || line.ends_with('\n');
+                let emitted = whole.filter(is_emitted);
+                lines.extend(emitted.map(|line| line.trim_end_matches('\n').to_owned()));
+                self.emitted.extend(new);
             }
             _ => {
                 let end = new.iter().rposition(|b| *b == b'\n').map_or(0, |at| at + 1);
                 let text = String::from_utf8_lossy(&new[..end]);
                 lines.extend(text.split_terminator('\n').map(str::to_owned));
-                self.told.extend(&new[..end]);
+                self.emitted.extend(&new[..end]);
             }
         }
     }
@@ -156,31 +157,31 @@ impl Naive {
 impl Reader for Naive {
     /// Only the lines that are objects: it cannot say more.
     fn look(&mut self, due: &[Due]) -> Result<(), String> {
-        let told = self.lines();
+        let emitted = self.lines();
         let is_object = |line: &String| {
             // Bytes that are no text became that character.
             let is_text = !line.contains('\u{fffd}');
             is_text && serde_json::from_str::<serde_json::Map<_, serde_json::Value>>(line).is_ok()
                 || self.flaw == Flaw::TornAsLine && line.starts_with('{') && !line.ends_with('}')
         };
-        let told: Vec<String> = told.into_iter().filter(is_object).collect();
+        let emitted: Vec<String> = emitted.into_iter().filter(is_object).collect();
         let due = due.iter().filter_map(|due| match due {
-            Due::Entry { text, .. } => Some(text.clone()),
+            Due::FollowedEntry { text, .. } => Some(text.clone()),
             _ => None,
         });
         let due: Vec<String> = due.collect();
-        if told == due {
+        if emitted == due {
             return Ok(());
         }
-        let lost = due.iter().filter(|line| !told.contains(line)).count();
-        let other = told.iter().filter(|line| !due.contains(line)).count();
+        let lost = due.iter().filter(|line| !emitted.contains(line)).count();
+        let other = emitted.iter().filter(|line| !due.contains(line)).count();
         Err(format!("{lost} lost, {other} doubled or torn"))
     }
 
     fn restart(&mut self) {
         self.file = None;
         if self.flaw == Flaw::Forgetful {
-            self.told.clear();
+            self.emitted.clear();
         }
     }
 

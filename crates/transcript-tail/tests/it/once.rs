@@ -2,98 +2,101 @@
 
 use std::fs::{self, OpenOptions};
 
-use transcript_tail::{Checkpoint, Event, Follower, Options, Start, Trailing};
+use transcript_tail::{Checkpoint, EventKind, FollowOptions, Follower, StartAt, Trailing};
 
 use crate::words::{append, line, place, word};
 
 fn drain(follower: &mut Follower) -> Vec<String> {
     let mut words = Vec::new();
-    while let Some(told) = follower.try_next().expect("it is read") {
-        words.push(word(&told));
+    while let Some(emitted) = follower.try_next().expect("it is read") {
+        words.push(word(&emitted));
         assert!(words.len() < 1_000, "it does not end");
     }
     words
 }
 
 /// What is in a file with this text, read once.
-fn once(text: &str, start: Start) -> Vec<String> {
+fn once(text: &str, start: StartAt) -> Vec<String> {
     let (_folder, path) = place();
     fs::write(&path, text).expect("the file is written");
-    let options = Options::new().poll_only().once().start(start);
+    let options = FollowOptions::new().poll_only().once().start(start);
     drain(&mut Follower::new(&path, &options))
 }
 
 #[test]
 fn a_last_line_without_a_newline_is_an_entry_or_a_finding() {
     let whole = line(1) + line(2).trim_end();
-    assert_eq!(once(&whole, Start::Beginning), ["open 0", "u1 0", "u2 28"]);
-    assert_eq!(once(&whole, Start::Last(1)), ["open 28", "u2 28"]);
-    assert_eq!(once(&whole, Start::Offset(5)), ["open 28", "u2 28"]);
+    assert_eq!(
+        once(&whole, StartAt::Beginning),
+        ["open 0", "u1 0", "u2 28"]
+    );
+    assert_eq!(once(&whole, StartAt::Last(1)), ["open 28", "u2 28"]);
+    assert_eq!(once(&whole, StartAt::Offset(5)), ["open 28", "u2 28"]);
     let torn = line(1) + &line(2)[..20];
     assert_eq!(
-        once(&torn, Start::Beginning),
+        once(&torn, StartAt::Beginning),
         ["open 0", "u1 0", "L-TORN-TAIL 28 20"]
     );
-    assert_eq!(once(&torn, Start::Last(1))[..2], ["open 0", "u1 0"]);
+    assert_eq!(once(&torn, StartAt::Last(1))[..2], ["open 0", "u1 0"]);
     // Two objects on a line are damage with or without a newline.
     let glued = line(1).trim_end().to_owned() + line(2).trim_end();
-    let told = once(&glued, Start::Beginning);
-    assert!(told.contains(&"u2 27".to_owned()), "{told:?}");
-    assert_eq!(once("", Start::Beginning), ["open 0"]);
+    let emitted = once(&glued, StartAt::Beginning);
+    assert!(emitted.contains(&"u2 27".to_owned()), "{emitted:?}");
+    assert_eq!(once("", StartAt::Beginning), ["open 0"]);
 }
 
 #[test]
-fn what_happens_behind_the_end_is_not_read_and_reading_ends() {
+fn what_happens_after_the_end_is_not_read_and_reading_ends() {
     let (folder, path) = place();
     append(&path, &(line(1) + &line(2)));
-    let options = Options::new().poll_only().once();
+    let options = FollowOptions::new().poll_only().once();
     let mut follower = Follower::new(&path, &options);
-    let mut told = Vec::new();
+    let mut emitted = Vec::new();
     for number in 3..200 {
         let Some(next) = follower.try_next().expect("it is read") else {
             break;
         };
-        told.push(word(&next));
+        emitted.push(word(&next));
         // Another file takes the name, again and again.
         let other = folder.path().join("other");
         fs::write(&other, line(number)).expect("the other file is written");
         fs::rename(&other, &path).expect("it takes the name");
     }
-    assert_eq!(told, ["open 0", "u1 0", "u2 28"]);
+    assert_eq!(emitted, ["open 0", "u1 0", "u2 28"]);
     assert_eq!(drain(&mut follower), [""; 0]);
 
     let mut follower = Follower::new(&path, &options);
     append(&path, &line(4));
-    let mut told = Vec::new();
+    let mut emitted = Vec::new();
     while let Some(next) = follower.try_next().expect("it is read") {
-        told.push(word(&next));
+        emitted.push(word(&next));
         append(&path, &line(5));
     }
-    assert!(told.len() < 10, "{told:?}");
+    assert!(emitted.len() < 10, "{emitted:?}");
 }
 
 #[test]
 fn a_file_that_is_overwritten_again_and_again_is_read_twice_at_most() {
     let (_folder, path) = place();
     append(&path, &line(1).repeat(5_000));
-    let mut follower = Follower::new(&path, &Options::new().poll_only().once());
-    let (mut told, mut resets) = (0, 0);
+    let mut follower = Follower::new(&path, &FollowOptions::new().poll_only().once());
+    let (mut emitted, mut resets) = (0, 0);
     while let Some(next) = follower.try_next().expect("it is read") {
-        told += 1;
-        if told % 500 == 1 {
-            let text = line(told / 500 % 10).repeat(5_000);
+        emitted += 1;
+        if emitted % 500 == 1 {
+            let text = line(emitted / 500 % 10).repeat(5_000);
             fs::write(&path, text).expect("the file is written");
         }
-        resets += usize::from(matches!(next.event, Event::Reset { .. }));
-        assert!(told < 20_000, "it does not end");
+        resets += usize::from(matches!(next.kind, EventKind::Reset { .. }));
+        assert!(emitted < 20_000, "it does not end");
     }
     assert_eq!(resets, 2);
 }
 
 #[test]
-fn a_whole_last_line_is_told_before_its_newline_when_asked_for_and_once() {
+fn a_whole_last_line_is_reported_before_its_newline_when_asked_for_and_once() {
     let (_folder, path) = place();
-    let options = Options::new().poll_only().trailing(Trailing::Whole);
+    let options = FollowOptions::new().poll_only().trailing(Trailing::Whole);
     let mut follower = Follower::new(&path, &options);
     append(&path, &line(1)[..12]);
     assert_eq!(drain(&mut follower), ["open 0"]);
@@ -125,19 +128,19 @@ fn a_whole_last_line_is_told_before_its_newline_when_asked_for_and_once() {
     append(&path, line(7).trim_end());
     assert_eq!(drain(&mut follower), ["u7 113"]);
     append(&path, &line(8));
-    let told = drain(&mut follower);
-    assert!(told.contains(&"u8 140".to_owned()), "{told:?}");
-    assert!(!told.contains(&"u7 113".to_owned()), "{told:?}");
+    let emitted = drain(&mut follower);
+    assert!(emitted.contains(&"u8 140".to_owned()), "{emitted:?}");
+    assert!(!emitted.contains(&"u7 113".to_owned()), "{emitted:?}");
 }
 
 #[test]
-fn nothing_of_a_line_that_was_told_early_is_torn_when_the_file_goes() {
+fn nothing_of_a_line_that_was_reported_early_is_torn_when_the_file_goes() {
     for (text, gone) in [
         (line(1).trim_end(), "gone 0 0"),
         (&line(1)[..9], "gone 0 9"),
     ] {
         let (_folder, path) = place();
-        let options = Options::new().poll_only().trailing(Trailing::Whole);
+        let options = FollowOptions::new().poll_only().trailing(Trailing::Whole);
         let mut follower = Follower::new(&path, &options);
         append(&path, text);
         drain(&mut follower);

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use transcript_tail::{Follower, Options};
+use transcript_tail::{FollowOptions, Follower};
 
 use crate::support::{Running, append, child_of, line, number_of, numbers, place, works};
 
@@ -16,15 +16,15 @@ const NOBODY: u32 = 65_534;
 
 /// Follows until as many lines were told.
 pub(crate) fn look(path: &Path, lines: usize) {
-    let mut follower = Follower::new(path, &Options::new());
-    let mut told = Vec::new();
-    while numbers(&told).len() < lines {
+    let mut follower = Follower::new(path, &FollowOptions::new());
+    let mut emitted = Vec::new();
+    while numbers(&emitted).len() < lines {
         let next = follower.next_within(Duration::from_secs(60)).unwrap();
-        told.push(next.expect("nothing came"));
+        emitted.push(next.expect("nothing came"));
     }
     assert_eq!(
         number_of(&line(lines - 1, 0)),
-        *numbers(&told).last().unwrap()
+        *numbers(&emitted).last().unwrap()
     );
 }
 

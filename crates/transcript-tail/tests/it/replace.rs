@@ -1,18 +1,20 @@
-//! Files that become other files: refilled, swapped, made anew with the number of the old one.
+//! Files that become other files: refilled, swapped, made again with the number of the old one.
 
 use std::collections::HashSet;
 use std::fs::{self, OpenOptions};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use transcript_tail::{Checkpoint, Event, Follower, Options, Reset, Start, Told};
+use transcript_tail::{
+    Checkpoint, EventKind, FollowEvent, FollowOptions, Follower, Reset, StartAt,
+};
 
 use crate::support::{append, drain, fast_folder, folder, line, numbers, often, place, rng};
 
 /// The reasons of all resets.
-fn resets(told: &[Told]) -> Vec<Reset> {
-    let resets = told.iter().filter_map(|told| match told.event {
-        Event::Reset { reason, .. } => Some(reason),
+fn resets(emitted: &[FollowEvent]) -> Vec<Reset> {
+    let resets = emitted.iter().filter_map(|emitted| match emitted.kind {
+        EventKind::Reset { reason, .. } => Some(reason),
         _ => None,
     });
     resets.collect()
@@ -46,9 +48,9 @@ fn a_file_that_is_emptied_and_filled_again_is_another_one() {
         kinds[kind] += 1;
         let old: Vec<String> = (0..rng.range(1, 30)).map(|n| usual(n, "Hello.")).collect();
         append(&path, old.concat().as_bytes());
-        let mut follower = Follower::new(&path, &Options::new().poll_only());
+        let mut follower = Follower::new(&path, &FollowOptions::new().poll_only());
         assert_eq!(numbers(&drain(&mut follower)).len(), old.len());
-        let told = follower.offset();
+        let emitted = follower.offset();
         let mut new: Vec<String> = match kind {
             // Below the offset, up to it, and beyond.
             0 => (0..old.len() - 1)
@@ -70,14 +72,14 @@ fn a_file_that_is_emptied_and_filled_again_is_another_one() {
         if kind == 4 {
             new.push(usual(1_000, "Hellp."));
         }
-        if new.concat().len() as u64 == told && old == new {
+        if new.concat().len() as u64 == emitted && old == new {
             // One line, the same one.
             continue;
         }
         refill(&path, new.concat().as_bytes());
-        let told = drain(&mut follower);
-        let all: Vec<usize> = numbers(&told);
-        let is_right = resets(&told).len() == 1 && all.len() == new.len();
+        let emitted = drain(&mut follower);
+        let all: Vec<usize> = numbers(&emitted);
+        let is_right = resets(&emitted).len() == 1 && all.len() == new.len();
         missed += usize::from(!is_right);
     }
     println!("refill: {cases} cases, {kinds:?} of each kind, {missed} missed");
@@ -89,11 +91,11 @@ fn a_file_that_is_filled_with_what_it_held_goes_on() {
     let (_folder, path) = place();
     let old: String = (0..9).map(|number| usual(number, "Hello.")).collect();
     append(&path, old.as_bytes());
-    let mut follower = Follower::new(&path, &Options::new().poll_only());
+    let mut follower = Follower::new(&path, &FollowOptions::new().poll_only());
     drain(&mut follower);
     refill(&path, (old + &usual(9, "More.")).as_bytes());
-    let told = drain(&mut follower);
-    assert_eq!((resets(&told).len(), numbers(&told)), (0, vec![9]));
+    let emitted = drain(&mut follower);
+    assert_eq!((resets(&emitted).len(), numbers(&emitted)), (0, vec![9]));
 }
 
 #[test]
@@ -102,13 +104,13 @@ fn the_number_of_a_deleted_file_is_used_again_and_the_new_one_is_known() {
     let path = folder.path().join("s1.jsonl");
     let (mut seen, mut reused) = (HashSet::new(), 0);
     let rounds = often(1_000, 1_000);
-    let mut follower = Follower::new(&path, &Options::new().poll_only());
+    let mut follower = Follower::new(&path, &FollowOptions::new().poll_only());
     for round in 0..rounds {
         append(&path, usual(round, "Hello.").as_bytes());
         reused += usize::from(!seen.insert(fs::metadata(&path).unwrap().ino()));
-        let told = drain(&mut follower);
-        assert_eq!(numbers(&told), [round], "{told:?}");
-        assert_eq!(resets(&told).len(), usize::from(round > 0));
+        let emitted = drain(&mut follower);
+        assert_eq!(numbers(&emitted), [round], "{emitted:?}");
+        assert_eq!(resets(&emitted).len(), usize::from(round > 0));
         fs::remove_file(&path).unwrap();
         if round % 3 == 0 {
             drain(&mut follower);
@@ -119,19 +121,19 @@ fn the_number_of_a_deleted_file_is_used_again_and_the_new_one_is_known() {
     for round in 0..rounds {
         append(&path, usual(round, "Hello.").as_bytes());
         let old = fs::metadata(&path).unwrap().ino();
-        let mut follower = Follower::new(&path, &Options::new().poll_only());
+        let mut follower = Follower::new(&path, &FollowOptions::new().poll_only());
         drain(&mut follower);
         let checkpoint = follower.checkpoint();
         drop(follower);
         fs::remove_file(&path).unwrap();
         append(&path, usual(round + 1, "Hello.").as_bytes());
         again += usize::from(fs::metadata(&path).unwrap().ino() == old);
-        let options = Options::new()
+        let options = FollowOptions::new()
             .poll_only()
-            .start(Start::Checkpoint(checkpoint));
-        let told = drain(&mut Follower::new(&path, &options));
+            .start(StartAt::Checkpoint(checkpoint));
+        let emitted = drain(&mut Follower::new(&path, &options));
         assert_eq!(
-            (resets(&told), numbers(&told)),
+            (resets(&emitted), numbers(&emitted)),
             (vec![Reset::Replaced], vec![round + 1])
         );
         fs::remove_file(&path).unwrap();
@@ -148,21 +150,21 @@ fn a_checkpoint_is_worth_nothing_for_another_file() {
     let path = folder.path().join("s1.jsonl");
     let lines: Vec<String> = (0..40).map(|number| usual(number, "Hello.")).collect();
     let follow = |checkpoint: Checkpoint| {
-        let options = Options::new()
+        let options = FollowOptions::new()
             .poll_only()
-            .start(Start::Checkpoint(checkpoint));
+            .start(StartAt::Checkpoint(checkpoint));
         let mut follower = Follower::new(&path, &options);
         // Before anything is read it stands where it is to go on.
         assert_eq!(follower.checkpoint(), checkpoint);
         assert_eq!(follower.offset(), checkpoint.offset());
-        let told = drain(&mut follower);
-        (resets(&told), numbers(&told))
+        let emitted = drain(&mut follower);
+        (resets(&emitted), numbers(&emitted))
     };
     fs::write(&path, lines.concat()).unwrap();
-    let mut follower = Follower::new(&path, &Options::new().poll_only());
-    for told in drain(&mut follower) {
-        let checkpoint: Checkpoint = told.checkpoint().to_string().parse().unwrap();
-        let passed = numbers([&told]).first().map_or(0, |number| number + 1);
+    let mut follower = Follower::new(&path, &FollowOptions::new().poll_only());
+    for emitted in drain(&mut follower) {
+        let checkpoint: Checkpoint = emitted.checkpoint().to_string().parse().unwrap();
+        let passed = numbers([&emitted]).first().map_or(0, |number| number + 1);
         fs::write(&path, lines.concat()).unwrap();
         assert_eq!(follow(checkpoint), (vec![], (passed..40).collect()));
         if passed == 0 {
@@ -185,27 +187,27 @@ fn a_checkpoint_is_worth_nothing_for_another_file() {
 }
 
 #[test]
-fn what_a_file_lost_when_it_went_is_told_but_not_as_a_line() {
+fn what_a_file_lost_when_it_went_is_reported_but_not_as_a_line() {
     let (_folder, path) = place();
     for len in 1..line(1, 0).len() - 1 {
         append(&path, (line(0, 0) + &line(1, 0)[..len]).as_bytes());
-        let mut follower = Follower::new(&path, &Options::new().poll_only());
-        let mut told = Vec::new();
+        let mut follower = Follower::new(&path, &FollowOptions::new().poll_only());
+        let mut emitted = Vec::new();
         if len % 2 == 0 {
-            told = drain(&mut follower);
+            emitted = drain(&mut follower);
             fs::remove_file(&path).unwrap();
         } else {
             // It is gone before all of it was told.
-            told.extend(follower.try_next().unwrap());
+            emitted.extend(follower.try_next().unwrap());
             fs::remove_file(&path).unwrap();
         }
-        told.extend(drain(&mut follower));
-        assert_eq!(numbers(&told), [0]);
-        let gone = Event::Gone {
+        emitted.extend(drain(&mut follower));
+        assert_eq!(numbers(&emitted), [0]);
+        let gone = EventKind::Gone {
             offset: line(0, 0).len() as u64,
             torn: len as u64,
         };
-        assert_eq!(told.last().unwrap().event, gone);
+        assert_eq!(emitted.last().unwrap().kind, gone);
     }
 }
 
@@ -221,19 +223,20 @@ fn a_checkpoint_within_a_damaged_line_goes_on_there() {
         line(4, 0),
     ];
     append(&path, bytes.concat().as_bytes());
-    let mut follower = Follower::new(&path, &Options::new().poll_only());
+    let mut follower = Follower::new(&path, &FollowOptions::new().poll_only());
     let all = drain(&mut follower);
     assert_eq!(numbers(&all), [0, 1, 2, 3, 4]);
-    for (at, told) in all.iter().enumerate() {
-        let start = Start::Checkpoint(told.checkpoint());
-        let options = Options::new().poll_only().start(start);
+    for (at, emitted) in all.iter().enumerate() {
+        let start = StartAt::Checkpoint(emitted.checkpoint());
+        let options = FollowOptions::new().poll_only().start(start);
         let rest = drain(&mut Follower::new(&path, &options));
-        let events = |told: &[Told]| {
-            told.iter()
-                .map(|told| told.event.clone())
+        let events = |emitted: &[FollowEvent]| {
+            emitted
+                .iter()
+                .map(|emitted| emitted.kind.clone())
                 .collect::<Vec<_>>()
         };
-        assert!(matches!(rest[0].event, Event::Open { .. }));
+        assert!(matches!(rest[0].kind, EventKind::Open { .. }));
         assert_eq!(events(&rest[1..]), events(&all[at + 1..]), "{at}");
     }
 }

@@ -1,7 +1,7 @@
 //! Random sequences of all that can happen to a file, against the model.
 
 use tempfile::TempDir;
-use transcript_tail::Options;
+use transcript_tail::FollowOptions;
 use transcript_testkit::rng::Rng;
 
 use crate::model::{Model, Ours, Reader};
@@ -118,7 +118,7 @@ impl<'a, R: Reader> Run<'a, R> {
             }
         }
         self.reader.look(&due)?;
-        let place = (self.model.told.len(), self.model.pending(&self.world));
+        let place = (self.model.emitted.len(), self.model.pending(&self.world));
         let place = (place.0 as u64, place.1 as u64);
         match self.reader.place() {
             Some(stands) if stands != place => Err(format!("stands at {stands:?}, not {place:?}")),
@@ -235,11 +235,14 @@ impl<'a, R: Reader> Run<'a, R> {
             }
             Op::Cut => {
                 let number = self.named();
-                let (len, told) = (self.world.files[number].bytes.len(), self.model.told.len());
-                let near = |rng: &mut Rng| (told + rng.below(7)).saturating_sub(3);
+                let (len, emitted) = (
+                    self.world.files[number].bytes.len(),
+                    self.model.emitted.len(),
+                );
+                let near = |rng: &mut Rng| (emitted + rng.below(7)).saturating_sub(3);
                 let to = match self.rng.below(3) {
                     0 => near(&mut self.rng),
-                    1 => told + self.rng.below(len.saturating_sub(told)),
+                    1 => emitted + self.rng.below(len.saturating_sub(emitted)),
                     _ => self.rng.below(len + 1),
                 };
                 self.world.cut(number, to.min(len));
@@ -344,7 +347,7 @@ impl<'a, R: Reader> Run<'a, R> {
     fn refill(&mut self) -> Result<(), String> {
         let number = self.named();
         let old = self.world.files[number].bytes.clone();
-        let told = self.model.told.len();
+        let emitted = self.model.emitted.len();
         let mut new = Vec::new();
         // The first line may be the same.
         if let Some(end) = old.iter().position(|b| *b == b'\n')
@@ -353,10 +356,10 @@ impl<'a, R: Reader> Run<'a, R> {
             new.extend(&old[..=end]);
         }
         let wanted = match self.rng.below(4) {
-            0 => self.rng.below(told + 1),
-            1 => told,
+            0 => self.rng.below(emitted + 1),
+            1 => emitted,
             2 => old.len(),
-            _ => told + self.rng.below(5_000),
+            _ => emitted + self.rng.below(5_000),
         };
         while new.len() < wanted {
             self.next += 1;
@@ -380,15 +383,18 @@ impl<'a, R: Reader> Run<'a, R> {
     /// Writes over bytes that a follower remembers, or was not told yet.
     fn overwrite(&mut self) -> Result<(), String> {
         let number = self.named();
-        let (len, told) = (self.world.files[number].bytes.len(), self.model.told.len());
+        let (len, emitted) = (
+            self.world.files[number].bytes.len(),
+            self.model.emitted.len(),
+        );
         if len == 0 {
             return Ok(());
         }
         let (from, to) = match self.rng.below(3) {
-            0 => (0, told.min(256)),
-            1 => (told.saturating_sub(64), told),
+            0 => (0, emitted.min(256)),
+            1 => (emitted.saturating_sub(64), emitted),
             // Of a line that waits for its newline, the start is compared.
-            _ => (told, told + 60_000),
+            _ => (emitted, emitted + 60_000),
         };
         let to = to.min(len);
         if from >= to {
@@ -438,7 +444,7 @@ fn check(
     folder: fn() -> TempDir,
     ops: &[Op],
     cap: usize,
-    options: &Options,
+    options: &FollowOptions,
 ) {
     let mut rng = rng(name);
     let mut tally = Tally::default();
@@ -450,8 +456,8 @@ fn check(
 }
 
 #[test]
-fn whatever_happens_to_a_file_each_line_is_told_once() {
-    let options = Options::new().poll_only();
+fn whatever_happens_to_a_file_each_line_is_reported_once() {
+    let options = FollowOptions::new().poll_only();
     check(
         "sequences",
         often(2_500, 4_600),
@@ -464,7 +470,7 @@ fn whatever_happens_to_a_file_each_line_is_told_once() {
 
 #[test]
 fn so_it_is_on_a_disk() {
-    let options = Options::new().poll_only();
+    let options = FollowOptions::new().poll_only();
     check(
         "sequences on a disk",
         100 * soak(),
@@ -477,7 +483,7 @@ fn so_it_is_on_a_disk() {
 
 #[test]
 fn so_it_is_with_events_of_the_system() {
-    let options = Options::new();
+    let options = FollowOptions::new();
     check(
         "sequences with events",
         200 * soak(),
@@ -492,7 +498,7 @@ fn so_it_is_with_events_of_the_system() {
 fn so_it_is_with_lines_beyond_the_cap() {
     // What a line beyond the cap held is not remembered, and so not compared.
     let ops: Vec<Op> = ALL.into_iter().filter(|op| *op != Op::Overwrite).collect();
-    let options = Options::new().poll_only().line_cap(500);
+    let options = FollowOptions::new().poll_only().line_cap(500);
     check(
         "sequences with long lines",
         300 * soak(),

@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use tempfile::TempDir;
-use transcript_tail::{Event, Follower, Told};
+use transcript_tail::{EventKind, FollowEvent, Follower};
 use transcript_testkit::rng::Rng;
 
 /// Returns how many times longer than usual the tests are to run.
@@ -69,16 +69,18 @@ pub(crate) fn line(number: usize, len: usize) -> String {
 }
 
 /// Returns everything that is there by now.
-pub(crate) fn drain(follower: &mut Follower) -> Vec<Told> {
+pub(crate) fn drain(follower: &mut Follower) -> Vec<FollowEvent> {
     std::iter::from_fn(|| follower.try_next().unwrap()).collect()
 }
 
 /// Returns the numbers of the entries, by their uuids.
-pub(crate) fn numbers<'a>(told: impl IntoIterator<Item = &'a Told>) -> Vec<usize> {
-    let entries = told.into_iter().filter_map(|told| match &told.event {
-        Event::Entry(entry) => Some(number_of(&entry.text)),
-        _ => None,
-    });
+pub(crate) fn numbers<'a>(emitted: impl IntoIterator<Item = &'a FollowEvent>) -> Vec<usize> {
+    let entries = emitted
+        .into_iter()
+        .filter_map(|emitted| match &emitted.kind {
+            EventKind::Entry(entry) => Some(number_of(&entry.text)),
+            _ => None,
+        });
     entries.collect()
 }
 

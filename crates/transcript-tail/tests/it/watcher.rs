@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use transcript_tail::{Event, Options, Start, Watcher};
+use transcript_tail::{EventKind, FollowOptions, StartAt, Watcher};
 
 use crate::words::{append, line, word};
 
@@ -13,14 +13,14 @@ use crate::words::{append, line, word};
 const LONG: Duration = Duration::from_secs(20);
 
 /// Waits for so many events; what each file told, by its path below `folder`.
-fn told(watcher: &mut Watcher, folder: &Path, count: usize) -> BTreeMap<String, Vec<String>> {
+fn emitted(watcher: &mut Watcher, folder: &Path, count: usize) -> BTreeMap<String, Vec<String>> {
     let mut all: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for _ in 0..count {
-        let told = watcher.next_within(LONG).expect("no error");
-        let told = told.unwrap_or_else(|| panic!("no event behind {all:?}"));
-        let below = told.path.strip_prefix(folder).expect("it is below");
+        let emitted = watcher.next_within(LONG).expect("no error");
+        let emitted = emitted.unwrap_or_else(|| panic!("no event behind {all:?}"));
+        let below = emitted.path.strip_prefix(folder).expect("it is below");
         let path = below.to_string_lossy().into_owned();
-        all.entry(path).or_default().push(word(&told));
+        all.entry(path).or_default().push(word(&emitted));
     }
     all
 }
@@ -42,8 +42,8 @@ fn check(found: &BTreeMap<String, Vec<String>>, expected: &[(&str, &[&str])]) {
 }
 
 /// Both with events of the system and without.
-fn ways() -> [Options; 2] {
-    [Options::new(), Options::new().poll_only()]
+fn ways() -> [FollowOptions; 2] {
+    [FollowOptions::new(), FollowOptions::new().poll_only()]
 }
 
 #[test]
@@ -54,10 +54,10 @@ fn sessions_and_agents_that_come_are_followed_from_their_first_byte() {
         append(&root.join("-p/s1.jsonl"), &line(1));
         append(&root.join("-p/notes.txt"), "no transcript\n");
         append(&root.join("-p/s1/tool-results/x.jsonl"), "{}\n");
-        let mut watcher = Watcher::new(&options.start(Start::End));
+        let mut watcher = Watcher::new(&options.start(StartAt::End));
         watcher.add_folder(root);
         check(
-            &told(&mut watcher, root, 1),
+            &emitted(&mut watcher, root, 1),
             &[("-p/s1.jsonl", &["open 28"])],
         );
 
@@ -66,7 +66,7 @@ fn sessions_and_agents_that_come_are_followed_from_their_first_byte() {
         append(&root.join("-p/s1.jsonl"), &line(4));
         append(&root.join("-q/s3.jsonl"), &(line(5) + &line(6)));
         check(
-            &told(&mut watcher, root, 8),
+            &emitted(&mut watcher, root, 8),
             &[
                 ("-p/s1.jsonl", &["u4 28"]),
                 ("-p/s1/subagents/agent-a1.jsonl", &["open 0", "u3 0"]),
@@ -79,7 +79,7 @@ fn sessions_and_agents_that_come_are_followed_from_their_first_byte() {
             &line(7),
         );
         check(
-            &told(&mut watcher, root, 2),
+            &emitted(&mut watcher, root, 2),
             &[(
                 "-p/s1/subagents/workflows/r1/agent-a2.jsonl",
                 &["open 0", "u7 0"],
@@ -101,7 +101,7 @@ fn a_project_is_followed_by_its_own_folder() {
         append(&project.join("s1.jsonl"), &line(1));
         append(&project.join("s1/subagents/agent-a1.jsonl"), &line(2));
         check(
-            &told(&mut watcher, &project, 4),
+            &emitted(&mut watcher, &project, 4),
             &[
                 ("s1.jsonl", &["open 0", "u1 0"]),
                 ("s1/subagents/agent-a1.jsonl", &["open 0", "u2 0"]),
@@ -124,7 +124,7 @@ fn a_session_is_followed_with_its_subagents_and_nothing_beside_it() {
         let legacy = "{\"type\":\"user\",\"uuid\":\"u3\",\"sessionId\":\"s1\"}\n";
         append(&project.join("agent-a2.jsonl"), legacy);
         check(
-            &told(&mut watcher, project, 6),
+            &emitted(&mut watcher, project, 6),
             &[
                 ("agent-a2.jsonl", &["open 0", "u3 0"]),
                 ("s1.jsonl", &["open 0", "u1 0"]),
@@ -135,25 +135,25 @@ fn a_session_is_followed_with_its_subagents_and_nothing_beside_it() {
 }
 
 #[test]
-fn a_file_that_goes_is_told_and_forgotten_and_may_come_again() {
+fn a_file_that_goes_is_reported_and_forgotten_and_may_come_again() {
     for options in ways() {
         let root = tempfile::tempdir().unwrap();
         let path = root.path().join("-p/s1.jsonl");
         append(&path, &(line(1) + "torn"));
         let mut watcher = Watcher::new(&options);
         watcher.add_folder(root.path());
-        told(&mut watcher, root.path(), 2);
+        emitted(&mut watcher, root.path(), 2);
         assert!(watcher.try_next().unwrap().is_none());
         fs::remove_file(&path).unwrap();
         check(
-            &told(&mut watcher, root.path(), 1),
+            &emitted(&mut watcher, root.path(), 1),
             &[("-p/s1.jsonl", &["gone 28 4"])],
         );
         assert!(watcher.try_next().unwrap().is_none());
         assert_eq!(watcher.files().count(), 0);
         append(&path, &line(2));
         check(
-            &told(&mut watcher, root.path(), 2),
+            &emitted(&mut watcher, root.path(), 2),
             &[("-p/s1.jsonl", &["open 0", "u2 0"])],
         );
     }
@@ -170,7 +170,7 @@ fn more_files_than_are_kept_open_lose_nothing() {
         }
         let mut watcher = Watcher::new(&options);
         watcher.add_folder(root.path());
-        told(&mut watcher, root.path(), 2 * FILES);
+        emitted(&mut watcher, root.path(), 2 * FILES);
         assert!(watcher.try_next().unwrap().is_none());
         let open = fs::read_dir("/proc/self/fd").map_or(0, |open| {
             let targets = open
@@ -183,7 +183,7 @@ fn more_files_than_are_kept_open_lose_nothing() {
             for file in 0..FILES {
                 append(&path(file), &line(round));
             }
-            let all = told(&mut watcher, root.path(), FILES);
+            let all = emitted(&mut watcher, root.path(), FILES);
             let expected = format!("u{round} {}", 28 * (round - 1));
             assert!(
                 all.values().all(|words| *words == [expected.as_str()]),
@@ -206,10 +206,10 @@ fn a_link_is_one_more_name_and_a_loop_ends() {
         link(root.path().into(), root.path().join("-p/loop")).unwrap();
         link(root.path().join("-p"), root.path().join("-again")).unwrap();
         link(elsewhere.path().into(), root.path().join("-linked")).unwrap();
-        let mut watcher = Watcher::new(&Options::new());
+        let mut watcher = Watcher::new(&FollowOptions::new());
         watcher.add_folder(root.path());
         check(
-            &told(&mut watcher, root.path(), 4),
+            &emitted(&mut watcher, root.path(), 4),
             &[
                 ("-linked/s2.jsonl", &["open 0", "u2 0"]),
                 ("-p/s1.jsonl", &["open 0", "u1 0"]),
@@ -220,17 +220,19 @@ fn a_link_is_one_more_name_and_a_loop_ends() {
 }
 
 #[test]
-fn what_cannot_be_read_is_told_once_and_the_others_go_on() {
+fn what_cannot_be_read_is_reported_once_and_the_others_go_on() {
     let root = tempfile::tempdir().unwrap();
     append(&root.path().join("-p/s1.jsonl"), &line(1));
     // A program, by its first bytes.
     fs::write(root.path().join("-p/s2.jsonl"), b"\x7fELF\0\0\0\0").unwrap();
-    let mut watcher = Watcher::new(&Options::new());
+    let mut watcher = Watcher::new(&FollowOptions::new());
     watcher.add_folder(root.path());
     let (mut errors, mut entries) = (0, 0);
     while errors + entries < 2 {
         match watcher.next_within(LONG) {
-            Ok(Some(told)) => entries += usize::from(matches!(told.event, Event::Entry(_))),
+            Ok(Some(emitted)) => {
+                entries += usize::from(matches!(emitted.kind, EventKind::Entry(_)));
+            }
             Ok(None) => panic!("{errors} errors, {entries} entries"),
             Err(_) => errors += 1,
         }
@@ -240,11 +242,14 @@ fn what_cannot_be_read_is_told_once_and_the_others_go_on() {
         // It is written to, and still what it was.
         append(&root.path().join("-p/s2.jsonl"), "x");
         append(&root.path().join("-p/s1.jsonl"), &line(number));
-        let told = watcher.next_within(LONG).expect("the error was told");
-        assert!(matches!(told.expect("an event").event, Event::Entry(_)));
+        let emitted = watcher.next_within(LONG).expect("the error was told");
+        assert!(matches!(
+            emitted.expect("an event").kind,
+            EventKind::Entry(_)
+        ));
         // The other one is looked at, too.
-        let told = watcher.next_within(Duration::from_millis(50));
-        assert!(told.expect("the error was told").is_none());
+        let emitted = watcher.next_within(Duration::from_millis(50));
+        assert!(emitted.expect("the error was told").is_none());
     }
 }
 
@@ -253,7 +258,7 @@ fn a_busy_file_does_not_keep_the_others_waiting() {
     let root = tempfile::tempdir().unwrap();
     append(&root.path().join("-p/s1.jsonl"), &line(1).repeat(10_000));
     append(&root.path().join("-p/s2.jsonl"), &line(2).repeat(10_000));
-    let mut watcher = Watcher::new(&Options::new());
+    let mut watcher = Watcher::new(&FollowOptions::new());
     watcher.add_folder(root.path());
     let mut files = HashSet::new();
     for _ in 0..200 {

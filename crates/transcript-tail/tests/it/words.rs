@@ -5,7 +5,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
-use transcript_tail::{Event, Told};
+use transcript_tail::{EventKind, FollowEvent};
 
 /// An entry of 27 bytes, for numbers of one digit, and its newline.
 pub(crate) fn line(number: usize) -> String {
@@ -29,16 +29,16 @@ pub(crate) fn append(path: &Path, text: &str) {
 }
 
 /// What an event is, in a word and numbers.
-pub(crate) fn word(told: &Told) -> String {
-    match &told.event {
-        Event::Open { offset } => format!("open {offset}"),
-        Event::Entry(entry) => {
+pub(crate) fn word(emitted: &FollowEvent) -> String {
+    match &emitted.kind {
+        EventKind::Open { offset } => format!("open {offset}"),
+        EventKind::Entry(entry) => {
             let uuid = entry.text.split('"').nth(7).unwrap_or_default();
             format!("{uuid} {}", entry.offset)
         }
-        Event::Bad(bad) => format!("{} {} {}", bad.code.as_str(), bad.offset, bad.len),
-        Event::Reset { reason, offset } => format!("{} {offset}", reason.name()),
-        Event::Gone { offset, torn } => format!("gone {offset} {torn}"),
+        EventKind::Damaged(bad) => format!("{} {} {}", bad.code.as_str(), bad.offset, bad.len),
+        EventKind::Reset { reason, offset } => format!("{} {offset}", reason.name()),
+        EventKind::Gone { offset, torn } => format!("gone {offset} {torn}"),
         other => format!("{other:?}"),
     }
 }

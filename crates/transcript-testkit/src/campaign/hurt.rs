@@ -653,7 +653,7 @@ fn unnamed(healthy: &Healthy, boundary: usize, value: &Value) -> HashSet<usize> 
 // ---------------------------------------------------------------------------------------------
 
 /// A run of lines of another session, fewer than half as many as this one has messages, with the
-/// times of the lines that they stand behind.
+/// times of the lines that they come after.
 fn foreign(healthy: &Healthy, rng: &mut Rng) -> Option<Damage> {
     let other = (0..20).find_map(|_| Healthy::new(&generate::tidy_session(rng.next_u64())))?;
     let is_main =

@@ -177,7 +177,7 @@ pub struct Healthy {
     line_of: HashMap<String, usize>,
     /// The entries of the path, as lines.
     path: Vec<usize>,
-    /// The leaf of the path, and what stands above it by links alone, up to where the path starts.
+    /// The leaf of the path, and what is above it by links alone, up to where the path starts.
     chain: Vec<usize>,
 }
 
@@ -634,14 +634,14 @@ mod tests {
     }
 
     #[test]
-    fn all_but_the_lost_line_is_true_where_the_file_order_tells_what_stood_above() {
+    fn all_but_the_lost_line_is_true_where_the_file_order_shows_what_stood_above() {
         check("u1<- a1 u2 a2 u3 a3", "u2", "u1 a1 a2 u3 a3", "u2");
         check("u1<- a1 u2 a2 u3 a3", "a3", "u1 a1 u2 a2 u3", "a3");
         check("u1<- a1 u2 a2 u3 a3", "u1", "a1 u2 a2 u3 a3", "u1");
     }
 
     #[test]
-    fn a_prompt_behind_a_prompt_may_be_a_rewind() {
+    fn a_prompt_after_a_prompt_may_be_a_rewind() {
         check("u1<- a1 u2 a2 u3 a3", "a2", "u3 a3", "a1 a2 u1 u2");
     }
 

@@ -1,9 +1,9 @@
 //! What the bytes of a damaged session still prove.
 //!
-//! A link that was destroyed leaves a gap. What stands above it is proved when a careful person
+//! A link that was destroyed leaves a gap. What is above it is proved when a careful person
 //! could say where it led: the torn line still shows both its ids; the entry below answers a call,
 //! or belongs to an API message, that stands on the path above; or the message before it in the
-//! file is the one that stands above it, and it is not a prompt behind a prompt. The last is what a
+//! file is the one that is above it, and it is not a prompt behind a prompt. The last is what a
 //! prompt looks like that was taken back before it was answered (`facts/pains.md` 3, second
 //! fixture), and equally a conversation that lost an answer. Nothing else about rewinds can be
 //! proved: when the first line of a new branch is lost, the bytes are those of a conversation that
@@ -23,7 +23,7 @@ pub(super) struct Truth {
     pub(super) unproven: HashSet<String>,
 }
 
-/// Whether the bytes prove what stands above a gap.
+/// Whether the bytes prove what is above a gap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Proof {
     Proved,
@@ -183,7 +183,7 @@ fn gaps(healthy: &Healthy, leaf: usize, path: &[usize], gone: &HashSet<usize>) -
     gaps
 }
 
-/// What the bytes say about what stands above a gap.
+/// What the bytes say about what is above a gap.
 fn proof(
     healthy: &Healthy,
     gap: &Gap,
@@ -211,7 +211,7 @@ fn proof(
     }
 
     let is_there = |line: &usize| !gone.contains(line);
-    // What stands below the gap is not what stands above it, wherever in the file it is.
+    // What stands below the gap is not what is above it, wherever in the file it is.
     let is_below = |line: &usize| place.get(line).is_some_and(|place| *place >= at);
     let before = (0..gap.below)
         .rev()
@@ -264,8 +264,8 @@ fn is_anchor(healthy: &Healthy, parent: Option<usize>, boundary: usize) -> bool 
         .any(|form| uuid.is_some() && metadata[*form]["anchorUuid"].as_str() == uuid)
 }
 
-/// The session without `gone` lines, in JSON that keeps the numbers of the lines. What hung under
-/// them hangs under the next entry above, and the boundaries name what is left.
+/// The session without `gone` lines, in JSON that keeps the numbers of the lines. What was a child of
+/// them is a child of the next entry above, and the boundaries name what is left.
 fn mended(healthy: &Healthy, gone: &HashSet<usize>) -> Vec<u8> {
     let mut out = Vec::new();
     for (at, line) in healthy.lines.iter().enumerate() {
@@ -303,7 +303,7 @@ fn mend_boundary(healthy: &Healthy, value: &mut Value, gone: &HashSet<usize>) {
         if is_gone(anchor)
             && let Some(line) = line(anchor)
         {
-            // A summary gives way to what stands above it, in the end its boundary.
+            // A summary gives way to what is above it, in the end its boundary.
             let above = healthy.ancestors(line).find(|line| !gone.contains(line));
             metadata[form]["anchorUuid"] = above.map_or(Value::Null, uuid);
         }

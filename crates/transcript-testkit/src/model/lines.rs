@@ -30,7 +30,7 @@ pub fn parse(bytes: &[u8]) -> Vec<Line> {
         .collect()
 }
 
-/// The object at the start of a line. What stands behind it on the same line is lost: of two
+/// The object at the start of a line. What comes after it on the same line is lost: of two
 /// objects that are glued together only the first is seen (40-04).
 fn object(line: &[u8]) -> Option<Map<String, Value>> {
     // Invalid UTF-8 becomes U+FFFD, the line is kept (40-17).
@@ -39,7 +39,7 @@ fn object(line: &[u8]) -> Option<Map<String, Value>> {
     let mut values = serde_json::Deserializer::from_str(&text).into_iter::<Value>();
     match values.next()? {
         Ok(Value::Object(object)) => Some(object),
-        // Not JSON, or JSON that is no entry: `null`, `[]`, `42` (40-19).
+        // Not JSON, or JSON that is not an entry: `null`, `[]`, `42` (40-19).
         _ => None,
     }
 }

@@ -420,7 +420,7 @@ fn segment_uuids(graph: &Graph, segment: &Value) -> Option<Vec<String>> {
     )
 }
 
-/// Hangs the entries that the last boundary keeps behind its anchor, and what hung under the anchor
+/// Hangs the entries that the last boundary keeps behind its anchor, and what was a child of the anchor
 /// behind their tail. Without the anchor they start the conversation. Everything else before the
 /// boundary is gone.
 fn splice(graph: &mut Graph) {
@@ -476,7 +476,7 @@ fn cut_at_boundary(graph: &Graph, chain: &mut Vec<usize>) {
 // ---------------------------------------------------------------------------------------------
 
 /// The leaf when no pin asks for another one: the last tip of the file, a tip being an entry of the
-/// main chain that nothing but attachments hangs under. When a cycle leaves no tip: the last line
+/// main chain that nothing but attachments is a child of. When a cycle leaves no tip: the last line
 /// (40-07). A tip without a message above it (a boundary that was written last) leads nowhere: then
 /// the newest message is the leaf. `None` when the file holds no message.
 fn unpinned_leaf(graph: &Graph) -> Option<usize> {
@@ -562,7 +562,7 @@ fn is_boundary_line(line: &Line) -> bool {
         && line.object.get("subtype") == Some(&"compact_boundary".into())
 }
 
-/// Whether `index` stands above `leaf`, by real links alone. The lines of a message and the results
+/// Whether `index` is above `leaf`, by real links alone. The lines of a message and the results
 /// of its calls lie on the chain together: it is enough that one of the lines does.
 fn lies_on_chain(graph: &Graph, index: usize, leaf: usize) -> bool {
     graph.ancestors(leaf).into_iter().any(|above| {
@@ -684,7 +684,7 @@ fn with_lines(mut chain: Vec<usize>, members: &[usize], lost_lines: &[usize]) ->
 }
 
 /// Whether a result or an attachment belongs to one of the lines: it answers one of their calls,
-/// or hangs under such a line or result, other attachments in between.
+/// or is a child of such a line or result, other attachments in between.
 fn belongs_to(graph: &Graph, index: usize, lines: &[usize]) -> bool {
     let answers = results(graph, lines);
     graph
@@ -726,9 +726,9 @@ fn results(graph: &Graph, members: &[usize]) -> Vec<usize> {
     (0..graph.entries.len()).filter(is_result).collect()
 }
 
-/// The attachments of a message that makes calls: all that hang under its lines and results, also
+/// The attachments of a message that makes calls: all that are children of its lines and results, also
 /// between a call and its result (91-90, 91-92). Not those of a sidechain, and not those that lead
-/// on to a line that is no part of the message (91-d8, 91-d9).
+/// on to a line that is not part of the message (91-d8, 91-d9).
 fn attachments_of(
     graph: &Graph,
     children: &[Vec<usize>],

@@ -91,7 +91,7 @@ pub(super) fn repair(steps: &mut Vec<Step>) {
     drop_lone_thoughts(steps);
     // A line of blank text is not sent, whatever else its message says (43-05, 43-10).
     steps.retain(|step| !step.is_blank());
-    // The results of interrupted calls stand behind the real ones (91-58).
+    // The results of interrupted calls come after the real ones (91-58).
     for id in open {
         steps.push(Step::user(vec![json!({
             "type": "tool_result", "tool_use_id": id, "content": INTERRUPTED, "is_error": true,

@@ -163,7 +163,7 @@ fn graph(edges: &[(&str, Option<&str>, &str)]) -> Value {
 }
 
 #[test]
-fn a_runtime_behind_another_package_is_found_and_one_for_tests_is_not() {
+fn a_runtime_after_another_package_is_found_and_one_for_tests_is_not() {
     let behind = graph(&[
         ("transcript-reader", None, "innocent"),
         ("innocent", None, "tokio"),

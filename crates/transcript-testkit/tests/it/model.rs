@@ -104,7 +104,7 @@ fn a_file_of_system_lines_is_resumed_with_an_empty_history() {
 }
 
 #[test]
-fn newer_models_get_reminders_as_messages_behind_the_turn() {
+fn newer_models_get_reminders_as_messages_after_the_turn() {
     let text = user("u", None, 1)
         + &reminder("r", "u", 2)
         + &reminder("s", "r", 2)
@@ -264,7 +264,7 @@ fn a_line_that_hangs_nowhere_holds_the_chain_at_the_pin() {
 }
 
 #[test]
-fn behind_a_boundary_without_a_summary_the_newest_message_is_the_leaf() {
+fn after_a_boundary_without_a_summary_the_newest_message_is_the_leaf() {
     let text = user("u", None, 1)
         + &assistant("a", "u", 9)
         + &assistant("z", "u", 3)
@@ -300,7 +300,7 @@ fn attachments_beside_the_chain_belong_to_a_message_that_makes_calls() {
 }
 
 #[test]
-fn a_lost_line_goes_behind_the_line_that_stands_before_it() {
+fn a_lost_line_goes_after_the_line_that_is_before_it() {
     // The chain runs h, t, x in this order, which is not that of the file.
     let thought = json!({"type": "thinking", "thinking": "h", "signature": ""});
     let text = user("u", None, 1)

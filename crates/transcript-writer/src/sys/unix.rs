@@ -226,7 +226,7 @@ fn identity(metadata: &fs::Metadata) -> Identity {
 }
 
 /// Asks for nothing but length and names: a kernel that is asked for the times of a file has to
-/// write them anew with the next write, which costs as much again as the question.
+/// write them again with the next write, which costs as much again as the question.
 #[cfg(target_os = "linux")]
 fn status(file: &fs::File) -> io::Result<Status> {
     let mut answer = std::mem::MaybeUninit::<libc::statx>::zeroed();

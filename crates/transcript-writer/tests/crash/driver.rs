@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use transcript_testkit::naive_writer::NaiveWriter;
 use transcript_writer::{
-    Draft, EntryId, Error, ErrorKind, Known, OnBusy, Options, Repair, SyncPolicy, Writer,
+    Draft, EntryId, Error, ErrorKind, OnBusy, Repair, ResumePoint, SyncPolicy, Writer,
+    WriterOptions,
 };
 
 /// What the child does.
@@ -59,7 +60,7 @@ pub(crate) struct Job {
     pub(crate) sync_every: u64,
     pub(crate) on_busy: OnBusy,
     pub(crate) lock_wait: Duration,
-    /// The last entry of the file, which the next one hangs under.
+    /// The last entry of the file, which the next one is a child of.
     pub(crate) leaf: Option<String>,
 }
 
@@ -125,7 +126,7 @@ impl Job {
             SyncPolicy::Interval(_) => "interval",
         };
         let busy = match self.on_busy {
-            OnBusy::Wait => "wait",
+            OnBusy::Share => "wait",
             _ => "fail",
         };
         let sizes: Vec<String> = self.sizes.iter().map(usize::to_string).collect();
@@ -162,7 +163,7 @@ impl Job {
             },
             sync_every: number(7),
             on_busy: match parts[8] {
-                "wait" => OnBusy::Wait,
+                "wait" => OnBusy::Share,
                 _ => OnBusy::Fail,
             },
             lock_wait: Duration::from_millis(number(9)),
@@ -172,12 +173,12 @@ impl Job {
 
     /// Opens the session as the job says.
     pub(crate) fn open(&self) -> Result<Writer, Error> {
-        let mut known = Known::default();
+        let mut known = ResumePoint::default();
         if let Some(leaf) = &self.leaf {
             known.uuids.insert(EntryId::from(leaf.as_str()));
             known.leaf = Some(EntryId::from(leaf.as_str()));
         }
-        Options::new()
+        WriterOptions::new()
             .create()
             .sync(self.sync)
             .on_busy(self.on_busy)

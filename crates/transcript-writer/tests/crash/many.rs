@@ -84,7 +84,7 @@ fn shared(task: Task, path: &Path, writer: u64) -> Job {
     let mut job = Job::new(task, path);
     job.writer = writer;
     job.sizes = SIZES.to_vec();
-    job.on_busy = OnBusy::Wait;
+    job.on_busy = OnBusy::Share;
     job
 }
 

@@ -4,15 +4,15 @@ use std::fs::{self, OpenOptions};
 use std::os::unix::fs::{chown, symlink};
 use std::path::Path;
 
-use transcript_writer::{Draft, ErrorKind, Known, Options, Writer};
+use transcript_writer::{Draft, ErrorKind, ResumePoint, Writer, WriterOptions};
 
 use crate::driver::{Event, Fix, Job, Task, acks, fix};
 use crate::support::{alone, beside, fast_folder, folder, mode, works};
 
 fn open(path: &Path) -> Writer {
-    Options::new()
+    WriterOptions::new()
         .create()
-        .open(path, Known::default())
+        .open(path, ResumePoint::default())
         .unwrap()
 }
 
@@ -107,11 +107,15 @@ fn a_dropped_writer_lets_go_of_the_file() {
     let path = folder.path().join("s.jsonl");
     for _ in 0..1_000 {
         let writer = open(&path);
-        let mut known = Known::default();
+        let mut known = ResumePoint::default();
         known.leaf = writer.append(Draft::user("Again.")).unwrap().uuid;
         drop(writer);
         // Nobody else has it open for writing: opening fails otherwise.
-        Options::new().open(&path, known).unwrap().close().unwrap();
+        WriterOptions::new()
+            .open(&path, known)
+            .unwrap()
+            .close()
+            .unwrap();
     }
 }
 
@@ -140,8 +144,8 @@ fn only_a_regular_file_of_ours_with_one_name_is_opened() {
         println!("skipped: no root to give a file away");
     }
     for name in names {
-        for options in [Options::new(), Options::new().create()] {
-            let result = options.open(&at(name), Known::default());
+        for options in [WriterOptions::new(), WriterOptions::new().create()] {
+            let result = options.open(&at(name), ResumePoint::default());
             let kind = result.and_then(|writer| writer.append(Draft::user("No.")).map(|_| ()));
             assert_eq!(kind.unwrap_err().kind(), ErrorKind::NotAFile, "{name}");
         }

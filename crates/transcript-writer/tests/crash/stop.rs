@@ -4,7 +4,7 @@ use std::fs;
 use std::time::Duration;
 
 use rustix::process::Signal;
-use transcript_writer::{Draft, ErrorKind, Known, OnBusy, Options};
+use transcript_writer::{Draft, ErrorKind, OnBusy, ResumePoint, WriterOptions};
 
 use crate::driver::{Event, Job, Task, acks};
 use crate::ledger::Ledger;
@@ -17,11 +17,11 @@ fn a_stopped_lock_holder_makes_others_busy_until_it_goes_on() {
     let _alone = alone();
     let folder = folder();
     let path = folder.path().join("session.jsonl");
-    let wait = Options::new()
+    let wait = WriterOptions::new()
         .create()
-        .on_busy(OnBusy::Wait)
+        .on_busy(OnBusy::Share)
         .lock_wait(WAIT);
-    let writer = wait.open(&path, Known::default()).unwrap();
+    let writer = wait.open(&path, ResumePoint::default()).unwrap();
     writer.append(Draft::user("First.")).unwrap();
 
     let mut holder = Job::new(Task::Hold, &path).start();
@@ -33,7 +33,7 @@ fn a_stopped_lock_holder_makes_others_busy_until_it_goes_on() {
         assert_eq!(error.kind(), ErrorKind::Busy);
         assert!(error.is_retryable());
     }
-    let error = wait.open(&path, Known::default()).unwrap_err();
+    let error = wait.open(&path, ResumePoint::default()).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Busy);
     assert_eq!(fs::read(&path).unwrap(), before);
 
@@ -53,7 +53,7 @@ fn a_writer_stopped_anywhere_loses_nothing_and_blocks_nobody_for_long() {
     let folder = folder();
     let path = folder.path().join("session.jsonl");
     let mut job = Job::new(Task::Ours, &path);
-    (job.sizes, job.on_busy, job.lock_wait) = (vec![100, 65_537], OnBusy::Wait, WAIT);
+    (job.sizes, job.on_busy, job.lock_wait) = (vec![100, 65_537], OnBusy::Share, WAIT);
     let mut stopped = job.start();
     let mut acked = acks(&stopped.until(1));
     job.writer = 1;

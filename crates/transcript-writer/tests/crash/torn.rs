@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use transcript_writer::{Draft, EntryId, Known, Options, Repair, SyncPolicy};
+use transcript_writer::{Draft, EntryId, Repair, ResumePoint, SyncPolicy, WriterOptions};
 
 use crate::driver::{Fix, Job, Task, acks, fix};
 use crate::support::{alone, beside, fast_folder, folder, mode};
@@ -23,9 +23,9 @@ fn a_session_cut_at_any_byte_keeps_every_whole_line() {
     let (mut nothing, mut completed, mut cut) = (0, 0, 0);
     for len in 0..=whole.len() {
         fs::write(&path, &whole[..len]).unwrap();
-        let writer = Options::new()
+        let writer = WriterOptions::new()
             .sync(SyncPolicy::None)
-            .open(&path, Known::default())
+            .open(&path, ResumePoint::default())
             .unwrap();
         let last = whole[..len].iter().rposition(|byte| *byte == b'\n');
         let start = last.map_or(0, |at| at + 1);
@@ -92,7 +92,9 @@ fn a_hole_at_the_end_of_a_session_is_cut_and_its_copy_is_a_hole() {
     let path = folder.path().join("session.jsonl");
     let len = 40 << 20;
     let end = with_a_hole(&path, len);
-    let writer = Options::new().open(&path, Known::default()).unwrap();
+    let writer = WriterOptions::new()
+        .open(&path, ResumePoint::default())
+        .unwrap();
     let Some(Repair::Cut { saved, .. }) = writer.repair() else {
         panic!("{:?}", writer.repair());
     };
@@ -126,9 +128,9 @@ fn a_hole_longer_than_any_line_stays_and_takes_neither_memory_nor_space() {
 
 /// Makes a session with prompts, calls, results and answers; returns its bytes.
 fn conversation(path: &Path) -> Vec<u8> {
-    let writer = Options::new()
+    let writer = WriterOptions::new()
         .create()
-        .open(path, Known::default())
+        .open(path, ResumePoint::default())
         .unwrap();
     let mut leaf: Option<EntryId> = None;
     for turn in 0..ENTRIES {

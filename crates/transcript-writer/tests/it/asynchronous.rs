@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use serde_json::Value;
 use transcript_writer::asynchronous::AsyncWriter;
-use transcript_writer::{Draft, ErrorKind, Known, Options, SyncPolicy, Written};
+use transcript_writer::{Draft, ErrorKind, ResumePoint, SyncPolicy, WriterOptions, Written};
 
 struct Session {
     _folder: tempfile::TempDir,
@@ -23,8 +23,8 @@ impl Session {
         }
     }
 
-    fn open(&self, options: Options) -> AsyncWriter {
-        let writer = options.create().open(&self.path, Known::default());
+    fn open(&self, options: WriterOptions) -> AsyncWriter {
+        let writer = options.create().open(&self.path, ResumePoint::default());
         AsyncWriter::new(writer.unwrap())
     }
 
@@ -48,7 +48,7 @@ fn uuid(written: &Written) -> String {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn entries_of_many_tasks_are_each_written_once_in_an_unbroken_chain() {
     let session = Session::new();
-    let writer = session.open(Options::new().queue_bytes(4_000));
+    let writer = session.open(WriterOptions::new().queue_bytes(4_000));
     let tasks: Vec<_> = (0..16)
         .map(|task| {
             let writer = writer.clone();
@@ -89,7 +89,7 @@ async fn entries_of_many_tasks_are_each_written_once_in_an_unbroken_chain() {
 #[tokio::test]
 async fn an_acknowledged_entry_can_be_read_at_once_by_others() {
     let session = Session::new();
-    let writer = session.open(Options::new());
+    let writer = session.open(WriterOptions::new());
     let written = writer.append(Draft::user("x")).await.unwrap();
     assert_eq!(uuids(&session.entries()), [uuid(&written)]);
 }
@@ -97,7 +97,7 @@ async fn an_acknowledged_entry_can_be_read_at_once_by_others() {
 #[tokio::test]
 async fn a_dropped_future_takes_nothing_back() {
     let session = Session::new();
-    let writer = session.open(Options::new());
+    let writer = session.open(WriterOptions::new());
     {
         let mut append = Box::pin(writer.append(Draft::user("x")));
         // Polled once, it is handed over; then nobody waits for it any more.
@@ -113,7 +113,7 @@ async fn a_dropped_future_takes_nothing_back() {
 #[tokio::test]
 async fn after_the_cancellation_nothing_more_is_taken_and_what_was_is_finished() {
     let session = Session::new();
-    let writer = session.open(Options::new());
+    let writer = session.open(WriterOptions::new());
     let ticket = writer.queue(Draft::user("queued")).await.unwrap();
     writer.cancellation().cancel();
     let refused = writer.append(Draft::user("late")).await.unwrap_err();
@@ -130,7 +130,7 @@ async fn after_the_cancellation_nothing_more_is_taken_and_what_was_is_finished()
 #[tokio::test]
 async fn a_flush_of_nothing_and_a_batch_of_none_are_answered() {
     let session = Session::new();
-    let writer = session.open(Options::new());
+    let writer = session.open(WriterOptions::new());
     writer.flush().await.unwrap();
     assert_eq!(writer.append_all(Vec::new()).await.unwrap(), []);
     writer.sync().await.unwrap();
@@ -140,7 +140,7 @@ async fn a_flush_of_nothing_and_a_batch_of_none_are_answered() {
 #[tokio::test]
 async fn with_a_sync_for_each_entry_the_answer_waits_for_it() {
     let session = Session::new();
-    let writer = session.open(Options::new().sync(SyncPolicy::Each));
+    let writer = session.open(WriterOptions::new().sync(SyncPolicy::Each));
     for number in 0..20 {
         writer
             .append(Draft::user(&number.to_string()))
@@ -153,7 +153,7 @@ async fn with_a_sync_for_each_entry_the_answer_waits_for_it() {
 #[tokio::test]
 async fn an_entry_that_is_refused_does_not_harm_others() {
     let session = Session::new();
-    let writer = session.open(Options::new());
+    let writer = session.open(WriterOptions::new());
     let lost = Draft::user("lost").parent("nobody".into());
     let (first, second, third) = tokio::join!(
         writer.append(Draft::user("one")),

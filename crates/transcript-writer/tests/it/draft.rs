@@ -10,14 +10,17 @@ use transcript_format::lines::DEFAULT_LINE_CAP;
 use transcript_format::make::{self, Compaction, ToolResult, Trigger};
 use transcript_format::object::{Object, Raw};
 use transcript_testkit::fake_disk::FakeDisk;
-use transcript_writer::{Draft, Error, ErrorKind, Known, Options, SyncPolicy, Written};
+use transcript_writer::{Draft, Error, ErrorKind, ResumePoint, SyncPolicy, WriterOptions, Written};
 
 /// Writes the drafts to a new session and returns its entries.
 fn written(drafts: Vec<Draft>) -> Vec<Value> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("session.jsonl");
-    let options = Options::new().create().session_id("s").cwd("/home/ada");
-    let writer = options.open(&path, Known::default()).unwrap();
+    let options = WriterOptions::new()
+        .create()
+        .session_id("s")
+        .cwd("/home/ada");
+    let writer = options.open(&path, ResumePoint::default()).unwrap();
     writer.append_all(drafts).unwrap();
     writer.close().unwrap();
     let text = fs::read_to_string(&path).unwrap();
@@ -126,8 +129,8 @@ fn strings_that_not_all_readers_can_take_are_refused_and_copies_kept() {
 
 /// What `written` writes, without what it is read with.
 fn append(disk: &FakeDisk, drafts: Vec<Draft>) -> Result<Vec<Written>, Error> {
-    let options = Options::new().create().disk(Arc::new(disk.clone()));
-    let writer = options.open(Path::new("s.jsonl"), Known::default())?;
+    let options = WriterOptions::new().create().disk(Arc::new(disk.clone()));
+    let writer = options.open(Path::new("s.jsonl"), ResumePoint::default())?;
     let written = writer.append_all(drafts)?;
     writer.close()?;
     Ok(written)
@@ -148,11 +151,11 @@ fn what_is_filled_in_is_held_to_the_same_rules() {
         assert_eq!(append(&disk, vec![draft]).is_ok(), is_fine, "{what}");
         assert_eq!(disk.bytes("s.jsonl").is_some(), is_fine, "{what}");
     }
-    let options = Options::new().create().cwd("/a\0b");
+    let options = WriterOptions::new().create().cwd("/a\0b");
     let disk = FakeDisk::new(1);
     let writer = options
         .disk(Arc::new(disk))
-        .open(Path::new("s.jsonl"), Known::default())
+        .open(Path::new("s.jsonl"), ResumePoint::default())
         .unwrap();
     let error = writer.append(Draft::user("a")).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InvalidEntry);
@@ -176,10 +179,10 @@ fn no_line_is_written_that_is_longer_than_readers_take() {
     let disk = FakeDisk::new(1);
     let around = append(&disk, vec![Draft::user("a")]).unwrap()[0].len as usize - 1;
     let disk = FakeDisk::new(1);
-    let options = Options::new().create().sync(SyncPolicy::None);
+    let options = WriterOptions::new().create().sync(SyncPolicy::None);
     let options = options.disk(Arc::new(disk.clone()));
     let writer = options
-        .open(Path::new("s.jsonl"), Known::default())
+        .open(Path::new("s.jsonl"), ResumePoint::default())
         .unwrap();
     writer.append(Draft::user("a")).unwrap();
     // It names its parent: 34 bytes more than null.

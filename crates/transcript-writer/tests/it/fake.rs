@@ -13,7 +13,9 @@ use transcript_format::kind::EntryKind;
 use transcript_testkit::fake_disk::{FakeDisk, Fault, Loss, Op};
 use transcript_testkit::naive_writer::NaiveWriter;
 use transcript_testkit::rng::Rng;
-use transcript_writer::{Draft, EntryId, Fingerprint, Known, OnBusy, Options, SyncPolicy, Writer};
+use transcript_writer::{
+    Draft, EntryId, Fingerprint, OnBusy, ResumePoint, SyncPolicy, Writer, WriterOptions,
+};
 
 pub(crate) const PATH: &str = "/sessions/1999463e-ee08-4b08-99d5-2d9a36fd8293.jsonl";
 
@@ -24,9 +26,9 @@ pub(crate) fn soak() -> u64 {
 }
 
 /// No thread syncs, nothing waits, and no two runs differ but in their ids.
-pub(crate) fn options(disk: &FakeDisk) -> Options {
+pub(crate) fn options(disk: &FakeDisk) -> WriterOptions {
     static IDS: AtomicU64 = AtomicU64::new(1);
-    Options::new()
+    WriterOptions::new()
         .create()
         .sync(SyncPolicy::None)
         .lock_wait(Duration::ZERO)
@@ -40,7 +42,7 @@ pub(crate) fn options(disk: &FakeDisk) -> Options {
 }
 
 /// Opens with what a reader finds in the file.
-pub(crate) fn open_with(disk: &FakeDisk, options: &Options) -> transcript_writer::Writer {
+pub(crate) fn open_with(disk: &FakeDisk, options: &WriterOptions) -> transcript_writer::Writer {
     let known = known(&disk.bytes(PATH).unwrap_or_default());
     match options.open(Path::new(PATH), known) {
         Ok(writer) => writer,
@@ -54,7 +56,7 @@ pub(crate) fn open(disk: &FakeDisk) -> Writer {
 
 /// Opens without a look at what is there.
 pub(crate) fn open_unread(disk: &FakeDisk) -> Writer {
-    let writer = options(disk).open(Path::new(PATH), Known::default());
+    let writer = options(disk).open(Path::new(PATH), ResumePoint::default());
     writer.unwrap()
 }
 
@@ -150,8 +152,8 @@ pub(crate) fn judge(
 }
 
 /// What a reader finds in a file.
-pub(crate) fn known(bytes: &[u8]) -> Known {
-    let mut known = Known::default();
+pub(crate) fn known(bytes: &[u8]) -> ResumePoint {
+    let mut known = ResumePoint::default();
     let mut calls: HashMap<String, EntryId> = HashMap::new();
     let mut offset = 0;
     for line in bytes.split_inclusive(|byte| *byte == b'\n') {
@@ -343,7 +345,7 @@ fn on_a_network_every_append_is_synced_and_nobody_takes_turns() {
         writer.append(user(number)).unwrap();
         assert_eq!(texts(&disk.durable(PATH).unwrap()), texts_of(0..=number));
     }
-    let options = options(&disk).on_busy(OnBusy::Wait);
+    let options = options(&disk).on_busy(OnBusy::Share);
     let known = known(&disk.bytes(PATH).unwrap());
     let error = options.open(Path::new(PATH), known).unwrap_err();
     assert_eq!(error.kind(), transcript_writer::ErrorKind::Busy);

@@ -11,7 +11,8 @@ use transcript_format::lines::DEFAULT_LINE_CAP;
 use transcript_testkit::fake_disk::{FakeDisk, Fault, Op};
 use transcript_testkit::naive_writer::NaiveWriter;
 use transcript_writer::{
-    Draft, EntryId, Error, ErrorKind, Kept, Known, OnBusy, Options, Repair, SyncPolicy, Writer,
+    Draft, EntryId, Error, ErrorKind, Kept, OnBusy, Repair, ResumePoint, SyncPolicy, Writer,
+    WriterOptions,
 };
 
 use crate::fake::{
@@ -33,7 +34,7 @@ fn check(disk: &FakeDisk, acked: &[String], most_damaged: usize, what: &str) {
     }
 }
 
-fn try_open(disk: &FakeDisk, options: &Options) -> Result<Writer, Error> {
+fn try_open(disk: &FakeDisk, options: &WriterOptions) -> Result<Writer, Error> {
     options.open(Path::new(PATH), known(&bytes(disk)))
 }
 
@@ -306,7 +307,7 @@ fn the_naive_writer_breaks_under_the_same_faults() {
 // ---- named faults ---------------------------------------------------------------------------
 
 /// A writer with two entries in the file, on a disk without faults.
-fn started(options: impl FnOnce(Options) -> Options) -> (FakeDisk, Writer) {
+fn started(options: impl FnOnce(WriterOptions) -> WriterOptions) -> (FakeDisk, Writer) {
     let disk = FakeDisk::new(7);
     let writer = open_with(&disk, &options(crate::fake::options(&disk)));
     writer.append(user(0)).unwrap();
@@ -496,7 +497,7 @@ fn an_entry_that_is_whole_in_the_file_is_acknowledged_or_taken_back() {
 fn a_lock_that_others_hold_makes_busy_and_nothing_is_written() {
     for (on_busy, kind) in [
         (OnBusy::Fail, ErrorKind::Busy),
-        (OnBusy::Wait, ErrorKind::Busy),
+        (OnBusy::Share, ErrorKind::Busy),
         (OnBusy::Fork, ErrorKind::Fork),
     ] {
         let (disk, writer) = started(|options| options.on_busy(on_busy));
@@ -507,7 +508,7 @@ fn a_lock_that_others_hold_makes_busy_and_nothing_is_written() {
         assert_eq!(kind_of(writer.flush()), kind);
         assert_eq!(bytes(&disk), before);
         assert_eq!(
-            kind_of(try_open(&disk, &options(&disk).on_busy(OnBusy::Wait))),
+            kind_of(try_open(&disk, &options(&disk).on_busy(OnBusy::Share))),
             ErrorKind::Busy
         );
         disk.release_lock(PATH);
@@ -594,7 +595,7 @@ fn entries_of_others_make_busy_and_titles_are_welcome() {
     for (on_busy, kind) in [
         (OnBusy::Fail, Some(ErrorKind::Busy)),
         (OnBusy::Fork, Some(ErrorKind::Fork)),
-        (OnBusy::Wait, None),
+        (OnBusy::Share, None),
     ] {
         let (disk, writer) = started(|options| options.on_busy(on_busy));
         let leaf = writer.append(user(2)).unwrap().uuid;
@@ -674,7 +675,7 @@ fn others_between_the_parts_of_a_short_write_double_nothing() {
     for foreign in [foreign_line(50), half] {
         for drafts in 1..4 {
             for taken in [1, 50, 300, 500, 700] {
-                let (disk, writer) = started(|options| options.on_busy(OnBusy::Wait));
+                let (disk, writer) = started(|options| options.on_busy(OnBusy::Share));
                 disk.set(Fault::short(taken).at(Op::Append, 1));
                 let bytes_of_others = foreign.clone();
                 let hook = move |disk: &FakeDisk| disk.append_as_other(PATH, &bytes_of_others);
@@ -691,7 +692,7 @@ fn others_between_the_parts_of_a_short_write_double_nothing() {
                 // Their line is spoilt by ours, as nobody can prevent.
                 let acked = texts_of(0..2 + drafts);
                 match judge(&bytes(&disk), &acked, &texts_of([50]), 3) {
-                    // What had to be written again stands behind the rest.
+                    // What had to be written again comes after the rest.
                     Err(reason) if !reason.contains("the order is another") => {
                         failures.push(format!("{what}: {reason}"));
                     }
@@ -737,7 +738,7 @@ fn half_a_line_of_another_tool_is_never_joined_to_ours() {
 }
 
 #[test]
-fn a_batch_behind_half_a_line_that_cannot_be_mended_is_not_there_when_it_is_tried_again() {
+fn a_batch_after_half_a_line_that_cannot_be_mended_is_not_there_when_it_is_tried_again() {
     // Half a line comes before the batch, and then the disk is full.
     let mut failures = Vec::new();
     for drafts in 1..4 {
@@ -766,7 +767,7 @@ fn a_batch_behind_half_a_line_that_cannot_be_mended_is_not_there_when_it_is_trie
 #[test]
 fn a_whole_line_of_another_tool_between_look_and_write_costs_nothing() {
     for drafts in 1..4 {
-        let (disk, writer) = started(|options| options.on_busy(OnBusy::Wait));
+        let (disk, writer) = started(|options| options.on_busy(OnBusy::Share));
         disk.set(
             Fault::hook(|disk| disk.append_as_other(PATH, &foreign_line(50))).at(Op::Append, 1),
         );
@@ -785,7 +786,7 @@ fn a_whole_line_of_another_tool_between_look_and_write_costs_nothing() {
 }
 
 #[test]
-fn what_another_wrote_behind_our_failed_write_is_not_cut_off() {
+fn what_another_wrote_after_our_failed_write_is_not_cut_off() {
     let (disk, writer) = started(|options| options);
     disk.set(Fault::torn(40, io::ErrorKind::StorageFull).at(Op::Append, 1));
     disk.set(
@@ -826,9 +827,9 @@ fn a_file_that_is_gone_replaced_or_shorter_is_written_no_more() {
 #[test]
 fn opening_refuses_what_is_missing_changed_or_busy() {
     let disk = FakeDisk::new(1);
-    let missing = Options::new()
+    let missing = WriterOptions::new()
         .disk(disk.process())
-        .open(Path::new(PATH), Known::default());
+        .open(Path::new(PATH), ResumePoint::default());
     assert_eq!(kind_of(missing), ErrorKind::NotFound);
     assert_eq!(disk.names(), Vec::<PathBuf>::new());
     // A session without an entry leaves no file.
@@ -1113,7 +1114,7 @@ fn the_naive_writer_leaves_parts_on_a_full_disk() {
 // ---- kills ----------------------------------------------------------------------------------
 
 /// Fifty appends of three kinds. Returns what was acknowledged until the process died.
-fn fifty(disk: &FakeDisk, options: &Options) -> Vec<String> {
+fn fifty(disk: &FakeDisk, options: &WriterOptions) -> Vec<String> {
     let mut acked = Vec::new();
     let Ok(writer) = try_open(disk, options) else {
         return acked;
@@ -1170,7 +1171,7 @@ fn killed_at_any_operation_the_next_writer_finds_every_acknowledged_line_once() 
                 disk.set_other_writer(other);
                 kills += 1;
                 let what = format!("killed at {nth}, {name}, other writer: {other:?}");
-                let writer = open_with(&disk, &options(&disk).on_busy(OnBusy::Wait));
+                let writer = open_with(&disk, &options(&disk).on_busy(OnBusy::Share));
                 repairs[match writer.repair() {
                     None => 0,
                     Some(Repair::Completed { .. }) => 1,
@@ -1201,14 +1202,14 @@ fn killed_while_it_mends_a_tail_the_next_opening_mends_it() {
             let disk = FakeDisk::new(nth);
             let mut acked = prepare(&disk);
             disk.set_other_writer(other);
-            let options = options(&disk).on_busy(OnBusy::Wait);
+            let options = options(&disk).on_busy(OnBusy::Share);
             disk.kill_at(nth);
             let first = try_open(&disk, &options);
             if first.is_ok() {
                 break;
             }
             disk.restart();
-            let writer = open_with(&disk, &crate::fake::options(&disk).on_busy(OnBusy::Wait));
+            let writer = open_with(&disk, &crate::fake::options(&disk).on_busy(OnBusy::Share));
             writer.append(user(1)).unwrap();
             acked.push(text(1));
             check(&disk, &acked, 1, &format!("killed at {nth}, {other:?}"));
@@ -1272,8 +1273,8 @@ fn check_torn(disk: &FakeDisk, kept: &[u8], acked: &[&str], most_damaged: usize,
     }
 }
 
-fn try_unread(options: &Options) -> Result<Writer, Error> {
-    options.open(Path::new(PATH), Known::default())
+fn try_unread(options: &WriterOptions) -> Result<Writer, Error> {
+    options.open(Path::new(PATH), ResumePoint::default())
 }
 
 #[test]
@@ -1328,7 +1329,7 @@ fn a_file_torn_at_any_byte_while_another_writes_is_sealed() {
             assert_eq!(kind_of(result), ErrorKind::Busy);
             assert_eq!(bytes(&disk), &whole[..len]);
         }
-        let writer = try_unread(&options(&disk).on_busy(OnBusy::Wait)).unwrap();
+        let writer = try_unread(&options(&disk).on_busy(OnBusy::Share)).unwrap();
         let mut kept = &whole[..len];
         let mut damaged = 0;
         match writer.repair() {
@@ -1353,7 +1354,7 @@ fn a_file_torn_at_any_byte_while_another_writes_is_sealed() {
 }
 
 #[test]
-fn where_nothing_tells_of_others_a_torn_file_is_cut_when_it_stands_still() {
+fn where_nothing_shows_of_others_a_torn_file_is_cut_when_it_is_still() {
     let whole = fifty_lines();
     // The writer waits for a while here, so few cases, at the same time.
     std::thread::scope(|scope| {
@@ -1383,7 +1384,7 @@ fn where_nothing_tells_of_others_a_torn_file_is_cut_when_it_stands_still() {
                     let rest = whole[len..=len + end.unwrap()].to_vec();
                     let hook = move |disk: &FakeDisk| disk.append_as_other(PATH, &rest);
                     disk.set(Fault::hook(hook).at(Op::Status, nth));
-                    let result = try_open(&disk, &options(&disk).on_busy(OnBusy::Wait));
+                    let result = try_open(&disk, &options(&disk).on_busy(OnBusy::Share));
                     assert_eq!(disk.faults_left(), 0, "status {nth}");
                     let writer = result.unwrap();
                     writer.append(Draft::user("new")).unwrap();
@@ -1546,7 +1547,7 @@ fn a_newline_that_cannot_be_added_comes_with_the_next_write() {
             disk.put(PATH, &whole[..len]);
             disk.set_other_writer(other);
             disk.set(fault().at(Op::Append, 1));
-            let options = options(&disk).on_busy(OnBusy::Wait);
+            let options = options(&disk).on_busy(OnBusy::Share);
             let writer = try_unread(&options).unwrap();
             assert_eq!(disk.faults_left(), 0);
             assert!(writer.repair().is_some());
@@ -1760,7 +1761,7 @@ fn a_file_that_was_moved_away_is_noticed() {
 fn writers_that_take_turns_lose_and_mix_nothing() {
     let disk = FakeDisk::new(1);
     let options = options(&disk)
-        .on_busy(OnBusy::Wait)
+        .on_busy(OnBusy::Share)
         .lock_wait(std::time::Duration::from_secs(60));
     open_with(&disk, &options).append(user(0)).unwrap();
     let writers: Vec<Arc<Writer>> = (0..3)

@@ -9,7 +9,7 @@ use transcript_testkit::fake_disk::{FakeDisk, Fault, Op};
 use transcript_testkit::naive_writer::NaiveWriter;
 use transcript_testkit::rng::Rng;
 use transcript_writer::{
-    Draft, EntryId, Error, ErrorKind, Fingerprint, Known, Ticket, Writer, Written,
+    Draft, EntryId, Error, ErrorKind, Fingerprint, ResumePoint, Ticket, Writer, Written,
 };
 
 use crate::fake::{PATH, foreign_line, judge, options, soak, text, texts, values};
@@ -65,9 +65,9 @@ impl Model {
         self.entries.push(entry);
     }
 
-    fn known(&self, bytes: &[u8]) -> Known {
+    fn known(&self, bytes: &[u8]) -> ResumePoint {
         let id = |text: &String| EntryId::from(text.as_str());
-        let mut known = Known::default();
+        let mut known = ResumePoint::default();
         known.uuids = self.uuids().iter().map(id).collect();
         known.leaf = self.leaves.get(&None).map(id);
         for (agent, leaf) in &self.leaves {

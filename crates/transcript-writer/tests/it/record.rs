@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use transcript_format::make::{Compaction, Trigger};
 use transcript_testkit::fake_disk::FakeDisk;
 use transcript_testkit::rng::Rng;
-use transcript_writer::{Draft, EntryId, ErrorKind, Known, Team, Writer};
+use transcript_writer::{Draft, EntryId, ErrorKind, ResumePoint, Team, Writer};
 
 use crate::fake::{PATH, open, options, soak, values};
 
@@ -89,11 +89,11 @@ impl Model {
     }
 
     /// What a reader finds; it takes calls that were left behind for none.
-    fn known(&mut self) -> Known {
+    fn known(&mut self) -> ResumePoint {
         self.calls.retain(|_, entry| !self.left.contains(entry));
         self.left.clear();
         let id = |text: &String| EntryId::from(text.as_str());
-        let mut known = Known::default();
+        let mut known = ResumePoint::default();
         known.uuids = self.known.iter().map(id).collect();
         known.leaf = self.leaf.as_ref().map(id);
         known.kept = self.kept.iter().map(id).collect();
@@ -219,7 +219,7 @@ fn run(seed: u64) {
     let disk = FakeDisk::new(seed);
     let mut model = Model::default();
     let mut writer = options(&disk)
-        .open(Path::new(PATH), Known::default())
+        .open(Path::new(PATH), ResumePoint::default())
         .unwrap();
     let mut client = Client {
         rng: Rng::new(seed),

@@ -9,7 +9,7 @@ use transcript_format::lines::AGENT_META_CAP;
 use transcript_format::make;
 use transcript_testkit::fake_disk::{FakeDisk, Fault, Op};
 use transcript_testkit::rng::Rng;
-use transcript_writer::{AgentId, AgentMeta, Draft, ErrorKind, Known, OnBusy, Writer};
+use transcript_writer::{AgentId, AgentMeta, Draft, ErrorKind, OnBusy, ResumePoint, Writer};
 
 use crate::fake::{PATH, known, open, open_with, options, soak, values};
 
@@ -84,7 +84,7 @@ fn the_end_of_a_turn_writes_what_changed_and_what_left_the_window() {
 }
 
 #[test]
-fn the_end_of_a_turn_right_behind_a_rewind_says_that_the_end_was_chosen() {
+fn the_end_of_a_turn_right_after_a_rewind_says_that_the_end_was_chosen() {
     let disk = FakeDisk::new(1);
     let writer = open(&disk);
     let target = writer.append(Draft::user("First")).unwrap().uuid.unwrap();
@@ -144,7 +144,7 @@ fn title(disk: &FakeDisk) -> Value {
 }
 
 #[test]
-fn a_title_that_another_tool_set_355_kb_ago_is_seen_behind_the_end_of_a_turn() {
+fn a_title_that_another_tool_set_355_kb_ago_is_seen_after_the_end_of_a_turn() {
     for is_open in [false, true] {
         let disk = FakeDisk::new(1);
         let writer = open(&disk);
@@ -260,7 +260,7 @@ fn a_title_set_by_others_while_the_writer_is_open_is_not_undone() {
     writer.end_turn(None, Vec::new()).unwrap();
     assert_eq!(title(&disk), "Flood");
     writer.close().unwrap();
-    let writer = open_with(&disk, &options(&disk).on_busy(OnBusy::Wait));
+    let writer = open_with(&disk, &options(&disk).on_busy(OnBusy::Share));
     as_other(
         &disk,
         &json!({"type": "custom-title", "customTitle": "Neap"}),
@@ -290,7 +290,7 @@ struct Turns {
     rng: Rng,
     disk: FakeDisk,
     writer: Option<Writer>,
-    told: BTreeMap<String, Value>,
+    reported: BTreeMap<String, Value>,
     carried: usize,
 }
 
@@ -313,7 +313,7 @@ impl Turns {
                 json!({"type": "cost-state", "totalCostUSD": 0.5, "modelUsage": {"m": {"x": word}}})
             }
         };
-        self.told
+        self.reported
             .insert(line["type"].as_str().unwrap().to_owned(), line.clone());
         if self.rng.one_in(2) {
             line["sessionId"] = json!("s-1");
@@ -370,7 +370,7 @@ impl Turns {
         // Whatever is there to be said is seen, and is what was said last.
         assert_eq!(seen, last_of_each_kind(&bytes));
         assert!(seen.remove("last-prompt").is_some());
-        assert_eq!(seen, self.told);
+        assert_eq!(seen, self.reported);
         for line in &written {
             let from = line.offset as usize;
             let line: Value =
@@ -391,7 +391,7 @@ impl Turns {
 }
 
 #[test]
-fn whoever_sets_the_state_it_is_seen_behind_the_end_of_every_turn() {
+fn whoever_sets_the_state_it_is_seen_after_the_end_of_every_turn() {
     let (mut turns, mut carried) = (0, 0);
     for seed in 0..300 * soak() {
         let disk = FakeDisk::new(seed);
@@ -400,7 +400,7 @@ fn whoever_sets_the_state_it_is_seen_behind_the_end_of_every_turn() {
             rng: Rng::new(seed),
             disk,
             writer: Some(writer),
-            told: BTreeMap::new(),
+            reported: BTreeMap::new(),
             carried: 0,
         };
         session.writer().append(Draft::user("First")).unwrap();
@@ -424,7 +424,7 @@ fn an_agent_has_a_file_and_a_chain_of_its_own() {
     let agent = AgentId::new("a1b2").unwrap();
     let open = || {
         options(&disk)
-            .open_agent(session, &agent, Known::default())
+            .open_agent(session, &agent, ResumePoint::default())
             .unwrap()
     };
     let writer = open();
@@ -528,7 +528,7 @@ fn what_is_said_of_an_agent_is_its_owners_alone() {
         .path()
         .join("1999463e-ee08-4b08-99d5-2d9a36fd8293.jsonl");
     let agent = AgentId::new("a1b2").unwrap();
-    let options = transcript_writer::Options::new();
+    let options = transcript_writer::WriterOptions::new();
     for text in ["old", "new"] {
         let meta = AgentMeta::new("explore", "toolu_1").description(text);
         options.write_agent_meta(&session, &agent, &meta).unwrap();

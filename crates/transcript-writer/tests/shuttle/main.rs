@@ -221,7 +221,7 @@ fn what_is_acknowledged_with_a_sync_for_each_is_durable_at_once_and_after_a_powe
 }
 
 #[test]
-fn tickets_of_a_writer_that_ends_are_told_and_nothing_acknowledged_is_missing() {
+fn tickets_of_a_writer_that_ends_are_notified_and_nothing_acknowledged_is_missing() {
     check(1_000, || {
         let stage = Stage::new();
         let writer = Arc::new(stage.open(pick(&[SyncPolicy::None, INTERVAL, SyncPolicy::Each])));
@@ -301,8 +301,8 @@ fn after_a_sync_that_failed_none_succeeds_and_every_line_is_durable_or_rescued()
             for text in stage.all() {
                 assert!(safe.contains(&text), "{text} is not safe");
                 // Only who waited for a sync may hear of an entry that is in the file.
-                let is_told = policy == SyncPolicy::Each || !book.unsure.contains(&text);
-                assert!(is_told, "{text} is in the file");
+                let is_reported = policy == SyncPolicy::Each || !book.unsure.contains(&text);
+                assert!(is_reported, "{text} is in the file");
             }
             assert_eq!(stage.disk.names().len(), 1 + rescue_files.len());
         } else {

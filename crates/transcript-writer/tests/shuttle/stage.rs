@@ -15,7 +15,9 @@ use shuttle::{Config, MaxSteps, Runner};
 use transcript_format::ids::Uuid;
 use transcript_testkit::fake_disk::FakeDisk;
 use transcript_writer::file::{Disk, File, Identity, Opened, Status};
-use transcript_writer::{Draft, Error, ErrorKind, Known, Options, SyncPolicy, Writer, Written};
+use transcript_writer::{
+    Draft, Error, ErrorKind, ResumePoint, SyncPolicy, Writer, WriterOptions, Written,
+};
 
 pub(crate) const PATH: &str = "/sessions/1999463e-ee08-4b08-99d5-2d9a36fd8293.jsonl";
 
@@ -83,9 +85,9 @@ impl Stage {
         })
     }
 
-    pub(crate) fn options(&self) -> Options {
+    pub(crate) fn options(&self) -> WriterOptions {
         let ids = AtomicU64::new(1);
-        Options::new()
+        WriterOptions::new()
             .create()
             .cwd("/home/ada")
             .version("1.0.0")
@@ -103,8 +105,10 @@ impl Stage {
         self.open_with(&self.options().sync(policy))
     }
 
-    pub(crate) fn open_with(&self, options: &Options) -> Writer {
-        options.open(Path::new(PATH), Known::default()).unwrap()
+    pub(crate) fn open_with(&self, options: &WriterOptions) -> Writer {
+        options
+            .open(Path::new(PATH), ResumePoint::default())
+            .unwrap()
     }
 
     pub(crate) fn book(&self) -> MutexGuard<'_, Book> {

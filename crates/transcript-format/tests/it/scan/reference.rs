@@ -6,7 +6,7 @@ use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::Value;
 use transcript_format::kind::{AttachmentKind, EntryKind, ProgressKind, SystemKind};
 use transcript_format::scan::{
-    Content, Envelope, Flags, ScanError, ScanErrorKind, Scanner, Text, ToolRole,
+    ContentKind, Envelope, Flags, ScanError, ScanErrorKind, Scanner, Text, ToolRole,
 };
 
 /// An envelope, owned.
@@ -16,7 +16,7 @@ pub(crate) struct Fields {
     pub(crate) sub_code: u8,
     /// `type`, the second name, and the ids, in the order of [`Fields::of`].
     pub(crate) texts: [Option<String>; 11],
-    pub(crate) content: Content,
+    pub(crate) content: ContentKind,
     pub(crate) flags: Flags,
     pub(crate) tools: Vec<(ToolRole, String)>,
 }
@@ -144,11 +144,11 @@ impl Members {
         let mut flags = self.flags();
         let mut tools = Vec::new();
         let content = match message.map(|message| message.get("content")) {
-            None => Content::NoMessage,
-            Some(None | Some(Value::Null)) => Content::Null,
+            None => ContentKind::NoMessage,
+            Some(None | Some(Value::Null)) => ContentKind::Null,
             Some(Some(Value::String(_))) => {
                 flags |= Flags::HAS_TEXT;
-                Content::Text
+                ContentKind::Text
             }
             Some(Some(Value::Array(blocks))) => {
                 for block in blocks {
@@ -156,9 +156,9 @@ impl Members {
                     flags |= flag;
                     tools.extend(tool);
                 }
-                Content::Blocks
+                ContentKind::Blocks
             }
-            Some(Some(_)) => Content::Odd,
+            Some(Some(_)) => ContentKind::Odd,
         };
         Fields {
             kind,

@@ -4,10 +4,10 @@ use serde_json::value::RawValue;
 use transcript_format::make;
 use transcript_format::object::{Object, Raw};
 use transcript_format::scan::{ScanErrorKind, Scanner};
-use transcript_format::stream::{Accumulator, Input, Outcome, Reply, Sse};
+use transcript_format::stream::{Accumulator, Input, Reply, Sse, StreamOutcome};
 
 /// Returns what comes of the bytes, which arrive in these pieces.
-pub(crate) fn outcome<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> Outcome {
+pub(crate) fn outcome<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> StreamOutcome {
     let mut sse = Sse::new();
     let mut message = Accumulator::new();
     for piece in pieces {
@@ -19,7 +19,7 @@ pub(crate) fn outcome<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> Outcome
 }
 
 /// Ends a stream here.
-pub(crate) fn end(sse: Sse, mut message: Accumulator) -> Outcome {
+pub(crate) fn end(sse: Sse, mut message: Accumulator) -> StreamOutcome {
     sse.finish(|_, data| {
         message.event(data);
     });
@@ -38,8 +38,8 @@ pub(crate) fn check(bytes: &[u8], cuts: &[usize]) {
     }
 }
 
-pub(crate) fn check_outcome(outcome: &Outcome) {
-    if let Outcome::Whole(reply) | Outcome::Partial(reply, _) = outcome {
+pub(crate) fn check_outcome(outcome: &StreamOutcome) {
+    if let StreamOutcome::Whole(reply) | StreamOutcome::Partial(reply, _) = outcome {
         check_reply(reply);
     }
 }

@@ -1,0 +1,75 @@
+//! Which conversation of a session a command is about.
+
+use anyhow::{Result, bail};
+use clap::{Args, ValueEnum};
+use transcript_resume::{ConversationPath, NodeId, Policy, Tree};
+
+/// Options that choose a path.
+#[derive(Debug, Args)]
+pub(crate) struct PathArgs {
+    /// Whose rules choose the path
+    #[arg(long, value_enum, default_value_t = PolicyName::Recover)]
+    policy: PolicyName,
+    /// End the conversation at this entry instead of the leaf that the policy chooses
+    #[arg(long, value_name = "UUID", conflicts_with = "at")]
+    leaf: Option<String>,
+    /// Stop after this entry of the path
+    #[arg(long, value_name = "UUID")]
+    at: Option<String>,
+}
+
+/// The name of a policy.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum PolicyName {
+    /// Bring back what can be proved
+    Recover,
+    /// What the real client would do with the file
+    Vendor,
+}
+
+impl PolicyName {
+    pub(crate) fn policy(self) -> Policy {
+        match self {
+            Self::Recover => Policy::Recover,
+            Self::Vendor => Policy::Vendor,
+        }
+    }
+}
+
+impl PathArgs {
+    pub(crate) fn policy(&self) -> Policy {
+        self.policy.policy()
+    }
+
+    pub(crate) fn path(&self, tree: &Tree<'_>) -> Result<ConversationPath> {
+        if let Some(leaf) = self.leaf(tree)? {
+            return Ok(tree.path_to_leaf(leaf));
+        }
+        let mut path = tree.path();
+        if let (Some(uuid), Some(node)) = (&self.at, self.at(tree)?)
+            && !path.cut_after(tree.entry(node).number())
+        {
+            bail!("--at: the entry is not on the path; --leaf {uuid} shows the branch it is on");
+        }
+        Ok(path)
+    }
+
+    /// The entry of `--leaf`.
+    pub(crate) fn leaf(&self, tree: &Tree<'_>) -> Result<Option<NodeId>> {
+        find(tree, "--leaf", self.leaf.as_deref())
+    }
+
+    /// The entry of `--at`.
+    pub(crate) fn at(&self, tree: &Tree<'_>) -> Result<Option<NodeId>> {
+        find(tree, "--at", self.at.as_deref())
+    }
+}
+
+fn find(tree: &Tree<'_>, option: &str, uuid: Option<&str>) -> Result<Option<NodeId>> {
+    let Some(uuid) = uuid else { return Ok(None) };
+    let id = tree.index().id(uuid);
+    match id.and_then(|id| tree.node_with_uuid(id)) {
+        Some(node) => Ok(Some(node)),
+        None => bail!("{option}: no entry has the uuid {uuid}"),
+    }
+}

@@ -1,0 +1,155 @@
+//! The calls that wait for their results.
+
+use std::collections::VecDeque;
+
+use transcript_format::object::Raw;
+use transcript_tail::FollowedEntry;
+
+use crate::text::cut_text;
+
+/// The longest input that is kept, and the longest entry, in bytes.
+const MAX_INPUT: usize = 256 << 10;
+/// How much of all inputs.
+const MAX_INPUTS: usize = 8 << 20;
+/// How many calls are open at most; the oldest is given up.
+const MAX_CALLS: usize = 256;
+/// The longest id and the longest name of a tool, in bytes.
+const MAX_NAME: usize = 256;
+/// How many results are kept until their calls come.
+const MAX_EARLY: usize = 4;
+/// How much of what a call is about is said again, in columns.
+const MAX_ABOUT: usize = 200;
+
+/// What is to be known of a call when its result comes.
+#[derive(Debug, PartialEq)]
+pub(super) struct OpenCall {
+    pub(super) id: String,
+    pub(super) tool: String,
+    /// What comes after the name of the tool.
+    pub(super) about: String,
+    /// Its input, when it is not too long.
+    pub(super) input: Option<String>,
+    /// When it was made.
+    pub(super) millis: Option<i64>,
+}
+
+impl OpenCall {
+    pub(super) fn new(id: &str, tool: &str, about: &str, millis: Option<i64>) -> Self {
+        Self {
+            id: id.to_owned(),
+            tool: tool.to_owned(),
+            about: cut_text(about, MAX_ABOUT),
+            input: None,
+            millis,
+        }
+    }
+}
+
+/// The open calls of one conversation, the oldest first.
+#[derive(Debug, Default)]
+pub(super) struct OpenCalls {
+    open: VecDeque<OpenCall>,
+    /// How many bytes of inputs there are.
+    inputs: usize,
+    /// Entries with results whose calls have not come yet, by the ids of these. They stand one or two
+    /// lines before them, where tools run while the answer is written.
+    early: VecDeque<(String, FollowedEntry)>,
+}
+
+impl OpenCalls {
+    pub(super) fn open(&mut self, mut call: OpenCall, input: Option<Raw<'_>>) {
+        if call.id.len() > MAX_NAME || call.tool.len() > MAX_NAME {
+            return;
+        }
+        let input = input.map(Raw::text);
+        call.input = input
+            .filter(|input| input.len() <= MAX_INPUT && self.inputs + input.len() <= MAX_INPUTS)
+            .map(str::to_owned);
+        self.inputs += len(&call);
+        self.open.push_back(call);
+        if self.open.len() > MAX_CALLS {
+            self.remove(0);
+        }
+    }
+
+    /// Takes out the call with this id.
+    pub(super) fn close(&mut self, id: &str) -> Option<OpenCall> {
+        let at = self.open.iter().position(|call| call.id == id)?;
+        self.remove(at)
+    }
+
+    /// Keeps the entry of a result until its call comes.
+    pub(super) fn keep_early(&mut self, id: &str, result: &FollowedEntry) {
+        if id.len() > MAX_NAME || result.text.len() > MAX_INPUT {
+            return;
+        }
+        self.early.push_back((id.to_owned(), result.clone()));
+        if self.early.len() > MAX_EARLY {
+            self.early.pop_front();
+        }
+    }
+
+    /// Takes out the entry with the result of the call with this id.
+    pub(super) fn take_early(&mut self, id: &str) -> Option<FollowedEntry> {
+        let at = self.early.iter().position(|(early, _)| early == id)?;
+        self.early.remove(at).map(|(_, result)| result)
+    }
+
+    pub(super) fn clear(&mut self) {
+        *self = Self::default();
+    }
+
+    fn remove(&mut self, at: usize) -> Option<OpenCall> {
+        let call = self.open.remove(at)?;
+        self.inputs -= len(&call);
+        Some(call)
+    }
+}
+
+fn len(call: &OpenCall) -> usize {
+    call.input.as_ref().map_or(0, String::len)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn input(len: usize) -> String {
+        format!("\"{}\"", "x".repeat(len))
+    }
+
+    fn call(id: usize) -> OpenCall {
+        OpenCall::new(&id.to_string(), "Write", " a file", None)
+    }
+
+    #[test]
+    fn calls_that_are_never_answered_take_no_more_than_so_much() {
+        let mut calls = OpenCalls::default();
+        let text = input(MAX_INPUT - 2);
+        for id in 0..3 * MAX_CALLS {
+            calls.open(call(id), Raw::parse(&text).ok());
+            let kept: usize = calls.open.iter().map(len).sum();
+            assert_eq!(calls.inputs, kept);
+            assert!(calls.open.len() <= MAX_CALLS && kept <= MAX_INPUTS, "{id}");
+        }
+        assert_eq!(calls.close("0"), None);
+        assert_eq!(
+            calls.close(&(3 * MAX_CALLS - 1).to_string()).unwrap().about,
+            " a file"
+        );
+        calls.clear();
+        assert_eq!(calls.inputs, 0);
+    }
+
+    #[test]
+    fn an_input_that_is_too_long_is_not_kept_and_the_call_is() {
+        let mut calls = OpenCalls::default();
+        let text = input(MAX_INPUT);
+        calls.open(call(1), Raw::parse(&text).ok());
+        calls.open(call(2), Raw::parse("{}").ok());
+        assert_eq!(calls.close("1").unwrap().input, None);
+        assert_eq!(calls.close("2").unwrap().input.as_deref(), Some("{}"));
+        calls.open(OpenCall::new(&input(MAX_NAME), "Write", "", None), None);
+        assert!(calls.open.is_empty());
+    }
+}

@@ -1,0 +1,292 @@
+//! Brings back the entries that stand whole on damaged lines.
+//!
+//! A pass of its own behind the joining of the parts: healthy files pay nothing for it, and the
+//! result does not depend on how the lines were read. Damaged lines that follow each other, blank
+//! ones aside, are searched together, as an entry may be spread over them.
+
+use std::ops::Range;
+
+use transcript_format::finding::{Code, Finding};
+use transcript_format::salvage;
+use transcript_format::scan::Scanner;
+
+use crate::build::{PartialIndex, renumber};
+use crate::error::Error;
+use crate::index::{EntryMarks, Index, Record, ToolEnd};
+use crate::source::Source;
+
+/// Adds what can be brought back to `index`, and makes the findings of these lines say what is
+/// still lost.
+///
+/// # Errors
+///
+/// When the system fails to read.
+pub(crate) fn salvage(index: &mut Index, source: &Source, line_cap: usize) -> Result<(), Error> {
+    index
+        .findings
+        .sort_by_key(|finding| (finding.offset, finding.code));
+    let runs = runs(index, line_cap as u64);
+    if runs.is_empty() {
+        return Ok(());
+    }
+    let findings = std::mem::take(&mut index.findings);
+    let mut rest = findings.as_slice();
+    let mut salvaged = PartialIndex {
+        side: std::mem::take(&mut index.side),
+        ..PartialIndex::default()
+    };
+    let mut scanner = Scanner::new();
+    let mut bytes = Vec::new();
+    for numbers in runs {
+        let run = &findings[numbers.clone()];
+        let start = run[0].offset;
+        let len = (end(&run[run.len() - 1]) - start) as usize;
+        bytes.resize(len, 0);
+        let read = source.read_at(start, &mut bytes)?;
+        // Of a file that became shorter meanwhile nothing more is brought back.
+        let places = salvage::entries(&bytes[..if read < len { 0 } else { len }]);
+        if places.is_empty() {
+            continue;
+        }
+        let before = findings.len() - rest.len();
+        salvaged
+            .findings
+            .extend_from_slice(&findings[before..numbers.start]);
+        rest = &findings[numbers.end..];
+        let run = Run {
+            findings: run,
+            bytes: &bytes,
+            places: &places,
+            ends_file: start + len as u64 == index.len,
+        };
+        run.bring_back(&mut scanner, &mut salvaged);
+        run.report_lost(&mut salvaged.findings);
+    }
+    salvaged.findings.extend_from_slice(rest);
+    index.findings = std::mem::take(&mut salvaged.findings);
+    index.side = std::mem::take(&mut salvaged.side);
+    if !salvaged.records.is_empty() {
+        merge(index, salvaged);
+    }
+    Ok(())
+}
+
+/// The findings, by number, of damaged lines that follow each other and take no more than `cap`
+/// bytes together.
+fn runs(index: &Index, cap: u64) -> Vec<Range<usize>> {
+    let mut runs: Vec<Range<usize>> = Vec::new();
+    for (number, finding) in index.findings.iter().enumerate() {
+        if !is_damaged_line(finding.code) {
+            continue;
+        }
+        match runs.last_mut() {
+            Some(run)
+                if run.end == number
+                    && end(finding) - index.findings[run.start].offset <= cap
+                    && !holds_a_record(index, end(&index.findings[number - 1]), finding.offset) =>
+            {
+                run.end += 1;
+            }
+            _ => runs.push(number..number + 1),
+        }
+    }
+    runs
+}
+
+/// Whether the bytes of a finding are a line, or the rest of one, of which the client reads nothing
+/// and which is neither too long nor too deep.
+fn is_damaged_line(code: Code) -> bool {
+    matches!(
+        code,
+        Code::TornTail
+            | Code::TornMid
+            | Code::Glued
+            | Code::Nul
+            | Code::NotObject
+            | Code::Bom
+            | Code::Control
+    )
+}
+
+fn holds_a_record(index: &Index, from: u64, to: u64) -> bool {
+    let next = index.records.partition_point(|record| record.offset < from);
+    index
+        .records
+        .get(next)
+        .is_some_and(|record| record.offset < to)
+}
+
+fn end(finding: &Finding) -> u64 {
+    finding.offset + finding.len
+}
+
+/// Damaged lines that follow each other, and the entries that stand in them.
+struct Run<'r> {
+    findings: &'r [Finding],
+    bytes: &'r [u8],
+    places: &'r [Range<usize>],
+    /// No newline follows.
+    ends_file: bool,
+}
+
+impl Run<'_> {
+    fn bring_back(&self, scanner: &mut Scanner, salvaged: &mut PartialIndex) {
+        for place in self.places {
+            let bytes = &self.bytes[place.clone()];
+            let text = salvage::repaired_text(bytes);
+            let Ok(envelope) = scanner.scan(text.as_bytes()) else {
+                continue;
+            };
+            let offset = self.offset(place.start);
+            let behind = &self.bytes[place.end..];
+            let mut marks = EntryMarks::SALVAGED;
+            marks.set(
+                EntryMarks::UNTERMINATED,
+                self.ends_file && !behind.contains(&b'\n'),
+            );
+            let first_line = self.finding_at(offset);
+            salvaged.lines = first_line.line.unwrap_or_default();
+            salvaged.push(&envelope, offset, text.as_bytes(), bytes.len(), marks);
+            if let Some(code) = defect(bytes, &text, first_line.code) {
+                salvaged.findings.push(Finding {
+                    code,
+                    line: first_line.line,
+                    offset,
+                    len: bytes.len() as u64,
+                    detail: "the object was brought back",
+                });
+            }
+        }
+    }
+
+    /// One finding for each stretch of bytes that belong to no entry; those of lines of which
+    /// nothing was brought back stay as they are.
+    fn report_lost(&self, reported: &mut Vec<Finding>) {
+        for finding in self.findings {
+            let mut at = (finding.offset - self.offset(0)) as usize;
+            let line_end = at + finding.len as usize;
+            let first = self.places.partition_point(|place| place.end <= at);
+            let last = self.places.partition_point(|place| place.start < line_end);
+            if first == last {
+                reported.push(finding.clone());
+                continue;
+            }
+            for place in self.places[first..last]
+                .iter()
+                .chain([&(line_end..line_end)])
+            {
+                if at < place.start {
+                    self.report_piece(at..place.start, finding, reported);
+                }
+                at = at.max(place.end);
+            }
+        }
+    }
+
+    fn report_piece(&self, piece: Range<usize>, line: &Finding, reported: &mut Vec<Finding>) {
+        let is_space = |byte: &u8| matches!(byte, b' ' | b'\t' | b'\r');
+        let bytes = &self.bytes[piece.clone()];
+        let Some(first) = bytes.iter().position(|byte| !is_space(byte)) else {
+            return;
+        };
+        let last = bytes.iter().rposition(|byte| !is_space(byte));
+        let bytes = &bytes[first..=last.unwrap_or(first)];
+        let offset = self.offset(piece.start + first);
+        let code = match line.code {
+            _ if bytes.iter().all(|byte| *byte == 0) => Code::Nul,
+            // What these say of the line holds for one end of it only.
+            Code::Nul | Code::Bom if offset != line.offset => Code::TornMid,
+            Code::TornTail if piece.end as u64 != end(line) - self.offset(0) => Code::TornMid,
+            code => code,
+        };
+        reported.push(Finding {
+            code,
+            line: line.line,
+            offset,
+            len: bytes.len() as u64,
+            detail: "the bytes belong to no whole object; one on the line was brought back",
+        });
+    }
+
+    fn offset(&self, at: usize) -> u64 {
+        self.findings[0].offset + at as u64
+    }
+
+    /// The finding of the line on which the byte at `offset` stands.
+    fn finding_at(&self, offset: u64) -> &Finding {
+        let behind = self
+            .findings
+            .partition_point(|finding| finding.offset <= offset);
+        &self.findings[behind.saturating_sub(1)]
+    }
+}
+
+/// What is wrong with an object itself, or with where it stands; an object behind a torn one is as
+/// it should be.
+fn defect(bytes: &[u8], text: &str, line: Code) -> Option<Code> {
+    if bytes.contains(&b'\n') {
+        Some(Code::Split)
+    } else if bytes.contains(&0) {
+        Some(Code::Nul)
+    } else if std::str::from_utf8(bytes).is_err() {
+        Some(Code::Utf8)
+    } else if bytes != text.as_bytes() && Some(bytes) != text.strip_suffix('}').map(str::as_bytes) {
+        // Not because of the brace that a torn one lacks.
+        Some(Code::Control)
+    } else {
+        Some(line).filter(|line| *line == Code::Glued)
+    }
+}
+
+/// Puts salvaged records in their places among the others.
+fn merge(index: &mut Index, salvaged: PartialIndex) {
+    let records = std::mem::take(&mut index.records);
+    let tools = std::mem::take(&mut index.tools);
+    index
+        .records
+        .reserve_exact(records.len() + salvaged.records.len());
+    let mut rest = records.as_slice();
+    // How many of the others stand in front of each salvaged record.
+    let mut in_front = Vec::with_capacity(salvaged.records.len());
+    for (number, record) in salvaged.records.iter().enumerate() {
+        let before = rest.partition_point(|other| other.offset < record.offset);
+        let (before, behind) = rest.split_at(before);
+        append(index, before, &tools, behind.first());
+        rest = behind;
+        in_front.push(records.len() - rest.len());
+        let next = salvaged.records.get(number + 1);
+        append(index, &[*record], &salvaged.tools, next);
+    }
+    append(index, rest, &tools, None);
+
+    for boundary in &mut index.boundaries {
+        boundary.entry_no += in_front.partition_point(|others| *others <= boundary.entry_no);
+    }
+    let boundaries = salvaged.boundaries.into_iter().map(|mut boundary| {
+        boundary.entry_no += in_front[boundary.entry_no];
+        boundary
+    });
+    index.boundaries.extend(boundaries);
+    index.boundaries.sort_by_key(|boundary| boundary.entry_no);
+
+    // Names are numbered in the order of the file.
+    let sessions = index.records.iter_mut().map(|record| &mut record.session);
+    renumber(&mut index.side.sessions, sessions);
+    let agents = index.records.iter_mut().map(|record| &mut record.agent);
+    renumber(&mut index.side.agents, agents);
+}
+
+/// Adds records and their tool ends, which are among `tools` and end where those of `next` start.
+fn append(index: &mut Index, records: &[Record], tools: &[ToolEnd], next: Option<&Record>) {
+    let Some(first) = records.first() else {
+        return;
+    };
+    let (old, new) = (first.tools, index.tools.len() as u32);
+    let end = next.map_or(tools.len(), |next| next.tools as usize);
+    index.tools.extend_from_slice(&tools[old as usize..end]);
+    let moved = records.iter().map(|record| Record {
+        tools: record.tools - old + new,
+        ..*record
+    });
+    index.records.extend(moved);
+}

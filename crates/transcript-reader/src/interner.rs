@@ -1,0 +1,64 @@
+//! Texts that are kept once and named by a number.
+
+use std::hash::{BuildHasher, RandomState};
+use std::sync::OnceLock;
+
+use hashbrown::HashTable;
+
+/// Hashes with keys that are drawn once a process, so that no file can be made to collide.
+pub(crate) fn hash(bytes: &[u8]) -> u64 {
+    static KEYS: OnceLock<RandomState> = OnceLock::new();
+    KEYS.get_or_init(RandomState::new).hash_one(bytes)
+}
+
+/// A set of texts in the order of their first use.
+#[derive(Debug, Default)]
+pub(crate) struct Interner {
+    texts: Vec<Box<str>>,
+    places: HashTable<u32>,
+    /// The number that was given last: most lines repeat the name of the line before.
+    last: u32,
+}
+
+impl Interner {
+    /// Returns the number of `text`, a new one when it was not seen before.
+    pub(crate) fn number(&mut self, text: &str) -> u32 {
+        if self
+            .texts
+            .get(self.last as usize)
+            .is_some_and(|last| **last == *text)
+        {
+            return self.last;
+        }
+        let Self {
+            texts,
+            places,
+            last,
+        } = self;
+        let next = texts.len() as u32;
+        let entry = places.entry(
+            hash(text.as_bytes()),
+            |number| *texts[*number as usize] == *text,
+            |number| hash(texts[*number as usize].as_bytes()),
+        );
+        *last = *entry.or_insert(next).get();
+        if *last == next {
+            texts.push(text.into());
+        }
+        *last
+    }
+
+    /// Returns the number of `text` when it was seen before.
+    pub(crate) fn find(&self, text: &str) -> Option<u32> {
+        let is_it = |number: &u32| *self.texts[*number as usize] == *text;
+        self.places.find(hash(text.as_bytes()), is_it).copied()
+    }
+
+    pub(crate) fn get(&self, number: u32) -> &str {
+        &self.texts[number as usize]
+    }
+
+    pub(crate) fn texts(&self) -> impl Iterator<Item = &str> {
+        self.texts.iter().map(|text| &**text)
+    }
+}

@@ -1,0 +1,572 @@
+//! What the lines at the start and at the end of a file say about the session.
+
+use std::borrow::Cow;
+use std::collections::HashSet;
+
+use memchr::memmem;
+use transcript_format::kind::{EntryKind, SystemKind};
+use transcript_format::lines::{BackwardFramer, DEFAULT_LINE_CAP, Framed, Framer, Line};
+use transcript_format::object::{Object, Raw};
+use transcript_format::salvage::{objects, repaired_text};
+use transcript_format::scan::{Envelope, Flags, Scanner, ToolRole};
+use transcript_format::texts::is_synthetic;
+
+use crate::listing::SessionState;
+use crate::prompt::Prompt;
+
+/// What the first lines say.
+#[derive(Debug, Default)]
+pub(crate) struct HeadScan {
+    pub(crate) cwd: Option<String>,
+    pub(crate) created: Option<String>,
+    /// The entries of the conversation, and those of subagents in the same file.
+    main: FirstPrompt,
+    sidechain: FirstPrompt,
+}
+
+/// How a conversation starts.
+#[derive(Debug, Default)]
+struct FirstPrompt {
+    has_entries: bool,
+    /// What a person wrote first.
+    prompt: Option<String>,
+    /// The first command of the client.
+    command: Option<String>,
+}
+
+impl HeadScan {
+    /// Reads the lines that `bytes` start with, up to where all is known. A last line without a
+    /// newline counts only when the file `ends` there.
+    pub(crate) fn read(bytes: &[u8], ends: bool) -> Self {
+        let mut head = Self::default();
+        let mut scanner = Scanner::new();
+        let mut framer = Framer::new();
+        let mut rest = bytes;
+        while !head.is_complete()
+            && let Some(framed) = framer.next(&mut rest)
+        {
+            head.add(&mut scanner, framed);
+        }
+        if !head.is_complete()
+            && ends
+            && let Some(framed) = framer.finish()
+        {
+            head.add(&mut scanner, framed);
+        }
+        head
+    }
+
+    /// Returns whether more lines would change nothing.
+    fn is_complete(&self) -> bool {
+        self.main.prompt.is_some() && self.has_place_and_time()
+    }
+
+    /// Returns whether no more lines need be read. Where these have a command and no prompt, the
+    /// session started with the command; where all are those of subagents, so is the rest.
+    pub(crate) fn is_enough(&self) -> bool {
+        let start = self.start();
+        (start.prompt.is_some() || start.command.is_some()) && self.has_place_and_time()
+    }
+
+    fn has_place_and_time(&self) -> bool {
+        self.cwd.is_some() && self.created.is_some()
+    }
+
+    /// Returns whether the conversation is that of a subagent.
+    pub(crate) fn is_sidechain(&self) -> bool {
+        self.sidechain.has_entries && !self.main.has_entries
+    }
+
+    /// Returns what a person wrote first, else the first command of the client.
+    pub(crate) fn first_prompt(&self) -> Option<String> {
+        let start = self.start();
+        start.prompt.clone().or_else(|| start.command.clone())
+    }
+
+    fn start(&self) -> &FirstPrompt {
+        if self.is_sidechain() {
+            &self.sidechain
+        } else {
+            &self.main
+        }
+    }
+
+    fn add(&mut self, scanner: &mut Scanner, framed: Framed<'_>) {
+        if let Framed::Line(line) = framed {
+            for_each_object(scanner, line.bytes, false, |entry, text| {
+                self.add_entry(entry, text);
+            });
+        }
+    }
+
+    fn add_entry(&mut self, entry: &Envelope<'_>, text: &[u8]) {
+        if self.created.is_none() {
+            self.created = entry.timestamp().map(|time| time.decode().into_owned());
+        }
+        if self.cwd.is_none() && has(text, br#""cwd""#) {
+            self.cwd = parse(text).and_then(|line| string(&line, "cwd"));
+        }
+        let is_sidechain = entry.flags().contains(Flags::SIDECHAIN);
+        let start = match is_sidechain {
+            true => &mut self.sidechain,
+            false => &mut self.main,
+        };
+        start.has_entries |= entry.kind().is_message();
+        if start.prompt.is_some() || !is_prompt(entry, is_sidechain) {
+            return;
+        }
+        match parse(text).map(|line| Prompt::of(&line)) {
+            Some(Prompt::Text(text)) => start.prompt = Some(text),
+            Some(Prompt::Command(name)) if start.command.is_none() => start.command = Some(name),
+            _ => {}
+        }
+    }
+}
+
+/// Returns the session that the first entry of `bytes` names.
+pub(crate) fn session_id(bytes: &[u8]) -> Option<String> {
+    let mut scanner = Scanner::new();
+    let mut rest = bytes;
+    let mut framer = Framer::new();
+    while let Some(framed) = framer.next(&mut rest) {
+        if let Framed::Line(line) = framed
+            && let Ok(entry) = scanner.scan(line.bytes)
+            && let Some(id) = entry.session_id()
+        {
+            return Some(id.decode().into_owned());
+        }
+    }
+    None
+}
+
+/// What the session is set to: of each setting the last line counts.
+#[derive(Debug, Default)]
+pub(crate) struct SettingsScan {
+    /// Also when it is empty: then it takes a title back.
+    pub(crate) custom_title: Option<String>,
+    pub(crate) ai_title: Option<String>,
+    tag: Option<String>,
+    pub(crate) last_prompt: Option<String>,
+    pub(crate) relocated: Option<String>,
+    pub(crate) branch: Option<String>,
+}
+
+impl SettingsScan {
+    /// Reads the whole lines of `bytes`, of which the last one may be a part of a line.
+    pub(crate) fn read(bytes: &[u8]) -> Self {
+        let mut settings = Self::default();
+        let mut scanner = Scanner::new();
+        let whole = memchr::memrchr(b'\n', bytes).map_or(0, |last| last + 1);
+        backward(&bytes[..whole], 0, |line| {
+            settings.add_line(&mut scanner, line.bytes);
+            true
+        });
+        settings
+    }
+
+    /// Takes what is not known yet from those of earlier lines.
+    pub(crate) fn or(self, earlier: Self) -> Self {
+        Self {
+            custom_title: self.custom_title.or(earlier.custom_title),
+            ai_title: self.ai_title.or(earlier.ai_title),
+            tag: self.tag.or(earlier.tag),
+            last_prompt: self.last_prompt.or(earlier.last_prompt),
+            relocated: self.relocated.or(earlier.relocated),
+            branch: self.branch.or(earlier.branch),
+        }
+    }
+
+    /// The tag; an empty one takes the tag back.
+    pub(crate) fn tag(&mut self) -> Option<String> {
+        self.tag.take().filter(|tag| !tag.is_empty())
+    }
+
+    /// Takes in a line, in the order from the end. Most lines are entries of the chain, have nothing
+    /// that counts here, and start as all clients write them: those are not scanned.
+    fn add_line(&mut self, scanner: &mut Scanner, line: &[u8]) {
+        if starts_chain_entry(line) && !self.wants(line) {
+            return;
+        }
+        for_each_object(scanner, line, true, |entry, text| self.add(entry, text));
+    }
+
+    /// Returns whether a line that starts an entry of the chain may say something new.
+    fn wants(&self, line: &[u8]) -> bool {
+        self.branch.is_none() && has(line, br#""gitBranch""#) || ends_in_setting(line)
+    }
+
+    fn add(&mut self, entry: &Envelope<'_>, text: &[u8]) {
+        let field = |key: &str| Some(parse(text)?.str(key)?.into_owned());
+        let (setting, key) = match entry.kind() {
+            EntryKind::CustomTitle => (&mut self.custom_title, "customTitle"),
+            EntryKind::AiTitle => (&mut self.ai_title, "aiTitle"),
+            EntryKind::Tag => (&mut self.tag, "tag"),
+            EntryKind::LastPrompt => (&mut self.last_prompt, "lastPrompt"),
+            EntryKind::Relocated => (&mut self.relocated, "relocatedCwd"),
+            _ if self.branch.is_none() && has(text, br#""gitBranch""#) => {
+                (&mut self.branch, "gitBranch")
+            }
+            _ => return,
+        };
+        if setting.is_none() {
+            // Only a title and a tag can be taken back.
+            let may_be_empty = matches!(key, "customTitle" | "tag");
+            *setting = field(key).filter(|text| may_be_empty || !text.is_empty());
+        }
+    }
+}
+
+/// What the last lines say.
+#[derive(Debug, Default)]
+pub(crate) struct TailScan {
+    pub(crate) settings: SettingsScan,
+    /// Whether the custom title stands where clients look for it, also an empty one.
+    pub(crate) title_is_near: bool,
+    /// The last prompt among the near lines.
+    pub(crate) prompt: Option<String>,
+    /// The time of the last message.
+    pub(crate) modified: Option<String>,
+    end: LastTurn,
+}
+
+/// How far from the end of the file things are looked for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Reach {
+    /// Lines that start here or later are what clients look at.
+    pub(crate) near: u64,
+    /// Lines that start here or later may hold settings.
+    pub(crate) far: u64,
+}
+
+impl TailScan {
+    /// Reads lines from the end, as far as needed. `bytes` are the end of the file, from `start` on.
+    pub(crate) fn read(bytes: &[u8], start: u64, reach: Reach, is_sidechain: bool) -> Self {
+        let mut tail = Self::default();
+        let mut scanner = Scanner::new();
+        backward(bytes, start, |line| {
+            tail.add(&mut scanner, &line, reach, is_sidechain)
+        });
+        tail
+    }
+
+    /// Returns whether lines further from the end would change nothing, but for settings up to the
+    /// far reach.
+    pub(crate) fn is_complete(&self) -> bool {
+        self.end.is_done && self.modified.is_some()
+    }
+
+    /// Returns whether a title of the person stands where clients look for it: they write again
+    /// there what else is set.
+    pub(crate) fn has_near_title(&self) -> bool {
+        let title = self.settings.custom_title.as_deref();
+        self.title_is_near && title.is_some_and(|title| !title.is_empty())
+    }
+
+    pub(crate) fn state(&self) -> Option<SessionState> {
+        self.end.state()
+    }
+
+    /// Returns whether to go on with the line before.
+    fn add(&mut self, scanner: &mut Scanner, line: &Line<'_>, reach: Reach, side: bool) -> bool {
+        let is_near = line.offset >= reach.near;
+        let has_settings = is_near || !self.has_near_title() && line.offset >= reach.far;
+        if self.is_complete() && !has_settings {
+            return false;
+        }
+        let wants_prompt = is_near && self.prompt.is_none() && self.settings.last_prompt.is_none();
+        let may_be_prompt =
+            || has(line.bytes, br#""user""#) && !has(line.bytes, br#""tool_result""#);
+        if self.is_complete()
+            && starts_chain_entry(line.bytes)
+            && !self.settings.wants(line.bytes)
+            && !(wants_prompt && may_be_prompt())
+        {
+            return true;
+        }
+        for_each_object(scanner, line.bytes, true, |entry, text| {
+            if has_settings {
+                self.settings.add(entry, text);
+            }
+            if wants_prompt
+                && is_prompt(entry, side)
+                && let Some(Prompt::Text(text)) = parse(text).map(|line| Prompt::of(&line))
+            {
+                self.prompt = Some(text);
+            }
+            self.end.add(entry, text, side);
+            if self.modified.is_none() && is_message(entry, side) {
+                self.modified = entry.timestamp().map(|time| time.decode().into_owned());
+            }
+        });
+        self.title_is_near |= is_near && self.settings.custom_title.is_some();
+        true
+    }
+}
+
+/// How the conversation ends: the last answer and what comes after it, from the end.
+#[derive(Debug, Default)]
+struct LastTurn {
+    last: Option<Last>,
+    /// The `message.id` of the last answer, once a line of it was seen.
+    answer: Option<Option<Vec<u8>>>,
+    /// The calls with a result.
+    answered: HashSet<Vec<u8>>,
+    has_open_call: bool,
+    has_question: bool,
+    is_done: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Last {
+    Answer { asks: bool },
+    Unfinished,
+    Interrupt,
+    Compaction { by_itself: bool },
+}
+
+impl LastTurn {
+    fn state(&self) -> Option<SessionState> {
+        if self.has_question {
+            return Some(SessionState::Waiting);
+        }
+        if self.has_open_call {
+            return Some(SessionState::OpenCall);
+        }
+        Some(match self.last? {
+            Last::Answer { asks: true } | Last::Interrupt => SessionState::Waiting,
+            Last::Answer { asks: false } | Last::Compaction { by_itself: false } => {
+                SessionState::Finished
+            }
+            Last::Unfinished | Last::Compaction { by_itself: true } => SessionState::Stalled,
+        })
+    }
+
+    fn add(&mut self, entry: &Envelope<'_>, text: &[u8], is_sidechain: bool) {
+        if self.is_done {
+            return;
+        }
+        let is_boundary = entry.kind() == EntryKind::System
+            && entry.sub_code() == SystemKind::CompactBoundary as u8;
+        if is_boundary {
+            self.add_boundary(text);
+        } else if is_message(entry, is_sidechain) {
+            match entry.kind() {
+                EntryKind::Assistant => self.add_answer(entry, text),
+                _ => self.add_user(entry, text),
+            }
+        }
+    }
+
+    fn add_boundary(&mut self, text: &[u8]) {
+        self.is_done = true;
+        if self.last.is_none() {
+            let metadata = |line: Object<'_>| {
+                let metadata = line.object("compactMetadata")?;
+                Some(metadata.str("trigger")? == "auto")
+            };
+            let by_itself = parse(text).and_then(metadata);
+            let by_itself = by_itself.unwrap_or(false);
+            self.last = Some(Last::Compaction { by_itself });
+        }
+    }
+
+    fn add_user(&mut self, entry: &Envelope<'_>, text: &[u8]) {
+        let results = entry.tools().filter(|tool| tool.role == ToolRole::Result);
+        let before = self.answered.len();
+        self.answered
+            .extend(results.map(|tool| tool.id.bytes().into_owned()));
+        if self.answered.len() > before || entry.flags().contains(Flags::HAS_TOOL_RESULT) {
+            self.last.get_or_insert(Last::Unfinished);
+            return;
+        }
+        if entry.flags().contains(Flags::COMPACT_SUMMARY) {
+            return;
+        }
+        let last = match parse(text).map(|line| Prompt::of(&line)) {
+            Some(Prompt::Interrupt) => Last::Interrupt,
+            Some(Prompt::Text(_)) => Last::Unfinished,
+            // An image alone is a prompt, too.
+            Some(Prompt::Nothing) if entry.flags().contains(Flags::HAS_OTHER_BLOCK) => {
+                Last::Unfinished
+            }
+            _ => return,
+        };
+        self.is_done = true;
+        self.last.get_or_insert(last);
+    }
+
+    fn add_answer(&mut self, entry: &Envelope<'_>, text: &[u8]) {
+        let id = entry.message_id().map(|id| id.bytes().into_owned());
+        if self
+            .answer
+            .as_ref()
+            .is_some_and(|answer| *answer != id || id.is_none())
+        {
+            self.is_done = true;
+            return;
+        }
+        if entry.flags().contains(Flags::API_ERROR) {
+            self.last.get_or_insert(Last::Unfinished);
+            self.is_done = true;
+            return;
+        }
+        let calls = entry.tools().filter(|tool| tool.role == ToolRole::Use);
+        let open: Vec<_> = calls
+            .map(|call| call.id.bytes().into_owned())
+            .filter(|call| !self.answered.contains(call))
+            .collect();
+        let needs_text = self.last.is_none() && entry.flags().contains(Flags::HAS_TEXT);
+        let blocks = if !open.is_empty() || needs_text {
+            Blocks::of(text)
+        } else {
+            Blocks::default()
+        };
+        if needs_text && blocks.last_text.as_deref().is_some_and(is_synthetic) {
+            return;
+        }
+        self.answer.get_or_insert(id);
+        self.has_open_call |= !open.is_empty();
+        self.has_question |= !open.is_empty() && blocks.asks_person;
+        let has_answer = Flags::HAS_TEXT | Flags::HAS_OTHER_BLOCK;
+        self.last
+            .get_or_insert(if entry.flags().intersects(has_answer) {
+                let asks = blocks.last_text.as_deref().is_some_and(is_question);
+                Last::Answer { asks }
+            } else {
+                Last::Unfinished
+            });
+    }
+}
+
+/// What of an answer counts for its end.
+#[derive(Default)]
+struct Blocks {
+    last_text: Option<String>,
+    asks_person: bool,
+}
+
+impl Blocks {
+    fn of(line: &[u8]) -> Self {
+        let mut blocks = Self::default();
+        let content = |line: Object<'_>| {
+            let content = line.object("message")?.get("content")?;
+            blocks.last_text = content.str().map(Cow::into_owned);
+            for block in content.array()?.into_iter().filter_map(Raw::object) {
+                match block.str("type").as_deref() {
+                    Some("text") => blocks.last_text = string(&block, "text"),
+                    Some("tool_use") => {
+                        let name = block.str("name");
+                        blocks.asks_person |= name.is_some_and(|name| is_asking(&name));
+                    }
+                    _ => {}
+                }
+            }
+            Some(())
+        };
+        let _ = parse(line).and_then(content);
+        blocks
+    }
+}
+
+/// Whether the tool is one that asks the person.
+fn is_asking(tool: &str) -> bool {
+    matches!(tool, "AskUserQuestion" | "ExitPlanMode")
+}
+
+fn is_question(text: &str) -> bool {
+    let text = text.trim_end_matches(|c: char| c.is_whitespace() || "*_`)\"'”’»".contains(c));
+    text.ends_with(['?', '？', '؟'])
+}
+
+/// Whether the entry is a message of the conversation and not one that the client added.
+fn is_message(entry: &Envelope<'_>, is_sidechain: bool) -> bool {
+    entry.kind().is_message()
+        && !entry.flags().contains(Flags::META)
+        && entry.flags().contains(Flags::SIDECHAIN) == is_sidechain
+}
+
+/// Whether a person may have written the entry.
+fn is_prompt(entry: &Envelope<'_>, is_sidechain: bool) -> bool {
+    entry.kind() == EntryKind::User
+        && is_message(entry, is_sidechain)
+        && !entry
+            .flags()
+            .intersects(Flags::COMPACT_SUMMARY | Flags::HAS_TOOL_RESULT)
+}
+
+/// Whether the line starts as all clients write entries of the chain.
+fn starts_chain_entry(line: &[u8]) -> bool {
+    match line.strip_prefix(b"{\"type\":\"") {
+        Some(rest) => kind_of(rest).is_chain(),
+        None => line.starts_with(b"{\"parentUuid\":"),
+    }
+}
+
+/// Whether the line ends with a setting: one that was glued to a torn entry. Settings hold no other
+/// object, so the last brace opens it, but for a title with a brace in it.
+fn ends_in_setting(line: &[u8]) -> bool {
+    let last = memchr::memrchr(b'{', line).map_or(line, |open| &line[open..]);
+    let name = last.strip_prefix(b"{\"type\":\"");
+    name.is_some_and(|name| kind_of(name).is_state())
+}
+
+/// The kind whose name `text` starts with, up to the quote.
+fn kind_of(text: &[u8]) -> EntryKind {
+    let end = memchr::memchr(b'"', text).unwrap_or(text.len());
+    EntryKind::from_bytes(&text[..end])
+}
+
+/// Whether the name may stand in the line; a look before a costlier one.
+fn has(line: &[u8], name: &[u8]) -> bool {
+    memmem::find(line, name).is_some()
+}
+
+/// The members of a line that scans.
+fn parse(line: &[u8]) -> Option<Object<'_>> {
+    Object::parse(std::str::from_utf8(line).ok()?).ok()
+}
+
+/// A text of the line that is not empty.
+fn string(line: &Object<'_>, key: &str) -> Option<String> {
+    let text = line.str(key).filter(|text| !text.is_empty());
+    text.map(Cow::into_owned)
+}
+
+/// Hands out the lines of `bytes`, which stand at `start` in the file, from the last one on, until
+/// `see` says that it is enough.
+fn backward(bytes: &[u8], start: u64, mut see: impl FnMut(Line<'_>) -> bool) {
+    let mut framer = BackwardFramer::new(start + bytes.len() as u64, DEFAULT_LINE_CAP);
+    let mut rest = bytes;
+    while let Some(framed) = framer.next(&mut rest) {
+        if let Framed::Line(line) = framed
+            && !see(line)
+        {
+            return;
+        }
+    }
+    if let Some(Framed::Line(line)) = framer.finish() {
+        see(line);
+    }
+}
+
+/// Hands out the entry of a line, or those that stand whole in a damaged one.
+fn for_each_object(
+    scanner: &mut Scanner,
+    line: &[u8],
+    from_the_end: bool,
+    mut see: impl FnMut(&Envelope<'_>, &[u8]),
+) {
+    if let Ok(entry) = scanner.scan(line) {
+        return see(&entry, line);
+    }
+    let mut found = objects(line);
+    if from_the_end {
+        found.reverse();
+    }
+    for place in found {
+        let text = repaired_text(&line[place]);
+        if let Ok(entry) = scanner.scan(text.as_bytes()) {
+            see(&entry, text.as_bytes());
+        }
+    }
+}

@@ -1,0 +1,835 @@
+//! The pass that reads the bodies: what the items are, and which of them belong together.
+
+use std::collections::{HashMap, HashSet};
+
+use transcript_format::compact::CompactMetadata;
+use transcript_format::entry::Entry;
+use transcript_format::kind::{AttachmentKind, EntryKind, ProgressKind, SystemKind};
+use transcript_format::object::{JsonKind, Object, Raw};
+use transcript_format::scan::Flags;
+use transcript_reader::{EntryRef, Id, Index};
+
+use super::nesting::prompt_hash;
+use super::{
+    CallGroup, CompactionItem, GroupKind, GroupRole, Item, ItemId, ItemKind, ItemList, ItemMarks,
+    NONE, Span, Speaker,
+};
+use crate::decision::Decision;
+use crate::path::{ConversationPath, PathEntry, Via};
+use crate::request::BodySource;
+use crate::texts;
+use crate::tree::{Policy, Tree};
+
+/// The tools that start subagents: the second name is that of newer clients (`facts/corpus.md` 6).
+const AGENT_TOOLS: [&str; 2] = ["Task", "Agent"];
+
+/// Items in the order of the path, and what belongs to each story.
+pub(super) struct Builder<'t, 'i> {
+    tree: &'t Tree<'i>,
+    tombstoned: &'t HashSet<Id>,
+    index: &'i Index,
+    pub(super) items: Vec<Item>,
+    pub(super) groups: Vec<CallGroup>,
+    /// For each story: its items, the one that opens it first.
+    pub(super) members: Vec<Vec<u32>>,
+    /// For items of the path: lines of progress that are shown behind them and belong to no story.
+    pub(super) behind: HashMap<u32, Vec<u32>>,
+    compactions: Vec<CompactionItem>,
+    decisions: Vec<Decision>,
+    prompt: Option<u64>,
+    /// The stories with this id, in the order of the path.
+    by_id: HashMap<Box<str>, Vec<u32>>,
+    /// Items that name a story which was not met yet, and what they are to it.
+    waiting: HashMap<Box<str>, Vec<(u32, GroupRole)>>,
+    /// Whether a message was split: ids are derived from there on.
+    is_split: bool,
+    ids: HashSet<ItemId>,
+    /// The boundary that the path starts at, if it kept something.
+    keeper: Option<u32>,
+}
+
+impl<'t, 'i> Builder<'t, 'i> {
+    pub(super) fn new(
+        tree: &'t Tree<'i>,
+        tombstoned: &'t HashSet<Id>,
+        path: &ConversationPath,
+    ) -> Self {
+        let mut decisions = path.decisions.clone();
+        decisions.sort_by_key(Decision::entry);
+        let keepers = decisions.iter().filter_map(|decision| match *decision {
+            Decision::Splice { boundary, kept, .. } if kept > 0 => Some(boundary),
+            _ => None,
+        });
+        let first = path.entries.first().map(|entry| entry.entry_no() as u32);
+        Self {
+            tree,
+            tombstoned,
+            index: tree.index(),
+            items: Vec::with_capacity(path.entries.len()),
+            groups: Vec::new(),
+            members: Vec::new(),
+            behind: HashMap::new(),
+            compactions: Vec::new(),
+            keeper: keepers.into_iter().find(|keeper| Some(*keeper) == first),
+            decisions,
+            prompt: None,
+            by_id: HashMap::new(),
+            waiting: HashMap::new(),
+            is_split: false,
+            ids: HashSet::new(),
+        }
+    }
+
+    pub(super) fn build<B: BodySource>(
+        mut self,
+        path: &ConversationPath,
+        progress: &mut Progress,
+        bodies: &mut B,
+    ) -> Result<ItemList, B::Error> {
+        for entry in &path.entries {
+            let entry_ref = self.index.entry(entry.entry_no());
+            let is_read = !entry_ref.flags().contains(Flags::TOO_MANY);
+            let body = if is_read {
+                bodies.body(&entry_ref)?
+            } else {
+                ""
+            };
+            self.add(*entry, &entry_ref, body);
+        }
+        self.mark_groups();
+        self.add_progress(path, progress, bodies)?;
+        self.ids = HashSet::new();
+        self.compactions
+            .sort_unstable_by_key(|compaction| compaction.boundary);
+        let (items, groups) = super::order::in_order(&mut self);
+        Ok(ItemList {
+            items,
+            groups,
+            compactions: self.compactions,
+            decisions: self.decisions,
+            prompt: self.prompt,
+        })
+    }
+
+    fn add(&mut self, entry: PathEntry, entry_ref: &EntryRef<'_>, body: &str) {
+        let new = NewItem {
+            id: ItemId::of_entry(self.index, entry_ref),
+            marks: self.marks(entry, entry_ref),
+            entry_ref: *entry_ref,
+            body,
+        };
+        let first = self.items.len();
+        if entry_ref.flags().contains(Flags::TOO_MANY) {
+            self.push(&new, ItemKind::TooMany, Speaker::Client);
+            return;
+        }
+        match Entry::parse(body) {
+            Ok(entry) if entry.kind() == entry_ref.kind() => match entry.kind() {
+                EntryKind::User | EntryKind::Assistant => self.add_message(&new, &entry),
+                EntryKind::Attachment => self.add_attachment(&new, &entry),
+                _ => self.add_other(&new, &entry),
+            },
+            _ => {
+                self.push(&new, ItemKind::Unusable, Speaker::Client);
+            }
+        }
+        if let Some(first) = self.items.get_mut(first) {
+            first.marks |= link_marks(&self.decisions, entry_ref);
+        }
+    }
+
+    /// What holds for all items of an entry.
+    fn marks(&self, entry: PathEntry, entry_ref: &EntryRef<'_>) -> ItemMarks {
+        let flags = entry_ref.flags();
+        let number = entry.entry_no() as u32;
+        let is_sidechain = || {
+            let node = self.tree.node(entry.entry_no());
+            node.is_some_and(|node| self.tree.is_sidechain(node))
+        };
+        let is_tombstoned = || {
+            let id = entry_ref.uuid();
+            id.is_some_and(|id| self.tombstoned.contains(&id))
+        };
+        let is_attempt = entry_ref.system_kind() == Some(SystemKind::ApiError);
+        let all = [
+            (ItemMarks::META, flags.contains(Flags::META)),
+            (ItemMarks::VIRTUAL, flags.contains(Flags::VIRTUAL)),
+            (
+                ItemMarks::TRANSCRIPT_ONLY,
+                flags.contains(Flags::TRANSCRIPT_ONLY),
+            ),
+            (ItemMarks::TEAM, flags.contains(Flags::TEAM)),
+            (
+                ItemMarks::API_ERROR,
+                flags.contains(Flags::API_ERROR) || is_attempt,
+            ),
+            (ItemMarks::SUMMARY, flags.contains(Flags::COMPACT_SUMMARY)),
+            (ItemMarks::SIDECHAIN, is_sidechain()),
+            (ItemMarks::TOMBSTONED, is_tombstoned()),
+            (
+                ItemMarks::KEPT,
+                self.keeper.is_some_and(|keeper| number < keeper),
+            ),
+            (ItemMarks::SALVAGED, entry.via.contains(Via::SALVAGE)),
+            (ItemMarks::SIBLING, entry.via.contains(Via::SIBLING)),
+        ];
+        let set = all.into_iter().filter(|(_, holds)| *holds);
+        set.map(|(mark, _)| mark).collect()
+    }
+
+    fn add_message(&mut self, new: &NewItem<'_>, entry: &Entry<'_>) {
+        let message = entry.object().get("message").and_then(Raw::object);
+        let content = message.and_then(|message| message.get("content"));
+        let speaker = new.speaker();
+        match content.map(|content| (content.kind(), content)) {
+            Some((JsonKind::String, text)) => {
+                let item = self.push_block(new, 0, text, ItemKind::Text, speaker);
+                self.mark_text(item, text);
+                self.set_prompt(text);
+            }
+            Some((JsonKind::Array, list)) => {
+                let blocks = list.array().unwrap_or_default();
+                self.is_split |= blocks.len() > 1;
+                let results = blocks.iter().filter(|block| is_result(**block)).count();
+                for (place, block) in blocks.iter().enumerate() {
+                    self.add_block(new, place as u32, *block, speaker, entry, results == 1);
+                }
+                if blocks.is_empty() {
+                    self.push(new, ItemKind::Empty, speaker);
+                }
+            }
+            _ => {
+                self.push(new, ItemKind::Empty, speaker);
+            }
+        }
+        if new.marks.contains(ItemMarks::META)
+            && entry.kind() == EntryKind::User
+            && let Some(call) = entry.object().get("sourceToolUseID").and_then(Raw::str)
+        {
+            self.attach_entry(new, &call, GroupRole::Added);
+        }
+    }
+
+    fn add_block(
+        &mut self,
+        new: &NewItem<'_>,
+        place: u32,
+        raw: Raw<'_>,
+        speaker: Speaker,
+        entry: &Entry<'_>,
+        is_only_result: bool,
+    ) {
+        let object = raw.object();
+        let name = object.as_ref().and_then(|object| object.get("type")?.str());
+        let field = |key: &str| object.as_ref().and_then(|object| object.get(key));
+        let text = |key: &str| field(key).and_then(Raw::str);
+        match name.as_deref().unwrap_or_default() {
+            "text" => {
+                let item = self.push_block(new, place, raw, ItemKind::Text, speaker);
+                if let Some(text) = field("text") {
+                    self.mark_text(item, text);
+                    self.set_prompt(text);
+                }
+            }
+            "thinking" | "redacted_thinking" => {
+                self.push_block(new, place, raw, ItemKind::Thinking, speaker);
+            }
+            "image" | "document" => {
+                self.push_block(new, place, raw, ItemKind::Media, speaker);
+            }
+            kind @ ("tool_use" | "server_tool_use" | "mcp_tool_use") => {
+                let item = self.push_block(new, place, raw, ItemKind::Call, speaker);
+                let kind = match kind {
+                    "tool_use" => GroupKind::Call,
+                    _ => GroupKind::ApiCall,
+                };
+                let group = self.open(item, kind, &text("id").unwrap_or_default());
+                let group = &mut self.groups[group as usize];
+                group.tool = text("name").unwrap_or_default().into();
+                if AGENT_TOOLS.contains(&&*group.tool) {
+                    let prompt = field("input").and_then(|input| input.object()?.get("prompt"));
+                    group.prompt = prompt.and_then(prompt_hash);
+                }
+            }
+            _ if is_result(raw) => {
+                let item = self.push_block(new, place, raw, ItemKind::Result, Speaker::Tool);
+                let marks = &mut self.items[item as usize].marks;
+                marks.set(
+                    ItemMarks::FAILED,
+                    field("is_error").and_then(Raw::bool) == Some(true),
+                );
+                marks.set(ItemMarks::ONLY_RESULT, is_only_result);
+                if let Some(content) = field("content") {
+                    self.mark_text(item, content);
+                }
+                let call = text("tool_use_id").unwrap_or_default();
+                self.attach(item, &call, GroupRole::Result);
+                if is_only_result && let Some(agent) = named_agent(entry) {
+                    self.name_agent(item, &agent);
+                }
+            }
+            _ => {
+                self.push_block(new, place, raw, ItemKind::Block, speaker);
+            }
+        }
+    }
+
+    fn add_attachment(&mut self, new: &NewItem<'_>, entry: &Entry<'_>) {
+        let kind = new.entry_ref.attachment_kind().unwrap_or_default();
+        let speaker = match kind {
+            AttachmentKind::QueuedCommand => Speaker::Person,
+            _ => Speaker::Client,
+        };
+        self.push(new, ItemKind::Attachment, speaker);
+        let Some(attachment) = entry.object().get("attachment").and_then(Raw::object) else {
+            return;
+        };
+        let Some(id) = attachment.str("toolUseID") else {
+            return;
+        };
+        let part = match attachment.str("hookEvent") {
+            Some(event) => part_of_hook(&event),
+            None => GroupRole::Added,
+        };
+        self.attach_entry(new, &id, part);
+    }
+
+    fn add_other(&mut self, new: &NewItem<'_>, entry: &Entry<'_>) {
+        if new.entry_ref.is_boundary() {
+            self.push(new, ItemKind::Compaction, Speaker::Client);
+            self.add_compaction(&new.entry_ref, entry.object());
+            return;
+        }
+        let item = self.push(new, ItemKind::System, Speaker::Client);
+        let Some(id) = entry.tool_use_id().filter(|id| !id.is_empty()) else {
+            return;
+        };
+        let is_summary = new.entry_ref.system_kind() == Some(SystemKind::StopHookSummary);
+        if is_summary && !self.by_id.contains_key(&*id) {
+            self.open(item, GroupKind::Hooks, &id);
+        } else {
+            self.attach_entry(new, &id, GroupRole::Added);
+        }
+    }
+
+    fn add_compaction(&mut self, boundary: &EntryRef<'_>, entry: &Object<'_>) {
+        let number = boundary.number() as u32;
+        let metadata: Option<CompactMetadata<'_>> = entry.read("compactMetadata");
+        let metadata = metadata.as_ref();
+        let mut compaction = CompactionItem {
+            boundary: boundary.number(),
+            trigger: metadata.and_then(|data| Some(data.trigger()?.into())),
+            pre_tokens: metadata.and_then(CompactMetadata::pre_tokens),
+            post_tokens: metadata.and_then(CompactMetadata::post_tokens),
+            duration_millis: metadata.and_then(CompactMetadata::duration_ms),
+            ..CompactionItem::default()
+        };
+        for decision in about(&self.decisions, number) {
+            match *decision {
+                Decision::Cut { hidden, .. } => compaction.hidden = Some(hidden),
+                Decision::Splice { form, kept, .. } => {
+                    (compaction.form, compaction.kept) = (Some(form), kept);
+                }
+                Decision::SpliceIgnored { form, .. } => {
+                    (compaction.form, compaction.is_keeping_ignored) = (Some(form), true);
+                }
+                _ => {}
+            }
+        }
+        self.compactions.push(compaction);
+    }
+
+    /// Lines of progress: those of a call belong to its story, the others come after the entry of
+    /// the path that they are children of. What is a child of another entry is about what was left behind,
+    /// and is not even read: it can be most of a file.
+    fn add_progress<B: BodySource>(
+        &mut self,
+        path: &ConversationPath,
+        progress: &mut Progress,
+        bodies: &mut B,
+    ) -> Result<(), B::Error> {
+        if progress.is_empty() || path.entries.is_empty() {
+            return Ok(());
+        }
+        let mut lines = Vec::new();
+        for (place, item) in self.items.iter().enumerate() {
+            let is_last =
+                self.items.get(place + 1).map(|next| next.entry_no) != Some(item.entry_no);
+            if let Some(own) = progress.under.get(&item.entry_no).filter(|_| is_last) {
+                lines.extend(
+                    own.iter()
+                        .map(|line| (*line, ProgressParent::Item(place as u32))),
+                );
+            }
+        }
+        let calls = self.by_id.keys().map(|id| &**id);
+        let lost = progress.take_lost(calls, self.index, bodies)?;
+        lines.extend(lost.into_iter().map(|line| (line, ProgressParent::Nothing)));
+        lines.sort_unstable_by_key(|(line, _)| *line);
+        for (number, under) in lines {
+            let line = self.index.entry(number as usize);
+            let said = match progress.said.remove(&number) {
+                Some(said) => said,
+                None => match Said::read(bodies.body(&line)?, &line) {
+                    Some(said) => said,
+                    None => continue,
+                },
+            };
+            let place = match under {
+                ProgressParent::Item(place) => place,
+                ProgressParent::Nothing => 0,
+            };
+            if let Some(group) = said.names.iter().find_map(|id| self.group_at(id, place)) {
+                let item = self.push_progress(&line);
+                self.join(item, group, GroupRole::Progress);
+                if let Some(agent) = &said.agent {
+                    self.name_agent(item, agent);
+                }
+            } else if under != ProgressParent::Nothing {
+                let item = self.push_progress(&line);
+                self.behind.entry(place).or_default().push(item);
+            }
+        }
+        Ok(())
+    }
+
+    fn push_progress(&mut self, line: &EntryRef<'_>) -> u32 {
+        let flags = line.flags();
+        let mut marks = ItemMarks::empty();
+        marks.set(ItemMarks::SALVAGED, line.is_salvaged());
+        marks.set(
+            ItemMarks::SIDECHAIN,
+            flags.contains(Flags::SIDECHAIN) && !self.tree.is_all_sidechain,
+        );
+        let new = NewItem {
+            id: ItemId::of_entry(self.index, line),
+            marks,
+            entry_ref: *line,
+            body: "",
+        };
+        self.push(&new, ItemKind::Progress, Speaker::Client)
+    }
+
+    fn push(&mut self, new: &NewItem<'_>, kind: ItemKind, speaker: Speaker) -> u32 {
+        self.push_item(new, 0, Span::default(), kind, speaker)
+    }
+
+    fn push_block(
+        &mut self,
+        new: &NewItem<'_>,
+        block: u32,
+        raw: Raw<'_>,
+        kind: ItemKind,
+        speaker: Speaker,
+    ) -> u32 {
+        self.push_item(new, block, new.span(raw), kind, speaker)
+    }
+
+    fn push_item(
+        &mut self,
+        new: &NewItem<'_>,
+        block: u32,
+        span: Span,
+        kind: ItemKind,
+        speaker: Speaker,
+    ) -> u32 {
+        let is_derived = self.is_split && new.entry_ref.kind().is_message();
+        let mut id = if is_derived {
+            new.id.child(block)
+        } else {
+            new.id.clone()
+        };
+        if self.ids.contains(&id) {
+            id = new.id.spelled_out(block);
+        }
+        while !self.ids.insert(id.clone()) {
+            id = id.spelled_out(block);
+        }
+        self.items.push(Item {
+            id,
+            entry_no: new.entry_ref.number() as u32,
+            block,
+            span,
+            marks: new.marks,
+            group: NONE,
+            kind,
+            entry: new.entry_ref.kind(),
+            part: GroupRole::Opening,
+            speaker,
+        });
+        (self.items.len() - 1) as u32
+    }
+
+    fn mark_text(&mut self, item: u32, text: Raw<'_>) {
+        let is_synthetic = whole_text(text).is_some_and(|text| texts::is_synthetic(&text));
+        if is_synthetic {
+            let item = &mut self.items[item as usize];
+            item.marks |= ItemMarks::SYNTHETIC;
+            if item.kind == ItemKind::Text {
+                item.speaker = Speaker::Client;
+            }
+        }
+    }
+
+    fn set_prompt(&mut self, text: Raw<'_>) {
+        if self.prompt.is_none() && self.items.len() == 1 {
+            self.prompt = prompt_hash(text);
+        }
+    }
+
+    /// Opens a story with `item`, and takes what waits for it.
+    fn open(&mut self, item: u32, kind: GroupKind, id: &str) -> u32 {
+        let group = self.groups.len() as u32;
+        self.groups.push(CallGroup {
+            kind,
+            id: id.into(),
+            tool: Box::default(),
+            items: 0..0,
+            agent: None,
+            prompt: None,
+        });
+        self.members.push(Vec::new());
+        self.join(item, group, GroupRole::Opening);
+        if !id.is_empty() {
+            self.by_id.entry(id.into()).or_default().push(group);
+            for (item, part) in self.waiting.remove(id).unwrap_or_default() {
+                self.join(item, group, part);
+            }
+        }
+        group
+    }
+
+    /// Adds `item` to the story with this id: the last one before it, where there is none the first
+    /// one behind it.
+    fn attach(&mut self, item: u32, id: &str, part: GroupRole) {
+        if id.is_empty() {
+            return;
+        }
+        match self.by_id.get(id).and_then(|groups| groups.last()) {
+            Some(group) => self.join(item, *group, part),
+            None => {
+                let waiting = self.waiting.entry(id.into()).or_default();
+                waiting.push((item, part));
+            }
+        }
+    }
+
+    /// Adds all items of the entry that was pushed last and that are in no story yet.
+    fn attach_entry(&mut self, new: &NewItem<'_>, id: &str, part: GroupRole) {
+        let entry_ref = new.entry_ref.number() as u32;
+        let items = self.items.iter().enumerate().rev();
+        let own = items.take_while(|(_, item)| item.entry_no == entry_ref);
+        let free = own.filter(|(_, item)| item.group == NONE && item.kind != ItemKind::Result);
+        let mut free: Vec<u32> = free.map(|(place, _)| place as u32).collect();
+        free.reverse();
+        for item in free {
+            self.attach(item, id, part);
+        }
+    }
+
+    fn join(&mut self, item: u32, group: u32, part: GroupRole) {
+        self.members[group as usize].push(item);
+        let item = &mut self.items[item as usize];
+        (item.group, item.part) = (group, part);
+    }
+
+    /// The last story with this id that is open at `place` of the items; before all of them the first.
+    fn group_at(&self, id: &str, place: u32) -> Option<u32> {
+        let groups = self.by_id.get(id)?;
+        let is_open = |group: &u32| {
+            let opening = self.members[*group as usize].first();
+            opening.is_some_and(|opening| *opening <= place)
+        };
+        let open = groups.partition_point(is_open);
+        groups.get(open.saturating_sub(1)).copied()
+    }
+
+    fn name_agent(&mut self, item: u32, agent: &str) {
+        let group = self.items[item as usize].group;
+        if let Some(group) = self.groups.get_mut(group as usize)
+            && group.agent.is_none()
+        {
+            group.agent = Some(agent.into());
+        }
+    }
+
+    /// Marks calls without a result, results without a call, and more than one result; finds the
+    /// summaries of compactions.
+    fn mark_groups(&mut self) {
+        for item in &mut self.items {
+            let is_orphan = item.kind == ItemKind::Result && item.group == NONE;
+            item.marks.set(ItemMarks::ORPHAN, is_orphan);
+        }
+        for (group, members) in self.groups.iter().zip(&self.members) {
+            let is_result = |item: &&u32| self.items[**item as usize].part == GroupRole::Result;
+            let results: Vec<u32> = members.iter().filter(is_result).copied().collect();
+            for again in results.iter().skip(1) {
+                self.items[*again as usize].marks |= ItemMarks::REPEATED;
+            }
+            if let (true, Some(call)) = (results.is_empty(), members.first())
+                && group.kind != GroupKind::Hooks
+            {
+                self.items[*call as usize].marks |= ItemMarks::UNANSWERED;
+            }
+        }
+        let mut compactions = self.compactions.iter_mut();
+        let mut open: Option<&mut CompactionItem> = None;
+        for item in &self.items {
+            if item.kind == ItemKind::Compaction {
+                open = compactions.next();
+            } else if item.marks.contains(ItemMarks::SUMMARY)
+                && let Some(compaction) = open.take()
+            {
+                compaction.summary = Some(item.entry_no());
+            }
+        }
+    }
+}
+
+/// What a line of progress is a child of, other lines of progress passed over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ProgressParent {
+    /// The last item of an entry of the path.
+    Item(u32),
+    /// Nothing that is there.
+    Nothing,
+}
+
+/// The lines of progress of a file, by what they are children of.
+#[derive(Debug, Default)]
+pub(super) struct Progress {
+    /// By the candidate of the entry that they are children of.
+    under: HashMap<u32, Vec<u32>>,
+    /// Those whose parent is lost.
+    lost: Vec<u32>,
+    /// The same by the calls that they name, once they were read.
+    lost_by_call: Option<HashMap<Box<str>, Vec<u32>>>,
+    /// What they say.
+    said: HashMap<u32, Said>,
+}
+
+/// What a line of progress says.
+#[derive(Debug)]
+struct Said {
+    /// The calls that it names.
+    names: Vec<Box<str>>,
+    /// The subagent that it is about.
+    agent: Option<Box<str>>,
+}
+
+impl Said {
+    /// `None` when the body is no object.
+    fn read(body: &str, line: &EntryRef<'_>) -> Option<Self> {
+        let entry = Entry::parse(body).ok()?;
+        let names = [entry.parent_tool_use_id(), entry.tool_use_id()];
+        let is_of_agent = line.progress_kind() == Some(ProgressKind::AgentProgress);
+        let data = entry.object().object("data").filter(|_| is_of_agent);
+        Some(Self {
+            names: names.into_iter().flatten().map(Box::from).collect(),
+            agent: data.and_then(|data| Some(data.str("agentId")?.into())),
+        })
+    }
+}
+
+impl Progress {
+    pub(super) fn new(tree: &Tree<'_>) -> Self {
+        let recovers = tree.policy() == Policy::Recover;
+        let mut progress = Self::default();
+        let mut parents = Parents {
+            tree,
+            known: HashMap::new(),
+        };
+        for line in tree.index().entries() {
+            if line.kind() != EntryKind::Progress || (!recovers && line.is_salvaged()) {
+                continue;
+            }
+            let number = line.number() as u32;
+            match parents.above(&line) {
+                Above::Entry(entry) => progress.under.entry(entry).or_default().push(number),
+                Above::Nothing => progress.lost.push(number),
+                Above::Other => {}
+            }
+        }
+        progress
+    }
+
+    fn is_empty(&self) -> bool {
+        self.under.is_empty() && self.lost.is_empty()
+    }
+
+    /// Takes the lines without a parent that name one of `calls`, so that each is shown once.
+    fn take_lost<'c, B: BodySource>(
+        &mut self,
+        calls: impl Iterator<Item = &'c str>,
+        index: &Index,
+        bodies: &mut B,
+    ) -> Result<Vec<u32>, B::Error> {
+        if self.lost_by_call.is_none() {
+            let mut by_call: HashMap<Box<str>, Vec<u32>> = HashMap::new();
+            for line in &self.lost {
+                let entry_ref = index.entry(*line as usize);
+                let Some(said) = Said::read(bodies.body(&entry_ref)?, &entry_ref) else {
+                    continue;
+                };
+                for name in &said.names {
+                    by_call.entry(name.clone()).or_default().push(*line);
+                }
+                self.said.insert(*line, said);
+            }
+            self.lost_by_call = Some(by_call);
+        }
+        let mut taken = Vec::new();
+        if let Some(by_call) = &mut self.lost_by_call
+            && !by_call.is_empty()
+        {
+            taken = calls
+                .filter_map(|call| by_call.remove(call))
+                .flatten()
+                .collect();
+            // One that names two calls of the path.
+            taken.sort_unstable();
+            taken.dedup();
+        }
+        Ok(taken)
+    }
+}
+
+/// What is above a line of progress.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Above {
+    /// The candidate of an entry.
+    Entry(u32),
+    /// A line that is not an entry.
+    Other,
+    /// Nothing that is there.
+    Nothing,
+}
+
+struct Parents<'t, 'i> {
+    tree: &'t Tree<'i>,
+    /// What was found for the parents that lines name.
+    known: HashMap<Id, Above>,
+}
+
+impl Parents<'_, '_> {
+    fn above(&mut self, line: &EntryRef<'_>) -> Above {
+        let index = self.tree.index();
+        let mut walked = Vec::new();
+        let mut at = line.parent();
+        let found = loop {
+            let Some(id) = at else { break Above::Nothing };
+            if let Some(known) = self.known.get(&id) {
+                break *known;
+            }
+            // Meeting it again on the way is a circle.
+            self.known.insert(id, Above::Nothing);
+            walked.push(id);
+            if let Some(node) = self.tree.node_with_uuid(id) {
+                break Above::Entry(self.tree.entry_no_of(node));
+            }
+            let lines = index.with_uuid(id).map(|line| index.entry(line));
+            match lines.last() {
+                Some(line) if line.kind() == EntryKind::Progress => at = line.parent(),
+                Some(_) => break Above::Other,
+                None => break Above::Nothing,
+            }
+        };
+        for id in walked {
+            self.known.insert(id, found);
+        }
+        found
+    }
+}
+
+/// What the items of one entry have in common.
+struct NewItem<'b> {
+    id: ItemId,
+    marks: ItemMarks,
+    entry_ref: EntryRef<'b>,
+    body: &'b str,
+}
+
+impl NewItem<'_> {
+    /// Who says what stands in a message.
+    fn speaker(&self) -> Speaker {
+        if self.marks.contains(ItemMarks::SUMMARY) {
+            Speaker::Summary
+        } else if self
+            .marks
+            .intersects(ItemMarks::META | ItemMarks::API_ERROR)
+        {
+            Speaker::Client
+        } else if self.entry_ref.kind() == EntryKind::Assistant {
+            Speaker::Agent
+        } else {
+            Speaker::Person
+        }
+    }
+
+    /// Where `raw`, a value of the body, stands in it.
+    fn span(&self, raw: Raw<'_>) -> Span {
+        // The value is a part of the text, so the distance of the two is its place.
+        let start = raw.text().as_ptr() as usize - self.body.as_ptr() as usize;
+        Span {
+            start: start as u32,
+            len: raw.text().len() as u32,
+        }
+    }
+}
+
+/// The uuids that lines of this engine took back and that nobody wrote again.
+pub(super) fn tombstoned(tree: &Tree<'_>) -> HashSet<Id> {
+    let index = tree.index();
+    let is_last = |line: usize, id: Id| index.with_uuid(id).all(|copy| copy < line);
+    let tombstoned = index.tombstones().filter(|(line, id)| is_last(*line, *id));
+    tombstoned.map(|(_, id)| id).collect()
+}
+
+/// The decisions about `entry`; `decisions` are in the order of entries.
+pub(super) fn about(decisions: &[Decision], entry: u32) -> &[Decision] {
+    let start = decisions.partition_point(|decision| decision.entry() < entry);
+    let own = &decisions[start..];
+    &own[..own.partition_point(|decision| decision.entry() == entry)]
+}
+
+fn link_marks(decisions: &[Decision], entry_ref: &EntryRef<'_>) -> ItemMarks {
+    let mark = |decision: &Decision| match decision {
+        Decision::Bridge { .. } | Decision::Relink { .. } => ItemMarks::BRIDGED,
+        Decision::Gap { .. } | Decision::Truncated { .. } => ItemMarks::GAP,
+        _ => ItemMarks::empty(),
+    };
+    let own = about(decisions, entry_ref.number() as u32);
+    own.iter().map(mark).collect()
+}
+
+/// Whether a block is a result, of a tool of the client or of the API.
+fn is_result(block: Raw<'_>) -> bool {
+    let object = block.object();
+    let name = object.as_ref().and_then(|object| object.get("type")?.str());
+    name.is_some_and(|name| name == "tool_result" || name.ends_with("_tool_result"))
+}
+
+fn part_of_hook(event: &str) -> GroupRole {
+    match event {
+        "PreToolUse" | "PermissionRequest" => GroupRole::Before,
+        _ => GroupRole::After,
+    }
+}
+
+/// The subagent that a result is about.
+fn named_agent(entry: &Entry<'_>) -> Option<String> {
+    let result = entry.object().get("toolUseResult")?.object()?;
+    let agent = result.str("agentId").filter(|agent| !agent.is_empty())?;
+    Some(agent.into_owned())
+}
+
+/// The text that is all of a content: a string, or the only block.
+fn whole_text(content: Raw<'_>) -> Option<String> {
+    if let Some(text) = content.str() {
+        return Some(text.into_owned());
+    }
+    match content.array()?.as_slice() {
+        [block] => Some(block.object()?.get("text")?.str()?.into_owned()),
+        _ => None,
+    }
+}

@@ -1,0 +1,170 @@
+//! Fetches what items say.
+
+use std::collections::HashMap;
+
+use transcript_format::content::Block;
+use transcript_format::entry::Entry;
+use transcript_format::object::{FromRaw, JsonKind, Object, Raw, Str};
+use transcript_format::tool_result::ToolUseResult;
+use transcript_reader::Index;
+
+use super::{Item, ItemKind, ItemList, ItemMarks};
+use crate::request::BodySource;
+
+/// How many bytes of bodies are kept for items that come later.
+const MAX_HELD: usize = 16 << 20;
+
+/// Fetches the bodies of the items of one display.
+///
+/// Asked for the items in their order, it gets each body once. The body of an entry whose items do not
+/// stand side by side, as those of parallel calls in one line, is kept until the last of them was
+/// drawn; of these at most 16 MiB are held, and what does not fit is read again. In any other order
+/// it gives the same, but may read more often.
+#[derive(Debug)]
+pub struct ItemReader<'d, B> {
+    display: &'d ItemList,
+    index: &'d Index,
+    bodies: B,
+    /// For entries that are drawn in more than one go: how many are left.
+    left: HashMap<u32, u32>,
+    kept: HashMap<u32, String>,
+    kept_len: usize,
+    /// The entry that was drawn last, with its body.
+    last: Option<(u32, String)>,
+}
+
+impl<'d, B: BodySource> ItemReader<'d, B> {
+    /// Starts to draw; `index` and `bodies` are those that `display` was made from.
+    #[must_use]
+    pub fn new(display: &'d ItemList, index: &'d Index, bodies: B) -> Self {
+        let mut left: HashMap<u32, u32> = HashMap::new();
+        for run in display.items().chunk_by(|a, b| a.entry_no == b.entry_no) {
+            *left.entry(run[0].entry_no).or_default() += 1;
+        }
+        left.retain(|_, runs| *runs > 1);
+        Self {
+            display,
+            index,
+            bodies,
+            left,
+            kept: HashMap::new(),
+            kept_len: 0,
+            last: None,
+        }
+    }
+
+    /// Returns the item at `place` in [`ItemList::items`] with its body.
+    ///
+    /// # Errors
+    /// Those of the bodies.
+    ///
+    /// # Panics
+    /// When there is no such item, or the index is that of another file.
+    pub fn item(&mut self, place: usize) -> Result<LoadedItem<'_>, B::Error> {
+        let item = &self.display.items()[place];
+        if item.kind == ItemKind::TooMany {
+            return Ok(LoadedItem { item, body: "" });
+        }
+        if self
+            .last
+            .as_ref()
+            .is_none_or(|(last, _)| *last != item.entry_no)
+        {
+            let body = self.fetch(item)?;
+            let last = self.last.replace((item.entry_no, body));
+            self.keep(last);
+        }
+        let body = self.last.as_ref().map_or("", |(_, body)| body);
+        Ok(LoadedItem { item, body })
+    }
+
+    fn fetch(&mut self, item: &Item) -> Result<String, B::Error> {
+        if let Some(kept) = self.kept.remove(&item.entry_no) {
+            self.kept_len -= kept.len();
+            return Ok(kept);
+        }
+        let entry_ref = self.index.entry(item.entry_no());
+        self.bodies.body(&entry_ref).map(str::to_owned)
+    }
+
+    /// Keeps the body of an entry of which more is to be drawn.
+    fn keep(&mut self, loaded: Option<(u32, String)>) {
+        let Some((entry_ref, body)) = loaded else {
+            return;
+        };
+        let Some(left) = self.left.get_mut(&entry_ref) else {
+            return;
+        };
+        *left -= 1;
+        if *left == 0 {
+            self.left.remove(&entry_ref);
+        } else if self.kept_len + body.len() <= MAX_HELD {
+            self.kept_len += body.len();
+            self.kept.insert(entry_ref, body);
+        }
+    }
+}
+
+/// An item and the body of its entry.
+///
+/// What the views return is `None` when the file no longer holds what the item was made from.
+#[derive(Clone, Copy, Debug)]
+pub struct LoadedItem<'b> {
+    item: &'b Item,
+    body: &'b str,
+}
+
+impl<'b> LoadedItem<'b> {
+    /// Returns the item.
+    #[must_use]
+    pub fn item(&self) -> &'b Item {
+        self.item
+    }
+
+    /// Returns the whole entry. Takes time in its size: [`Self::block`] is what to ask for where an
+    /// entry has many blocks.
+    #[must_use]
+    pub fn entry(&self) -> Option<Entry<'b>> {
+        let entry = Entry::parse(self.body).ok()?;
+        (entry.kind() == self.item.entry).then_some(entry)
+    }
+
+    /// Returns the block of a message as it stands in the line, or the string that is all of its
+    /// content.
+    #[must_use]
+    pub fn raw(&self) -> Option<Raw<'b>> {
+        let span = self.item.span;
+        let start = span.start as usize;
+        Raw::parse(self.body.get(start..start + span.len as usize)?).ok()
+    }
+
+    /// Returns the block of a message; content that is a string is [`Block::Other`].
+    #[must_use]
+    pub fn block(&self) -> Option<Block<'b>> {
+        self.raw().and_then(Block::from_raw)
+    }
+
+    /// Returns what a [text](ItemKind::Text) or [thinking](ItemKind::Thinking) item says.
+    #[must_use]
+    pub fn text(&self) -> Option<Str<'b>> {
+        let raw = self.raw()?;
+        if raw.kind() == JsonKind::String {
+            return raw.str();
+        }
+        match self.block()? {
+            Block::Text(text) => text.text(),
+            Block::Thinking(thinking) => thinking.thinking(),
+            _ => None,
+        }
+    }
+
+    /// Returns what the tool returned in its own form, of a [result](ItemKind::Result) that is the
+    /// only one of its entry. Its views are chosen by the [name](super::CallGroup::tool) of the tool.
+    #[must_use]
+    pub fn tool_use_result(&self) -> Option<ToolUseResult<'b>> {
+        let is_its_own =
+            self.item.kind == ItemKind::Result && self.item.marks.contains(ItemMarks::ONLY_RESULT);
+        let entry = is_its_own.then(|| Object::parse(self.body).ok())??;
+        entry.read("toolUseResult")
+    }
+}

@@ -1,0 +1,463 @@
+//! What a person sees of a path: one item for each block, tool calls with all that belongs to them.
+//!
+//! [`ItemList::new`] reads each body of a path once and keeps no text of it: an [`Item`] says where
+//! its block stands, and a [`ItemReader`] fetches the text when it is shown. Items come in the order in
+//! which they are to be shown:
+//!
+//! - Everything that belongs to a call is a [`CallGroup`] and stands where the call stands, in the order
+//!   of [`GroupRole`]: the call, the hooks before it, its progress, its results, the hooks behind it, and
+//!   what the client added for it. The result may have stood anywhere on the path.
+//! - All other items stand in the order of the path. A result that answers no call of the path is
+//!   one of those ([`ItemMarks::ORPHAN`]), and a call without a result is a story without one
+//!   ([`ItemMarks::UNANSWERED`]).
+//!
+//! Nothing of the path is left out: what a client hides is there and marked ([`ItemMarks::HIDDEN`]), as is
+//! an entry whose body cannot be used ([`ItemKind::Unusable`]). Every block of every entry of the
+//! path is exactly one item. Entries that were taken back are not on a path under
+//! [`Policy::Recover`](crate::Policy::Recover); under `vendor` they are, with [`ItemMarks::TOMBSTONED`].
+//!
+//! Progress lines are on no path. Those that are children of an entry of the path are shown: in the story
+//! of the call that they name, else behind that entry. So are those whose parent is lost, when they
+//! name a call of the path.
+//!
+//! The ids of items, [`Item::id`], are those that the client gives to what it shows.
+//!
+//! Subagents have displays of their own, from their own files or from the sidechains of an old one
+//! ([`sidechains`]); [`Nesting`] says which call started which.
+//!
+//! ```no_run
+//! use transcript_reader::{Bodies, Index, Source};
+//! use transcript_resume::items::{ItemList, ItemReader};
+//! use transcript_resume::{Policy, Tree};
+//!
+//! let source = Source::open("session.jsonl".as_ref())?;
+//! let index = Index::load(&source)?;
+//! let tree = Tree::new(&index, Policy::Recover);
+//! let display = ItemList::new(&tree, &tree.path(), &mut Bodies::new(&source))?;
+//! let mut item_reader = ItemReader::new(&display, &index, Bodies::new(&source));
+//! for (place, item) in display.items().iter().enumerate() {
+//!     let loaded = item_reader.item(place)?;
+//!     println!("{} {:?}: {}", item.id(), item.kind(), loaded.text().unwrap_or_default());
+//! }
+//! # Ok::<(), transcript_reader::Error>(())
+//! ```
+
+mod build;
+mod id;
+mod item_reader;
+mod nesting;
+mod order;
+
+use std::collections::HashSet;
+use std::ops::Range;
+
+use bitflags::bitflags;
+use transcript_format::kind::EntryKind;
+use transcript_reader::Id;
+
+use crate::decision::{Decision, SpliceForm};
+use crate::path::ConversationPath;
+use crate::request::BodySource;
+use crate::tree::Tree;
+pub use id::ItemId;
+pub use item_reader::{ItemReader, LoadedItem};
+pub use nesting::{Nesting, NestingStep, Origin, sidechains};
+
+/// The items of a path in the order in which they are shown.
+///
+/// Takes about 100 bytes for each block, and the ids and names of its calls; never their texts.
+#[derive(Debug, Default)]
+pub struct ItemList {
+    items: Vec<Item>,
+    groups: Vec<CallGroup>,
+    /// In the order of the file.
+    compactions: Vec<CompactionItem>,
+    /// Those of the path, by entry.
+    decisions: Vec<Decision>,
+    /// Hash of the first text of the path: what a subagent was asked.
+    prompt: Option<u64>,
+}
+
+/// What is shown as one: a block of a message, an entry of another kind, or a line of progress.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Item {
+    id: ItemId,
+    entry_no: u32,
+    /// The number of the block in its message.
+    block: u32,
+    /// Where the block stands in the body.
+    span: Span,
+    marks: ItemMarks,
+    /// [`NONE`] when it is part of no story.
+    group: u32,
+    kind: ItemKind,
+    entry: EntryKind,
+    part: GroupRole,
+    speaker: Speaker,
+}
+
+/// A part of a body, in bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Span {
+    start: u32,
+    len: u32,
+}
+
+const NONE: u32 = u32::MAX;
+
+/// What an item is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ItemKind {
+    /// A text: the content of a message that is one string, or a `text` block.
+    Text,
+    /// A `thinking` or `redacted_thinking` block.
+    Thinking,
+    /// A call: of a tool of the client, or of one that the API runs.
+    Call,
+    /// The result of one.
+    Result,
+    /// An `image` or `document` block.
+    Media,
+    /// A block of any other type.
+    Block,
+    /// A message without a block.
+    Empty,
+    /// A compact boundary; [`ItemList::compaction`] has what is known of it.
+    Compaction,
+    /// A `system` entry of another kind.
+    System,
+    /// An `attachment` entry.
+    Attachment,
+    /// A `progress` line.
+    Progress,
+    /// The body of the entry cannot be used: it is no JSON object, or that of another entry.
+    Unusable,
+    /// The entry has more parts than are read ([`MAX_PARTS`]); what it says is not shown.
+    ///
+    /// [`MAX_PARTS`]: transcript_format::object::MAX_PARTS
+    TooMany,
+}
+
+/// Who says something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Speaker {
+    /// Whoever asks: the person, or what started a subagent.
+    Person,
+    /// The model.
+    Agent,
+    /// A tool.
+    Tool,
+    /// The client: attachments, system entries, and messages that it made up.
+    Client,
+    /// The summary of what was compacted.
+    Summary,
+}
+
+/// What an item is to its story, in the order in which the parts are shown. Items of the same part
+/// keep the order of the path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum GroupRole {
+    /// What opens the story: the call, or the summary of the hooks that ran at the end of a turn.
+    Opening,
+    /// A hook that ran before the tool: of the event `PreToolUse` or `PermissionRequest`.
+    Before,
+    /// A line of progress. Subagents are shown behind these.
+    Progress,
+    /// A result: the first one, and with [`ItemMarks::REPEATED`] more.
+    Result,
+    /// Any other hook.
+    After,
+    /// What else names the call: the body of a skill, a notice.
+    Added,
+}
+
+impl GroupRole {
+    /// All parts in their order.
+    pub const ORDER: [Self; 6] = [
+        Self::Opening,
+        Self::Before,
+        Self::Progress,
+        Self::Result,
+        Self::After,
+        Self::Added,
+    ];
+}
+
+bitflags! {
+    /// What is special about an item.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+    pub struct ItemMarks: u32 {
+        /// `isMeta`: the client wrote it, not the person.
+        const META = 1;
+        /// `isVirtual`: shown only, never sent to the model.
+        const VIRTUAL = 1 << 1;
+        /// `isVisibleInTranscriptOnly`: sent to the model, not shown in the conversation.
+        const TRANSCRIPT_ONLY = 1 << 2;
+        /// `teamName`: it belongs to a teammate.
+        const TEAM = 1 << 3;
+        /// A failed request: an answer that reports one, or the system entry of an attempt.
+        const API_ERROR = 1 << 4;
+        /// A [fixed text](crate::texts::is_synthetic) that a client wrote by itself.
+        const SYNTHETIC = 1 << 5;
+        /// The summary behind a compaction.
+        const SUMMARY = 1 << 6;
+        /// It belongs to a subagent, in a file of a main conversation.
+        const SIDECHAIN = 1 << 7;
+        /// A line of this engine took the entry back. Only under policy `vendor`.
+        const TOMBSTONED = 1 << 8;
+        /// From before a compaction, which kept it word for word.
+        const KEPT = 1 << 9;
+        /// Brought back from a damaged line.
+        const SALVAGED = 1 << 10;
+        /// Brought back from outside the chain: another line of its message, or a result.
+        const SIBLING = 1 << 11;
+        /// The parent of the entry is lost, and another entry is above it.
+        /// Only on the first block of the entry; [`ItemList::decisions`] has the evidence.
+        const BRIDGED = 1 << 12;
+        /// The parent of the entry is lost: the path starts here, and what came before is not shown.
+        /// Only on the first block of the entry; [`ItemList::decisions`] has the reason.
+        const GAP = 1 << 13;
+        /// A result that says that the call failed.
+        const FAILED = 1 << 14;
+        /// A call without a result on the path.
+        const UNANSWERED = 1 << 15;
+        /// A result of a call that is not on the path.
+        const ORPHAN = 1 << 16;
+        /// A result of a call that has one already.
+        const REPEATED = 1 << 17;
+        /// The only result of its entry: `toolUseResult` is about it.
+        const ONLY_RESULT = 1 << 18;
+        /// What is not shown in a conversation as the client shows it.
+        const HIDDEN = Self::META.bits() | Self::VIRTUAL.bits() | Self::TRANSCRIPT_ONLY.bits()
+            | Self::TEAM.bits();
+    }
+}
+
+impl Item {
+    /// Returns its id. No two items of a display have the same one, and it stays the same when the
+    /// conversation goes on.
+    #[must_use]
+    pub fn id(&self) -> &ItemId {
+        &self.id
+    }
+
+    /// Returns the number of the candidate in the index.
+    #[must_use]
+    pub fn entry_no(&self) -> usize {
+        self.entry_no as usize
+    }
+
+    /// Returns the number of the block in its message; 0 for what has no blocks.
+    #[must_use]
+    pub fn block(&self) -> usize {
+        self.block as usize
+    }
+
+    /// Returns what it is.
+    #[must_use]
+    pub fn kind(&self) -> ItemKind {
+        self.kind
+    }
+
+    /// Returns the kind of the entry that it stands in.
+    #[must_use]
+    pub fn entry_kind(&self) -> EntryKind {
+        self.entry
+    }
+
+    /// Returns what is special about it.
+    #[must_use]
+    pub fn marks(&self) -> ItemMarks {
+        self.marks
+    }
+
+    /// Returns who says it.
+    #[must_use]
+    pub fn speaker(&self) -> Speaker {
+        self.speaker
+    }
+
+    /// Returns the number of its story and what it is to it.
+    #[must_use]
+    pub fn group(&self) -> Option<(usize, GroupRole)> {
+        (self.group != NONE).then_some((self.group as usize, self.part))
+    }
+}
+
+/// A call and all that belongs to it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CallGroup {
+    kind: GroupKind,
+    id: Box<str>,
+    tool: Box<str>,
+    items: Range<u32>,
+    agent: Option<Box<str>>,
+    /// Hash of what a subagent was asked.
+    prompt: Option<u64>,
+}
+
+/// What opens a story.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum GroupKind {
+    /// A call of a tool of the client.
+    Call,
+    /// A call of a tool that the API runs.
+    ApiCall,
+    /// The `stop_hook_summary` of the hooks at the end of a turn.
+    Hooks,
+}
+
+impl CallGroup {
+    /// Returns what opens it.
+    #[must_use]
+    pub fn kind(&self) -> GroupKind {
+        self.kind
+    }
+
+    /// Returns the id of the call, or of the run of the hooks; empty when it has none. An id may
+    /// stand on several calls.
+    #[must_use]
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// Returns the name of the tool, which the views of `toolUseResult` ask for; empty when it has
+    /// none.
+    #[must_use]
+    pub fn tool(&self) -> &str {
+        &self.tool
+    }
+
+    /// Returns the places of its items in [`ItemList::items`]; the first one opens it.
+    #[must_use]
+    pub fn items(&self) -> Range<usize> {
+        self.items.start as usize..self.items.end as usize
+    }
+
+    /// Returns the subagent that the result or the progress of the call names.
+    #[must_use]
+    pub fn agent(&self) -> Option<&str> {
+        self.agent.as_deref()
+    }
+}
+
+/// What is known of a compaction.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct CompactionItem {
+    /// The candidate that is the boundary.
+    pub boundary: usize,
+    /// The candidate with the summary: the first one on the path, before any other boundary.
+    pub summary: Option<usize>,
+    /// What started it: `manual` or `auto`.
+    pub trigger: Option<Box<str>>,
+    /// The tokens of the context before.
+    pub pre_tokens: Option<u64>,
+    /// The tokens of the context after.
+    pub post_tokens: Option<u64>,
+    /// How long it took, in milliseconds.
+    pub duration_millis: Option<u64>,
+    /// How many entries were kept word for word ([`ItemMarks::KEPT`]).
+    pub kept: u32,
+    /// How the boundary names them; `None` when it names none.
+    pub form: Option<SpliceForm>,
+    /// The boundary names entries to keep that are not there, so none was kept.
+    pub is_keeping_ignored: bool,
+    /// How many messages of the conversation before the boundary, and before those that it follows,
+    /// are summed up: all but those that are kept. `None` when the path does not start here.
+    pub hidden: Option<u32>,
+}
+
+/// Makes the displays of several paths of one tree: what holds for the whole file is found once.
+#[derive(Debug)]
+pub struct Displays<'t, 'i> {
+    tree: &'t Tree<'i>,
+    /// What was taken back.
+    tombstoned: HashSet<Id>,
+    progress: build::Progress,
+}
+
+impl<'t, 'i> Displays<'t, 'i> {
+    /// Looks at the lines of the file, and reads no bodies.
+    #[must_use]
+    pub fn new(tree: &'t Tree<'i>) -> Self {
+        Self {
+            tree,
+            tombstoned: build::tombstoned(tree),
+            progress: build::Progress::new(tree),
+        }
+    }
+
+    /// Makes the display of `path`, as [`ItemList::new`] does. Progress lines whose parent is lost are
+    /// shown in the first display with a call that they name.
+    ///
+    /// # Errors
+    /// Those of `bodies`.
+    ///
+    /// # Panics
+    /// When `path` is not one of the index of the tree.
+    pub fn display<B: BodySource>(
+        &mut self,
+        path: &ConversationPath,
+        bodies: &mut B,
+    ) -> Result<ItemList, B::Error> {
+        let builder = build::Builder::new(self.tree, &self.tombstoned, path);
+        builder.build(path, &mut self.progress, bodies)
+    }
+}
+
+impl ItemList {
+    /// Reads the bodies of `path`, each once and one at a time, and those of the progress lines that
+    /// are children of its entries. Takes time in the size of these bodies, whatever their order.
+    ///
+    /// # Errors
+    /// Those of `bodies`.
+    ///
+    /// # Panics
+    /// When `path` is not one of the index of `tree`.
+    pub fn new<B: BodySource>(
+        tree: &Tree<'_>,
+        path: &ConversationPath,
+        bodies: &mut B,
+    ) -> Result<Self, B::Error> {
+        Displays::new(tree).display(path, bodies)
+    }
+
+    /// Returns the items in the order in which they are to be shown.
+    #[must_use]
+    pub fn items(&self) -> &[Item] {
+        &self.items
+    }
+
+    /// Returns the stories in the order of their first items.
+    #[must_use]
+    pub fn groups(&self) -> &[CallGroup] {
+        &self.groups
+    }
+
+    /// Returns the compactions in the order of the file.
+    #[must_use]
+    pub fn compactions(&self) -> &[CompactionItem] {
+        &self.compactions
+    }
+
+    /// Returns what is known of the compaction that is the entry of `item`.
+    #[must_use]
+    pub fn compaction(&self, item: &Item) -> Option<&CompactionItem> {
+        let boundary = |compaction: &CompactionItem| compaction.boundary;
+        let at = self
+            .compactions
+            .binary_search_by_key(&item.entry_no(), boundary);
+        at.ok().map(|at| &self.compactions[at])
+    }
+
+    /// Returns the decisions of the path about the entry of `item`, in the order in which they were
+    /// made: gaps, bridges, what was brought back.
+    #[must_use]
+    pub fn decisions(&self, item: &Item) -> &[Decision] {
+        build::about(&self.decisions, item.entry_no)
+    }
+}

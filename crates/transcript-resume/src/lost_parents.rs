@@ -1,0 +1,554 @@
+//! What replaces a lost parent.
+//!
+//! A lost parent is bridged only where something speaks for one
+//! entry and nothing for another: a wrong bridge resurrects what a person discarded, which is worse
+//! than a gap that says so (`facts/pains.md` 3). The first rule that applies counts:
+//!
+//! 1. the line of the parent is there, but is no entry: what it names as its own parent;
+//! 2. another file of the session holds the parent and leads back to an entry of this one;
+//! 3. two entries name each other's parents: exchanged back;
+//! 4. the entry is a result: the line with its call;
+//! 5. the entry is a line of the same answer as the one before it in the file;
+//! 6. the entry before it in the file, of the same session and chain. Not when the conversation goes
+//!    on under that one elsewhere, when it opens a branch that a rewind made, when it is clearly
+//!    newer, or when a compaction stands between. Where a rewind left several ends and the time
+//!    speaks for another one, that is taken, as the client does.
+
+use std::collections::HashMap;
+
+use transcript_format::kind::EntryKind;
+use transcript_format::scan::{Flags, ToolRole};
+use transcript_reader::{EntryRef, Id, OtherFiles, ToolKey};
+
+use crate::components::Components;
+use crate::decision::{Evidence, GapReason};
+use crate::timeline::MAX_STEPS;
+use crate::tree::{NodeId, Parent, ParentSlot, Tree};
+
+/// How much newer the entry before may be: lines are stamped before they are written.
+const CLOCK_TOLERANCE_MILLIS: i64 = 60_000;
+/// How far back the client looks for the entry before in time (`facts/rig.md` 5).
+const CLIENT_WINDOW_MILLIS: i64 = 5_000;
+
+/// Finds what replaces lost parents.
+pub(crate) struct LostParents<'t, 'i> {
+    tree: &'t mut Tree<'i>,
+    others: Option<&'t OtherFiles>,
+    components: Components,
+    /// The links that were cut because they closed a cycle: child and parent.
+    cut: HashMap<NodeId, NodeId>,
+    /// For each entry the one before it in the file that is of the same chain.
+    before: Vec<Option<NodeId>>,
+    /// As `before`, for messages and boundaries alone.
+    message_before: Vec<Option<NodeId>>,
+    boundaries: Vec<NodeId>,
+    /// Of each island, by its topmost entry: what stands last in the file.
+    last_of: Vec<NodeId>,
+    /// The entries by their times.
+    by_time: Vec<(i64, NodeId)>,
+    /// The entry with each call.
+    calls: Option<HashMap<ToolKey, NodeId>>,
+}
+
+/// Entries that miss the same parent; the first of them stands for all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Missing<'i> {
+    /// An id that no entry has, and the chain that misses it.
+    Id(Id, Chain<'i>),
+    /// A link of its own: cut, or of an odd kind.
+    Link(NodeId),
+}
+
+/// What tells conversations apart that are written to one file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Chain<'i> {
+    is_sidechain: bool,
+    agent: Option<&'i str>,
+}
+
+impl<'i> Chain<'i> {
+    fn of(entry: &EntryRef<'i>) -> Self {
+        Self {
+            is_sidechain: entry.flags().contains(Flags::SIDECHAIN),
+            agent: entry.agent(),
+        }
+    }
+}
+
+impl<'t, 'i> LostParents<'t, 'i> {
+    pub(crate) fn new(
+        tree: &'t mut Tree<'i>,
+        others: Option<&'t OtherFiles>,
+        cut: HashMap<NodeId, NodeId>,
+    ) -> Self {
+        let mut last: HashMap<Chain<'i>, [Option<NodeId>; 2]> = HashMap::new();
+        let (mut before, mut message_before) = (Vec::new(), Vec::new());
+        for node in tree.nodes() {
+            let entry = tree.entry(node);
+            let [any, message] = last.entry(Chain::of(&entry)).or_default();
+            before.push(*any);
+            message_before.push(*message);
+            if !tree.is_foreign(node) {
+                *any = Some(node);
+                if entry.kind().is_message() || entry.is_boundary() {
+                    *message = Some(node);
+                }
+            }
+        }
+        let is_boundary = |node: &NodeId| tree.entry(*node).is_boundary();
+        let timed = tree.nodes().filter(|node| !tree.is_foreign(*node));
+        let timed = timed.filter_map(|node| Some((tree.entry(node).millis()?, node)));
+        let mut by_time: Vec<_> = timed.collect();
+        by_time.sort_unstable();
+        let mut components = Components::of(tree);
+        let mut last_of: Vec<NodeId> = tree.nodes().collect();
+        for node in tree.nodes() {
+            last_of[components.root(node).at()] = node;
+        }
+        Self {
+            last_of,
+            by_time,
+            boundaries: tree.nodes().filter(is_boundary).collect(),
+            components,
+            tree,
+            others,
+            cut,
+            before,
+            message_before,
+            calls: None,
+        }
+    }
+
+    pub(crate) fn run(mut self, lost: &[NodeId]) {
+        let mut groups: Vec<Vec<NodeId>> = Vec::new();
+        let mut group_of: HashMap<Missing<'i>, usize> = HashMap::new();
+        for node in lost {
+            let group = *group_of.entry(self.missing(*node)).or_insert_with(|| {
+                groups.push(Vec::new());
+                groups.len() - 1
+            });
+            groups[group].push(*node);
+        }
+        let mut gaps = Vec::new();
+        for group in groups {
+            if self.tree.parent(group[0]) != Parent::Lost {
+                // Exchanged with an entry before it.
+                continue;
+            }
+            match self.find(&group) {
+                Ok(Found::Root) => {
+                    for node in &group {
+                        self.tree.parents[node.at()] = ParentSlot::ROOT;
+                    }
+                }
+                Ok(Found::Parent(parent, evidence)) => {
+                    for node in &group {
+                        match self.behind_the_answer(*node, &group) {
+                            Some(line) => self.link(*node, line, Evidence::Message),
+                            None => self.link(*node, parent, evidence),
+                        }
+                    }
+                }
+                Err(reason) => {
+                    for node in &group {
+                        self.tree.recovery.gaps.insert(*node, reason);
+                    }
+                    gaps.extend(group);
+                }
+            }
+        }
+        // From the end of the file on, as the client walks from the leaf.
+        gaps.sort_unstable();
+        for node in gaps.into_iter().rev() {
+            if let Some(parent) = self.as_the_client_joins(node) {
+                self.tree.recovery.gaps.remove(&node);
+                self.link(node, parent, Evidence::Time);
+            }
+        }
+    }
+
+    fn missing(&self, node: NodeId) -> Missing<'i> {
+        let entry = self.tree.lineage(node);
+        match entry.parent() {
+            Some(id) if !self.cut.contains_key(&node) => Missing::Id(id, Chain::of(&entry)),
+            _ => Missing::Link(node),
+        }
+    }
+
+    fn link(&mut self, node: NodeId, parent: NodeId, evidence: Evidence) {
+        if self.components.root(parent) == self.components.root(node) {
+            // A member of a group that the others are already children of.
+            let reason = GapReason::NothingBefore;
+            self.tree.recovery.gaps.insert(node, reason);
+            return;
+        }
+        self.tree.parents[node.at()] = ParentSlot(parent.0);
+        self.tree.recovery.bridges.insert(node, evidence);
+        self.components.join(node, parent);
+    }
+
+    /// What is above the entries of `group`, which miss one parent.
+    fn find(&mut self, group: &[NodeId]) -> Result<Found, GapReason> {
+        let node = group[0];
+        if let Some(parent) = self.behind_boundary(node) {
+            return Ok(Found::Parent(parent, Evidence::Kept));
+        }
+        if let Some(found) = self.parent_of_unusable(node) {
+            return Ok(found);
+        }
+        let elsewhere = self.in_other_file(node);
+        if let Some(Some(parent)) = elsewhere {
+            return Ok(Found::Parent(parent, Evidence::OtherFile));
+        }
+        if let Some(found) = self.exchanged(node) {
+            return Ok(found);
+        }
+        if let Some(call) = self.call_of(node) {
+            return Ok(Found::Parent(call, Evidence::Call));
+        }
+        if let Some(line) = self.same_answer(node) {
+            return Ok(Found::Parent(line, Evidence::Message));
+        }
+        let before = match self.before_in_file(group) {
+            Err(GapReason::NothingBefore) if elsewhere.is_some() => Err(GapReason::OtherFile),
+            before => before,
+        };
+        let before = before?;
+        match self.before_in_time(group, before) {
+            Some(parent) => Ok(Found::Parent(parent, Evidence::Time)),
+            None => Ok(Found::Parent(before, Evidence::FileOrder)),
+        }
+    }
+
+    /// The end of another branch, where that was written shortly before the group and `before` was
+    /// not.
+    fn before_in_time(&mut self, group: &[NodeId], before: NodeId) -> Option<NodeId> {
+        const NEAR: usize = 64;
+        let node = group[0];
+        let entry = self.tree.entry(node);
+        let own = entry.millis()?;
+        let until = self.by_time.partition_point(|(millis, _)| *millis <= own);
+        let island = self.components.root(node);
+        let newest = (0..until).rev().take(NEAR).map(|at| self.by_time[at]);
+        let (millis, newest) = newest
+            .filter(|(millis, _)| own - millis <= CLIENT_WINDOW_MILLIS)
+            .find(|(_, other)| {
+                *other < node
+                    && self.components.peek(*other) != island
+                    && Chain::of(&self.tree.entry(*other)) == Chain::of(&entry)
+            })?;
+        let is_newer = self
+            .tree
+            .entry(before)
+            .millis()
+            .is_some_and(|time| time < millis);
+        let mut above = self.tree.ancestors(before).take(NEAR);
+        let is_message = self.tree.entry(newest).kind().is_message();
+        let is_other_end = is_newer
+            && is_message
+            && !above.any(|above| above == newest)
+            && !self.boundary_between(newest, node)
+            && !self.continues_elsewhere(newest, group, self.tree.asks(node));
+        is_other_end.then_some(newest)
+    }
+
+    /// What the client puts in the place of the parent: the newest entry that is up to five seconds
+    /// older. Where nothing else is known `recover` does the same, as it never shows less.
+    fn as_the_client_joins(&mut self, node: NodeId) -> Option<NodeId> {
+        let own = self.tree.entry(node).millis()?;
+        let is_sidechain = self.tree.is_sidechain(node);
+        let island = self.components.root(node);
+        let until = self.by_time.partition_point(|(millis, _)| *millis <= own);
+        let newest = (0..until).rev().map(|at| self.by_time[at]);
+        newest
+            .take_while(|(millis, _)| own - millis <= CLIENT_WINDOW_MILLIS)
+            .map(|(_, other)| other)
+            .find(|other| {
+                self.components.peek(*other) != island
+                    && self.tree.is_sidechain(*other) == is_sidechain
+            })
+    }
+
+    /// Where `node` stands whose lost parent is one that the boundary before it keeps: behind the
+    /// anchor of that, where the kept entries are put as well.
+    fn behind_boundary(&self, node: NodeId) -> Option<NodeId> {
+        if self.cut.contains_key(&node) {
+            return None;
+        }
+        let lost = self.tree.lineage(node).parent()?;
+        let until = self.boundaries.partition_point(|other| *other < node);
+        let boundary = *self.boundaries[..until].last()?;
+        let entry_ref = self.tree.entry_no_of(boundary) as usize;
+        let kept = self.tree.index.boundary(entry_ref)?;
+        let is_kept = kept.names(lost) && !self.tree.is_sidechain(node);
+        let anchor = || {
+            let anchor = kept.anchor().and_then(|id| self.tree.node_with_uuid(id));
+            anchor.or_else(|| self.tree.summary_of(boundary))
+        };
+        let above = is_kept.then(|| anchor().unwrap_or(boundary))?;
+        (above < node && self.components.peek(above) != self.components.peek(node)).then_some(above)
+    }
+
+    /// `node` is a result of a call whose line is lost. Where other lines of that answer hang under
+    /// the lost one as well, the result follows the last of them: the answer comes before its
+    /// results.
+    fn behind_the_answer(&mut self, node: NodeId, group: &[NodeId]) -> Option<NodeId> {
+        let is_line = |other: &NodeId| {
+            let other = self.tree.entry(*other);
+            other.kind() == EntryKind::Assistant && other.message().is_some()
+        };
+        let line = *group.iter().find(|other| is_line(other))?;
+        let lost_its_call = self.tree.answers(node) && self.call_of(node).is_none();
+        lost_its_call.then(|| self.end_of_answer(line))
+    }
+
+    /// The parent of the lost parent, when its line is there after all.
+    fn parent_of_unusable(&self, node: NodeId) -> Option<Found> {
+        let index = self.tree.index;
+        if self.cut.contains_key(&node) {
+            return None;
+        }
+        let mut id = self.tree.lineage(node).parent()?;
+        for _ in 0..MAX_STEPS {
+            if let Some(parent) = self.tree.node_with_uuid(id) {
+                let joins = self.components.peek(parent) != self.components.peek(node);
+                return joins.then_some(Found::Parent(parent, Evidence::Unusable));
+            }
+            let line = index.with_uuid(id).next()?;
+            let line = index.entry(line);
+            match line.parent() {
+                Some(parent) => id = parent,
+                None => return self.tree.is_root(&line).then_some(Found::Root),
+            }
+        }
+        None
+    }
+
+    /// What another file says about the lost parent: where that leads back to, if it does.
+    fn in_other_file(&self, node: NodeId) -> Option<Option<NodeId>> {
+        let missing = self.tree.lineage(node).parent()?;
+        let parent = self.others?.parent_of(missing)?;
+        let parent = parent.and_then(|id| self.tree.node_with_uuid(id));
+        Some(parent.filter(|parent| self.components.peek(*parent) != self.components.peek(node)))
+    }
+
+    /// The entry with the call that the result `node` answers.
+    fn call_of(&mut self, node: NodeId) -> Option<NodeId> {
+        let entry = self.tree.entry(node);
+        if entry.kind() != EntryKind::User {
+            return None;
+        }
+        let mut results = entry.tools().iter();
+        let result = results.find(|end| end.role() == ToolRole::Result)?;
+        let tree = &*self.tree;
+        let calls = self.calls.get_or_insert_with(|| {
+            let mut calls = HashMap::new();
+            for node in tree.nodes().filter(|node| !tree.is_foreign(*node)) {
+                let tools = tree.entry(node).tools().iter();
+                for call in tools.filter(|end| end.role() == ToolRole::Use) {
+                    calls.entry(call.key()).or_insert(node);
+                }
+            }
+            calls
+        });
+        let call = *calls.get(&result.key())?;
+        let is_near = Chain::of(&tree.entry(call)) == Chain::of(&entry)
+            && tree.entry(call).session() == entry.session()
+            && self.components.root(call) != self.components.root(node)
+            && !self.boundary_between(call, node);
+        is_near.then_some(call)
+    }
+
+    /// The line before `node` of the answer that it is a line of, or the result of a call that such
+    /// a line makes.
+    fn same_answer(&mut self, node: NodeId) -> Option<NodeId> {
+        let key = self.tree.entry(node).message()?;
+        let before = self.message_before[node.at()]?;
+        let line = match self.tree.answers(before) {
+            true => self.tree.message_above(before)?,
+            false => before,
+        };
+        let is_line = self.tree.entry(line).message() == Some(key)
+            && self.tree.entry(line).kind() == EntryKind::Assistant
+            && (line == before || self.tree.is_answer_to(before, line));
+        let joins = self.components.root(before) != self.components.root(node);
+        (is_line && joins).then_some(before)
+    }
+
+    fn boundary_between(&self, one: NodeId, other: NodeId) -> bool {
+        let before = |node: NodeId| self.boundaries.partition_point(|boundary| *boundary < node);
+        before(one) != before(other)
+    }
+
+    /// `node` was cut from a parent further down. Where the entry behind that parent hangs near the
+    /// place before `node`, the two names were exchanged.
+    fn exchanged(&mut self, node: NodeId) -> Option<Found> {
+        const NEAR: usize = 8;
+        let named = *self.cut.get(&node)?;
+        let behind = (named.0 + 1..self.tree.parents.len() as u32).map(NodeId);
+        for other in behind.take(NEAR) {
+            let Some(parent) = self.tree.parent_node(other) else {
+                continue;
+            };
+            let is_near = self.stands_before(parent, node);
+            // The branch of the other entry must not be what `node` is above already.
+            if is_near && self.components.root(parent) != self.components.root(node) {
+                self.tree.parents[other.at()] = ParentSlot(named.0);
+                self.tree
+                    .recovery
+                    .bridges
+                    .insert(other, Evidence::Exchanged);
+                return Some(Found::Parent(parent, Evidence::Exchanged));
+            }
+        }
+        None
+    }
+
+    /// Whether `parent` is the message before `node` in the file, but for results, and lines of the
+    /// same answer.
+    fn stands_before(&self, parent: NodeId, node: NodeId) -> bool {
+        let key = self.tree.entry(parent).message();
+        let first = self.message_before[node.at()];
+        let before = std::iter::successors(first, |at| self.message_before[at.at()]);
+        for at in before.take(MAX_STEPS) {
+            if at == parent {
+                return true;
+            }
+            let is_line = key.is_some() && self.tree.entry(at).message() == key;
+            if !is_line && !self.tree.answers(at) {
+                break;
+            }
+        }
+        // Or an attachment or a system line behind that message.
+        parent < node && Some(parent) > first
+    }
+
+    /// The entry before the group in the file, of the same session and chain.
+    fn before_in_file(&mut self, group: &[NodeId]) -> Result<NodeId, GapReason> {
+        let node = group[0];
+        let entry = self.tree.entry(node);
+        let island = self.components.root(node);
+        let nearest = self.before[node.at()];
+        let mut message = self.message_before[node.at()];
+        for _ in 0..MAX_STEPS {
+            // What was written before its own parent is passed over.
+            match message {
+                Some(at) if self.components.root(at) == island => {
+                    message = self.message_before[at.at()];
+                }
+                _ => break,
+            }
+        }
+        let mut message = message
+            .filter(|at| self.components.root(*at) != island)
+            .ok_or(GapReason::NothingBefore)?;
+        let is_prompt = self.tree.asks(node);
+        if entry.kind() == EntryKind::User && !is_prompt {
+            message = self.end_of_answer(message);
+        }
+        for _ in 0..MAX_STEPS {
+            // A child that was written before it is what the conversation went on with.
+            let below = self.tree.next_messages(message).into_iter();
+            let written = below.filter(|child| *child < node && !group.contains(child));
+            match written.max() {
+                Some(child) if self.components.root(child) != island => message = child,
+                _ => break,
+            }
+        }
+        if let (Some(session), Some(own)) = (self.tree.entry(message).session(), entry.session())
+            && session != own
+        {
+            return Err(GapReason::OtherSession);
+        }
+        let is_summary = |node: NodeId| {
+            let flags = self.tree.entry(node).flags();
+            flags.contains(Flags::COMPACT_SUMMARY)
+        };
+        let is_boundary = self.tree.entry(message).is_boundary();
+        if is_summary(node) && !is_boundary {
+            return Err(GapReason::Boundary);
+        }
+        if let (Some(own), Some(other)) = (entry.millis(), self.tree.entry(message).millis())
+            && other.saturating_sub(own) > CLOCK_TOLERANCE_MILLIS
+        {
+            return Err(GapReason::Time);
+        }
+        if !is_boundary
+            && (self.continues_elsewhere(message, group, is_prompt)
+                || (is_prompt && self.starts_branch(message)))
+        {
+            return Err(GapReason::Rewind);
+        }
+        // What is a child of that message without a message between belongs there, too.
+        let is_child_there = |near: &NodeId| {
+            *near > message
+                && self.tree.message_above(*near) == Some(message)
+                && self.tree.children(*near).next().is_none()
+        };
+        Ok(nearest.filter(is_child_there).unwrap_or(message))
+    }
+
+    /// The last line of the answer that `message` is a line of: a result may be written before the
+    /// lines of its call.
+    fn end_of_answer(&self, message: NodeId) -> NodeId {
+        let key = self.tree.entry(message).message();
+        let mut end = message;
+        for _ in 0..MAX_STEPS {
+            let mut below = self.tree.next_messages(end).into_iter();
+            let next = below.find(|line| {
+                let line = self.tree.entry(*line);
+                line.kind() == EntryKind::Assistant && line.message() == key && key.is_some()
+            });
+            match next {
+                Some(next) => end = next,
+                None => break,
+            }
+        }
+        end
+    }
+
+    /// Whether the conversation goes on from `message` with another entry than those of the group.
+    /// The results of its own calls do so beside an answer that goes on; and a branch that was
+    /// started when nothing more was written under the group is a later rewind.
+    fn continues_elsewhere(&self, message: NodeId, group: &[NodeId], is_prompt: bool) -> bool {
+        let follows = self.tree.next_messages(message);
+        let last = group.iter().map(|node| self.last_of[node.at()]).max();
+        follows.into_iter().any(|other| {
+            let is_rewind = last.is_some_and(|last| other > last);
+            let is_result = !is_prompt
+                && !self.tree.asks(other)
+                && self.tree.entry(other).kind() == EntryKind::User;
+            !group.contains(&other)
+                && !is_rewind
+                && !is_result
+                && !self.tree.is_foreign(other)
+                && Chain::of(&self.tree.entry(other)) == Chain::of(&self.tree.entry(message))
+        })
+    }
+
+    /// Whether `message` is the prompt that a rewind was made for: the conversation went on before
+    /// it where it hangs.
+    fn starts_branch(&self, message: NodeId) -> bool {
+        if !self.tree.asks(message) {
+            return false;
+        }
+        match self.tree.message_above(message) {
+            Some(above) => {
+                let follows = self.tree.next_messages(above);
+                follows.into_iter().any(|other| other < message)
+            }
+            // A new start, when something of this conversation stands before it.
+            None => {
+                let found = self.message_before[message.at()];
+                found.is_some_and(|found| self.tree.entry(found).kind().is_message())
+            }
+        }
+    }
+}
+
+/// What replaces a lost parent.
+enum Found {
+    /// Nothing: the lost parent had none either.
+    Root,
+    Parent(NodeId, Evidence),
+}

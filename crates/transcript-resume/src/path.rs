@@ -1,0 +1,612 @@
+//! Walks from the leaf to the start of the conversation.
+
+use std::collections::HashMap;
+
+use bitflags::bitflags;
+use transcript_format::kind::EntryKind;
+
+use crate::branches::Branches;
+use crate::decision::{Decision, Evidence, LeafReason};
+use crate::leaf::MessagesAbove;
+use crate::siblings::Siblings;
+use crate::tree::{NodeId, Parent, Policy, Tree};
+
+/// The entries of a conversation, oldest first, and the decisions that led to them.
+#[derive(Clone, Debug, Default)]
+pub struct ConversationPath {
+    /// The entries: messages, attachments and system lines, before anything is left out for a
+    /// request or a screen.
+    pub entries: Vec<PathEntry>,
+    /// The candidate that ends the conversation.
+    pub leaf: Option<usize>,
+    /// Every choice that was made, in the order in which it was made.
+    pub decisions: Vec<Decision>,
+    /// Why the policy's client would not go on from this path. The entries are there all the same.
+    pub refusal: Option<Refusal>,
+}
+
+impl ConversationPath {
+    /// Ends the path after the entry that is `entry_ref`. Returns false, and changes nothing, when
+    /// that is not on it.
+    pub fn cut_after(&mut self, entry_no: usize) -> bool {
+        let Some(at) = self
+            .entries
+            .iter()
+            .position(|entry| entry.entry_no() == entry_no)
+        else {
+            return false;
+        };
+        self.entries.truncate(at + 1);
+        self.leaf = Some(entry_no);
+        true
+    }
+}
+
+/// One entry of a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PathEntry {
+    entry_no: u32,
+    /// How it came to the path.
+    pub via: Via,
+}
+
+impl PathEntry {
+    pub(crate) fn new(entry_no: usize, via: Via) -> Self {
+        let entry_no = entry_no as u32;
+        Self { entry_no, via }
+    }
+
+    /// Returns the number of its candidate in the index.
+    #[must_use]
+    pub fn entry_no(&self) -> usize {
+        self.entry_no as usize
+    }
+}
+
+bitflags! {
+    /// How an entry came to the path.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+    pub struct Via: u8 {
+        /// By a link that stands in the file, or as the leaf.
+        const PARENT = 1;
+        /// As a line of an API message on the path, or the result of one of its calls.
+        const SIBLING = 1 << 1;
+        /// As a preserved entry.
+        const SPLICE = 1 << 2;
+        /// In place of a lost parent.
+        const BRIDGE = 1 << 3;
+        /// From a damaged line.
+        const SALVAGE = 1 << 4;
+    }
+}
+
+impl Via {
+    /// Returns the names, as `docs/cli.md` has them.
+    pub fn names(self) -> impl Iterator<Item = &'static str> {
+        let names = [
+            (Self::PARENT, "parent"),
+            (Self::SIBLING, "sibling"),
+            (Self::SPLICE, "splice"),
+            (Self::BRIDGE, "bridge"),
+            (Self::SALVAGE, "salvage"),
+        ];
+        names
+            .into_iter()
+            .filter(move |(via, _)| self.contains(*via))
+            .map(|(_, name)| name)
+    }
+}
+
+/// Why a client refuses to go on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Refusal {
+    /// The file holds no message of a main conversation.
+    NoConversation,
+    /// The leaf has no timestamp that can be read (case 40-44).
+    LeafWithoutTime,
+}
+
+impl Refusal {
+    /// Returns the reason in a few words.
+    #[must_use]
+    pub const fn reason(self) -> &'static str {
+        match self {
+            Self::NoConversation => "the file holds no conversation",
+            Self::LeafWithoutTime => "the leaf has no valid timestamp",
+        }
+    }
+}
+
+impl Tree<'_> {
+    /// Returns the path to the leaf that the policy chooses.
+    #[must_use]
+    pub fn path(&self) -> ConversationPath {
+        let Some((leaf, reason)) = self.leaf() else {
+            // A session in which nothing was said yet goes on from nothing.
+            let is_of_session = |node: NodeId| !self.is_foreign(node) && !self.is_tombstoned(node);
+            let is_session = self.nodes().any(is_of_session);
+            return self.no_less_than_the_client(ConversationPath {
+                refusal: (!is_session).then_some(Refusal::NoConversation),
+                ..ConversationPath::default()
+            });
+        };
+        self.no_less_than_the_client(self.path_with_pin(leaf, reason))
+    }
+
+    fn path_with_pin(&self, leaf: NodeId, reason: LeafReason) -> ConversationPath {
+        let mut path = self.path_to(leaf, reason);
+        if matches!(reason, LeafReason::Pinned | LeafReason::AfterPin)
+            && let Some((newer, _)) = self.last_tip(&mut MessagesAbove::new(self))
+            && newer > leaf
+            && !path
+                .entries
+                .iter()
+                .any(|entry| entry.entry_no == self.entry_no_of(newer))
+        {
+            let entry = self.entry_no_of(leaf);
+            let newer = self.entry_no_of(newer);
+            path.decisions
+                .insert(1, Decision::PinHidesNewer { entry, newer });
+        }
+        path
+    }
+
+    /// Returns the path to `leaf`, whatever the policy would choose.
+    #[must_use]
+    pub fn path_to_leaf(&self, leaf: NodeId) -> ConversationPath {
+        self.path_to(leaf, LeafReason::Asked)
+    }
+
+    /// Returns what branches off `path`, in the order in which the branches start in the file: of each
+    /// branch the entries that neither `path` nor a branch before it has.
+    ///
+    /// All of them together are walked once: this takes time in the lines of the file, however many
+    /// branches there are. Decisions are those about the entries of a branch.
+    #[must_use]
+    pub fn branches_off(&self, path: &ConversationPath) -> Vec<BranchOff> {
+        let mut walk = Walk::new(self);
+        walk.skip(path);
+        let breaks: Vec<usize> = path.leaf.into_iter().collect();
+        let branches = Branches::new(self, &breaks);
+        let tips = branches.all().iter().filter(|branch| branch.is_tip);
+        let tips = tips.filter_map(|branch| self.node(branch.last));
+        let mut found = Vec::new();
+        let mut decisions: HashMap<u32, Vec<Decision>> = HashMap::new();
+        for decision in &self.decisions {
+            decisions
+                .entry(decision.entry())
+                .or_default()
+                .push(*decision);
+        }
+        for leaf in tips {
+            if !walk.is_on_chain(leaf) {
+                found.push(walk.branch_off(leaf, &decisions));
+            }
+        }
+        // A line that was put back beside a branch ends the walk of one below it; what is above that
+        // line would be on neither.
+        for node in self.nodes() {
+            let is_put_back = walk.via[node.at()].contains(Via::SIBLING);
+            let above = self.parent_node(node).filter(|_| is_put_back);
+            if let Some(above) = above.filter(|above| !walk.is_on_chain(*above)) {
+                found.push(walk.branch_off(above, &decisions));
+            }
+        }
+        found
+    }
+
+    fn path_to(&self, leaf: NodeId, reason: LeafReason) -> ConversationPath {
+        let entry = self.entry_no_of(leaf);
+        let mut walk = Walk::new(self);
+        walk.decisions.push(Decision::Leaf { entry, reason });
+        walk.up_from(leaf);
+        walk.add_attachments_below(leaf);
+        walk.cut_at_boundary();
+        walk.add_siblings();
+        let is_refused = self.policy() == Policy::Vendor && self.entry(leaf).millis().is_none();
+        ConversationPath {
+            leaf: Some(entry as usize),
+            refusal: is_refused.then_some(Refusal::LeafWithoutTime),
+            ..walk.finish()
+        }
+    }
+
+    /// Returns the attachments under `node` and those under them, in file order.
+    pub(crate) fn attachments_below(&self, node: NodeId) -> Vec<NodeId> {
+        let mut found = Vec::new();
+        let mut at = node;
+        let mut looked_at = 0;
+        loop {
+            for child in self.children(at) {
+                transcript_format::work::add(1);
+                // Each entry has one parent, so only a cycle through `node` could bring one twice.
+                if self.entry(child).kind() == EntryKind::Attachment && child != node {
+                    found.push(child);
+                }
+            }
+            let Some(next) = found.get(looked_at) else {
+                break;
+            };
+            at = *next;
+            looked_at += 1;
+        }
+        found.sort_unstable();
+        found
+    }
+}
+
+/// What one branch has that the conversation it leaves has not.
+#[derive(Clone, Debug)]
+pub struct BranchOff {
+    /// The entry that it leaves from; `None` when it has a start of its own.
+    pub from: Option<usize>,
+    /// Its own entries, oldest first. A compaction on the branch itself starts it again, as it does
+    /// any path.
+    pub path: ConversationPath,
+}
+
+/// A path under construction: nodes in order, and which of them are on it. Several paths can be
+/// walked one after the other: each ends where it meets one before it.
+pub(crate) struct Walk<'t, 'i> {
+    pub(crate) tree: &'t Tree<'i>,
+    pub(crate) chain: Vec<NodeId>,
+    /// How each node came to this chain or one before it; empty for nodes that are on none.
+    pub(crate) via: Vec<Via>,
+    pub(crate) decisions: Vec<Decision>,
+    by_time: Option<ByTime>,
+    /// Where there are several paths: the number of the one that each node is on.
+    path_of: Vec<u32>,
+    /// The number of the path under construction, from 1 on; 0 while there is only one.
+    path: u32,
+    /// The node of a path before this one that it leaves from.
+    from: Option<NodeId>,
+    pub(crate) siblings: Option<Siblings>,
+    /// How many entries are above a node, with that node.
+    depths: HashMap<NodeId, u32>,
+}
+
+impl<'t, 'i> Walk<'t, 'i> {
+    fn new(tree: &'t Tree<'i>) -> Self {
+        let via = vec![Via::empty(); tree.nodes().count()];
+        Self {
+            tree,
+            chain: Vec::new(),
+            via,
+            decisions: Vec::new(),
+            by_time: None,
+            path_of: Vec::new(),
+            path: 0,
+            from: None,
+            siblings: None,
+            depths: HashMap::new(),
+        }
+    }
+
+    /// Takes the entries of `path` for those of a path before: no other one shows them again.
+    fn skip(&mut self, path: &ConversationPath) {
+        self.path_of = vec![0; self.via.len()];
+        for entry in &path.entries {
+            if let Some(node) = self.tree.node(entry.entry_no()) {
+                self.via[node.at()] = entry.via | Via::PARENT;
+            }
+        }
+    }
+
+    /// Whether the node is on a path before this one.
+    pub(crate) fn is_on_other(&self, node: NodeId) -> bool {
+        self.path > 0 && self.is_on_chain(node) && self.path_of[node.at()] != self.path
+    }
+
+    fn put(&mut self, node: NodeId, via: Via) {
+        transcript_format::work::add(1);
+        self.chain.push(node);
+        self.via[node.at()] = via;
+        if let Some(path) = self.path_of.get_mut(node.at()) {
+            *path = self.path;
+        }
+    }
+
+    /// Walks from `leaf` up to what is on a path before this one; `decisions` are those of the tree.
+    fn branch_off(&mut self, leaf: NodeId, decisions: &HashMap<u32, Vec<Decision>>) -> BranchOff {
+        self.path += 1;
+        self.from = None;
+        self.chain.clear();
+        if let Some(by_time) = &mut self.by_time {
+            by_time.reset();
+        }
+        self.up_from(leaf);
+        self.add_attachments_below(leaf);
+        self.add_siblings();
+        let mut own = std::mem::take(&mut self.decisions);
+        let nodes = std::mem::take(&mut self.chain);
+        let mut entries = Vec::with_capacity(nodes.len());
+        for node in &nodes {
+            let entry = self.tree.entry_no_of(*node);
+            if let Some(path) = self.path_of.get_mut(node.at()) {
+                *path = self.path;
+            }
+            if self.tree.entry(*node).is_salvaged() {
+                self.via[node.at()] |= Via::SALVAGE;
+                own.push(Decision::Salvage { entry });
+            }
+            own.extend(decisions.get(&entry).into_iter().flatten());
+            entries.push(PathEntry {
+                entry_no: entry,
+                via: self.via[node.at()],
+            });
+        }
+        let path = ConversationPath {
+            entries,
+            leaf: Some(self.tree.entry_no_of(leaf) as usize),
+            decisions: own,
+            refusal: None,
+        };
+        let from = self.from.map(|from| self.tree.entry_no_of(from) as usize);
+        BranchOff { from, path }
+    }
+
+    /// Whether the branch under construction starts at `node`, as it does at its last boundary.
+    fn starts_at(&mut self, node: NodeId, has_message: bool) -> bool {
+        let is_start = self.path > 0
+            && (has_message || self.tree.policy() == Policy::Vendor)
+            && self.tree.entry(node).is_boundary();
+        if is_start {
+            let hidden = self.depth(node).saturating_sub(1);
+            let boundary = self.tree.entry_no_of(node);
+            self.decisions.push(Decision::Cut { boundary, hidden });
+        }
+        is_start
+    }
+
+    /// How many entries lead up to `node`, itself included.
+    fn depth(&mut self, node: NodeId) -> u32 {
+        let mut above = Vec::new();
+        let mut at = Some(node);
+        let mut depth = loop {
+            let Some(node) = at else { break 0 };
+            if let Some(depth) = self.depths.get(&node) {
+                break *depth;
+            }
+            // Meeting it again is a cycle.
+            self.depths.insert(node, 0);
+            above.push(node);
+            at = self.tree.parent_node(node);
+        };
+        for node in above.into_iter().rev() {
+            depth += 1;
+            self.depths.insert(node, depth);
+        }
+        depth
+    }
+
+    pub(crate) fn is_on_chain(&self, node: NodeId) -> bool {
+        !self.via[node.at()].is_empty()
+    }
+
+    /// Follows parents from `leaf` on. Under `vendor` a lost parent, and one that closes a cycle, is
+    /// replaced by the entry before in time (`facts/rig.md` 5); `recover` has found what can stand
+    /// in its place before.
+    fn up_from(&mut self, leaf: NodeId) {
+        let (mut node, mut via) = (leaf, Via::PARENT);
+        let mut has_message = false;
+        loop {
+            if self.is_on_other(node) {
+                self.from = Some(node);
+                break;
+            }
+            self.put(node, via);
+            if self.starts_at(node, has_message) {
+                break;
+            }
+            let entry = self.tree.entry_no_of(node);
+            has_message |= self.tree.entry(node).kind().is_message();
+            let parent = match self.tree.parent(node) {
+                Parent::Root => break,
+                Parent::Node(parent) if !self.is_on_chain(parent) || self.is_on_other(parent) => {
+                    Some(parent)
+                }
+                Parent::Node(_) => {
+                    self.decisions.push(Decision::Cycle { entry });
+                    None
+                }
+                Parent::Lost => None,
+            };
+            if let Some(parent) = parent {
+                via = self.note_link(node, parent);
+                node = parent;
+                continue;
+            }
+            if self.tree.policy() == Policy::Recover {
+                self.decisions.extend(self.tree.link_decision(node));
+                break;
+            }
+            let Some((parent, gap_millis)) = self.relink(node) else {
+                self.decisions.push(Decision::Truncated { entry });
+                break;
+            };
+            let parent_entry = self.tree.entry_no_of(parent);
+            self.decisions.push(Decision::Relink {
+                entry,
+                parent: parent_entry,
+                gap_millis,
+            });
+            (node, via) = (parent, Via::BRIDGE);
+        }
+        self.chain.reverse();
+    }
+
+    /// Returns how `parent` came to the chain as that of `child`. A link that is not the one in the
+    /// file bridges a gap, goes past progress lines or comes from a splice.
+    fn note_link(&mut self, child: NodeId, parent: NodeId) -> Via {
+        let above = self.tree.entry(parent);
+        let (entry, parent) = (self.tree.entry_no_of(child), above.number() as u32);
+        if self.tree.is_spliced(child) {
+            if self.tree.recovery.bridge(child) == Some(Evidence::Kept) {
+                self.decisions.extend(self.tree.link_decision(child));
+            }
+            if self.tree.lineage(child).parent() != above.uuid() {
+                self.via[child.at()] |= Via::SPLICE;
+            }
+        } else if let Some(bridge) = self.tree.link_decision(child) {
+            self.decisions.push(bridge);
+            return Via::BRIDGE;
+        } else if self.tree.lineage(child).parent() != above.uuid()
+            && !self.tree.recovery.tombstones.hung_under_tombstone(child)
+        {
+            self.decisions.push(Decision::Progress { entry, parent });
+        }
+        Via::PARENT
+    }
+
+    /// The newest entry that is not newer than `node` and at most 5 s older; of equal ones the
+    /// first in the file. Where it stands in the file does not matter (cases 40-7x, 40-34, 40-59).
+    fn relink(&mut self, node: NodeId) -> Option<(NodeId, u64)> {
+        const WINDOW_MILLIS: i64 = 5_000;
+        let own = self.tree.entry(node).millis()?;
+        let by_time = self.by_time.get_or_insert_with(|| ByTime::new(self.tree));
+        let (via, path_of, path) = (&self.via, &self.path_of, self.path);
+        let is_used = |node: NodeId| {
+            !via[node.at()].is_empty() && path_of.get(node.at()).is_none_or(|other| *other == path)
+        };
+        let (found, millis) = by_time.newest_until(own, is_used)?;
+        let gap = own
+            .checked_sub(millis)
+            .filter(|gap| *gap <= WINDOW_MILLIS)?;
+        Some((found, gap.unsigned_abs()))
+    }
+
+    fn add_attachments_below(&mut self, leaf: NodeId) {
+        for attachment in self.tree.attachments_below(leaf) {
+            if !self.is_on_chain(attachment) {
+                self.put(attachment, Via::PARENT);
+            }
+        }
+    }
+
+    /// The conversation starts at the last boundary of the chain. For `recover` only when a message
+    /// follows: a compaction that was cut short has summed up nothing.
+    fn cut_at_boundary(&mut self) {
+        let mut end = self.chain.len();
+        if self.tree.policy() == Policy::Recover {
+            let is_message = |node: &NodeId| self.tree.entry(*node).kind().is_message();
+            end = self.chain.iter().rposition(is_message).unwrap_or(0);
+        }
+        let Some(at) = self.chain[..end]
+            .iter()
+            .rposition(|node| self.tree.entry(*node).is_boundary())
+        else {
+            return;
+        };
+        let boundary = self.tree.entry_no_of(self.chain[at]);
+        self.decisions.push(Decision::Cut {
+            boundary,
+            hidden: self.compacted_away(self.chain[at]),
+        });
+        for hidden in self.chain.drain(..at) {
+            self.via[hidden.at()] = Via::empty();
+        }
+    }
+
+    fn finish(mut self) -> ConversationPath {
+        let mut decisions = self.decisions;
+        for node in &self.chain {
+            if self.tree.entry(*node).is_salvaged() {
+                self.via[node.at()] |= Via::SALVAGE;
+                let entry = self.tree.entry_no_of(*node);
+                decisions.push(Decision::Salvage { entry });
+            }
+        }
+        if let foreign @ [first, ..] = self.tree.recovery.foreign() {
+            decisions.push(Decision::Foreign {
+                entry: self.tree.entry_no_of(*first),
+                count: foreign.len() as u32,
+            });
+        }
+        let is_on_path = |node: NodeId| !self.via[node.at()].is_empty();
+        let out = self.tree.tombstoned_near(is_on_path).into_iter();
+        decisions.extend(out.map(|node| Decision::Tombstoned {
+            entry: self.tree.entry_no_of(node),
+        }));
+        let is_shown = |entry_no: usize| self.tree.node(entry_no).is_some_and(is_on_path);
+        let of_tree = self.tree.decisions.iter().copied();
+        decisions.extend(of_tree.filter(|decision| is_shown(decision.entry() as usize)));
+        let entries = self.chain.iter().map(|node| PathEntry {
+            entry_no: self.tree.entry_no_of(*node),
+            via: self.via[node.at()],
+        });
+        ConversationPath {
+            entries: entries.collect(),
+            decisions,
+            ..ConversationPath::default()
+        }
+    }
+}
+
+/// The entries that may take the place of a lost parent, by time.
+struct ByTime {
+    /// Oldest first; of equal times the last in the file first.
+    nodes: Vec<(i64, NodeId)>,
+    /// For each place: the next one at or below it that was not used up, found by path halving.
+    below: Vec<u32>,
+    /// The places that were changed for this path.
+    changed: Vec<u32>,
+}
+
+impl ByTime {
+    fn new(tree: &Tree<'_>) -> Self {
+        let entry_refs = tree
+            .nodes()
+            .filter(|node| !tree.is_removed(*node) && !tree.is_sidechain(*node));
+        let mut nodes: Vec<_> = entry_refs
+            .filter_map(|node| Some((tree.entry(node).millis()?, node)))
+            .collect();
+        nodes.sort_unstable_by_key(|(millis, node)| (*millis, std::cmp::Reverse(*node)));
+        let below = (0..=nodes.len() as u32).collect();
+        Self {
+            nodes,
+            below,
+            changed: Vec::new(),
+        }
+    }
+
+    /// Starts another path: nothing is used.
+    fn reset(&mut self) {
+        for place in self.changed.drain(..) {
+            self.below[place as usize] = place;
+        }
+    }
+
+    fn skip_to(&mut self, place: usize, below: u32) {
+        if self.below[place] as usize == place {
+            self.changed.push(place as u32);
+        }
+        self.below[place] = below;
+    }
+
+    /// The newest entry up to `millis` that is not `used`. An entry that was used once stays so.
+    fn newest_until(
+        &mut self,
+        millis: i64,
+        used: impl Fn(NodeId) -> bool,
+    ) -> Option<(NodeId, i64)> {
+        // Places are counted from 1; place 0 stands below all.
+        let mut place = self.nodes.partition_point(|(other, _)| *other <= millis);
+        loop {
+            place = self.free(place);
+            let (millis, node) = *self.nodes.get(place.checked_sub(1)?)?;
+            if !used(node) {
+                return Some((node, millis));
+            }
+            self.skip_to(place, place as u32 - 1);
+        }
+    }
+
+    fn free(&mut self, mut place: usize) -> usize {
+        while self.below[place] as usize != place {
+            self.below[place] = self.below[self.below[place] as usize];
+            place = self.below[place] as usize;
+        }
+        place
+    }
+}

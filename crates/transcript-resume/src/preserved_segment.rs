@@ -1,0 +1,180 @@
+//! Compactions whose words for the entries that they keep are broken (`facts/pains.md` 4).
+
+use std::collections::HashSet;
+
+use transcript_format::scan::Flags;
+use transcript_reader::{Boundary, Id, Preserved};
+
+use crate::path::Walk;
+use crate::timeline::MAX_STEPS;
+use crate::tree::{NodeId, Parent, Tree};
+
+impl Walk<'_, '_> {
+    /// How many messages of the conversation before `boundary`, and before those that it follows, are
+    /// not on the chain: what compactions have summed up.
+    pub(crate) fn compacted_away(&self, boundary: NodeId) -> u32 {
+        let tree = self.tree;
+        let mut seen = HashSet::new();
+        let mut hidden = 0;
+        let mut at = Some(boundary);
+        while let Some(node) = at.filter(|node| seen.insert(*node)) {
+            let is_message = tree.entry(node).kind().is_message();
+            let is_kept = tree.is_spliced(node) && self.is_on_chain(node);
+            hidden += u32::from(is_message && !is_kept && !tree.is_tombstoned(node));
+            at = match tree.parent_before_splice(node) {
+                Parent::Node(parent) => Some(parent),
+                Parent::Root | Parent::Lost => tree.end_before(node),
+            };
+        }
+        hidden
+    }
+}
+
+impl Tree<'_> {
+    /// The end of the conversation that `boundary` ended, when it is a boundary: its
+    /// `logicalParentUuid`, else the end of what it keeps, else the message before it in the file.
+    fn end_before(&self, boundary: NodeId) -> Option<NodeId> {
+        let said = self.index.boundary(self.entry_no_of(boundary) as usize)?;
+        let named = [said.logical_parent, said.ends[1]].into_iter().flatten();
+        let mut lines = named.flat_map(|id| self.index.with_uuid(id));
+        let named = lines.find_map(|line| self.entry_node(line));
+        let is_before = |node: &NodeId| {
+            self.entry(*node).kind().is_message()
+                && !self.is_sidechain(*node)
+                && !self.is_foreign(*node)
+        };
+        let before = || (0..boundary.0).rev().map(NodeId).find(is_before);
+        named.filter(|node| *node < boundary).or_else(before)
+    }
+
+    /// The anchor and the entries that the boundary `node` keeps, when some of them cannot be found
+    /// by its words (`facts/pains.md` 4). Names that lead nowhere are replaced by what the boundary says in
+    /// another place: the ends of the segment, the leaf of the conversation before, the links
+    /// between the entries that are there.
+    pub(crate) fn preserved_in_part(
+        &self,
+        node: NodeId,
+        boundary: &Boundary,
+    ) -> Option<(NodeId, Vec<NodeId>)> {
+        let there = |id: Id| {
+            let renamed = || self.node_with_uuid(self.index.new_name(id)?);
+            self.node_with_uuid(id).or_else(renamed)
+        };
+        let find = |id: Option<Id>| there(id?).filter(|found| *found < node);
+        let (anchor, mut kept) = match &boundary.preserved {
+            Preserved::Nothing => return None,
+            Preserved::List { anchor, uuids } => {
+                let listed: Vec<_> = uuids.iter().map(|id| find(*id)).collect();
+                (*anchor, self.fill(&listed, boundary.ends.map(find)))
+            }
+            Preserved::Segment { anchor } => {
+                let [head, tail] = boundary.ends.map(find);
+                let tail = tail.or_else(|| find(boundary.logical_parent));
+                // Only a name of which the line is lost: one that was never there says nothing.
+                let is_lost = |id: Id| self.index.with_uuid(id).next().is_none();
+                let [lost_head, lost_tail] = boundary.ends.map(|end| end.filter(|id| is_lost(*id)));
+                let kept = match (head, tail) {
+                    (Some(head), Some(tail)) => self.between(head, tail)?,
+                    (Some(head), None) if lost_tail.is_some() => {
+                        self.between(head, self.last_descendant(head, node)?)?
+                    }
+                    (None, Some(tail)) => self.below(lost_head?, tail)?,
+                    _ => return None,
+                };
+                (*anchor, kept)
+            }
+        };
+        let mut seen = HashSet::new();
+        kept.retain(|entry| seen.insert(*entry));
+        // Without the anchor: behind the summary, else the boundary itself. Where nothing follows
+        // that, the compaction was never finished and keeps nothing.
+        let summary = || self.summary_of(node);
+        let itself = || {
+            let mut behind = self.nodes().skip(node.at());
+            behind
+                .any(|child| self.parent_node(child) == Some(node))
+                .then_some(node)
+        };
+        let anchor = anchor.and_then(there).or_else(summary).or_else(itself)?;
+        (!kept.is_empty()).then_some((anchor, kept))
+    }
+
+    /// The summary under a boundary.
+    pub(crate) fn summary_of(&self, boundary: NodeId) -> Option<NodeId> {
+        self.nodes().skip(boundary.at()).find(|child| {
+            let flags = self.entry(*child).flags();
+            flags.contains(Flags::COMPACT_SUMMARY) && self.parent_node(*child) == Some(boundary)
+        })
+    }
+
+    /// Of the messages under `head`, the last one before `boundary` in the file.
+    fn last_descendant(&self, head: NodeId, boundary: NodeId) -> Option<NodeId> {
+        let mut before = (head.0..boundary.0).rev().map(NodeId).take(MAX_STEPS);
+        before.find(|node| {
+            self.entry(*node).kind().is_message()
+                && !self.is_sidechain(*node)
+                && self.ancestors(*node).any(|above| above == head)
+        })
+    }
+
+    /// The entries from the one under the lost `head` down to `tail`; `None` when no entry on the
+    /// way names `head` as its parent.
+    fn below(&self, head: Id, tail: NodeId) -> Option<Vec<NodeId>> {
+        let mut kept: Vec<_> = self.ancestors(tail).collect();
+        let is_first = |node: &NodeId| self.lineage(*node).parent() == Some(head);
+        kept.truncate(kept.iter().position(is_first)? + 1);
+        kept.reverse();
+        Some(kept)
+    }
+
+    /// The listed entries that are there, and in the place of each lost one the message that the
+    /// links of its neighbours lead through.
+    fn fill(&self, listed: &[Option<NodeId>], [head, tail]: [Option<NodeId>; 2]) -> Vec<NodeId> {
+        let mut kept: Vec<NodeId> = Vec::new();
+        let mut lost = 0;
+        for entry in listed {
+            let Some(entry) = entry else {
+                lost += 1;
+                continue;
+            };
+            // Where the link above is lost as well, so is the line that the name stands for.
+            let is_linked = self.recovery.bridge(*entry).is_none();
+            if lost > 0 && is_linked {
+                // As many messages as names were lost, nearest first, but not beyond the entry
+                // that is known to stand before them.
+                let before = kept.last().copied();
+                let is_message = |node: &NodeId| self.entry(*node).kind().is_message();
+                let above = self.ancestors(*entry).skip(1).take(MAX_STEPS);
+                let above = above.take_while(|node| Some(*node) != before);
+                let mut found: Vec<_> = above.filter(is_message).take(lost).collect();
+                let first = found.last().copied();
+                let is_proved = match before {
+                    Some(_) => first.is_some_and(|first| self.message_above(first) == before),
+                    None => head.is_none() || first == head,
+                };
+                if is_proved {
+                    found.reverse();
+                    kept.extend(found);
+                }
+            }
+            lost = 0;
+            kept.push(*entry);
+        }
+        // Names that were lost at the end: the other form says where that is.
+        if lost > 0
+            && let Some(tail) = tail
+            && let Some(rest) = kept.last().and_then(|last| self.between(*last, tail))
+        {
+            kept.extend(rest.into_iter().skip(1));
+        }
+        kept
+    }
+
+    /// The entries from `head` down to `tail`; `None` when the links do not lead there.
+    fn between(&self, head: NodeId, tail: NodeId) -> Option<Vec<NodeId>> {
+        let mut kept: Vec<_> = self.ancestors(tail).collect();
+        kept.truncate(kept.iter().position(|node| *node == head)? + 1);
+        kept.reverse();
+        Some(kept)
+    }
+}

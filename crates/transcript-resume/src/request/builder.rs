@@ -1,0 +1,598 @@
+//! Requests made by hand: messages are put together, go on from a session where there is one, and
+//! become the body of a call of the Messages API.
+//!
+//! ```
+//! use transcript_format::object::Object;
+//! use transcript_resume::builder::{MessageList, MessageBuilder, RequestSettings};
+//!
+//! let mut talk = MessageList::new();
+//! talk.user("Which files are here?")?;
+//! let input = Object::parse(r#"{"command":"ls"}"#)?;
+//! talk.push(MessageBuilder::assistant().tool_use("toolu_1", "Bash", &input))?;
+//! talk.push(MessageBuilder::user().tool_result("toolu_1", "Cargo.toml"))?;
+//! talk.user("Show me the first one.")?;
+//!
+//! let built = talk.build()?;
+//! assert_eq!(built.messages.len(), 3);
+//! println!("{} was merged; about {} tokens", built.notes.len(), built.estimate().tokens);
+//! let body = built.to_request(&RequestSettings::new("claude-sonnet-5", 1024).stream(true));
+//! # assert!(Object::parse(&body)?.array("messages").is_some_and(|all| all.len() == 3));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! What was built passes [`request::lint`](super::lint()): the passes of policy `recover` mend what is
+//! no matter of opinion, neighbours of one role join, and [`BuiltMessages::notes`] says so. Errors are only
+//! pairs that do not fit (a result without its call, a call without its result, an id that is used
+//! twice) and media that the API refuses.
+//!
+//! It stands beside `request` because it makes the same messages with the same limits and passes.
+
+use std::borrow::Cow;
+use std::collections::{BTreeSet, HashSet};
+use std::fmt;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use transcript_format::json::{Json, ObjectBuf};
+use transcript_format::object::{JsonKind, Object, Raw};
+
+use super::block::{Block, BlockKind, safe};
+use super::media::{self, MAX_IMAGE, MAX_PDF, MAX_TEXT_DOCUMENT};
+use super::merge::Draft;
+use super::{
+    Log, Message, OmissionReason, Role, Rule, SyntheticKind, TokenEstimate, image, pair, strict,
+};
+
+/// One message that is put together.
+///
+/// Blocks stand in the order in which they are added, but results of tools come first in the end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MessageBuilder {
+    role: Role,
+    blocks: Vec<Block>,
+}
+
+impl MessageBuilder {
+    /// Starts a message of the user.
+    #[must_use]
+    pub fn user() -> Self {
+        Self::new(Role::User)
+    }
+
+    /// Starts a message of the model.
+    #[must_use]
+    pub fn assistant() -> Self {
+        Self::new(Role::Assistant)
+    }
+
+    fn new(role: Role) -> Self {
+        Self {
+            role,
+            blocks: Vec::new(),
+        }
+    }
+
+    /// Adds a text. One of white space only is left out when the conversation is built.
+    #[must_use]
+    pub fn text(self, text: &str) -> Self {
+        self.with(Block::plain_text(text))
+    }
+
+    /// Adds an image: PNG, JPEG, GIF or WebP, known by its first bytes.
+    ///
+    /// # Errors
+    /// [`Error::UnknownImage`], and [`Error::TooLarge`] over 5 MB.
+    pub fn image(self, bytes: &[u8]) -> Result<Self, Error> {
+        let media_type = image::media_type(bytes).ok_or(Error::UnknownImage)?;
+        check_len(bytes.len(), MAX_IMAGE)?;
+        let source = base64_source(media_type, bytes);
+        Ok(self.with_media("image", BlockKind::Image, source))
+    }
+
+    /// Adds an image that is base64 already.
+    ///
+    /// # Errors
+    /// Those of [`Self::image`], the limit being 6.7 MB of base64, and [`Error::NotBase64`], or
+    /// [`Error::DataUrl`] when a `data:` prefix stands before it.
+    pub fn image_base64(self, data: &str) -> Result<Self, Error> {
+        refuse_data_url(data)?;
+        check_len(data.len(), MAX_IMAGE.div_ceil(3) * 4)?;
+        let bytes = STANDARD.decode(data).map_err(|_| Error::NotBase64)?;
+        self.image(&bytes)
+    }
+
+    /// Adds an image that the API fetches.
+    ///
+    /// # Errors
+    /// [`Error::DataUrl`] for a `data:` address.
+    pub fn image_url(self, url: &str) -> Result<Self, Error> {
+        let source = url_source(url)?;
+        Ok(self.with_media("image", BlockKind::Image, source))
+    }
+
+    /// Adds a document: a PDF, known by its first bytes, or else text in UTF-8.
+    ///
+    /// # Errors
+    /// [`Error::UnknownDocument`] when it is neither or empty, and [`Error::TooLarge`] over 32 MB
+    /// for a PDF, 5 MB for a text.
+    pub fn document(self, bytes: &[u8]) -> Result<Self, Error> {
+        let source = if bytes.starts_with(b"%PDF-") {
+            check_len(bytes.len(), MAX_PDF)?;
+            base64_source("application/pdf", bytes)
+        } else {
+            let text = std::str::from_utf8(bytes).ok();
+            let text = text.filter(|text| !text.is_empty());
+            let text = text.ok_or(Error::UnknownDocument)?;
+            check_len(bytes.len(), MAX_TEXT_DOCUMENT)?;
+            source("text")
+                .with("media_type", "text/plain")
+                .with("data", text)
+        };
+        Ok(self.with_media("document", BlockKind::Document, source))
+    }
+
+    /// Adds a PDF that the API fetches.
+    ///
+    /// # Errors
+    /// [`Error::DataUrl`] for a `data:` address.
+    pub fn document_url(self, url: &str) -> Result<Self, Error> {
+        let source = url_source(url)?;
+        Ok(self.with_media("document", BlockKind::Document, source))
+    }
+
+    /// Adds a call of a tool.
+    #[must_use]
+    pub fn tool_use(self, id: &str, name: &str, input: &Object<'_>) -> Self {
+        let call = ObjectBuf::new()
+            .with("type", "tool_use")
+            .with("id", id)
+            .with("name", name)
+            .with("input", input.raw());
+        self.with(made(&call, BlockKind::ToolUse, Some(id)))
+    }
+
+    /// Adds what a tool returned.
+    #[must_use]
+    pub fn tool_result(self, id: &str, text: &str) -> Self {
+        self.with_result(id, &result(id).with("content", text))
+    }
+
+    /// Adds what a tool returned: the texts, images and documents of `content`.
+    #[must_use]
+    pub fn tool_result_of(self, id: &str, content: &Self) -> Self {
+        let blocks = content.blocks.iter().map(Block::json);
+        let blocks = blocks.filter_map(|json| Raw::parse(json).ok());
+        let content = Json::array(blocks.map(Json::from));
+        self.with_result(id, &result(id).with("content", content))
+    }
+
+    /// Adds the result of a call that failed, and why it did.
+    #[must_use]
+    pub fn tool_error(self, id: &str, text: &str) -> Self {
+        self.with_result(id, &result(id).with("content", text).with("is_error", true))
+    }
+
+    /// Adds content in the form of the API, such as that of its reply: a text, or a list of blocks.
+    /// The blocks stay as they are, but for `cache_control`, which is left out, and for failed
+    /// results, which keep their texts only, as the API takes no more.
+    #[must_use]
+    pub fn content(mut self, content: Raw<'_>) -> Self {
+        match content.array() {
+            Some(blocks) => {
+                let blocks = blocks.into_iter().map(|raw| Block::read(raw, 0));
+                self.blocks.extend(blocks);
+            }
+            None if content.kind() == JsonKind::String => {
+                self.blocks.push(Block::plain(content, 0));
+            }
+            None => self.blocks.push(Block::read(content, 0)),
+        }
+        for block in &mut self.blocks {
+            block.set_entry(None);
+            if block.kind() == BlockKind::ToolResult {
+                pair::text_only(block);
+            }
+        }
+        self
+    }
+
+    fn with(mut self, block: Block) -> Self {
+        self.blocks.push(block);
+        self
+    }
+
+    fn with_media(self, type_name: &str, kind: BlockKind, source: ObjectBuf) -> Self {
+        let media = ObjectBuf::new()
+            .with("type", type_name)
+            .with("source", source);
+        self.with(made(&media, kind, None))
+    }
+
+    fn with_result(self, id: &str, result: &ObjectBuf) -> Self {
+        self.with(made(result, BlockKind::ToolResult, Some(id)))
+    }
+}
+
+fn made(object: &ObjectBuf, kind: BlockKind, id: Option<&str>) -> Block {
+    let json = object.text();
+    let json = match safe(&json) {
+        Cow::Borrowed(_) => json,
+        Cow::Owned(safe) => safe,
+    };
+    Block::made_up(json, kind, id.map(Box::from))
+}
+
+fn result(id: &str) -> ObjectBuf {
+    ObjectBuf::new()
+        .with("type", "tool_result")
+        .with("tool_use_id", id)
+}
+
+fn source(kind: &str) -> ObjectBuf {
+    ObjectBuf::new().with("type", kind)
+}
+
+fn base64_source(media_type: &str, bytes: &[u8]) -> ObjectBuf {
+    source("base64")
+        .with("media_type", media_type)
+        .with("data", &*STANDARD.encode(bytes))
+}
+
+fn url_source(url: &str) -> Result<ObjectBuf, Error> {
+    refuse_data_url(url)?;
+    Ok(source("url").with("url", url))
+}
+
+fn refuse_data_url(text: &str) -> Result<(), Error> {
+    let scheme = text.trim_start().get(..5);
+    if scheme.is_some_and(|scheme| scheme.eq_ignore_ascii_case("data:")) {
+        return Err(Error::DataUrl);
+    }
+    Ok(())
+}
+
+fn check_len(len: usize, limit: usize) -> Result<(), Error> {
+    if len > limit {
+        return Err(Error::TooLarge);
+    }
+    Ok(())
+}
+
+/// The ids of calls.
+type Ids = HashSet<Box<str>>;
+
+/// A conversation that grows message by message.
+#[derive(Clone, Debug, Default)]
+pub struct MessageList {
+    pushed: Vec<(Role, Vec<Block>)>,
+    /// The ids of all calls.
+    calls: Ids,
+    /// Those without a result so far; only the last message of the model has such.
+    open: Ids,
+}
+
+impl MessageList {
+    /// Starts an empty conversation.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Goes on from `messages`, as those of a [`Request`](super::Request).
+    ///
+    /// # Errors
+    /// Those of [`Self::push`]. The messages of a request under policy `recover` give none.
+    pub fn resume(messages: &[Message]) -> Result<Self, Error> {
+        let mut conversation = Self::new();
+        for message in messages {
+            conversation.push(MessageBuilder {
+                role: message.role,
+                blocks: message.blocks.clone(),
+            })?;
+        }
+        Ok(conversation)
+    }
+
+    /// Adds a text of the user.
+    ///
+    /// # Errors
+    /// Those of [`Self::push`].
+    pub fn user(&mut self, text: &str) -> Result<(), Error> {
+        self.push(MessageBuilder::user().text(text))
+    }
+
+    /// Adds a text of the model.
+    ///
+    /// # Errors
+    /// Those of [`Self::push`].
+    pub fn assistant(&mut self, text: &str) -> Result<(), Error> {
+        self.push(MessageBuilder::assistant().text(text))
+    }
+
+    /// Adds a message. One of the same role as the last joins it when the conversation is built,
+    /// and what the user says behind a `system` message joins the user's before that.
+    ///
+    /// # Errors
+    /// [`Error::Pair`] when the id of a call was used before, a result has no call that waits for
+    /// it, or the model speaks again before all its calls have results; [`Error::TooLarge`]. The
+    /// conversation is then as it was before.
+    pub fn push(&mut self, message: MessageBuilder) -> Result<(), Error> {
+        let MessageBuilder { role, blocks } = message;
+        if blocks.iter().any(media::is_too_large) {
+            return Err(Error::TooLarge);
+        }
+        let (calls, answered) = self.pair(role, &blocks)?;
+        self.open.extend(calls.iter().cloned());
+        self.calls.extend(calls);
+        for id in &answered {
+            self.open.remove(id);
+        }
+        self.pushed.push((role, blocks));
+        Ok(())
+    }
+
+    /// Pairs the calls and results of a message. Returns the ids of its calls, and of those that it
+    /// answers.
+    fn pair(&self, role: Role, blocks: &[Block]) -> Result<(Ids, Ids), Error> {
+        let is_answer = role == Role::Assistant;
+        if is_answer && self.pushed.last().is_some_and(|last| last.0 != role) {
+            self.check_answered()?;
+        }
+        let (mut calls, mut answered) = (Ids::new(), Ids::new());
+        for block in blocks {
+            let id = block.call_id().unwrap_or_default();
+            match block.kind() {
+                BlockKind::ToolUse
+                    if is_answer && (self.calls.contains(id) || !calls.insert(id.into())) =>
+                {
+                    return Err(Error::pair(Rule::RepeatedCall, id));
+                }
+                BlockKind::ToolResult => {
+                    let is_open = self.open.contains(id) || calls.contains(id);
+                    if !is_open || !answered.insert(id.into()) {
+                        let is_answered = self.calls.contains(id) || calls.contains(id);
+                        let rule = if is_answered {
+                            Rule::RepeatedResult
+                        } else {
+                            Rule::OrphanResult
+                        };
+                        return Err(Error::pair(rule, id));
+                    }
+                }
+                _ => {}
+            }
+        }
+        Ok((calls, answered))
+    }
+
+    fn check_answered(&self) -> Result<(), Error> {
+        match self.open.iter().min() {
+            Some(id) => Err(Error::pair(Rule::MissingResult, id)),
+            None => Ok(()),
+        }
+    }
+
+    /// Makes the messages of a request. The conversation can go on afterwards.
+    ///
+    /// A last answer loses the white space at its end. A conversation that starts with an answer
+    /// gets a message of the user before it.
+    ///
+    /// # Errors
+    /// [`Error::Pair`] when a call has no result, and [`Error::NothingToSend`] when no block is
+    /// left.
+    pub fn build(&self) -> Result<BuiltMessages, Error> {
+        self.check_answered()?;
+        let mut origins = Vec::new();
+        let mut log = Log::default();
+        let drafts = strict::repair_messages(self.drafts(&mut origins), &mut log);
+        let mut messages: Vec<Message> = drafts.into_iter().map(Message::from).collect();
+        let mut notes = notes(&log, &origins);
+        let mut is_empty = true;
+        for (at, message) in messages.iter_mut().enumerate() {
+            let mut parts = BTreeSet::new();
+            for block in &mut message.blocks {
+                let origin = block.entry().and_then(|number| origins.get(number));
+                block.set_entry(origin.and_then(|origin| origin.entry));
+                parts.extend(origin.map(|origin| origin.pushed));
+            }
+            is_empty &= parts.is_empty();
+            let kind = NoteKind::Merged { message: at };
+            notes.extend(
+                parts
+                    .into_iter()
+                    .skip(1)
+                    .map(|pushed| BuildNote { pushed, kind }),
+            );
+        }
+        if is_empty {
+            return Err(Error::NothingToSend);
+        }
+        notes.sort_by_key(|note| note.pushed);
+        Ok(BuiltMessages { messages, notes })
+    }
+
+    /// The messages, neighbours of one role joined. Each block gets its place in `origins` as its
+    /// entry, by which it is known again behind the passes.
+    fn drafts(&self, origins: &mut Vec<Origin>) -> Vec<Draft> {
+        let mut drafts: Vec<Draft> = Vec::with_capacity(self.pushed.len());
+        for (pushed, (role, blocks)) in self.pushed.iter().enumerate() {
+            let mut blocks = blocks.clone();
+            for block in &mut blocks {
+                let entry = block.entry().map(|entry| entry as u32);
+                let number = origins.len() as u32;
+                origins.push(Origin { pushed, entry });
+                block.set_entry(Some(number));
+            }
+            match drafts.last_mut().filter(|last| last.role == *role) {
+                Some(last) => last.append(blocks),
+                None => drafts.push(Draft::new(*role, blocks)),
+            }
+        }
+        drafts
+    }
+}
+
+/// Where a block comes from.
+struct Origin {
+    pushed: usize,
+    /// Its candidate, when it is one of a session.
+    entry: Option<u32>,
+}
+
+/// What the passes did.
+fn notes(log: &Log, origins: &[Origin]) -> Vec<BuildNote> {
+    let pushed = |number: usize| origins.get(number).map_or(0, |origin| origin.pushed);
+    let left_out = log.omissions.iter().map(|omission| BuildNote {
+        pushed: pushed(omission.entry),
+        kind: NoteKind::LeftOut(omission.reason),
+    });
+    let made_up = log.synthetic.iter().map(|synthetic| BuildNote {
+        pushed: synthetic.entry.map_or(0, pushed),
+        kind: NoteKind::MadeUp(synthetic.kind),
+    });
+    left_out.chain(made_up).collect()
+}
+
+/// Messages that a strict provider takes, and what was done to make them so.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BuiltMessages {
+    /// The messages, oldest first.
+    pub messages: Vec<Message>,
+    /// What differs from what was pushed, in the order of the pushes.
+    pub notes: Vec<BuildNote>,
+}
+
+impl BuiltMessages {
+    /// Returns the body of a call of the Messages API, as JSON.
+    #[must_use]
+    pub fn to_request(&self, settings: &RequestSettings) -> String {
+        let settings = settings.0.text();
+        let settings = settings.strip_suffix('}').unwrap_or(&settings);
+        let messages: Vec<String> = self.messages.iter().map(Message::json).collect();
+        format!("{settings},\"messages\":[{}]}}", messages.join(","))
+    }
+
+    /// Estimates the tokens of all messages; system prompt and tools are not in it.
+    #[must_use]
+    pub fn estimate(&self) -> TokenEstimate {
+        let blocks = self.messages.iter().flat_map(Message::blocks);
+        blocks.map(TokenEstimate::of).sum()
+    }
+}
+
+/// Something that was done to a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BuildNote {
+    /// The message as it was pushed, counted from 0, those of [`MessageList::resume`] included.
+    pub pushed: usize,
+    /// What was done.
+    pub kind: NoteKind,
+}
+
+/// What was done to a message that was pushed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum NoteKind {
+    /// It joined the message before it.
+    Merged {
+        /// The message of [`BuiltMessages::messages`] that it is a part of.
+        message: usize,
+    },
+    /// A block of it, or a part of one, was left out or changed.
+    LeftOut(OmissionReason),
+    /// Something was made up in its place, or before it.
+    MadeUp(SyntheticKind),
+}
+
+/// What a call of the API has beside the messages.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RequestSettings(
+    // Invariant: not empty.
+    ObjectBuf,
+);
+
+impl RequestSettings {
+    /// Asks `model` for an answer of at most `max_tokens` tokens.
+    #[must_use]
+    pub fn new(model: &str, max_tokens: u64) -> Self {
+        let settings = ObjectBuf::new().with("model", model);
+        Self(settings.with("max_tokens", max_tokens))
+    }
+
+    /// Sets the system prompt: a text, or a list of blocks as [`Raw`].
+    #[must_use]
+    pub fn system(mut self, system: impl Into<Json>) -> Self {
+        self.0.set("system", system);
+        self
+    }
+
+    /// Sets the tools: a list, as [`Raw`].
+    #[must_use]
+    pub fn tools(mut self, tools: impl Into<Json>) -> Self {
+        self.0.set("tools", tools);
+        self
+    }
+
+    /// Says whether the answer is to be streamed.
+    #[must_use]
+    pub fn stream(mut self, stream: bool) -> Self {
+        self.0.set("stream", stream);
+        self
+    }
+}
+
+/// Why something cannot be sent. It names ids and never quotes content.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Error {
+    /// A call and its result do not make a pair.
+    Pair {
+        /// How: [`Rule::OrphanResult`], [`Rule::RepeatedResult`], [`Rule::MissingResult`] or
+        /// [`Rule::RepeatedCall`].
+        rule: Rule,
+        /// The id of the call.
+        id: Box<str>,
+    },
+    /// An image or document is larger than the API takes: 5 MB for an image (6.7 MB as base64) or
+    /// a text, 32 MB for a PDF.
+    TooLarge,
+    /// The bytes are no PNG, JPEG, GIF or WebP.
+    UnknownImage,
+    /// The bytes are neither a PDF nor text in UTF-8, or there are none.
+    UnknownDocument,
+    /// The text is no base64.
+    NotBase64,
+    /// A `data:` address stands where base64 or the address of a page is expected.
+    DataUrl,
+    /// The conversation is empty, or has nothing but blank text.
+    NothingToSend,
+}
+
+impl Error {
+    fn pair(rule: Rule, id: &str) -> Self {
+        let id = id.into();
+        Self::Pair { rule, id }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Pair { rule, id } => return write!(f, "{} ({id:?})", rule.words()),
+            Self::TooLarge => {
+                "an image or document is larger than the API takes: 5 MB for an image (6.7 MB as \
+                 base64) or a text, 32 MB for a PDF"
+            }
+            Self::UnknownImage => "the image is no PNG, JPEG, GIF or WebP",
+            Self::UnknownDocument => "the document is neither a PDF nor text in UTF-8, or empty",
+            Self::NotBase64 => "the data of the image is no base64",
+            Self::DataUrl => {
+                "a data: address is not taken: give the base64 behind its comma, or the bytes that \
+                 it stands for"
+            }
+            Self::NothingToSend => "the conversation has nothing to send",
+        })
+    }
+}
+
+impl std::error::Error for Error {}

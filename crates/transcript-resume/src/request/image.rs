@@ -1,0 +1,143 @@
+//! What the first bytes of an image say about it: its type and its size.
+
+/// Returns the media type of an image that the API takes, by its first bytes.
+pub(super) fn media_type(bytes: &[u8]) -> Option<&'static str> {
+    match bytes {
+        [0x89, b'P', b'N', b'G', b'\r', b'\n', 0x1a, b'\n', ..] => Some("image/png"),
+        [0xff, 0xd8, 0xff, ..] => Some("image/jpeg"),
+        [b'G', b'I', b'F', b'8', b'7' | b'9', b'a', ..] => Some("image/gif"),
+        [
+            b'R',
+            b'I',
+            b'F',
+            b'F',
+            _,
+            _,
+            _,
+            _,
+            b'W',
+            b'E',
+            b'B',
+            b'P',
+            ..,
+        ] => Some("image/webp"),
+        _ => None,
+    }
+}
+
+/// Returns width and height in pixels; `None` when the header does not say them.
+pub(super) fn dimensions(bytes: &[u8]) -> Option<(u32, u32)> {
+    let (width, height) = match media_type(bytes)? {
+        "image/png" => (
+            number(bytes, 16, 4)?.swap_bytes(),
+            number(bytes, 20, 4)?.swap_bytes(),
+        ),
+        "image/gif" => (number(bytes, 6, 2)?, number(bytes, 8, 2)?),
+        "image/webp" => webp_dimensions(bytes)?,
+        _ => jpeg_dimensions(bytes)?,
+    };
+    (width > 0 && height > 0).then_some((width, height))
+}
+
+/// The number of `len` bytes at `at`, the lowest first.
+fn number(bytes: &[u8], at: usize, len: usize) -> Option<u32> {
+    let digits = bytes.get(at..at + len)?.iter().rev();
+    Some(digits.fold(0, |number, digit| number << 8 | u32::from(*digit)))
+}
+
+/// The first chunk says which of three formats it is: lossy, lossless, extended.
+fn webp_dimensions(bytes: &[u8]) -> Option<(u32, u32)> {
+    const BITS: u32 = (1 << 14) - 1;
+    match bytes.get(12..16)? {
+        b"VP8 " => Some((number(bytes, 26, 2)? & BITS, number(bytes, 28, 2)? & BITS)),
+        b"VP8L" => {
+            let sizes = number(bytes, 21, 4)?;
+            Some(((sizes & BITS) + 1, (sizes >> 14 & BITS) + 1))
+        }
+        b"VP8X" => Some((number(bytes, 24, 3)? + 1, number(bytes, 27, 3)? + 1)),
+        _ => None,
+    }
+}
+
+/// Goes from segment to segment up to the one that starts a frame.
+fn jpeg_dimensions(bytes: &[u8]) -> Option<(u32, u32)> {
+    let big = |at: usize| Some(number(bytes, at, 2)?.swap_bytes() >> 16);
+    let mut at = 2;
+    loop {
+        match bytes.get(at..at + 2)? {
+            // Fill bytes, and markers without a segment.
+            [0xff, 0xff] => at += 1,
+            [0xff, 0x01 | 0xd0..=0xd8] => at += 2,
+            [0xff, 0xc0..=0xc3 | 0xc5..=0xc7 | 0xc9..=0xcb | 0xcd..=0xcf] => {
+                return Some((big(at + 7)?, big(at + 5)?));
+            }
+            // The data of the image, or its end, without a frame before.
+            [0xff, 0xd9 | 0xda] => return None,
+            [0xff, _] => at += 2 + big(at + 2)? as usize,
+            _ => return None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The start of an image of 300 times 200 pixels in each format.
+    fn images() -> [(&'static str, Vec<u8>); 7] {
+        let webp = |chunk: &[u8]| [b"RIFF\x20\0\0\0WEBP", chunk].concat();
+        let jpeg = |frame: u8| {
+            let frame = [0xff, frame, 0, 11, 8, 0, 200, 1, 44, 1, 1, 17, 0];
+            // An application segment that looks like a frame inside, a fill byte, a lone marker.
+            let before = b"\xff\xd8\xff\xe1\0\x0a\xff\xc0\0\x0b\x08\0\x01\0\xff\xff\x01";
+            [before.as_slice(), &frame].concat()
+        };
+        let png = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\x01\x2c\0\0\0\xc8\x08\x06";
+        [
+            ("image/png", png.to_vec()),
+            ("image/gif", b"GIF89a\x2c\x01\xc8\0\xf7".to_vec()),
+            ("image/jpeg", jpeg(0xc0)),
+            ("image/jpeg", jpeg(0xc2)),
+            (
+                "image/webp",
+                webp(b"VP8 \x08\0\0\0\x10\0\0\x9d\x01\x2a\x2c\x41\xc8\x80"),
+            ),
+            ("image/webp", webp(b"VP8L\x08\0\0\0\x2f\x2b\xc1\x31\x10")),
+            (
+                "image/webp",
+                webp(b"VP8X\x0a\0\0\0\x10\0\0\0\x2b\x01\0\xc7\0\0"),
+            ),
+        ]
+    }
+
+    #[test]
+    fn type_and_size_are_in_the_header_of_each_format() {
+        for (expected, image) in images() {
+            assert_eq!(media_type(&image), Some(expected));
+            assert_eq!(dimensions(&image), Some((300, 200)), "{expected}");
+        }
+        for other in [
+            &b""[..],
+            b"BM6\0",
+            b"%PDF-1.7",
+            b"RIFF\x20\0\0\0WAVE",
+            b"GIF88a",
+        ] {
+            assert_eq!(media_type(other), None);
+        }
+    }
+
+    #[test]
+    fn a_header_that_is_cut_off_or_says_zero_has_no_size() {
+        for (name, image) in images() {
+            let whole = (0..image.len()).filter(|end| dimensions(&image[..*end]).is_some());
+            // Behind the size of a JPEG come four bytes of its frame, of a PNG and GIF less.
+            assert!(whole.count() <= 4, "{name}");
+        }
+        assert_eq!(dimensions(b"GIF89a\0\0\xc8\0"), None);
+        assert_eq!(
+            dimensions(b"\xff\xd8\xff\xda\0\x02\xff\xc0\0\x0b\x08\0\xc8\x01\x2c"),
+            None
+        );
+    }
+}

@@ -1,0 +1,666 @@
+//! Whether a strict provider would take a request.
+//!
+//! Providers differ in what they forgive; these are the rules of the strictest that users report
+//! (`facts/pains.md` 5, 8, 16 and 27). The real client itself sends some requests that fail here,
+//! as its own provider joins neighbours of the same role.
+
+use std::borrow::Cow;
+use std::collections::{BTreeSet, HashMap, HashSet};
+
+use transcript_format::object::{JsonKind, Raw};
+
+use super::block::{ApiTool, is_api_result, is_blank, is_space, kind_of, safe};
+use super::{Block, BlockKind, Message, Role, media};
+
+/// What a provider may say about a request.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Lint {
+    /// What a strict provider refuses, in the order of the messages.
+    pub problems: Vec<Problem>,
+    /// What may be refused, or is worth knowing.
+    pub warnings: Vec<Problem>,
+}
+
+impl Lint {
+    /// Returns whether a strict provider would take the request.
+    #[must_use]
+    pub fn is_ok(&self) -> bool {
+        self.problems.is_empty()
+    }
+}
+
+/// One rule that a request breaks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    /// The rule.
+    pub rule: Rule,
+    /// The message, counted from 0; `None` when it is about the whole request.
+    pub message: Option<usize>,
+    /// The candidate that the block comes from, where it comes from one.
+    pub entry: Option<usize>,
+}
+
+macro_rules! rules {
+    ($($(#[doc = $doc:literal])* $Variant:ident = $name:literal, $words:literal;)*) => {
+        /// What a request has to be.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[non_exhaustive]
+        pub enum Rule {
+            $($(#[doc = $doc])* $Variant,)*
+        }
+
+        impl Rule {
+            /// Returns the stable name.
+            #[must_use]
+            pub const fn name(self) -> &'static str {
+                match self { $(Self::$Variant => $name,)* }
+            }
+
+            /// Returns whether a strict provider may take a request that breaks it.
+            #[must_use]
+            pub const fn is_warning(self) -> bool {
+                matches!(self, Self::EmptiedThinking | Self::RequestSize | Self::UnknownBlock)
+            }
+
+            /// Returns what is wrong, in words.
+            #[must_use]
+            pub const fn words(self) -> &'static str {
+                match self { $(Self::$Variant => $words,)* }
+            }
+        }
+    };
+}
+
+rules! {
+    /// There is at least one message.
+    NoMessages = "no-messages", "the request has no messages";
+    /// The first message is the user's.
+    FirstNotUser = "first-not-user", "the first message is not the user's";
+    /// Roles alternate.
+    SameRole = "same-role", "two messages in a row have the same role";
+    /// A `system` message comes after one of the user.
+    SystemPlace = "system-place", "a system message does not follow one of the user";
+    /// Content is not empty.
+    EmptyContent = "empty-content", "a message has no content";
+    /// Text is not blank.
+    BlankText = "blank-text", "a text block is blank";
+    /// Every block is an object with a type.
+    NoBlock = "no-block", "a block is no object with a type";
+    /// Calls, thoughts and answers of tools of the API are the assistant's; results the user's.
+    WrongRole = "wrong-role", "a block stands in a message of the wrong role";
+    /// A call has an id of letters, digits, `_` and `-`.
+    CallId = "call-id", "the id of a call is missing or holds other characters than letters, digits, _ and -";
+    /// A call has a name.
+    CallName = "call-name", "a call has no name";
+    /// The input of a call is an object.
+    CallInput = "call-input", "the input of a call is no object";
+    /// The ids of calls are unique.
+    RepeatedCall = "repeated-call", "two calls have the same id";
+    /// Every result answers a call of the message before.
+    OrphanResult = "orphan-result", "a result answers no call of the message before it";
+    /// A call has one result.
+    RepeatedResult = "repeated-result", "a call has two results";
+    /// Every call is answered in the message after it.
+    MissingResult = "missing-result", "a call has no result in the message after it";
+    /// Results stand before everything else.
+    ResultNotFirst = "result-not-first", "a result stands behind another block";
+    /// Calls of tools that the API runs itself, and what they gave, stand in one message.
+    ApiToolPair = "api-tool-pair", "a call of a tool of the API and its result do not stand in one message";
+    /// The content of a result is a text, or a list of texts and media.
+    ResultContent = "result-content", "the content of a result is neither a text nor a list of texts and media";
+    /// A failed result says something.
+    SilentError = "silent-error", "a failed result has no content";
+    /// Thoughts carry the signature of their model.
+    UnsignedThinking = "unsigned-thinking", "a thought has no signature";
+    /// Of warnings: thoughts with a signature have the text that was signed (`facts/pains.md` 9).
+    /// Clients that store the signature alone send it without the text, and their API takes it.
+    EmptiedThinking = "emptied-thinking", "a signed thought lost its text";
+    /// The last block of an answer is no thought.
+    ThinkingLast = "thinking-last", "an answer ends with a thought";
+    /// A last message of the assistant does not end with white space.
+    TrailingSpace = "trailing-space", "the last message is the assistant's and ends with white space";
+    /// Images and documents keep to the limits.
+    MediaTooLarge = "media-too-large", "an image or document is larger than the API takes";
+    /// Images and documents hold data.
+    UnusableMedia = "unusable-media", "an image or document holds no data, or is of a type that the API does not take";
+    /// Strings hold no NUL and no half of a surrogate pair.
+    UnsafeText = "unsafe-text", "a string holds a NUL or half of a surrogate pair";
+    /// Of warnings: the request keeps to the limit of the API.
+    RequestSize = "request-size", "the request is larger than the 32 MB that the API takes";
+    /// Of warnings: the kind of block is not known here.
+    UnknownBlock = "unknown-block", "a block is of a kind that providers may not know";
+}
+
+/// The most that the API takes, all messages together.
+const MAX_REQUEST: usize = 32 << 20;
+
+/// What only users bring.
+const SEARCH_RESULT: &str = "search_result";
+
+/// Kinds of blocks that the Messages API documents beside those of [`BlockKind`].
+const DOCUMENTED: [&str; 11] = [
+    SEARCH_RESULT,
+    "container_upload",
+    "web_search_tool_result",
+    "web_fetch_tool_result",
+    "code_execution_tool_result",
+    "bash_code_execution_tool_result",
+    "text_editor_code_execution_tool_result",
+    "mcp_tool_use",
+    "mcp_tool_result",
+    "tool_reference",
+    "tool_search_tool_result",
+];
+
+/// Returns what a strict provider would say about `messages`.
+#[must_use]
+pub fn lint(messages: &[Message]) -> Lint {
+    let mut linter = Linter::default();
+    if messages.is_empty() {
+        linter.add(Rule::NoMessages, None);
+    }
+    for (at, message) in messages.iter().enumerate() {
+        linter.at = Some(at);
+        linter.check_place(
+            message,
+            at.checked_sub(1).map(|before| messages[before].role),
+        );
+        for (place, block) in message.blocks.iter().enumerate() {
+            for rule in faults(block, message.role) {
+                linter.add(rule, block.entry());
+            }
+            match block.kind() {
+                BlockKind::ToolUse if message.role == Role::Assistant => linter.check_call(block),
+                BlockKind::ToolResult if message.role == Role::User => {
+                    linter.check_result(message, place, block);
+                }
+                BlockKind::Other => linter.check_name(block),
+                _ => {}
+            }
+        }
+        if message.role == Role::Assistant {
+            for place in unpaired_api_tools(&message.blocks) {
+                linter.add(Rule::ApiToolPair, message.blocks[place].entry());
+            }
+        }
+        linter.check_end(message, at + 1 == messages.len());
+    }
+    linter.close();
+    linter.at = None;
+    let size: usize = messages
+        .iter()
+        .flat_map(|message| &message.blocks)
+        .map(|block| block.json().len())
+        .sum();
+    if size > MAX_REQUEST {
+        linter.add(Rule::RequestSize, None);
+    }
+    linter.lint
+}
+
+#[derive(Default)]
+struct Linter {
+    lint: Lint,
+    /// The message that is looked at.
+    at: Option<usize>,
+    calls: HashSet<Box<str>>,
+    /// The calls of the message before: entry, and whether the result was seen.
+    open: Vec<(Option<usize>, bool)>,
+    /// The place of each of these calls in `open`, by id.
+    place_of: HashMap<Box<str>, usize>,
+}
+
+impl Linter {
+    fn add(&mut self, rule: Rule, entry: Option<usize>) {
+        let list = if rule.is_warning() {
+            &mut self.lint.warnings
+        } else {
+            &mut self.lint.problems
+        };
+        list.push(Problem {
+            rule,
+            message: self.at,
+            entry,
+        });
+    }
+
+    fn check_place(&mut self, message: &Message, before: Option<Role>) {
+        let entry = message.blocks.first().and_then(Block::entry);
+        let rule = match (before, message.role) {
+            (None, Role::User) => None,
+            (None, _) => Some(Rule::FirstNotUser),
+            (Some(before), Role::System) => (before != Role::User).then_some(Rule::SystemPlace),
+            // What follows a system message is the answer to the user message before it.
+            (Some(Role::System), Role::User) => Some(Rule::SameRole),
+            (Some(before), role) => (before == role).then_some(Rule::SameRole),
+        };
+        if let Some(rule) = rule {
+            self.add(rule, entry);
+        }
+        if message.role != Role::User && message.role != Role::System {
+            self.close();
+        }
+        if message.blocks.is_empty() {
+            self.add(Rule::EmptyContent, None);
+        }
+    }
+
+    fn check_name(&mut self, block: &Block) {
+        let kind = block.object();
+        let kind = kind.and_then(|block| block.get("type").and_then(Raw::str));
+        if kind.is_some_and(|kind| !DOCUMENTED.contains(&&*kind)) {
+            self.add(Rule::UnknownBlock, block.entry());
+        }
+    }
+
+    fn check_call(&mut self, block: &Block) {
+        let entry = block.entry();
+        let id = block.call_id().unwrap_or_default();
+        if self.calls.insert(id.into()) {
+            self.place_of.insert(id.into(), self.open.len());
+            self.open.push((entry, false));
+        } else {
+            self.add(Rule::RepeatedCall, entry);
+        }
+    }
+
+    fn check_result(&mut self, message: &Message, place: usize, block: &Block) {
+        let entry = block.entry();
+        let id = block.call_id().unwrap_or_default();
+        match self.place_of.get(id) {
+            Some(&call) if self.open[call].1 => self.add(Rule::RepeatedResult, entry),
+            Some(&call) => self.open[call].1 = true,
+            None => self.add(Rule::OrphanResult, entry),
+        }
+        let before = place.checked_sub(1).map(|before| &message.blocks[before]);
+        if before.is_some_and(|before| before.kind() != BlockKind::ToolResult) {
+            self.add(Rule::ResultNotFirst, entry);
+        }
+    }
+
+    fn check_end(&mut self, message: &Message, is_last: bool) {
+        match message.role {
+            Role::User => self.close(),
+            Role::System => {}
+            Role::Assistant => {
+                let Some(last) = message.blocks.last() else {
+                    return;
+                };
+                if last.is_thinking() {
+                    self.add(Rule::ThinkingLast, last.entry());
+                }
+                let text = last.text_field().unwrap_or_default();
+                if is_last && last.kind() == BlockKind::Text && text.ends_with(is_space) {
+                    self.add(Rule::TrailingSpace, last.entry());
+                }
+            }
+        }
+    }
+
+    /// The message behind the calls is read: what has no result by now never gets one.
+    fn close(&mut self) {
+        self.place_of.clear();
+        for (entry, is_answered) in std::mem::take(&mut self.open) {
+            if !is_answered {
+                self.add(Rule::MissingResult, entry);
+            }
+        }
+    }
+}
+
+/// The rules that a block breaks in a message of `role`, wherever it stands in it.
+pub(super) fn faults(block: &Block, role: Role) -> Vec<Rule> {
+    let is_answer = role == Role::Assistant;
+    let mut faults = match block.kind() {
+        BlockKind::Text if block.is_blank() => vec![Rule::BlankText],
+        BlockKind::Text => Vec::new(),
+        BlockKind::Other => other_faults(block, role),
+        _ if role == Role::System => vec![Rule::WrongRole],
+        BlockKind::ToolUse | BlockKind::ServerToolUse if is_answer => call_faults(block),
+        BlockKind::Thinking if is_answer => vec![Rule::UnsignedThinking],
+        BlockKind::SealedThinking if is_answer => sealed_fault(block).into_iter().collect(),
+        BlockKind::ToolResult if !is_answer => result_faults(block),
+        BlockKind::Image | BlockKind::Document if !is_answer => media_fault(block),
+        _ => vec![Rule::WrongRole],
+    };
+    if matches!(safe(block.json()), Cow::Owned(safe) if safe != block.json()) {
+        faults.push(Rule::UnsafeText);
+    }
+    faults
+}
+
+/// Whether the API takes `id` for that of a call.
+pub(super) fn is_call_id(id: &str) -> bool {
+    let is_plain = |c: u8| c.is_ascii_alphanumeric() || c == b'_' || c == b'-';
+    !id.is_empty() && id.bytes().all(is_plain)
+}
+
+fn call_faults(block: &Block) -> Vec<Rule> {
+    let Some(call) = block.object() else {
+        return vec![Rule::NoBlock];
+    };
+    let name = call.get("name").and_then(Raw::str);
+    let is_fine = [
+        (
+            Rule::CallId,
+            is_call_id(block.call_id().unwrap_or_default()),
+        ),
+        (Rule::CallName, name.is_some_and(|name| !name.is_empty())),
+        (
+            Rule::CallInput,
+            call.get("input").map(Raw::kind) == Some(JsonKind::Object),
+        ),
+    ];
+    let broken = is_fine.into_iter().filter(|(_, is_fine)| !is_fine);
+    broken.map(|(rule, _)| rule).collect()
+}
+
+fn result_faults(block: &Block) -> Vec<Rule> {
+    let Some(result) = block.object() else {
+        return vec![Rule::NoBlock];
+    };
+    let content = result.get("content");
+    let blocks = content.and_then(Raw::array);
+    let mut faults: Vec<Rule> = blocks
+        .iter()
+        .flatten()
+        .copied()
+        .filter_map(nested_fault)
+        .collect();
+    if content.is_some_and(|content| content.kind() != JsonKind::String) && blocks.is_none() {
+        faults.push(Rule::ResultContent);
+    }
+    if media::is_too_large(block) {
+        faults.push(Rule::MediaTooLarge);
+    }
+    let is_silent = match blocks {
+        Some(blocks) => blocks.is_empty(),
+        None => content.is_none_or(|content| matches!(content.text(), "null" | "\"\"")),
+    };
+    if is_silent && result.get("is_error").and_then(Raw::bool) == Some(true) {
+        faults.push(Rule::SilentError);
+    }
+    faults
+}
+
+/// The rule that a block of the content of a result breaks.
+pub(super) fn nested_fault(raw: Raw<'_>) -> Option<Rule> {
+    match kind_of(raw) {
+        BlockKind::Text => is_blank(raw).then_some(Rule::BlankText),
+        BlockKind::Image | BlockKind::Document => {
+            media::is_unusable(raw).then_some(Rule::UnusableMedia)
+        }
+        BlockKind::Other => {
+            let object = raw.object();
+            match object.as_ref().and_then(|block| block.get("type")?.str()) {
+                None => Some(Rule::NoBlock),
+                Some(kind) => is_api_result(&kind).then_some(Rule::ResultContent),
+            }
+        }
+        _ => Some(Rule::ResultContent),
+    }
+}
+
+fn media_fault(block: &Block) -> Vec<Rule> {
+    let is_usable = Raw::parse(block.json()).is_ok_and(|raw| !media::is_unusable(raw));
+    if !is_usable {
+        vec![Rule::UnusableMedia]
+    } else if media::is_too_large(block) {
+        vec![Rule::MediaTooLarge]
+    } else {
+        Vec::new()
+    }
+}
+
+fn other_faults(block: &Block, role: Role) -> Vec<Rule> {
+    let object = block.object();
+    let Some(kind) = object.and_then(|block| block.get("type")?.str()) else {
+        return vec![Rule::NoBlock];
+    };
+    let is_placed = match role {
+        Role::System => false,
+        Role::User => block.api_tool().is_none(),
+        Role::Assistant => kind != SEARCH_RESULT,
+    };
+    if is_placed {
+        Vec::new()
+    } else {
+        vec![Rule::WrongRole]
+    }
+}
+
+/// The rule that a thought with a signature, or one that is sealed as a whole, breaks.
+fn sealed_fault(block: &Block) -> Option<Rule> {
+    let thought = block.object()?;
+    let has = |key: &str| {
+        let text = thought.get(key).and_then(Raw::str);
+        text.is_some_and(|text| !text.is_empty())
+    };
+    if has("thinking") || has("data") {
+        None
+    } else if has("signature") {
+        Some(Rule::EmptiedThinking)
+    } else {
+        Some(Rule::UnsignedThinking)
+    }
+}
+
+/// The places of calls of tools of the API without a result behind them, and of such results
+/// without their call.
+pub(super) fn unpaired_api_tools(blocks: &[Block]) -> BTreeSet<usize> {
+    let mut unpaired = BTreeSet::new();
+    let mut open = HashMap::new();
+    for (place, block) in blocks.iter().enumerate() {
+        match block.api_tool() {
+            Some((ApiTool::Call, id)) => {
+                open.entry(id).or_insert(place);
+                unpaired.insert(place);
+            }
+            Some((ApiTool::Result, id)) => {
+                if let Some(call) = open.remove(&id) {
+                    unpaired.remove(&call);
+                } else {
+                    unpaired.insert(place);
+                }
+            }
+            None => {}
+        }
+    }
+    unpaired
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn message(role: Role, blocks: &[&str]) -> Message {
+        let read = |text: &&str| Block::read(Raw::parse(text).expect("test blocks are JSON"), 7);
+        Message {
+            role,
+            blocks: blocks.iter().map(read).collect(),
+        }
+    }
+
+    fn user(blocks: &[&str]) -> Message {
+        message(Role::User, blocks)
+    }
+
+    fn answer(blocks: &[&str]) -> Message {
+        message(Role::Assistant, blocks)
+    }
+
+    fn broken(messages: &[Message]) -> Vec<Rule> {
+        let problems = lint(messages).problems;
+        problems.iter().map(|problem| problem.rule).collect()
+    }
+
+    const TEXT: &str = r#"{"type":"text","text":"hi"}"#;
+    const BLANK: &str = r#"{"type":"text","text":" \n"}"#;
+    const CALL: &str = r#"{"type":"tool_use","id":"a","name":"Bash","input":{}}"#;
+    const OTHER_CALL: &str = r#"{"type":"tool_use","id":"b","name":"Bash","input":{}}"#;
+    const RESULT: &str = r#"{"type":"tool_result","tool_use_id":"a","content":"ok"}"#;
+    const OTHER_RESULT: &str = r#"{"type":"tool_result","tool_use_id":"b","content":"ok"}"#;
+    const SEALED: &str = r#"{"type":"thinking","thinking":"x","signature":"s"}"#;
+    const SEARCH: &str = r#"{"type":"server_tool_use","id":"s","name":"web_search","input":{}}"#;
+    const FOUND: &str = r#"{"type":"web_search_tool_result","tool_use_id":"s","content":[]}"#;
+    const UNSIGNED: &str = r#"{"type":"thinking","thinking":"x"}"#;
+
+    #[test]
+    fn a_proper_request_has_no_problem() {
+        let messages = [
+            user(&[TEXT]),
+            answer(&[SEALED, SEARCH, FOUND, TEXT, CALL, OTHER_CALL]),
+            user(&[OTHER_RESULT, RESULT, TEXT]),
+            message(Role::System, &[TEXT]),
+            answer(&[TEXT]),
+            user(&[TEXT]),
+        ];
+        assert_eq!(lint(&messages), Lint::default());
+    }
+
+    #[test]
+    fn each_rule_is_broken_by_its_own_request() {
+        let bad_call = |call: &str, rule: Rule| {
+            let id = if rule == Rule::CallId { "a b" } else { "a" };
+            let result = format!(r#"{{"type":"tool_result","tool_use_id":"{id}","content":""}}"#);
+            assert_eq!(
+                broken(&[user(&[TEXT]), answer(&[call]), user(&[&result])]),
+                [rule]
+            );
+        };
+        bad_call(
+            r#"{"type":"tool_use","id":"a b","name":"Bash","input":{}}"#,
+            Rule::CallId,
+        );
+        bad_call(
+            r#"{"type":"tool_use","id":"a","name":"","input":{}}"#,
+            Rule::CallName,
+        );
+        bad_call(
+            r#"{"type":"tool_use","id":"a","name":"Bash","input":"{}"}"#,
+            Rule::CallInput,
+        );
+        let after_user = |blocks: &[&str]| broken(&[user(&[TEXT]), answer(blocks)]);
+        let cases: [(Vec<Rule>, Rule); 15] = [
+            (broken(&[]), Rule::NoMessages),
+            (broken(&[answer(&[TEXT])]), Rule::FirstNotUser),
+            (broken(&[user(&[TEXT]), user(&[TEXT])]), Rule::SameRole),
+            (
+                broken(&[
+                    user(&[TEXT]),
+                    answer(&[TEXT]),
+                    message(Role::System, &[TEXT]),
+                ]),
+                Rule::SystemPlace,
+            ),
+            (broken(&[user(&[])]), Rule::EmptyContent),
+            (broken(&[user(&[BLANK])]), Rule::BlankText),
+            (broken(&[user(&["7"])]), Rule::NoBlock),
+            (broken(&[user(&[CALL])]), Rule::WrongRole),
+            (
+                broken(&[user(&[TEXT]), answer(&[CALL, CALL]), user(&[RESULT])]),
+                Rule::RepeatedCall,
+            ),
+            (broken(&[user(&[RESULT])]), Rule::OrphanResult),
+            (
+                broken(&[user(&[TEXT]), answer(&[CALL]), user(&[RESULT, RESULT])]),
+                Rule::RepeatedResult,
+            ),
+            (after_user(&[CALL]), Rule::MissingResult),
+            (
+                broken(&[user(&[TEXT]), answer(&[CALL]), user(&[TEXT, RESULT])]),
+                Rule::ResultNotFirst,
+            ),
+            (after_user(&[UNSIGNED, TEXT]), Rule::UnsignedThinking),
+            (after_user(&[SEALED]), Rule::ThinkingLast),
+        ];
+        for (found, rule) in cases {
+            assert_eq!(found, [rule]);
+        }
+        let results: [(&str, &[Rule]); 6] = [
+            (r#""content":null"#, &[Rule::ResultContent]),
+            (r#""content":["out"]"#, &[Rule::NoBlock]),
+            (
+                r#""content":[{"type":"text","text":""}]"#,
+                &[Rule::BlankText],
+            ),
+            (r#""content":[{"type":"image"}]"#, &[Rule::UnusableMedia]),
+            (r#""content":[{"type":"tool_use"}]"#, &[Rule::ResultContent]),
+            (r#""content":"","is_error":true"#, &[Rule::SilentError]),
+        ];
+        for (content, rules) in results {
+            let result = format!(r#"{{"type":"tool_result","tool_use_id":"a",{content}}}"#);
+            let found = broken(&[user(&[TEXT]), answer(&[CALL]), user(&[&result])]);
+            assert_eq!(found, rules, "{content}");
+        }
+        let sealed_nothing = r#"{"type":"redacted_thinking","data":""}"#;
+        assert_eq!(
+            after_user(&[sealed_nothing, TEXT]),
+            [Rule::UnsignedThinking]
+        );
+        let bitmap =
+            r#"{"type":"image","source":{"type":"base64","media_type":"image/bmp","data":"A"}}"#;
+        assert_eq!(broken(&[user(&[bitmap])]), [Rule::UnusableMedia]);
+        assert_eq!(after_user(&[SEARCH, TEXT]), [Rule::ApiToolPair]);
+        assert_eq!(
+            after_user(&[FOUND, SEARCH, FOUND, TEXT]),
+            [Rule::ApiToolPair]
+        );
+        assert_eq!(broken(&[user(&[FOUND])]), [Rule::WrongRole]);
+        for half in [r#""a\ud800""#, r#""a\u0000""#] {
+            let mut messages = [user(&[TEXT])];
+            messages[0].blocks[0].set("text", half);
+            assert_eq!(broken(&messages), [Rule::UnsafeText]);
+        }
+        let trailing = r#"{"type":"text","text":"so: "}"#;
+        assert_eq!(after_user(&[trailing]), [Rule::TrailingSpace]);
+    }
+
+    #[test]
+    fn a_result_that_comes_too_late_is_missing_and_an_orphan() {
+        let messages = [
+            user(&[TEXT]),
+            answer(&[CALL]),
+            user(&[TEXT]),
+            answer(&[TEXT]),
+            user(&[RESULT]),
+        ];
+        assert_eq!(broken(&messages), [Rule::MissingResult, Rule::OrphanResult]);
+    }
+
+    #[test]
+    fn media_over_the_limit_is_a_problem_and_size_and_strange_blocks_are_warnings() {
+        let image = |len: usize| {
+            let data = "A".repeat(len);
+            format!(
+                r#"{{"type":"image","source":{{"type":"base64","media_type":"image/png","data":"{data}"}}}}"#
+            )
+        };
+        let (large, small) = (image(7 << 20), image(6 << 20));
+        assert_eq!(broken(&[user(&[&large])]), [Rule::MediaTooLarge]);
+        assert_eq!(broken(&[user(&[&small])]), []);
+        let six = [&*small; 6];
+        let strange = r#"{"type":"hologram"}"#;
+        let warnings = lint(&[user(&six), answer(&[strange])]).warnings;
+        let warnings: Vec<Rule> = warnings.iter().map(|warning| warning.rule).collect();
+        assert_eq!(warnings, [Rule::UnknownBlock, Rule::RequestSize]);
+    }
+
+    #[test]
+    fn a_thought_that_lost_its_text_is_a_warning() {
+        let emptied = r#"{"type":"thinking","thinking":"","signature":"s"}"#;
+        let found = lint(&[user(&[TEXT]), answer(&[emptied, TEXT])]);
+        let warning = Problem {
+            rule: Rule::EmptiedThinking,
+            message: Some(1),
+            entry: Some(7),
+        };
+        assert_eq!((found.is_ok(), found.warnings), (true, vec![warning]));
+    }
+
+    #[test]
+    fn a_problem_names_message_and_entry() {
+        let problems = lint(&[user(&[TEXT]), answer(&[TEXT, BLANK])]).problems;
+        assert_eq!((problems[0].message, problems[0].entry), (Some(1), Some(7)));
+    }
+}

@@ -1,0 +1,102 @@
+//! References to tools that a tool search found.
+
+use std::collections::BTreeSet;
+
+use transcript_format::object::{Object, Raw};
+
+use super::block::{Block, BlockKind};
+use super::step::{Step, StepKind};
+use super::{Log, OmissionReason, Role, SyntheticKind};
+use crate::texts;
+use crate::tree::Policy;
+
+/// The tools that the client has when it is started without any options.
+const OF_THE_CLIENT: &[&str] = &[
+    "Agent",
+    "Bash",
+    "CronCreate",
+    "CronDelete",
+    "CronList",
+    "Edit",
+    "EnterWorktree",
+    "ExitWorktree",
+    "Glob",
+    "Grep",
+    "Monitor",
+    "NotebookEdit",
+    "Read",
+    "SendMessage",
+    "Skill",
+    "TaskCreate",
+    "TaskGet",
+    "TaskList",
+    "TaskStop",
+    "TaskUpdate",
+    "ToolSearch",
+    "WebFetch",
+    "WebSearch",
+    "Write",
+];
+
+/// Removes the references to tools that the request does not have, and puts a text behind the blocks
+/// of a line that refers to one: the API wants to hear something of the user behind it.
+pub(super) fn resolve(
+    steps: &mut [Step],
+    tools: Option<&BTreeSet<String>>,
+    policy: Policy,
+    log: &mut Log,
+) {
+    let is_known = |name: &str| match tools {
+        Some(tools) => tools.contains(name),
+        // What a session was started with is not in its file: nothing is lost on a guess.
+        None => policy == Policy::Recover || OF_THE_CLIENT.contains(&name),
+    };
+    for step in steps.iter_mut().filter(|step| step.kind == StepKind::User) {
+        let mut refers = false;
+        for block in &mut step.blocks {
+            refers |= resolve_block(block, is_known, log);
+        }
+        if refers {
+            let block = Block::text(texts::TOOL_LOADED);
+            log.made_up(SyntheticKind::ToolLoaded, Role::User, &block, step.entry);
+            step.blocks.push(block);
+        }
+    }
+}
+
+/// Returns whether the block is a result with a reference to a known tool.
+fn resolve_block(block: &mut Block, is_known: impl Fn(&str) -> bool, log: &mut Log) -> bool {
+    if block.kind() != BlockKind::ToolResult || !block.json().contains("tool_reference") {
+        return false;
+    }
+    let content = block.object();
+    let content = content.and_then(|result| result.get("content")?.array());
+    let content = content.unwrap_or_default();
+    let (mut kept, mut refers) = (Vec::with_capacity(content.len()), false);
+    for raw in &content {
+        match raw.object().and_then(|object| referred_tool(&object)) {
+            Some(name) if !is_known(&name) => continue,
+            Some(_) => refers = true,
+            None => {}
+        }
+        kept.push(raw.text());
+    }
+    if kept.len() < content.len() {
+        let removed = Block::text(texts::TOOL_REFERENCES_REMOVED);
+        if kept.is_empty() {
+            kept.push(removed.json());
+        }
+        let content = format!("[{}]", kept.join(","));
+        let entry = block.entry().map(|entry| entry as u32);
+        log.left_out(entry, OmissionReason::ToolReference);
+        block.set("content", &content);
+    }
+    refers
+}
+
+/// The tool that a block refers to; `None` when it is no reference.
+fn referred_tool(block: &Object<'_>) -> Option<String> {
+    let is_reference = block.get("type")?.str()? == "tool_reference";
+    let name = block.get("tool_name").and_then(Raw::str);
+    is_reference.then(|| name.unwrap_or_default().into_owned())
+}

@@ -1,0 +1,210 @@
+//! Unfinished turns: what the client drops from the entries of a path, and what it adds, before
+//! they become messages (`facts/rig.md` 7). Case numbers name the files that prove a rule.
+
+use std::collections::HashSet;
+use std::rc::Rc;
+
+use super::block::{Block, BlockKind};
+use super::step::{Step, StepKind};
+use super::{Log, OmissionReason, Role, SyntheticKind, is_blank_text};
+use crate::texts;
+use crate::tree::Policy;
+
+/// Drops what was never finished. Returns the ids of the calls that are to be completed.
+pub(super) fn drop_unfinished(
+    steps: &mut Vec<Step>,
+    policy: Policy,
+    log: &mut Log,
+) -> Vec<Box<str>> {
+    let open = drop_open_calls(steps, policy, log);
+    if policy == Policy::Recover {
+        drop_empty(steps, log);
+    }
+    drop_lone_thoughts(steps, log);
+    drop_blank_lines(steps, log);
+    open
+}
+
+/// Adds results for the interrupted calls `open`.
+pub(super) fn complete_calls(steps: &mut Vec<Step>, open: &[Box<str>], log: &mut Log) {
+    // The results of interrupted calls come after the real ones (case 91-58), and all of them
+    // behind the same entry: what is added here has none.
+    let after = steps.iter().rev().find_map(|step| step.entry);
+    for id in open {
+        let block = Block::failed_result(id, texts::CALL_INTERRUPTED);
+        log.made_up(SyntheticKind::InterruptedResult, Role::User, &block, after);
+        steps.push(Step::user(block));
+    }
+}
+
+/// Makes the conversation end with an answer: a sentence for a turn without one.
+pub(super) fn complete_turn(steps: &mut Vec<Step>, log: &mut Log) {
+    if let Some(at) = place_of_sentinel(steps) {
+        let block = Block::text(texts::NO_RESPONSE);
+        let after = steps[..at].iter().rev().find_map(|step| step.entry);
+        log.made_up(SyntheticKind::NoResponse, Role::Assistant, &block, after);
+        steps.insert(at, Step::assistant(block));
+    }
+}
+
+/// Drops the lines whose calls never got a result. The calls of the last message, when nothing but
+/// results and reminders follows it, are kept and returned. [`Policy::Recover`] keeps all lines:
+/// their calls get results later.
+fn drop_open_calls(steps: &mut Vec<Step>, policy: Policy, log: &mut Log) -> Vec<Box<str>> {
+    let answered: HashSet<&str> = steps.iter().flat_map(Step::results).collect();
+    let last_message = LastMessage::of(steps);
+    let mut open = Vec::new();
+    let mut keep = Vec::with_capacity(steps.len());
+    for (at, step) in steps.iter().enumerate() {
+        let is_line = step.kind == StepKind::Assistant;
+        let unanswered = || step.calls().filter(|id| !answered.contains(id));
+        if is_line && last_message.has(at, step) {
+            open.extend(unanswered().map(Box::from));
+            keep.push(true);
+        } else {
+            // In the middle a line goes when it has calls and none of them has a result; its text
+            // goes as well (case 42-26). A line with an answered call stays (case 42-27).
+            let calls = step.calls().count();
+            let is_answered = calls == 0 || unanswered().count() < calls;
+            keep.push(policy == Policy::Recover || !is_line || is_answered);
+        }
+    }
+    let mut keep = keep.into_iter();
+    steps.retain(|step| {
+        let keep = keep.next() == Some(true);
+        if !keep {
+            log.left_out(step.entry, OmissionReason::UnansweredCall);
+        }
+        keep
+    });
+    open
+}
+
+/// Drops answers without any block: the client sends a placeholder for each (case 42-24).
+fn drop_empty(steps: &mut Vec<Step>, log: &mut Log) {
+    steps.retain(|step| {
+        let is_empty = step.kind == StepKind::Assistant && step.blocks.is_empty();
+        if is_empty {
+            log.left_out(step.entry, OmissionReason::Empty);
+        }
+        !is_empty
+    });
+}
+
+/// The message that the conversation stopped in, if it did.
+struct LastMessage {
+    last_line: Option<usize>,
+    id: Option<Rc<str>>,
+}
+
+impl LastMessage {
+    fn of(steps: &[Step]) -> Self {
+        for (at, step) in steps.iter().enumerate().rev() {
+            match step.kind {
+                StepKind::Assistant => {
+                    return Self {
+                        last_line: Some(at),
+                        id: step.message_id.clone(),
+                    };
+                }
+                StepKind::Reminder | StepKind::LocalCommand => {}
+                // A result belongs to the turn; any other user line (cases 91-50 to 91-53) and an
+                // API error (91-56) ends it.
+                StepKind::User if step.has_results() => {}
+                StepKind::User | StepKind::ApiError => break,
+            }
+        }
+        Self {
+            last_line: None,
+            id: None,
+        }
+    }
+
+    fn has(&self, at: usize, line: &Step) -> bool {
+        self.last_line == Some(at) || (self.id.is_some() && self.id == line.message_id)
+    }
+}
+
+/// Drops the lines that hold nothing but blank text.
+fn drop_blank_lines(steps: &mut Vec<Step>, log: &mut Log) {
+    steps.retain(|step| {
+        let is_blank = is_blank(step);
+        if is_blank {
+            log.left_out(step.entry, OmissionReason::Silent);
+        }
+        !is_blank
+    });
+}
+
+/// Drops the lines that hold nothing but thoughts, when their message has no line that says more
+/// (cases 43-03, 43-04, 43-05).
+fn drop_lone_thoughts(steps: &mut Vec<Step>, log: &mut Log) {
+    let silent: Vec<bool> = steps.iter().map(is_thinking).collect();
+    let spoken: HashSet<Rc<str>> = steps
+        .iter()
+        .zip(&silent)
+        .filter(|(step, silent)| step.kind == StepKind::Assistant && !**silent)
+        .filter_map(|(step, _)| step.message_id.clone())
+        .collect();
+    let mut silent = silent.into_iter();
+    steps.retain(|step| {
+        let is_silent = silent.next() == Some(true);
+        let is_spoken = step
+            .message_id
+            .as_ref()
+            .is_some_and(|id| spoken.contains(id));
+        if is_silent && !is_spoken {
+            log.left_out(step.entry, OmissionReason::Silent);
+        }
+        !is_silent || is_spoken
+    });
+}
+
+fn is_thinking(step: &Step) -> bool {
+    step.kind == StepKind::Assistant
+        && !step.blocks.is_empty()
+        && step.blocks.iter().all(Block::is_thinking)
+}
+
+fn is_blank(step: &Step) -> bool {
+    let is_blank = |block: &Block| {
+        block.kind() == BlockKind::Text
+            && block.text_field().is_some_and(|text| is_blank_text(&text))
+    };
+    step.kind == StepKind::Assistant && !step.blocks.is_empty() && step.blocks.iter().all(is_blank)
+}
+
+/// Where "No response requested." goes: behind the last user entry and its reminders, when no
+/// assistant line follows it (case 91-c8). System lines do not count, reminders neither (41-13).
+fn place_of_sentinel(steps: &[Step]) -> Option<usize> {
+    let counts = |step: &Step| !matches!(step.kind, StepKind::Reminder | StepKind::LocalCommand);
+    let last = steps.iter().rposition(counts)?;
+    if steps[last].kind != StepKind::User || ends_a_local_command(steps) {
+        return None;
+    }
+    let reminders = steps[last + 1..]
+        .iter()
+        .take_while(|step| step.kind == StepKind::Reminder);
+    Some(last + 1 + reminders.count())
+}
+
+/// Whether the conversation ends with a command that the user ran by hand: the caveat line, and the
+/// command and its output, as a user or a system line, as far as they were written (cases 91-c3,
+/// 91-c4, 91-c7).
+fn ends_a_local_command(steps: &[Step]) -> bool {
+    let mut rest = steps
+        .iter()
+        .rev()
+        .filter(|step| step.kind != StepKind::Reminder)
+        .peekable();
+    let mut next_starts_with = |start: &str| {
+        let starts = |step: &&Step| {
+            let text = step.blocks.first().and_then(Block::text_field);
+            text.is_some_and(|text| text.starts_with(start))
+        };
+        rest.next_if(starts).is_some()
+    };
+    next_starts_with("<local-command-stdout>");
+    next_starts_with("<command-name>");
+    next_starts_with("<local-command-caveat>")
+}

@@ -1,0 +1,248 @@
+//! The entries of a path that matter for a request, one by one.
+
+use std::collections::HashSet;
+use std::rc::Rc;
+
+use transcript_format::kind::EntryKind;
+use transcript_format::object::{JsonKind, Object, ParseObjectError, Raw};
+use transcript_reader::EntryRef;
+
+use super::block::{Block, BlockKind};
+use super::{Log, media, reminders};
+use crate::state::{NO_MODEL, StateReader};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum StepKind {
+    User,
+    Assistant,
+    /// An assistant line that reports a failed request: not sent, but it ends a turn.
+    ApiError,
+    /// The output of a command that the user ran by hand, written as a system line.
+    LocalCommand,
+    /// An attachment with a text.
+    Reminder,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Step {
+    pub(super) kind: StepKind,
+    /// The candidate; `None` for what is made up.
+    pub(super) entry: Option<u32>,
+    /// The id of the message that an assistant line is a part of.
+    pub(super) message_id: Option<Rc<str>>,
+    /// The same as JSON, empty without one: lines that agree in it are merged.
+    pub(super) merge_key: Rc<str>,
+    /// The model that an assistant line comes from.
+    pub(super) model: Option<Rc<str>>,
+    pub(super) is_meta: bool,
+    /// Of an API error: the nearest line that carries media is the cause.
+    pub(super) heals_distinct_carrier: bool,
+    /// Of a reminder: newer models get it as a `system` message.
+    pub(super) is_for_system_role: bool,
+    /// Of a reminder: it holds a file, which newer models get as if the user had said it.
+    pub(super) is_file: bool,
+    pub(super) blocks: Vec<Block>,
+    /// The messages of a reminder, each a list of text blocks.
+    pub(super) parts: Vec<Vec<Block>>,
+}
+
+/// What a body says about the entry.
+pub(super) enum Reading {
+    Step(Step),
+    /// The entry is of a kind that is never sent.
+    Unsent,
+    /// The line is only shown (case 43-15).
+    Virtual,
+    /// A user line without any block: not sent either (case 43-11).
+    Empty,
+}
+
+impl Step {
+    /// Reads the body of `entry_ref`.
+    ///
+    /// # Errors
+    /// When the text is no JSON object, or that of another entry: the file changed.
+    pub(super) fn read(
+        text: &str,
+        entry_ref: &EntryRef<'_>,
+        names: &mut StepContext,
+        log: &mut Log,
+    ) -> Result<Reading, Unusable> {
+        let object = Object::parse(text)?;
+        let type_name = object.get("type").and_then(Raw::str).unwrap_or_default();
+        if EntryKind::from_name(&type_name) != entry_ref.kind() {
+            return Err(Unusable);
+        }
+        names.record.add(entry_ref, &object);
+        let message = object.get("message").and_then(Raw::object);
+        let entry = entry_ref.number() as u32;
+        let flag = |name: &str| object.get(name).and_then(Raw::bool) == Some(true);
+        let mut content = |content: Option<Raw<'_>>| blocks(content, entry, log);
+        let of_message = |name: &str| message.as_ref().and_then(|message| message.get(name));
+        let model = of_message("model").and_then(Raw::str);
+        let model = model.map(|model| names.model.shared(&model));
+        if entry_ref.kind() == EntryKind::Assistant
+            && let Some(model) = &model
+            && **model != *NO_MODEL
+        {
+            names.answered_by(model, entry_ref.is_salvaged());
+        }
+        if flag("isVirtual") {
+            return Ok(Reading::Virtual);
+        }
+
+        let mut step = Self::new(StepKind::User, Vec::new());
+        step.entry = Some(entry);
+        match entry_ref.kind() {
+            EntryKind::User => {
+                step.blocks = content(of_message("content"));
+                step.is_meta = flag("isMeta");
+                if step.blocks.is_empty() {
+                    return Ok(Reading::Empty);
+                }
+            }
+            EntryKind::Assistant => {
+                let is_error = flag("isApiErrorMessage");
+                step.kind = if is_error {
+                    StepKind::ApiError
+                } else {
+                    StepKind::Assistant
+                };
+                step.heals_distinct_carrier = is_error && flag("healsDistinctCarrier");
+                let id = of_message("id");
+                step.merge_key = names.merge_key.shared(id.map_or("", Raw::text));
+                step.message_id = id.and_then(Raw::str).map(|id| names.message.shared(&id));
+                step.model = model;
+                step.blocks = content(of_message("content"));
+            }
+            EntryKind::System => {
+                let Some(output) = object.get("content") else {
+                    return Ok(Reading::Unsent);
+                };
+                step.kind = StepKind::LocalCommand;
+                step.blocks = content(Some(output));
+            }
+            EntryKind::Attachment => {
+                step.kind = StepKind::Reminder;
+                step.is_for_system_role = reminders::is_for_system_role(&object);
+                step.is_file = reminders::is_file(&object);
+                step.parts = reminders::parts(&object, entry, log);
+                if step.parts.is_empty() {
+                    return Ok(Reading::Unsent);
+                }
+            }
+            _ => return Ok(Reading::Unsent),
+        }
+        Ok(Reading::Step(step))
+    }
+
+    fn new(kind: StepKind, blocks: Vec<Block>) -> Self {
+        Self {
+            kind,
+            entry: None,
+            message_id: None,
+            merge_key: Rc::default(),
+            model: None,
+            is_meta: false,
+            heals_distinct_carrier: false,
+            is_for_system_role: false,
+            is_file: false,
+            blocks,
+            parts: Vec::new(),
+        }
+    }
+
+    pub(super) fn user(block: Block) -> Self {
+        Self::new(StepKind::User, vec![block])
+    }
+
+    /// An answer that is merged with no other.
+    pub(super) fn assistant(block: Block) -> Self {
+        Self {
+            merge_key: "made up".into(),
+            ..Self::new(StepKind::Assistant, vec![block])
+        }
+    }
+
+    /// The ids of the calls that the line makes.
+    pub(super) fn calls(&self) -> impl Iterator<Item = &str> {
+        self.ids(BlockKind::ToolUse)
+    }
+
+    /// The ids of the calls that the line answers.
+    pub(super) fn results(&self) -> impl Iterator<Item = &str> {
+        self.ids(BlockKind::ToolResult)
+    }
+
+    fn ids(&self, kind: BlockKind) -> impl Iterator<Item = &str> {
+        let blocks = self.blocks.iter().filter(move |block| block.kind() == kind);
+        blocks.filter_map(Block::call_id)
+    }
+
+    pub(super) fn has_results(&self) -> bool {
+        self.results().next().is_some()
+    }
+}
+
+/// The body of an entry cannot be used.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Unusable;
+
+impl From<ParseObjectError> for Unusable {
+    fn from(_: ParseObjectError) -> Self {
+        Self
+    }
+}
+
+/// Message ids and models, which are the same on many lines in a row.
+#[derive(Default)]
+pub(super) struct StepContext {
+    message: LastName,
+    merge_key: LastName,
+    model: LastName,
+    /// The model of the last answer that a model gave.
+    pub(super) last_answerer: Option<Rc<str>>,
+    /// The models of answers on whole lines.
+    answerers: HashSet<Rc<str>>,
+    /// What the bodies say about the session.
+    pub(super) record: StateReader,
+}
+
+impl StepContext {
+    /// Notes who gave an answer. Damage can reach into the name on a salvaged line: that is taken
+    /// where a whole line has it too, or none names a model.
+    fn answered_by(&mut self, model: &Rc<str>, is_salvaged: bool) {
+        if !is_salvaged {
+            self.answerers.insert(Rc::clone(model));
+        } else if !self.answerers.is_empty() && !self.answerers.contains(model) {
+            return;
+        }
+        self.last_answerer = Some(Rc::clone(model));
+    }
+}
+
+#[derive(Default)]
+struct LastName(Option<Rc<str>>);
+
+impl LastName {
+    fn shared(&mut self, name: &str) -> Rc<str> {
+        match &self.0 {
+            Some(last) if **last == *name => Rc::clone(last),
+            _ => Rc::clone(self.0.insert(name.into())),
+        }
+    }
+}
+
+/// Content as a list of blocks; media that are too large for the API are left out.
+fn blocks(content: Option<Raw<'_>>, entry: u32, log: &mut Log) -> Vec<Block> {
+    let Some(content) = content else {
+        return Vec::new();
+    };
+    if content.kind() == JsonKind::String {
+        return vec![Block::plain(content, entry)];
+    }
+    let blocks = content.array().unwrap_or_default().into_iter();
+    blocks
+        .map(|raw| media::within_limits(Block::read(raw, entry), log))
+        .collect()
+}

@@ -1,0 +1,461 @@
+//! Policy `recover`: makes messages that a strict provider accepts ([`super::lint`]) and keeps as
+//! much of the conversation as that allows.
+//!
+//! It takes the place of `pair`. What can be mended is mended, what exists is moved to where it
+//! belongs, and only then something is left out or made up.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+
+use transcript_format::object::{JsonKind, Object, Raw};
+
+use super::block::{Block, BlockKind, is_space, quoted, safe};
+use super::lint::{self, Rule};
+use super::merge::Draft;
+use super::pair::{self, entry_of};
+use super::reminders::wrapped;
+use super::{Log, OmissionReason, Role, Synthetic, SyntheticKind, media};
+use crate::texts;
+
+pub(super) fn make_strict(mut drafts: Vec<Draft>, log: &mut Log) -> Vec<Draft> {
+    drafts.retain_mut(|draft| {
+        draft.move_results_to_front();
+        !draft.blocks.is_empty()
+    });
+    for draft in &mut drafts {
+        if draft.role == Role::Assistant {
+            pair::put_calls_last(draft);
+        }
+        pair::finish(draft, log);
+    }
+    repair_messages(drafts, log)
+}
+
+/// Like [`make_strict`], without what the client does to messages of its own.
+pub(super) fn repair_messages(mut drafts: Vec<Draft>, log: &mut Log) -> Vec<Draft> {
+    for draft in &mut drafts {
+        repair_blocks(draft, log);
+    }
+    let drafts = attach_results(join(drafts), log);
+    let mut drafts = join(drafts);
+    for draft in &mut drafts {
+        drop_unpaired_api_tools(draft, log);
+        drop_last_thoughts(draft, log);
+    }
+    let mut drafts = join(drafts);
+    start_with_user(&mut drafts, log);
+    trim_end(&mut drafts);
+    if !drafts.iter().any(is_made_up_answer) {
+        let is_other = |one: &Synthetic| one.kind != SyntheticKind::NoResponse;
+        log.synthetic.retain(is_other);
+    }
+    drafts
+}
+
+// ---------------------------------------------------------------------------------------------
+// Blocks
+// ---------------------------------------------------------------------------------------------
+
+/// Mends or drops the blocks that are refused wherever they stand.
+fn repair_blocks(draft: &mut Draft, log: &mut Log) {
+    let blocks = std::mem::take(&mut draft.blocks);
+    let repaired = blocks.into_iter();
+    draft.blocks = repaired
+        .filter_map(|block| repair(block, draft.role, log))
+        .collect();
+}
+
+fn repair(mut block: Block, role: Role, log: &mut Log) -> Option<Block> {
+    // A result in an answer is moved to the user message of its call later.
+    let role = match block.kind() {
+        BlockKind::ToolResult => Role::User,
+        _ => role,
+    };
+    let mut faults = lint::faults(&block, role);
+    // Whether a thought without a text was given so is decided where the others are seen.
+    faults.retain(|rule| *rule != Rule::EmptiedThinking);
+    for rule in &faults {
+        log.left_out(entry_of(&block), OmissionReason::Refused(*rule));
+    }
+    let is_call = block.kind() == BlockKind::ToolUse && role == Role::Assistant;
+    match faults.first() {
+        None => return Some(block),
+        Some(_) if block.kind() == BlockKind::ToolResult => repair_result(&mut block, log),
+        Some(_) if is_call => repair_call(&mut block, &faults),
+        Some(Rule::UnusableMedia) => return Some(note(&block, log)),
+        Some(Rule::NoBlock) => return bare_text(&block),
+        Some(_) => return None,
+    }
+    Some(block)
+}
+
+/// Gives a call a name and an object as its input. Its id is the matter of [`attach_results`].
+fn repair_call(call: &mut Block, faults: &[Rule]) {
+    if faults.contains(&Rule::CallName) {
+        call.set("name", &quoted(texts::UNKNOWN_TOOL));
+    }
+    if faults.contains(&Rule::CallInput) {
+        let input = call.object().map(|call| as_input(call.get("input")));
+        call.set("input", &input.unwrap_or_default());
+    }
+}
+
+/// An input that is not an object, as one.
+fn as_input(input: Option<Raw<'_>>) -> String {
+    let Some(input) = input.filter(|input| !input.is_null()) else {
+        return "{}".to_owned();
+    };
+    match input.str() {
+        // Line ends between the members would end the line of whoever writes one request a line.
+        Some(text) if Object::parse(&text).is_ok() => safe(&text.replace(['\n', '\r'], " ")).into(),
+        _ => format!("{{\"input\":{}}}", input.text()),
+    }
+}
+
+/// Makes the content of a result a text, or a list of texts and media.
+fn repair_result(result: &mut Block, log: &mut Log) {
+    let entry = entry_of(result);
+    let Some(object) = result.object() else {
+        return;
+    };
+    let content = object.get("content");
+    let mut repaired = match content.map(Raw::kind) {
+        Some(JsonKind::Array) => {
+            let blocks = content.and_then(Raw::array).unwrap_or_default().into_iter();
+            let blocks: Vec<String> = blocks
+                .filter_map(|raw| repair_nested(raw, entry, log))
+                .collect();
+            format!("[{}]", blocks.join(","))
+        }
+        Some(JsonKind::String) => content.map(Raw::text).unwrap_or_default().to_owned(),
+        None | Some(JsonKind::Null) => "\"\"".to_owned(),
+        Some(_) => quoted(content.map(Raw::text).unwrap_or_default()),
+    };
+    let is_error = object.get("is_error").and_then(Raw::bool) == Some(true);
+    if is_error && matches!(&*repaired, "[]" | "\"\"") {
+        let note = Block::text(texts::NO_CONTENT);
+        log.made_up(SyntheticKind::NoContent, Role::User, &note, entry);
+        repaired = format!("[{}]", note.json());
+    }
+    result.set("content", &repaired);
+}
+
+fn repair_nested(raw: Raw<'_>, entry: Option<u32>, log: &mut Log) -> Option<String> {
+    match lint::nested_fault(raw) {
+        None => Some(raw.text().to_owned()),
+        Some(Rule::UnusableMedia) => {
+            let note = media::unusable_note();
+            log.made_up(SyntheticKind::MediaNote, Role::User, &note, entry);
+            Some(note.json().to_owned())
+        }
+        Some(Rule::NoBlock) => {
+            let block = bare_text(&Block::read(raw, entry.unwrap_or_default()))?;
+            Some(block.json().to_owned())
+        }
+        Some(_) => None,
+    }
+}
+
+/// What replaces an image or document without data.
+fn note(media: &Block, log: &mut Log) -> Block {
+    let note = media::unusable_note();
+    log.made_up(SyntheticKind::MediaNote, Role::User, &note, entry_of(media));
+    match entry_of(media) {
+        Some(entry) => note.of_entry(entry),
+        None => note,
+    }
+}
+
+/// The text of something that is not a block: a string, or an object that lacks its type.
+fn bare_text(block: &Block) -> Option<Block> {
+    let raw = Raw::parse(block.json()).ok()?;
+    let text = raw
+        .object()
+        .map_or(Some(raw), |object| object.get("text"))?;
+    let text = text.str().filter(|text| !text.chars().all(is_space))?;
+    let text = Block::text(&text);
+    Some(match entry_of(block) {
+        Some(entry) => text.of_entry(entry),
+        None => text,
+    })
+}
+
+// ---------------------------------------------------------------------------------------------
+// Messages
+// ---------------------------------------------------------------------------------------------
+
+/// Drops empty messages and joins neighbours of one role, as the provider of the client does.
+///
+/// An answer with calls stays apart from the next one: their results come between. A `system`
+/// message that follows no user message becomes one.
+fn join(drafts: Vec<Draft>) -> Vec<Draft> {
+    let mut joined: Vec<Draft> = Vec::with_capacity(drafts.len());
+    let mut makes_calls = false;
+    for mut draft in drafts {
+        if draft.blocks.is_empty() {
+            continue;
+        }
+        let before = joined.last().map(|before| before.role);
+        if draft.role == Role::System && matches!(before, None | Some(Role::Assistant)) {
+            draft = as_reminder(&draft);
+        }
+        let at = match (before, draft.role) {
+            // What the user says stands before the `system` message of the turn.
+            (Some(Role::System), Role::User) => joined.len().checked_sub(2),
+            (Some(before), role) if before == role => joined.len().checked_sub(1),
+            _ => None,
+        };
+        let is_apart = makes_calls;
+        makes_calls = draft.role == Role::Assistant && draft.blocks.iter().any(is_call);
+        match at.and_then(|at| joined.get_mut(at)) {
+            // What followed the answer is gone, so that nothing waits for one.
+            Some(_) if !is_apart && is_made_up_answer(&draft) => {}
+            Some(before) if !is_apart => before.append(draft.blocks),
+            _ => joined.push(draft),
+        }
+    }
+    joined
+}
+
+/// Whether this is the "No response requested." of a turn without an answer.
+fn is_made_up_answer(draft: &Draft) -> bool {
+    draft.role == Role::Assistant && draft.blocks.iter().all(|block| block.entry().is_none())
+}
+
+fn is_call(block: &Block) -> bool {
+    block.kind() == BlockKind::ToolUse
+}
+
+fn as_reminder(system: &Draft) -> Draft {
+    let texts = system.blocks.iter().filter_map(Block::text_field);
+    let blocks = texts.map(|text| Block::text(&wrapped(&text))).collect();
+    Draft::new(Role::User, blocks)
+}
+
+/// Drops calls of tools of the API without a result in the same message, and such results without
+/// their call.
+fn drop_unpaired_api_tools(draft: &mut Draft, log: &mut Log) {
+    let unpaired = lint::unpaired_api_tools(&draft.blocks);
+    drop_at(
+        draft,
+        &unpaired,
+        OmissionReason::Refused(Rule::ApiToolPair),
+        log,
+    );
+}
+
+/// An answer does not end with thoughts.
+fn drop_last_thoughts(draft: &mut Draft, log: &mut Log) {
+    while let Some(thought) = draft.blocks.pop_if(|block| block.is_thinking()) {
+        log.left_out(
+            entry_of(&thought),
+            OmissionReason::Refused(Rule::ThinkingLast),
+        );
+    }
+}
+
+/// Puts a user message before a history that starts with an answer, or where nothing is left.
+fn start_with_user(drafts: &mut Vec<Draft>, log: &mut Log) {
+    let (kind, text) = match drafts.first().map(|draft| draft.role) {
+        Some(Role::User) => return,
+        Some(_) => (SyntheticKind::MissingStart, texts::START_MISSING),
+        None => (SyntheticKind::NoContent, texts::NO_CONTENT),
+    };
+    let block = Block::text(text);
+    log.made_up(kind, Role::User, &block, None);
+    drafts.insert(0, Draft::new(Role::User, vec![block]));
+}
+
+/// A last answer does not end with white space.
+fn trim_end(drafts: &mut [Draft]) {
+    let last = drafts
+        .last_mut()
+        .filter(|draft| draft.role == Role::Assistant);
+    let Some(block) = last.and_then(|draft| draft.blocks.last_mut()) else {
+        return;
+    };
+    let text = block.text_field().unwrap_or_default();
+    if block.kind() == BlockKind::Text && text.ends_with(is_space) {
+        let trimmed = quoted(text.trim_end_matches(is_space));
+        block.set("text", &trimmed);
+    }
+}
+
+// ---------------------------------------------------------------------------------------------
+// Calls and results
+// ---------------------------------------------------------------------------------------------
+
+/// Puts every result right behind its call, wherever it stood, and makes up those that are missing.
+/// Calls get ids of their own where theirs is invalid or was used before; their results follow.
+fn attach_results(mut drafts: Vec<Draft>, log: &mut Log) -> Vec<Draft> {
+    let mut calls = Calls::new(&drafts);
+    for (at, draft) in drafts.iter_mut().enumerate() {
+        calls.name(at, draft, log);
+        calls.take_results(draft);
+    }
+    let (mut results, unanswered) = calls.finish(log);
+
+    let mut attached: Vec<Draft> = Vec::with_capacity(drafts.len());
+    let mut drafts = drafts.into_iter().enumerate().peekable();
+    while let Some((at, draft)) = drafts.next() {
+        let missing = draft.blocks.iter().filter(|block| is_call(block));
+        let missing =
+            missing.filter(|call| unanswered.contains(call.call_id().unwrap_or_default()));
+        let mut blocks: Vec<Block> = missing.map(|call| missing_result(call, log)).collect();
+        blocks.extend(results.remove(&at).unwrap_or_default());
+        attached.push(draft);
+        if blocks.is_empty() {
+            continue;
+        }
+        let user = drafts.next_if(|(_, next)| next.role == Role::User);
+        let mut user = user.map_or(Draft::new(Role::User, Vec::new()), |(_, user)| user);
+        user.blocks.splice(0..0, blocks);
+        attached.push(user);
+    }
+    attached
+}
+
+fn missing_result(call: &Block, log: &mut Log) -> Block {
+    let block = Block::failed_result(call.call_id().unwrap_or_default(), texts::RESULT_MISSING);
+    log.made_up(
+        SyntheticKind::MissingResult,
+        Role::User,
+        &block,
+        entry_of(call),
+    );
+    block
+}
+
+/// The calls of a conversation and the results that were found for them.
+struct Calls {
+    /// All ids that calls have, before and after.
+    taken: HashSet<Box<str>>,
+    made: usize,
+    /// By the id in the file: the calls so far that have no result yet, the one to answer last.
+    open: HashMap<Box<str>, Vec<Call>>,
+    /// The results of each answer, by its place.
+    results: HashMap<usize, Vec<Block>>,
+    /// Results that stand before their call, have none, or are the second one.
+    early: Vec<Block>,
+}
+
+struct Call {
+    answer: usize,
+    id: Box<str>,
+}
+
+impl Calls {
+    fn new(drafts: &[Draft]) -> Self {
+        let calls = drafts
+            .iter()
+            .flat_map(|draft| &draft.blocks)
+            .filter(|block| is_call(block));
+        Self {
+            taken: calls.filter_map(Block::call_id).map(Box::from).collect(),
+            made: 0,
+            open: HashMap::new(),
+            results: HashMap::new(),
+            early: Vec::new(),
+        }
+    }
+
+    /// Gives the calls of a message ids that no other call has.
+    fn name(&mut self, answer: usize, draft: &mut Draft, log: &mut Log) {
+        drop_replays(draft, log);
+        let mut calls = Vec::new();
+        for call in draft.blocks.iter_mut().filter(|block| is_call(block)) {
+            let old: Box<str> = call.call_id().unwrap_or_default().into();
+            if self.open.contains_key(&old) || !lint::is_call_id(&old) {
+                call.rename(&self.fresh_id());
+                if lint::is_call_id(&old) {
+                    log.left_out(entry_of(call), OmissionReason::Refused(Rule::RepeatedCall));
+                }
+            }
+            self.open.entry(old.clone()).or_default();
+            let id = call.call_id().unwrap_or_default().into();
+            calls.push((old, Call { answer, id }));
+        }
+        // Calls of one message that share an id are answered in their order.
+        for (old, call) in calls.into_iter().rev() {
+            self.open.entry(old).or_default().push(call);
+        }
+    }
+
+    fn fresh_id(&mut self) -> String {
+        loop {
+            self.made += 1;
+            let id = format!("recovered_call_{}", self.made);
+            if self.taken.insert(id.as_str().into()) {
+                return id;
+            }
+        }
+    }
+
+    /// Takes the results out of a message and gives each to the nearest call before it.
+    fn take_results(&mut self, draft: &mut Draft) {
+        for block in draft
+            .blocks
+            .extract_if(.., |block| block.kind() == BlockKind::ToolResult)
+        {
+            if let Some(block) = give(&mut self.open, &mut self.results, block) {
+                self.early.push(block);
+            }
+        }
+    }
+
+    /// Returns the results of each answer, and the calls without one.
+    fn finish(mut self, log: &mut Log) -> (HashMap<usize, Vec<Block>>, HashSet<Box<str>>) {
+        for block in std::mem::take(&mut self.early) {
+            if let Some(orphan) = give(&mut self.open, &mut self.results, block) {
+                log.left_out(entry_of(&orphan), OmissionReason::OrphanResult);
+            }
+        }
+        let unanswered = self.open.into_values().flatten();
+        (self.results, unanswered.map(|call| call.id).collect())
+    }
+}
+
+/// Gives a result to the open call with its id; returns it when there is none.
+fn give(
+    open: &mut HashMap<Box<str>, Vec<Call>>,
+    results: &mut HashMap<usize, Vec<Block>>,
+    mut result: Block,
+) -> Option<Block> {
+    let id = result.call_id().unwrap_or_default();
+    let Some(call) = open.get_mut(id).and_then(Vec::pop) else {
+        return Some(result);
+    };
+    if *id != *call.id {
+        result.rename(&call.id);
+    }
+    results.entry(call.answer).or_default().push(result);
+    None
+}
+
+/// Drops calls that stand in one message twice.
+fn drop_replays(draft: &mut Draft, log: &mut Log) {
+    let mut first: HashMap<&str, &Block> = HashMap::new();
+    let calls = draft
+        .blocks
+        .iter()
+        .enumerate()
+        .filter(|(_, block)| is_call(block));
+    let replays = calls.filter_map(|(place, call)| {
+        let first = *first.entry(call.call_id()?).or_insert(call);
+        (!std::ptr::eq(first, call) && first.json() == call.json()).then_some(place)
+    });
+    let replays: BTreeSet<usize> = replays.collect();
+    drop_at(draft, &replays, OmissionReason::RepeatedCall, log);
+}
+
+/// Drops the blocks at `places`.
+fn drop_at(draft: &mut Draft, places: &BTreeSet<usize>, reason: OmissionReason, log: &mut Log) {
+    let mut place = 0;
+    draft.blocks.retain(|block| {
+        let is_dropped = places.contains(&place);
+        place += 1;
+        if is_dropped {
+            log.left_out(entry_of(block), reason);
+        }
+        !is_dropped
+    });
+}

@@ -1,0 +1,171 @@
+//! Thoughts that are not sent: those of another model, and those whose text was taken away.
+//!
+//! Newer models return a thought as a signature with an empty text, and want it back unchanged. It
+//! looks the same as a thought that had a text which some program did not store; that one the API
+//! refuses as changed. So an empty text alone proves nothing, and the thought stays unless there is
+//! proof that a text was there:
+//!
+//! 1. the same signature stands with a text elsewhere, on another line or an earlier copy of this
+//!    one;
+//! 2. another signed thought of the same API message has a text: whether texts are returned is a
+//!    setting of the request;
+//! 3. it is the only signed thought of its model without a text, and the model's thoughts before
+//!    and behind it have one. Of several, a person may have changed the setting and changed it back.
+
+use std::collections::{HashMap, HashSet};
+use std::rc::Rc;
+
+use transcript_format::object::{Object, Raw};
+use transcript_reader::EntryRef;
+
+use super::block::{Block, BlockKind};
+use super::pair::entry_of;
+use super::step::{Step, StepKind};
+use super::{BodySource, Log, OmissionReason, Rule};
+use crate::tree::Tree;
+
+/// Drops thoughts that another model signed, and lines that held nothing else (cases 43-09, 91-70
+/// to 91-72).
+pub(super) fn drop_foreign(steps: &mut Vec<Step>, model: Option<&str>, log: &mut Log) {
+    steps.retain_mut(|step| {
+        let is_own = step.model.is_none() || step.model.as_deref() == model;
+        if is_own || step.kind != StepKind::Assistant {
+            return true;
+        }
+        let before = step.blocks.len();
+        step.blocks
+            .retain(|block| block.kind() != BlockKind::SealedThinking);
+        let is_changed = step.blocks.len() < before;
+        if is_changed {
+            log.left_out(step.entry, OmissionReason::ForeignThinking);
+        }
+        !is_changed || !step.blocks.is_empty()
+    });
+}
+
+/// Drops signed thoughts whose text was provably taken away, and lines that held nothing else.
+/// `stored` are signatures that earlier copies of lines have with a text.
+pub(super) fn drop_emptied(steps: &mut Vec<Step>, mut stored: HashSet<Box<str>>, log: &mut Log) {
+    let mut spoken: HashSet<Rc<str>> = HashSet::new();
+    let mut of_model: HashMap<Rc<str>, Thoughts> = HashMap::new();
+    let mut any_is_empty = false;
+    for step in steps.iter() {
+        for thought in step.blocks.iter().filter_map(Thought::read) {
+            let model = step.model.clone().unwrap_or_default();
+            of_model.entry(model).or_default().add(&thought);
+            any_is_empty |= !thought.has_text;
+            if thought.has_text {
+                stored.insert(thought.signature);
+                spoken.extend(step.message_id.clone());
+            }
+        }
+    }
+    if !any_is_empty {
+        return;
+    }
+    steps.retain_mut(|step| {
+        let is_reported = step
+            .message_id
+            .as_ref()
+            .is_some_and(|id| spoken.contains(id));
+        let model = step.model.clone().unwrap_or_default();
+        let is_exception = of_model
+            .get(&model)
+            .is_some_and(Thoughts::have_one_exception);
+        let before = step.blocks.len();
+        step.blocks.retain(|block| {
+            let was_emptied = Thought::read(block).is_some_and(|thought| {
+                let is_stored = || stored.contains(&thought.signature);
+                !thought.has_text && (is_reported || is_exception || is_stored())
+            });
+            if was_emptied {
+                log.left_out(
+                    entry_of(block),
+                    OmissionReason::Refused(Rule::EmptiedThinking),
+                );
+            }
+            !was_emptied
+        });
+        before == step.blocks.len() || !step.blocks.is_empty()
+    });
+}
+
+/// Returns the signatures that other lines of `entry_ref`'s entry have with a text, when one of
+/// `blocks`, which are those of the entry, has lost its own.
+///
+/// # Errors
+/// Those of `bodies`.
+pub(super) fn stored_with_text<B: BodySource>(
+    blocks: &[Block],
+    entry_ref: &EntryRef<'_>,
+    tree: &Tree<'_>,
+    bodies: &mut B,
+) -> Result<Vec<Box<str>>, B::Error> {
+    let mut thoughts = blocks.iter().filter_map(Thought::read);
+    let mut found = Vec::new();
+    if !thoughts.any(|thought| !thought.has_text) {
+        return Ok(found);
+    }
+    let lines = entry_ref.uuid().map(|id| tree.index().with_uuid(id));
+    for line in lines.into_iter().flatten() {
+        if line == entry_ref.number() {
+            continue;
+        }
+        let body = bodies.body(&tree.index().entry(line))?;
+        let body = Object::parse(body).ok();
+        let message = body.and_then(|body| body.get("message")?.object());
+        let content = message.and_then(|message| message.get("content")?.array());
+        let blocks = content.into_iter().flatten().map(|raw| Block::read(raw, 0));
+        let thoughts = blocks.filter_map(|block| Thought::read(&block));
+        let thoughts = thoughts.filter(|thought| thought.has_text);
+        found.extend(thoughts.map(|thought| thought.signature));
+    }
+    Ok(found)
+}
+
+/// A thought with a signature beside its text, or in place of one.
+struct Thought {
+    signature: Box<str>,
+    has_text: bool,
+}
+
+impl Thought {
+    /// `None` for other blocks, and for `redacted_thinking`, which never has a text.
+    fn read(block: &Block) -> Option<Self> {
+        if block.kind() != BlockKind::SealedThinking {
+            return None;
+        }
+        let thought = block.object()?;
+        let text = thought.get("thinking").and_then(Raw::str);
+        Some(Self {
+            signature: thought.get("signature")?.str()?.into(),
+            has_text: text.is_some_and(|text| !text.is_empty()),
+        })
+    }
+}
+
+/// The signed thoughts of a model, in their order.
+#[derive(Default)]
+struct Thoughts {
+    empty: usize,
+    /// One with a text stands before the empty one.
+    starts_with_text: bool,
+    /// One with a text comes after it.
+    ends_with_text: bool,
+}
+
+impl Thoughts {
+    fn add(&mut self, thought: &Thought) {
+        if !thought.has_text {
+            self.empty += 1;
+        } else if self.empty == 0 {
+            self.starts_with_text = true;
+        } else {
+            self.ends_with_text = true;
+        }
+    }
+
+    fn have_one_exception(&self) -> bool {
+        self.empty == 1 && self.starts_with_text && self.ends_with_text
+    }
+}

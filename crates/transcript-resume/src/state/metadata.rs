@@ -1,0 +1,620 @@
+//! What lines outside the chain say about a session.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::hash::{BuildHasher, RandomState};
+use std::sync::Arc;
+
+use serde::{Serialize, Serializer};
+use transcript_format::kind::{AttachmentKind, EntryKind, SystemKind};
+use transcript_format::metadata::{self, WorktreeSession};
+use transcript_format::object::{FromRaw, Object, Raw, Str};
+use transcript_format::usage::ModelUsage;
+use transcript_reader::{EntryRef, Id, Index};
+
+use super::{PathState, set};
+use crate::branches::is_prompt;
+use crate::path::ConversationPath;
+use crate::request::BodySource;
+
+/// Where a title comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
+#[non_exhaustive]
+pub enum TitleSource {
+    /// The person gave it (`custom-title`).
+    Custom,
+    /// A model gave it (`ai-title`).
+    Ai,
+    /// An older client summed the conversation up (`summary`).
+    Summary,
+}
+
+/// The files as they were before a prompt.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct FileHistory {
+    /// The uuid of the prompt.
+    pub message_id: String,
+    /// When the files were looked at.
+    pub timestamp: Option<String>,
+    /// The paths of the tracked files. They are shared: most prompts have the same ones.
+    #[serde(serialize_with = "as_texts")]
+    pub files: Arc<BTreeSet<Arc<str>>>,
+}
+
+fn as_texts<S: Serializer>(files: &BTreeSet<Arc<str>>, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_seq(files.iter().map(|file| &**file))
+}
+
+/// A worktree that a session works in.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct Worktree {
+    /// Its name.
+    pub name: Option<String>,
+    /// Its folder.
+    pub path: Option<String>,
+    /// Its branch.
+    pub branch: Option<String>,
+    /// The folder before.
+    pub original_cwd: Option<String>,
+    /// The branch before.
+    pub original_branch: Option<String>,
+    /// The commit before.
+    pub original_head_commit: Option<String>,
+}
+
+/// A prompt that waits to be sent.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct QueuedPrompt {
+    /// What it says.
+    pub content: Option<String>,
+    /// When it was queued.
+    pub timestamp: Option<String>,
+}
+
+/// A pull request that came out of a session.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct PullRequest {
+    /// Its number.
+    pub number: Option<u64>,
+    /// Its address.
+    pub url: Option<String>,
+    /// Its repository.
+    pub repository: Option<String>,
+    /// When it was first named.
+    pub timestamp: Option<String>,
+}
+
+/// What the client counted, from the last `cost-state` line. A resumed session counts on from
+/// there (`facts/sdk.md` 7).
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct Costs {
+    /// US dollars.
+    #[serde(rename = "totalCostUSD")]
+    pub total_cost_usd: Option<f64>,
+    /// Whether the price of a model was not known, so that the sum is too low.
+    pub has_unknown_model_cost: Option<bool>,
+    /// Milliseconds spent in the API.
+    pub api_duration_ms: Option<u64>,
+    /// The same without attempts that failed.
+    pub api_duration_without_retries_ms: Option<u64>,
+    /// Milliseconds spent in tools.
+    pub tool_duration_ms: Option<u64>,
+    /// Milliseconds in all.
+    pub duration_ms: Option<u64>,
+    /// The start, in milliseconds since 1970.
+    pub start_time: Option<u64>,
+    /// Lines that were added to files.
+    pub lines_added: Option<u64>,
+    /// Lines that were removed.
+    pub lines_removed: Option<u64>,
+    /// The counts by model, in the order of the line.
+    pub models: Option<Vec<ModelCosts>>,
+}
+
+/// What the client counted for one model.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct ModelCosts {
+    /// The model.
+    pub model: String,
+    /// Input tokens outside of the cache.
+    pub input_tokens: Option<u64>,
+    /// Tokens of the answers.
+    pub output_tokens: Option<u64>,
+    /// Input tokens written to the cache.
+    pub cache_creation_input_tokens: Option<u64>,
+    /// Input tokens read from the cache.
+    pub cache_read_input_tokens: Option<u64>,
+    /// Searches of the web by the API.
+    pub web_search_requests: Option<u64>,
+    /// US dollars.
+    #[serde(rename = "costUSD")]
+    pub cost_usd: Option<f64>,
+}
+
+/// Fills in what does not stand on the path. `permission_mode_at` is the candidate that the
+/// permission mode of the path stands on.
+pub(super) fn read<B: BodySource>(
+    index: &Index,
+    path: &ConversationPath,
+    bodies: &mut B,
+    state: &mut PathState,
+    permission_mode_at: usize,
+) -> Result<(), B::Error> {
+    let mut sweep = Sweep::new(index, path);
+    for line in index.entries() {
+        sweep.add(&line, bodies)?;
+    }
+    let last = sweep.finish(bodies, state)?;
+    state.original_cwd = first_cwd(index, bodies)?;
+
+    let mut said = |kind: EntryKind, key: &str| match last.get(&kind) {
+        Some(line) => text_of(&index.entry(*line), bodies, key),
+        None => Ok(None),
+    };
+    let titles = [
+        (EntryKind::CustomTitle, "customTitle", TitleSource::Custom),
+        (EntryKind::AiTitle, "aiTitle", TitleSource::Ai),
+        (EntryKind::Summary, "summary", TitleSource::Summary),
+    ];
+    for (kind, key, source) in titles {
+        if state.title.is_none() {
+            state.title = said(kind, key)?;
+            state.title_source = state.title.is_some().then_some(source);
+        }
+    }
+    state.tag = said(EntryKind::Tag, "tag")?;
+    state.mode = said(EntryKind::Mode, "mode")?;
+    state.agent_name = said(EntryKind::AgentName, "agentName")?;
+    state.agent_color = said(EntryKind::AgentColor, "agentColor")?;
+    state.agent_setting = said(EntryKind::AgentSetting, "agentSetting")?;
+    state.relocated_cwd = said(EntryKind::Relocated, "relocatedCwd")?;
+    let mode_at = last.get(&EntryKind::PermissionMode);
+    if mode_at.is_some_and(|at| *at > permission_mode_at) {
+        let mode = said(EntryKind::PermissionMode, "permissionMode")?;
+        state.permission_mode = mode.or(state.permission_mode.take());
+    }
+    if let Some(line) = last.get(&EntryKind::WorktreeState) {
+        state.worktree = worktree(bodies.body(&index.entry(*line))?);
+    }
+    if let Some(line) = last.get(&EntryKind::CostState) {
+        state.costs = costs(bodies.body(&index.entry(*line))?);
+    }
+    Ok(())
+}
+
+/// The title that a person or a model gave.
+pub(crate) fn title<B: BodySource>(
+    index: &Index,
+    bodies: &mut B,
+) -> Result<Option<String>, B::Error> {
+    let titles = [
+        (EntryKind::CustomTitle, "customTitle"),
+        (EntryKind::AiTitle, "aiTitle"),
+    ];
+    for (kind, key) in titles {
+        let last = index.entries().rev().find(|line| line.kind() == kind);
+        if let Some(line) = last
+            && let Some(title) = text_of(&line, bodies, key)?
+        {
+            return Ok(Some(title));
+        }
+    }
+    Ok(None)
+}
+
+fn text_of<B: BodySource>(
+    line: &EntryRef<'_>,
+    bodies: &mut B,
+    key: &str,
+) -> Result<Option<String>, B::Error> {
+    let mut field = None;
+    if let Ok(body) = Object::parse(bodies.body(line)?) {
+        set(&mut field, body.get(key));
+    }
+    Ok(field)
+}
+
+/// The working folder of the first entry that names one: as a rule the first entry.
+fn first_cwd<B: BodySource>(index: &Index, bodies: &mut B) -> Result<Option<String>, B::Error> {
+    for line in index.entries().filter(|line| is_of_a_chain(line)) {
+        let cwd = text_of(&line, bodies, "cwd")?;
+        if cwd.is_some() {
+            return Ok(cwd);
+        }
+    }
+    Ok(None)
+}
+
+fn is_of_a_chain(line: &EntryRef<'_>) -> bool {
+    line.kind().is_message()
+        || matches!(
+            line.kind(),
+            EntryKind::System | EntryKind::Attachment | EntryKind::Progress
+        )
+}
+
+/// Whether a line may be a prompt that was queued: sent by itself, or along with a result.
+fn is_sent(line: &EntryRef<'_>) -> bool {
+    is_prompt(line) || line.attachment_kind() == Some(AttachmentKind::QueuedCommand)
+}
+
+/// The text of such a line, the first one of several.
+fn sent_text<'a>(body: &Object<'a>) -> Option<Str<'a>> {
+    let content = match body.object("attachment") {
+        Some(attachment) => attachment.get("prompt"),
+        None => body.object("message")?.get("content"),
+    }?;
+    content.str().or_else(|| {
+        let mut blocks = content.array()?.into_iter();
+        blocks.find_map(|block| block.object()?.str("text"))
+    })
+}
+
+/// One pass over all lines of a file.
+struct Sweep<'i> {
+    index: &'i Index,
+    on_path: HashSet<Id>,
+    /// The prompts of the path, in its order.
+    prompts: Vec<Id>,
+    /// The last line of each kind of which only that one counts.
+    last: HashMap<EntryKind, usize>,
+    queue: Queue,
+    pull_requests: PullRequests,
+    files: Files,
+    turns: Option<(u64, u64)>,
+}
+
+impl<'i> Sweep<'i> {
+    fn new(index: &'i Index, path: &ConversationPath) -> Self {
+        let entries = path.entries.iter();
+        let entries = entries.map(|entry| index.entry(entry.entry_no()));
+        let mut prompts = Vec::new();
+        let on_path = entries.filter_map(|entry| {
+            let id = entry.uuid()?;
+            if entry.kind() == EntryKind::User {
+                prompts.push(id);
+            }
+            Some(id)
+        });
+        Self {
+            on_path: on_path.collect(),
+            prompts,
+            index,
+            last: HashMap::new(),
+            queue: Queue::default(),
+            pull_requests: PullRequests::default(),
+            files: Files::default(),
+            turns: None,
+        }
+    }
+
+    fn add<B: BodySource>(&mut self, line: &EntryRef<'_>, bodies: &mut B) -> Result<(), B::Error> {
+        let body = match line.kind() {
+            EntryKind::CustomTitle
+            | EntryKind::AiTitle
+            | EntryKind::Tag
+            | EntryKind::Mode
+            | EntryKind::PermissionMode
+            | EntryKind::AgentName
+            | EntryKind::AgentColor
+            | EntryKind::AgentSetting
+            | EntryKind::Relocated
+            | EntryKind::WorktreeState
+            | EntryKind::CostState => {
+                self.last.insert(line.kind(), line.number());
+                return Ok(());
+            }
+            EntryKind::Summary => {
+                if self.is_of_this_file(line) {
+                    self.last.insert(line.kind(), line.number());
+                }
+                return Ok(());
+            }
+            EntryKind::QueueOperation
+            | EntryKind::PrLink
+            | EntryKind::FileHistorySnapshot
+            | EntryKind::FileHistoryDelta => Object::parse(bodies.body(line)?),
+            EntryKind::System if self.ends_a_turn(line) => Object::parse(bodies.body(line)?),
+            _ if self.queue.has_taken && is_sent(line) => Object::parse(bodies.body(line)?),
+            _ => return Ok(()),
+        };
+        let Ok(body) = body else { return Ok(()) };
+        match line.kind() {
+            EntryKind::QueueOperation => self.queue.add(line.number(), &body.into()),
+            EntryKind::PrLink => self.pull_requests.add(&body),
+            EntryKind::System => self.add_turn(&body),
+            EntryKind::User | EntryKind::Attachment => {
+                self.queue.take_pending(sent_text(&body).as_deref());
+            }
+            _ => self.add_files(line.kind(), body),
+        }
+        Ok(())
+    }
+
+    /// Whether a `summary` is one of this conversation: most are of the one before, whose leaf
+    /// stands in another file (`facts/corpus.md` 5).
+    fn is_of_this_file(&self, line: &EntryRef<'_>) -> bool {
+        line.leaf_uuid()
+            .is_some_and(|leaf| self.index.with_uuid(leaf).next().is_some())
+    }
+
+    /// Whether a line says how long a turn of the path took. The last turn ends behind the leaf:
+    /// its line is a child of the last answer, hooks may stand between.
+    fn ends_a_turn(&self, line: &EntryRef<'_>) -> bool {
+        const HOOKS: usize = 64;
+        let same = line
+            .uuid()
+            .and_then(|id| self.index.with_uuid(id).next())
+            .unwrap_or(line.number());
+        if line.system_kind() != Some(SystemKind::TurnDuration) || same != line.number() {
+            return false;
+        }
+        let above = |line: &EntryRef<'i>| {
+            let parent = self.index.with_uuid(line.parent()?).next()?;
+            Some(self.index.entry(parent))
+        };
+        let is_on_path =
+            |line: &EntryRef<'_>| line.uuid().is_some_and(|id| self.on_path.contains(&id));
+        let first = self.index.entry(line.number());
+        let mut lines = std::iter::successors(Some(first), above).take(HOOKS);
+        lines
+            .find(|line| line.kind().is_message() || is_on_path(line))
+            .is_some_and(|line| is_on_path(&line))
+    }
+
+    fn add_turn(&mut self, body: &Object<'_>) {
+        if let Some(duration) = body.u64("durationMs") {
+            let (turns, sum) = self.turns.unwrap_or_default();
+            self.turns = Some((turns + 1, sum.saturating_add(duration)));
+        }
+    }
+
+    /// A snapshot stands for a prompt that follows it, and later ones of the same prompt replace
+    /// it; a delta adds a file (`facts/corpus.md` 5).
+    fn add_files(&mut self, kind: EntryKind, body: Object<'_>) {
+        let prompt = |id: Option<Str<'_>>| {
+            let id = self.index.id(&id?)?;
+            self.on_path.contains(&id).then_some(id)
+        };
+        if kind == EntryKind::FileHistoryDelta {
+            let delta = metadata::FileHistoryDelta::from(body);
+            let named = delta.snapshot_message_id().or_else(|| delta.message_id());
+            if let Some(id) = prompt(named)
+                && let Some(file) = delta.tracking_path()
+            {
+                let (_, files) = self.files.of_prompt.entry(id).or_default();
+                Arc::make_mut(files).insert(file.as_ref().into());
+            }
+            return;
+        }
+        let line = metadata::FileHistorySnapshot::from(body);
+        let Some(snapshot) = line.snapshot() else {
+            return;
+        };
+        let named = snapshot.message_id().or_else(|| line.message_id());
+        if let Some(id) = prompt(named)
+            && let Some(backups) = snapshot.tracked_file_backups()
+        {
+            let files = self.files.list(&backups);
+            let timestamp = snapshot.timestamp().map(Str::into_owned);
+            self.files.of_prompt.insert(id, (timestamp, files));
+        }
+    }
+
+    /// Fills in what all lines together say; returns the last line of each other kind.
+    fn finish<B: BodySource>(
+        mut self,
+        bodies: &mut B,
+        state: &mut PathState,
+    ) -> Result<HashMap<EntryKind, usize>, B::Error> {
+        state.queued_prompts = self.queue.finish(self.index, bodies)?;
+        state.pull_requests = self.pull_requests.list;
+        state.timed_turns = self.turns.map(|(turns, _)| turns);
+        state.turn_duration_ms = self.turns.map(|(_, sum)| sum);
+        if !self.files.of_prompt.is_empty() {
+            let history = self.prompts.iter().filter_map(|id| {
+                let (timestamp, files) = self.files.of_prompt.remove(id)?;
+                Some(FileHistory {
+                    message_id: self.index.id_text(*id),
+                    timestamp,
+                    files,
+                })
+            });
+            state.file_history = Some(history.collect());
+        }
+        Ok(self.last)
+    }
+}
+
+type PathSet = BTreeSet<Arc<str>>;
+
+/// The tracked files of each prompt.
+#[derive(Default)]
+struct Files {
+    of_prompt: HashMap<Id, (Option<String>, Arc<PathSet>)>,
+    names: HashSet<Arc<str>>,
+    /// Those of the last snapshot, in its order and sorted.
+    last: (Vec<Arc<str>>, Arc<PathSet>),
+}
+
+impl Files {
+    /// The files of a snapshot. Each repeats all of the one before, and most add none.
+    fn list(&mut self, backups: &Object<'_>) -> Arc<PathSet> {
+        let names = backups.members().iter().map(|(name, _)| &**name);
+        if !names.clone().eq(self.last.0.iter().map(|name| &**name)) {
+            let names: Vec<_> = names.map(|name| shared(&mut self.names, name)).collect();
+            let files = names.iter().cloned().collect();
+            self.last = (names, Arc::new(files));
+        }
+        Arc::clone(&self.last.1)
+    }
+}
+
+fn shared(names: &mut HashSet<Arc<str>>, name: &str) -> Arc<str> {
+    if let Some(known) = names.get(name) {
+        return Arc::clone(known);
+    }
+    let name = Arc::<str>::from(name);
+    names.insert(Arc::clone(&name));
+    name
+}
+
+/// The prompts that wait, by line. Their texts stay in the file until the end.
+#[derive(Default)]
+struct Queue {
+    /// Whether any line says something about the queue.
+    is_known: bool,
+    /// A prompt was taken, and which one of several is still to be seen.
+    has_taken: bool,
+    keys: RandomState,
+    waiting: BTreeMap<usize, u64>,
+    by_text: BTreeSet<(u64, usize)>,
+}
+
+impl Queue {
+    /// Only `remove` ever says which prompt it takes (`facts/corpus.md` 5).
+    fn add(&mut self, line: usize, operation: &metadata::QueueOperation<'_>) {
+        self.take_pending(None);
+        let content = operation.content();
+        match operation.operation().as_deref() {
+            Some("enqueue") => {
+                let text = self.keys.hash_one(content.as_deref());
+                self.waiting.insert(line, text);
+                self.by_text.insert((text, line));
+            }
+            Some("popAll") => {
+                self.waiting.clear();
+                self.by_text.clear();
+            }
+            Some("dequeue" | "remove") => {
+                self.has_taken = true;
+                if content.is_some() || self.waiting.len() < 2 {
+                    self.take_pending(content.as_deref());
+                }
+            }
+            _ => return,
+        }
+        self.is_known = true;
+    }
+
+    /// Takes the prompt that the line before meant: the one with this text, the first of several,
+    /// else the oldest.
+    fn take_pending(&mut self, text: Option<&str>) {
+        if !std::mem::take(&mut self.has_taken) {
+            return;
+        }
+        let named = text.and_then(|text| {
+            let text = self.keys.hash_one(Some(text));
+            let mut same = self.by_text.range((text, 0)..=(text, usize::MAX));
+            same.next().map(|(_, line)| *line)
+        });
+        let oldest = self.waiting.keys().next().copied();
+        if let Some(line) = named.or(oldest)
+            && let Some(text) = self.waiting.remove(&line)
+        {
+            self.by_text.remove(&(text, line));
+        }
+    }
+
+    fn finish<B: BodySource>(
+        mut self,
+        index: &Index,
+        bodies: &mut B,
+    ) -> Result<Option<Vec<QueuedPrompt>>, B::Error> {
+        self.take_pending(None);
+        let mut prompts = Vec::with_capacity(self.waiting.len());
+        for line in self.waiting.into_keys() {
+            if let Ok(body) = Object::parse(bodies.body(&index.entry(line))?) {
+                prompts.push(QueuedPrompt {
+                    content: owned(body.str("content")),
+                    timestamp: owned(body.str("timestamp")),
+                });
+            }
+        }
+        Ok(self.is_known.then_some(prompts))
+    }
+}
+
+/// The pull requests in the order in which they were first named: clients repeat them.
+#[derive(Default)]
+struct PullRequests {
+    list: Option<Vec<PullRequest>>,
+    known: HashSet<(Option<String>, Option<u64>)>,
+}
+
+impl PullRequests {
+    fn add(&mut self, body: &Object<'_>) {
+        let request = PullRequest {
+            number: body.u64("prNumber"),
+            url: owned(body.str("prUrl")),
+            repository: owned(body.str("prRepository")),
+            timestamp: owned(body.str("timestamp")),
+        };
+        if request.url.is_none() && request.number.is_none() {
+            return;
+        }
+        let place = request.url.clone().or_else(|| request.repository.clone());
+        if self.known.insert((place, request.number)) {
+            self.list.get_or_insert_default().push(request);
+        }
+    }
+}
+
+/// `None` when the worktree was left.
+fn worktree(body: &str) -> Option<Worktree> {
+    let session = Object::parse(body).ok()?.get("worktreeSession")?;
+    let session = WorktreeSession::from_raw(session)?;
+    Some(Worktree {
+        name: owned(session.worktree_name()),
+        path: owned(session.worktree_path()),
+        branch: owned(session.worktree_branch()),
+        original_cwd: owned(session.original_cwd()),
+        original_branch: owned(session.original_branch()),
+        original_head_commit: owned(session.original_head_commit()),
+    })
+}
+
+fn costs(body: &str) -> Option<Costs> {
+    let line = metadata::CostState::from(Object::parse(body).ok()?);
+    let model = |(model, raw): &(Str<'_>, Raw<'_>)| {
+        let counts = ModelUsage::from_raw(*raw)?;
+        Some(ModelCosts {
+            model: model.clone().into_owned(),
+            input_tokens: counts.input_tokens(),
+            output_tokens: counts.output_tokens(),
+            cache_creation_input_tokens: counts.cache_creation_input_tokens(),
+            cache_read_input_tokens: counts.cache_read_input_tokens(),
+            web_search_requests: counts.web_search_requests(),
+            cost_usd: counts.cost_usd(),
+        })
+    };
+    let models = line.model_usage();
+    Some(Costs {
+        total_cost_usd: line.total_cost_usd(),
+        has_unknown_model_cost: line.has_unknown_model_cost(),
+        api_duration_ms: line.total_api_duration(),
+        api_duration_without_retries_ms: line.total_api_duration_without_retries(),
+        tool_duration_ms: line.total_tool_duration(),
+        duration_ms: line.total_duration(),
+        start_time: line.start_time(),
+        lines_added: line.total_lines_added(),
+        lines_removed: line.total_lines_removed(),
+        models: models.map(|models| models.members().iter().filter_map(model).collect()),
+    })
+}
+
+fn owned(text: Option<Str<'_>>) -> Option<String> {
+    text.map(Str::into_owned)
+}

@@ -1,0 +1,641 @@
+//! Links the candidates of an index under a policy.
+
+use std::collections::{HashMap, HashSet};
+
+use transcript_format::kind::EntryKind;
+use transcript_format::scan::{ContentKind, Flags};
+use transcript_reader::{Boundary, EntryRef, Id, Index, OtherFiles, Preserved};
+
+use crate::decision::{Decision, SpliceForm};
+use crate::path::ConversationPath;
+use crate::recover::Recovery;
+
+/// Whose rules apply.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Policy {
+    /// What can be proved is brought back: salvaged lines count, lost parents are bridged on
+    /// evidence, and the request is one that a strict provider accepts.
+    #[default]
+    Recover,
+    /// What the real client (2.1.329) does with the file.
+    Vendor,
+}
+
+impl Policy {
+    /// Returns the stable name.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Recover => "recover",
+            Self::Vendor => "vendor",
+        }
+    }
+}
+
+/// An entry of the tree, counted by the first place of its uuid in the file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct NodeId(pub(crate) u32);
+
+impl NodeId {
+    pub(crate) fn at(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// What is above an entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Parent {
+    /// The entry names no parent.
+    Root,
+    /// The entry names a parent that is not there.
+    Lost,
+    /// The parent.
+    Node(NodeId),
+}
+
+/// The entries of a file, each once, linked under a policy.
+///
+/// Takes about 24 bytes for each candidate of the index.
+#[derive(Debug)]
+pub struct Tree<'i> {
+    pub(crate) index: &'i Index,
+    policy: Policy,
+    others: Option<&'i OtherFiles>,
+    /// The candidate that counts for each node.
+    content: Vec<u32>,
+    pub(crate) parents: Vec<ParentSlot>,
+    first_child: Vec<u32>,
+    next_sibling: Vec<u32>,
+    /// Nodes that a splice or a tombstone took out of the tree.
+    pub(crate) removed: Vec<bool>,
+    /// Nodes whose parent a splice set, with the one before.
+    pub(crate) spliced: HashMap<NodeId, ParentSlot>,
+    /// For each candidate: its node. Progress lines have the node behind them.
+    node_of: Vec<ParentSlot>,
+    /// The line that is meant by a uuid that stands on many, once it was looked for.
+    named: HashMap<Id, Option<u32>>,
+    /// A file that holds sidechain entries only is its own main chain.
+    pub(crate) is_all_sidechain: bool,
+    /// What was decided about the tree as a whole.
+    pub(crate) decisions: Vec<Decision>,
+    /// What policy `recover` changed; empty under `vendor`.
+    pub(crate) recovery: Recovery,
+    /// The path of the client, when anything was mended under `recover`.
+    pub(crate) client: Option<ConversationPath>,
+}
+
+/// A [`Parent`] in four bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ParentSlot(pub(crate) u32);
+
+impl ParentSlot {
+    pub(crate) const ROOT: Self = Self(u32::MAX);
+    pub(crate) const LOST: Self = Self(u32::MAX - 1);
+    /// Not resolved yet.
+    const OPEN: Self = Self(u32::MAX - 2);
+    /// Being resolved: meeting it again is a cycle.
+    const BUSY: Self = Self(u32::MAX - 3);
+
+    pub(crate) fn parent_of(self) -> Parent {
+        match self {
+            Self::ROOT => Parent::Root,
+            Self(node) if node < Self::BUSY.0 => Parent::Node(NodeId(node)),
+            _ => Parent::Lost,
+        }
+    }
+}
+
+const NONE: u32 = u32::MAX;
+
+impl<'i> Tree<'i> {
+    /// Links the candidates of `index`.
+    #[must_use]
+    pub fn new(index: &'i Index, policy: Policy) -> Self {
+        Self::with(index, policy, None, &|_| true)
+    }
+
+    /// Links the candidates of `index` under [`Policy::Recover`], with what other files say about
+    /// [`Self::missing_parents`].
+    #[must_use]
+    pub fn with_others(index: &'i Index, others: &'i OtherFiles) -> Self {
+        Self::with(index, Policy::Recover, Some(others), &|_| true)
+    }
+
+    /// Returns the tree as if `entry_refs` were not in the file. For those whose body proves
+    /// unusable when it is read: another line with the same uuid counts then, and an entry that
+    /// names a lost one as its parent is taken as if that had never been written.
+    #[must_use]
+    pub fn without(&self, entries: &HashSet<u32>) -> Self {
+        let is_there = |entry_ref: &EntryRef<'_>| !entries.contains(&(entry_ref.number() as u32));
+        Self::with(self.index, self.policy, self.others, &is_there)
+    }
+
+    /// Returns the tree as it stood when the file ended before candidate `end`.
+    #[must_use]
+    pub fn before(index: &'i Index, policy: Policy, end: usize) -> Self {
+        Self::with(index, policy, None, &|entry_ref| entry_ref.number() < end)
+    }
+
+    /// Links the candidates that `is_there` accepts.
+    pub(crate) fn with(
+        index: &'i Index,
+        policy: Policy,
+        others: Option<&'i OtherFiles>,
+        is_there: &dyn Fn(&EntryRef<'_>) -> bool,
+    ) -> Self {
+        let mut tree = Self {
+            index,
+            policy,
+            others,
+            content: Vec::new(),
+            parents: Vec::new(),
+            first_child: Vec::new(),
+            next_sibling: Vec::new(),
+            removed: Vec::new(),
+            spliced: HashMap::new(),
+            node_of: vec![ParentSlot::OPEN; index.len()],
+            named: HashMap::new(),
+            is_all_sidechain: false,
+            decisions: Vec::new(),
+            recovery: Recovery::default(),
+            client: None,
+        };
+        tree.collect_nodes(is_there);
+        tree.link();
+        tree.removed = vec![false; tree.content.len()];
+        tree.find_sidechains();
+        if policy == Policy::Recover {
+            tree.recover(others);
+        }
+        tree.splice();
+        tree.remove_tombstoned();
+        tree.build_children();
+        if policy == Policy::Recover {
+            tree.find_floor(is_there);
+        }
+        tree
+    }
+
+    /// Decides whether the file is that of a subagent. A salvaged line, which may have lost the key
+    /// that says so, has no voice.
+    pub(crate) fn find_sidechains(&mut self) {
+        self.is_all_sidechain = self.nodes().all(|node| {
+            let entry = self.entry(node);
+            entry.flags().contains(Flags::SIDECHAIN)
+                || !entry.kind().is_message()
+                || entry.is_salvaged()
+                || self.is_foreign(node)
+        });
+    }
+
+    /// Returns whose rules apply.
+    #[must_use]
+    pub fn policy(&self) -> Policy {
+        self.policy
+    }
+
+    /// Returns the index that was linked.
+    #[must_use]
+    pub fn index(&self) -> &'i Index {
+        self.index
+    }
+
+    /// Returns the nodes in the order of the first place of their uuid in the file.
+    pub fn nodes(&self) -> impl DoubleEndedIterator<Item = NodeId> + use<> + 'static {
+        (0..self.content.len() as u32).map(NodeId)
+    }
+
+    /// Returns the line that counts for `node`.
+    #[must_use]
+    pub fn entry(&self, node: NodeId) -> EntryRef<'i> {
+        self.index.entry(self.content[node.at()] as usize)
+    }
+
+    /// Returns the node of the candidate with this number; `None` when it is no entry or a splice
+    /// or a tombstone took it out.
+    #[must_use]
+    pub fn node(&self, entry_no: usize) -> Option<NodeId> {
+        match self.node_of[entry_no].parent_of() {
+            Parent::Node(node)
+                if self.index.entry(entry_no).kind() != EntryKind::Progress
+                    && !self.removed[node.at()] =>
+            {
+                Some(node)
+            }
+            _ => None,
+        }
+    }
+
+    /// Returns the node with this uuid.
+    #[must_use]
+    pub fn node_with_uuid(&self, id: Id) -> Option<NodeId> {
+        self.index
+            .with_uuid(id)
+            .find_map(|entry_ref| self.node(entry_ref))
+    }
+
+    /// Returns what is above `node`, by the links as they are written: progress lines passed
+    /// over, preserved entries spliced.
+    #[must_use]
+    pub fn parent(&self, node: NodeId) -> Parent {
+        self.parents[node.at()].parent_of()
+    }
+
+    pub(crate) fn parent_node(&self, node: NodeId) -> Option<NodeId> {
+        match self.parent(node) {
+            Parent::Node(parent) => Some(parent),
+            Parent::Root | Parent::Lost => None,
+        }
+    }
+
+    /// Returns the entries that name `node` as their parent, in file order.
+    pub fn children(&self, node: NodeId) -> impl Iterator<Item = NodeId> + '_ {
+        let step = |child: u32| (child != NONE).then_some(NodeId(child));
+        let first = step(self.first_child[node.at()]);
+        std::iter::successors(first, move |child| step(self.next_sibling[child.at()]))
+    }
+
+    /// Returns whether a splice or a tombstone took the node out of the tree.
+    #[must_use]
+    pub fn is_removed(&self, node: NodeId) -> bool {
+        self.removed[node.at()]
+    }
+
+    /// Whether the parent of `node` was set by a splice.
+    pub(crate) fn is_spliced(&self, node: NodeId) -> bool {
+        self.spliced.contains_key(&node)
+    }
+
+    /// What is above `node` when nothing is spliced, bridges included.
+    pub(crate) fn parent_before_splice(&self, node: NodeId) -> Parent {
+        let parent = self.spliced.get(&node);
+        parent.unwrap_or(&self.parents[node.at()]).parent_of()
+    }
+
+    /// Returns whether the node belongs to a subagent within a file of a main conversation.
+    #[must_use]
+    pub fn is_sidechain(&self, node: NodeId) -> bool {
+        !self.is_all_sidechain && self.entry(node).flags().contains(Flags::SIDECHAIN)
+    }
+
+    pub(crate) fn entry_no_of(&self, node: NodeId) -> u32 {
+        self.content[node.at()]
+    }
+
+    /// Gives each uuid one node: at the place of its first line, with the content of its last
+    /// (case 40-10). Lines without a uuid share one node as well (case 91-31).
+    ///
+    /// Policy `recover` keeps lines without a uuid apart, and prefers a whole line to a salvaged
+    /// one. What was written again behind its tombstone counts from there on.
+    fn collect_nodes(&mut self, is_there: impl Fn(&EntryRef<'_>) -> bool) {
+        let recovers = self.policy == Policy::Recover;
+        let mut unnamed = [None; 3];
+        let counts = |entry_ref: &EntryRef<'_>| {
+            is_entry(entry_ref.kind())
+                && has_usable_body(entry_ref)
+                && (recovers || !entry_ref.is_salvaged())
+                && is_there(entry_ref)
+        };
+        if recovers {
+            self.find_tombstones(counts, &is_there);
+        }
+        for entry_ref in self.index.entries() {
+            if !counts(&entry_ref) || self.recovery.tombstones.is_superseded(&entry_ref) {
+                continue;
+            }
+            let number = entry_ref.number() as u32;
+            let known = match entry_ref.uuid() {
+                Some(id) if self.index.has_repeated_uuids() => self
+                    .index
+                    .with_uuid(id)
+                    .take_while(|earlier| *earlier < entry_ref.number())
+                    .find_map(|earlier| self.entry_node(earlier)),
+                Some(_) => None,
+                None if recovers => None,
+                None => unnamed_key(entry_ref.flags()).and_then(|key| unnamed[key]),
+            };
+            let node = known.unwrap_or(NodeId(self.content.len() as u32));
+            if known.is_some() {
+                let (mut entry, mut replaced) = (number, self.content[node.at()]);
+                if recovers {
+                    self.recovery.add_copy(node, replaced, number);
+                    let before = self.index.entry(replaced as usize);
+                    if entry_ref.is_salvaged() && !before.is_salvaged() {
+                        std::mem::swap(&mut entry, &mut replaced);
+                    }
+                }
+                self.content[node.at()] = entry;
+                self.decisions.push(Decision::Repeated { entry, replaced });
+            } else {
+                self.content.push(number);
+            }
+            if entry_ref.uuid().is_none()
+                && let Some(key) = unnamed_key(entry_ref.flags())
+            {
+                unnamed[key] = Some(node);
+            }
+            self.node_of[entry_ref.number()] = ParentSlot(node.0);
+        }
+        // A line whose body is unusable is not there, but its uuid may name a node all the same.
+        let mut known: HashMap<Id, Option<NodeId>> = HashMap::new();
+        for entry_ref in self
+            .index
+            .entries()
+            .filter(|entry_ref| is_entry(entry_ref.kind()))
+        {
+            if self.node_of[entry_ref.number()] == ParentSlot::OPEN {
+                let find = |id| {
+                    let mut lines = self.index.with_uuid(id);
+                    lines.find_map(|other| self.entry_node(other))
+                };
+                let node = entry_ref
+                    .uuid()
+                    .and_then(|id| *known.entry(id).or_insert_with(|| find(id)));
+                self.node_of[entry_ref.number()] =
+                    node.map_or(ParentSlot::LOST, |node| ParentSlot(node.0));
+            }
+        }
+    }
+
+    pub(crate) fn entry_node(&self, entry_no: usize) -> Option<NodeId> {
+        match self.node_of[entry_no].parent_of() {
+            Parent::Node(node) => Some(node),
+            Parent::Root | Parent::Lost => None,
+        }
+    }
+
+    /// Resolves the parent of every node. Most name the line before, which is looked at first.
+    fn link(&mut self) {
+        self.parents = Vec::with_capacity(self.content.len());
+        let mut walk = Vec::new();
+        for node in self.nodes() {
+            let parent = self.resolve(&self.lineage(node), &mut walk);
+            self.parents.push(parent);
+        }
+    }
+
+    /// The line whose parent counts: under `recover` the first one with the uuid, else the one
+    /// whose body counts.
+    pub(crate) fn lineage(&self, node: NodeId) -> EntryRef<'i> {
+        match self.recovery.copies(node) {
+            [first, ..] => self.index.entry(*first as usize),
+            [] => self.entry(node),
+        }
+    }
+
+    /// Where the parent of `from` leads, past progress lines.
+    pub(crate) fn resolve(&mut self, from: &EntryRef<'i>, walk: &mut Vec<usize>) -> ParentSlot {
+        let mut at = *from;
+        let found = loop {
+            let Some(parent) = at.parent() else {
+                break match self.is_root(&at) {
+                    true => ParentSlot::ROOT,
+                    false => ParentSlot::LOST,
+                };
+            };
+            let Some(target) = self.find(&at, parent) else {
+                break ParentSlot::LOST;
+            };
+            if target.kind() != EntryKind::Progress {
+                break self.node_of[target.number()];
+            }
+            match self.node_of[target.number()] {
+                ParentSlot::OPEN => {
+                    self.node_of[target.number()] = ParentSlot::BUSY;
+                    walk.push(target.number());
+                    at = target;
+                }
+                ParentSlot::BUSY => break ParentSlot::LOST,
+                resolved => break resolved,
+            }
+        };
+        for progress in walk.drain(..) {
+            self.node_of[progress] = found;
+        }
+        found
+    }
+
+    /// Whether a line without the id of a parent says that it has none. `recover` wants it said: a
+    /// line without the key lost it, but for a boundary, which starts a history in any case.
+    pub(crate) fn is_root(&self, line: &EntryRef<'_>) -> bool {
+        let lost_key = line.flags().contains(Flags::PARENT_ABSENT) && !line.is_boundary();
+        let is_lost = self.policy == Policy::Recover && lost_key;
+        !is_lost && !line.flags().contains(Flags::PARENT_ODD)
+    }
+
+    /// The line that `id` names as the parent of `child`: a progress line if there is one, as
+    /// bridging comes first, else an entry.
+    fn find(&mut self, child: &EntryRef<'i>, id: Id) -> Option<EntryRef<'i>> {
+        let before = child
+            .number()
+            .checked_sub(1)
+            .map(|number| self.index.entry(number));
+        let (index, policy) = (self.index, self.policy);
+        let counts = |entry_ref: &EntryRef<'_>| {
+            is_linked(entry_ref.kind()) && (policy == Policy::Recover || !entry_ref.is_salvaged())
+        };
+        if let Some(before) = before
+            && before.uuid() == Some(id)
+            && !index.has_repeated_uuids()
+        {
+            return counts(&before).then_some(before);
+        }
+        let find = || {
+            let lines = index.with_uuid(id).map(|line| index.entry(line));
+            // Of several the last one counts, but progress lines come first. Of those `recover`
+            // takes the first: the others were written again.
+            let rank = |line: &EntryRef<'_>| {
+                let is_progress = line.kind() == EntryKind::Progress;
+                let place = line.number() as i64;
+                let is_first_wanted = is_progress && policy == Policy::Recover;
+                (is_progress, if is_first_wanted { -place } else { place })
+            };
+            let named = lines.filter(counts).max_by_key(rank)?;
+            Some(named.number() as u32)
+        };
+        let is_repeated = index.with_uuid(id).nth(1).is_some();
+        let named = match is_repeated {
+            true => *self.named.entry(id).or_insert_with(find),
+            false => find(),
+        };
+        named.map(|named| index.entry(named as usize))
+    }
+
+    /// Puts the entries that the last boundary keeps behind its anchor, and what was a child of the
+    /// anchor behind the last of them. Every other entry from before the boundary is gone
+    /// (`facts/rig.md` 9, cases 45-18, 45-20, 91-b7, 91-d6).
+    fn splice(&mut self) {
+        let Some(node) = self.nodes().rev().find(|node| {
+            self.entry(*node).is_boundary()
+                && !self.is_tombstoned(*node)
+                && self.names_preserved(*node)
+        }) else {
+            return;
+        };
+        let entry_ref = self.entry_no_of(node);
+        let Some(boundary) = self.index.boundary(entry_ref as usize) else {
+            return;
+        };
+        let form = match boundary.preserved {
+            Preserved::Nothing => return,
+            Preserved::List { .. } => SpliceForm::List,
+            Preserved::Segment { .. } => SpliceForm::Segment,
+        };
+        let mut preserved = self.preserved(boundary);
+        let mut is_whole = preserved.is_some();
+        let is_anchored = |preserved: &(Option<NodeId>, _)| preserved.0.is_some();
+        if self.policy == Policy::Recover && !preserved.as_ref().is_some_and(is_anchored) {
+            preserved = self
+                .preserved_in_part(node, boundary)
+                .map(|(anchor, kept)| (Some(anchor), kept));
+            // While some are still missing it is not said that the rest may go.
+            let named = match &boundary.preserved {
+                Preserved::List { uuids, .. } => uuids.len(),
+                _ => 0,
+            };
+            is_whole = preserved
+                .as_ref()
+                .is_some_and(|(_, kept)| kept.len() >= named);
+        }
+        let Some((anchor, kept)) = preserved.filter(|(_, kept)| !kept.is_empty()) else {
+            self.decisions.push(Decision::SpliceIgnored {
+                boundary: entry_ref,
+                form,
+            });
+            return;
+        };
+        let tail = kept[kept.len() - 1];
+        let stays: HashSet<NodeId> = kept.iter().copied().chain(anchor).collect();
+        let mut removed = 0;
+        if is_whole {
+            for before in (0..node.0)
+                .map(NodeId)
+                .filter(|before| !stays.contains(before))
+            {
+                self.removed[before.at()] = true;
+                removed += 1;
+            }
+        }
+        for child in self.nodes() {
+            if let Some(parent) = self.parent_node(child)
+                && (Some(parent) == anchor || self.removed[parent.at()])
+            {
+                let before = std::mem::replace(&mut self.parents[child.at()], ParentSlot(tail.0));
+                self.spliced.insert(child, before);
+            }
+        }
+        let mut parent = anchor.map_or(ParentSlot::ROOT, |anchor| ParentSlot(anchor.0));
+        for entry in &kept {
+            let before = std::mem::replace(&mut self.parents[entry.at()], parent);
+            self.spliced.entry(*entry).or_insert(before);
+            parent = ParentSlot(entry.0);
+        }
+        let is_shown = |node: &&NodeId| !self.is_tombstoned(**node);
+        let kept = kept.iter().filter(is_shown).count() as u32;
+        self.decisions.push(Decision::Splice {
+            boundary: entry_ref,
+            form,
+            kept,
+            removed,
+        });
+    }
+
+    /// For `vendor` every boundary does; for `recover` an unfinished one leaves that to the one
+    /// before, whose compaction was finished.
+    fn names_preserved(&self, boundary: NodeId) -> bool {
+        self.policy == Policy::Vendor || !self.is_unfinished(boundary) || {
+            let mut behind = self.nodes().skip(boundary.at());
+            behind.any(|child| self.parent_node(child) == Some(boundary))
+        }
+    }
+
+    /// Whether a crash left a boundary without the summary that it names.
+    pub(crate) fn is_unfinished(&self, node: NodeId) -> bool {
+        let entry = self.entry(node);
+        let boundary = entry
+            .is_boundary()
+            .then(|| self.index.boundary(entry.number()));
+        let anchor = match boundary.flatten().map(|boundary| &boundary.preserved) {
+            Some(Preserved::List { anchor, uuids }) if !uuids.is_empty() => *anchor,
+            _ => None,
+        };
+        anchor.is_some_and(|anchor| self.node_with_uuid(anchor).is_none())
+    }
+
+    /// The anchor, unless that is not there, and the kept entries, oldest first; `None` when any of
+    /// them is not there.
+    pub(crate) fn preserved(&self, boundary: &Boundary) -> Option<(Option<NodeId>, Vec<NodeId>)> {
+        let (anchor, kept) = match &boundary.preserved {
+            Preserved::Nothing => return None,
+            Preserved::List { anchor, uuids } => {
+                let kept: Option<Vec<_>> =
+                    uuids.iter().map(|id| self.node_with_uuid((*id)?)).collect();
+                (*anchor, kept?)
+            }
+            Preserved::Segment { anchor } => {
+                let [head, tail] = boundary.ends;
+                let head = self.node_with_uuid(head?)?;
+                let mut kept: Vec<_> = self.ancestors(self.node_with_uuid(tail?)?).collect();
+                kept.truncate(kept.iter().position(|node| *node == head)? + 1);
+                kept.reverse();
+                (*anchor, kept)
+            }
+        };
+        let anchor = anchor.and_then(|anchor| self.node_with_uuid(anchor));
+        (!kept.is_empty()).then_some((anchor, kept))
+    }
+
+    /// `node` and the entries above it, nearest first. A cycle ends after as many steps as there
+    /// are nodes, by when each of its members came at least once.
+    pub(crate) fn ancestors(&self, node: NodeId) -> impl Iterator<Item = NodeId> + '_ {
+        std::iter::successors(Some(node), |node| self.parent_node(*node)).take(self.content.len())
+    }
+
+    pub(crate) fn build_children(&mut self) {
+        self.first_child = vec![NONE; self.content.len()];
+        self.next_sibling = vec![NONE; self.content.len()];
+        for child in self.nodes().rev() {
+            if self.removed[child.at()] {
+                continue;
+            }
+            if let Some(parent) = self.parent_node(child) {
+                let first = std::mem::replace(&mut self.first_child[parent.at()], child.0);
+                self.next_sibling[child.at()] = first;
+            }
+        }
+    }
+}
+
+/// The kinds that stand in the tree. Progress lines are passed over; other kinds are not there.
+fn is_entry(kind: EntryKind) -> bool {
+    kind.is_chain() && kind != EntryKind::Progress
+}
+
+fn is_linked(kind: EntryKind) -> bool {
+    kind.is_chain()
+}
+
+/// A message line without a message, or with `null` for its content, is not there: its child's
+/// parent is lost (case 40-26).
+fn has_usable_body(entry_ref: &EntryRef<'_>) -> bool {
+    !entry_ref.kind().is_message()
+        || !matches!(
+            entry_ref.content(),
+            ContentKind::NoMessage | ContentKind::Null
+        )
+}
+
+/// Which of the three ways to have no uuid; `None` for a value of another kind, which is one of
+/// its own each time (case 91-33).
+fn unnamed_key(flags: Flags) -> Option<usize> {
+    if flags.contains(Flags::UUID_ODD) {
+        None
+    } else if flags.contains(Flags::UUID_NULL) {
+        Some(1)
+    } else if flags.contains(Flags::UUID_EMPTY) {
+        Some(2)
+    } else {
+        Some(0)
+    }
+}

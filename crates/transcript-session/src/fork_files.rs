@@ -1,0 +1,128 @@
+//! The files of forks.
+
+use std::io::{self, BufWriter, Write};
+use std::path::{self, PathBuf};
+
+use transcript_format::ids::Uuid;
+use transcript_reader::Bodies;
+use transcript_resume::{ConversationPath, Policy, Refusal, Tree, fork};
+use transcript_writer::EntryId;
+use transcript_writer::file::NewFile;
+
+use crate::error::{Error, ErrorKind};
+use crate::history::History;
+
+impl History {
+    /// Copies the conversation, up to `at` if it is given, into a session of its own, as
+    /// [`fork`](transcript_resume::fork) says. It is named after its id and stands beside this one,
+    /// or at `out`. The title is derived when none is given. Returns the path and the session id.
+    ///
+    /// `at` may be any entry, on any branch, before or behind a compaction; at a boundary the
+    /// conversation ends that it summed up.
+    ///
+    /// A crash leaves the whole copy or none; on return it survives a power cut. What earlier versions,
+    /// or file systems that have no files without a name, left of a copy that was killed is removed.
+    ///
+    /// # Errors
+    /// [`ErrorKind::NotResumable`] when there is no conversation or no such entry,
+    /// [`ErrorKind::Exists`] when there is a file at `out`, [`ErrorKind::Fork`] when the copy cannot
+    /// be written.
+    pub fn fork(
+        &self,
+        policy: Policy,
+        at: Option<&EntryId>,
+        title: Option<&str>,
+        out: Option<&path::Path>,
+    ) -> Result<(PathBuf, Uuid), Error> {
+        let source = self.source().path();
+        let refused = |refusal| Error::new(ErrorKind::NotResumable(refusal), source);
+        let (tree, path) = match at {
+            None => {
+                let tree = self.tree(policy);
+                let path = tree.path();
+                (tree, path)
+            }
+            Some(at) => path_to(self, policy, at).ok_or(refused(Refusal::NoConversation))?,
+        };
+        if let Some(refusal) = path.refusal {
+            return Err(refused(refusal));
+        }
+        let new_id = || Uuid(uuid::Uuid::new_v4().as_u128());
+        let named = out.and_then(path::Path::file_stem);
+        let named = named.and_then(|stem| Uuid::parse(stem.as_encoded_bytes()));
+        let session = named.unwrap_or_else(new_id);
+        let beside = || source.with_file_name(format!("{session}.jsonl"));
+        let copy = out.map_or_else(beside, path::Path::to_owned);
+        if copy.exists() {
+            return Err(Error::new(ErrorKind::Exists, &copy));
+        }
+        let options = fork::ForkOptions {
+            source: self.session_id().unwrap_or_default(),
+            session: session.to_string(),
+            title: title.map(str::to_owned),
+            now: format!("{:.3}", jiff::Timestamp::now()),
+        };
+        let failed = |error: io::Error| match error.kind() {
+            io::ErrorKind::AlreadyExists => Error::new(ErrorKind::Exists, &copy),
+            _ => Error::fork(&copy, error),
+        };
+        NewFile::remove_stale(folder_of(&copy));
+        let file = NewFile::beside(&copy).map_err(failed)?;
+        let mut file = BufWriter::with_capacity(256 << 10, file);
+        let mut write = |line: &str| {
+            let written = file.write_all(line.as_bytes());
+            written.and_then(|()| file.write_all(b"\n")).map_err(failed)
+        };
+        let mut bodies = Bodies::new(self.source());
+        let mut new_id = new_id;
+        let forked = fork::fork(&tree, &path, &options, &mut bodies, &mut new_id, &mut write)?;
+        if forked.entries == 0 {
+            return Err(refused(Refusal::NoConversation));
+        }
+        let file = file
+            .into_inner()
+            .map_err(|error| failed(error.into_error()))?;
+        file.keep(&copy).map_err(failed)?;
+        Ok((copy, session))
+    }
+}
+
+/// The path that ends at an entry. What a compaction took out is still there in the session as it
+/// was before that.
+fn path_to<'h>(
+    history: &'h History,
+    policy: Policy,
+    at: &EntryId,
+) -> Option<(Tree<'h>, ConversationPath)> {
+    let index = history.index();
+    let id = index.id(&at.to_string())?;
+    let mut copies = index.with_uuid(id);
+    let boundary = copies.find(|entry_ref| index.entry(*entry_ref).is_boundary());
+    if let Some(boundary) = boundary {
+        // What was said when the compaction began.
+        let tree = Tree::before(index, policy, boundary);
+        let path = tree.path();
+        return (!path.entries.is_empty()).then_some((tree, path));
+    }
+    let mut tree = history.tree(policy);
+    let mut boundaries = index.entries().rev().filter(|entry| entry.is_boundary());
+    loop {
+        let mut path = tree.path();
+        let mut copies = index.with_uuid(id);
+        if copies.any(|entry_ref| path.cut_after(entry_ref)) {
+            return Some((tree, path));
+        }
+        if let Some(node) = tree.node_with_uuid(id) {
+            let path = tree.path_to_leaf(node);
+            return Some((tree, path));
+        }
+        tree = Tree::before(index, policy, boundaries.next()?.number());
+    }
+}
+
+fn folder_of(path: &path::Path) -> &path::Path {
+    let folder = path
+        .parent()
+        .filter(|folder| !folder.as_os_str().is_empty());
+    folder.unwrap_or(path::Path::new("."))
+}

@@ -1,0 +1,240 @@
+//! What a writer has to know of a session that it goes on with.
+
+use std::collections::{HashMap, HashSet};
+
+use transcript_format::kind::EntryKind;
+use transcript_format::scan::{Flags, Scanner, ToolRole};
+use transcript_reader::{Bodies, EntryRef, Id, Index, Preserved, Source};
+use transcript_resume::{ConversationPath, LeafReason, Tree, Via};
+use transcript_writer::{Draft, EntryId, EntryIds, Fingerprint, ResumePoint};
+
+use crate::error::Error;
+use crate::history::History;
+
+impl History {
+    /// Returns what a writer has to know to go on where `tree`, one of this history, ends. Only the
+    /// bodies of entries with calls that have no result are read.
+    ///
+    /// # Errors
+    /// When the system fails to read.
+    pub fn resume_point(&self, tree: &Tree<'_>) -> Result<ResumePoint, Error> {
+        let (source, index) = (self.source(), self.index());
+        let path = tree.path();
+        let mut known = ResumePoint::default();
+        known.uuids = index
+            .entries()
+            .filter_map(|entry_ref| entry_id(&entry_ref, index))
+            .collect();
+        known.leaf = leaf(index, &path);
+        known.agent_leaves = agent_leaves(index);
+        known.calls = open_calls(source, index, &path)?;
+        known.kept = kept(index, &path);
+        known.is_pinned = index
+            .entries()
+            .any(|entry_ref| entry_ref.leaf_uuid().is_some());
+        known.is_rewound = matches!(tree.leaf(), Some((_, LeafReason::Pinned)));
+        known.state = state(source, index)?;
+        known.fingerprint = Some(Fingerprint::read(index.byte_count(), |at, buffer| {
+            source.read_at(at, buffer)
+        })?);
+        Ok(known)
+    }
+}
+
+/// The last line of each kind that says how the session is set.
+fn state(source: &Source, index: &Index) -> Result<Vec<(Draft, u64)>, Error> {
+    let mut bodies = Bodies::new(source);
+    let mut seen = HashSet::new();
+    let mut state = Vec::new();
+    for line in index.entries().rev() {
+        if line.kind().is_state() && seen.insert(line.kind()) {
+            let body = bodies.get(&line)?;
+            // What changed on disk since it was indexed is no concern of ours: the fingerprint shows it.
+            state.extend(Draft::copy(body.text).map(|draft| (draft, line.offset())));
+        }
+    }
+    Ok(state)
+}
+
+/// The entry that the conversation goes on from: its last one, attachments under the leaf included,
+/// as they would not be under the leaf alone any more; not what was put back from outside the chain.
+/// What has no id cannot be a parent: the entry above it is taken then.
+fn leaf(index: &Index, path: &ConversationPath) -> Option<EntryId> {
+    let entries = path.entries.iter().rev();
+    let mut of_chain = entries.filter(|entry| entry.via != Via::SIBLING);
+    of_chain.find_map(|entry| entry_id(&index.entry(entry.entry_no()), index))
+}
+
+/// What the boundary at which the conversation starts keeps.
+fn kept(index: &Index, path: &ConversationPath) -> EntryIds {
+    let boundary = path.entries.iter().rev();
+    let boundary = boundary
+        .map(|entry| entry.entry_no())
+        .find(|entry_ref| index.entry(*entry_ref).is_boundary())
+        .and_then(|entry_ref| index.boundary(entry_ref));
+    match boundary.map(|boundary| &boundary.preserved) {
+        Some(Preserved::List { uuids, .. }) => {
+            let ids = uuids.iter().flatten();
+            ids.map(|id| EntryId::from(&*index.id_text(*id))).collect()
+        }
+        _ => EntryIds::new(),
+    }
+}
+
+/// The last entry of each agent.
+fn agent_leaves(index: &Index) -> HashMap<String, EntryId> {
+    let mut leaves = HashMap::new();
+    let mut seen: HashSet<&str> = HashSet::new();
+    for entry_ref in index.entries().rev() {
+        let is_in_chain = entry_ref.kind().is_chain() && entry_ref.kind() != EntryKind::Progress;
+        if is_in_chain
+            && entry_ref.flags().contains(Flags::SIDECHAIN)
+            && let Some(id) = entry_id(&entry_ref, index)
+        {
+            // Old clients name no agent.
+            let agent = entry_ref.agent().unwrap_or_default();
+            if seen.insert(agent) {
+                leaves.insert(agent.to_owned(), id);
+            }
+        }
+    }
+    leaves
+}
+
+/// The calls without a result, with the entries that make them. Results of calls that the
+/// conversation left, by a compaction or a rewind, must not lead back there.
+fn open_calls(
+    source: &Source,
+    index: &Index,
+    path: &ConversationPath,
+) -> Result<HashMap<String, EntryId>, Error> {
+    let on_path: HashSet<usize> = path.entries.iter().map(|entry| entry.entry_no()).collect();
+    let answered: HashSet<_> = ends(index, EntryKind::User, ToolRole::Result).collect();
+    let mut calls = HashMap::new();
+    let mut bodies = Bodies::new(source);
+    let mut scanner = Scanner::new();
+    for entry_ref in index.entries() {
+        let counts =
+            entry_ref.flags().contains(Flags::SIDECHAIN) || on_path.contains(&entry_ref.number());
+        let is_open = counts
+            && entry_ref.kind() == EntryKind::Assistant
+            && entry_ref
+                .tools()
+                .iter()
+                .any(|end| end.role() == ToolRole::Use && !answered.contains(&end.key()));
+        if !is_open {
+            continue;
+        }
+        let Some(entry) = entry_id(&entry_ref, index) else {
+            continue;
+        };
+        let body = bodies.get(&entry_ref)?;
+        // What changed on disk since it was indexed is no concern of ours: the fingerprint shows it.
+        let Ok(envelope) = scanner.scan(body.text.as_bytes()) else {
+            continue;
+        };
+        for (end, tool) in entry_ref.tools().iter().zip(envelope.tools()) {
+            if tool.role == ToolRole::Use && !answered.contains(&end.key()) {
+                calls.insert(tool.id.decode().into_owned(), entry.clone());
+            }
+        }
+    }
+    Ok(calls)
+}
+
+fn ends(
+    index: &Index,
+    kind: EntryKind,
+    role: ToolRole,
+) -> impl Iterator<Item = transcript_reader::ToolKey> + '_ {
+    let entries = index
+        .entries()
+        .filter(move |entry_ref| entry_ref.kind() == kind);
+    entries
+        .flat_map(|entry_ref| entry_ref.tools())
+        .filter(move |end| end.role() == role)
+        .map(|end| end.key())
+}
+
+pub(crate) fn entry_id(entry_ref: &EntryRef<'_>, index: &Index) -> Option<EntryId> {
+    Some(match entry_ref.uuid()? {
+        Id::Uuid(uuid) => EntryId::from(uuid),
+        id @ Id::Odd(_) => EntryId::from(&*index.id_text(id)),
+    })
+}
+
+/// Whether `kept` holds a call without its result, or a result without its call. Calls that have no
+/// result stand for themselves.
+pub(crate) fn splits_pair(index: &Index, kept: &[EntryId]) -> bool {
+    let kept: HashSet<&EntryId> = kept.iter().collect();
+    let (mut calls, mut results) = (HashMap::new(), HashMap::new());
+    for entry_ref in index.entries() {
+        if entry_ref.flags().contains(Flags::SIDECHAIN) {
+            continue;
+        }
+        let is_kept = entry_id(&entry_ref, index).is_some_and(|id| kept.contains(&id));
+        for end in entry_ref.tools() {
+            let ends = match end.role() {
+                ToolRole::Use => &mut calls,
+                ToolRole::Result => &mut results,
+                // Both of them stand in one message.
+                ToolRole::ServerUse | ToolRole::ServerResult => continue,
+            };
+            *ends.entry(end.key()).or_insert(false) |= is_kept;
+        }
+    }
+    let other = |call| calls.get(call).copied().unwrap_or_default();
+    results
+        .iter()
+        .any(|(call, is_kept)| other(call) != *is_kept)
+}
+
+/// The entry above `entry`: on the path of the conversation if it is there, else its parent.
+pub(crate) fn above(tree: &Tree<'_>, entry: &EntryId) -> Option<EntryId> {
+    let index = tree.index();
+    let id_of = |number: usize| entry_id(&index.entry(number), index);
+    let path = tree.path();
+    let on_path = path.entries.iter().map(|entry| id_of(entry.entry_no()));
+    let mut on_path = on_path.rev().skip_while(|id| id.as_ref() != Some(entry));
+    if on_path.next().is_some() {
+        return on_path.flatten().next();
+    }
+    let number = index.with_uuid(index.id(&entry.to_string())?).last()?;
+    let parent = index.entry(number).parent()?;
+    Some(EntryId::from(&*index.id_text(parent)))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use transcript_resume::Policy;
+
+    use super::*;
+
+    #[test]
+    fn of_each_kind_of_state_the_last_line_is_known() {
+        let lines = [
+            r#"{"type":"custom-title","customTitle":"Tides","sessionId":"s"}"#,
+            r#"{"type":"tag","tag":"sea"}"#,
+            r#"{"type":"pr-link","prNumber":7,"sessionId":"s"}"#,
+            r#"{"type":"custom-title","customTitle":"","sessionId":"s"}"#,
+            r#"{"type":"user","uuid":"u1","message":{"role":"user","content":"x"}}"#,
+            r#"{"type":"last-prompt","leafUuid":"u1"}"#,
+        ];
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        file.write_all((lines.join("\n") + "\n").as_bytes())
+            .unwrap();
+        let history = History::open(file.path()).unwrap();
+        let known = history
+            .resume_point(&history.tree(Policy::Recover))
+            .unwrap();
+        let mut state = known.state;
+        state.sort_by_key(|(_, offset)| *offset);
+        let wanted = [1, 3, 5].map(|at| {
+            let before = lines[..at].iter().map(|line| line.len() as u64 + 1);
+            (Draft::copy(lines[at]).unwrap(), before.sum())
+        });
+        assert_eq!(state, wanted);
+    }
+}

@@ -1,0 +1,125 @@
+//! One file with the conversation in it: what [`FileCursor`] finds, and what that changes.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use transcript_reader::{Error, ErrorKind};
+
+use crate::event::{EventKind, FollowEvent};
+use crate::file_cursor::FileCursor;
+use crate::file_position::Checkpoint;
+use crate::live::LivePath;
+use crate::options::FollowOptions;
+use crate::start::{StartAt, Trailing};
+
+#[derive(Debug)]
+pub(crate) struct FollowedFile {
+    path: Arc<Path>,
+    cursor: FileCursor,
+    options: FollowOptions,
+    live: Option<LivePath>,
+    /// The entries before this offset are not in `live` yet.
+    catch_up_to: Option<u64>,
+    error: Option<ErrorKind>,
+}
+
+impl FollowedFile {
+    pub(crate) fn new(path: Arc<Path>, options: &FollowOptions) -> Self {
+        Self {
+            cursor: FileCursor::new(&path, options),
+            live: options.has_changes.then(|| live_path(&path)),
+            path,
+            options: options.clone(),
+            catch_up_to: None,
+            error: None,
+        }
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(crate) fn checkpoint(&self) -> Checkpoint {
+        self.cursor.checkpoint()
+    }
+
+    /// The conversation, as far as it was told; `None` when it is not asked for.
+    pub(crate) fn live(&self) -> Option<&LivePath> {
+        self.live.as_ref()
+    }
+
+    pub(crate) fn pending(&self) -> u64 {
+        self.cursor.pending()
+    }
+
+    pub(crate) fn cursor(&mut self) -> &mut FileCursor {
+        &mut self.cursor
+    }
+
+    /// Whether the last error was another one.
+    pub(crate) fn is_new_error(&mut self, error: &Error) -> bool {
+        self.error.replace(error.kind()) != Some(error.kind())
+    }
+
+    pub(crate) fn forget_error(&mut self) {
+        self.error = None;
+    }
+
+    /// Returns what comes next, if it is there by now.
+    pub(crate) fn next(&mut self) -> Result<Option<FollowEvent>, Error> {
+        if let Some(offset) = self.catch_up_to {
+            self.catch_up(offset)?;
+            self.catch_up_to = None;
+        }
+        let Some(mut event) = self.cursor.next()? else {
+            return Ok(None);
+        };
+        if let Some(live) = &mut self.live {
+            match &mut event {
+                EventKind::Entry(entry) => live.add(entry.offset, &entry.text, &mut entry.changes),
+                EventKind::Reset { .. } => *live = live_path(&self.path),
+                EventKind::Open { offset } if *offset > 0 && live.is_empty() => {
+                    self.catch_up_to = Some(*offset);
+                }
+                _ => {}
+            }
+        }
+        Ok(Some(FollowEvent {
+            path: Arc::clone(&self.path),
+            kind: event,
+            position: self.cursor.position().clone(),
+        }))
+    }
+
+    /// Reads the entries before `offset`, where following starts.
+    fn catch_up(&mut self, offset: u64) -> Result<(), Error> {
+        let options = FollowOptions {
+            trailing: Trailing::Pending,
+            is_once: false,
+            ..self.options.clone()
+        };
+        let mut before = FileCursor::new(&self.path, &options.start(StartAt::Beginning));
+        let mut live = live_path(&self.path);
+        let mut changes = Vec::new();
+        while before.position().offset() < offset {
+            match before.next()? {
+                Some(EventKind::Entry(entry)) => {
+                    live.add(entry.offset, &entry.text, &mut changes);
+                    changes.clear();
+                }
+                // Should the file be another one by now, the next look will find out.
+                Some(EventKind::Reset { .. }) | None => break,
+                Some(_) => {}
+            }
+        }
+        self.cursor.set_lines(before.position().lines());
+        self.live = Some(live);
+        Ok(())
+    }
+}
+
+/// The conversation in the file of a session, before its first entry.
+fn live_path(file: &Path) -> LivePath {
+    let id = file.file_stem().and_then(|stem| stem.to_str());
+    id.map_or_else(LivePath::new, LivePath::of_session)
+}

@@ -1,0 +1,100 @@
+//! What a line says.
+
+use std::collections::VecDeque;
+use std::path::Path;
+
+use transcript_format::finding::{Code, Finding};
+use transcript_format::lines::{Framed, Line};
+use transcript_format::scan::{ScanErrorKind, Scanner};
+use transcript_reader::{Bodies, Error, Index, Source};
+
+use crate::event::{EventKind, FollowedEntry};
+
+/// Makes events of lines. A line is read as [`Index`] reads it; a healthy one costs a scan.
+#[derive(Debug, Default)]
+pub(crate) struct LineClassifier {
+    scanner: Scanner,
+}
+
+impl LineClassifier {
+    /// Adds what a line says to `events`. `line` is its number, `path` its file, for messages.
+    pub(crate) fn classify(
+        &mut self,
+        framed: Framed<'_>,
+        line: Option<u64>,
+        path: &Path,
+        events: &mut VecDeque<EventKind>,
+    ) -> Result<(), Error> {
+        let framed = match framed {
+            Framed::Line(framed) => framed,
+            Framed::TooLong { offset, len, .. } => {
+                events.push_back(EventKind::Damaged(Finding {
+                    code: Code::TooLong,
+                    line,
+                    offset,
+                    len,
+                    detail: "longer than the cap on a line",
+                }));
+                return Ok(());
+            }
+        };
+        if let Some(entry) = self.entry(&framed, line) {
+            events.push_back(EventKind::Entry(entry));
+            return Ok(());
+        }
+        let scanned = self.scanner.scan(framed.bytes).map(|_| ());
+        if scanned.is_err_and(|error| error.kind == ScanErrorKind::Blank) {
+            return Ok(());
+        }
+        classify_damaged(framed, line, path, events)
+    }
+
+    /// The entry that a line is when nothing is wrong with it.
+    pub(crate) fn entry(&mut self, framed: &Line<'_>, line: Option<u64>) -> Option<FollowedEntry> {
+        self.scanner.scan(framed.bytes).ok()?;
+        let text = simdutf8::basic::from_utf8(framed.bytes).ok()?;
+        Some(FollowedEntry {
+            offset: framed.offset,
+            len: framed.bytes.len() as u64,
+            line,
+            text: text.to_owned(),
+            is_salvaged: false,
+            changes: Vec::new(),
+        })
+    }
+}
+
+/// What is wrong with a line, then what can be brought back from it.
+fn classify_damaged(
+    framed: Line<'_>,
+    line: Option<u64>,
+    path: &Path,
+    events: &mut VecDeque<EventKind>,
+) -> Result<(), Error> {
+    // What counts at the start of a file only, as a byte order mark does, must not stand at the start here.
+    let before: &[u8] = if framed.offset == 0 { b"" } else { b"\n" };
+    let at = framed.offset - before.len() as u64;
+    // Whether the end of the line is that of the file says what kind of damage it is.
+    let newline: &[u8] = if framed.terminated { b"\n" } else { b"" };
+    let source = Source::from_bytes([before, framed.bytes, newline].concat(), path);
+    let index = Index::load(&source)?;
+    events.extend(index.findings().iter().map(|finding| {
+        EventKind::Damaged(Finding {
+            line,
+            offset: at + finding.offset,
+            ..finding.clone()
+        })
+    }));
+    let mut bodies = Bodies::new(&source);
+    for entry_ref in index.entries() {
+        events.push_back(EventKind::Entry(FollowedEntry {
+            offset: at + entry_ref.offset(),
+            len: entry_ref.byte_len(),
+            line,
+            text: bodies.get(&entry_ref)?.text.to_owned(),
+            is_salvaged: true,
+            changes: Vec::new(),
+        }));
+    }
+    Ok(())
+}

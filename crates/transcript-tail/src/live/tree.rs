@@ -1,0 +1,840 @@
+//! The entries of a file that grows, linked.
+//!
+//! An entry is linked once, when it comes, and keeps a second link further up, so that two entries
+//! are compared in a number of steps that grows with the logarithm of their depth (jump pointers of
+//! a skew-binary tree). Links are changed later in four cases only: a parent that comes behind its
+//! child and an entry that is written again behind a compaction, which move what was written close by
+//! and at most [`NEAR`] lines; a compaction that keeps entries, and its end with the next one, which
+//! move what is kept and what came since the boundary.
+
+mod compaction;
+mod tombstones;
+
+use std::collections::{BinaryHeap, HashMap, HashSet};
+use std::hash::{BuildHasher, RandomState};
+
+use bitflags::bitflags;
+use hashbrown::HashTable;
+use transcript_format::ids::Uuid;
+
+/// No entry.
+pub(super) const NONE: u32 = u32::MAX;
+
+/// How far behind an entry what is a child of it is looked for, when it is moved or taken back. Real
+/// files have up to nine lines between (`facts/corpus.md` 3.3).
+const NEAR: usize = 4096;
+
+/// How far before an entry what is a child of it is looked for.
+const NEAR_BEFORE: usize = 64;
+
+/// An id in 16 bytes: the value of a uuid, or a keyed hash of another text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Key([u64; 2]);
+
+bitflags! {
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub(super) struct NodeFlags: u16 {
+        /// It has an id.
+        const HAS_ID = 1;
+        /// Its id is no uuid.
+        const ODD_ID = 1 << 1;
+        const MESSAGE = 1 << 2;
+        const ASSISTANT = 1 << 3;
+        /// A user line with results.
+        const RESULT = 1 << 4;
+        /// It holds one result, and nothing else.
+        const RESULT_ALONE = 1 << 5;
+        const ATTACHMENT = 1 << 6;
+        const BOUNDARY = 1 << 7;
+        const SIDECHAIN = 1 << 8;
+        /// Passed over: a progress line, or a message without content.
+        const HIDDEN = 1 << 9;
+        /// Taken back.
+        const TOMBSTONED = 1 << 10;
+        /// Of another session, and linked to nothing of this one.
+        const FOREIGN = 1 << 11;
+        /// A message stands here or above.
+        const HAS_MESSAGE_ABOVE = 1 << 12;
+        /// Its parent has not come yet, or never will.
+        const GUESSED = 1 << 13;
+        /// An attachment that went with what it is a child of, as long as nothing goes on from it.
+        const DROPPED_ATTACHMENT = 1 << 14;
+    }
+}
+
+/// What linking has to know of an entry.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct NewNode<'a> {
+    pub(super) offset: u64,
+    /// Its id as it stands in the line.
+    pub(super) id: Option<&'a [u8]>,
+    pub(super) parent: ParentLink,
+    pub(super) node_flags: NodeFlags,
+    /// Of an answer: a hash of its `message.id`; 0 for none.
+    pub(super) message: u32,
+    /// Of one call or one result: a hash of its id; 0 for none.
+    pub(super) tool: u16,
+    /// A hash of the session that it names.
+    pub(super) session: Option<u64>,
+}
+
+/// What a line names as its parent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ParentLink {
+    Root,
+    /// No entry can be meant.
+    Odd,
+    To(Key),
+}
+
+/// What a boundary says about the entries that it keeps.
+#[derive(Debug)]
+pub(super) struct PreservedSpec {
+    pub(super) anchor: Option<Key>,
+    pub(super) entries: PreservedForm,
+}
+
+#[derive(Debug)]
+pub(super) enum PreservedForm {
+    /// All of them, oldest first; `None` for what is not an id.
+    List(Vec<Option<Key>>),
+    /// The first and the last one.
+    Ends([Option<Key>; 2]),
+}
+
+/// An entry. Numbers are those of other entries, in the order of the file.
+#[derive(Clone, Copy, Debug)]
+struct Node {
+    key: [u64; 2],
+    offset: u64,
+    parent: u32,
+    /// An entry further up; itself where there is none.
+    jump: u32,
+    /// How many entries are above.
+    depth: u32,
+    /// How many entries go on from here, attachments aside. Of one that does not show: the nearest
+    /// one above that does.
+    child_count: u32,
+    message: u32,
+    tool: u16,
+    node_flags: NodeFlags,
+}
+
+const _: () = assert!(size_of::<Node>() == 48);
+
+/// A compaction that keeps entries, in force.
+#[derive(Debug)]
+struct Splice {
+    boundary: u32,
+    /// What the kept entries follow.
+    anchor: u32,
+    /// The last one of them: what was a child of the anchor follows it.
+    tail: u32,
+    kept: HashSet<u32>,
+    /// Every name was found, so what is not named is cut off.
+    is_whole: bool,
+    /// Parents as they were before.
+    before: Vec<(u32, u32)>,
+}
+
+#[derive(Debug)]
+pub(super) struct LiveTree {
+    nodes: Vec<Node>,
+    by_key: HashTable<u32>,
+    hashes: [RandomState; 2],
+    /// Ids that are no uuids.
+    odd: HashMap<u32, Box<str>>,
+    /// The tips, and entries that were tips once.
+    tips: BinaryHeap<u32>,
+    /// Entries whose parent has not come yet.
+    waiting: HashMap<Key, Vec<u32>>,
+    /// All messages so far are those of a subagent.
+    is_all_sidechain: bool,
+    /// The sessions whose entries are linked with each other.
+    own: HashSet<u64>,
+    /// An entry named a session.
+    has_session: bool,
+    last_boundary: u32,
+    splice: Option<Splice>,
+    /// The last boundary that says what it keeps, while its anchor has not come yet.
+    pending: Option<(u32, PreservedSpec)>,
+    /// An entry was taken back.
+    has_tombstoned: bool,
+}
+
+impl Default for LiveTree {
+    fn default() -> Self {
+        Self {
+            nodes: Vec::new(),
+            by_key: HashTable::new(),
+            hashes: [RandomState::new(), RandomState::new()],
+            odd: HashMap::new(),
+            tips: BinaryHeap::new(),
+            waiting: HashMap::new(),
+            is_all_sidechain: true,
+            own: HashSet::new(),
+            has_session: false,
+            last_boundary: NONE,
+            splice: None,
+            pending: None,
+            has_tombstoned: false,
+        }
+    }
+}
+
+// -------------------------------------------------------------------------------------------------
+// Names
+// -------------------------------------------------------------------------------------------------
+
+impl LiveTree {
+    pub(super) fn key(&self, id: &[u8]) -> Key {
+        match Uuid::parse(id) {
+            Some(Uuid(value)) => Key([(value >> 64) as u64, value as u64]),
+            None => Key([0, 1].map(|at: usize| self.hashes[at].hash_one(id))),
+        }
+    }
+
+    /// A hash of any text.
+    pub(super) fn hash(&self, text: &[u8]) -> u64 {
+        self.hashes[0].hash_one(text)
+    }
+
+    /// The entry or the progress line with this id.
+    fn find(&self, key: Key) -> Option<u32> {
+        let is_it = |node: &u32| self.nodes[*node as usize].key == key.0;
+        self.by_key
+            .find(self.hashes[0].hash_one(key), is_it)
+            .copied()
+    }
+
+    /// Lets `node` be the one with its id.
+    fn name(&mut self, node: u32) {
+        let Self {
+            nodes,
+            by_key,
+            hashes,
+            ..
+        } = self;
+        let hash = |node: &u32| hashes[0].hash_one(Key(nodes[*node as usize].key));
+        let same = |other: &u32| nodes[*other as usize].key == nodes[node as usize].key;
+        let entry = by_key.entry(hash(&node), same, hash);
+        *entry.or_insert(node).get_mut() = node;
+    }
+
+    /// The entry with this id; where it was taken back, the one above it that shows.
+    pub(super) fn find_live(&mut self, key: Key) -> Option<u32> {
+        let node = self
+            .find(key)
+            .filter(|node| !self.has(*node, NodeFlags::HIDDEN))?;
+        // What was taken back and was a child of an entry that a compaction left behind is a child of the
+        // last one that it keeps.
+        let parent = self.raw_parent(node);
+        let above = match &self.splice {
+            Some(splice)
+                if self.has(node, NodeFlags::TOMBSTONED)
+                    && parent != NONE
+                    && self.is_cut_off(parent) =>
+            {
+                self.shown(splice.tail)
+            }
+            _ => self.shown(node),
+        };
+        (above != NONE && !self.is_cut_off(above)).then_some(above)
+    }
+
+    /// The entry with this id that may be one of those that a compaction keeps or their anchor.
+    fn entry(&self, key: Option<Key>) -> Option<u32> {
+        let node = self.find(key?)?;
+        (!self.has(node, NodeFlags::HIDDEN) && !self.is_cut_off(node)).then_some(node)
+    }
+
+    pub(super) fn uuid(&self, node: u32) -> Option<Box<str>> {
+        if self.has(node, NodeFlags::ODD_ID) {
+            return self.odd.get(&node).cloned();
+        }
+        let [high, low] = self.nodes[node as usize].key;
+        let uuid = || Uuid(u128::from(high) << 64 | u128::from(low));
+        let is_named = self.has(node, NodeFlags::HAS_ID);
+        is_named.then(|| uuid().to_string().into())
+    }
+
+    pub(super) fn offset(&self, node: u32) -> u64 {
+        self.nodes[node as usize].offset
+    }
+
+    pub(super) fn has(&self, node: u32, any: NodeFlags) -> bool {
+        self.nodes[node as usize].node_flags.intersects(any)
+    }
+
+    pub(super) fn len(&self) -> u32 {
+        self.nodes.len() as u32
+    }
+
+    /// What is kept, in bytes.
+    pub(super) fn memory(&self) -> usize {
+        let odd = self.odd.values().map(|id| id.len()).sum::<usize>();
+        let waiting = self.waiting.len() * size_of::<(Key, Vec<u32>, u64)>() * 2;
+        self.nodes.capacity() * size_of::<Node>()
+            + self.by_key.allocation_size()
+            + self.tips.capacity() * size_of::<u32>()
+            + odd
+            + self.odd.capacity() * size_of::<(u32, Box<str>)>()
+            + waiting
+            + self.own.capacity() * size_of::<u64>()
+    }
+}
+
+// -------------------------------------------------------------------------------------------------
+// The entries above
+// -------------------------------------------------------------------------------------------------
+
+impl LiveTree {
+    /// The nearest one of `node` and those above that shows; [`NONE`] when none does. What was
+    /// taken back in a row is passed over at once the next time.
+    fn shown(&mut self, mut node: u32) -> u32 {
+        for _ in 0..=self.nodes.len() {
+            step();
+            if node == NONE || !self.has(node, NodeFlags::HIDDEN | NodeFlags::TOMBSTONED) {
+                return node;
+            }
+            let above = self.nodes[node as usize].child_count;
+            if above != NONE && self.has(above, NodeFlags::HIDDEN | NodeFlags::TOMBSTONED) {
+                self.nodes[node as usize].child_count = self.nodes[above as usize].child_count;
+            }
+            node = above;
+        }
+        NONE
+    }
+
+    /// The entry above `node`, also one that was taken back.
+    fn raw_parent(&self, node: u32) -> u32 {
+        self.line_at(self.nodes[node as usize].parent)
+    }
+
+    /// What is meant by a link to `at`: past progress lines.
+    fn line_at(&self, mut at: u32) -> u32 {
+        for _ in 0..NEAR {
+            step();
+            if at == NONE || !self.has(at, NodeFlags::HIDDEN) {
+                break;
+            }
+            at = self.nodes[at as usize].parent;
+        }
+        at
+    }
+
+    /// The entry above `node` that shows; [`NONE`] for a root.
+    pub(super) fn above(&mut self, node: u32) -> u32 {
+        let parent = self.nodes[node as usize].parent;
+        self.shown(parent)
+    }
+
+    /// `node` and those above it that show, nearest first.
+    pub(super) fn walk(&self, node: u32) -> impl Iterator<Item = u32> + '_ {
+        let parent = |node: &u32| Some(self.nodes[*node as usize].parent).filter(|at| *at != NONE);
+        std::iter::successors(Some(node).filter(|node| *node != NONE), parent)
+            .take(self.nodes.len())
+            .filter(|node| !self.has(*node, NodeFlags::HIDDEN | NodeFlags::TOMBSTONED))
+    }
+
+    /// The one of `node` and those above that has `depth` above itself.
+    fn at_depth(&self, node: u32, depth: u32) -> u32 {
+        let mut at = node;
+        loop {
+            step();
+            let own = &self.nodes[at as usize];
+            if own.depth <= depth {
+                return at;
+            }
+            let jump = self.nodes[own.jump as usize].depth;
+            let next = match own.jump != at && jump >= depth && jump < own.depth {
+                true => own.jump,
+                false => own.parent,
+            };
+            // What a compaction cut off is not linked again, and may name entries further down.
+            if next == NONE || self.nodes[next as usize].depth >= own.depth {
+                return NONE;
+            }
+            at = next;
+        }
+    }
+
+    /// Whether `node` is `above` or stands under it.
+    pub(super) fn is_under(&self, node: u32, above: u32) -> bool {
+        let depth = self.nodes[above as usize].depth;
+        self.nodes[node as usize].depth >= depth && self.at_depth(node, depth) == above
+    }
+
+    /// Whether the conversation that ends with `leaf` shows `node`: that is above it, or is a
+    /// line or a result of an answer of which a line does.
+    pub(super) fn leads_past(&mut self, leaf: u32, node: u32) -> bool {
+        if self.is_under(leaf, node) {
+            return true;
+        }
+        let (head, message) = self.head(node);
+        message != 0
+            && self.has(node, NodeFlags::ASSISTANT | NodeFlags::RESULT)
+            && self.is_under(leaf, head)
+    }
+
+    /// The entry on the way from `above` down to `node`, which is a child of it, that has `between`
+    /// entries above it there; [`NONE`] when `node` is above that.
+    pub(super) fn below(&self, above: u32, node: u32, between: u32) -> u32 {
+        let depth = |node: u32| self.nodes[node as usize].depth;
+        let wanted = depth(above).saturating_add(between).saturating_add(1);
+        match wanted <= depth(node) {
+            true => self.at_depth(node, wanted),
+            false => NONE,
+        }
+    }
+
+    /// The first message under `above` on the way down to `node` that does not belong to `answer`;
+    /// [`NONE`] when there is none nearby.
+    pub(super) fn next_message(&mut self, above: u32, node: u32, answer: u32) -> u32 {
+        for between in 0..NEAR_BEFORE as u32 {
+            let at = self.below(above, node, between);
+            if at == NONE {
+                break;
+            }
+            if self.has(at, NodeFlags::MESSAGE) && (answer == 0 || self.head(at).1 != answer) {
+                return at;
+            }
+        }
+        NONE
+    }
+
+    /// The last entry that is above both; [`NONE`] when none does.
+    pub(super) fn fork(&mut self, one: u32, other: u32) -> u32 {
+        let depth = |links: &Self, node: u32| links.nodes[node as usize].depth;
+        let least = depth(self, one).min(depth(self, other));
+        let mut pair = [one, other].map(|node| self.at_depth(node, least));
+        while pair[0] != pair[1] {
+            step();
+            if pair.contains(&NONE) {
+                return NONE;
+            }
+            let nodes = pair.map(|node| self.nodes[node as usize]);
+            let jumps = nodes.map(|node| node.jump);
+            let are_apart = jumps[0] != jumps[1] && jumps[0] != pair[0] && jumps[1] != pair[1];
+            let next = match are_apart {
+                true => jumps,
+                false => nodes.map(|node| node.parent),
+            };
+            let goes_up = |at: usize| next[at] == NONE || depth(self, next[at]) < nodes[at].depth;
+            if !goes_up(0) || !goes_up(1) {
+                return NONE;
+            }
+            pair = next;
+        }
+        self.shown(pair[0])
+    }
+
+    /// Whether a compaction that came behind `place` is above `node`: the last one, or one that
+    /// all of its conversation starts with.
+    pub(super) fn is_after_boundary(&self, node: u32, place: u32) -> bool {
+        let last = self.last_boundary;
+        if last != NONE && last > place && self.is_under(node, last) {
+            return true;
+        }
+        let root = self.at_depth(node, 0);
+        root != NONE && root > place && self.has(root, NodeFlags::BOUNDARY)
+    }
+
+    /// The first line of the answer that `node` stands in or right behind, and its `message`: up
+    /// past results, attachments, system lines, and lines of the same answer. A prompt stands for
+    /// itself.
+    pub(super) fn head(&mut self, node: u32) -> (u32, u32) {
+        let (mut head, mut message) = (NONE, 0);
+        let mut at = self.shown(node);
+        for _ in 0..NEAR {
+            step();
+            if at == NONE {
+                break;
+            }
+            let own = self.nodes[at as usize];
+            if own.node_flags.contains(NodeFlags::ASSISTANT) {
+                if message != 0 && own.message != message {
+                    break;
+                }
+                (head, message) = (at, own.message);
+                if message == 0 {
+                    break;
+                }
+            } else if own.node_flags.contains(NodeFlags::MESSAGE) {
+                let is_result = own.node_flags.contains(NodeFlags::RESULT);
+                if head == NONE {
+                    head = at;
+                }
+                if !is_result {
+                    break;
+                }
+            } else if own.node_flags.contains(NodeFlags::BOUNDARY) {
+                break;
+            }
+            at = self.above(at);
+        }
+        (if head == NONE { node } else { head }, message)
+    }
+}
+
+// -------------------------------------------------------------------------------------------------
+// Tips
+// -------------------------------------------------------------------------------------------------
+
+impl LiveTree {
+    pub(super) fn is_sidechain(&self, node: u32) -> bool {
+        !self.is_all_sidechain && self.has(node, NodeFlags::SIDECHAIN)
+    }
+
+    /// Whether the conversation may end here, as `Tree::leaf` of the resume crate has it.
+    pub(super) fn can_be_leaf(&self, node: u32) -> bool {
+        self.has(node, NodeFlags::HAS_MESSAGE_ABOVE)
+            && !self.has(
+                node,
+                NodeFlags::HIDDEN | NodeFlags::TOMBSTONED | NodeFlags::FOREIGN,
+            )
+            && !self.is_sidechain(node)
+            && !self.is_cut_off(node)
+    }
+
+    /// Whether the entry is one of the conversation, in any of its branches.
+    pub(super) fn is_main(&self, node: u32) -> bool {
+        !self.has(node, NodeFlags::HIDDEN | NodeFlags::FOREIGN) && !self.is_sidechain(node)
+    }
+
+    fn has_children(&self, node: u32) -> bool {
+        !self.has(
+            node,
+            NodeFlags::HIDDEN | NodeFlags::TOMBSTONED | NodeFlags::ATTACHMENT,
+        ) && !self.is_sidechain(node)
+            && !self.is_cut_off(node)
+    }
+
+    /// Counts `node` at the entry that it is a child of.
+    fn count_child(&mut self, node: u32) {
+        let above = self.above(node);
+        if above != NONE && self.has_children(node) {
+            let child_count = &mut self.nodes[above as usize].child_count;
+            *child_count = child_count.saturating_add(1);
+        }
+    }
+
+    fn uncount_child(&mut self, node: u32) {
+        let above = self.above(node);
+        if above != NONE && self.has_children(node) {
+            let child_count = &mut self.nodes[above as usize].child_count;
+            *child_count = child_count.saturating_sub(1);
+            if *child_count == 0 {
+                self.tips.push(above);
+            }
+        }
+    }
+
+    fn is_tip(&self, node: u32) -> bool {
+        self.nodes[node as usize].child_count == 0 && self.can_be_leaf(node)
+    }
+
+    fn push_tip(&mut self, node: u32) {
+        if self.is_tip(node) {
+            self.last_tip();
+            self.tips.push(node);
+        }
+    }
+
+    /// The last entry in the file that the conversation may end with.
+    pub(super) fn last_tip(&mut self) -> Option<u32> {
+        while let Some(tip) = self.tips.peek().copied() {
+            step();
+            if self.is_tip(tip) {
+                return Some(tip);
+            }
+            self.tips.pop();
+        }
+        None
+    }
+
+    /// Counts again what leads on from `nodes`, which none but these are children of.
+    fn count_again(&mut self, nodes: &[u32]) {
+        for node in nodes {
+            step();
+            if !self.has(*node, NodeFlags::HIDDEN | NodeFlags::TOMBSTONED) {
+                self.nodes[*node as usize].child_count = 0;
+            }
+        }
+        for node in nodes {
+            step();
+            self.count_child(*node);
+        }
+        for node in nodes {
+            self.push_tip(*node);
+        }
+    }
+}
+
+// -------------------------------------------------------------------------------------------------
+// Growth
+// -------------------------------------------------------------------------------------------------
+
+impl LiveTree {
+    /// Lets entries of `session` count, whatever they are linked with.
+    pub(super) fn own(&mut self, session: u64) {
+        self.own.insert(session);
+    }
+
+    /// Adds an entry; `None` for one that is there already. Where its parent is unknown it hangs
+    /// under `leaf`, until that parent comes.
+    pub(super) fn add(&mut self, line: &NewNode<'_>, leaf: Option<u32>) -> Option<u32> {
+        let key = line.id.map(|id| self.key(id));
+        let node = self.len();
+        if node >= NONE - 1 {
+            return None;
+        }
+        let parent = match line.parent {
+            ParentLink::To(key) => self.find(key),
+            ParentLink::Root | ParentLink::Odd => None,
+        };
+        if let Some(known) = key.and_then(|key| self.find(key)) {
+            let is_new = match line.node_flags.contains(NodeFlags::HIDDEN) {
+                true => false,
+                // What was taken back and is written again counts from here on.
+                false => self.has(known, NodeFlags::HIDDEN | NodeFlags::TOMBSTONED),
+            };
+            if !is_new {
+                if !line.node_flags.contains(NodeFlags::HIDDEN) {
+                    self.repeat(known, line.offset, parent);
+                }
+                return None;
+            }
+        }
+        let mut node_flags = line.node_flags;
+        let is_lost = parent.is_none() && line.parent != ParentLink::Root;
+        node_flags.set(NodeFlags::FOREIGN, self.is_foreign(line, parent));
+        node_flags.set(NodeFlags::GUESSED, is_lost);
+        let named = parent.unwrap_or(NONE);
+        let parent = match parent {
+            Some(parent) => self.parent_after_splice(node, parent),
+            None if is_lost && self.follows_leaf(node_flags) => leaf.unwrap_or(NONE),
+            None => NONE,
+        };
+        if self.nodes.len() == self.nodes.capacity() {
+            self.nodes.reserve_exact(self.nodes.len() / 16 + 64);
+        }
+        let is_odd = line.id.is_some_and(|id| Uuid::parse(id).is_none());
+        node_flags.set(NodeFlags::HAS_ID, key.is_some());
+        node_flags.set(NodeFlags::ODD_ID, is_odd);
+        self.nodes.push(Node {
+            key: key.map_or([0; 2], |key| key.0),
+            offset: line.offset,
+            parent,
+            jump: node,
+            depth: 0,
+            child_count: 0,
+            message: line.message,
+            tool: line.tool,
+            node_flags,
+        });
+        if let Some(id) = line.id.filter(|_| is_odd) {
+            self.odd.insert(node, String::from_utf8_lossy(id).into());
+        }
+        if key.is_some() {
+            self.name(node);
+        }
+        self.link(node);
+        if self.has_tombstoned {
+            self.join_tombstoned(node, named);
+        }
+        self.mark_main(node);
+        self.count_child(node);
+        self.push_tip(node);
+        if node_flags.contains(NodeFlags::BOUNDARY) {
+            self.last_boundary = node;
+        }
+        if let (true, ParentLink::To(key)) = (is_lost, line.parent) {
+            self.waiting.entry(key).or_default().push(node);
+        }
+        let children = key.and_then(|key| self.waiting.remove(&key));
+        for child in children.unwrap_or_default() {
+            self.move_under(child, node);
+        }
+        self.expect_anchor(node, key);
+        Some(node)
+    }
+
+    /// Whether an entry whose parent is unknown can only go on from where the conversation stands.
+    fn follows_leaf(&self, node_flags: NodeFlags) -> bool {
+        !node_flags.contains(NodeFlags::FOREIGN)
+            && (self.is_all_sidechain || !node_flags.contains(NodeFlags::SIDECHAIN))
+    }
+
+    /// Whether an entry is of another session than those that are linked so far.
+    fn is_foreign(&mut self, line: &NewNode<'_>, parent: Option<u32>) -> bool {
+        let Some(session) = line
+            .session
+            .filter(|_| !line.node_flags.contains(NodeFlags::HIDDEN))
+        else {
+            return false;
+        };
+        match parent {
+            Some(parent) if !self.has(parent, NodeFlags::FOREIGN) => {
+                self.own.insert(session);
+                self.has_session = true;
+                false
+            }
+            _ if !self.has_session => {
+                self.own.insert(session);
+                self.has_session = true;
+                false
+            }
+            Some(parent) if self.own.contains(&session) => {
+                self.unmark_foreign(parent);
+                false
+            }
+            _ => !self.own.contains(&session),
+        }
+    }
+
+    /// An entry of this session is a child of `node`, which is then no foreign one.
+    fn unmark_foreign(&mut self, node: u32) {
+        let mut at = node;
+        while at != NONE && self.has(at, NodeFlags::FOREIGN) {
+            step();
+            self.nodes[at as usize]
+                .node_flags
+                .remove(NodeFlags::FOREIGN);
+            self.push_tip(at);
+            at = self.nodes[at as usize].parent;
+        }
+    }
+
+    /// A message outside of sidechains makes the file that of a main conversation.
+    fn mark_main(&mut self, node: u32) {
+        let is_main_message = self.has(node, NodeFlags::MESSAGE)
+            && !self.has(
+                node,
+                NodeFlags::SIDECHAIN | NodeFlags::HIDDEN | NodeFlags::FOREIGN,
+            );
+        if self.is_all_sidechain && is_main_message {
+            self.is_all_sidechain = false;
+            let all: Vec<u32> = (0..node).collect();
+            self.count_again(&all);
+        }
+    }
+
+    /// Sets what follows from the parent of `node`.
+    fn link(&mut self, node: u32) {
+        step();
+        let own = self.nodes[node as usize];
+        let is_message = own.node_flags.contains(NodeFlags::MESSAGE)
+            && !own
+                .node_flags
+                .intersects(NodeFlags::HIDDEN | NodeFlags::TOMBSTONED);
+        let (mut depth, mut jump, mut says) = (0, node, is_message);
+        if let Some(parent) = self.nodes.get(own.parent as usize) {
+            depth = parent.depth.saturating_add(1);
+            let far = &self.nodes[parent.jump as usize];
+            let farther = &self.nodes[far.jump as usize];
+            let is_even =
+                parent.depth.wrapping_sub(far.depth) == far.depth.wrapping_sub(farther.depth);
+            jump = if is_even { far.jump } else { own.parent };
+            says |= parent.node_flags.contains(NodeFlags::HAS_MESSAGE_ABOVE);
+        }
+        let child_count = match own
+            .node_flags
+            .intersects(NodeFlags::HIDDEN | NodeFlags::TOMBSTONED)
+        {
+            true => self.shown(own.parent),
+            false => own.child_count,
+        };
+        let node = &mut self.nodes[node as usize];
+        (node.depth, node.jump, node.child_count) = (depth, jump, child_count);
+        node.node_flags.set(NodeFlags::HAS_MESSAGE_ABOVE, says);
+    }
+
+    /// The parent of `child` has come, or is another one than it was.
+    fn move_under(&mut self, child: u32, parent: u32) {
+        if self.is_under(parent, child) {
+            // What came in between was taken to go on from the child.
+            let Some(guessed) = self.last_guess(parent, child) else {
+                return;
+            };
+            let above = self.nodes[child as usize].parent;
+            self.set_parent(guessed, above);
+        }
+        self.nodes[child as usize]
+            .node_flags
+            .remove(NodeFlags::GUESSED);
+        self.set_parent(child, parent);
+    }
+
+    /// The topmost entry from `node` up to `top` whose parent is not known.
+    fn last_guess(&self, node: u32, top: u32) -> Option<u32> {
+        let parent = |node: &u32| Some(self.nodes[*node as usize].parent).filter(|at| *at != NONE);
+        let path = std::iter::successors(Some(node), parent).take(NEAR);
+        let path = path.inspect(|_| step()).take_while(|node| *node != top);
+        path.filter(|node| self.has(*node, NodeFlags::GUESSED))
+            .last()
+    }
+
+    fn set_parent(&mut self, child: u32, parent: u32) {
+        let moved = self.with_descendants(child);
+        for node in &moved {
+            self.uncount_child(*node);
+        }
+        self.nodes[child as usize].parent = parent;
+        for node in &moved {
+            self.link(*node);
+        }
+        if self.has_tombstoned && !self.has(child, NodeFlags::TOMBSTONED) {
+            self.join_tombstoned(child, parent);
+        }
+        for node in &moved {
+            self.count_child(*node);
+        }
+        for node in moved {
+            self.push_tip(node);
+        }
+    }
+
+    /// `top` and what is a child of it nearby, each behind what it is a child of.
+    fn with_descendants(&self, top: u32) -> Vec<u32> {
+        let first = top.saturating_sub(NEAR_BEFORE as u32);
+        let end = self.nodes.len().min(top as usize + NEAR) as u32;
+        let (mut found, mut is_found) = (vec![top], HashSet::from([top]));
+        loop {
+            let before = found.len();
+            for node in first..end {
+                step();
+                if is_found.contains(&self.nodes[node as usize].parent) && is_found.insert(node) {
+                    found.push(node);
+                }
+            }
+            if found.len() == before {
+                return found;
+            }
+        }
+    }
+
+    /// A uuid that is there stands on another line, which is the one to read from now on. That
+    /// changes no link, but where what a compaction keeps was written again behind it.
+    fn repeat(&mut self, known: u32, offset: u64, parent: Option<u32>) {
+        self.nodes[known as usize].offset = offset;
+        let is_behind = |parent: u32| {
+            self.last_boundary != NONE && known < self.last_boundary && parent >= self.last_boundary
+        };
+        if let Some(parent) = parent.filter(|parent| is_behind(*parent)) {
+            self.move_under(known, parent);
+        }
+    }
+}
+
+/// Counts what is looked at, for the test that says that it grows with the file and no faster.
+#[inline]
+fn step() {
+    #[cfg(test)]
+    STEPS.set(STEPS.get() + 1);
+}
+
+#[cfg(test)]
+thread_local! {
+    pub(super) static STEPS: std::cell::Cell<u64> = const { std::cell::Cell::new(0) };
+}
