@@ -1,5 +1,6 @@
 //! A conversation as a Markdown document.
 
+use std::collections::HashSet;
 use std::io::Write;
 
 use anyhow::Result;
@@ -42,7 +43,7 @@ pub(crate) fn write(
             wanted,
             speaker: None,
             cwd: None,
-            last: None,
+            seen: HashSet::new(),
         };
         writer.conversation(conversation)?;
     }
@@ -110,8 +111,8 @@ struct Writer<'o> {
     /// Who spoke last.
     speaker: Option<&'static str>,
     cwd: Option<String>,
-    /// The entry that was written last.
-    last: Option<usize>,
+    /// The entries of which something was written.
+    seen: HashSet<usize>,
 }
 
 impl Writer<'_> {
@@ -159,10 +160,10 @@ impl Writer<'_> {
         item: &Item,
         loaded: &LoadedItem<'_>,
     ) -> Result<()> {
-        if self.last == Some(item.entry_no()) {
+        // Calls and results of one line each alternate: their entries are parsed once all the same.
+        if !self.seen.insert(item.entry_no()) {
             return Ok(());
         }
-        self.last = Some(item.entry_no());
         let decisions = conversation.display.decisions(item);
         let mut gaps = decisions
             .iter()
@@ -388,5 +389,60 @@ impl Writer<'_> {
     fn fenced(&mut self, language: &str, text: &str) -> Result<()> {
         writeln!(self.out, "\n{}", markup::fenced(language, text))?;
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[cfg(debug_assertions)]
+    #[test]
+    fn parallel_calls_of_one_line_are_exported_in_linear_time() {
+        use super::*;
+        use std::path::Path;
+        use transcript_format::work;
+        use transcript_reader::Source;
+        use transcript_resume::items::Displays;
+        use transcript_resume::{Policy, Tree};
+        use transcript_session::History;
+
+        let cost = |calls: usize| {
+            let list =
+                |block: fn(usize) -> String| (0..calls).map(block).collect::<Vec<_>>().join(",");
+            let uses = list(|id| {
+                format!(r#"{{"type":"tool_use","id":"t{id}","name":"Read","input":{{}}}}"#)
+            });
+            let results = list(|id| {
+                format!(r#"{{"type":"tool_result","tool_use_id":"t{id}","content":"done"}}"#)
+            });
+            let lines = format!(
+                "{{\"type\":\"user\",\"uuid\":\"u\",\"parentUuid\":null,\"message\":{{\"role\":\"user\",\"content\":\"Q\"}}}}\n\
+                 {{\"type\":\"assistant\",\"uuid\":\"a\",\"parentUuid\":\"u\",\"message\":{{\"id\":\"m\",\"role\":\"assistant\",\"content\":[{uses}]}}}}\n\
+                 {{\"type\":\"user\",\"uuid\":\"r\",\"parentUuid\":\"a\",\"message\":{{\"role\":\"user\",\"content\":[{results}]}}}}\n"
+            );
+            let source = Source::from_bytes(lines.as_bytes(), Path::new("-"));
+            let history = History::read(source).unwrap();
+            let tree = Tree::new(history.index(), Policy::Recover);
+            let path = tree.path();
+            let shown =
+                Conversation::new(&history, &mut Displays::new(&tree), &path, None).unwrap();
+            let mut out = Vec::new();
+            let mut writer = Writer {
+                out: &mut out,
+                wanted: Wanted {
+                    thinking: false,
+                    tools: Tools::Full,
+                },
+                speaker: None,
+                cwd: None,
+                seen: HashSet::new(),
+            };
+            let before = work::done();
+            writer.conversation(&shown).unwrap();
+            let work = work::done() - before;
+            assert!(String::from_utf8(out).unwrap().matches("done").count() == calls);
+            work / lines.len() as u64
+        };
+        let (few, many) = (cost(20), cost(1_000));
+        assert!(many <= 2 * few.max(10), "{few} and {many} times its length");
     }
 }
