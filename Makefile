@@ -13,7 +13,7 @@ TARGETS ?= $(sort $(basename $(notdir $(wildcard fuzz/fuzz_targets/*.rs))))
 # How many times longer than usual the soak tests run.
 SOAK ?= 20
 
-.PHONY: help replay test lint fmt-check clippy unit validator doc deny bench fuzz soak compat install components
+.PHONY: help replay test lint fmt-check words clippy unit validator doc deny bench fuzz soak compat install components
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -21,12 +21,15 @@ help: ## List the targets
 replay: ## Build, then replay a bundled session (SESSION=path for another)
 	@$(CARGO) run --release -q --locked -p transcript-cli -- replay "$(SESSION)"
 
-test: fmt-check clippy unit validator doc deny ## Run everything that must pass: format, lints, tests, docs
+test: fmt-check clippy words unit validator doc deny ## Run everything that must pass: format, lints, tests, docs
 
-lint: fmt-check clippy ## Check format and lints only
+lint: fmt-check clippy words ## Check format, lints and words only
 
 fmt-check: components
 	$(CARGO) fmt --all --check
+
+words: ## Look for words that the glossary has retired
+	@if command -v python3 >/dev/null; then python3 tools/retired_words.py; else echo "skipped: no python3"; fi
 
 clippy: components
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
