@@ -8,6 +8,7 @@ use transcript_resume::request::Request;
 use transcript_writer::asynchronous::AsyncWriter;
 use transcript_writer::{Compacted, Draft, EntryId, RecordOutcome, Team, Ticket, Writer, Written};
 
+use crate::conversation::{ConversationEntry, Keep};
 use crate::error::Error;
 use crate::session::{Session, SessionConfig};
 
@@ -80,12 +81,37 @@ impl AsyncSession {
         &self,
         compaction: Compaction,
         summary: String,
-        kept: Vec<EntryId>,
+        keep: impl Into<Keep>,
     ) -> Result<Compacted, Error> {
+        let keep = keep.into();
         let compact = move |config: &SessionConfig, writer: &Writer| {
-            config.compact(writer, compaction, &summary, &kept)
+            config.compact(writer, compaction, &summary, &keep)
         };
         self.blocking(compact).await
+    }
+
+    /// Sets the title of the session; see [`Session::set_title`].
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn set_title(&self, title: &str) -> Result<Written, Error> {
+        self.append(Draft::custom_title(title)).await
+    }
+
+    /// Sets the tag of the session; see [`Session::set_tag`].
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn set_tag(&self, tag: &str) -> Result<Written, Error> {
+        self.append(Draft::tag(tag)).await
+    }
+
+    /// Returns the entries of the conversation; see [`Session::entries`].
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn entries(&self) -> Result<Vec<ConversationEntry>, Error> {
+        self.blocking(|config, writer| config.entries(writer)).await
     }
 
     /// Goes back to an entry; see [`Session::rewind`].

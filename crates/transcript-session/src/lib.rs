@@ -55,6 +55,7 @@
 
 #[cfg(feature = "async")]
 mod asynchronous;
+mod conversation;
 mod error;
 mod fork_files;
 mod history;
@@ -66,22 +67,28 @@ mod store;
 
 #[cfg(feature = "async")]
 pub use asynchronous::AsyncSession;
+pub use conversation::{ConversationEntry, Keep};
 pub use error::{Error, ErrorKind};
 pub use history::History;
 pub use options::SessionOptions;
 pub use session::{Resumed, Session};
 pub use store::Store;
 
+pub use transcript_format::finding::Finding;
 pub use transcript_format::make::{self, Compaction, Trigger};
 pub use transcript_format::object::{Object, Raw};
-pub use transcript_reader::{Listing, SessionRow, SessionState};
-pub use transcript_resume::request::{Message, Request};
-pub use transcript_resume::{PathState, Policy, Usage, builder, items};
+pub use transcript_format::stream;
+pub use transcript_reader::{Index, Listing, SessionRow, SessionState, Source};
+pub use transcript_resume::builder::RequestSettings;
+pub use transcript_resume::request::{Block, BlockKind, Message, Request, Role};
+pub use transcript_resume::{
+    ConversationPath, PathState, Policy, Refusal, Tree, Usage, builder, items,
+};
 #[cfg(feature = "follow")]
 pub use transcript_tail as follow;
 pub use transcript_writer::{
     AgentId, AgentMeta, Compacted, Draft, EntryId, Kept, OnBusy, RecordOutcome, Repair, Rescue,
-    SyncPolicy, Team, Ticket, Written, ignore_file_size_signal,
+    SyncPolicy, Team, Ticket, Writer, Written, ignore_file_size_signal,
 };
 
 /// The README, so that what it shows compiles.

@@ -12,6 +12,7 @@ use transcript_writer::{
     InvalidEntry, RecordOutcome, Repair, ResumePoint, Team, Ticket, Writer, Written,
 };
 
+use crate::conversation::{ConversationEntry, Keep};
 use crate::error::{Error, ErrorKind};
 use crate::history::History;
 use crate::options::SessionOptions;
@@ -220,21 +221,52 @@ impl Session {
         Ok(self.writer.record(messages, start, team)?)
     }
 
-    /// Restarts the conversation with a summary of what was before; `kept` stays in it word for
-    /// word. See [`Writer::compact`].
+    /// Restarts the conversation with a summary of what was before; what `keep` names stays in it
+    /// word for word, and [`Compacted::kept`] says which entries those are. See [`Writer::compact`].
     ///
     /// A crash leaves the whole compaction or none of it.
     ///
     /// # Errors
-    /// [`ErrorKind::SplitPair`] when `kept` holds a call without its result or a result without its
-    /// call, and as for [`Writer::compact`].
+    /// [`ErrorKind::SplitPair`] when [`Keep::Entries`] holds a call without its result or a result
+    /// without its call, and as for [`Writer::compact`].
     pub fn compact(
         &self,
         compaction: Compaction,
         summary: &str,
-        kept: &[EntryId],
+        keep: impl Into<Keep>,
     ) -> Result<Compacted, Error> {
-        self.config.compact(&self.writer, compaction, summary, kept)
+        let keep = keep.into();
+        self.config
+            .compact(&self.writer, compaction, summary, &keep)
+    }
+
+    /// Sets the title of the session.
+    ///
+    /// A kill of the process never loses it; a power cut may until the next sync.
+    ///
+    /// # Errors
+    /// As for [`append`](Self::append).
+    pub fn set_title(&self, title: &str) -> Result<Written, Error> {
+        self.append(Draft::custom_title(title))
+    }
+
+    /// Sets the tag of the session.
+    ///
+    /// A kill of the process never loses it; a power cut may until the next sync.
+    ///
+    /// # Errors
+    /// As for [`append`](Self::append).
+    pub fn set_tag(&self, tag: &str) -> Result<Written, Error> {
+        self.append(Draft::tag(tag))
+    }
+
+    /// Returns the entries of the conversation, oldest first, from the last compaction on, from the
+    /// file as it is now.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub fn entries(&self) -> Result<Vec<ConversationEntry>, Error> {
+        self.config.entries(&self.writer)
     }
 
     /// Goes back to an entry: the next one is a child of it, and what came after it is left as a
@@ -372,13 +404,22 @@ impl SessionConfig {
         writer: &Writer,
         compaction: Compaction,
         summary: &str,
-        kept: &[EntryId],
+        keep: &Keep,
     ) -> Result<Compacted, Error> {
+        if *keep == Keep::Nothing || *keep == Keep::Entries(Vec::new()) {
+            return Ok(writer.compact(compaction, summary, &[])?);
+        }
         // The writer remembers no calls of what is long written.
-        if !kept.is_empty() && resume_point::splits_pair(self.read_again(writer)?.index(), kept) {
+        let history = self.read_again(writer)?;
+        let kept = history.kept(keep, self.options.policy)?;
+        if resume_point::splits_pair(history.index(), &kept) {
             return Err(Error::new(ErrorKind::SplitPair, &self.path));
         }
-        Ok(writer.compact(compaction, summary, kept)?)
+        Ok(writer.compact(compaction, summary, &kept)?)
+    }
+
+    pub(crate) fn entries(&self, writer: &Writer) -> Result<Vec<ConversationEntry>, Error> {
+        self.read_again(writer)?.entries(self.options.policy)
     }
 
     pub(crate) fn rewind(&self, writer: &Writer, to: Option<EntryId>) -> Result<Written, Error> {

@@ -260,6 +260,38 @@ impl Draft {
         }
     }
 
+    /// What a tool returned for the call with this id, as text. For images, errors and the output for
+    /// clients make it of [`make::tool_result`] with `try_from`.
+    #[must_use]
+    pub fn tool_result(call: &str, text: &str) -> Self {
+        let entry = make::tool_result(make::ToolResult::text(call, text));
+        Self {
+            inside: inside(&entry.text()).to_owned(),
+            results: vec![call.into()],
+            ..Self::user("")
+        }
+    }
+
+    /// The title that a person gave the session.
+    #[must_use]
+    pub fn custom_title(title: &str) -> Self {
+        Self::metadata(&make::custom_title(title))
+    }
+
+    /// The tag that a person gave the session.
+    #[must_use]
+    pub fn tag(tag: &str) -> Self {
+        Self::metadata(&make::tag(tag))
+    }
+
+    fn metadata(line: &NewEntry) -> Self {
+        Self {
+            inside: inside(&line.text()).to_owned(),
+            kind: line.kind(),
+            ..Self::user("")
+        }
+    }
+
     /// Whether readers take the line that was made of the entry.
     pub(crate) fn is_readable(&self, line: &str) -> bool {
         line.len() <= DEFAULT_LINE_CAP && (self.is_copy || unwanted_escape(line).is_none())

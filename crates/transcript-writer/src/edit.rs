@@ -20,6 +20,8 @@ pub struct Compacted {
     pub boundary: Written,
     /// The summary of what was before. The next entry is a child of it.
     pub summary: Written,
+    /// The entries that stay in the conversation word for word, in their order.
+    pub kept: Vec<EntryId>,
 }
 
 impl Writer {
@@ -70,7 +72,11 @@ impl Writer {
         let (Some(summary), Some(boundary)) = (written.pop(), written.pop()) else {
             return Err(shared.closed());
         };
-        Ok(Compacted { boundary, summary })
+        Ok(Compacted {
+            boundary,
+            summary,
+            kept: kept.to_vec(),
+        })
     }
 
     /// Goes back to an entry: the next one is a child of it, and what came after it is left as a

@@ -154,6 +154,38 @@ impl Reply {
     pub fn aside(&self) -> &[String] {
         &self.aside
     }
+
+    /// Returns the calls of tools that the client runs, in their order.
+    #[must_use]
+    pub fn tool_calls(&self) -> Vec<ToolCall> {
+        let Ok(message) = Object::parse(&self.message) else {
+            return Vec::new();
+        };
+        let blocks = message.array("content").into_iter().flatten();
+        let calls = blocks.filter_map(|block| {
+            let block = block.object()?;
+            let is_call = block.str("type").as_deref() == Some("tool_use");
+            is_call.then_some(())?;
+            Some(ToolCall {
+                id: block.str("id")?.into_owned(),
+                name: block.str("name")?.into_owned(),
+                input: block.get("input").map_or("{}", Raw::text).to_owned(),
+            })
+        });
+        calls.collect()
+    }
+}
+
+/// A call in a [`Reply`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ToolCall {
+    /// The id that the result names.
+    pub id: String,
+    /// The tool.
+    pub name: String,
+    /// The input: a JSON object as the model wrote it.
+    pub input: String,
 }
 
 impl Accumulator {

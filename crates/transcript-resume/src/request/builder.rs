@@ -466,10 +466,7 @@ impl BuiltMessages {
     /// Returns the body of a call of the Messages API, as JSON.
     #[must_use]
     pub fn to_request(&self, settings: &RequestSettings) -> String {
-        let settings = settings.0.text();
-        let settings = settings.strip_suffix('}').unwrap_or(&settings);
-        let messages: Vec<String> = self.messages.iter().map(Message::json).collect();
-        format!("{settings},\"messages\":[{}]}}", messages.join(","))
+        settings.body(&self.messages)
     }
 
     /// Estimates the tokens of all messages; system prompt and tools are not in it.
@@ -538,6 +535,14 @@ impl RequestSettings {
     pub fn stream(mut self, stream: bool) -> Self {
         self.0.set("stream", stream);
         self
+    }
+
+    /// The settings and `messages` in one object.
+    pub(super) fn body(&self, messages: &[Message]) -> String {
+        let settings = self.0.text();
+        let settings = settings.strip_suffix('}').unwrap_or(&settings);
+        let messages: Vec<String> = messages.iter().map(Message::json).collect();
+        format!("{settings},\"messages\":[{}]}}", messages.join(","))
     }
 }
 

@@ -408,6 +408,12 @@ impl Request {
     pub fn is_resumable(&self) -> bool {
         self.path.refusal.is_none()
     }
+
+    /// Returns the body of the call of the API: `settings` and the messages, as JSON.
+    #[must_use]
+    pub fn body(&self, settings: &crate::builder::RequestSettings) -> String {
+        settings.body(&self.messages)
+    }
 }
 
 /// Who speaks.

@@ -118,3 +118,23 @@ fn example(name: &str) -> PathBuf {
     );
     profile.join("examples").join(name)
 }
+
+#[test]
+fn the_toy_agent_lives_through_a_whole_session() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder
+        .path()
+        .join("1999463e-ee08-4b08-99d5-2d9a36fd8293.jsonl");
+    let output = Command::new(example("toy")).arg(&path).output().unwrap();
+    let shown = String::from_utf8(output.stdout).unwrap();
+    let complaint = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success(), "{complaint}");
+    let lines: Vec<&str> = shown.lines().collect();
+    // The turn that was cut is closed; the last turn is a prompt, a call, its result and an answer.
+    assert_eq!(lines[0], "resumed: 1 entries were added");
+    assert_eq!(lines[1], "compacted: 4 entries kept");
+    // Boundary, summary, the kept turn and a new one; then without that.
+    assert_eq!(lines[2], "rewound: 10 entries before, 6 after");
+    assert_eq!(lines[3], "forked: 4 messages");
+    assert!(lines[4].starts_with("followed: "), "{shown}");
+}

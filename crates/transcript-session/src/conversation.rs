@@ -1,0 +1,183 @@
+//! The conversation of a session as a list, and how much of it a compaction keeps.
+
+use transcript_format::entry::Entry;
+use transcript_format::kind::EntryKind;
+use transcript_format::object::{Object, Raw};
+use transcript_reader::{Bodies, Prompt};
+use transcript_resume::request::Role;
+use transcript_resume::{Policy, is_prompt};
+use transcript_writer::EntryId;
+
+use crate::error::Error;
+use crate::history::History;
+use crate::resume_point::{entry_id, splits_pair};
+
+/// How many characters a preview has at most.
+const PREVIEW_CHARS: usize = 200;
+
+/// One entry of the conversation: a message, an attachment, a system line or a boundary.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ConversationEntry {
+    /// The id to rewind, fork or compact with; `None` for a line without a `uuid`.
+    pub id: Option<EntryId>,
+    /// The kind of the line.
+    pub kind: EntryKind,
+    /// Who speaks; `None` for entries that are not messages.
+    pub role: Option<Role>,
+    /// Whether a person wrote it and a turn starts with it.
+    pub is_prompt: bool,
+    /// The first text of a message on one line, at most 200 characters long; of an answer without a
+    /// text the names of the tools that it calls.
+    pub preview: String,
+    /// How many tokens the model was given for this answer, cached ones included: how full the context
+    /// was. `None` where the line does not say.
+    pub context_tokens: Option<u64>,
+    /// How many tokens the answer has; every line of one answer names the same number.
+    pub output_tokens: Option<u64>,
+}
+
+/// What a compaction keeps word for word.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Keep {
+    /// The summary alone goes on.
+    Nothing,
+    /// These entries, in their order. A call is kept together with its result.
+    Entries(Vec<EntryId>),
+    /// The last turns, each from its prompt on. More is kept where a call and its result would be
+    /// separated otherwise, and less where the conversation does not have as many turns.
+    LastTurns(usize),
+}
+
+impl From<&[EntryId]> for Keep {
+    fn from(entries: &[EntryId]) -> Self {
+        Self::Entries(entries.to_vec())
+    }
+}
+
+impl From<&Vec<EntryId>> for Keep {
+    fn from(entries: &Vec<EntryId>) -> Self {
+        Self::Entries(entries.clone())
+    }
+}
+
+impl From<Vec<EntryId>> for Keep {
+    fn from(entries: Vec<EntryId>) -> Self {
+        Self::Entries(entries)
+    }
+}
+
+impl History {
+    /// Returns the entries of the conversation, oldest first, from the last compaction on.
+    ///
+    /// # Errors
+    /// When the system fails to read.
+    pub fn entries(&self, policy: Policy) -> Result<Vec<ConversationEntry>, Error> {
+        let tree = self.tree(policy);
+        let mut bodies = Bodies::new(self.source());
+        let mut entries = Vec::new();
+        for entry in &tree.path().entries {
+            let entry_ref = self.index().entry(entry.entry_no());
+            let body = bodies.get(&entry_ref)?;
+            let mut listed = ConversationEntry {
+                id: entry_id(&entry_ref, self.index()),
+                kind: entry_ref.kind(),
+                role: None,
+                is_prompt: false,
+                preview: String::new(),
+                context_tokens: None,
+                output_tokens: None,
+            };
+            if let Ok(entry) = Entry::parse(body.text) {
+                listed.read(entry.object(), is_prompt(&entry_ref));
+            }
+            entries.push(listed);
+        }
+        Ok(entries)
+    }
+
+    /// The entries that `keep` names.
+    pub(crate) fn kept(&self, keep: &Keep, policy: Policy) -> Result<Vec<EntryId>, Error> {
+        let turns = match keep {
+            Keep::Nothing => return Ok(Vec::new()),
+            Keep::Entries(entries) => return Ok(entries.clone()),
+            Keep::LastTurns(turns) => *turns,
+        };
+        let entries = self.entries(policy)?;
+        let prompts = entries
+            .iter()
+            .enumerate()
+            .filter(|(_, entry)| entry.is_prompt);
+        let starts: Vec<usize> = prompts.map(|(at, _)| at).collect();
+        let first = starts.len().saturating_sub(turns);
+        // A result may come turns after its call: then the turns between are kept too.
+        for start in starts.iter().take(first + 1).rev() {
+            if turns == 0 {
+                break;
+            }
+            let kept = entries[*start..]
+                .iter()
+                .filter_map(|entry| entry.id.clone());
+            let kept: Vec<EntryId> = kept.collect();
+            if !splits_pair(self.index(), &kept) {
+                return Ok(kept);
+            }
+        }
+        Ok(Vec::new())
+    }
+}
+
+impl ConversationEntry {
+    fn read(&mut self, line: &Object<'_>, may_be_prompt: bool) {
+        let message = line.object("message");
+        self.role = match self.kind {
+            EntryKind::User => Some(Role::User),
+            EntryKind::Assistant => Some(Role::Assistant),
+            _ => None,
+        };
+        if self.kind == EntryKind::User {
+            self.is_prompt = may_be_prompt && Prompt::starts_turn(line);
+        }
+        let content = message.as_ref().and_then(|message| message.get("content"));
+        self.preview = content.map(preview).unwrap_or_default();
+        let usage = message.as_ref().and_then(|message| message.object("usage"));
+        let count = |name: &str| usage.as_ref().and_then(|usage| usage.get(name)?.u64());
+        let given = [
+            count("input_tokens"),
+            count("cache_creation_input_tokens"),
+            count("cache_read_input_tokens"),
+        ];
+        let given = given.into_iter().flatten().reduce(u64::saturating_add);
+        self.context_tokens = given.filter(|_| self.kind == EntryKind::Assistant);
+        self.output_tokens = count("output_tokens");
+    }
+}
+
+/// The first text of a content, or the names of the tools that it calls.
+fn preview(content: Raw<'_>) -> String {
+    if let Some(text) = content.str() {
+        return shortened(&text);
+    }
+    let blocks = content.array().unwrap_or_default();
+    let blocks: Vec<_> = blocks.into_iter().filter_map(Raw::object).collect();
+    let texts = blocks.iter().filter_map(|block| block.str("text"));
+    let mut texts = texts
+        .map(|text| shortened(&text))
+        .filter(|text| !text.is_empty());
+    texts.next().unwrap_or_else(|| {
+        let names = blocks.iter().filter_map(|block| block.str("name"));
+        let names: Vec<_> = names.map(|name| name.into_owned()).collect();
+        shortened(&names.join(", "))
+    })
+}
+
+fn shortened(text: &str) -> String {
+    // Only as much is looked at as a preview can need, however long the text is.
+    let start: String = text.trim_start().chars().take(4 * PREVIEW_CHARS).collect();
+    let line = start.split_whitespace().collect::<Vec<_>>().join(" ");
+    match line.char_indices().nth(PREVIEW_CHARS) {
+        Some((end, _)) => format!("{}…", line[..end].trim_end()),
+        None => line,
+    }
+}
