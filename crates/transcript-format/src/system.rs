@@ -138,7 +138,7 @@ views! {
         ModelRefusalFallback {
             /// the model that refused.
             original_model: Str<'a> = "originalModel";
-            /// the model that goes on.
+            /// the model that continues.
             fallback_model: Str<'a> = "fallbackModel";
             /// the direction of the change.
             direction: Str<'a> = "direction";

@@ -104,7 +104,7 @@ views! {
             return_code_interpretation: Str<'a> = "returnCodeInterpretation";
             /// the milliseconds after which it was stopped.
             timed_out_after_ms: u64 = "timedOutAfterMs";
-            /// the background task that goes on with it.
+            /// the background task that continues it.
             background_task_id: Str<'a> = "backgroundTaskId";
             /// whether the client moved it to the background.
             assistant_auto_backgrounded: bool = "assistantAutoBackgrounded";
@@ -534,7 +534,7 @@ views! {
             message: Str<'a> = "message";
             /// the message.
             msg_id: Str<'a> = "msg_id";
-            /// the subagent that goes on with it.
+            /// the subagent that continues it.
             resumed_agent_id: Str<'a> = "resumedAgentId";
             /// the sender and the recipient.
             routing: Object<'a> = "routing";
