@@ -90,7 +90,7 @@ views! {
         AsyncHookResponse {
             /// the run of the hook.
             process_id: Str<'a> = "processId";
-            /// the event and what it matched.
+            /// the event and its matcher.
             hook_name: Str<'a> = "hookName";
             /// the event.
             hook_event: Str<'a> = "hookEvent";
@@ -168,7 +168,7 @@ views! {
 
         /// A reminder with its own text.
         CriticalSystemReminder {
-            /// the words.
+            /// the text.
             content: Str<'a> = "content";
         }
 
@@ -292,7 +292,7 @@ views! {
         HookAdditionalContext {
             /// the texts.
             content: Vec<Str<'a>> = "content";
-            /// the event and what it matched.
+            /// the event and its matcher.
             hook_name: Str<'a> = "hookName";
             /// the event.
             hook_event: Str<'a> = "hookEvent";
@@ -304,7 +304,7 @@ views! {
         HookBlockingError {
             /// the error text of the hook.
             blocking_error: BlockingError<'a> = "blockingError";
-            /// the event and what it matched.
+            /// the event and its matcher.
             hook_name: Str<'a> = "hookName";
             /// the event.
             hook_event: Str<'a> = "hookEvent";
@@ -318,7 +318,7 @@ views! {
             command: Str<'a> = "command";
             /// the duration, in milliseconds.
             duration_ms: u64 = "durationMs";
-            /// the event and what it matched.
+            /// the event and its matcher.
             hook_name: Str<'a> = "hookName";
             /// the event.
             hook_event: Str<'a> = "hookEvent";
@@ -338,7 +338,7 @@ views! {
             stdout: Str<'a> = "stdout";
             /// the errors.
             stderr: Str<'a> = "stderr";
-            /// the event and what it matched.
+            /// the event and its matcher.
             hook_name: Str<'a> = "hookName";
             /// the event.
             hook_event: Str<'a> = "hookEvent";
@@ -360,7 +360,7 @@ views! {
         HookStoppedContinuation {
             /// the reason.
             message: Str<'a> = "message";
-            /// the event and what it matched.
+            /// the event and its matcher.
             hook_name: Str<'a> = "hookName";
             /// the event.
             hook_event: Str<'a> = "hookEvent";
@@ -382,7 +382,7 @@ views! {
             stdout: Str<'a> = "stdout";
             /// the errors.
             stderr: Str<'a> = "stderr";
-            /// the event and what it matched.
+            /// the event and its matcher.
             hook_name: Str<'a> = "hookName";
             /// the event.
             hook_event: Str<'a> = "hookEvent";
@@ -394,7 +394,7 @@ views! {
         HookSystemMessage {
             /// the text.
             content: Str<'a> = "content";
-            /// the event and what it matched.
+            /// the event and its matcher.
             hook_name: Str<'a> = "hookName";
             /// the event.
             hook_event: Str<'a> = "hookEvent";
@@ -662,7 +662,7 @@ views! {
             task_type: Str<'a> = "taskType";
             /// the status.
             status: Str<'a> = "status";
-            /// the task in a few words.
+            /// a short description of the task.
             description: Str<'a> = "description";
             /// its activity since then.
             delta_summary: Str<'a> = "deltaSummary";

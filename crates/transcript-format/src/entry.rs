@@ -197,7 +197,7 @@ view! {
     User {
         /// the message.
         message: Message<'a> = "message";
-        /// what the tool returned, in the form of the tool; the model never sees it.
+        /// the result in the form of the tool; the model never sees it.
         tool_use_result: ToolUseResult<'a> = "toolUseResult";
         /// the data that an MCP server returned in addition to its content.
         mcp_meta: McpMeta<'a> = "mcpMeta";
@@ -217,9 +217,9 @@ view! {
         permission_mode: Str<'a> = "permissionMode";
         /// how the tool call was permitted.
         permission_decision: PermissionDecision<'a> = "permissionDecision";
-        /// how the tool call was refused.
+        /// how the tool call was rejected.
         tool_denial_kind: Str<'a> = "toolDenialKind";
-        /// what the person wrote when refusing the call.
+        /// the feedback of the person on rejecting the call.
         user_feedback: Str<'a> = "userFeedback";
         /// whether the tool ran in a sandbox.
         sandboxed: bool = "sandboxed";
@@ -411,7 +411,7 @@ view! {
         disabled: bool = "disabled";
         /// the maximum number of thinking tokens.
         max_thinking_tokens: u64 = "maxThinkingTokens";
-        /// the words of the prompt that asked for it.
+        /// the words of the prompt that requested it.
         triggers: Vec<ThinkingTrigger<'a>> = "triggers";
     }
 

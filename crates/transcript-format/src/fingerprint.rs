@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fingerprint_that_bytes_were_pushed_to_is_the_one_that_is_read_off_the_file() {
+    fn pushing_bytes_gives_the_same_fingerprint_as_reading_the_file() {
         for len in [0, 1, 255, 256, 257, 1023, 1024, 1025, 5000] {
             let bytes = bytes(len);
             let Ok(read) = Fingerprint::read(len as u64, reader(&bytes));
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_of_any_remembered_byte_is_seen_and_of_the_others_not() {
+    fn a_change_is_detected_exactly_in_the_kept_bytes() {
         let bytes = bytes(3000);
         let fingerprint = Fingerprint::of(&bytes);
         assert_eq!(fingerprint.matches(reader(&bytes)), Ok(true));
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_shortened_compares_less_and_equals_one_that_never_knew_more() {
+    fn a_shortened_fingerprint_compares_less_and_equals_one_built_that_short() {
         let bytes = bytes(3000);
         let mut short = Fingerprint::of(&bytes);
         short.shorten(10, 20);

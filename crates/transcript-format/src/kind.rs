@@ -61,8 +61,8 @@ macro_rules! names {
 names! {
     /// The `type` of an entry.
     ///
-    /// The five kinds for which [`EntryKind::is_chain`] holds carry `uuid` and `parentUuid` and form
-    /// the chain; all others are metadata or wire messages.
+    /// The five kinds for which [`EntryKind::is_chain`] holds carry `uuid` and `parentUuid` and
+    /// form the chain; all others are metadata or wire messages.
     pub enum EntryKind {
         User = "user",
         Assistant = "assistant",

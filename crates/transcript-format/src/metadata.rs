@@ -59,7 +59,7 @@ views! {
 
         /// A tag.
         Tag {
-            /// the tag; empty when it was cleared.
+            /// the tag; an empty one clears the tag.
             tag: Str<'a> = "tag";
         }
 
@@ -337,7 +337,7 @@ view! {
 
     /// A tool result that was replaced.
     Replacement {
-        /// what was replaced.
+        /// the kind of what was replaced.
         kind: Str<'a> = "kind";
         /// the tool call.
         tool_use_id: Str<'a> = "toolUseId" | "toolUseID";

@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn the_folder_of_a_long_path_is_known_whatever_its_hash() {
+    fn the_folder_of_a_long_path_is_recognized_with_any_hash() {
         let path = format!("/{}", "a/".repeat(150));
         let key = project_key(&path);
         assert!(is_key_of(&key, &path));
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn what_could_leave_the_folder_is_not_an_id() {
+    fn a_text_that_could_leave_the_folder_is_not_an_id() {
         let long = "a".repeat(129);
         for text in [
             "",

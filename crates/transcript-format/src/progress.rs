@@ -105,7 +105,7 @@ views! {
 
         /// The client is waiting for a background task.
         WaitingForTask {
-            /// the task in a few words.
+            /// a short description of the task.
             task_description: Str<'a> = "taskDescription";
             /// the type of task.
             task_type: Str<'a> = "taskType";

@@ -8,17 +8,17 @@
 //! # What counts as an entry
 //!
 //! An object of a type that [`EntryKind`] knows, nested at most 127 levels. Nested objects must not
-//! be mistaken for entries: entries of type `progress` contain complete entries, which remain in the
-//! line when the outer entry is torn.
+//! be mistaken for entries: entries of type `progress` contain complete entries, which remain in
+//! the line when the outer entry is torn.
 //!
 //! The search therefore parses from the start of an object up to the first token that JSON does not
 //! allow. The bytes before that place are consistent, so an object among them is part of the torn
 //! entry; only an object that starts at that place is an entry of its own.
 //!
-//! One ambiguous case remains: an object in the place of a value that ends exactly where the parsing
-//! stopped. It can be a nested entry with the cut directly after it, or an entry glued to one that
-//! was torn before a value. Nested entries do not have a `sessionId` (checked on real files), so the
-//! object counts as an entry if it has one.
+//! One ambiguous case remains: an object in the place of a value that ends exactly where the
+//! parsing stopped. It can be a nested entry with the cut directly after it, or an entry glued to
+//! one that was torn before a value. Nested entries do not have a `sessionId` (checked on real
+//! files), so the object counts as an entry if it has one.
 //!
 //! Time is linear in the number of bytes, because the search continues where the parsing stopped.
 
@@ -32,9 +32,10 @@ use crate::scan::{Envelope, Scanner};
 
 /// Returns the places of the complete entries in damaged bytes, in order.
 ///
-/// `bytes` is a line that does not scan, or several consecutive ones with the newlines between them.
-/// The places do not overlap; each starts with `{` and ends after `}`, and its [`repaired_text`]
-/// scans. The uuid of each entry is in the bytes exactly as in the text: repairs never change an id.
+/// `bytes` is a line that does not scan, or several consecutive ones with the newlines between
+/// them. The places do not overlap; each starts with `{` and ends after `}`, and its
+/// [`repaired_text`] scans. The uuid of each entry is in the bytes exactly as in the text: repairs
+/// never change an id.
 ///
 /// ```
 /// use transcript_format::salvage::{repaired_text, objects};
@@ -54,9 +55,9 @@ pub fn objects(bytes: &[u8]) -> Vec<Range<usize>> {
 /// Returns the places of [`objects`], and those of torn entries that can still be identified.
 ///
 /// A torn entry is an object without its end. It is returned up to its last complete member if that
-/// part has `type`, `uuid`, `parentUuid` and `isSidechain`; without these it could end up at a wrong
-/// place of the conversation. Clients write the message before the uuid, so usually only the time
-/// and the version are lost. [`repaired_text`] closes the object.
+/// part has `type`, `uuid`, `parentUuid` and `isSidechain`; without these it could end up at a
+/// wrong place of the conversation. Clients write the message before the uuid, so usually only the
+/// time and the version are lost. [`repaired_text`] closes the object.
 #[must_use]
 pub fn entries(bytes: &[u8]) -> Vec<Range<usize>> {
     let mut search = Search::new(bytes);
@@ -67,8 +68,8 @@ pub fn entries(bytes: &[u8]) -> Vec<Range<usize>> {
     found
 }
 
-/// Returns the offset directly after the object at the start of `bytes`, or `None` if its tokens are
-/// not valid. White space and NULs before the object are skipped.
+/// Returns the offset directly after the object at the start of `bytes`, or `None` if its tokens
+/// are not valid. White space and NULs before the object are skipped.
 #[must_use]
 pub fn end_of_object(bytes: &[u8]) -> Option<usize> {
     let start = skip(bytes, 0);
@@ -233,8 +234,8 @@ impl<'b> Search<'b> {
 
     /// Adds the object to the result if it is an entry.
     fn consider(&mut self, place: Range<usize>, may_be_nested: bool) {
-        // A following brace, bracket or comma shows that the object is nested in something. A newline
-        // before them shows the opposite, because writers put none inside of an entry.
+        // A following brace, bracket or comma shows that the object is nested in something. A
+        // newline before them shows the opposite, because writers put none inside of an entry.
         let next = self.bytes[place.end..]
             .iter()
             .find(|byte| !matches!(byte, 0 | b' ' | b'\t' | b'\r'));
@@ -373,7 +374,8 @@ impl<'b> Walk<'b> {
         }
     }
 
-    /// Reads a value, or only the opening bracket of a container. Returns whether it is a container.
+    /// Reads a value, or only the opening bracket of a container. Returns whether it is a
+    /// container.
     fn value(&mut self) -> Result<bool, Stop> {
         match self.peek() {
             Some(b'"') => self.string().map(|()| false),

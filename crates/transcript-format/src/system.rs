@@ -336,7 +336,7 @@ views! {
             run_id: Str<'a> = "run_id";
             /// the tool call that started it.
             tool_use_id: Str<'a> = "tool_use_id";
-            /// the task in a few words.
+            /// a short description of the task.
             description: Str<'a> = "description";
             /// the prompt.
             prompt: Str<'a> = "prompt";
@@ -362,7 +362,7 @@ views! {
         TaskProgress {
             /// the task.
             task_id: Str<'a> = "task_id";
-            /// the task in a few words.
+            /// a short description of the task.
             description: Str<'a> = "description";
             /// the usage so far.
             usage: TaskUsage<'a> = "usage";
@@ -408,7 +408,7 @@ views! {
         HookStarted {
             /// the run of the hook.
             hook_id: Str<'a> = "hook_id";
-            /// the event and what it matched.
+            /// the event and its matcher.
             hook_name: Str<'a> = "hook_name";
             /// the event.
             hook_event: Str<'a> = "hook_event";
@@ -418,7 +418,7 @@ views! {
         HookProgress {
             /// the run of the hook.
             hook_id: Str<'a> = "hook_id";
-            /// the event and what it matched.
+            /// the event and its matcher.
             hook_name: Str<'a> = "hook_name";
             /// the event.
             hook_event: Str<'a> = "hook_event";
@@ -434,7 +434,7 @@ views! {
         HookResponse {
             /// the run of the hook.
             hook_id: Str<'a> = "hook_id";
-            /// the event and what it matched.
+            /// the event and its matcher.
             hook_name: Str<'a> = "hook_name";
             /// the event.
             hook_event: Str<'a> = "hook_event";
@@ -617,7 +617,7 @@ view! {
     TaskPatch {
         /// the status.
         status: Str<'a> = "status";
-        /// the task in a few words.
+        /// a short description of the task.
         description: Str<'a> = "description";
         /// the end time.
         end_time: Raw<'a> = "end_time";

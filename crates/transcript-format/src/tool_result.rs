@@ -246,7 +246,7 @@ views! {
             agent_type: Str<'a> = "agentType";
             /// its prompt.
             prompt: Str<'a> = "prompt";
-            /// the task in a few words.
+            /// a short description of the task.
             description: Str<'a> = "description";
             /// its answer.
             content: Content<'a> = "content";
@@ -667,7 +667,7 @@ view! {
     Question {
         /// the question.
         question: Str<'a> = "question";
-        /// the question in one or two words.
+        /// a short label of the question.
         header: Str<'a> = "header";
         /// the answers to choose from.
         options: Vec<QuestionOption<'a>> = "options";

@@ -81,7 +81,7 @@ views! {
 
         /// A short summary of several tool calls.
         ToolUseSummary {
-            /// the words.
+            /// the text.
             summary: Str<'a> = "summary";
             /// the tool calls.
             tool_use_ids: Vec<Str<'a>> = "precedingToolUseIds" | "toolUseIds";

@@ -114,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_open_that_a_lease_holds_up_may_be_tried_again_and_a_missing_file_not() {
+    fn an_open_blocked_by_a_lease_is_retryable_and_a_missing_file_is_not() {
         let error = |kind| Error::io(Path::new("a.jsonl"), None, io::Error::from(kind));
         let leased = error(io::ErrorKind::WouldBlock);
         assert!(leased.is_retryable());

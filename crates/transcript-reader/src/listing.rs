@@ -79,8 +79,8 @@ pub struct SessionRow {
     pub project: String,
     /// The folder that the session works in: the one it moved to, else the one it started in.
     pub cwd: Option<String>,
-    /// The title: of the person, of the side file `custom-title.json`, or of a model, in this
-    /// order.
+    /// The title: that of the person (from a line or the side file `custom-title.json`), else that
+    /// of a model.
     pub title: Option<String>,
     /// The first prompt that a person wrote, on one line and truncated to 200 UTF-16 units; else
     /// the first slash command.
@@ -323,8 +323,8 @@ impl Listing {
         }
         for row in &mut self.rows {
             let folder = row.path.parent().unwrap_or(Path::new("")).to_owned();
-            let beside = counts.get(&(folder, row.session_id.clone()));
-            row.subagents += beside.copied().unwrap_or(0);
+            let count = counts.get(&(folder, row.session_id.clone()));
+            row.subagents += count.copied().unwrap_or(0);
         }
     }
 }

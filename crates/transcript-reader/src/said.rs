@@ -92,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn commands_and_what_they_print_are_not_prompts() {
+    fn commands_and_their_output_are_not_prompts() {
         let command = "<command-name>/compact</command-name>\n <command-args>all</command-args>";
         let (name, arguments) = ("/compact", "all");
         assert_eq!(Said::of(command), Said::Command { name, arguments });
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn what_clients_write_by_themselves_is_not_a_prompt() {
+    fn texts_of_clients_are_not_prompts() {
         for text in [
             "<local-command-caveat>x</local-command-caveat>",
             "<system-reminder>\nnote</system-reminder>",

@@ -59,10 +59,10 @@ pub fn subagents(session: &Path) -> Result<Vec<Subagent>, Error> {
     collect(&own, &own, MAX_DEPTH, &mut found)?;
     let id = session.file_stem().and_then(|stem| stem.to_str());
     if let (Some(folder), Some(id)) = (session.parent(), id) {
-        let mut beside = Vec::new();
-        collect(folder, &own, 0, &mut beside)?;
-        beside.retain(|agent| session_of(&agent.path).as_deref() == Some(id));
-        found.extend(beside);
+        let mut next_to_it = Vec::new();
+        collect(folder, &own, 0, &mut next_to_it)?;
+        next_to_it.retain(|agent| session_of(&agent.path).as_deref() == Some(id));
+        found.extend(next_to_it);
     }
     let mut ids = HashSet::new();
     found.retain(|agent| ids.insert(agent.id.clone()));

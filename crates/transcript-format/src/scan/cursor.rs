@@ -264,7 +264,8 @@ impl<'l, 's> Cursor<'l, 's> {
         Ok(true)
     }
 
-    /// Moves from a member or element to the next one, or past `close`. Returns whether one follows.
+    /// Moves from a member or element to the next one, or past `close`. Returns whether one
+    /// follows.
     #[inline(always)]
     pub(super) fn more(&mut self, close: u8) -> Step<bool> {
         self.skip_space();

@@ -18,7 +18,8 @@ pub(super) struct Quotes {
 
 impl Default for Quotes {
     fn default() -> Self {
-        // Room for a window that consists only of quotes, plus the entries that `push` writes ahead.
+        // Room for a window that consists only of quotes, plus the entries that `push` writes
+        // ahead.
         Self {
             places: vec![0; WINDOW + 64].into(),
             len: 0,

@@ -113,14 +113,14 @@ impl Block {
             block.set("input", input);
             state = input_state;
         }
-        let says = |key| {
+        let has_text = |key| {
             block
                 .get(key)
                 .is_some_and(|value| !matches!(value.text(), "\"\"" | "null"))
         };
         match &*self.kind {
-            "text" if !says("text") => None,
-            "thinking" if !says("thinking") && !says("signature") => None,
+            "text" if !has_text("text") => None,
+            "thinking" if !has_text("thinking") && !has_text("signature") => None,
             _ => Some((block.into(), state)),
         }
     }

@@ -149,7 +149,8 @@ impl Input {
 
     /// Returns the text received so far, closed: open strings, arrays and objects end here, and
     /// incomplete parts (an escape, a number, a literal, a key without its value) are omitted. If
-    /// nothing is left, returns the empty object. Of a broken input, uses the part before the error.
+    /// nothing is left, returns the empty object. Of a broken input, uses the part before the
+    /// error.
     #[must_use]
     pub fn closed(&self) -> String {
         if self.is_complete() {

@@ -326,11 +326,11 @@ impl Accumulator {
         };
         let delta = event.object("delta");
         let in_delta = delta.iter().flat_map(|delta| delta.members());
-        let beside = event
+        let siblings = event
             .members()
             .iter()
             .filter(|(key, _)| !matches!(&**key, "type" | "delta" | "usage"));
-        for (key, value) in in_delta.chain(beside) {
+        for (key, value) in in_delta.chain(siblings) {
             merge(message, key, *value);
         }
         if let Some(later) = event.object("usage") {
