@@ -79,6 +79,7 @@ fn runs(index: &Index, cap: u64) -> Vec<Range<usize>> {
         if !is_damaged_line(finding.code) {
             continue;
         }
+        // A line that was read between two damaged ones separates them: no entry can span it.
         match runs.last_mut() {
             Some(run)
                 if run.end == number

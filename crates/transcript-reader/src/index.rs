@@ -393,6 +393,9 @@ impl Index {
 }
 
 /// The entries by uuid.
+///
+/// The table stores only entry numbers and compares ids in the records, to save memory. Repeated
+/// uuids are rare, so their further entries are in a separate map.
 #[derive(Debug, Default)]
 struct Uuids {
     /// The first entry of each uuid.

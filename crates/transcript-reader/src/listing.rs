@@ -329,6 +329,7 @@ impl Listing {
     }
 }
 
+/// Reads the start of the file in growing windows, until the first prompt is known.
 fn read_head(source: &Source, bytes: &mut Bytes) -> Result<HeadScan, Error> {
     let mut size = NEAR;
     loop {
@@ -340,6 +341,8 @@ fn read_head(source: &Source, bytes: &mut Bytes) -> Result<HeadScan, Error> {
     }
 }
 
+/// Reads the end of the file in growing windows. Most sessions need only the first one; a larger
+/// window is read again from its start, because a line may begin in the part that was missing.
 fn read_tail(source: &Source, bytes: &mut Bytes, is_sidechain: bool) -> Result<TailScan, Error> {
     let from_end = |size| source.len().saturating_sub(size);
     let reach = Reach {

@@ -376,6 +376,7 @@ impl LastTurn {
         let before = self.answered.len();
         self.answered
             .extend(results.map(|tool| tool.id.bytes().into_owned()));
+        // Results do not end the scan: whether calls are open depends on the answer before them.
         if self.answered.len() > before || entry.flags().contains(Flags::HAS_TOOL_RESULT) {
             self.last.get_or_insert(Last::Unfinished);
             return;
@@ -423,6 +424,7 @@ impl LastTurn {
             Blocks::default()
         };
         if needs_text && blocks.last_text.as_deref().is_some_and(is_synthetic) {
+            // The client added this answer to an unanswered turn, so the turn did not end with it.
             return;
         }
         self.answer.get_or_insert(id);

@@ -218,6 +218,7 @@ impl<'l, 's> Cursor<'l, 's> {
         let Some(end) = self.take_quote() else {
             return Err(self.endless_string());
         };
+        // A window is checked as a whole, so the fault may be in a later string.
         if self.fault.is_some_and(|fault| fault.at < end) {
             return Err(self.endless_string());
         }

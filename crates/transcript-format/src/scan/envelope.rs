@@ -527,6 +527,7 @@ impl Reader<'_, '_> {
     #[inline(always)]
     fn message(&mut self) -> Step {
         self.parts.message_id = None;
+        // `message` may be repeated; only the last one counts.
         self.forget_content(ContentKind::NoMessage);
         if self.cursor.peek() != b'{' {
             return self.cursor.skip_value(1);

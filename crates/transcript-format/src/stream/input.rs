@@ -179,6 +179,8 @@ impl Input {
         let byte = self.text.as_bytes()[at];
         match self.state {
             State::Text => return self.skip_text(at),
+            // The surrogate is not followed by an escape, so it stays unpaired: go on with this byte
+            // as ordinary text.
             State::High if !matches!(byte, b'"' | b'\\') => {
                 self.state = State::Text;
                 return at;
