@@ -282,7 +282,7 @@ impl PartialIndex {
                     Some(self.lines),
                     offset,
                     len,
-                    "longer than the cap on a line",
+                    "longer than the line limit",
                 );
             }
             Framed::Line(line) => self.add_line(line, scanner),
@@ -415,7 +415,7 @@ impl PartialIndex {
         report(
             Flags::LONE_SURROGATE,
             Code::Surrogate,
-            "a surrogate escape without its partner; it is read as U+FFFD",
+            "unpaired surrogate escape, read as U+FFFD",
         );
         report(
             Flags::NUL_ESCAPE,
@@ -428,9 +428,9 @@ impl PartialIndex {
             "more members or blocks than are read; the content is neither shown nor sent",
         );
         let odd_shape = if envelope.flags().contains(Flags::DUPLICATE_NAME) {
-            Some("a known name is repeated; the last one counts")
+            Some("a known key appears more than once; the last value counts")
         } else if envelope.flags().contains(Flags::ODD_VALUE) {
-            Some("a known field has a value of an unexpected type; it counts as absent")
+            Some("a known key has a value of an unexpected type and is ignored")
         } else {
             None
         };

@@ -205,7 +205,7 @@ impl Run<'_> {
             line: line.line,
             offset,
             len: bytes.len() as u64,
-            detail: "the bytes belong to no complete object; another one on the line was salvaged",
+            detail: "these bytes are not part of a complete object; another object on the line was salvaged",
         });
     }
 

@@ -139,8 +139,8 @@ fn index_with(
         let escaped = escaped(masks.backslash, &mut next_escaped);
         let marks = masks.quote & !escaped;
         len = push(&mut quotes.places, len, base as u32, marks);
-        // Control bytes and unknown escapes are rare, and outside of strings they are no fault of a
-        // string. So the fast path only detects them, and a cold function decides.
+        // Control bytes and unknown escapes are rare, and outside of strings they do not count. So the
+        // fast path only detects them, and a cold function decides.
         let suspects = escaped & !masks.escape;
         if suspects != 0 || masks.has_control {
             fault = fault.or_else(|| first_fault(line, base, suspects, marks, inside, &mut odd));

@@ -365,7 +365,7 @@ fn nothing_is_hidden_and_the_newest_conversation_comes_first() {
     assert_eq!(
         latest("/q"),
         Some("side"),
-        "by the folder when the lines say of no other"
+        "by the folder when the lines name no other"
     );
 }
 
