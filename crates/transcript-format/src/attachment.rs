@@ -1,7 +1,7 @@
 //! `attachment` entries: context that the client adds to the conversation, by type.
 //!
-//! From 2.1.329 on an entry carries what the model is sent for it in `rendered`; a resume sends that
-//! text and does not render again (rig.md 2).
+//! From 2.1.329 on an entry carries the text sent to the model in `rendered`; a resume sends that
+//! text and does not render the attachment again (NOTE-1).
 
 use crate::kind::AttachmentKind;
 use crate::object::{Object, Raw, Str};
@@ -11,25 +11,26 @@ use crate::view::{view, views};
 view! {
     /// An `attachment` entry.
     Attachment {
-        /// the context; [`Attachment::body`] gives it by type.
+        /// the context; [`Attachment::body`] returns it by type.
         attachment: Object<'a> = "attachment";
-        /// what the model is sent for it, one text each.
+        /// the texts sent to the model.
         rendered: Vec<Rendered<'a>> = "rendered";
-        /// the role it is sent in: `user` or `system`.
+        /// the role of its message: `user` or `system`.
         rendered_role: Str<'a> = "renderedRole";
-        /// whether it stays a text of its own beside tool results.
+        /// whether it stays a separate text next to tool results.
         rendered_beside_tool_result: bool = "renderedBesideToolResult";
     }
 
-    /// One text that the model is sent for an attachment.
+    /// One text sent to the model for an attachment.
     Rendered {
-        /// the text, wrapped in `<system-reminder>`; seldom blocks.
+        /// the text, wrapped in `<system-reminder>`; rarely blocks.
         content: crate::content::Content<'a> = "content";
     }
 }
 
 impl<'a> Attachment<'a> {
-    /// Returns what `attachment.type` names; [`AttachmentKind::Other`] when unknown or absent.
+    /// Returns the kind that `attachment.type` names; [`AttachmentKind::Other`] if unknown or
+    /// absent.
     #[must_use]
     pub fn kind(&self) -> AttachmentKind {
         let name = self
@@ -49,9 +50,9 @@ impl<'a> Attachment<'a> {
 }
 
 views! {
-    /// The `attachment` of an entry, by its type (corpus.md 7.4, rig.md appendix B).
+    /// The `attachment` of an entry, by its type.
     AttachmentBody by AttachmentKind {
-        /// The subagents that can be called changed.
+        /// The callable subagents changed.
         AgentListingDelta {
             /// the new ones.
             added_types: Vec<Str<'a>> = "addedTypes";
@@ -59,13 +60,13 @@ views! {
             added_lines: Vec<Str<'a>> = "addedLines";
             /// the ones that are gone.
             removed_types: Vec<Str<'a>> = "removedTypes";
-            /// those that the client brings along.
+            /// those built into the client.
             built_in_types: Vec<Str<'a>> = "builtInTypes";
-            /// those of plugins that the client brings along.
+            /// those of plugins built into the client.
             built_in_plugin_types: Vec<Str<'a>> = "builtInPluginTypes";
             /// whether it is the first list.
             is_initial: bool = "isInitial";
-            /// whether the model is told to call several at once.
+            /// whether the model is asked to call several at once.
             show_concurrency_note: bool = "showConcurrencyNote";
         }
 
@@ -75,21 +76,21 @@ views! {
             agent_type: Str<'a> = "agentType";
         }
 
-        /// A mentioned file that the model has read before.
+        /// A mentioned file that the model has already read.
         AlreadyReadFile {
             /// the file.
             filename: Str<'a> = "filename";
             /// the path as it is shown.
             display_path: Str<'a> = "displayPath";
-            /// what was read.
+            /// the content that was read.
             content: Read<'a> = "content";
         }
 
-        /// What a hook in the background returned.
+        /// The output of a hook that ran in the background.
         AsyncHookResponse {
             /// the run of the hook.
             process_id: Str<'a> = "processId";
-            /// the event and what it matched.
+            /// the event and its matcher.
             hook_name: Str<'a> = "hookName";
             /// the event.
             hook_event: Str<'a> = "hookEvent";
@@ -105,9 +106,9 @@ views! {
             exit_code: i64 = "exitCode";
         }
 
-        /// The mode in which the model works without asking.
+        /// Auto mode, in which the model works without asking, is on.
         AutoMode {
-            /// how much is said: `full` or `sparse`.
+            /// the level of detail: `full` or `sparse`.
             reminder_type: Str<'a> = "reminderType";
             /// whether the person was asked.
             auto_mode_consent_flow: bool = "autoModeConsentFlow";
@@ -115,17 +116,17 @@ views! {
             bash_first: bool = "bashFirst";
             /// whether permissions are bypassed.
             bypass: bool = "bypass";
-            /// whether the model is only steered.
+            /// whether the model is only guided.
             steer_only: bool = "steerOnly";
         }
 
-        /// The mode in which the model works without asking ended.
+        /// Auto mode ended.
         AutoModeExit {}
 
-        /// A command wrote something (an old form).
+        /// A command wrote output (an old form).
         BashProgress {}
 
-        /// What the session may still cost.
+        /// The remaining budget of the session.
         BudgetUsd {
             /// the US dollars spent.
             used: f64 = "used";
@@ -143,7 +144,7 @@ views! {
             model: Str<'a> = "model";
         }
 
-        /// A file that was read before a compaction and is too large to be put back.
+        /// A file that was read before a compaction and is too large to include again.
         CompactFileReference {
             /// the file.
             filename: Str<'a> = "filename";
@@ -154,7 +155,7 @@ views! {
         /// A reminder that compaction is automatic.
         CompactionReminder {}
 
-        /// The pet beside the input box.
+        /// The pet next to the input box.
         CompanionIntro {
             /// its name.
             name: Str<'a> = "name";
@@ -165,13 +166,13 @@ views! {
         /// A reminder to save context.
         ContextEfficiency {}
 
-        /// A reminder in words of its own.
+        /// A reminder with its own text.
         CriticalSystemReminder {
-            /// the words.
+            /// the text.
             content: Str<'a> = "content";
         }
 
-        /// What the client remembers of the session.
+        /// The client's notes about the session.
         CurrentSessionMemory {
             /// the memory.
             content: Str<'a> = "content";
@@ -193,7 +194,7 @@ views! {
             new_date: Str<'a> = "newDate";
         }
 
-        /// The tools that can be searched for changed.
+        /// The searchable tools changed.
         DeferredToolsDelta {
             /// the new ones.
             added_names: Vec<Str<'a>> = "addedNames";
@@ -213,11 +214,11 @@ views! {
             failed_mcp_servers: Vec<Raw<'a>> = "failedMcpServers";
         }
 
-        /// What an editor or compiler complains about.
+        /// The diagnostics of an editor or compiler.
         Diagnostics {
             /// the files.
             files: Vec<FileDiagnostics<'a>> = "files";
-            /// whether the complaints are new.
+            /// whether the diagnostics are new.
             is_new: bool = "isNew";
         }
 
@@ -225,13 +226,13 @@ views! {
         Directory {
             /// the folder.
             path: Str<'a> = "path";
-            /// what is in it.
+            /// its contents.
             content: Str<'a> = "content";
             /// the path as it is shown.
             display_path: Str<'a> = "displayPath";
         }
 
-        /// A skill that was found on the way.
+        /// A skill that was found during the session.
         DynamicSkill {
             /// the folder.
             skill_dir: Str<'a> = "skillDir";
@@ -261,7 +262,7 @@ views! {
 
         /// The computer and the working folder.
         Environment {
-            /// what is known of them.
+            /// the values.
             snapshot: EnvironmentSnapshot<'a> = "snapshot";
         }
 
@@ -271,9 +272,9 @@ views! {
             filename: Str<'a> = "filename";
             /// the path as it is shown.
             display_path: Str<'a> = "displayPath";
-            /// what was read.
+            /// the content that was read.
             content: Read<'a> = "content";
-            /// how a saved copy is wrapped.
+            /// the wrapping of a saved copy.
             saved_copy_framing: Object<'a> = "savedCopyFraming";
         }
 
@@ -281,17 +282,17 @@ views! {
         GoalStatus {
             /// the goal.
             condition: Str<'a> = "condition";
-            /// whether it is met.
+            /// whether the goal is met.
             met: bool = "met";
-            /// whether the entry only marks that there is a goal.
+            /// whether the entry only marks the existence of a goal.
             sentinel: bool = "sentinel";
         }
 
-        /// What a hook wants the model to know.
+        /// Context that a hook adds for the model.
         HookAdditionalContext {
             /// the texts.
             content: Vec<Str<'a>> = "content";
-            /// the event and what it matched.
+            /// the event and its matcher.
             hook_name: Str<'a> = "hookName";
             /// the event.
             hook_event: Str<'a> = "hookEvent";
@@ -299,11 +300,11 @@ views! {
             tool_use_id: Str<'a> = "toolUseID";
         }
 
-        /// A hook stopped something.
+        /// A hook blocked something.
         HookBlockingError {
-            /// what it said.
+            /// the error text of the hook.
             blocking_error: BlockingError<'a> = "blockingError";
-            /// the event and what it matched.
+            /// the event and its matcher.
             hook_name: Str<'a> = "hookName";
             /// the event.
             hook_event: Str<'a> = "hookEvent";
@@ -315,9 +316,9 @@ views! {
         HookCancelled {
             /// the command.
             command: Str<'a> = "command";
-            /// how long it ran, in milliseconds.
+            /// the duration, in milliseconds.
             duration_ms: u64 = "durationMs";
-            /// the event and what it matched.
+            /// the event and its matcher.
             hook_name: Str<'a> = "hookName";
             /// the event.
             hook_event: Str<'a> = "hookEvent";
@@ -325,11 +326,11 @@ views! {
             tool_use_id: Str<'a> = "toolUseID";
         }
 
-        /// A hook failed and the turn went on.
+        /// A hook failed and the turn continued.
         HookNonBlockingError {
             /// the command.
             command: Str<'a> = "command";
-            /// how long it ran, in milliseconds.
+            /// the duration, in milliseconds.
             duration_ms: u64 = "durationMs";
             /// the exit code.
             exit_code: i64 = "exitCode";
@@ -337,7 +338,7 @@ views! {
             stdout: Str<'a> = "stdout";
             /// the errors.
             stderr: Str<'a> = "stderr";
-            /// the event and what it matched.
+            /// the event and its matcher.
             hook_name: Str<'a> = "hookName";
             /// the event.
             hook_event: Str<'a> = "hookEvent";
@@ -357,9 +358,9 @@ views! {
 
         /// A hook ended the turn.
         HookStoppedContinuation {
-            /// why.
+            /// the reason.
             message: Str<'a> = "message";
-            /// the event and what it matched.
+            /// the event and its matcher.
             hook_name: Str<'a> = "hookName";
             /// the event.
             hook_event: Str<'a> = "hookEvent";
@@ -369,11 +370,11 @@ views! {
 
         /// A hook ran.
         HookSuccess {
-            /// what the model is told.
+            /// the text sent to the model.
             content: Str<'a> = "content";
             /// the command.
             command: Str<'a> = "command";
-            /// how long it ran, in milliseconds.
+            /// the duration, in milliseconds.
             duration_ms: u64 = "durationMs";
             /// the exit code.
             exit_code: i64 = "exitCode";
@@ -381,7 +382,7 @@ views! {
             stdout: Str<'a> = "stdout";
             /// the errors.
             stderr: Str<'a> = "stderr";
-            /// the event and what it matched.
+            /// the event and its matcher.
             hook_name: Str<'a> = "hookName";
             /// the event.
             hook_event: Str<'a> = "hookEvent";
@@ -389,11 +390,11 @@ views! {
             tool_use_id: Str<'a> = "toolUseID";
         }
 
-        /// What a hook wants the person to know.
+        /// A message of a hook for the person.
         HookSystemMessage {
             /// the text.
             content: Str<'a> = "content";
-            /// the event and what it matched.
+            /// the event and its matcher.
             hook_name: Str<'a> = "hookName";
             /// the event.
             hook_event: Str<'a> = "hookEvent";
@@ -407,7 +408,7 @@ views! {
             content: Raw<'a> = "content";
         }
 
-        /// The skills that were used before a compaction.
+        /// The skills used before a compaction.
         InvokedSkills {
             /// the skills.
             skills: Vec<Skill<'a>> = "skills";
@@ -439,25 +440,25 @@ views! {
             uri: Str<'a> = "uri";
             /// the name.
             name: Str<'a> = "name";
-            /// what it holds, with `contents`.
+            /// its content, with `contents`.
             content: Object<'a> = "content";
         }
 
-        /// The model that answers.
+        /// The answering model.
         Model {
             /// the model.
             identity: ModelIdentity<'a> = "identity";
-            /// what the model is told.
+            /// the text sent to the model.
             text: Str<'a> = "text";
         }
 
-        /// A memory file of the folder that the model works in.
+        /// A memory file of the folder in which the model works.
         NestedMemory {
             /// the file.
             path: Str<'a> = "path";
             /// the path as it is shown.
             display_path: Str<'a> = "displayPath";
-            /// what it holds.
+            /// its content.
             content: MemoryFile<'a> = "content";
         }
 
@@ -473,7 +474,7 @@ views! {
             style: Str<'a> = "style";
         }
 
-        /// The output tokens that were spent.
+        /// The output tokens spent.
         OutputTokenUsage {
             /// those of the turn.
             turn: u64 = "turn";
@@ -483,13 +484,13 @@ views! {
             budget: u64 = "budget";
         }
 
-        /// A mentioned PDF that is too large to be put in.
+        /// A mentioned PDF that is too large to include.
         PdfReference {
             /// the file.
             filename: Str<'a> = "filename";
             /// the path as it is shown.
             display_path: Str<'a> = "displayPath";
-            /// its pages.
+            /// the number of pages.
             page_count: u64 = "pageCount";
             /// its size in bytes.
             file_size: u64 = "fileSize";
@@ -503,33 +504,33 @@ views! {
             plan_content: Str<'a> = "planContent";
         }
 
-        /// The mode in which the model only plans.
+        /// Plan mode, in which the model only plans, is on.
         PlanMode {
-            /// how much is said: `full` or `sparse`.
+            /// the level of detail: `full` or `sparse`.
             reminder_type: Str<'a> = "reminderType";
-            /// whether it is told to a subagent.
+            /// whether the text is for a subagent.
             is_sub_agent: bool = "isSubAgent";
             /// the file for the plan.
             plan_file_path: Str<'a> = "planFilePath";
-            /// whether there is a plan.
+            /// whether a plan exists.
             plan_exists: bool = "planExists";
         }
 
-        /// The mode in which the model only plans ended.
+        /// Plan mode ended.
         PlanModeExit {
             /// the file for the plan.
             plan_file_path: Str<'a> = "planFilePath";
-            /// whether there is a plan.
+            /// whether a plan exists.
             plan_exists: bool = "planExists";
         }
 
-        /// The mode in which the model only plans began again.
+        /// Plan mode was re-entered.
         PlanModeReentry {
             /// the file for the plan.
             plan_file_path: Str<'a> = "planFilePath";
         }
 
-        /// The system prompt as it is sent until a compaction (rig.md 2).
+        /// The system prompt, as sent until the next compaction.
         PromptSnapshot {
             /// the system prompt.
             system_prompt: Vec<Str<'a>> = "systemPrompt";
@@ -539,29 +540,29 @@ views! {
             context_rendering: Str<'a> = "contextRendering";
             /// whether reminders are folded into tool results.
             reminder_fold: bool = "reminderFold";
-            /// whether the inputs of tool calls are sent as they came.
+            /// whether the inputs of tool calls are sent as received.
             echo_wire_tool_inputs: bool = "echoWireToolInputs";
         }
 
-        /// A prompt or notification that came while the model worked.
+        /// A prompt or notification that arrived while the model worked.
         QueuedCommand {
             /// the text or blocks.
             prompt: crate::content::Content<'a> = "prompt";
             /// `prompt` or `task-notification`.
             command_mode: Str<'a> = "commandMode";
-            /// who sent it.
+            /// the sender.
             origin: crate::entry::Origin<'a> = "origin";
-            /// whether the client made it.
+            /// whether the client wrote it.
             is_meta: bool = "isMeta";
             /// the id that it had in the queue.
             source_uuid: Str<'a> = "source_uuid";
-            /// when it was queued.
+            /// the time it was queued.
             timestamp: Str<'a> = "timestamp";
             /// the numbers of the pasted images.
             image_paste_ids: Vec<u64> = "imagePasteIds";
         }
 
-        /// A notice that a file was not read whole.
+        /// A notice that only a part of a file was read.
         ReadTruncationNotice {
             /// the text.
             banner: Str<'a> = "banner";
@@ -569,13 +570,13 @@ views! {
             tool_use_id: Str<'a> = "toolUseID";
         }
 
-        /// Memories that may help.
+        /// Memories that may be relevant.
         RelevantMemories {
             /// the memories.
             memories: Vec<Memory<'a>> = "memories";
         }
 
-        /// How commits and pull requests are to be signed.
+        /// The rules for signing commits and pull requests.
         RemoteSessionChange {
             /// the address of the session.
             url: Str<'a> = "url";
@@ -591,7 +592,7 @@ views! {
             managed_pr: bool = "managedPr";
         }
 
-        /// The lines that are selected in the editor.
+        /// The lines selected in the editor.
         SelectedLinesInIde {
             /// the editor.
             ide_name: Str<'a> = "ideName";
@@ -613,21 +614,21 @@ views! {
             context: Object<'a> = "context";
         }
 
-        /// Skills that may help.
+        /// Skills that may be relevant.
         SkillDiscovery {
             /// the skills.
             skills: Vec<Skill<'a>> = "skills";
-            /// what they were chosen by.
+            /// the reason of the choice.
             signal: Str<'a> = "signal";
-            /// where they are from.
+            /// their source.
             source: Str<'a> = "source";
         }
 
-        /// The skills.
+        /// The available skills.
         SkillListing {
             /// the lines that describe them.
             content: Str<'a> = "content";
-            /// how many there are.
+            /// their number.
             skill_count: u64 = "skillCount";
             /// whether it is the first list.
             is_initial: bool = "isInitial";
@@ -637,7 +638,7 @@ views! {
             digests: Vec<Str<'a>> = "digests";
         }
 
-        /// The result of the turn in the asked-for form.
+        /// The result of the turn in the requested form.
         StructuredOutput {
             /// the result.
             data: Raw<'a> = "data";
@@ -649,7 +650,7 @@ views! {
         TaskReminder {
             /// the tasks.
             content: Vec<TaskItem<'a>> = "content";
-            /// how many there are.
+            /// the number of tasks.
             item_count: u64 = "itemCount";
         }
 
@@ -661,9 +662,9 @@ views! {
             task_type: Str<'a> = "taskType";
             /// the status.
             status: Str<'a> = "status";
-            /// the task in a few words.
+            /// a short description of the task.
             description: Str<'a> = "description";
-            /// what it did since.
+            /// its activity since then.
             delta_summary: Str<'a> = "deltaSummary";
             /// the file with its output.
             output_file_path: Str<'a> = "outputFilePath";
@@ -691,7 +692,7 @@ views! {
 
         /// Teammates that ended.
         TeammateShutdownBatch {
-            /// how many.
+            /// their number.
             count: u64 = "count";
         }
 
@@ -699,9 +700,9 @@ views! {
         Todo {
             /// the items.
             content: Vec<crate::tool_result::Todo<'a>> = "content";
-            /// how many there are.
+            /// the number of items.
             item_count: u64 = "itemCount";
-            /// when it is shown, such as `post-compact`.
+            /// the occasion, such as `post-compact`.
             context: Str<'a> = "context";
         }
 
@@ -709,7 +710,7 @@ views! {
         TodoReminder {
             /// the items.
             content: Vec<crate::tool_result::Todo<'a>> = "content";
-            /// how many there are.
+            /// the number of items.
             item_count: u64 = "itemCount";
         }
 
@@ -717,25 +718,25 @@ views! {
         TokenUsage {
             /// those used.
             used: u64 = "used";
-            /// those there are.
+            /// the total.
             total: u64 = "total";
-            /// those left.
+            /// the remaining tokens.
             remaining: u64 = "remaining";
         }
 
-        /// How many tokens are left.
+        /// The number of remaining tokens.
         TotalTokensReminder {
-            /// what the model is told.
+            /// the text sent to the model.
             text: Str<'a> = "text";
         }
 
-        /// The highest effort began.
+        /// The highest effort was switched on.
         UltraEffortEnter {
-            /// how much is said: `full` or `sparse`.
+            /// the level of detail: `full` or `sparse`.
             reminder_type: Str<'a> = "reminderType";
         }
 
-        /// The highest effort ended.
+        /// The highest effort was switched off.
         UltraEffortExit {}
 
         /// Memories in older clients.
@@ -744,7 +745,7 @@ views! {
             content: Str<'a> = "content";
         }
 
-        /// The effort that a word of the prompt asks for.
+        /// The effort that a word of the prompt requests.
         UltrathinkEffort {
             /// the effort.
             level: Str<'a> = "level";
@@ -759,7 +760,7 @@ views! {
 }
 
 view! {
-    /// What a hook said when it stopped something.
+    /// The error of a blocking hook.
     BlockingError {
         /// the text.
         blocking_error: Str<'a> = "blockingError";
@@ -767,7 +768,7 @@ view! {
         command: Str<'a> = "command";
     }
 
-    /// The complaints about one file.
+    /// The diagnostics of one file.
     FileDiagnostics {
         /// the file.
         uri: Str<'a> = "uri";
@@ -775,7 +776,7 @@ view! {
         diagnostics: Vec<Diagnostic<'a>> = "diagnostics";
     }
 
-    /// One complaint, in the form of the language server protocol.
+    /// One diagnostic, in the form of the language server protocol.
     Diagnostic {
         /// the text.
         message: Str<'a> = "message";
@@ -793,13 +794,13 @@ view! {
     EnvironmentSnapshot {
         /// the working folder.
         working_directory: Str<'a> = "workingDirectory";
-        /// more folders.
+        /// additional folders.
         additional_working_directories: Vec<Str<'a>> = "additionalWorkingDirectories";
         /// whether the folder is a git repository.
         is_git_repo: bool = "isGitRepo";
         /// whether the folder is a worktree.
         is_worktree: bool = "isWorktree";
-        /// the system, such as `linux`.
+        /// the operating system, such as `linux`.
         platform: Str<'a> = "platform";
         /// the version of the system.
         os_version: Str<'a> = "osVersion";
@@ -813,7 +814,7 @@ view! {
         model_id: Str<'a> = "modelId";
         /// its name.
         marketing_name: Str<'a> = "marketingName";
-        /// how far its knowledge goes.
+        /// the end of its knowledge.
         knowledge_cutoff: Str<'a> = "knowledgeCutoff";
     }
 
@@ -821,11 +822,11 @@ view! {
     MemoryFile {
         /// the file.
         path: Str<'a> = "path";
-        /// whose it is, such as `Project`.
+        /// its scope, such as `Project`.
         kind: Str<'a> = "type";
-        /// what the model is told.
+        /// the text sent to the model.
         content: Str<'a> = "content";
-        /// what the file holds.
+        /// the content of the file.
         raw_content: Str<'a> = "rawContent";
         /// whether the two differ.
         content_differs_from_disk: bool = "contentDiffersFromDisk";
@@ -833,15 +834,15 @@ view! {
         globs: Vec<Str<'a>> = "globs";
     }
 
-    /// A memory that may help.
+    /// A memory that may be relevant.
     Memory {
         /// the file.
         path: Str<'a> = "path";
-        /// what it holds.
+        /// its content.
         content: Str<'a> = "content";
         /// the line above it.
         header: Str<'a> = "header";
-        /// when it was changed, in milliseconds since 1970.
+        /// the time of the last change, in milliseconds since 1970.
         mtime_ms: f64 = "mtimeMs";
     }
 
@@ -851,7 +852,7 @@ view! {
         name: Str<'a> = "name";
         /// its file.
         path: Str<'a> = "path";
-        /// what it is for.
+        /// its purpose.
         description: Str<'a> = "description";
         /// its text.
         content: Str<'a> = "content";
@@ -863,7 +864,7 @@ view! {
         from: Str<'a> = "from";
         /// the text.
         text: Str<'a> = "text";
-        /// when it was sent.
+        /// the time it was sent.
         timestamp: Str<'a> = "timestamp";
         /// the colour of the teammate.
         color: Str<'a> = "color";

@@ -1,4 +1,4 @@
-//! What a compaction leaves behind: the metadata of boundaries (corpus.md 4, rig.md 9).
+//! The metadata of compaction boundaries.
 
 use crate::object::{Raw, Str};
 use crate::view::view;
@@ -6,7 +6,7 @@ use crate::view::view;
 view! {
     /// The `compactMetadata` of a `compact_boundary`.
     CompactMetadata {
-        /// what started it: `manual` or `auto`.
+        /// what triggered it: `manual` or `auto`.
         trigger: Str<'a> = "trigger";
         /// the tokens of the context before.
         pre_tokens: u64 = "preTokens";
@@ -16,11 +16,11 @@ view! {
         duration_ms: u64 = "durationMs";
         /// the tokens that all compactions of the session dropped so far.
         cumulative_dropped_tokens: u64 = "cumulativeDroppedTokens";
-        /// the messages that a partial compaction summed up.
+        /// the number of messages that a partial compaction summarized.
         messages_summarized: u64 = "messagesSummarized";
-        /// the entries kept word for word, by their ends; all that 2.1.90 knows.
+        /// the preserved entries, by the first and the last one; the only form in 2.1.90.
         preserved_segment: PreservedSegment<'a> = "preservedSegment";
-        /// the entries kept word for word, one by one; counts before the segment (rig.md 9).
+        /// the preserved entries as a list; takes precedence over the segment (COMPACT-3).
         preserved_messages: PreservedMessages<'a> = "preservedMessages";
         /// the tools that were loaded before.
         pre_compact_discovered_tools: Vec<Str<'a>> = "preCompactDiscoveredTools";
@@ -30,29 +30,29 @@ view! {
         running_turn_prompt: Raw<'a> = "runningTurnPrompt";
     }
 
-    /// The entries kept across a boundary, by their ends.
+    /// The entries preserved across a boundary, by the first and the last one.
     PreservedSegment {
-        /// the first kept entry.
+        /// the first preserved entry.
         head_uuid: Str<'a> = "headUuid";
-        /// the entry that the first one follows from now on: the summary or the boundary.
+        /// the entry that the first one now follows: the summary or the boundary (COMPACT-4).
         anchor_uuid: Str<'a> = "anchorUuid";
-        /// the last kept entry.
+        /// the last preserved entry.
         tail_uuid: Str<'a> = "tailUuid";
     }
 
-    /// The entries kept across a boundary, one by one.
+    /// The entries preserved across a boundary, as a list.
     PreservedMessages {
-        /// the entry that the first one follows from now on: the summary or the boundary.
+        /// the entry that the first one now follows: the summary or the boundary (COMPACT-4).
         anchor_uuid: Str<'a> = "anchorUuid";
-        /// the kept entries in order.
+        /// the preserved entries in order.
         uuids: Vec<Str<'a>> = "uuids";
-        /// the kept entries and those that were filtered out or never written.
+        /// the preserved entries and those that were filtered out or never written.
         all_uuids: Vec<Str<'a>> = "allUuids";
     }
 
     /// The `microcompactMetadata` of a `microcompact_boundary`: old tool results were cleared.
     MicrocompactMetadata {
-        /// what started it: `auto`.
+        /// what triggered it: `auto`.
         trigger: Str<'a> = "trigger";
         /// the tokens of the context before.
         pre_tokens: u64 = "preTokens";
@@ -64,17 +64,17 @@ view! {
         cleared_attachment_uuids: Vec<Str<'a>> = "clearedAttachmentUUIDs";
     }
 
-    /// The `snipMetadata` of a `snip_boundary`, which 2.1.90 alone honours.
+    /// The `snipMetadata` of a `snip_boundary`, which only 2.1.90 honours.
     SnipMetadata {
-        /// the entries that no longer count.
+        /// the removed entries.
         removed_uuids: Vec<Str<'a>> = "removedUuids";
     }
 
     /// The `summarizeMetadata` of the summary after a partial compaction.
     SummarizeMetadata {
-        /// the messages that were summed up.
+        /// the number of summarized messages.
         messages_summarized: u64 = "messagesSummarized";
-        /// `up_to` the chosen message or `from` it on.
+        /// `up_to` the chosen message, or `from` it.
         direction: Str<'a> = "direction";
         /// what the person asked the summary to keep.
         user_context: Str<'a> = "userContext";

@@ -1,7 +1,7 @@
 //! Messages and the blocks of their content, in the forms of the Messages API.
 //!
-//! Blocks that have no view are kept as they are, also those of other wires that have no `type` but
-//! one key that says what they are, such as `{"cachePoint": …}`; see [`Block::name`].
+//! Blocks without a view are kept unchanged. That includes blocks of other APIs that have no `type`
+//! but a single key that names them, such as `{"cachePoint": …}`; see [`Block::name`].
 
 use std::borrow::Cow;
 
@@ -26,7 +26,7 @@ view! {
         stop_reason: Str<'a> = "stop_reason";
         /// the sequence that ended the reply.
         stop_sequence: Str<'a> = "stop_sequence";
-        /// more about the end of the reply.
+        /// more details about the end of the reply.
         stop_details: Raw<'a> = "stop_details";
         /// the token counts.
         usage: Usage<'a> = "usage";
@@ -34,7 +34,7 @@ view! {
         container: Raw<'a> = "container";
         /// what the API cleared from the context.
         context_management: Raw<'a> = "context_management";
-        /// why the cache was missed, and the like.
+        /// why the cache was missed, and similar data.
         diagnostics: Raw<'a> = "diagnostics";
     }
 }
@@ -46,7 +46,7 @@ pub enum Content<'a> {
     Text(Str<'a>),
     /// An array of blocks.
     Blocks(Vec<Block<'a>>),
-    /// One block without an array around it, as the results of the API's own tools have it.
+    /// One block without an array around it, as in results of tools that the API runs.
     One(Block<'a>),
 }
 
@@ -83,7 +83,7 @@ impl<'a> FromRaw<'a> for Content<'a> {
 }
 
 impl<'a> Block<'a> {
-    /// Returns what the block calls itself: its `type`, or its key where it has one only.
+    /// Returns the name of the block: its `type`, or its key if it has only one.
     #[must_use]
     pub fn name(&self) -> Option<Str<'a>> {
         let object = self.raw().object()?;
@@ -94,7 +94,7 @@ impl<'a> Block<'a> {
     }
 }
 
-/// Every element is a block of some kind, so that one odd element does not hide the others.
+/// Every element becomes a block of some kind, so that an invalid element does not hide the others.
 impl<'a> FromRaw<'a> for Block<'a> {
     fn from_raw(raw: Raw<'a>) -> Option<Self> {
         Some(match raw.object() {
@@ -105,15 +105,15 @@ impl<'a> FromRaw<'a> for Block<'a> {
 }
 
 views! {
-    /// One block of content, by its `type` (corpus.md 7.6 and the Messages API).
+    /// One block of content, by its `type`.
     Block by name {
         /// Text.
         Text = "text" {
             /// the text.
             text: Str<'a> = "text";
-            /// what the text is taken from.
+            /// the sources of the text.
             citations: Vec<Citation<'a>> = "citations";
-            /// the cache breakpoint behind the block.
+            /// the cache breakpoint after the block.
             cache_control: Raw<'a> = "cache_control";
         }
 
@@ -121,7 +121,7 @@ views! {
         Image = "image" {
             /// where the image is.
             source: Source<'a> = "source";
-            /// the cache breakpoint behind the block.
+            /// the cache breakpoint after the block.
             cache_control: Raw<'a> = "cache_control";
         }
 
@@ -131,11 +131,11 @@ views! {
             source: Source<'a> = "source";
             /// its title.
             title: Str<'a> = "title";
-            /// what the model is told about it.
+            /// the context of the document, for the model.
             context: Str<'a> = "context";
             /// whether the model may cite it.
             citations: Raw<'a> = "citations";
-            /// the cache breakpoint behind the block.
+            /// the cache breakpoint after the block.
             cache_control: Raw<'a> = "cache_control";
         }
 
@@ -145,11 +145,11 @@ views! {
             id: Str<'a> = "id";
             /// the tool.
             name: Str<'a> = "name";
-            /// the input; an object, seldom a string of JSON (rig.md 6).
+            /// the input; an object, rarely a string of JSON.
             input: Raw<'a> = "input";
-            /// who called: the model or code that it wrote.
+            /// the caller: the model, or code that it wrote.
             caller: Raw<'a> = "caller";
-            /// the cache breakpoint behind the block.
+            /// the cache breakpoint after the block.
             cache_control: Raw<'a> = "cache_control";
         }
 
@@ -157,11 +157,11 @@ views! {
         ToolResult = "tool_result" {
             /// the call.
             tool_use_id: Str<'a> = "tool_use_id";
-            /// what the model sees of the result.
+            /// the part of the result that the model sees.
             content: Content<'a> = "content";
             /// whether the call failed.
             is_error: bool = "is_error";
-            /// the cache breakpoint behind the block.
+            /// the cache breakpoint after the block.
             cache_control: Raw<'a> = "cache_control";
         }
 
@@ -169,7 +169,7 @@ views! {
         Thinking = "thinking" {
             /// the text; may be empty.
             thinking: Str<'a> = "thinking";
-            /// the proof that the API asks for when it gets the block back.
+            /// the signature that the API requires when the block is sent back.
             signature: Str<'a> = "signature";
         }
 
@@ -187,7 +187,7 @@ views! {
             name: Str<'a> = "name";
             /// the input.
             input: Raw<'a> = "input";
-            /// who called: the model or code that it wrote.
+            /// the caller: the model, or code that it wrote.
             caller: Raw<'a> = "caller";
         }
 
@@ -203,7 +203,7 @@ views! {
             tool_use_id: Str<'a> = "tool_use_id";
             /// the results, or one result or error.
             content: Content<'a> = "content";
-            /// who called: the model or code that it wrote.
+            /// the caller: the model, or code that it wrote.
             caller: Raw<'a> = "caller";
         }
 
@@ -213,7 +213,7 @@ views! {
             url: Str<'a> = "url";
             /// its title.
             title: Str<'a> = "title";
-            /// how old it is.
+            /// its age.
             page_age: Str<'a> = "page_age";
             /// the content for the model.
             encrypted_content: Str<'a> = "encrypted_content";
@@ -229,7 +229,7 @@ views! {
             retrieved_at: Str<'a> = "retrieved_at";
         }
 
-        /// What code or a command returned.
+        /// The output of code or of a command.
         CodeExecutionResult = "code_execution_result"
             | "encrypted_code_execution_result"
             | "bash_code_execution_result" {
@@ -241,17 +241,17 @@ views! {
             stderr: Str<'a> = "stderr";
             /// the exit code.
             return_code: i64 = "return_code";
-            /// the files that were made.
+            /// the created files.
             content: Content<'a> = "content";
         }
 
-        /// A file that code made.
+        /// A file that code created.
         CodeExecutionOutput = "code_execution_output" | "bash_code_execution_output" {
             /// the file.
             file_id: Str<'a> = "file_id";
         }
 
-        /// What the API's text editor returned.
+        /// The result of the API's text editor.
         TextEditorResult = "text_editor_code_execution_view_result"
             | "text_editor_code_execution_create_result"
             | "text_editor_code_execution_str_replace_result" {
@@ -259,7 +259,7 @@ views! {
             content: Str<'a> = "content";
             /// the kind of file: `text`, `image`, `pdf`.
             file_type: Str<'a> = "file_type";
-            /// whether the file was there before.
+            /// whether the file existed before.
             is_file_update: bool = "is_file_update";
             /// the lines of the view.
             num_lines: u64 = "num_lines";
@@ -279,7 +279,7 @@ views! {
             lines: Vec<Str<'a>> = "lines";
         }
 
-        /// The tools that a search for tools found.
+        /// The tools found by a tool search.
         ToolSearchResult = "tool_search_tool_search_result" {
             /// the tools.
             tool_references: Vec<Block<'a>> = "tool_references";
@@ -302,9 +302,9 @@ views! {
             | "text_editor_code_execution_tool_result_error"
             | "tool_search_tool_result_error"
             | "advisor_tool_result_error" {
-            /// what went wrong.
+            /// the error code.
             error_code: Str<'a> = "error_code";
-            /// more about it.
+            /// the description of the error.
             error_message: Str<'a> = "error_message";
         }
 
@@ -330,9 +330,9 @@ views! {
             is_error: bool = "is_error";
         }
 
-        /// One result of a search that the client did.
+        /// One result of a search that the client ran.
         SearchResult = "search_result" {
-            /// where it is from.
+            /// its source.
             source: Str<'a> = "source";
             /// its title.
             title: Str<'a> = "title";
@@ -340,23 +340,23 @@ views! {
             content: Content<'a> = "content";
             /// whether the model may cite it.
             citations: Raw<'a> = "citations";
-            /// the cache breakpoint behind the block.
+            /// the cache breakpoint after the block.
             cache_control: Raw<'a> = "cache_control";
         }
 
-        /// A file for the container that code runs in.
+        /// A file for the container in which code runs.
         ContainerUpload = "container_upload" {
             /// the file.
             file_id: Str<'a> = "file_id";
         }
 
-        /// A tool that a search found, to be loaded.
+        /// A tool that a search found and that is to be loaded.
         ToolReference = "tool_reference" {
             /// the tool.
             tool_name: Str<'a> = "tool_name";
         }
 
-        /// A notice that another model goes on with the reply.
+        /// A notice that another model continues the reply.
         Fallback = "fallback" {
             /// the model before.
             from: ModelRef<'a> = "from";
@@ -367,7 +367,7 @@ views! {
 }
 
 view! {
-    /// Where an image or document is; which fields there are depends on [`Source::kind`].
+    /// The source of an image or document; its fields depend on [`Source::kind`].
     Source {
         /// `base64`, `url`, `text`, `file` or `content`.
         kind: Str<'a> = "type";
@@ -383,7 +383,7 @@ view! {
         content: Content<'a> = "content";
     }
 
-    /// What a text is taken from; which fields there are depends on [`Citation::kind`].
+    /// The source of a text; its fields depend on [`Citation::kind`].
     Citation {
         /// `char_location`, `page_location`, `content_block_location`,
         /// `web_search_result_location` or `search_result_location`.
@@ -398,19 +398,19 @@ view! {
         file_id: Str<'a> = "file_id";
         /// the first character, from 0.
         start_char_index: u64 = "start_char_index";
-        /// the character behind the last.
+        /// the character after the last.
         end_char_index: u64 = "end_char_index";
         /// the first page, from 1.
         start_page_number: u64 = "start_page_number";
-        /// the page behind the last.
+        /// the page after the last.
         end_page_number: u64 = "end_page_number";
         /// the first block, from 0.
         start_block_index: u64 = "start_block_index";
-        /// the block behind the last.
+        /// the block after the last.
         end_block_index: u64 = "end_block_index";
         /// the number of the search result, from 0.
         search_result_index: u64 = "search_result_index";
-        /// where the search result is from.
+        /// the source of the search result.
         source: Str<'a> = "source";
         /// the page.
         url: Str<'a> = "url";
@@ -420,7 +420,7 @@ view! {
         encrypted_index: Str<'a> = "encrypted_index";
     }
 
-    /// A model by its name.
+    /// A reference to a model by name.
     ModelRef {
         /// the model.
         model: Str<'a> = "model";

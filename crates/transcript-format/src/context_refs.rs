@@ -1,4 +1,4 @@
-//! References that some clients put before the text of a prompt: files, pages, symbols and the like.
+//! References that some clients put before the text of a prompt: files, pages, symbols and others.
 //!
 //! The text then starts with a region, a quote in Markdown, in exactly this form:
 //!
@@ -6,9 +6,9 @@
 //! ^> \*\*上下文资料\*\*\n(?:> \n)?((?:> - .+\n)+)\n
 //! ```
 //!
-//! `.` is that of JavaScript: anything but LF, CR, U+2028 and U+2029. There is one region at most,
-//! and only at the start; a text that merely looks like it is text. The entry may list the same in
-//! its field `contexts` ([`User::contexts`](crate::entry::User::contexts)).
+//! `.` is that of JavaScript: any character except LF, CR, U+2028 and U+2029. There is at most one
+//! region, and only at the start; a region in any other form is plain text. The entry may list the
+//! same references in its field `contexts` ([`User::contexts`](crate::entry::User::contexts)).
 //!
 //! ```
 //! use transcript_format::context_refs::{Reference, Region};
@@ -31,25 +31,25 @@ const HEADER: &str = "> **上下文资料**\n";
 const SPACER: &str = "> \n";
 const ITEM: &str = "> - ";
 
-/// What ends a line, for the `.` of the grammar.
+/// The line ends that the `.` of the grammar does not match.
 const LINE_ENDS: [char; 4] = ['\n', '\r', '\u{2028}', '\u{2029}'];
 
 /// The references before the text of a prompt.
 ///
-/// Displays as the bytes that it was read from, the blank line behind it included.
+/// Displays as the bytes it was parsed from, including the blank line after it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Region<'a> {
-    /// A line with nothing but the mark of the quote stands between header and references.
+    /// Whether a line with nothing but the quote mark separates header and references.
     is_spaced: bool,
-    // Invariant: at least one, each of one line that is not empty.
+    // Invariant: at least one; each takes one non-empty line.
     references: Vec<Reference<'a>>,
 }
 
 impl<'a> Region<'a> {
-    /// Makes a region of `references`, in the form that the clients write.
+    /// Creates a region of `references`, in the form that clients write.
     ///
     /// # Errors
-    /// [`InvalidRegion`] when there are none, or one is empty or holds the end of a line.
+    /// [`InvalidRegion`] when there are none, or one is empty or contains a line end.
     pub fn new(references: Vec<Reference<'a>>) -> Result<Self, InvalidRegion> {
         let is_line = |reference: &Reference<'_>| {
             let line = reference.to_string();
@@ -64,8 +64,8 @@ impl<'a> Region<'a> {
         })
     }
 
-    /// Splits the text of a prompt into the region that it starts with, and the text itself. `None`
-    /// when it starts with none: then all of it is the text.
+    /// Splits a prompt into the region at its start and the text after it. Returns `None` when the
+    /// prompt does not start with a region.
     #[must_use]
     pub fn split(prompt: &'a str) -> Option<(Self, &'a str)> {
         let body = prompt.strip_prefix(HEADER)?;
@@ -86,14 +86,14 @@ impl<'a> Region<'a> {
         Some((region, text))
     }
 
-    /// Returns the references in their order, at least one.
+    /// Returns the references in order, at least one.
     #[must_use]
     pub fn references(&self) -> &[Reference<'a>] {
         &self.references
     }
 }
 
-/// The line at the start of `text` when it is an item, without its mark and its end, and the rest.
+/// Splits off the item at the start of `text`: its content without mark and line end, and the rest.
 fn split_item(text: &str) -> Option<(&str, &str)> {
     let item = text.strip_prefix(ITEM)?;
     let (item, rest) = item.split_at(item.find(LINE_ENDS)?);
@@ -114,7 +114,7 @@ impl fmt::Display for Region<'_> {
     }
 }
 
-/// Why something is no [`Region`].
+/// Why a [`Region`] is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InvalidRegion;
 
@@ -126,16 +126,16 @@ impl fmt::Display for InvalidRegion {
 
 impl std::error::Error for InvalidRegion {}
 
-/// One reference. Displays as it stands in its line, behind `> - `.
+/// One reference. Displays as in its line, without the leading `> - `.
 ///
-/// What was read displays as the same bytes: a line that a kind would write otherwise is
-/// [`Self::Other`].
+/// A parsed reference displays as the same bytes: a line in a form that its kind would not write is
+/// parsed as [`Self::Other`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Reference<'a> {
     /// A file.
     File {
-        /// Its path, within the project as a rule.
+        /// Its path, usually relative to the project.
         path: &'a str,
     },
     /// A page.
@@ -149,49 +149,49 @@ pub enum Reference<'a> {
     Folder {
         /// Its path.
         path: &'a str,
-        /// How many files are in it.
+        /// The number of files in it.
         files: u64,
     },
     /// A symbol of the code.
     Symbol {
         /// Its name.
         name: &'a str,
-        /// What it is, such as `FUNCTION`.
+        /// Its kind, such as `FUNCTION`.
         kind: &'a str,
-        /// The file that it stands in.
+        /// The file that contains it.
         file: &'a str,
         /// The line of that file.
         line: u64,
     },
     /// The output of a terminal.
     Terminal {
-        /// How many lines.
+        /// The number of lines.
         lines: u64,
-        /// Whether it tells of an error.
+        /// Whether it reports an error.
         is_error: bool,
     },
-    /// What an editor found in the code.
+    /// The problems that an editor found in the code.
     Problems {
-        /// How many.
+        /// The number of problems.
         count: u64,
-        /// How bad, such as `ERROR`; `None` when all are meant.
+        /// Their severity, such as `ERROR`; `None` for all.
         severity: Option<&'a str>,
     },
-    /// Something of git.
+    /// Information from git.
     Git {
-        /// What, such as `DIFF`.
+        /// Its kind, such as `DIFF`.
         what: &'a str,
     },
-    /// What is selected in the editor.
+    /// The selection in the editor.
     Selection,
     /// The whole project.
     Workspace,
-    /// Another kind, or another form: the line as it is, its mark included.
+    /// Another kind or form: the content of the line, including its mark.
     Other(&'a str),
 }
 
 impl<'a> Reference<'a> {
-    /// Reads what comes after `> - `.
+    /// Parses the text after `> - `.
     fn parse(item: &'a str) -> Self {
         Self::of_kind(item)
             .filter(|reference| reference.writes(item))
@@ -256,7 +256,7 @@ impl<'a> Reference<'a> {
         })
     }
 
-    /// Whether the reference is written as `item`, and nothing of it is lost.
+    /// Returns whether the reference would be written exactly as `item`, so that nothing is lost.
     fn writes(&self, item: &str) -> bool {
         struct Expected<'t>(&'t str);
 
@@ -271,7 +271,7 @@ impl<'a> Reference<'a> {
         fmt::write(&mut rest, format_args!("{self}")).is_ok() && rest.0.is_empty()
     }
 
-    /// Returns the kind; `None` of [`Self::Other`].
+    /// Returns the kind; `None` for [`Self::Other`].
     #[must_use]
     pub fn kind(&self) -> Option<ReferenceKind> {
         Some(match self {
@@ -289,7 +289,7 @@ impl<'a> Reference<'a> {
     }
 }
 
-/// What stands in `text` between `start` and `end`, which it starts and ends with.
+/// Returns the part of `text` between the prefix `start` and the suffix `end`, if it has both.
 fn between<'a>(text: &'a str, start: &str, end: &str) -> Option<&'a str> {
     text.strip_prefix(start)?.strip_suffix(end)
 }
@@ -331,7 +331,7 @@ impl fmt::Display for Reference<'_> {
 
 macro_rules! kinds {
     ($($(#[doc = $doc:literal])+ $ReferenceKind:ident = $mark:literal, $type_name:literal;)+) => {
-        /// What a reference is about.
+        /// The kind of a reference.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum ReferenceKind {
             $($(#[doc = $doc])+ $ReferenceKind,)+
@@ -341,13 +341,13 @@ macro_rules! kinds {
             /// Every kind.
             pub const ALL: [Self; 9] = [$(Self::$ReferenceKind),+];
 
-            /// Returns the mark that a reference of this kind starts with.
+            /// Returns the mark at the start of references of this kind.
             #[must_use]
             pub const fn mark(self) -> &'static str {
                 match self { $(Self::$ReferenceKind => $mark,)+ }
             }
 
-            /// Returns the `type` that a reference of this kind has in the field `contexts`.
+            /// Returns the `type` of references of this kind in the field `contexts`.
             #[must_use]
             pub const fn type_name(self) -> &'static str {
                 match self { $(Self::$ReferenceKind => $type_name,)+ }
@@ -367,11 +367,11 @@ kinds! {
     Symbol = "🔗", "SymbolReference";
     /// The output of a terminal.
     Terminal = "💻", "TerminalReference";
-    /// What an editor found in the code.
+    /// The problems that an editor found in the code.
     Problems = "⚠️", "ProblemsReference";
-    /// Something of git.
+    /// Information from git.
     Git = "🔀", "GitReference";
-    /// What is selected in the editor.
+    /// The selection in the editor.
     Selection = "✏️", "SelectionReference";
     /// The whole project.
     Workspace = "🏠", "WorkspaceReference";
@@ -386,13 +386,13 @@ view! {
         path: Str<'a> = "path";
         /// the absolute path.
         full_path: Str<'a> = "fullPath";
-        /// how it is shown, such as `TAG`.
+        /// its presentation, such as `TAG`.
         display_type: Str<'a> = "displayType";
     }
 }
 
 impl Context<'_> {
-    /// Returns the kind that the type names; `None` for types that are not known.
+    /// Returns the kind that the type names; `None` for unknown types.
     #[must_use]
     pub fn reference_kind(&self) -> Option<ReferenceKind> {
         let name = self.type_name()?;

@@ -1,14 +1,13 @@
-//! One entry of a transcript: the kept line, its envelope, and a typed view of its body.
+//! One entry of a transcript: the raw line, its envelope, and a typed view of its body.
 //!
 //! [`Entry::parse`] reads the top-level members of a line and nothing below them. The accessors of
-//! [`Entry`] are the envelope: ids, flags and places that entries of every kind may carry
-//! (sdk.md 2, corpus.md 7.1). [`Entry::body`] gives the view for the kind of the entry; messages
-//! have theirs here, the other kinds in [`system`](crate::system),
-//! [`attachment`](crate::attachment), [`progress`](crate::progress),
-//! [`metadata`](crate::metadata) and [`wire`](crate::wire).
+//! [`Entry`] are the envelope: ids, flags and places that entries of every kind may carry.
+//! [`Entry::body`] returns the view for the kind of the entry; the views of messages are in this
+//! module, the others in [`system`](crate::system), [`attachment`](crate::attachment),
+//! [`progress`](crate::progress), [`metadata`](crate::metadata) and [`wire`](crate::wire).
 //!
-//! A new field is one more row in the table of its kind. A field that has no row is still there:
-//! see [`Entry::object`].
+//! To add a field, add a row to the table of its kind. A field without a row can still be read
+//! through [`Entry::object`].
 
 use crate::attachment::Attachment;
 use crate::compact::SummarizeMetadata;
@@ -23,7 +22,7 @@ use crate::tool_result::{Todo, ToolUseResult};
 use crate::view::{fields, view};
 use crate::wire::Wire;
 
-/// One entry: a kept line and its top-level members.
+/// One entry: a raw line and its top-level members.
 ///
 /// ```
 /// use transcript_format::entry::{Body, Entry};
@@ -40,7 +39,7 @@ use crate::wire::Wire;
 pub struct Entry<'a>(Object<'a>);
 
 impl<'a> Entry<'a> {
-    /// Reads the members of one line; the values of known fields may have any type.
+    /// Reads the members of one line. Values of known fields may have any type.
     ///
     /// # Errors
     /// [`ParseObjectError`] when the line is not exactly one JSON object.
@@ -48,19 +47,19 @@ impl<'a> Entry<'a> {
         Object::parse(line).map(Self)
     }
 
-    /// Returns the entry as it stands in the line, byte for byte, without white space around it.
+    /// Returns the entry byte for byte, without white space around it.
     #[must_use]
     pub fn text(&self) -> &'a str {
         self.0.text()
     }
 
-    /// Returns the object itself, with the fields that have no accessor.
+    /// Returns the underlying object, which also has the fields without an accessor.
     #[must_use]
     pub fn object(&self) -> &Object<'a> {
         &self.0
     }
 
-    /// Returns what `type` names; [`EntryKind::Other`] when it is unknown or absent.
+    /// Returns the kind that `type` names; [`EntryKind::Other`] when it is unknown or absent.
     #[must_use]
     pub fn kind(&self) -> EntryKind {
         self.type_name()
@@ -110,19 +109,19 @@ fields! {
     Entry {
         /// the name of the kind, as written.
         type_name: Str<'a> = "type";
-        /// the id of the entry; unique in a file, not across files (corpus.md 5).
+        /// the id of the entry; unique in a file, but forked files repeat it.
         uuid: Str<'a> = "uuid";
         /// the id of the entry before it in the chain; `null` at a root.
         parent_uuid: Str<'a> = "parentUuid";
-        /// on a boundary: the leaf of the conversation before it; often names a line that was never
-        /// written (corpus.md 4).
+        /// on a boundary: the leaf of the conversation before it (COMPACT-1); the file often has no
+        /// line of that id.
         logical_parent_uuid: Str<'a> = "logicalParentUuid";
-        /// when the entry was made, RFC 3339 in UTC; not in the order of the file.
+        /// when the entry was made, RFC 3339 in UTC; not necessarily in file order.
         timestamp: Str<'a> = "timestamp";
-        /// the session of the file; rewritten in copies (corpus.md 5).
+        /// the session of the file; rewritten in copies.
         session_id: Str<'a> = "sessionId";
-        /// beside `sessionId`: the session a copied entry comes from (corpus.md 5); on the wire
-        /// alone: the session itself.
+        /// next to `sessionId`: the session that a copied entry comes from; on the wire without
+        /// `sessionId`: the session itself.
         origin_session_id: Str<'a> = "session_id";
         /// the entry this one is a copy of.
         forked_from: ForkedFrom<'a> = "forkedFrom";
@@ -130,7 +129,7 @@ fields! {
         is_sidechain: bool = "isSidechain";
         /// whether the client made the entry, not the person.
         is_meta: bool = "isMeta";
-        /// whether the entry is only shown and never sent to the model (rig.md 6).
+        /// whether the entry is only shown and never sent to the model (MSG-6).
         is_virtual: bool = "isVirtual";
         /// the subagent that the entry belongs to.
         agent_id: Str<'a> = "agentId";
@@ -140,9 +139,9 @@ fields! {
         agent_color: Str<'a> = "agentColor";
         /// the team of a teammate.
         team_name: Str<'a> = "teamName";
-        /// what kind of subagent it is, on the wire.
+        /// on the wire: the kind of subagent.
         subagent_type: Str<'a> = "subagentType";
-        /// what the subagent was asked for in a few words, on the wire.
+        /// on the wire: a short description of the subagent's task.
         task_description: Str<'a> = "taskDescription";
         /// the tool call that this entry is about; on `progress`, the run of the hook or subagent.
         tool_use_id: Str<'a> = "toolUseID" | "toolUseId";
@@ -150,7 +149,7 @@ fields! {
         parent_tool_use_id: Str<'a> = "parentToolUseID" | "parentToolUseId";
         /// the prompt that the entry was made under; subagents have that of their caller.
         prompt_id: Str<'a> = "promptId";
-        /// who typed: always `external` outside of the vendor.
+        /// the kind of user: `external` for everyone outside of the vendor.
         user_type: Str<'a> = "userType";
         /// the program: `cli`, `sdk-cli`, `sdk-ts`, `sdk-py`, `claude-vscode`, …
         entrypoint: Str<'a> = "entrypoint";
@@ -164,7 +163,7 @@ fields! {
         version: Str<'a> = "version";
         /// a readable name for the conversation, used for its plan file.
         slug: Str<'a> = "slug";
-        /// the fields that this engine adds to lines of its own (design.md 3.9).
+        /// the fields that this project adds to entries.
         transcript_engine: Object<'a> = "transcriptEngine";
     }
 }
@@ -173,44 +172,44 @@ fields! {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Body<'a> {
-    /// A prompt, a tool result or a message that the client made up.
+    /// A prompt, a tool result or a message that the client wrote.
     User(User<'a>),
-    /// A reply of the model, as a rule one block of it.
+    /// A reply of the model, usually one block of it.
     Assistant(Assistant<'a>),
     /// A message of the client.
     System(System<'a>),
     /// Context that is added to the conversation.
     Attachment(Attachment<'a>),
-    /// A state of a running tool or hook.
+    /// A status of a running tool or hook.
     Progress(Progress<'a>),
     /// State of the session outside the chain.
     Metadata(Metadata<'a>),
     /// A message of the stream protocol that is not part of a file.
     Wire(Wire<'a>),
-    /// A kind that has no view; kept as it is.
+    /// A kind without a view, kept unchanged.
     Other(Raw<'a>),
 }
 
 view! {
-    /// A `user` entry: a prompt, a tool result or a message that the client made up.
+    /// A `user` entry: a prompt, a tool result or a message that the client wrote.
     ///
-    /// Like every view of a body it leaves out what the envelope has.
+    /// Like every view of a body it does not repeat the fields of the envelope.
     User {
         /// the message.
         message: Message<'a> = "message";
-        /// what the tool returned, in the form of the tool; the model never sees it.
+        /// the result in the form of the tool; the model never sees it.
         tool_use_result: ToolUseResult<'a> = "toolUseResult";
-        /// what an MCP server returned beside its content.
+        /// the data that an MCP server returned in addition to its content.
         mcp_meta: McpMeta<'a> = "mcpMeta";
-        /// the assistant entry whose call this is the result of; equals `parentUuid` as a rule.
+        /// the assistant entry with the call of this result; usually equal to `parentUuid`.
         source_tool_assistant_uuid: Str<'a> = "sourceToolAssistantUUID";
-        /// the tool call that a made-up message (the body of a skill) belongs to.
+        /// the tool call that a client-written message (the body of a skill) belongs to.
         source_tool_use_id: Str<'a> = "sourceToolUseID";
         /// whether this is the summary after a boundary.
         is_compact_summary: bool = "isCompactSummary";
-        /// whether the entry is hidden in the conversation; it is sent to the model all the same.
+        /// whether the conversation view hides the entry; it is sent regardless (MSG-7).
         is_visible_in_transcript_only: bool = "isVisibleInTranscriptOnly";
-        /// what a partial compaction summed up.
+        /// what a partial compaction summarized.
         summarize_metadata: SummarizeMetadata<'a> = "summarizeMetadata";
         /// the prompts of the running turn that a summary covers.
         summarized_turn_prompt_uuids: Vec<Str<'a>> = "summarizedTurnPromptUuids";
@@ -218,37 +217,37 @@ view! {
         permission_mode: Str<'a> = "permissionMode";
         /// how the tool call was permitted.
         permission_decision: PermissionDecision<'a> = "permissionDecision";
-        /// how the tool call was refused.
+        /// how the tool call was rejected.
         tool_denial_kind: Str<'a> = "toolDenialKind";
-        /// what the person wrote when refusing the call.
+        /// the feedback of the person on rejecting the call.
         user_feedback: Str<'a> = "userFeedback";
         /// whether the tool ran in a sandbox.
         sandboxed: bool = "sandboxed";
         /// whether the result ends the turn.
         tool_ends_turn: bool = "toolEndsTurn";
-        /// where the prompt comes from: `sdk`, `system`, …
+        /// the source of the prompt: `sdk`, `system`, …
         prompt_source: Str<'a> = "promptSource";
         /// what started the turn.
         turn_origin: Str<'a> = "turnOrigin";
-        /// where in the session the turn stands.
+        /// the position of the turn in the session.
         turn_position: TurnPosition<'a> = "turnPosition";
-        /// whether the entry goes along with the prompt of a turn.
+        /// whether the entry accompanies the prompt of a turn.
         turn_companion: bool = "turnCompanion";
         /// who sent the prompt.
         origin: Origin<'a> = "origin";
         /// the priority that a queued prompt had.
         queue_priority: Str<'a> = "queuePriority";
-        /// whether attachments were left out for a queued prompt.
+        /// whether the attachments of a queued prompt were omitted.
         queue_skip_attachments: bool = "queueSkipAttachments";
         /// the numbers of the pasted images.
         image_paste_ids: Vec<u64> = "imagePasteIds";
         /// the to-do list at that time.
         todos: Vec<Todo<'a>> = "todos";
-        /// what the person referred to; some clients put it before the text, too.
+        /// the references of the person; some clients also write them before the text.
         contexts: Vec<Context<'a>> = "contexts";
-        /// how much the model was to think (up to 2.1.45).
+        /// the requested amount of thinking (up to 2.1.45).
         thinking_metadata: ThinkingMetadata<'a> = "thinkingMetadata";
-        /// the plan that the prompt carries out.
+        /// the plan that the prompt executes.
         plan_content: Str<'a> = "planContent";
         /// lines for the permission classifier.
         classifier_meta_lines: Str<'a> = "classifierMetaLines";
@@ -258,11 +257,11 @@ view! {
         interrupted_message_id: Str<'a> = "interruptedMessageId";
         /// on the wire: whether the client made the message.
         is_synthetic: bool = "isSynthetic";
-        /// on the wire: whether the message is one that was sent before.
+        /// on the wire: whether the message was sent before.
         is_replay: bool = "isReplay";
         /// on the wire: the priority in the queue.
         priority: Str<'a> = "priority";
-        /// on the wire: whether the model is to answer.
+        /// on the wire: whether the model should answer.
         should_query: bool = "shouldQuery";
         /// on the wire: whether a client composed the message.
         client_composed: bool = "clientComposed";
@@ -270,63 +269,63 @@ view! {
         pasted_content: Raw<'a> = "pastedContent";
         /// on the wire: pastes inside the text.
         inline_pastes: Raw<'a> = "inlinePastes";
-        /// on the wire: files that go with a replayed message.
+        /// on the wire: the files of a replayed message.
         file_attachments: Raw<'a> = "fileAttachments";
     }
 
-    /// An `assistant` entry: a reply of the model, as a rule one block of it.
+    /// An `assistant` entry: a reply of the model, usually one block of it.
     Assistant {
         /// the message; all entries of one reply share `message.id` and `usage`.
         message: Message<'a> = "message";
-        /// the request id that the API gave.
+        /// the request id that the API assigned.
         request_id: Str<'a> = "requestId";
-        /// the `request-request` entry of the request (rig.md 2).
+        /// the `id` of the `api-request` line that records the request (REQ-1).
         request_ref: Str<'a> = "requestRef";
         /// the session that made the request, in copies.
         request_session_id: Str<'a> = "requestSessionId";
         /// the index of the block in the reply.
         api_block_index: u64 = "apiBlockIndex";
-        /// the model that was asked for.
+        /// the requested model.
         requested_model: Str<'a> = "requestedModel";
-        /// the lifetime of the prompt cache that was asked for.
+        /// the requested lifetime of the prompt cache.
         prompt_cache_requested: Str<'a> = "promptCacheRequested";
         /// the milliseconds that the input of the call took to arrive.
         tool_input_stream_ms: u64 = "toolInputStreamMs";
-        /// the milliseconds that the model thought.
+        /// how long the model was thinking, in milliseconds.
         thinking_duration_ms: u64 = "thinkingDurationMs";
         /// how the thinking is shown.
         thinking_display: Str<'a> = "thinkingDisplay";
-        /// the effort that was asked for.
+        /// the requested effort.
         effort: Str<'a> = "effort";
-        /// the effort that was asked for in this turn only.
+        /// the effort requested for this turn only.
         per_turn_effort: Str<'a> = "perTurnEffort";
         /// what made the request.
         made_by: Str<'a> = "madeBy";
-        /// whether the client was cut off while the reply came in.
+        /// whether the client was interrupted while the reply arrived.
         is_aborted_mid_stream: bool = "isAbortedMidStream";
-        /// whether the text is an API error that the client wrote; it is not sent again (rig.md 8).
+        /// whether the text is an API error written by the client; it is not sent again (ERR-1).
         is_api_error_message: bool = "isApiErrorMessage";
         /// the kind of API error, such as `server_error` or `invalid_request`.
         error: Str<'a> = "error";
-        /// what the API said about the error.
+        /// the API's description of the error.
         error_details: Str<'a> = "errorDetails";
         /// the kind of API error in older clients.
         api_error: Str<'a> = "apiError";
         /// the HTTP status of the error.
         api_error_status: u64 = "apiErrorStatus";
-        /// the error type that the API gave.
+        /// the error type that the API returned.
         api_error_type: Str<'a> = "apiErrorType";
-        /// whether the error may go away by itself.
+        /// whether the error may disappear without action.
         api_error_is_transient: bool = "apiErrorIsTransient";
         /// whether sending the request again cannot help.
         resend_cannot_cure: bool = "resendCannotCure";
         /// whether the failed reply had no tool call.
         failed_response_had_no_tool_call: bool = "failedResponseHadNoToolCall";
-        /// whether the nearest user entry with an image is cleaned on resume (rig.md 8).
+        /// whether a resume removes the media of the nearest user entry that has any (ERR-3).
         heals_distinct_carrier: bool = "healsDistinctCarrier";
         /// the entries that this one replaces.
         supersedes: Vec<Str<'a>> = "supersedes";
-        /// the model that advised.
+        /// the advisor model.
         advisor_model: Str<'a> = "advisorModel";
         /// the subagent that the reply is counted for.
         attribution_agent: Str<'a> = "attributionAgent";
@@ -342,15 +341,15 @@ view! {
         user_message_uuid: Str<'a> = "userMessageUuid";
         /// on the wire: the prompts that are answered.
         user_message_uuids: Vec<Str<'a>> = "userMessageUuids";
-        /// on the wire: why the reply goes on with an earlier one.
+        /// on the wire: why the reply continues an earlier one.
         resume_reason: Str<'a> = "resumeReason";
-        /// on the wire: whether the reply was cut off.
+        /// on the wire: whether the reply was aborted.
         aborted: bool = "aborted";
         /// on the wire: how full the context is.
         context_usage: Raw<'a> = "contextUsage";
-        /// on the wire: what was used.
+        /// on the wire: the usage.
         usage_report: Raw<'a> = "usageReport";
-        /// on the wire: whether the reply goes on with thinking that was cut off.
+        /// on the wire: whether the reply continues interrupted thinking.
         resumed_from_incomplete_thinking: bool = "resumedFromIncompleteThinking";
     }
 
@@ -362,7 +361,7 @@ view! {
         message_uuid: Str<'a> = "messageUuid";
     }
 
-    /// What an MCP server returned beside its content.
+    /// Data that an MCP server returned in addition to its content.
     McpMeta {
         /// the metadata of the protocol.
         meta: Raw<'a> = "_meta";
@@ -372,7 +371,7 @@ view! {
 
     /// Who sent a prompt.
     Origin {
-        /// `human`, `channel`, `peer`, `task-notification`, `coordinator`, … (sdk.md 7).
+        /// `human`, `channel`, `peer`, `task-notification`, `coordinator`, …
         kind: Str<'a> = "kind";
         /// the kind of task notification.
         subkind: Str<'a> = "subkind";
@@ -396,7 +395,7 @@ view! {
         reason_type: Str<'a> = "reasonType";
     }
 
-    /// Where in a session a turn stands.
+    /// The position of a turn in a session.
     TurnPosition {
         /// the number of the prompt, from 0.
         prompt_index: u64 = "promptIndex";
@@ -404,15 +403,15 @@ view! {
         turn_index: u64 = "turnIndex";
     }
 
-    /// How much the model was to think (up to 2.1.45).
+    /// The requested amount of thinking (up to 2.1.45).
     ThinkingMetadata {
         /// the level, such as `high` or `none`.
         level: Str<'a> = "level";
-        /// whether thinking was switched off.
+        /// whether thinking was disabled.
         disabled: bool = "disabled";
-        /// the most tokens that may be spent.
+        /// the maximum number of thinking tokens.
         max_thinking_tokens: u64 = "maxThinkingTokens";
-        /// the words of the prompt that asked for it.
+        /// the words of the prompt that requested it.
         triggers: Vec<ThinkingTrigger<'a>> = "triggers";
     }
 
@@ -420,7 +419,7 @@ view! {
     ThinkingTrigger {
         /// the index of its first UTF-16 code unit.
         start: u64 = "start";
-        /// the index behind its last UTF-16 code unit.
+        /// the index after its last UTF-16 code unit.
         end: u64 = "end";
         /// the word.
         text: Str<'a> = "text";

@@ -1,11 +1,12 @@
-//! What can be wrong with a transcript, as data: a code, a place and a reason, never the content.
+//! Defects of a transcript, as data: a code, a place and a reason, never the content.
 //!
-//! Codes are stable strings that scripts may match on. Those of `facts/pains.md` keep their name
-//! there; a few more name the rows of `facts/reliability.md` 5 that the pains list does not.
+//! Codes are stable strings that scripts may match on; `docs/format.md` lists all of them. The
+//! first letter is the area: `L`, `B`, `T` and `S` concern lines, `G` links, `X` other sessions,
+//! `C` compactions, `P` pairs of calls and results.
 
 macro_rules! codes {
     ($($(#[doc = $doc:literal])* $Variant:ident = $code:literal, $severity:ident;)*) => {
-        /// A stable name for one kind of damage.
+        /// A stable name for one kind of defect.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         #[non_exhaustive]
         pub enum Code {
@@ -24,7 +25,7 @@ macro_rules! codes {
                 }
             }
 
-            /// Returns how much a finding of this code matters.
+            /// Returns the severity of findings of this code.
             #[must_use]
             pub const fn severity(self) -> Severity {
                 match self {
@@ -36,103 +37,103 @@ macro_rules! codes {
 }
 
 codes! {
-    /// The last line has no newline and is no whole object: a write was cut short.
+    /// The last line has no newline and is not a complete object: a write was interrupted.
     TornTail = "L-TORN-TAIL", Damage;
-    /// A line in the middle, or a part of it, does not hold one whole object.
+    /// A line in the middle of the file, or a part of it, is not a complete object.
     TornMid = "L-TORN-MID", Damage;
-    /// A whole object is followed by more bytes on its line.
+    /// A complete object is followed by more bytes on its line.
     Glued = "L-GLUED", Damage;
     /// A line holds NUL bytes (power loss, delayed allocation).
     Nul = "L-NUL", Damage;
-    /// An object is spread over several lines by line feeds that were not escaped.
+    /// An object is spread over several lines by unescaped line feeds.
     Split = "L-SPLIT", Damage;
-    /// The last line is whole but has no newline; the next append may glue to it.
+    /// The last line is complete but has no newline; the next append may glue to it.
     Unterminated = "L-UNTERMINATED", Note;
-    /// A line is a JSON value but no object.
+    /// A line is a JSON value but not an object.
     NotObject = "L-NOT-OBJECT", Damage;
     /// A line is nested deeper than the limit.
     Depth = "L-DEPTH", Damage;
     /// A line is longer than the limit; its body was not read.
     TooLong = "B-LINE", Damage;
-    /// An entry or its message has more members or blocks than are read; the line is kept, and what it
-    /// says is not shown or sent.
+    /// An entry or its message has more members or blocks than are read. The line is kept, but its
+    /// content is neither shown nor sent.
     TooMany = "B-PARTS", Damage;
     /// A line holds bytes that are not UTF-8; they are read as U+FFFD.
     Utf8 = "T-UTF8", Damage;
-    /// A byte order mark stands before the first line.
+    /// A byte order mark precedes the first line.
     Bom = "T-BOM", Damage;
-    /// A string holds a control byte that JSON wants escaped.
+    /// A string holds a control byte that JSON requires to be escaped.
     Control = "T-CONTROL", Damage;
     /// A string holds a surrogate escape without its partner; it reads as U+FFFD.
     Surrogate = "T-SURR", Note;
     /// A string holds U+0000 as an escape.
     NulEscape = "T-NUL", Note;
-    /// The file became shorter while it was read; the bytes are gone.
+    /// The file shrank while it was read; the bytes are gone.
     Shrunk = "L-SHRUNK", Damage;
-    /// A known field has a value of an unexpected kind.
+    /// A known field has a value of an unexpected type.
     Shape = "S-SHAPE", Note;
-    /// A message has no uuid: nothing can name it, and only its place in the file says where it
+    /// A message has no uuid: no link can name it, so only its position in the file shows where it
     /// belongs.
     NoId = "S-NOID", Note;
-    /// Entries of subagents stand in the file of a main conversation.
+    /// The file of a main conversation contains entries of subagents.
     Mixed = "S-MIXED", Note;
-    /// Entries of another session stand in the file, and no link connects them with this one.
+    /// The file contains entries of another session, and no link connects them with this one.
     OtherSession = "X-SESSION", Damage;
     /// An entry names a parent that no line of the file has.
     Dangling = "G-DANGLING", Damage;
-    /// A uuid stands on more than one line.
+    /// Several lines have the same uuid.
     Repeated = "G-DUP", Damage;
     /// The parent links form a cycle, or an entry names itself.
     Cycle = "G-CYCLE", Damage;
-    /// The conversation was taken back to an earlier entry; the branch that starts here was left.
+    /// The conversation was rewound to an earlier entry; the branch that starts here was abandoned.
     Rewind = "G-REWIND", Note;
-    /// The conversation goes on in two branches that were written at the same time.
+    /// The conversation continues in two branches that were written at the same time.
     Fork = "G-FORK", Damage;
-    /// Lines of an answer, or results of its calls, hang outside the chain: a walk along parents does
-    /// not meet them.
+    /// Lines of an answer, or results of its calls, are outside the chain: following parents does
+    /// not reach them.
     Sibling = "G-SIBLING", Note;
     /// A `last-prompt` line names the leaf, and newer entries are not shown because of it.
     Leaf = "G-LEAF", Note;
-    /// The `logicalParentUuid` of a boundary is in no line.
+    /// The `logicalParentUuid` of a boundary is not in the file.
     LogicalParent = "C-LOGICAL", Note;
-    /// The `logicalParentUuid` of a boundary leads to what was written under the boundary.
+    /// The `logicalParentUuid` of a boundary leads to entries written below the boundary.
     LogicalCycle = "C-CYCLE", Note;
-    /// Some of the entries that a boundary keeps, or their anchor, cannot be found by its words.
+    /// Some of the entries that a boundary preserves, or their anchor, cannot be resolved.
     Segment = "C-SEGMENT", Damage;
-    /// None of the entries that a boundary keeps is in the file: it names those of the session that
-    /// it was copied from.
+    /// None of the entries that a boundary preserves is in the file: the boundary names those of
+    /// the session that it was copied from.
     Stale = "C-STALE", Damage;
-    /// The summary of a compaction stands without its boundary.
+    /// The file has the summary of a compaction but not its boundary.
     NoBoundary = "C-NOBOUNDARY", Damage;
     /// A call on the path has no result.
     NoResult = "P-NORESULT", Damage;
     /// A result on the path has no call.
     NoUse = "P-NOUSE", Damage;
-    /// A result on the path stands before its call, or behind a later answer.
+    /// A result on the path comes before its call, or after a later answer.
     PairOrder = "P-ORDER", Damage;
 }
 
-/// How much a finding matters.
+/// How severe a finding is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Severity {
-    /// Worth knowing; nothing to do.
+    /// Worth knowing; no action is needed.
     Note,
-    /// Bytes or entries are hurt.
+    /// Bytes or entries are damaged.
     Damage,
 }
 
 /// One defect and its place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// What is wrong.
+    /// The kind of defect.
     pub code: Code,
-    /// The 1-based number of the physical line; `None` where only the tail of a file was read.
+    /// The 1-based number of the physical line; `None` when only the tail of a file was read.
     pub line: Option<u64>,
     /// The byte offset of the damaged bytes from the start of the file.
     pub offset: u64,
-    /// How many bytes are concerned.
+    /// The number of bytes concerned.
     pub len: u64,
-    /// Why, in a few words that never quote the line.
+    /// The reason, in a short text that never quotes the line.
     pub detail: &'static str,
 }

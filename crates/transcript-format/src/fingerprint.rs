@@ -1,18 +1,18 @@
-//! The bytes by which a file is known again.
+//! Bytes that identify the content of a file up to an offset.
 
 use std::fmt;
 use std::sync::Arc;
 
-/// How many bytes of the start of a file are remembered.
+/// The number of bytes kept from the start of a file.
 pub const HEAD_LEN: usize = 256;
-/// How many bytes before the offset are remembered. What tells two lines apart, the uuid and the
-/// time, stands before some hundred bytes that are the same on each line: 64, as is usual, would not
-/// reach it.
+/// The number of bytes kept before the offset. The parts that distinguish two lines, the uuid and
+/// the time, are followed by some hundred bytes that are the same on each line, so the usual 64
+/// bytes would not include them.
 pub const TAIL_LEN: usize = 1024;
 
-/// What a file held before an offset: its first 256 bytes and the last 1,024.
+/// The first 256 bytes of a file and the last 1,024 before an offset.
 ///
-/// Two files with the same fingerprint at the same offset are taken for the same file up to there.
+/// Two files with the same fingerprint at the same offset are considered equal up to that offset.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Fingerprint {
     offset: u64,
@@ -20,7 +20,7 @@ pub struct Fingerprint {
     tail: LastBytes,
 }
 
-/// The last bytes of a run of bytes, 1,024 at most.
+/// The last bytes of a sequence, at most 1,024.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct LastBytes {
     bytes: [u8; TAIL_LEN],
@@ -36,7 +36,7 @@ impl Default for LastBytes {
     }
 }
 
-// Without the bytes: they are of a conversation.
+// Omits the bytes, because they are part of a conversation.
 impl fmt::Debug for LastBytes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} bytes", self.len)
@@ -58,7 +58,7 @@ impl LastBytes {
         &self.bytes[..self.len]
     }
 
-    /// Adds bytes at the end of the run.
+    /// Appends bytes to the sequence.
     pub fn push(&mut self, bytes: &[u8]) {
         let new = &bytes[bytes.len().saturating_sub(TAIL_LEN)..];
         let kept = self.len.min(TAIL_LEN - new.len());
@@ -70,21 +70,21 @@ impl LastBytes {
     fn keep_last(&mut self, most: usize) {
         let cut = self.len.saturating_sub(most);
         self.bytes.copy_within(cut..self.len, 0);
-        // Equal tails have equal bytes behind their ends, too.
+        // Equality compares the whole array, so the bytes after the end must be equal, too.
         self.bytes[self.len - cut..].fill(0);
         self.len -= cut;
     }
 }
 
 impl Fingerprint {
-    /// The start of a file: every file has this fingerprint.
+    /// Returns the fingerprint at offset 0, which every file has.
     #[must_use]
     pub fn start() -> Self {
         Self::default()
     }
 
-    /// Takes the fingerprint of a file at `offset`. `read_at` fills a buffer from an offset on and
-    /// returns how many bytes were there.
+    /// Reads the fingerprint of a file at `offset`. `read_at` fills a buffer from an offset on and
+    /// returns the number of bytes read.
     ///
     /// # Errors
     /// Those of `read_at`.
@@ -105,7 +105,7 @@ impl Fingerprint {
         Ok(Self { offset, head, tail })
     }
 
-    /// Takes the fingerprint at the end of a file of these bytes.
+    /// Returns the fingerprint at the end of a file with these bytes.
     #[must_use]
     pub fn of(bytes: &[u8]) -> Self {
         let mut fingerprint = Self::start();
@@ -131,10 +131,10 @@ impl Fingerprint {
         self.tail.bytes()
     }
 
-    /// Moves on over the bytes that stand at the offset.
+    /// Advances the offset over these bytes.
     pub fn push(&mut self, bytes: &[u8]) {
         self.tail.push(bytes);
-        // A head that misses what was skipped stays as short as it is.
+        // If bytes were skipped before the head was complete, it stays short.
         if self.head.len() as u64 == self.offset && self.head.len() < HEAD_LEN {
             let room = HEAD_LEN - self.head.len();
             Arc::make_mut(&mut self.head).extend(bytes.iter().take(room));
@@ -142,22 +142,22 @@ impl Fingerprint {
         self.offset += bytes.len() as u64;
     }
 
-    /// Moves on over `len` bytes that were not kept but for their last ones.
+    /// Advances the offset by `len` bytes of which only the last ones are known.
     pub fn skip(&mut self, len: u64, last: &LastBytes) {
         self.offset += len;
         self.tail.push(last.bytes());
     }
 
-    /// Forgets all but the first `head` and the last `tail` bytes.
+    /// Drops all but the first `head` and the last `tail` bytes.
     pub fn shorten(&mut self, head: usize, tail: usize) {
         Arc::make_mut(&mut self.head).truncate(head);
         self.tail.keep_last(tail);
     }
 
-    /// Returns whether a file has this fingerprint at the offset. Takes a constant amount of memory.
+    /// Returns whether a file has this fingerprint at the offset. Takes constant memory.
     ///
     /// # Errors
-    /// Those of `read_at`, which is as for [`read`](Self::read).
+    /// Those of `read_at`, which works as for [`read`](Self::read).
     pub fn matches<E>(
         &self,
         mut read_at: impl FnMut(u64, &mut [u8]) -> Result<usize, E>,
@@ -189,13 +189,13 @@ mod tests {
         }
     }
 
-    /// Bytes that differ from place to place.
+    /// Returns bytes that vary with their position.
     fn bytes(len: usize) -> Vec<u8> {
         (0..len).map(|at| (at * 7 + at / 256) as u8).collect()
     }
 
     #[test]
-    fn a_fingerprint_that_bytes_were_pushed_to_is_the_one_that_is_read_off_the_file() {
+    fn pushing_bytes_gives_the_same_fingerprint_as_reading_the_file() {
         for len in [0, 1, 255, 256, 257, 1023, 1024, 1025, 5000] {
             let bytes = bytes(len);
             let Ok(read) = Fingerprint::read(len as u64, reader(&bytes));
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_of_any_remembered_byte_is_seen_and_of_the_others_not() {
+    fn a_change_is_detected_exactly_in_the_kept_bytes() {
         let bytes = bytes(3000);
         let fingerprint = Fingerprint::of(&bytes);
         assert_eq!(fingerprint.matches(reader(&bytes)), Ok(true));
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_shortened_compares_less_and_equals_one_that_never_knew_more() {
+    fn a_shortened_fingerprint_compares_less_and_equals_one_built_that_short() {
         let bytes = bytes(3000);
         let mut short = Fingerprint::of(&bytes);
         short.shorten(10, 20);

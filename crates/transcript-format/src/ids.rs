@@ -4,8 +4,8 @@ use std::fmt;
 
 /// A uuid in its canonical form: 36 characters, lower-case hexadecimal, hyphens in their places.
 ///
-/// Only that one spelling is a [`Uuid`], so two of them are equal exactly when the strings are.
-/// Every other id (tests and older tools write `u1` or upper case) is compared as a string.
+/// Only that spelling is a [`Uuid`], so two of them are equal exactly when the strings are equal.
+/// All other ids (tests and older tools write `u1` or upper case) are compared as strings.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Uuid(pub u128);
 
@@ -27,7 +27,7 @@ const HEX: [u8; 256] = {
 };
 
 impl Uuid {
-    /// The all-zero uuid, which a `last-prompt` entry uses to lift a pin (`facts/rig.md` 4).
+    /// The all-zero uuid, with which a `last-prompt` line clears the pin (LEAF-6).
     pub const ZERO: Self = Self(0);
 
     /// Reads the canonical form; any other spelling is `None`.
@@ -47,9 +47,9 @@ impl Uuid {
         (seen < 16).then_some(Self(value))
     }
 
-    /// Returns the id of the part `index` of what has this id: its first 24 characters, and `index`
-    /// as 12 hexadecimal digits. Equal parents and indexes give equal ids, so that a message which
-    /// is split into entries again gets the same ones. Of an index from 2^48 on the low bits count.
+    /// Returns the id of part `index` of this id: its first 24 characters, then `index` as 12
+    /// hexadecimal digits. Equal inputs give equal ids, so splitting a message into entries again
+    /// gives the same ones. Of an index of 2^48 or more only the low bits are used.
     ///
     /// ```
     /// # use transcript_format::ids::Uuid;

@@ -1,8 +1,8 @@
-//! JSON that is being made: the owned counterparts of [`Raw`] and [`Object`].
+//! Owned JSON for new lines: the counterparts of [`Raw`] and [`Object`].
 //!
-//! What stands here can be written into a line as it is. It has no line ends, neither those of JSON
-//! nor the ones at which careless readers split (U+0085, U+2028, U+2029), and no surrogate escape
-//! without its partner, which strict parsers refuse (pains.md 11).
+//! The text of these values can be written into a line as it is. It contains neither the line ends
+//! of JSON nor those at which some readers split lines (U+0085, U+2028, U+2029), and no surrogate
+//! escape without its partner, which strict parsers reject.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -15,7 +15,7 @@ use crate::object::{Object, Raw, unit_at};
 /// One JSON value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Json(
-    // Invariant: one JSON value as the module describes it, no white space around it.
+    // Invariant: one JSON value as described for the module, no white space around it.
     String,
 );
 
@@ -52,7 +52,7 @@ impl Json {
         &self.0
     }
 
-    /// Whether the value is `null`.
+    /// Returns whether the value is `null`.
     #[must_use]
     pub fn is_null(&self) -> bool {
         self.0 == "null"
@@ -61,7 +61,7 @@ impl Json {
 
 impl From<&str> for Json {
     fn from(text: &str) -> Self {
-        // A string always serialises: there is no key to be refused and no value out of range.
+        // Serializing a string never fails: it has no keys to reject and no values out of range.
         let quoted = serde_json::to_string(text).unwrap_or_default();
         Self(match without_line_ends(&quoted) {
             Cow::Borrowed(_) => quoted,
@@ -82,7 +82,7 @@ impl From<u64> for Json {
     }
 }
 
-/// A number that is none (NaN, infinite) becomes `null`, as in JavaScript.
+/// NaN and infinite numbers become `null`, as in JavaScript.
 impl From<f64> for Json {
     fn from(value: f64) -> Self {
         Self(serde_json::to_string(&value).unwrap_or_else(|_| "null".to_owned()))
@@ -134,7 +134,7 @@ impl ObjectBuf {
         Self::default()
     }
 
-    /// Sets `key`; a new key stands last. Takes time in proportion to the number of members.
+    /// Sets `key`; a new key is appended. Takes time linear in the number of members.
     pub fn set(&mut self, key: impl Into<Cow<'static, str>>, value: impl Into<Json>) {
         let (key, value) = (key.into(), value.into());
         match self.0.iter_mut().find(|(name, _)| *name == key) {
@@ -150,7 +150,7 @@ impl ObjectBuf {
         self
     }
 
-    /// Like [`Self::with`] when there is a value, else nothing.
+    /// Like [`Self::with`] if there is a value; otherwise returns the object unchanged.
     #[must_use]
     pub fn with_some(
         self,
@@ -184,7 +184,7 @@ impl ObjectBuf {
     }
 }
 
-/// Keeps the last value of a key that stands twice, in the place of the first.
+/// Of a repeated key, keeps the last value at the position of the first.
 impl From<&Object<'_>> for ObjectBuf {
     fn from(object: &Object<'_>) -> Self {
         let mut new = Self::new();
@@ -195,7 +195,7 @@ impl From<&Object<'_>> for ObjectBuf {
     }
 }
 
-/// Returns the members as the text of an object.
+/// Returns the text of an object with these members.
 pub(crate) fn object_text<'a>(members: impl IntoIterator<Item = (&'a str, &'a Json)>) -> String {
     let mut text = "{".to_owned();
     for (key, value) in members {
@@ -210,7 +210,7 @@ pub(crate) fn object_text<'a>(members: impl IntoIterator<Item = (&'a str, &'a Js
     text
 }
 
-/// Replaces the line ends in JSON: those between its tokens by spaces, those in strings by escapes.
+/// Replaces the line ends in JSON: those between tokens by spaces, those in strings by escapes.
 fn without_line_ends(json: &str) -> Cow<'_, str> {
     const ENDS: [char; 5] = ['\n', '\r', '\u{85}', '\u{2028}', '\u{2029}'];
     if !json.contains(ENDS) {
@@ -226,7 +226,7 @@ fn without_line_ends(json: &str) -> Cow<'_, str> {
             Some('\u{85}') => "\\u0085",
             Some('\u{2028}') => "\\u2028",
             Some('\u{2029}') => "\\u2029",
-            // A string holds no other ones, or it is no JSON.
+            // Valid JSON strings contain no other line ends.
             _ => " ",
         });
         rest = after.as_str();
@@ -235,10 +235,10 @@ fn without_line_ends(json: &str) -> Cow<'_, str> {
     Cow::Owned(text)
 }
 
-/// Replaces the surrogate escapes in JSON that have no partner by the escape of U+FFFD.
+/// Replaces unpaired surrogate escapes in JSON by the escape of U+FFFD.
 fn with_whole_surrogates(json: &str) -> Cow<'_, str> {
     let mut text = String::new();
-    // Up to here the JSON is in `text`, and up to here it was looked at.
+    // `taken`: JSON up to here is in `text`. `seen`: JSON up to here has been examined.
     let (mut taken, mut seen) = (0, 0);
     while let Some(at) = memchr(b'\\', &json.as_bytes()[seen..]) {
         let at = seen + at;

@@ -1,8 +1,7 @@
 //! The names of the format: entry types, system subtypes, attachment types and progress types.
 //!
-//! Every name of `facts/sdk.md` 2 and 7, `facts/corpus.md` 1.3 and 7 and `facts/rig.md` appendix B
-//! stands here once. Readers must tolerate names they do not know, so each enum has an `Other`
-//! and is non-exhaustive; the raw line keeps the name itself.
+//! Every known name is listed once. Readers must tolerate unknown names, so each enum has an
+//! `Other` and is non-exhaustive; the raw line keeps the name itself.
 
 macro_rules! names {
     ($(#[$meta:meta])* $vis:vis enum $Enum:ident { $($Variant:ident = $name:literal,)* }) => {
@@ -11,7 +10,7 @@ macro_rules! names {
         #[repr(u8)]
         #[non_exhaustive]
         $vis enum $Enum {
-            /// A name this version does not know, or none at all.
+            /// An unknown name, or no name at all.
             #[default]
             Other,
             $(#[doc = concat!("`", $name, "`")] $Variant,)*
@@ -21,13 +20,13 @@ macro_rules! names {
             /// Every known kind, in the order of the list; `Other` is not in it.
             pub const ALL: &'static [Self] = &[$(Self::$Variant,)*];
 
-            /// Returns the kind that `name` stands for, [`Self::Other`] when it is not known.
+            /// Returns the kind called `name`, [`Self::Other`] when it is unknown.
             #[must_use]
             pub fn from_name(name: &str) -> Self {
                 Self::from_bytes(name.as_bytes())
             }
 
-            /// Like [`Self::from_name`], for bytes that were not decoded.
+            /// Like [`Self::from_name`], for bytes that are not decoded.
             #[must_use]
             pub fn from_bytes(name: &[u8]) -> Self {
                 $(
@@ -38,7 +37,7 @@ macro_rules! names {
                 Self::Other
             }
 
-            /// Returns the name as it stands in a transcript; empty for [`Self::Other`].
+            /// Returns the name as written in a transcript; empty for [`Self::Other`].
             #[must_use]
             pub const fn name(self) -> &'static str {
                 match self {
@@ -62,8 +61,8 @@ macro_rules! names {
 names! {
     /// The `type` of an entry.
     ///
-    /// The five kinds for which [`EntryKind::is_chain`] holds carry `uuid` and `parentUuid` and make up
-    /// the chain; everything else is metadata or a wire message.
+    /// The five kinds for which [`EntryKind::is_chain`] holds carry `uuid` and `parentUuid` and
+    /// form the chain; all others are metadata or wire messages.
     pub enum EntryKind {
         User = "user",
         Assistant = "assistant",
@@ -122,7 +121,7 @@ names! {
 }
 
 impl EntryKind {
-    /// Whether entries of this kind stand in the chain (`facts/sdk.md` 2, "chain participants").
+    /// Returns whether entries of this kind are part of the chain.
     #[must_use]
     pub const fn is_chain(self) -> bool {
         matches!(
@@ -131,9 +130,8 @@ impl EntryKind {
         )
     }
 
-    /// Whether lines of this kind say how the session is set: the last one counts, and clients write
-    /// it again at the end of a turn, so that it stands where others look for it (`facts/sdk.md` 2
-    /// and 4).
+    /// Returns whether lines of this kind carry session state: the last line counts, and clients
+    /// repeat it at the end of a turn, so that it is near the end of the file, where readers look.
     #[must_use]
     pub const fn is_state(self) -> bool {
         matches!(
@@ -155,7 +153,7 @@ impl EntryKind {
         )
     }
 
-    /// Whether entries of this kind hold a message of the conversation.
+    /// Returns whether entries of this kind hold a message of the conversation.
     #[must_use]
     pub const fn is_message(self) -> bool {
         matches!(self, Self::User | Self::Assistant)

@@ -1,19 +1,19 @@
-//! The format of agent transcripts kept as JSON Lines, and nothing that touches a disk or a clock.
+//! The format of agent transcripts kept as JSON Lines. Nothing here accesses a disk or a clock.
 //!
 //! Read the modules in this order:
 //!
-//! 1. [`lines`] frames bytes into lines with absolute offsets.
+//! 1. [`lines`] splits bytes into lines with absolute offsets.
 //! 2. [`scan`] reads the envelope of one line (ids, flags, times) and checks its structure.
-//! 3. [`kind`] names every entry type, system subtype, attachment type and progress type.
-//! 4. [`entry`] gives typed views over the kept raw line; [`content`] the blocks of a message.
-//! 5. [`finding`] names what can be wrong with a line.
-//! 6. [`salvage`] finds the whole entries that stand in damaged lines.
-//! 7. [`make`] makes entries, with the owned values of [`json`].
-//! 8. [`names`] says how the folders of projects and the files in them are called.
-//! 9. [`stream`] puts a message together from the events of a streamed reply.
+//! 3. [`kind`] lists every entry type, system subtype, attachment type and progress type.
+//! 4. [`entry`] provides typed views of a raw line; [`content`] those of the blocks of a message.
+//! 5. [`finding`] lists the defects that a line can have.
+//! 6. [`salvage`] finds complete entries in damaged lines.
+//! 7. [`make`] creates entries from the owned values of [`json`].
+//! 8. [`names`] defines the names of project folders and of the files in them.
+//! 9. [`stream`] assembles a message from the events of a streamed reply.
 //! 10. [`context_refs`] reads the references that some clients put before the text of a prompt.
-//! 11. [`fingerprint`] knows a file again.
-//! 12. [`texts`] knows the texts that clients write in place of a person or a model.
+//! 11. [`fingerprint`] recognizes a file by its content.
+//! 12. [`texts`] lists the texts that clients write in place of a person or a model.
 
 pub mod attachment;
 pub mod compact;

@@ -1,24 +1,24 @@
-//! Frames bytes into lines, with absolute offsets and without I/O.
+//! Splits bytes into lines, with absolute offsets and without I/O.
 //!
-//! A line ends at byte `0x0A` and nowhere else: no other separator of Unicode counts, a CR before
-//! the LF stays part of the line (JSON reads it as white space). [`Framer`] goes forward and takes
-//! its input in chunks of any size; [`BackwardFramer`] takes the same file from its end. Both keep
-//! what does not end yet apart and give the same lines.
+//! Only byte `0x0A` ends a line. Other Unicode line separators do not count, and a CR before the LF
+//! stays part of the line (JSON treats it as white space). [`Framer`] reads forward and accepts
+//! chunks of any size; [`BackwardFramer`] reads the same file from its end. Both return the same
+//! lines and keep an unterminated line separate.
 //!
-//! Memory: one partial line, at most the cap. A line beyond the cap is counted, not kept.
+//! Memory: one partial line, at most the cap. A line longer than the cap is counted, not kept.
 
 use memchr::{memchr, memrchr};
 
-/// The longest file with what is said of an agent that is read: 1 MiB.
+/// The maximum size of a subagent's metadata file: 1 MiB. Larger files are not read.
 pub const AGENT_META_CAP: usize = 1 << 20;
 
-/// The longest line that is kept whole unless another cap is asked for: 64 MiB.
+/// The default cap on the length of a line: 64 MiB.
 pub const DEFAULT_LINE_CAP: usize = 64 << 20;
 
 /// One step of framing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Framed<'a> {
-    /// A line that was kept.
+    /// A complete line.
     Line(Line<'a>),
     /// A line longer than the cap. Its bytes were not kept.
     TooLong {
@@ -26,7 +26,7 @@ pub enum Framed<'a> {
         offset: u64,
         /// Its length in bytes, without the newline.
         len: u64,
-        /// Whether a newline ended it.
+        /// Whether it ends with a newline.
         terminated: bool,
     },
 }
@@ -63,13 +63,13 @@ pub struct Line<'a> {
 #[derive(Debug)]
 pub struct Framer {
     cap: usize,
-    /// Where the current line starts.
+    /// The start of the current line.
     offset: u64,
-    /// The bytes of the current line that earlier chunks held; at most `cap`.
+    /// The bytes of the current line from earlier chunks; at most `cap`.
     carry: Vec<u8>,
-    /// The length so far of a line that outgrew the cap; its bytes are gone.
+    /// The length so far of a line that exceeded the cap; its bytes are gone.
     overlong: Option<u64>,
-    /// The line in `carry` was handed out and can go.
+    /// The line in `carry` was returned and can be dropped.
     carry_is_spent: bool,
 }
 
@@ -80,13 +80,14 @@ impl Default for Framer {
 }
 
 impl Framer {
-    /// Starts at the start of a file with [`DEFAULT_LINE_CAP`].
+    /// Returns a framer for the start of a file, with [`DEFAULT_LINE_CAP`].
     #[must_use]
     pub fn new() -> Self {
         Self::starting_at(0, DEFAULT_LINE_CAP)
     }
 
-    /// Starts at `offset`, which must be the first byte of a line, keeping lines up to `cap` bytes.
+    /// Returns a framer for `offset`, which must be the start of a line; keeps lines of up to `cap`
+    /// bytes.
     #[must_use]
     pub fn starting_at(offset: u64, cap: usize) -> Self {
         Self {
@@ -100,7 +101,7 @@ impl Framer {
 
     /// Returns the next line that ends in `input` and moves `input` past it.
     ///
-    /// `None` means that all of `input` was taken in and no further line ends in it.
+    /// Returns `None` when all of `input` has been consumed and no further line ends in it.
     pub fn next<'a, 'i: 'a>(&'a mut self, input: &mut &'i [u8]) -> Option<Framed<'a>> {
         if self.carry_is_spent {
             self.carry.clear();
@@ -127,7 +128,7 @@ impl Framer {
         Some(framed)
     }
 
-    /// Returns the last line when no newline ended it. Call it once, after all input.
+    /// Returns the last line if it has no newline. Call it once, after all input.
     pub fn finish(&mut self) -> Option<Framed<'_>> {
         if self.pending() == 0 {
             return None;
@@ -135,7 +136,7 @@ impl Framer {
         Some(self.take(false))
     }
 
-    /// Returns how many bytes of a line without its newline were taken in so far.
+    /// Returns the number of bytes consumed of a line without its newline.
     #[must_use]
     pub fn pending(&self) -> u64 {
         match self.overlong {
@@ -145,7 +146,7 @@ impl Framer {
         }
     }
 
-    /// Returns the bytes of the line that has no newline yet; empty when it outgrew the cap.
+    /// Returns the bytes of the unterminated line; empty when it exceeded the cap.
     #[must_use]
     pub fn partial(&self) -> &[u8] {
         if self.carry_is_spent {
@@ -154,7 +155,7 @@ impl Framer {
         &self.carry
     }
 
-    /// Returns the offset at which the current, not yet ended line starts.
+    /// Returns the offset of the start of the current, unterminated line.
     #[must_use]
     pub fn offset(&self) -> u64 {
         self.offset
@@ -194,26 +195,26 @@ impl Framer {
 
 /// Frames a file from its end: the last line first.
 ///
-/// Feed it with neighbouring chunks, the one that ends the file first. Lines come out as
-/// [`Framer`] would give them, in the opposite order.
+/// Feed it adjacent chunks, starting with the end of the file. It returns the same lines as
+/// [`Framer`], in reverse order.
 #[derive(Debug)]
 pub struct BackwardFramer {
     cap: usize,
-    /// The offset of the first byte that was taken in so far.
+    /// The offset of the first byte that was consumed.
     start: u64,
-    /// The pieces of the current line, the last one first.
+    /// The pieces of the current line, in reverse order.
     pieces: Vec<Vec<u8>>,
-    /// Their length, and whether it outgrew the cap, in which case `pieces` is empty.
+    /// Their length. If it exceeded the cap, `pieces` is empty.
     len: u64,
     overlong: bool,
     terminated: bool,
-    /// The bytes taken in end the file or stand before a newline that was seen.
+    /// Whether input has reached the end of a line: the end of the file or a newline.
     started: bool,
     whole: Vec<u8>,
 }
 
 impl BackwardFramer {
-    /// Starts at the end of a file of `file_len` bytes, keeping lines up to `cap` bytes.
+    /// Returns a framer for the end of a file of `file_len` bytes; keeps lines up to `cap` bytes.
     #[must_use]
     pub fn new(file_len: u64, cap: usize) -> Self {
         Self {
@@ -228,9 +229,9 @@ impl BackwardFramer {
         }
     }
 
-    /// Returns the last line that starts in `input` and cuts it off `input`.
+    /// Returns the last line that starts in `input` and removes it from `input`.
     ///
-    /// `None` means that all of `input` was taken in and no further line starts in it.
+    /// Returns `None` when all of `input` has been consumed and no further line starts in it.
     pub fn next<'a, 'i: 'a>(&'a mut self, input: &mut &'i [u8]) -> Option<Framed<'a>> {
         loop {
             let Some(newline) = memrchr(b'\n', input) else {
@@ -241,7 +242,7 @@ impl BackwardFramer {
             let (rest, piece) = (&input[..newline], &input[newline + 1..]);
             *input = rest;
             if !self.started && piece.is_empty() {
-                // The newline at the very end of the file ends the last line and starts none.
+                // A newline at the end of the file ends the last line and does not start another.
                 self.start -= 1;
                 self.started = true;
                 self.terminated = true;
@@ -274,7 +275,7 @@ impl BackwardFramer {
         }
     }
 
-    /// Ends the current line at its start; `newline_before` says that a newline stands before it.
+    /// Completes the current line at its start. `newline_before`: whether a newline precedes it.
     fn take<'a, 'i: 'a>(&'a mut self, piece: &'i [u8], newline_before: bool) -> Framed<'a> {
         let terminated = std::mem::replace(&mut self.terminated, true);
         let zero_copy = self.len == 0 && piece.len() <= self.cap;

@@ -1,25 +1,25 @@
-//! Entries outside the chain: state of the session. Of most of them the last one counts.
+//! Entries outside the chain: state of the session. For most kinds the last line counts.
 
 use crate::kind::EntryKind;
 use crate::object::{Object, Raw, Str};
 use crate::view::{view, views};
 
 views! {
-    /// An entry outside the chain, by its type (sdk.md 2, corpus.md 7.2, rig.md 2).
+    /// An entry outside the chain, by its type.
     ///
-    /// The session and the time, where there is one, are in the envelope of the entry.
+    /// Its session and time, if any, are in the envelope of the entry.
     Metadata by EntryKind {
-        /// What the person wrote last, and the leaf that a resume starts from.
+        /// The last prompt of the person, and the leaf that a resume starts from (LEAF-6).
         LastPrompt {
             /// the prompt, shortened.
             last_prompt: Str<'a> = "lastPrompt";
-            /// the leaf; may name an entry that is written later (sdk.md 2).
+            /// the leaf; may name an entry that is written later.
             leaf_uuid: Str<'a> = "leafUuid";
-            /// whether the leaf was chosen, not just the last entry.
+            /// whether the leaf was chosen explicitly, not just the last entry (LEAF-11).
             explicit: bool = "explicit";
         }
 
-        /// A title in older clients; as a rule of a conversation in another file.
+        /// A title in older clients; usually of a conversation in another file.
         Summary {
             /// the title.
             summary: Str<'a> = "summary";
@@ -59,7 +59,7 @@ views! {
 
         /// A tag.
         Tag {
-            /// the tag; empty when it was cleared.
+            /// the tag; an empty one clears the tag.
             tag: Str<'a> = "tag";
         }
 
@@ -75,11 +75,11 @@ views! {
             permission_mode: Str<'a> = "permissionMode";
         }
 
-        /// A prompt was queued while the model worked, or left the queue.
+        /// A prompt entered or left the queue of prompts that wait while the model works.
         QueueOperation {
             /// `enqueue`, `dequeue`, `remove` or `popAll`.
             operation: Str<'a> = "operation";
-            /// the prompt; never there on `dequeue` (corpus.md 5).
+            /// the prompt; always absent on `dequeue`.
             content: Str<'a> = "content";
         }
 
@@ -93,11 +93,11 @@ views! {
             is_snapshot_update: bool = "isSnapshotUpdate";
         }
 
-        /// One file that joined a snapshot (from 2.1.209).
+        /// One file added to a snapshot (from 2.1.209).
         FileHistoryDelta {
-            /// the prompt that it belongs to.
+            /// the prompt it belongs to.
             message_id: Str<'a> = "messageId";
-            /// the snapshot that it joins.
+            /// the snapshot it is added to.
             snapshot_message_id: Str<'a> = "snapshotMessageId";
             /// the path of the file.
             tracking_path: Str<'a> = "trackingPath";
@@ -105,7 +105,7 @@ views! {
             backup: FileBackup<'a> = "backup";
         }
 
-        /// Tool results that were replaced by shorter ones in what the model sees.
+        /// Tool results that are replaced by shorter ones in requests.
         ContentReplacement {
             /// the replacements.
             replacements: Vec<Replacement<'a>> = "replacements";
@@ -113,7 +113,7 @@ views! {
 
         /// The session moved to another folder.
         Relocated {
-            /// the folder; counts before `cwd` when sessions are listed.
+            /// the folder; takes precedence over `cwd` when sessions are listed.
             relocated_cwd: Str<'a> = "relocatedCwd";
         }
 
@@ -123,7 +123,7 @@ views! {
             worktree_session: WorktreeSession<'a> = "worktreeSession";
         }
 
-        /// A pull request that came out of the session.
+        /// A pull request created in the session.
         PrLink {
             /// its number.
             pr_number: u64 = "prNumber";
@@ -133,7 +133,7 @@ views! {
             pr_repository: Str<'a> = "prRepository";
         }
 
-        /// A page that came out of the session.
+        /// A page created in the session.
         FrameLink {
             /// its address.
             frame_url: Str<'a> = "frameUrl";
@@ -143,11 +143,11 @@ views! {
             title: Str<'a> = "title";
         }
 
-        /// The session can be reached from elsewhere.
+        /// The session can be reached remotely.
         BridgeSession {
-            /// the session there.
+            /// the id of the remote session.
             bridge_session_id: Str<'a> = "bridgeSessionId";
-            /// the last message that was passed on.
+            /// the last message that was forwarded.
             last_sequence_num: u64 = "lastSequenceNum";
             /// the account that it belongs to.
             owner_account_uuid: Str<'a> = "ownerAccountUuid";
@@ -161,27 +161,27 @@ views! {
             tools: Vec<Str<'a>> = "tools";
         }
 
-        /// What the session cost so far; a resumed session counts on from here.
+        /// The cost of the session so far; a resumed session continues counting from it.
         CostState {
             /// the cost in US dollars.
             total_cost_usd: f64 = "totalCostUSD";
             /// the milliseconds spent in the API.
             total_api_duration: u64 = "totalAPIDuration";
-            /// the same without attempts that failed.
+            /// the same without failed attempts.
             total_api_duration_without_retries: u64 = "totalAPIDurationWithoutRetries";
             /// the milliseconds spent in tools.
             total_tool_duration: u64 = "totalToolDuration";
-            /// the milliseconds since the start.
+            /// the milliseconds since the session started.
             total_duration: u64 = "totalDuration";
-            /// the start, in milliseconds since 1970.
+            /// when the session started, in milliseconds since 1970.
             start_time: u64 = "startTime";
             /// the lines that were added.
             total_lines_added: u64 = "totalLinesAdded";
             /// the lines that were removed.
             total_lines_removed: u64 = "totalLinesRemoved";
-            /// the use by model: read a member as [`ModelUsage`](crate::usage::ModelUsage).
+            /// the usage by model: read a member as [`ModelUsage`](crate::usage::ModelUsage).
             model_usage: Object<'a> = "modelUsage";
-            /// whether the price of a model is not known.
+            /// whether the price of a model is unknown.
             has_unknown_model_cost: bool = "hasUnknownModelCost";
         }
 
@@ -191,7 +191,7 @@ views! {
             atis: Str<'a> = "atis";
         }
 
-        /// A request to the API: its messages are the first `keep` ones of `base` and then `tail`.
+        /// A recorded request: its messages are the first `keep` of `base`, then `tail` (REQ-1).
         ApiRequest {
             /// the id that `requestRef` of assistant entries names.
             id: Str<'a> = "id";
@@ -201,7 +201,7 @@ views! {
             shape_hash: Str<'a> = "shapeHash";
             /// the parameters of the request.
             params: Object<'a> = "params";
-            /// the request that this one goes on with.
+            /// the request that this one extends.
             base: Str<'a> = "base";
             /// how many messages of `base` are sent again.
             keep: u64 = "keep";
@@ -209,11 +209,11 @@ views! {
             tail: Vec<Str<'a>> = "tail";
             /// the cache breakpoints.
             cache_control: Vec<CacheMark<'a>> = "cacheControl";
-            /// a digest of the request; how it is made is not known.
+            /// a digest of the request; its algorithm is unknown.
             request_digest: Str<'a> = "requestDigest";
         }
 
-        /// One message of a request, by its hash (rig.md 2).
+        /// One message of a recorded request, by its hash (REQ-1, REQ-2).
         ApiRequestBlob {
             /// the SHA-256 of the message.
             hash: Str<'a> = "hash";
@@ -221,7 +221,7 @@ views! {
             message: Raw<'a> = "message";
         }
 
-        /// The system prompt and tools of a request, by their hash.
+        /// The system prompt and tools of a recorded request, by their hash.
         ApiRequestShape {
             /// the hash.
             shape_hash: Str<'a> = "shapeHash";
@@ -239,7 +239,7 @@ views! {
         MarbleOrigamiCommit {
             /// the id of the span.
             collapse_id: Str<'a> = "collapseId";
-            /// the id of the message that stands for the span.
+            /// the id of the message that replaces the span.
             summary_uuid: Str<'a> = "summaryUuid";
             /// the text of that message.
             summary_content: Str<'a> = "summaryContent";
@@ -255,32 +255,32 @@ views! {
         MarbleOrigamiSnapshot {
             /// the spans.
             staged: Vec<Object<'a>> = "staged";
-            /// whether the next one is waited for.
+            /// whether the next span is pending.
             armed: bool = "armed";
-            /// the tokens when the last one was looked for.
+            /// the number of tokens at the last search for a span.
             last_spawn_tokens: u64 = "lastSpawnTokens";
         }
 
-        /// A prompt that was answered before it was sent (known from client code only).
+        /// A speculatively answered prompt that the person then sent (known from client code only).
         SpeculationAccept {
             /// the milliseconds that were saved.
             time_saved_ms: f64 = "timeSavedMs";
         }
 
-        /// An entry that was removed; neither SDK heeds it (sdk.md 2).
+        /// An entry that was removed; both SDKs ignore it.
         Tombstone {
             /// the removed entry.
             message: Object<'a> = "message";
         }
 
-        /// A cut; neither SDK heeds it as an entry of its own (sdk.md 2).
+        /// A snip; both SDKs ignore it as an entry of its own.
         SnipBoundary {}
 
-        /// The metadata file of a subagent, in the streams of a session store; never on disk.
+        /// The metadata of a subagent, as a line of a session store's stream; never on disk.
         AgentMetadata {
             /// the kind of subagent.
             agent_type: Str<'a> = "agentType";
-            /// the task in a few words.
+            /// a short description of the task.
             description: Str<'a> = "description";
             /// the name of a teammate.
             name: Str<'a> = "name";
@@ -290,30 +290,30 @@ views! {
             tool_use_id: Str<'a> = "toolUseId";
             /// the subagent that started it.
             parent_agent_id: Str<'a> = "parentAgentId";
-            /// how deep it is nested; 1 under the main conversation.
+            /// the nesting depth; 1 directly under the main conversation.
             spawn_depth: u64 = "spawnDepth";
             /// its worktree.
             worktree_path: Str<'a> = "worktreePath";
             /// `foreground` or `background`.
             request_shape: Str<'a> = "requestShape";
-            /// whether it may not ask the person.
+            /// whether it cannot ask the person.
             request_non_interactive: bool = "requestNonInteractive";
             /// the kind of task.
             task_kind: Str<'a> = "taskKind";
         }
 
-        /// A line of this engine (design.md 3.9).
+        /// An engine line: written by this project and ignored by other readers.
         TranscriptEngine {
-            /// the version of its form.
+            /// the version of its format.
             v: u64 = "v";
-            /// the entry that no longer counts.
+            /// the entry that it tombstones.
             tombstone: Str<'a> = "tombstone";
         }
     }
 }
 
 view! {
-    /// Files as they were at one time.
+    /// The state of files at one time.
     FileSnapshot {
         /// the prompt that the snapshot was made for.
         message_id: Str<'a> = "messageId";
@@ -337,11 +337,11 @@ view! {
 
     /// A tool result that was replaced.
     Replacement {
-        /// what was replaced.
+        /// the kind of what was replaced.
         kind: Str<'a> = "kind";
         /// the tool call.
         tool_use_id: Str<'a> = "toolUseId" | "toolUseID";
-        /// what stands there instead.
+        /// the text that replaces it.
         replacement: Str<'a> = "replacement";
     }
 
@@ -367,7 +367,7 @@ view! {
 
     /// A cache breakpoint of a request.
     CacheMark {
-        /// where it stands: keys and indexes from the top of the request.
+        /// its place: keys and indexes from the top of the request.
         path: Vec<Raw<'a>> = "path";
         /// the breakpoint.
         value: Raw<'a> = "value";

@@ -1,7 +1,7 @@
-//! The names of the folders that sessions are kept in, and of the files there (`facts/sdk.md` 1).
+//! The names of project folders and of the files in them.
 //!
-//! What comes from a person, a program or a transcript becomes a part of a path only when it is an
-//! id ([`is_id`]).
+//! Text from a person, a program or a transcript becomes part of a path only when it is an id
+//! ([`is_id`]).
 
 /// The longest key without a hash, in characters.
 const MAX_KEY: usize = 200;
@@ -11,9 +11,9 @@ const MAX_ID: usize = 128;
 
 /// Returns the name of the folder of the project at `path`, an absolute path without links.
 ///
-/// Every UTF-16 unit of the path but ASCII letters and digits becomes a `-`. A key of more than 200
-/// characters is cut there and gets a hash of the whole path, so that long paths differ; short ones
-/// may collide.
+/// Every UTF-16 unit of the path other than ASCII letters and digits becomes a `-`. A key of more
+/// than 200 characters is truncated and a hash of the whole path is appended, so that long paths
+/// remain distinct. Short paths may collide.
 ///
 /// ```
 /// use transcript_format::names::project_key;
@@ -25,9 +25,9 @@ pub fn project_key(path: &str) -> String {
     key(path.encode_utf16().map(u32::from))
 }
 
-/// Returns whether the folder `name` is the one of the project at `path` for any client: the Python
-/// SDK counts code points, and older clients end the key of a long path with another hash, so of
-/// that only the start counts.
+/// Returns whether `name` is the folder of the project at `path` for any client. The Python SDK
+/// counts code points, and older clients append another hash to the key of a long path, so of a
+/// long key only the part before the hash is compared.
 ///
 /// ```
 /// use transcript_format::names::is_key_of;
@@ -46,8 +46,8 @@ pub fn is_key_of(name: &str, path: &str) -> bool {
     keys.iter().any(|key| key == name || is_cut(key))
 }
 
-/// Returns whether `text` is safe as a part of the name of a file, on every system: 1 to 128 ASCII
-/// letters, digits, `-` and `_`, and no name of a device (`facts/reliability.md` 6, S5).
+/// Returns whether `text` is safe as part of a file name on every system: 1 to 128 ASCII letters,
+/// digits, `-` and `_`, and not a Windows device name.
 ///
 /// ```
 /// use transcript_format::names::is_id;
@@ -65,7 +65,7 @@ fn is_name(text: &str, longest: usize) -> bool {
     (1..=longest).contains(&text.len()) && text.bytes().all(is_safe) && !is_device(text)
 }
 
-/// Whether Windows takes a file of that name, whatever its ending, for a device.
+/// Returns whether `name` is a Windows device name, with any extension.
 fn is_device(name: &str) -> bool {
     let is = |device: &str| name.eq_ignore_ascii_case(device);
     if name.len() == 4 && name.ends_with(|c: char| matches!(c, '1'..='9')) {
@@ -77,8 +77,8 @@ fn is_device(name: &str) -> bool {
     ["con", "prn", "aux", "nul"].iter().any(|device| is(device))
 }
 
-/// The file of a conversation, in any of the layouts: what its path below the folder of projects
-/// says.
+/// The file of a conversation, as its path below the projects folder identifies it, in any of the
+/// known layouts.
 ///
 /// ```
 /// use transcript_format::names::TranscriptFile;
@@ -103,7 +103,7 @@ pub enum TranscriptFile<'p> {
         /// The id of the session.
         session: &'p str,
     },
-    /// `PROJECT/SESSION/subagents/[BELOW/]agent-AGENT.jsonl`, and of clients before 2.1.2
+    /// `PROJECT/SESSION/subagents/[BELOW/]agent-AGENT.jsonl`; for clients before 2.1.2
     /// `PROJECT/agent-AGENT.jsonl`, where only the lines of the file name the session.
     Agent {
         /// The folder of the project.
@@ -118,8 +118,8 @@ pub enum TranscriptFile<'p> {
 }
 
 impl<'p> TranscriptFile<'p> {
-    /// Reads a path below the folder of projects, with `/` between its parts. `None` when it is
-    /// that of another file, or a part of it is no [id](is_id).
+    /// Parses a path below the projects folder, with `/` as separator. Returns `None` for paths of
+    /// other files, and when a part is not an [id](is_id).
     #[must_use]
     pub fn at(path: &'p str) -> Option<Self> {
         let (project, rest) = path.split_once('/')?;
@@ -149,8 +149,8 @@ impl<'p> TranscriptFile<'p> {
         (file.path()? == path).then_some(file)
     }
 
-    /// Returns the path below the folder of projects, with `/` between its parts. `None` when a
-    /// part of it is no [id](is_id): it could lead anywhere.
+    /// Returns the path below the projects folder, with `/` as separator. Returns `None` when a
+    /// part is not an [id](is_id), because it could then lead out of the folder.
     #[must_use]
     pub fn path(&self) -> Option<String> {
         self.is_safe().then(|| match self {
@@ -174,7 +174,7 @@ impl<'p> TranscriptFile<'p> {
     }
 
     fn is_safe(&self) -> bool {
-        // With a hash of 32 bits in base 36.
+        // With a 32-bit hash in base 36.
         let is_key = |key| is_name(key, MAX_KEY + "-1z141z4".len());
         match *self {
             Self::Session { project, session } => is_key(project) && is_id(session),
@@ -191,7 +191,7 @@ impl<'p> TranscriptFile<'p> {
     }
 }
 
-/// The folders before the last part of a path, and that part.
+/// Splits a path into the folders before the last part, and that part.
 fn split_name(path: &str) -> (&str, &str) {
     path.rsplit_once('/').unwrap_or(("", path))
 }
@@ -202,7 +202,7 @@ pub fn agent_of(file_name: &str) -> Option<&str> {
     file_name.strip_prefix("agent-")?.strip_suffix(".jsonl")
 }
 
-/// The key of a path that is read in `units`.
+/// Returns the key of a path whose characters are given as `units`.
 fn key(units: impl Iterator<Item = u32> + Clone) -> String {
     let key: String = units.clone().map(key_character).collect();
     if key.len() <= MAX_KEY {
@@ -220,7 +220,7 @@ fn key_character(unit: u32) -> char {
     }
 }
 
-/// 31 times the hash of what is before, plus the unit, in 32 bits; without the sign.
+/// Returns the absolute value of the 32-bit hash `h = 31 * h + unit`.
 fn hash(units: impl Iterator<Item = u32>) -> u32 {
     let add = |hash: i32, unit: u32| hash.wrapping_mul(31).wrapping_add(unit.cast_signed());
     units.fold(0, add).unsigned_abs()
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn the_folder_of_a_long_path_is_known_whatever_its_hash() {
+    fn the_folder_of_a_long_path_is_recognized_with_any_hash() {
         let path = format!("/{}", "a/".repeat(150));
         let key = project_key(&path);
         assert!(is_key_of(&key, &path));
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn what_could_leave_the_folder_is_not_an_id() {
+    fn a_text_that_could_leave_the_folder_is_not_an_id() {
         let long = "a".repeat(129);
         for text in [
             "",
@@ -300,7 +300,7 @@ mod tests {
             };
             assert_eq!(agent("s", "", text).path(), None, "{text:?}");
             assert_eq!(agent(text, "", "a").path(), None, "{text:?}");
-            // Folders between may be none, or several.
+            // There may be no folder in between, or several.
             if !text.is_empty() && text != "a/b" {
                 assert_eq!(agent("s", text, "a").path(), None, "{text:?}");
             }
@@ -343,7 +343,7 @@ mod tests {
         let longer = format!("/{}", "a".repeat(200));
         let key = project_key(&longer);
         assert_eq!(&key[..200], &path.replace('/', "-"));
-        // By hand: sum of unit x 31^place, in 32 bits.
+        // Independent computation: sum of unit x 31^place, in 32 bits.
         let mut hash: i64 = 0;
         for byte in longer.bytes() {
             hash = (hash * 31 + i64::from(byte)) & 0xffff_ffff;

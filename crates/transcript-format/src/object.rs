@@ -1,8 +1,8 @@
-//! One JSON object as it stands in a line: its members in order, every value kept as its text.
+//! One JSON object, borrowed from a line: its members in order, every value kept as its text.
 //!
-//! Nothing is converted before it is asked for, and nothing is ever written back, so unknown fields,
-//! key order, numbers of any size and escapes survive. A getter returns `None` when the field is
-//! absent, `null` or of another type; it never fails.
+//! Values are parsed on demand and never written back, so unknown fields, key order, numbers of any
+//! size and escapes survive. A getter returns `None` when the field is absent, `null` or of another
+//! type; it never fails.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -14,14 +14,14 @@ use serde_json::value::RawValue;
 
 use crate::work;
 
-/// How many elements of an array, or members of an object, are read: 524,288.
+/// The maximum number of elements of an array, or members of an object, that are read: 524,288.
 ///
-/// A list of these takes 16 times the space of its shortest text, so that one line could fill the memory
-/// of a machine. Lists in a tool's input or result that nobody asks for do not count: they are kept as
-/// text.
+/// A parsed list takes up to 16 times the space of its text, so without a limit one line could
+/// exhaust the memory. Lists in a tool's input or result are not affected unless they are read:
+/// they are kept as text.
 pub const MAX_PARTS: usize = 1 << 19;
 
-/// A decoded string: borrowed from the line unless an escape had to be resolved.
+/// A decoded string: borrowed from the line unless it contains escapes.
 pub type Str<'a> = Cow<'a, str>;
 
 /// The six kinds of JSON values.
@@ -41,7 +41,7 @@ pub enum JsonKind {
     Object,
 }
 
-/// One JSON value, kept as the text that stands in the line.
+/// One JSON value, kept as its text in the line.
 ///
 /// Serialises as exactly that text.
 #[derive(Clone, Copy)]
@@ -51,7 +51,7 @@ pub struct Raw<'a>(
 );
 
 impl<'a> Raw<'a> {
-    /// Keeps `text`, which must be one JSON value; white space around it is cut.
+    /// Wraps `text`, which must be one JSON value, without the white space around it.
     ///
     /// # Errors
     /// [`ParseObjectError::Syntax`] when `text` is not exactly one JSON value.
@@ -66,7 +66,7 @@ impl<'a> Raw<'a> {
         self.0
     }
 
-    /// Returns what kind of value it is.
+    /// Returns the kind of the value.
     #[must_use]
     pub fn kind(self) -> JsonKind {
         match self.text().as_bytes().first() {
@@ -79,7 +79,7 @@ impl<'a> Raw<'a> {
         }
     }
 
-    /// Whether the value is `null`.
+    /// Returns whether the value is `null`.
     #[must_use]
     pub fn is_null(self) -> bool {
         self.kind() == JsonKind::Null
@@ -104,19 +104,19 @@ impl<'a> Raw<'a> {
         }
     }
 
-    /// Returns the number when it is a whole one that fits; `1.0` and `1e3` do not count as whole.
+    /// Returns the number if it is an integer in range; `1.0` and `1e3` do not count as integers.
     #[must_use]
     pub fn u64(self) -> Option<u64> {
         self.text().parse().ok()
     }
 
-    /// Returns the number when it is a whole one that fits; `1.0` and `1e3` do not count as whole.
+    /// Returns the number if it is an integer in range; `1.0` and `1e3` do not count as integers.
     #[must_use]
     pub fn i64(self) -> Option<i64> {
         self.text().parse().ok()
     }
 
-    /// Returns the number closest to the one written; `None` beyond the range, as for `1e999`.
+    /// Returns the nearest `f64`; `None` when the number is out of range, as `1e999` is.
     #[must_use]
     pub fn f64(self) -> Option<f64> {
         self.text()
@@ -132,7 +132,7 @@ impl<'a> Raw<'a> {
             return None;
         }
         work::add(self.text().len());
-        // A recursion limit cannot strike: the elements are skipped, which is iterative.
+        // No recursion limit applies: the elements are skipped, and skipping is iterative.
         let Elements(elements) = serde_json::from_str(self.text()).ok()?;
         Some(elements)
     }
@@ -187,7 +187,7 @@ pub struct Object<'a> {
 }
 
 impl<'a> Object<'a> {
-    /// Reads the members of `text`, which must be one JSON object; their values are only skipped.
+    /// Reads the members of `text`, which must be one JSON object; their values are not parsed.
     ///
     /// # Errors
     /// [`ParseObjectError`] when `text` is not JSON or another kind of value.
@@ -198,9 +198,9 @@ impl<'a> Object<'a> {
                 let raw = Raw(text.trim_matches([' ', '\t', '\r', '\n']));
                 Ok(Self { raw, members })
             }
-            // A value of another kind is an error of the members too: find out which.
+            // A value of another kind is also a syntax error for `Members`: find out which it is.
             Err(error) => Err(match Raw::parse(text)?.kind() {
-                // The text is an object, and the parser did not like what it was to become.
+                // The text is an object, and the visitor rejected its size.
                 JsonKind::Object if error.is_data() => ParseObjectError::TooMany,
                 JsonKind::Object => ParseObjectError::syntax(&error),
                 kind => ParseObjectError::Kind(kind),
@@ -208,7 +208,7 @@ impl<'a> Object<'a> {
         }
     }
 
-    /// Returns the object as a kept value.
+    /// Returns the object as a raw value.
     #[must_use]
     pub fn raw(&self) -> Raw<'a> {
         self.raw
@@ -220,46 +220,46 @@ impl<'a> Object<'a> {
         self.raw.text()
     }
 
-    /// Returns the text of the object with `key` set to `value`, which is JSON. Everything else
-    /// stays as it is; a new key stands last.
+    /// Returns the text of the object with `key` set to `value`, which is JSON. The other bytes are
+    /// unchanged; a new key is appended.
     #[must_use]
     pub fn with(&self, key: &str, value: &str) -> String {
         let text = self.text();
         let Some(old) = self.get(key) else {
             let open = text.strip_suffix('}').unwrap_or(text).trim_ascii_end();
             let comma = if self.members().is_empty() { "" } else { "," };
-            // A string always serialises.
+            // Serializing a string never fails.
             let key = serde_json::to_string(key).unwrap_or_default();
             return format!("{open}{comma}{key}:{value}}}");
         };
-        // The value is a part of the text, so the distance of the two is its place.
+        // The value is a slice of the text, so the distance of the pointers is its offset.
         let start = old.text().as_ptr() as usize - text.as_ptr() as usize;
         let end = start + old.text().len();
         [&text[..start], value, &text[end..]].concat()
     }
 
-    /// Returns the members in the order of the text; a key that stands twice is there twice.
+    /// Returns the members in the order of the text; duplicate keys are listed each time.
     #[must_use]
     pub fn members(&self) -> &[(Str<'a>, Raw<'a>)] {
         &self.members
     }
 
-    /// Returns the value of exactly this key; of duplicate keys the last wins.
+    /// Returns the value of exactly this key; the last one if the key is repeated.
     #[must_use]
     pub fn get(&self, key: &str) -> Option<Raw<'a>> {
         self.find(|name| name == key)
     }
 
-    /// Like [`Self::get`], and where the key is absent, the value of its snake_case form.
+    /// Like [`Self::get`], but falls back to the snake_case form of the key.
     ///
-    /// Lines on disk have `compactMetadata`, wire messages have `compact_metadata` (sdk.md 7).
+    /// Lines on disk have `compactMetadata`, wire messages have `compact_metadata`.
     #[must_use]
     pub fn field(&self, key: &str) -> Option<Raw<'a>> {
         self.get(key)
             .or_else(|| self.find(|name| is_snake_case_of(key, name)))
     }
 
-    /// Returns the field `key` (see [`Self::field`]) as a `T`; `None` when it is of another type.
+    /// Returns the field `key` (see [`Self::field`]) as a `T`; `None` when it has another type.
     #[must_use]
     pub fn read<T: FromRaw<'a>>(&self, key: &str) -> Option<T> {
         self.field(key).and_then(T::from_raw)
@@ -307,7 +307,7 @@ impl<'a> Object<'a> {
         self.read(key)
     }
 
-    /// Returns `key` when its field is there, not `null`, and no `T`.
+    /// Returns `key` when its field is present, not `null`, and not a `T`.
     pub(crate) fn misfit<T: FromRaw<'a>>(&self, key: &'static str) -> Option<&'static str> {
         let raw = self.field(key).filter(|raw| !raw.is_null())?;
         T::from_raw(raw).is_none().then_some(key)
@@ -334,9 +334,9 @@ impl Serialize for Object<'_> {
     }
 }
 
-/// A type that a kept value can be read as.
+/// A type that a raw value can be read as.
 pub trait FromRaw<'a>: Sized {
-    /// Returns `raw` read as this type; `None` when it is of another one.
+    /// Returns `raw` as this type; `None` when it has another type.
     fn from_raw(raw: Raw<'a>) -> Option<Self>;
 }
 
@@ -382,14 +382,14 @@ impl FromRaw<'_> for f64 {
     }
 }
 
-/// A list is read whole: one element of another type makes it a field of another type.
+/// A list is all or nothing: one element of another type makes the whole field `None`.
 impl<'a, T: FromRaw<'a>> FromRaw<'a> for Vec<T> {
     fn from_raw(raw: Raw<'a>) -> Option<Self> {
         raw.array()?.into_iter().map(T::from_raw).collect()
     }
 }
 
-/// Why a text is no JSON object. Says where, never what stands there.
+/// Why a text is not a JSON object. Reports the position, never the content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ParseObjectError {
@@ -400,7 +400,7 @@ pub enum ParseObjectError {
         /// The 1-based byte of that line.
         column: usize,
     },
-    /// The text is one JSON value of another kind.
+    /// The text is a JSON value of another kind.
     Kind(JsonKind),
     /// The object has more than [`MAX_PARTS`] members.
     TooMany,
@@ -429,8 +429,8 @@ impl std::error::Error for ParseObjectError {}
 
 /// Resolves the escapes of `body`, the text between the quotes of a JSON string.
 ///
-/// A surrogate escape that has no partner stands for no character: JavaScript tools write such
-/// strings, JSON libraries refuse them. It reads as U+FFFD here, and the line itself stays as it is.
+/// A surrogate escape without its partner does not encode a character: JavaScript tools write such
+/// strings, JSON libraries reject them. It is read as U+FFFD; the line itself is not changed.
 ///
 /// ```
 /// # use transcript_format::object::unescape;
@@ -457,7 +457,7 @@ pub fn unescape(body: &str) -> Str<'_> {
     Cow::Owned(out)
 }
 
-/// Returns what the escape at the start of `text` stands for, and its length in bytes.
+/// Returns the character of the escape at the start of `text`, and its length in bytes.
 fn read_escape(text: &str) -> (char, usize) {
     let simple = match text.as_bytes().get(1) {
         Some(b'n') => '\n',
@@ -472,7 +472,7 @@ fn read_escape(text: &str) -> (char, usize) {
 }
 
 fn read_unicode_escape(text: &str) -> (char, usize) {
-    // Valid JSON has four hexadecimal digits here; the backslash alone is replaced otherwise.
+    // Valid JSON has four hexadecimal digits here; otherwise only the backslash is replaced.
     let Some(unit) = read_unit(text) else {
         return (char::REPLACEMENT_CHARACTER, 1);
     };
@@ -498,7 +498,7 @@ fn read_unit(text: &str) -> Option<u16> {
     u16::from_str_radix(text.strip_prefix("\\u")?.get(..4)?, 16).ok()
 }
 
-/// Whether `name` is the snake_case form of `camel`, as `tool_use_id` is of `toolUseID`.
+/// Returns whether `name` is the snake_case form of `camel`, as `tool_use_id` is of `toolUseID`.
 fn is_snake_case_of(camel: &str, name: &str) -> bool {
     let mut name = name.bytes();
     let mut after_upper = true;
@@ -525,7 +525,7 @@ impl<'de> Deserialize<'de> for Members<'de> {
 
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
                 let mut members = Vec::with_capacity(8);
-                // Keys are taken raw as well: they may hold lone surrogates too.
+                // Keys are read raw as well: they may also contain lone surrogates.
                 while let Some((key, value)) = map.next_entry::<Raw<'de>, Raw<'de>>()? {
                     if members.len() == MAX_PARTS {
                         return Err(A::Error::custom("too many members"));

@@ -1,6 +1,6 @@
-//! `progress` entries: states of running tools and hooks, written by 2.1.11 to 2.1.81.
+//! `progress` entries: status of running tools and hooks, written by 2.1.11 to 2.1.81.
 //!
-//! They are nodes of the chain: later entries may hang on them (corpus.md 6).
+//! They are nodes of the chain: later entries may be their children (CHAIN-2).
 
 use crate::entry::Entry;
 use crate::kind::ProgressKind;
@@ -10,13 +10,13 @@ use crate::view::{view, views};
 view! {
     /// A `progress` entry.
     Progress {
-        /// the state; [`Progress::body`] gives it by type.
+        /// the status; [`Progress::body`] returns it by type.
         data: Object<'a> = "data";
     }
 }
 
 impl<'a> Progress<'a> {
-    /// Returns what `data.type` names; [`ProgressKind::Other`] when it is unknown or absent.
+    /// Returns the kind that `data.type` names; [`ProgressKind::Other`] if unknown or absent.
     #[must_use]
     pub fn kind(&self) -> ProgressKind {
         let name = self.data().and_then(|data| data.str("type"));
@@ -31,23 +31,23 @@ impl<'a> Progress<'a> {
 }
 
 views! {
-    /// The `data` of a `progress` entry, by its type (corpus.md 7.5).
+    /// The `data` of a `progress` entry, by its type.
     ProgressBody by ProgressKind {
-        /// A subagent said something.
+        /// A subagent wrote an entry.
         AgentProgress {
             /// the subagent.
             agent_id: Str<'a> = "agentId";
-            /// a whole copy of the subagent's entry, with the uuid it has in the subagent's file.
+            /// a complete copy of the subagent's entry, with its uuid in the subagent's file.
             message: Entry<'a> = "message";
             /// the messages that the client shows.
             normalized_messages: Vec<Raw<'a>> = "normalizedMessages";
-            /// what the subagent was asked.
+            /// the prompt of the subagent.
             prompt: Str<'a> = "prompt";
             /// the subagent that is taken up again.
             resume: Str<'a> = "resume";
         }
 
-        /// A command wrote something.
+        /// A command wrote output.
         BashProgress {
             /// the last lines of the output.
             output: Str<'a> = "output";
@@ -65,19 +65,19 @@ views! {
             task_id: Str<'a> = "taskId";
         }
 
-        /// A hook runs.
+        /// A hook is running.
         HookProgress {
             /// the event, such as `PostToolUse`.
             hook_event: Str<'a> = "hookEvent";
-            /// the event and what it matched, such as `PostToolUse:Read`.
+            /// the event and its matcher, such as `PostToolUse:Read`.
             hook_name: Str<'a> = "hookName";
             /// the command that runs.
             command: Str<'a> = "command";
-            /// what the person sees meanwhile.
+            /// the status text that the person sees.
             status_message: Str<'a> = "statusMessage";
         }
 
-        /// An MCP tool runs.
+        /// An MCP tool is running.
         McpProgress {
             /// `started`, `completed` or `failed`.
             status: Str<'a> = "status";
@@ -89,7 +89,7 @@ views! {
             elapsed_time_ms: u64 = "elapsedTimeMs";
         }
 
-        /// A web search goes on with another query.
+        /// A web search continues with another query.
         QueryUpdate {
             /// the query.
             query: Str<'a> = "query";
@@ -103,9 +103,9 @@ views! {
             result_count: u64 = "resultCount";
         }
 
-        /// The client waits for a background task.
+        /// The client is waiting for a background task.
         WaitingForTask {
-            /// the task in a few words.
+            /// a short description of the task.
             task_description: Str<'a> = "taskDescription";
             /// the type of task.
             task_type: Str<'a> = "taskType";

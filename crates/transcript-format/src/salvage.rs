@@ -1,23 +1,26 @@
-//! Finds the whole entries that stand in damaged bytes, and makes them readable.
+//! Finds complete entries in damaged bytes and repairs their text.
 //!
-//! What a power cut, a killed writer or another program leaves in a line: NULs, a byte order mark,
-//! a torn entry with a whole one glued behind it, raw control bytes, bytes that are not UTF-8, an
-//! entry spread over several lines by raw line feeds (`facts/reliability.md` 5, `facts/pains.md` 6
-//! and 11). [`objects`] says where whole entries stand, [`repaired_text`] gives their text.
+//! A power cut, a killed writer or another program can leave in a line: NULs, a byte order mark, a
+//! torn entry with a complete one glued to it, raw control bytes, bytes that are not UTF-8, or an
+//! entry spread over several lines by raw line feeds. [`objects`] returns the places of complete
+//! entries, [`repaired_text`] their text.
 //!
 //! # What counts as an entry
 //!
-//! An object of a type that [`EntryKind`] knows, nested 127 levels at most. The hard part is what
-//! is none: entries of type `progress` hold whole entries, and where one of them is torn, those
-//! still stand in the line. From the start of an object the bytes are read until JSON allows no
-//! further; up to there everything is consistent, so whatever object stands before that place is a
-//! part of the torn one. Only what starts there is another entry. One case is left to doubt: an
-//! object in a place for a value that ends right where the reading ends. A nested entry cut behind
-//! its last byte looks like that, and so does an entry glued to one that was torn in front of a
-//! value. Nested entries have no `sessionId` (none of 167 in the corpus does), so the object is
-//! taken when it has one.
+//! An object of a type that [`EntryKind`] knows, nested at most 127 levels. Nested objects must not
+//! be mistaken for entries: entries of type `progress` contain complete entries, which remain in
+//! the line when the outer entry is torn.
 //!
-//! Time is linear in the length of the bytes: the search goes on where the reading ended.
+//! The search therefore parses from the start of an object up to the first token that JSON does not
+//! allow. The bytes before that place are consistent, so an object among them is part of the torn
+//! entry; only an object that starts at that place is an entry of its own.
+//!
+//! One ambiguous case remains: an object in the place of a value that ends exactly where the
+//! parsing stopped. It can be a nested entry with the cut directly after it, or an entry glued to
+//! one that was torn before a value. Nested entries do not have a `sessionId` (checked on real
+//! files), so the object counts as an entry if it has one.
+//!
+//! Time is linear in the number of bytes, because the search continues where the parsing stopped.
 
 use std::ops::Range;
 
@@ -27,11 +30,12 @@ use crate::kind::EntryKind;
 use crate::object::Object;
 use crate::scan::{Envelope, Scanner};
 
-/// Returns the places of the entries that stand whole in damaged bytes, in their order.
+/// Returns the places of the complete entries in damaged bytes, in order.
 ///
-/// `bytes` is a line that does not scan, or several in a row with the newlines between them. No two
-/// places overlap; each starts with `{` and ends behind `}`, and its [`repaired_text`]ed text scans. The
-/// uuid of each stands in the bytes as it does in the text: no id is made up.
+/// `bytes` is a line that does not scan, or several consecutive ones with the newlines between
+/// them. The places do not overlap; each starts with `{` and ends after `}`, and its
+/// [`repaired_text`] scans. The uuid of each entry is in the bytes exactly as in the text: repairs
+/// never change an id.
 ///
 /// ```
 /// use transcript_format::salvage::{repaired_text, objects};
@@ -48,11 +52,12 @@ pub fn objects(bytes: &[u8]) -> Vec<Range<usize>> {
     search.found
 }
 
-/// Returns the places of [`objects`], and those of torn entries that still say who they are: up to
-/// the last whole member of an object that has lost its end, where `type`, `uuid`, `parentUuid` and
-/// `isSidechain` stand before that: without them it could be taken for an entry of another place.
-/// Clients write the message before the uuid, so what is lost is as a rule the time and the
-/// version; [`repaired_text`] closes the object.
+/// Returns the places of [`objects`], and those of torn entries that can still be identified.
+///
+/// A torn entry is an object without its end. It is returned up to its last complete member if that
+/// part has `type`, `uuid`, `parentUuid` and `isSidechain`; without these it could end up at a
+/// wrong place of the conversation. Clients write the message before the uuid, so usually only the
+/// time and the version are lost. [`repaired_text`] closes the object.
 #[must_use]
 pub fn entries(bytes: &[u8]) -> Vec<Range<usize>> {
     let mut search = Search::new(bytes);
@@ -63,8 +68,8 @@ pub fn entries(bytes: &[u8]) -> Vec<Range<usize>> {
     found
 }
 
-/// Returns the offset right behind the object that `bytes` start with, white space and NULs aside,
-/// as long as its tokens are in order.
+/// Returns the offset directly after the object at the start of `bytes`, or `None` if its tokens
+/// are not valid. White space and NULs before the object are skipped.
 #[must_use]
 pub fn end_of_object(bytes: &[u8]) -> Option<usize> {
     let start = skip(bytes, 0);
@@ -74,18 +79,17 @@ pub fn end_of_object(bytes: &[u8]) -> Option<usize> {
     Walk::new(bytes, start).object().ok()
 }
 
-/// Returns the JSON text that damaged bytes stand for: NULs are taken out, control bytes within
-/// strings escaped, bytes that are not UTF-8 replaced by U+FFFD, and a last brace that is missing
-/// is added.
+/// Returns the repaired JSON text of damaged bytes: NULs are removed, control bytes in strings are
+/// escaped, bytes that are not UTF-8 are replaced by U+FFFD, and a missing last brace is added.
 ///
-/// Nothing but the bytes decides the result. Bytes that are in order come back as they are.
+/// The result depends on the bytes only. Undamaged bytes are returned unchanged.
 #[must_use]
 pub fn repaired_text(bytes: &[u8]) -> String {
     let mut out = Vec::with_capacity(bytes.len());
     let (mut in_string, mut escaped) = (false, false);
     let mut depth = 0_i64;
     for byte in bytes.iter().copied().filter(|byte| *byte != 0) {
-        // What comes after a backslash ends no string, and a control byte there is past help.
+        // An escaped quote does not end the string; an escaped control byte cannot be repaired.
         let is_plain = !std::mem::take(&mut escaped);
         match byte {
             b'"' if is_plain => in_string = !in_string,
@@ -127,9 +131,9 @@ struct Search<'b> {
     bytes: &'b [u8],
     scanner: Scanner,
     found: Vec<Range<usize>>,
-    /// What is left of torn entries.
+    /// The places of torn entries, up to their last complete member.
     torn: Vec<Range<usize>>,
-    /// How many bytes all walks together went over.
+    /// The number of bytes that all walks together visited.
     #[cfg(test)]
     walked: usize,
 }
@@ -138,7 +142,7 @@ struct Search<'b> {
 #[derive(Clone, Copy)]
 struct Start {
     at: usize,
-    /// It stands where a nested object may stand, as far as one can tell.
+    /// Whether it may be nested inside a torn entry.
     may_be_nested: bool,
 }
 
@@ -168,7 +172,7 @@ impl<'b> Search<'b> {
                     self.consider(start.at..end, start.may_be_nested);
                     self.next_start(end)
                 }
-                // Whatever follows may be deeper still.
+                // The rest may be nested even deeper, so no object in it can be trusted.
                 Err(Stop::TooDeep) => None,
                 Err(Stop::Token) => {
                     if walk.members_end > start.at {
@@ -185,11 +189,11 @@ impl<'b> Search<'b> {
         }
     }
 
-    /// Where to go on when the object at `from` cannot go on at `at`.
+    /// Returns where to continue when the object at `from` becomes invalid at `at`.
     fn restart(&self, from: usize, at: usize) -> Option<Start> {
         // Torn within a string: the first quote of the next entry seemed to end that string.
-        let behind_quote = trim(&self.bytes[..at], |byte| byte == 0);
-        if let Some(before_quote) = behind_quote.strip_suffix(b"\"")
+        let up_to_quote = trim(&self.bytes[..at], |byte| byte == 0);
+        if let Some(before_quote) = up_to_quote.strip_suffix(b"\"")
             && let Some(before) = trim(before_quote, is_skipped).strip_suffix(b"{")
             && before.len() > from
         {
@@ -199,7 +203,7 @@ impl<'b> Search<'b> {
             });
         }
         if self.opens_an_object(at) {
-            // JSON allows no object here, so it is no part of the one before.
+            // JSON does not allow an object here, so it is not part of the one before.
             return Some(Start {
                 at,
                 may_be_nested: false,
@@ -208,7 +212,7 @@ impl<'b> Search<'b> {
         self.next_start(at)
     }
 
-    /// The next `{"` from `from` on, in bytes of which nothing is known.
+    /// Returns the next `{"` at or after `from`, in bytes that were not parsed yet.
     fn next_start(&self, from: usize) -> Option<Start> {
         let mut at = from;
         loop {
@@ -228,13 +232,14 @@ impl<'b> Search<'b> {
         self.bytes.get(at) == Some(&b'{') && self.bytes.get(skip(self.bytes, at + 1)) == Some(&b'"')
     }
 
-    /// Keeps the object when it is an entry.
+    /// Adds the object to the result if it is an entry.
     fn consider(&mut self, place: Range<usize>, may_be_nested: bool) {
-        // A newline behind the object ends it for good.
-        let behind = self.bytes[place.end..]
+        // A following brace, bracket or comma shows that the object is nested in something. A
+        // newline before them shows the opposite, because writers put none inside of an entry.
+        let next = self.bytes[place.end..]
             .iter()
             .find(|byte| !matches!(byte, 0 | b' ' | b'\t' | b'\r'));
-        if matches!(behind, Some(b'}' | b']' | b',')) {
+        if matches!(next, Some(b'}' | b']' | b',')) {
             return;
         }
         let bytes = &self.bytes[place.clone()];
@@ -253,7 +258,7 @@ impl<'b> Search<'b> {
         }
     }
 
-    /// Keeps what is left of an object when that is an entry with a name.
+    /// Adds the remainder of a torn object to the result if it can be identified.
     fn consider_torn(&mut self, place: Range<usize>, may_be_nested: bool) {
         let bytes = &self.bytes[place.clone()];
         #[cfg(test)]
@@ -284,15 +289,14 @@ fn has_link_fields(text: &str) -> bool {
     has("parentUuid") && has("isSidechain")
 }
 
-/// Whether damage went past the uuid. One with a hole in it would stand for no entry, or for
-/// another one.
+/// Returns whether the damage spared the uuid. A damaged uuid would name no entry, or a wrong one.
 fn has_intact_uuid(envelope: &Envelope<'_>, bytes: &[u8]) -> bool {
     envelope
         .uuid()
         .is_none_or(|uuid| memmem::find(bytes, uuid.raw()).is_some())
 }
 
-/// White space between tokens, and NULs, which [`repaired_text`] takes out.
+/// Returns whether `byte` is white space between tokens, or NUL, which [`repaired_text`] removes.
 fn is_skipped(byte: u8) -> bool {
     matches!(byte, 0 | b' ' | b'\t' | b'\r' | b'\n')
 }
@@ -307,26 +311,27 @@ fn trim(bytes: &[u8], is_out: impl Fn(u8) -> bool) -> &[u8] {
     &bytes[..kept.map_or(0, |last| last + 1)]
 }
 
-/// The deepest nesting that is read, as in [`crate::scan`].
+/// The maximum nesting depth, as in [`crate::scan`].
 const MAX_DEPTH: usize = 127;
 
-/// Reads the tokens of one object, and no more of them than where they end: whether strings and
-/// numbers are right is left to the scan of the mended text.
+/// Walks over the tokens of one object. It only finds where tokens end; the scan of the repaired
+/// text checks strings and numbers.
 struct Walk<'b> {
     bytes: &'b [u8],
-    /// Behind the last token, or at the first one that JSON does not allow.
+    /// After the last token, or at the first one that JSON does not allow.
     at: usize,
-    /// The containers that are open: where they start. The first byte there says what they are.
+    /// The start offsets of the open containers; the byte there shows the kind.
     open: Vec<usize>,
-    /// The object that ended last.
+    /// The object that was closed last.
     last_object: Option<Range<usize>>,
-    /// Behind the last member of the outermost object that is known to be whole: a comma follows.
+    /// After the last member of the outermost object that is known to be complete, because a comma
+    /// follows it.
     members_end: usize,
 }
 
 /// Why an object has no end.
 enum Stop {
-    /// A token stands where JSON does not allow it, or the bytes end.
+    /// A token that JSON does not allow at its place, or the end of the bytes.
     Token,
     TooDeep,
 }
@@ -342,7 +347,7 @@ impl<'b> Walk<'b> {
         }
     }
 
-    /// Reads the object that starts here. Returns where it ends.
+    /// Reads the object that starts here. Returns the offset after it.
     fn object(&mut self) -> Result<usize, Stop> {
         loop {
             let opened = self.value()?;
@@ -369,7 +374,8 @@ impl<'b> Walk<'b> {
         }
     }
 
-    /// Reads a value, of a container only how it opens. Returns whether it is one.
+    /// Reads a value, or only the opening bracket of a container. Returns whether it is a
+    /// container.
     fn value(&mut self) -> Result<bool, Stop> {
         match self.peek() {
             Some(b'"') => self.string().map(|()| false),
@@ -383,7 +389,7 @@ impl<'b> Walk<'b> {
         }
     }
 
-    /// The byte that ends the innermost container.
+    /// Returns the byte that closes the innermost container.
     fn close(&self) -> u8 {
         match self.open.last() {
             Some(start) if self.bytes[*start] == b'[' => b']',
@@ -414,13 +420,13 @@ impl<'b> Walk<'b> {
                 self.at = at;
                 return Ok(());
             }
-            // The byte behind the backslash stays in the string, NULs between the two do not count.
+            // The byte after the backslash stays in the string; NULs between the two are skipped.
             let nuls = self.bytes[at..].iter().take_while(|byte| **byte == 0);
             at = (at + nuls.count() + 1).min(self.bytes.len());
         }
     }
 
-    /// A number or a word: letters, digits and signs.
+    /// Reads a number or a word: letters, digits and signs.
     fn scalar(&mut self) -> Result<(), Stop> {
         let is_part = |byte: &&u8| byte.is_ascii_alphanumeric() || b"+-.\0".contains(byte);
         let len = self.bytes[self.at..].iter().take_while(is_part).count();
@@ -436,7 +442,7 @@ impl<'b> Walk<'b> {
         Ok(())
     }
 
-    /// The next byte of a token.
+    /// Returns the first byte of the next token.
     fn peek(&mut self) -> Option<u8> {
         self.at = skip(self.bytes, self.at);
         self.bytes.get(self.at).copied()
@@ -447,9 +453,9 @@ impl<'b> Walk<'b> {
 mod tests {
     use super::*;
 
-    /// Every byte is walked over a few times, whatever is built from these pieces.
+    /// Each byte is visited a bounded number of times, for any combination of these pieces.
     #[test]
-    fn the_walks_together_go_over_each_byte_a_few_times() {
+    fn all_walks_together_visit_each_byte_at_most_four_times() {
         let entry = &b"{\"type\":\"user\",\"sessionId\":\"s\",\"message\":{}}"[..];
         let pieces: [&[u8]; 16] = [
             b"{\"",

@@ -1,6 +1,6 @@
-//! `system` entries: what the client says, on disk and on the wire, by subtype.
+//! `system` entries: notices of the client, on disk and on the wire, by subtype.
 //!
-//! The fields stand in the entry itself, so every view here is over the whole entry.
+//! Their fields are members of the entry itself, so every view here covers the whole entry.
 
 use crate::compact::{CompactMetadata, MicrocompactMetadata, SnipMetadata};
 use crate::kind::SystemKind;
@@ -14,13 +14,13 @@ view! {
         subtype: Str<'a> = "subtype";
         /// the text.
         content: Str<'a> = "content";
-        /// how much it matters: `info`, `notice`, `suggestion`, `warning`, `error`.
+        /// the severity: `info`, `notice`, `suggestion`, `warning`, `error`.
         level: Str<'a> = "level";
     }
 }
 
 impl<'a> System<'a> {
-    /// Returns what `subtype` names; [`SystemKind::Other`] when it is unknown or absent.
+    /// Returns the kind that `subtype` names; [`SystemKind::Other`] when it is unknown or absent.
     #[must_use]
     pub fn kind(&self) -> SystemKind {
         self.subtype()
@@ -35,28 +35,28 @@ impl<'a> System<'a> {
 }
 
 views! {
-    /// What a `system` entry says, by subtype: first those on disk (corpus.md 7.3), then those of
-    /// the stream protocol (sdk.md 7).
+    /// The content of a `system` entry, by subtype: first those on disk, then those of the stream
+    /// protocol.
     SystemBody by SystemKind {
-        /// The conversation before was replaced by a summary; a root of the chain.
+        /// The conversation before was replaced by a summary; a root of the chain (COMPACT-1).
         CompactBoundary {
-            /// what was compacted and what was kept.
+            /// the details, with the preserved entries.
             compact_metadata: CompactMetadata<'a> = "compactMetadata";
         }
 
-        /// Old tool results were cleared; the chain goes through it.
+        /// Old tool results were cleared; the chain continues through it (COMPACT-2).
         MicrocompactBoundary {
-            /// what was cleared.
+            /// the details.
             microcompact_metadata: MicrocompactMetadata<'a> = "microcompactMetadata";
         }
 
-        /// Entries were cut out.
+        /// Entries were removed.
         SnipBoundary {
-            /// what was cut out.
+            /// the removed entries.
             snip_metadata: SnipMetadata<'a> = "snipMetadata";
         }
 
-        /// A slash command that ran in the client, or its output; sent to the model as user text.
+        /// A slash command that ran in the client, or its output; sent as user text (MSG-6).
         LocalCommand {
             /// the command.
             command_run: CommandRun<'a> = "commandRun";
@@ -66,23 +66,23 @@ views! {
         Informational {
             /// whether a hook stopped the turn.
             prevent_continuation: bool = "preventContinuation";
-            /// what the notice is about.
+            /// the subject of the notice.
             tag: Str<'a> = "tag";
         }
 
-        /// A request failed and is sent again.
+        /// A request failed and is retried.
         ApiError {
-            /// what failed; its form changed over the versions.
+            /// the failure; its form varies by version.
             error: ApiFailure<'a> = "error";
-            /// what caused the error in the network.
+            /// the cause of the network error.
             cause: NetworkCause<'a> = "cause";
             /// the milliseconds until the next attempt.
             retry_in_ms: f64 = "retryInMs";
             /// the number of the attempt, from 1.
             retry_attempt: u64 = "retryAttempt";
-            /// how many attempts there are at most.
+            /// the maximum number of attempts.
             max_retries: u64 = "maxRetries";
-            /// what made the request.
+            /// the source of the request.
             source: Str<'a> = "source";
         }
 
@@ -98,32 +98,32 @@ views! {
             pending_workflow_count: u64 = "pendingWorkflowCount";
         }
 
-        /// What the hooks at the end of a turn did.
+        /// The effects of the hooks at the end of a turn.
         StopHookSummary {
-            /// how many hooks ran.
+            /// the number of hooks.
             hook_count: u64 = "hookCount";
             /// the hooks.
             hook_infos: Vec<HookInfo<'a>> = "hookInfos";
-            /// what they reported as errors.
+            /// the errors they reported.
             hook_errors: Vec<Str<'a>> = "hookErrors";
-            /// what they want the model to know.
+            /// the context they add for the model.
             hook_additional_context: Vec<Raw<'a>> = "hookAdditionalContext";
             /// the name of the group of hooks.
             hook_label: Str<'a> = "hookLabel";
             /// whether they stopped the turn.
             prevented_continuation: bool = "preventedContinuation";
-            /// why they stopped it.
+            /// the reason for stopping it.
             stop_reason: Str<'a> = "stopReason";
-            /// whether they wrote something.
+            /// whether they wrote output.
             has_output: bool = "hasOutput";
-            /// how long they took together, in milliseconds.
+            /// their total duration, in milliseconds.
             total_duration_ms: u64 = "totalDurationMs";
         }
 
-        /// What happened while the person was away, in `content`.
+        /// A summary of the time the person was away, in `content`.
         AwaySummary {}
 
-        /// The session can be reached from elsewhere.
+        /// The session can be reached remotely.
         BridgeStatus {
             /// the address.
             url: Str<'a> = "url";
@@ -134,17 +134,17 @@ views! {
         /// A scheduled task started, named in `content`.
         ScheduledTaskFire {}
 
-        /// The model refused and another one goes on.
+        /// The model refused and another one continues.
         ModelRefusalFallback {
             /// the model that refused.
             original_model: Str<'a> = "originalModel";
-            /// the model that goes on.
+            /// the model that continues.
             fallback_model: Str<'a> = "fallbackModel";
-            /// to which side the model changes.
+            /// the direction of the change.
             direction: Str<'a> = "direction";
-            /// how much of the conversation it concerns.
+            /// the part of the conversation concerned.
             scope: Str<'a> = "scope";
-            /// what made the model change.
+            /// the reason for the change.
             trigger: Str<'a> = "trigger";
             /// the request that was refused.
             request_id: Str<'a> = "requestId";
@@ -158,7 +158,7 @@ views! {
             retracted_message_uuids: Vec<Str<'a>> = "retractedMessageUuids";
         }
 
-        /// The model refused and no other one goes on.
+        /// The model refused and no other one continues.
         ModelRefusalNoFallback {
             /// the model that refused.
             original_model: Str<'a> = "originalModel";
@@ -176,7 +176,7 @@ views! {
             written_paths: Vec<Str<'a>> = "writtenPaths";
         }
 
-        /// Commands that were refused are now permitted.
+        /// Commands that were rejected are now permitted.
         PermissionRetry {
             /// the commands.
             commands: Vec<Str<'a>> = "commands";
@@ -201,13 +201,13 @@ views! {
             hook_duration_ms: f64 = "hookDurationMs";
             /// the milliseconds spent in the permission classifier.
             classifier_duration_ms: f64 = "classifierDurationMs";
-            /// how many tools ran.
+            /// the number of tools that ran.
             tool_count: u64 = "toolCount";
-            /// how many hooks ran.
+            /// the number of hooks that ran.
             hook_count: u64 = "hookCount";
-            /// how often the permission classifier ran.
+            /// the number of runs of the permission classifier.
             classifier_count: u64 = "classifierCount";
-            /// how often the configuration was written.
+            /// the number of writes of the configuration.
             config_write_count: u64 = "configWriteCount";
         }
 
@@ -217,15 +217,15 @@ views! {
             system_payload: Object<'a> = "systemPayload";
         }
 
-        /// Who wrote which part of the files, by another client.
+        /// The authorship of each part of the files, by another client.
         AttributionSnapshot {
             /// the snapshot.
             system_payload: Object<'a> = "systemPayload";
         }
 
-        /// The session as it is at the start of a turn (wire).
+        /// The session at the start of a turn (wire).
         Init {
-            /// where the API key comes from.
+            /// the source of the API key.
             api_key_source: Str<'a> = "apiKeySource";
             /// the version of the client.
             claude_code_version: Str<'a> = "claude_code_version";
@@ -251,52 +251,52 @@ views! {
             agents: Vec<Raw<'a>> = "agents";
             /// the beta features of the API.
             betas: Vec<Str<'a>> = "betas";
-            /// what the client can do.
+            /// the capabilities of the client.
             capabilities: Raw<'a> = "capabilities";
             /// the effort.
             effort: Raw<'a> = "effort";
-            /// how the conversation is shown.
+            /// the presentation of the conversation.
             view_mode: Str<'a> = "view_mode";
         }
 
-        /// What the client is doing (wire).
+        /// The current activity of the client (wire).
         Status {
             /// `compacting`, `requesting` or `null`.
             status: Str<'a> = "status";
             /// the permission mode.
             permission_mode: Str<'a> = "permissionMode";
-            /// how the compaction ended.
+            /// the outcome of the compaction.
             compact_result: Str<'a> = "compact_result";
-            /// why the compaction failed.
+            /// the reason why the compaction failed.
             compact_error: Str<'a> = "compact_error";
         }
 
-        /// A request is sent again (wire).
+        /// A request is retried (wire).
         ApiRetry {
             /// the number of the attempt, from 1.
             attempt: u64 = "attempt";
-            /// how many attempts there are at most.
+            /// the maximum number of attempts.
             max_retries: u64 = "max_retries";
             /// the milliseconds until the attempt.
             retry_delay_ms: f64 = "retry_delay_ms";
             /// the HTTP status of the error.
             error_status: u64 = "error_status";
-            /// what failed.
+            /// the failure.
             error: Raw<'a> = "error";
             /// whether there was no reply at all.
             no_response: Raw<'a> = "no_response";
         }
 
-        /// What a slash command wrote, in `content` (wire).
+        /// The output of a slash command, in `content` (wire).
         LocalCommandOutput {}
 
         /// A notification (wire).
         Notification {
-            /// what it replaces, when shown again.
+            /// the notification that it replaces.
             key: Str<'a> = "key";
             /// the text.
             text: Str<'a> = "text";
-            /// how much it matters.
+            /// the priority.
             priority: Str<'a> = "priority";
             /// its colour.
             color: Str<'a> = "color";
@@ -306,13 +306,13 @@ views! {
 
         /// Memories were put into the context (wire).
         MemoryRecall {
-            /// how they were chosen.
+            /// the method of selection.
             mode: Str<'a> = "mode";
             /// the memories.
             memories: Vec<Raw<'a>> = "memories";
         }
 
-        /// A tool call was refused (wire).
+        /// A tool call was rejected (wire).
         PermissionDenied {
             /// the tool.
             tool_name: Str<'a> = "tool_name";
@@ -324,7 +324,7 @@ views! {
             decision_reason_type: Str<'a> = "decision_reason_type";
             /// the reason.
             decision_reason: Str<'a> = "decision_reason";
-            /// what the model is told.
+            /// the text sent to the model.
             message: Str<'a> = "message";
         }
 
@@ -336,9 +336,9 @@ views! {
             run_id: Str<'a> = "run_id";
             /// the tool call that started it.
             tool_use_id: Str<'a> = "tool_use_id";
-            /// the task in a few words.
+            /// a short description of the task.
             description: Str<'a> = "description";
-            /// what it was asked.
+            /// the prompt.
             prompt: Str<'a> = "prompt";
             /// the type of task.
             task_type: Str<'a> = "task_type";
@@ -346,33 +346,33 @@ views! {
             subagent_type: Str<'a> = "subagent_type";
             /// whether it runs in the background.
             is_backgrounded: bool = "is_backgrounded";
-            /// how deep it is nested; 1 under the main conversation.
+            /// the nesting depth; 1 directly under the main conversation.
             spawn_depth: u64 = "spawn_depth";
             /// the task that started it.
             parent_task_id: Str<'a> = "parent_task_id";
             /// the workflow that it belongs to.
             workflow_name: Str<'a> = "workflow_name";
-            /// whether it has no place in the transcript.
+            /// whether the transcript does not contain it.
             skip_transcript: bool = "skip_transcript";
-            /// whether it runs by itself.
+            /// whether it runs on its own.
             ambient: bool = "ambient";
         }
 
-        /// A background task goes on (wire).
+        /// A background task made progress (wire).
         TaskProgress {
             /// the task.
             task_id: Str<'a> = "task_id";
-            /// the task in a few words.
+            /// a short description of the task.
             description: Str<'a> = "description";
-            /// what it used so far.
+            /// the usage so far.
             usage: TaskUsage<'a> = "usage";
             /// the tool it used last.
             last_tool_name: Str<'a> = "last_tool_name";
-            /// what it did so far.
+            /// the activity so far.
             summary: Str<'a> = "summary";
         }
 
-        /// Something about a background task changed (wire).
+        /// A field of a background task changed (wire).
         TaskUpdated {
             /// the task.
             task_id: Str<'a> = "task_id";
@@ -386,19 +386,19 @@ views! {
             task_id: Str<'a> = "task_id";
             /// `completed`, `failed` or `stopped`.
             status: Str<'a> = "status";
-            /// why.
+            /// the reason.
             reason: Str<'a> = "reason";
             /// the file with its output.
             output_file: Str<'a> = "output_file";
-            /// what it did.
+            /// a summary of its activity.
             summary: Str<'a> = "summary";
-            /// what it used.
+            /// the usage.
             usage: TaskUsage<'a> = "usage";
-            /// where its results are.
+            /// the place of its results.
             resource_links: Vec<Raw<'a>> = "resource_links";
         }
 
-        /// The background tasks; the list replaces the one before (wire).
+        /// The background tasks; replaces the previous list (wire).
         BackgroundTasksChanged {
             /// the tasks.
             tasks: Vec<Object<'a>> = "tasks";
@@ -408,17 +408,17 @@ views! {
         HookStarted {
             /// the run of the hook.
             hook_id: Str<'a> = "hook_id";
-            /// the event and what it matched.
+            /// the event and its matcher.
             hook_name: Str<'a> = "hook_name";
             /// the event.
             hook_event: Str<'a> = "hook_event";
         }
 
-        /// A hook wrote something (wire).
+        /// A hook wrote output (wire).
         HookProgress {
             /// the run of the hook.
             hook_id: Str<'a> = "hook_id";
-            /// the event and what it matched.
+            /// the event and its matcher.
             hook_name: Str<'a> = "hook_name";
             /// the event.
             hook_event: Str<'a> = "hook_event";
@@ -426,7 +426,7 @@ views! {
             stdout: Str<'a> = "stdout";
             /// the errors so far.
             stderr: Str<'a> = "stderr";
-            /// both.
+            /// both combined.
             output: Str<'a> = "output";
         }
 
@@ -434,7 +434,7 @@ views! {
         HookResponse {
             /// the run of the hook.
             hook_id: Str<'a> = "hook_id";
-            /// the event and what it matched.
+            /// the event and its matcher.
             hook_name: Str<'a> = "hook_name";
             /// the event.
             hook_event: Str<'a> = "hook_event";
@@ -442,21 +442,21 @@ views! {
             stdout: Str<'a> = "stdout";
             /// the errors.
             stderr: Str<'a> = "stderr";
-            /// both.
+            /// both combined.
             output: Str<'a> = "output";
             /// the exit code.
             exit_code: i64 = "exit_code";
-            /// how it ended.
+            /// the outcome.
             outcome: Str<'a> = "outcome";
         }
 
-        /// The session began or stopped to work (wire).
+        /// The session started or stopped working (wire).
         SessionStateChanged {
             /// `idle`, `running` or `requires_action`.
             state: Str<'a> = "state";
         }
 
-        /// The session has another title (wire).
+        /// The title of the session changed (wire).
         SessionTitleChanged {
             /// the title.
             title: Str<'a> = "title";
@@ -466,19 +466,19 @@ views! {
         SessionWritesLost {
             /// `ENOSPC` or `EDQUOT`.
             error_code: Str<'a> = "error_code";
-            /// how many writes were lost, by file: `transcript`, `global_config`.
+            /// the number of lost writes, by file: `transcript`, `global_config`.
             lost: Raw<'a> = "lost";
             /// the sessions that lost lines.
             transcript_session_ids: Vec<Str<'a>> = "transcript_session_ids";
         }
 
-        /// The client ends (wire).
+        /// The client is shutting down (wire).
         WorkerShuttingDown {
-            /// why.
+            /// the reason.
             reason: Str<'a> = "reason";
         }
 
-        /// The slash commands; the list replaces the one before (wire).
+        /// The slash commands; replaces the previous list (wire).
         CommandsChanged {
             /// the commands.
             commands: Vec<Raw<'a>> = "commands";
@@ -490,7 +490,7 @@ views! {
             files: Vec<Raw<'a>> = "files";
             /// the files that were not.
             failed: Vec<Raw<'a>> = "failed";
-            /// when.
+            /// the time.
             processed_at: Str<'a> = "processed_at";
         }
 
@@ -502,17 +502,17 @@ views! {
             elicitation_id: Str<'a> = "elicitation_id";
         }
 
-        /// A plugin is installed (wire).
+        /// A plugin is being installed (wire).
         PluginInstall {
-            /// how far it is.
+            /// the progress.
             status: Str<'a> = "status";
             /// the plugin.
             name: Str<'a> = "name";
-            /// why it failed.
+            /// the reason of a failure.
             error: Str<'a> = "error";
         }
 
-        /// The model thinks (wire).
+        /// The model is thinking (wire).
         ThinkingTokens {
             /// the tokens so far, estimated.
             estimated_tokens: u64 = "estimated_tokens";
@@ -520,19 +520,19 @@ views! {
             estimated_tokens_delta: u64 = "estimated_tokens_delta";
         }
 
-        /// A control request goes on (wire).
+        /// A control request made progress (wire).
         ControlRequestProgress {
             /// the request.
             request_id: Str<'a> = "request_id";
-            /// how far it is.
+            /// the progress.
             status: Str<'a> = "status";
             /// the number of the attempt.
             attempt: u64 = "attempt";
         }
 
-        /// A mirror failed; made by the SDK, never by the client (wire).
+        /// A mirror failed; sent by the SDK, never by the client (wire).
         MirrorError {
-            /// why.
+            /// the reason.
             error: Str<'a> = "error";
             /// the session that was to be mirrored.
             key: Raw<'a> = "key";
@@ -545,11 +545,11 @@ view! {
     CommandRun {
         /// its name.
         command: Str<'a> = "command";
-        /// what follows it.
+        /// its arguments.
         args: Str<'a> = "args";
     }
 
-    /// What failed in a request.
+    /// The failure of a request.
     ApiFailure {
         /// the HTTP status.
         status: u64 = "status";
@@ -563,9 +563,9 @@ view! {
         error: Object<'a> = "error";
         /// the headers of the reply.
         headers: Object<'a> = "headers";
-        /// what caused the error in the network.
+        /// the cause of the network error.
         cause: NetworkCause<'a> = "cause";
-        /// what is known of the connection.
+        /// details of the connection.
         connection: Connection<'a> = "connection";
         /// whether there was no network at all.
         is_network_down: bool = "isNetworkDown";
@@ -575,7 +575,7 @@ view! {
         no_response: Raw<'a> = "noResponse";
     }
 
-    /// What caused an error in the network, as Node.js reports it.
+    /// The cause of a network error, as Node.js reports it.
     NetworkCause {
         /// the code, such as `ECONNRESET`.
         code: Str<'a> = "code";
@@ -599,11 +599,11 @@ view! {
     HookInfo {
         /// the command.
         command: Str<'a> = "command";
-        /// how long it took, in milliseconds.
+        /// the duration, in milliseconds.
         duration_ms: u64 = "durationMs";
     }
 
-    /// What a background task used.
+    /// The usage of a background task.
     TaskUsage {
         /// the tokens.
         total_tokens: u64 = "total_tokens";
@@ -613,17 +613,17 @@ view! {
         duration_ms: u64 = "duration_ms";
     }
 
-    /// The fields of a background task that changed.
+    /// The changed fields of a background task.
     TaskPatch {
         /// the status.
         status: Str<'a> = "status";
-        /// the task in a few words.
+        /// a short description of the task.
         description: Str<'a> = "description";
-        /// when it ended.
+        /// the end time.
         end_time: Raw<'a> = "end_time";
-        /// how long it waited, in milliseconds.
+        /// the waiting time, in milliseconds.
         total_paused_ms: u64 = "total_paused_ms";
-        /// why it failed.
+        /// the reason of a failure.
         error: Str<'a> = "error";
         /// whether it runs in the background.
         is_backgrounded: bool = "is_backgrounded";

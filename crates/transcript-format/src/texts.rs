@@ -1,48 +1,49 @@
 //! The fixed texts that clients write in place of a person or a model.
 //!
-//! A transcript holds them as user lines, tool results and answers, and nothing else marks most of
-//! them. No prompt is ever one of them, and an export for training must not take one for what a
-//! tool said. Sources: `facts/rig.md` 7 and 8, and the rejections as they stand in real sessions.
+//! A transcript contains them as user lines, tool results and answers, and most of them can only be
+//! recognized by their text. They are never prompts of a person, and an export for training must
+//! not mistake them for the output of a tool. They were observed in requests of the client and, for
+//! the rejections, in real sessions.
 
-/// Answer that stands for a turn that was never answered.
+/// Answer to a prompt that was never answered (TURN-5).
 pub const NO_RESPONSE: &str = "No response requested.";
 
-/// Result of a call that was running when the session ended.
+/// Result of a call that was running when the session ended (TURN-1).
 pub const CALL_INTERRUPTED: &str = "[Tool call interrupted: the session ended before this call's \
                                     result was recorded, so its outcome is unknown. Check whether \
                                     it took effect before relying on it or running it again.]";
 
-/// Result of a call in the middle of a conversation whose own result is lost.
+/// Result of a call in the middle of a conversation whose own result is lost (TURN-2).
 pub const RESULT_MISSING: &str = "[Tool result missing due to internal error]";
 
-/// What stands before a history that starts with an answer. Not a text of the client.
+/// Placeholder before a history that starts with an answer. Not a text of the client.
 pub const START_MISSING: &str = "[The start of this conversation is missing]";
 
-/// Name of a called tool whose name is lost. Not a text of the client.
+/// Placeholder for the lost name of a called tool. Not a text of the client.
 pub const UNKNOWN_TOOL: &str = "unknown_tool";
 
-/// What is left of a first message of which all results are orphans.
+/// Placeholder for a first message whose results are all orphans (TURN-3).
 pub const ORPHAN_REMOVED: &str = "[Orphaned tool result removed due to conversation resume]";
 
-/// What is left of an answer whose only call has an id that was used before.
+/// Placeholder for an answer whose only call repeats an earlier id (TURN-4).
 pub const CALL_REPEATED: &str = "[Tool use interrupted]";
 
-/// What stands in a message without content.
+/// Placeholder for empty content (MSG-8, MSG-12).
 pub const NO_CONTENT: &str = "(no content)";
 
-/// What comes after a result that refers to a tool.
+/// Text after a result that refers to a tool (MSG-14).
 pub const TOOL_LOADED: &str = "Tool loaded.";
 
-/// What is left of a result of references to tools that are gone.
+/// Placeholder for a result whose references name only removed tools (MSG-14).
 pub const TOOL_REFERENCES_REMOVED: &str = "[Tool references removed - tools no longer available]";
 
-/// What is left of a result whose image or document was refused by the API.
+/// Placeholder for a result whose image or document the API rejected (ERR-4).
 pub const MEDIA_REJECTED: &str = "(media removed — rejected by API)";
 
-/// Start of the text that replaces an image or document that is too large to be sent.
+/// Start of the text that replaces an image or document that is too large to send.
 pub const MEDIA_TOO_LARGE: &str = "[media left out: ";
 
-/// Texts that are written whole.
+/// Texts that are compared as a whole.
 const WHOLE: &[&str] = &[
     NO_RESPONSE,
     RESULT_MISSING,
@@ -60,29 +61,29 @@ const WHOLE: &[&str] = &[
      response.]",
 ];
 
-/// Texts that something may follow: a reason, or what the person wrote.
+/// Texts that may be followed by a reason or by feedback of the person.
 const STARTS: &[&str] = &[
     "[Tool call interrupted: ",
     MEDIA_TOO_LARGE,
-    // A person said no: in the dialog, by Esc, or by Esc in a dialog without a tool.
+    // Rejected by the person: in the dialog, with Esc, or with Esc in a dialog without a tool.
     "The user doesn't want to proceed with this tool use. The tool use was rejected",
     "The user doesn't want to take this action right now.",
-    // The same for a subagent, which nobody can ask.
+    // The same in a subagent, where no person can be asked.
     "Permission for this tool use was denied. The tool use was rejected",
-    // The classifier of the automatic mode said no.
+    // Rejected by the classifier of the automatic mode.
     "Permission for this action was denied by the Claude Code auto mode classifier.",
     "Permission for this action has been denied.",
-    // The client asks the model to go on (rig 8).
+    // The client asks the model to continue.
     "Your response above was cut off mid-stream. Resume directly from where it stops",
     "Output token limit hit. ",
 ];
 
-/// Returns whether `text` is one that a client writes by itself: an interrupt, a cancelled call, a
-/// rejection by the person, for a subagent or by the classifier, or a placeholder for something
+/// Returns whether `text` is one that clients write themselves: an interrupt, a cancelled call, a
+/// rejection (by the person, in a subagent or by the classifier), or a placeholder for something
 /// that is missing.
 ///
-/// `text` is the whole text of a user line, a tool result or an answer. White space around it does
-/// not count.
+/// `text` is the whole text of a user line, a tool result or an answer. White space around it is
+/// ignored.
 ///
 /// ```
 /// use transcript_format::texts::is_synthetic;
@@ -96,10 +97,10 @@ pub fn is_synthetic(text: &str) -> bool {
     WHOLE.contains(&text) || STARTS.iter().any(|start| text.starts_with(start))
 }
 
-/// Returns whether the text of a tool result was made up because the real result is missing: the
-/// tool may have run, what it said is not known.
+/// Returns whether the text of a tool result is synthetic because the real result is missing: the
+/// tool may have run, but its output is unknown.
 ///
-/// Rejections are no placeholders: that a person said no is what happened.
+/// Rejections are not placeholders: the rejection is what really happened.
 #[must_use]
 pub fn is_placeholder_result(text: &str) -> bool {
     let text = text.trim();

@@ -1,11 +1,12 @@
-//! Timestamps as the format writes them.
+//! Timestamps in the form used by transcripts.
 
 use jiff::Timestamp;
 
-/// Returns the milliseconds since 1970 that a timestamp stands for, cut to whole milliseconds.
+/// Returns the time in milliseconds since 1970; smaller fractions are truncated.
 ///
-/// Reads what writers produce: RFC 3339 with any fraction and any offset. A time without an offset
-/// and a date alone are taken as UTC. Everything else, an empty string too, is `None`.
+/// Accepts all that writers produce: RFC 3339 with any fraction and any offset. A time without an
+/// offset and a date without a time are taken as UTC. Other texts, such as the empty string, are
+/// `None`.
 ///
 /// ```
 /// use transcript_format::time::millis;
@@ -17,14 +18,14 @@ pub fn millis(text: &[u8]) -> Option<i64> {
     written_form(text).or_else(|| lenient(std::str::from_utf8(text).ok()?))
 }
 
-/// Returns the text of a time, given in milliseconds since 1970, as clients write it.
+/// Returns a time, given in milliseconds since 1970, as clients write it.
 ///
 /// ```
 /// use transcript_format::time::text;
 /// assert_eq!(text(1250).as_deref(), Some("1970-01-01T00:00:01.250Z"));
 /// ```
 ///
-/// `None` for times that have no year of four digits.
+/// Returns `None` for years that do not have four digits.
 #[must_use]
 pub fn text(millis: i64) -> Option<String> {
     let time = Timestamp::from_millisecond(millis).ok()?;
@@ -76,7 +77,8 @@ fn days_in_month(year: i64, month: i64) -> i64 {
     }
 }
 
-/// Days from 1970-01-01, by counting years that start in March, so that the leap day ends one.
+/// Returns the days since 1970-01-01. Years are counted from March, so that the leap day is the
+/// last day of a year.
 fn days_since_1970(year: i64, month: i64, day: i64) -> i64 {
     let (year, month) = if month > 2 {
         (year, month - 3)

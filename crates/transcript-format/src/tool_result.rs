@@ -1,8 +1,8 @@
-//! `toolUseResult`: what a tool returned, in the form of the tool (corpus.md 7.8).
+//! `toolUseResult`: the data that a tool returned, in the form of the tool.
 //!
-//! The line does not name the tool; its name stands in the `tool_use` block that
-//! `tool_use_id` of the result names. [`ToolUseResult::output`] takes that name, and
-//! [`ToolUseResult::guess`] does without it.
+//! The line does not name the tool; the name is in the `tool_use` block with the id that the result
+//! gives as `tool_use_id`. [`ToolUseResult::output`] needs that name, [`ToolUseResult::guess`] does
+//! without it.
 
 use crate::content::{Block, Content};
 use crate::object::{FromRaw, JsonKind, Object, Raw, Str};
@@ -12,7 +12,7 @@ use crate::view::{view, views};
 /// The three forms of a `toolUseResult`.
 #[derive(Clone, Debug)]
 pub enum ToolUseResult<'a> {
-    /// A text: of an error, a refusal or an interruption as a rule.
+    /// A text, usually of an error, a rejection or an interruption.
     Text(Str<'a>),
     /// Blocks, from MCP tools.
     Blocks(Vec<Block<'a>>),
@@ -21,7 +21,7 @@ pub enum ToolUseResult<'a> {
 }
 
 impl<'a> ToolUseResult<'a> {
-    /// Returns the view for the tool of this name; `None` when the result is no object.
+    /// Returns the view for the tool of this name; `None` when the result is not an object.
     #[must_use]
     pub fn output(&self, tool: &str) -> Option<ToolOutput<'a>> {
         match self {
@@ -30,7 +30,7 @@ impl<'a> ToolUseResult<'a> {
         }
     }
 
-    /// Returns the view that the keys of the result ask for; `None` when the result is no object.
+    /// Returns the view that the keys of the result suggest; `None` if the result is not an object.
     #[must_use]
     pub fn guess(&self) -> Option<ToolOutput<'a>> {
         let Self::Object(object) = self else {
@@ -44,7 +44,7 @@ impl<'a> ToolUseResult<'a> {
     }
 }
 
-/// The keys by which a result shows its tool; the first row that fits counts.
+/// The keys that identify a tool; the first row that matches counts.
 const SHAPES: &[(&str, &[&str])] = &[
     ("MultiEdit", &["filePath", "edits"]),
     ("Edit", &["filePath", "oldString", "newString"]),
@@ -86,7 +86,7 @@ impl<'a> FromRaw<'a> for ToolUseResult<'a> {
 }
 
 views! {
-    /// What a tool returned, by the name of the tool.
+    /// The result of a tool, by the name of the tool.
     ToolOutput by name {
         /// A command ran.
         Bash = "Bash" | "PowerShell" {
@@ -98,15 +98,15 @@ views! {
             interrupted: bool = "interrupted";
             /// whether the output is an image.
             is_image: bool = "isImage";
-            /// whether no output was to be expected.
+            /// whether no output is expected.
             no_output_expected: bool = "noOutputExpected";
-            /// what the exit code means.
+            /// the meaning of the exit code.
             return_code_interpretation: Str<'a> = "returnCodeInterpretation";
             /// the milliseconds after which it was stopped.
             timed_out_after_ms: u64 = "timedOutAfterMs";
-            /// the background task that goes on with it.
+            /// the background task that continues it.
             background_task_id: Str<'a> = "backgroundTaskId";
-            /// whether the client put it into the background.
+            /// whether the client moved it to the background.
             assistant_auto_backgrounded: bool = "assistantAutoBackgrounded";
             /// a hint about the working folder of a background task.
             background_cwd_hint: Str<'a> = "backgroundCwdHint";
@@ -114,13 +114,13 @@ views! {
             persisted_output_path: Str<'a> = "persistedOutputPath";
             /// the size of that file in bytes.
             persisted_output_size: u64 = "persistedOutputSize";
-            /// what it did in git.
+            /// the operation in git.
             git_operation: GitOperation<'a> = "gitOperation";
             /// whether it ran in a sandbox (1.0.x).
             sandbox: bool = "sandbox";
-            /// whether it was allowed out of the sandbox.
+            /// whether it was allowed to run outside of the sandbox.
             dangerously_disable_sandbox: bool = "dangerouslyDisableSandbox";
-            /// a hint that files changed which were read before.
+            /// a hint that files read earlier have changed.
             stale_read_file_state_hint: Str<'a> = "staleReadFileStateHint";
             /// the output as it is shortened for the model.
             token_saver_output: Str<'a> = "tokenSaverOutput";
@@ -142,7 +142,7 @@ views! {
             old_string: Str<'a> = "oldString";
             /// the text after.
             new_string: Str<'a> = "newString";
-            /// the whole file before; `null` when there was none.
+            /// the whole file before; `null` for a new file.
             original_file: Str<'a> = "originalFile";
             /// the change.
             structured_patch: Vec<Hunk<'a>> = "structuredPatch";
@@ -152,7 +152,7 @@ views! {
             replace_all: bool = "replaceAll";
             /// whether the file had changed since it was read.
             stale_recovered: bool = "staleRecovered";
-            /// whether a memory file got a time stamp.
+            /// whether a timestamp was added to a memory file.
             memdir_stamped: bool = "memdirStamped";
         }
 
@@ -178,51 +178,51 @@ views! {
             file_path: Str<'a> = "filePath";
             /// the whole file after.
             content: Str<'a> = "content";
-            /// the whole file before; `null` when there was none.
+            /// the whole file before; `null` for a new file.
             original_file: Str<'a> = "originalFile";
             /// the change.
             structured_patch: Vec<Hunk<'a>> = "structuredPatch";
             /// whether the person changed the text.
             user_modified: bool = "userModified";
-            /// whether a memory file got a time stamp.
+            /// whether a timestamp was added to a memory file.
             memdir_stamped: bool = "memdirStamped";
         }
 
-        /// Text was searched for.
+        /// A text search.
         Grep = "Grep" {
-            /// what is listed: `content`, `files_with_matches` or `count`.
+            /// the form of the list: `content`, `files_with_matches` or `count`.
             mode: Str<'a> = "mode";
             /// the files.
             filenames: Vec<Str<'a>> = "filenames";
-            /// how many files.
+            /// the number of files.
             num_files: u64 = "numFiles";
             /// the lines.
             content: Str<'a> = "content";
-            /// how many lines.
+            /// the number of lines.
             num_lines: u64 = "numLines";
-            /// how many matches.
+            /// the number of matches.
             num_matches: u64 = "numMatches";
-            /// how many files there are in all.
+            /// the total number of files.
             total_files: u64 = "totalFiles";
-            /// how many lines there are in all.
+            /// the total number of lines.
             total_lines: u64 = "totalLines";
-            /// how many are listed at most.
+            /// the maximum number of listed results.
             applied_limit: u64 = "appliedLimit";
-            /// how many were skipped.
+            /// the number of skipped results.
             applied_offset: u64 = "appliedOffset";
         }
 
-        /// Files were searched for.
+        /// A file search.
         Glob = "Glob" {
             /// the files.
             filenames: Vec<Str<'a>> = "filenames";
-            /// how many.
+            /// the number of files.
             num_files: u64 = "numFiles";
-            /// how long it took, in milliseconds.
+            /// the duration, in milliseconds.
             duration_ms: u64 = "durationMs";
-            /// whether there are more.
+            /// whether the list is truncated.
             truncated: bool = "truncated";
-            /// how many there are in all.
+            /// the total number of files.
             total_matches: u64 = "totalMatches";
             /// whether that number is exact.
             count_is_complete: bool = "countIsComplete";
@@ -240,15 +240,15 @@ views! {
         Agent = "Agent" | "Task" {
             /// `completed`, `async_launched`, `teammate_spawned`, …
             status: Str<'a> = "status";
-            /// the subagent, which names its file.
+            /// the id of the subagent, which is part of the name of its file.
             agent_id: Str<'a> = "agentId";
             /// the kind of subagent.
             agent_type: Str<'a> = "agentType";
-            /// what it was asked.
+            /// its prompt.
             prompt: Str<'a> = "prompt";
-            /// the task in a few words.
+            /// a short description of the task.
             description: Str<'a> = "description";
-            /// what it answered.
+            /// its answer.
             content: Content<'a> = "content";
             /// whether it runs in the background.
             is_async: bool = "isAsync";
@@ -256,17 +256,17 @@ views! {
             output_file: Str<'a> = "outputFile";
             /// whether the model may read that file.
             can_read_output_file: bool = "canReadOutputFile";
-            /// whether it can be asked again.
+            /// whether it can be continued.
             can_continue_agent: bool = "canContinueAgent";
-            /// how long it took, in milliseconds.
+            /// the duration, in milliseconds.
             total_duration_ms: u64 = "totalDurationMs";
             /// the tokens of its last request.
             total_tokens: u64 = "totalTokens";
-            /// its tool calls.
+            /// the number of its tool calls.
             total_tool_use_count: u64 = "totalToolUseCount";
             /// the token counts of its last request.
             usage: Usage<'a> = "usage";
-            /// what it did.
+            /// its activity.
             tool_stats: ToolStats<'a> = "toolStats";
             /// the tools it used.
             tools_used: Vec<Str<'a>> = "toolsUsed";
@@ -284,7 +284,7 @@ views! {
             teammate_id: Str<'a> = "teammate_id";
             /// the colour of a teammate.
             color: Str<'a> = "color";
-            /// whether a teammate has to show its plan first.
+            /// whether a teammate must present its plan first.
             plan_mode_required: bool = "plan_mode_required";
         }
 
@@ -306,9 +306,9 @@ views! {
             code_text: Str<'a> = "codeText";
             /// the size in bytes.
             bytes: u64 = "bytes";
-            /// what the model is told.
+            /// the text sent to the model.
             result: Str<'a> = "result";
-            /// how long it took, in milliseconds.
+            /// the duration, in milliseconds.
             duration_ms: u64 = "durationMs";
         }
 
@@ -318,13 +318,13 @@ views! {
             query: Str<'a> = "query";
             /// texts and lists of results: an object has `tool_use_id` and `content`.
             results: Vec<Raw<'a>> = "results";
-            /// how long it took, in seconds.
+            /// the duration, in seconds.
             duration_seconds: f64 = "durationSeconds";
-            /// how many searches.
+            /// the number of searches.
             search_count: u64 = "searchCount";
         }
 
-        /// The person was asked.
+        /// Questions to the person.
         AskUserQuestion = "AskUserQuestion" {
             /// the questions.
             questions: Vec<Question<'a>> = "questions";
@@ -336,25 +336,25 @@ views! {
             afk_timeout_ms: u64 = "afkTimeoutMs";
         }
 
-        /// A plan was made.
+        /// A plan was presented.
         ExitPlanMode = "ExitPlanMode" {
             /// the plan.
             plan: Str<'a> = "plan";
             /// its file.
             file_path: Str<'a> = "filePath";
-            /// whether a subagent made it.
+            /// whether a subagent wrote it.
             is_agent: bool = "isAgent";
             /// whether the person changed it.
             plan_was_edited: bool = "planWasEdited";
         }
 
-        /// Planning began.
+        /// Plan mode began.
         EnterPlanMode = "EnterPlanMode" {
-            /// what the model is told.
+            /// the text sent to the model.
             message: Str<'a> = "message";
         }
 
-        /// The output of a command in the background (up to 2.0.x).
+        /// The output of a background command (up to 2.0.x).
         BashOutput = "BashOutput" {
             /// the shell.
             shell_id: Str<'a> = "shellId";
@@ -368,19 +368,19 @@ views! {
             stdout: Str<'a> = "stdout";
             /// the new errors.
             stderr: Str<'a> = "stderr";
-            /// how many lines of output.
+            /// the number of output lines.
             stdout_lines: u64 = "stdoutLines";
-            /// how many lines of errors.
+            /// the number of error lines.
             stderr_lines: u64 = "stderrLines";
-            /// which lines were asked for.
+            /// the filter for the lines.
             filter_pattern: Str<'a> = "filterPattern";
-            /// when.
+            /// the time.
             timestamp: Str<'a> = "timestamp";
         }
 
-        /// A command in the background was stopped.
+        /// A background command was stopped.
         KillShell = "KillShell" | "KillBash" {
-            /// what the model is told.
+            /// the text sent to the model.
             message: Str<'a> = "message";
             /// the shell.
             shell_id: Str<'a> = "shell_id";
@@ -402,7 +402,7 @@ views! {
             language: Str<'a> = "language";
             /// the cell after.
             new_source: Str<'a> = "new_source";
-            /// what went wrong; empty when nothing did.
+            /// the error; empty on success.
             error: Str<'a> = "error";
         }
 
@@ -418,13 +418,13 @@ views! {
             model: Str<'a> = "model";
         }
 
-        /// Tools were searched for.
+        /// A tool search.
         ToolSearch = "ToolSearch" {
             /// the query.
             query: Str<'a> = "query";
             /// the tools that were found.
             matches: Vec<Str<'a>> = "matches";
-            /// how many tools can be searched for.
+            /// the number of searchable tools.
             total_deferred_tools: u64 = "total_deferred_tools";
         }
 
@@ -440,13 +440,13 @@ views! {
             task_id: Str<'a> = "taskId";
             /// whether it was changed.
             success: bool = "success";
-            /// why not.
+            /// the reason for a failure.
             error: Str<'a> = "error";
             /// the fields that changed.
             updated_fields: Vec<Str<'a>> = "updatedFields";
             /// the status before and after.
             status_change: StatusChange<'a> = "statusChange";
-            /// whether the model is told to check its work.
+            /// whether the model is asked to check its work.
             verification_nudge_needed: bool = "verificationNudgeNeeded";
         }
 
@@ -458,7 +458,7 @@ views! {
 
         /// A background task was stopped.
         TaskStop = "TaskStop" {
-            /// what the model is told.
+            /// the text sent to the model.
             message: Str<'a> = "message";
             /// the task.
             task_id: Str<'a> = "task_id";
@@ -470,13 +470,13 @@ views! {
 
         /// A wake-up was scheduled.
         ScheduleWakeup = "ScheduleWakeup" {
-            /// when, in milliseconds since 1970.
+            /// the time, in milliseconds since 1970.
             scheduled_for: u64 = "scheduledFor";
-            /// the seconds until then, within the limits.
+            /// the delay in seconds, within the limits.
             clamped_delay_seconds: u64 = "clampedDelaySeconds";
             /// whether the limits changed it.
             was_clamped: bool = "wasClamped";
-            /// how many earlier ones were cancelled.
+            /// the number of cancelled earlier wake-ups.
             cancelled_wakeups: u64 = "cancelledWakeups";
             /// whether the loop ended.
             stopped: bool = "stopped";
@@ -494,7 +494,7 @@ views! {
             workflow_name: Str<'a> = "workflowName";
             /// the run.
             run_id: Str<'a> = "runId";
-            /// what it does.
+            /// its description.
             summary: Str<'a> = "summary";
             /// the folder with the files of its subagents.
             transcript_dir: Str<'a> = "transcriptDir";
@@ -502,25 +502,25 @@ views! {
             script_path: Str<'a> = "scriptPath";
         }
 
-        /// A language server was asked.
+        /// A request to a language server.
         Lsp = "LSP" {
-            /// what it was asked.
+            /// the operation.
             operation: Str<'a> = "operation";
             /// the file.
             file_path: Str<'a> = "filePath";
             /// the answer.
             result: Str<'a> = "result";
-            /// how many results.
+            /// the number of results.
             result_count: u64 = "resultCount";
-            /// in how many files.
+            /// the number of files with results.
             file_count: u64 = "fileCount";
         }
 
-        /// Output is watched for.
+        /// Output is monitored.
         Monitor = "Monitor" {
             /// the background task.
             task_id: Str<'a> = "taskId";
-            /// whether it goes on after the first event.
+            /// whether monitoring continues after the first event.
             persistent: bool = "persistent";
             /// the milliseconds after which it ends.
             timeout_ms: u64 = "timeoutMs";
@@ -530,19 +530,19 @@ views! {
         SendMessage = "SendMessage" {
             /// whether it was sent.
             success: bool = "success";
-            /// what the model is told.
+            /// the text sent to the model.
             message: Str<'a> = "message";
             /// the message.
             msg_id: Str<'a> = "msg_id";
-            /// the subagent that goes on with it.
+            /// the subagent that continues it.
             resumed_agent_id: Str<'a> = "resumedAgentId";
-            /// who sent it to whom.
+            /// the sender and the recipient.
             routing: Object<'a> = "routing";
         }
 
         /// The session entered a worktree.
         EnterWorktree = "EnterWorktree" {
-            /// what the model is told.
+            /// the text sent to the model.
             message: Str<'a> = "message";
             /// the folder.
             worktree_path: Str<'a> = "worktreePath";
@@ -553,17 +553,17 @@ views! {
 }
 
 view! {
-    /// A file that was read; which fields there are depends on its kind.
+    /// A file that was read; its fields depend on its kind.
     ReadFile {
         /// the path.
         file_path: Str<'a> = "filePath";
         /// the lines that were read.
         content: Str<'a> = "content";
-        /// how many lines were read.
+        /// the number of lines that were read.
         num_lines: u64 = "numLines";
         /// the first line that was read, from 1.
         start_line: u64 = "startLine";
-        /// how many lines there are.
+        /// the total number of lines.
         total_lines: u64 = "totalLines";
         /// an image or PDF, in base64.
         base64: Str<'a> = "base64";
@@ -603,11 +603,11 @@ view! {
 
     /// One item of the to-do list.
     Todo {
-        /// what is to be done.
+        /// the task.
         content: Str<'a> = "content";
         /// `pending`, `in_progress` or `completed`.
         status: Str<'a> = "status";
-        /// what is shown while it is done.
+        /// the text shown while it is in progress.
         active_form: Str<'a> = "activeForm";
         /// its id, in older clients.
         id: Str<'a> = "id";
@@ -619,11 +619,11 @@ view! {
     TaskItem {
         /// its id.
         id: Str<'a> = "id";
-        /// what is to be done.
+        /// the task.
         subject: Str<'a> = "subject";
-        /// more about it.
+        /// the details.
         description: Str<'a> = "description";
-        /// what is shown while it is done.
+        /// the text shown while it is in progress.
         active_form: Str<'a> = "activeForm";
         /// `pending`, `in_progress` or `completed`.
         status: Str<'a> = "status";
@@ -631,11 +631,11 @@ view! {
         blocks: Vec<Str<'a>> = "blocks";
         /// the tasks that it waits for.
         blocked_by: Vec<Str<'a>> = "blockedBy";
-        /// who does it.
+        /// the agent that works on it.
         owner: Str<'a> = "owner";
     }
 
-    /// What a command did in git.
+    /// An operation of a command in git.
     GitOperation {
         /// the commit: `kind`, `sha`.
         commit: Object<'a> = "commit";
@@ -645,7 +645,7 @@ view! {
         pr: Object<'a> = "pr";
     }
 
-    /// What a subagent did.
+    /// The activity of a subagent.
     ToolStats {
         /// the files it read.
         read_count: u64 = "readCount";
@@ -667,19 +667,19 @@ view! {
     Question {
         /// the question.
         question: Str<'a> = "question";
-        /// the question in one or two words.
+        /// a short label of the question.
         header: Str<'a> = "header";
         /// the answers to choose from.
         options: Vec<QuestionOption<'a>> = "options";
-        /// whether several may be chosen.
+        /// whether several answers may be chosen.
         multi_select: bool = "multiSelect";
     }
 
-    /// An answer to choose.
+    /// One answer to choose from.
     QuestionOption {
         /// the answer.
         label: Str<'a> = "label";
-        /// what it means.
+        /// its meaning.
         description: Str<'a> = "description";
     }
 

@@ -1,4 +1,4 @@
-//! Token counts as the API reports them (corpus.md 7.7). An absent count is `None`, never 0.
+//! Token counts as the API reports them. An absent count is `None`, never 0.
 
 use crate::object::{Raw, Str};
 use crate::view::view;
@@ -16,19 +16,19 @@ view! {
         cache_read_input_tokens: u64 = "cache_read_input_tokens";
         /// the tokens written to the cache, by lifetime.
         cache_creation: CacheCreation<'a> = "cache_creation";
-        /// what the tokens of the reply were spent on.
+        /// the tokens of the reply by purpose.
         output_tokens_details: OutputTokensDetails<'a> = "output_tokens_details";
-        /// how often the tools of the API were used.
+        /// the calls of tools that the API runs.
         server_tool_use: ServerToolCounts<'a> = "server_tool_use";
         /// the service tier: `standard`, `priority`, `batch`.
         service_tier: Str<'a> = "service_tier";
-        /// where the model ran.
+        /// the region in which the model ran.
         inference_geo: Str<'a> = "inference_geo";
         /// the speed: `standard` or `fast`.
         speed: Str<'a> = "speed";
-        /// the steps that one request took, each with counts of its own.
+        /// the steps of the request, each with its own counts.
         iterations: Vec<Iteration<'a>> = "iterations";
-        /// a credit for a reply that another model gave.
+        /// a credit for a reply of another model.
         fallback_credit: Raw<'a> = "fallback_credit";
     }
 
@@ -36,7 +36,7 @@ view! {
     Iteration {
         /// the kind of step: `message`, `compaction`, …
         kind: Str<'a> = "type";
-        /// the model of the step, where it is another one.
+        /// the model of the step, if it differs.
         model: Str<'a> = "model";
         /// the input tokens that were neither read from nor written to the cache.
         input_tokens: u64 = "input_tokens";
@@ -58,13 +58,13 @@ view! {
         ephemeral_1h_input_tokens: u64 = "ephemeral_1h_input_tokens";
     }
 
-    /// What the tokens of a reply were spent on.
+    /// The tokens of a reply by purpose.
     OutputTokensDetails {
         /// the tokens spent on thinking.
         thinking_tokens: u64 = "thinking_tokens";
     }
 
-    /// How often the tools of the API were used.
+    /// The number of calls of tools that the API runs.
     ServerToolCounts {
         /// the web searches.
         web_search_requests: u64 = "web_search_requests";
@@ -72,7 +72,7 @@ view! {
         web_fetch_requests: u64 = "web_fetch_requests";
     }
 
-    /// What one model cost, in `modelUsage` of a `result` or `cost-state`.
+    /// The cost of one model, in `modelUsage` of a `result` or `cost-state`.
     ModelUsage {
         /// the input tokens outside of the cache.
         input_tokens: u64 = "inputTokens";

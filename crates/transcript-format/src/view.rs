@@ -1,10 +1,10 @@
-//! The three macros by which the views of this crate are written as flat tables.
+//! The three macros that define the views of this crate as flat tables.
 //!
 //! A row is `/// what it means` and `name: Type = "key";`. It becomes an accessor that reads the
 //! field `key` (or its snake_case form, or one of the keys after `|`) each time it is called, and
 //! returns `None` when the field is absent, `null` or of another type. A `Type` is anything that
-//! is [`FromRaw`](crate::object::FromRaw): a plain value, another view, a list of those, or
-//! [`Raw`](crate::object::Raw) where the form is not known or not one.
+//! implements [`FromRaw`](crate::object::FromRaw): a plain value, another view, a list of those, or
+//! [`Raw`](crate::object::Raw) where the form is unknown or varies.
 
 /// Adds accessors to a newtype over [`Object`](crate::object::Object).
 macro_rules! fields {
@@ -15,8 +15,8 @@ macro_rules! fields {
             /// The keys that have an accessor.
             pub const FIELDS: &'static [&'static str] = &[$($key, $($other,)*)*];
 
-            /// Returns the keys of the fields that are there, not `null`, and yet of another type
-            /// than their accessor expects. Says nothing about fields inside of fields.
+            /// Returns the keys of fields that are present, not `null`, and not of the type that
+            /// their accessor expects. Does not look at fields inside of fields.
             #[must_use]
             pub fn misfits(&self) -> Vec<&'static str> {
                 let misfits: &[Option<&'static str>] =
@@ -44,7 +44,7 @@ macro_rules! view {
         pub struct $View<'a>(crate::object::Object<'a>);
 
         impl<'a> $View<'a> {
-            /// Returns the object itself, with the fields that have no accessor.
+            /// Returns the underlying object, which also has the fields without an accessor.
             #[must_use]
             pub fn object(&self) -> &crate::object::Object<'a> {
                 &self.0
@@ -82,7 +82,7 @@ macro_rules! views {
             /// Every name that has a view.
             pub const NAMES: &'static [&'static str] = &[$($($name,)+)+];
 
-            /// Returns the view that `name` stands for.
+            /// Returns the view called `name`.
             #[must_use]
             pub fn new(name: &str, object: crate::object::Object<'a>) -> Self {
                 match name {
@@ -99,13 +99,13 @@ macro_rules! views {
         crate::view::view! { $($(#[$doc])+ $View { $($rows)* })+ }
 
         impl<'a> $Enum<'a> {
-            /// Whether `kind` has a view here.
+            /// Returns whether `kind` has a view here.
             #[must_use]
             pub fn knows(kind: $Kind) -> bool {
                 matches!(kind, $($Kind::$View)|+)
             }
 
-            /// Returns the view that `kind` stands for.
+            /// Returns the view for `kind`.
             #[must_use]
             pub fn new(kind: $Kind, object: crate::object::Object<'a>) -> Self {
                 match kind {
@@ -121,7 +121,7 @@ macro_rules! views {
         #[non_exhaustive]
         pub enum $Enum<'a> {
             $(#[doc = concat!("See [`", stringify!($View), "`].")] $View($View<'a>),)+
-            /// Anything that has no view; kept as it is.
+            /// A value without a view, kept unchanged.
             Other(crate::object::Raw<'a>),
         }
 

@@ -1,7 +1,7 @@
-//! Messages of the stream protocol that are no part of a file (sdk.md 7).
+//! Messages of the stream protocol that are not written to a file.
 //!
-//! `user`, `assistant` and `system` messages of the stream have the views of the entries: their
-//! fields in snake_case are found under the names on disk.
+//! `user`, `assistant` and `system` messages of the stream use the views of the entries: accessors
+//! find their snake_case fields under the names on disk.
 
 use crate::kind::EntryKind;
 use crate::object::{Object, Raw, Str};
@@ -20,9 +20,9 @@ views! {
             is_error: bool = "is_error";
             /// the last text of the model.
             result: Str<'a> = "result";
-            /// what went wrong.
+            /// the errors.
             errors: Vec<Raw<'a>> = "errors";
-            /// the time, in milliseconds.
+            /// the duration, in milliseconds.
             duration_ms: u64 = "duration_ms";
             /// the time spent in the API, in milliseconds.
             duration_api_ms: u64 = "duration_api_ms";
@@ -34,33 +34,33 @@ views! {
             queued_turn_count: u64 = "queued_turn_count";
             /// the number of the result in the session.
             result_index: u64 = "result_index";
-            /// why the last reply ended.
+            /// the reason why the last reply ended.
             stop_reason: Str<'a> = "stop_reason";
-            /// why the turn ended (sdk.md 7 lists the reasons).
+            /// the reason why the turn ended.
             terminal_reason: Str<'a> = "terminal_reason";
-            /// the cost of the session in US dollars, from before a resume on.
+            /// the cost of the session in US dollars, including the time before a resume.
             total_cost_usd: f64 = "total_cost_usd";
             /// the token counts of the turn.
             usage: Usage<'a> = "usage";
-            /// the use by model: read a member as [`ModelUsage`](crate::usage::ModelUsage).
+            /// the usage by model: read a member as [`ModelUsage`](crate::usage::ModelUsage).
             model_usage: Object<'a> = "modelUsage";
             /// the tool calls that were refused.
             permission_denials: Vec<PermissionDenial<'a>> = "permission_denials";
-            /// the result in the asked-for form.
+            /// the result in the requested form.
             structured_output: Raw<'a> = "structured_output";
-            /// a tool call that the caller is to run.
+            /// a tool call that the caller should run.
             deferred_tool_use: Raw<'a> = "deferred_tool_use";
             /// the HTTP status of an API error.
             api_error_status: u64 = "api_error_status";
-            /// whether the fast mode is on.
+            /// whether fast mode is on.
             fast_mode_state: Raw<'a> = "fast_mode_state";
-            /// who sent the prompt.
+            /// the sender of the prompt.
             origin: crate::entry::Origin<'a> = "origin";
             /// the prompt that was answered.
             user_message_uuid: Str<'a> = "user_message_uuid";
             /// the prompts that were answered.
             user_message_uuids: Vec<Str<'a>> = "user_message_uuids";
-            /// why the client could not start.
+            /// the reason why the client could not start.
             startup_failure_reason: Str<'a> = "startup_failure_reason";
             /// the configuration file that could not be read.
             invalid_config_file: Raw<'a> = "invalid_config_file";
@@ -76,18 +76,18 @@ views! {
             ttft_ms: f64 = "ttft_ms";
         }
 
-        /// A request starts.
+        /// A request is starting.
         StreamRequestStart {}
 
-        /// What several tool calls did, in a few words.
+        /// A short summary of several tool calls.
         ToolUseSummary {
-            /// the words.
+            /// the text.
             summary: Str<'a> = "summary";
             /// the tool calls.
             tool_use_ids: Vec<Str<'a>> = "precedingToolUseIds" | "toolUseIds";
         }
 
-        /// A tool runs.
+        /// A tool is running.
         ToolProgress {
             /// the tool call.
             tool_use_id: Str<'a> = "tool_use_id";
@@ -101,19 +101,19 @@ views! {
             task_id: Str<'a> = "task_id";
         }
 
-        /// A prompt that the person may want to send next.
+        /// A suggestion for the next prompt.
         PromptSuggestion {
             /// the prompt.
             suggestion: Str<'a> = "suggestion";
         }
 
-        /// The person signs in.
+        /// The person is signing in.
         AuthStatus {
-            /// whether it still goes on.
+            /// whether it is still in progress.
             is_authenticating: bool = "isAuthenticating";
-            /// what is shown.
+            /// the text shown.
             output: Raw<'a> = "output";
-            /// why it failed.
+            /// the reason of a failure.
             error: Str<'a> = "error";
         }
 
@@ -123,7 +123,7 @@ views! {
             rate_limit_info: Object<'a> = "rate_limit_info";
         }
 
-        /// The goal that the session works on.
+        /// The active goal of the session.
         ActiveGoal {
             /// the goal; `null` when there is none.
             value: Raw<'a> = "value";
@@ -147,33 +147,33 @@ views! {
             entries: Vec<Raw<'a>> = "entries";
         }
 
-        /// A question between client and SDK.
+        /// A request between client and SDK.
         ControlRequest {
             /// the request.
             request_id: Str<'a> = "request_id";
-            /// the question, with its `subtype`.
+            /// the request, with its `subtype`.
             request: Object<'a> = "request";
         }
 
-        /// The answer to a question.
+        /// The response to a control request.
         ControlResponse {
-            /// the answer, with `subtype` and `request_id`.
+            /// the response, with `subtype` and `request_id`.
             response: Object<'a> = "response";
         }
 
-        /// A question that needs no answer any more.
+        /// A control request that no longer needs a response.
         ControlCancelRequest {
             /// the request.
             request_id: Str<'a> = "request_id";
         }
 
-        /// A sign of life.
+        /// A keep-alive message.
         KeepAlive {}
     }
 }
 
 view! {
-    /// A tool call that was refused.
+    /// A tool call that was rejected.
     PermissionDenial {
         /// the tool.
         tool_name: Str<'a> = "tool_name";

@@ -1,7 +1,7 @@
-//! Counts work in debug builds, so that tests can tell that it grows as it should: time is not theirs
-//! to measure. Release builds count nothing.
+//! Counts work in debug builds, so that tests can check its growth without measuring time. Release
+//! builds count nothing.
 
-/// Adds to the work of this thread: bytes that a parser looked at, entries that a walk met.
+/// Adds to the work of this thread, such as bytes parsed or entries visited.
 #[inline(always)]
 pub fn add(amount: usize) {
     #[cfg(debug_assertions)]

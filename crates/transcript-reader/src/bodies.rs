@@ -1,4 +1,4 @@
-//! Fetches the text of single candidates.
+//! Loads the JSON of single entries.
 
 use transcript_format::salvage::repaired_text;
 use transcript_format::scan::Scanner;
@@ -7,30 +7,30 @@ use crate::error::Error;
 use crate::index::{EntryMarks, EntryRef};
 use crate::source::Source;
 
-/// How much is read ahead when bodies are fetched in the order of the file.
+/// The number of bytes read ahead when bodies are loaded in file order.
 const READ_AHEAD: usize = 256 << 10;
 
-/// Fetches bodies by offset, with one buffer that is read ahead.
+/// Loads bodies by offset, with one read-ahead buffer.
 #[derive(Debug)]
 pub struct Bodies<'s> {
     source: &'s Source,
     buffer: Vec<u8>,
-    /// Where `buffer` starts in the file.
+    /// The offset of `buffer` in the file.
     start: u64,
     lossy: String,
 }
 
-/// The text of one candidate.
+/// The JSON of one entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BodyText<'b> {
-    /// One JSON object as it stands in the file, but for bytes that are not UTF-8, which read as
-    /// U+FFFD; of a salvaged candidate what [`repaired_text`] makes of its bytes. Empty when the file no
-    /// longer holds the candidate.
+    /// One JSON object as in the file, except that bytes that are not UTF-8 become U+FFFD. For a
+    /// salvaged entry the [`repaired_text`] of its bytes. Empty if the file no longer contains the
+    /// entry.
     pub text: &'b str,
 }
 
 impl<'s> Bodies<'s> {
-    /// Fetches from `source`.
+    /// Returns a loader for `source`.
     #[must_use]
     pub fn new(source: &'s Source) -> Self {
         Self {
@@ -41,11 +41,11 @@ impl<'s> Bodies<'s> {
         }
     }
 
-    /// Returns the text of `entry_ref`, which must come from an index of the same source.
+    /// Returns the JSON of `entry_ref`, which must come from an index of the same source.
     ///
     /// # Errors
     ///
-    /// When the system fails to read.
+    /// For I/O errors.
     pub fn get(&mut self, entry_ref: &EntryRef<'_>) -> Result<BodyText<'_>, Error> {
         let len = entry_ref.byte_len() as usize;
         self.fill(entry_ref.offset(), len)?;
@@ -74,13 +74,14 @@ impl<'s> Bodies<'s> {
         })
     }
 
-    /// Makes the buffer hold `len` bytes from `offset` on.
+    /// Makes the buffer contain `len` bytes from `offset` on.
     fn fill(&mut self, offset: u64, len: usize) -> Result<(), Error> {
         let end = self.start + self.buffer.len() as u64;
         if offset >= self.start && offset + len as u64 <= end {
             return Ok(());
         }
-        // Bodies that are near come next: read on from there. A jump reads what it needs.
+        // Near the end of the buffer: read ahead, because sequential reads are likely. Otherwise
+        // read only what is needed.
         let follows = end > 0 && offset >= self.start && offset <= end + READ_AHEAD as u64;
         let wanted = if follows { len.max(READ_AHEAD) } else { len };
         self.buffer.resize(wanted, 0);

@@ -22,15 +22,15 @@ use crate::index::{
 use crate::interner::{self, Interner};
 use crate::source::Source;
 
-/// How much is read at once.
+/// The number of bytes read at once.
 const BUFFER: usize = 1 << 20;
-/// A file is split over threads in pieces of at least this size.
+/// The minimum size of the pieces of a file that is read by several threads.
 const MIN_PIECE: u64 = 4 << 20;
 
-/// How an [`Index`] is built. The result does not depend on it, but for the cap.
+/// How an [`Index`] is built. Only the line cap affects the result.
 #[derive(Clone, Debug)]
 pub struct LoadOptions {
-    /// `None` for as many as the machine has, two at most.
+    /// `None` for the number of processors, at most two.
     threads: Option<usize>,
     line_cap: usize,
     backward: bool,
@@ -44,7 +44,7 @@ impl Default for LoadOptions {
 }
 
 impl LoadOptions {
-    /// Two threads at most, forward, lines up to 64 MiB.
+    /// Returns the defaults: at most two threads, forward, lines up to 64 MiB.
     #[must_use]
     pub fn new() -> Self {
         Self {
@@ -55,36 +55,36 @@ impl LoadOptions {
         }
     }
 
-    /// Sets how many threads read; small files take one.
+    /// Sets the number of threads; small files use one.
     #[must_use]
     pub fn threads(mut self, threads: usize) -> Self {
         self.threads = Some(threads.max(1));
         self
     }
 
-    /// Sets the longest line that is kept whole, in bytes. Longer ones become a finding.
+    /// Sets the maximum length of a line, in bytes. Longer lines are not read; each is a finding.
     #[must_use]
     pub fn line_cap(mut self, bytes: usize) -> Self {
         self.line_cap = bytes;
         self
     }
 
-    /// Reads from the end of the file to its start, with one thread.
+    /// Reads backward from the end of the file, with one thread.
     #[must_use]
     pub fn backward(mut self) -> Self {
         self.backward = true;
         self
     }
 
-    /// Adds to `counter` how many bytes were read, about once in a megabyte, for whoever shows
-    /// how far it is. What is read a second time does not count.
+    /// Adds the number of bytes read to `counter`, about once per megabyte, so that another thread
+    /// can show progress. Bytes that are read a second time do not count.
     #[must_use]
     pub fn count_bytes(mut self, counter: Arc<AtomicU64>) -> Self {
         self.read = Some(counter);
         self
     }
 
-    /// Counts bytes that were read.
+    /// Adds to the progress counter.
     fn count(&self, bytes: usize) {
         if let Some(counter) = &self.read {
             counter.fetch_add(bytes as u64, Ordering::Relaxed);
@@ -95,7 +95,7 @@ impl LoadOptions {
     ///
     /// # Errors
     ///
-    /// Only when the system fails to read.
+    /// Only for I/O errors.
     pub fn load(&self, source: &Source) -> Result<Index, Error> {
         let parts = if self.backward {
             vec![index_backward(source, self)?]
@@ -118,7 +118,7 @@ impl LoadOptions {
             pieces => pieces.min(self.threads.unwrap_or_else(threads) as u64),
         };
         let piece = |i: u64| {
-            // The multiplication is wide: lengths are 64 bits.
+            // In 128 bits, because the product of 64-bit lengths can overflow.
             let at =
                 |i: u64| (u128::from(source.len()) * u128::from(i) / u128::from(pieces)) as u64;
             index_piece(source, at(i), at(i + 1), self)
@@ -141,11 +141,12 @@ impl LoadOptions {
     }
 }
 
-/// How many threads read a large file. The answer costs several system calls, and a program that
-/// follows files reads very many small ones: the system is asked once, when a file is large.
+/// Returns the number of threads for a large file. Asking the system costs several system calls,
+/// and a program that follows files reads many small ones; so it is asked once, and only for a
+/// large file.
 fn threads() -> usize {
     static THREADS: OnceLock<usize> = OnceLock::new();
-    // More threads than two would hold more than one copy of the records when they join.
+    // With more threads, joining the parts would need memory for more copies of the records.
     *THREADS.get_or_init(|| {
         #[cfg(test)]
         tests::ASKED.fetch_add(1, Ordering::Relaxed);
@@ -166,8 +167,8 @@ fn index_piece(
     let mut part = PartialIndex::default();
     let mut scanner = Scanner::new();
     let mut buffer = vec![0; BUFFER.min(source.len() as usize + 1)];
-    // The line that is under way at `start` belongs to the piece before: look for its end, from
-    // one byte earlier on, as a line may start at `start` itself.
+    // A line that spans `start` belongs to the previous piece: skip to its end. The search starts
+    // one byte before `start`, because a line may begin exactly at `start`.
     let mut framer = (start == 0).then(|| Framer::starting_at(0, cap));
     let mut position = start.saturating_sub(1);
     loop {
@@ -184,7 +185,7 @@ fn index_piece(
             none => {
                 let Some(newline) = memchr::memchr(b'\n', rest) else {
                     if position >= end {
-                        // The line under way goes on behind this piece.
+                        // That line extends past this piece.
                         return Ok(part);
                     }
                     continue;
@@ -234,7 +235,7 @@ fn index_backward(source: &Source, options: &LoadOptions) -> Result<PartialIndex
         let read = source.read_at(start, &mut buffer[..wanted])?;
         options.count(read);
         if read < wanted {
-            // What is left of a file that became shorter is read as if it had always been so.
+            // Start over: a file that shrank is read as if it had always been that short.
             let lost = (wanted - read) as u64;
             part = PartialIndex::default();
             part.find(
@@ -259,7 +260,7 @@ fn index_backward(source: &Source, options: &LoadOptions) -> Result<PartialIndex
     Ok(part)
 }
 
-/// The index of some lines in a row. Line numbers count from its start.
+/// The index of some consecutive lines. Line numbers are relative to the first of them.
 #[derive(Default)]
 pub(crate) struct PartialIndex {
     pub(crate) records: Vec<Record>,
@@ -281,19 +282,19 @@ impl PartialIndex {
                     Some(self.lines),
                     offset,
                     len,
-                    "longer than the cap on a line",
+                    "longer than the line limit",
                 );
             }
             Framed::Line(line) => self.add_line(line, scanner),
         }
     }
 
-    /// What the client sees of a line, and what is wrong with it.
+    /// Adds the entry that the client reads from a line, and the findings about the line.
     fn add_line(&mut self, line: Line<'_>, scanner: &mut Scanner) {
-        if let Some(behind) = behind_mark(line, scanner) {
-            let detail = "a byte order mark stands before the first line";
-            self.find(Code::Bom, Some(self.lines), 0, behind.offset, detail);
-            return self.add_line(behind, scanner);
+        if let Some(unmarked) = without_mark(line, scanner) {
+            let detail = "a byte order mark precedes the first line";
+            self.find(Code::Bom, Some(self.lines), 0, unmarked.offset, detail);
+            return self.add_line(unmarked, scanner);
         }
         let mut marks = EntryMarks::empty();
         marks.set(EntryMarks::UNTERMINATED, !line.terminated);
@@ -329,7 +330,7 @@ impl PartialIndex {
         }
     }
 
-    /// A line with bytes that are not UTF-8, read as the client does: they become U+FFFD.
+    /// Adds a line with bytes that are not UTF-8. As in the client, they become U+FFFD (FILE-3).
     fn add_lossy(&mut self, line: Line<'_>, scanner: &mut Scanner, marks: EntryMarks) {
         let text = String::from_utf8_lossy(line.bytes);
         if let Ok(envelope) = scanner.scan(text.as_bytes()) {
@@ -358,8 +359,8 @@ impl PartialIndex {
         }
     }
 
-    /// Keeps the object of the line that was counted last. `text` is what was scanned, `len` how
-    /// many bytes of the file it takes.
+    /// Adds an object of the current line (number `self.lines`). `text` is the scanned text, `len`
+    /// the number of bytes that the object takes in the file.
     pub(crate) fn push(
         &mut self,
         envelope: &Envelope<'_>,
@@ -414,7 +415,7 @@ impl PartialIndex {
         report(
             Flags::LONE_SURROGATE,
             Code::Surrogate,
-            "a surrogate escape has no partner; it reads as U+FFFD",
+            "unpaired surrogate escape, read as U+FFFD",
         );
         report(
             Flags::NUL_ESCAPE,
@@ -424,12 +425,12 @@ impl PartialIndex {
         report(
             Flags::TOO_MANY,
             Code::TooMany,
-            "more members or blocks than are read; what it says is not shown or sent",
+            "more members or blocks than are read; the content is neither shown nor sent",
         );
         let odd_shape = if envelope.flags().contains(Flags::DUPLICATE_NAME) {
-            Some("a known name stands more than once; the last one counts")
+            Some("a known key appears more than once; the last value counts")
         } else if envelope.flags().contains(Flags::ODD_VALUE) {
-            Some("a known field has a value of an unexpected kind; it counts as absent")
+            Some("a known key has a value of an unexpected type and is ignored")
         } else {
             None
         };
@@ -457,8 +458,8 @@ impl PartialIndex {
         });
     }
 
-    /// The entry that a line of this engine takes back, as a link. A later version may say more on
-    /// such a line; this it says in the same way.
+    /// Returns the target of a tombstone line, as a link. Later versions may add fields to such a
+    /// line, but not change the meaning of this one.
     fn take_tombstone(&mut self, text: &[u8]) -> (u128, EntryMarks) {
         let text = String::from_utf8_lossy(text);
         let entry = Object::parse(&text).ok();
@@ -491,7 +492,7 @@ impl PartialIndex {
         });
     }
 
-    /// What stands on a line from `at` on, behind its first object.
+    /// Reports the bytes of a line from `at` on, which follow its first object.
     fn find_glued(&mut self, line: Line<'_>, at: usize) {
         let rest = Line {
             offset: line.offset + at as u64,
@@ -521,7 +522,7 @@ impl PartialIndex {
         });
     }
 
-    /// Turns a part that was built from the last line to the first into file order.
+    /// Puts a part that was built backward into file order.
     fn reverse(&mut self) {
         let lines = self.lines;
         let mut end = self.tools.len();
@@ -553,9 +554,9 @@ impl PartialIndex {
     }
 }
 
-/// The first line without the byte order mark before it, when it can be read then. A second mark
-/// is none.
-fn behind_mark<'l>(line: Line<'l>, scanner: &mut Scanner) -> Option<Line<'l>> {
+/// Returns the first line without its byte order mark, if it can be read that way. A second mark is
+/// not removed (FILE-4).
+fn without_mark<'l>(line: Line<'l>, scanner: &mut Scanner) -> Option<Line<'l>> {
     let bytes = line.bytes.strip_prefix(MARK)?;
     if line.offset > 0 {
         return None;
@@ -574,7 +575,7 @@ fn behind_mark<'l>(line: Line<'l>, scanner: &mut Scanner) -> Option<Line<'l>> {
 /// U+FEFF in UTF-8.
 const MARK: &[u8] = b"\xEF\xBB\xBF";
 
-/// What an error says about the line as a whole.
+/// Returns the finding code for a line that does not scan.
 fn code_of(error: ScanError, line: Line<'_>) -> Code {
     let first = line.bytes.first();
     match error.kind {
@@ -593,7 +594,7 @@ fn preserved(
     segment: Option<&Object<'_>>,
     odd: &mut Interner,
 ) -> Preserved {
-    // The client reads the names as they are written on disk, no other form.
+    // The client only knows the names as written on disk, not their snake_case forms.
     if let Some(list) = list {
         let uuids = list.get("uuids").and_then(Raw::array).unwrap_or_default();
         let mut id = |uuid: Raw<'_>| Some(intern(&uuid.str()?, odd));
@@ -640,7 +641,7 @@ fn pack_id(id: Id, there: EntryMarks, is_odd: EntryMarks) -> (u128, EntryMarks) 
     }
 }
 
-/// Numbers names in the order of their use, after they were numbered from the end of the file.
+/// Renumbers names in file order, after they were numbered in another order.
 pub(crate) fn renumber<'r>(names: &mut Interner, numbers: impl Iterator<Item = &'r mut u16>) {
     let old = std::mem::take(names);
     for number in numbers.filter(|number| **number != 0) {
@@ -649,21 +650,21 @@ pub(crate) fn renumber<'r>(names: &mut Interner, numbers: impl Iterator<Item = &
     }
 }
 
-/// The number of a name plus one; 0 for none. Beyond 65,535 names, which no client writes, the
-/// rest is taken as having none.
+/// Returns the number of a name plus one; 0 for none. Files with more than 65,535 names do not
+/// exist in practice; the further names are treated as absent.
 fn number(text: Option<Text<'_>>, names: &mut Interner) -> u16 {
     let Some(text) = text else { return 0 };
     u16::try_from(names.number(&text.decode()) + 1).unwrap_or(0)
 }
 
-/// Puts neighbouring parts of a file of `len` bytes together; what is left is to finish the index.
+/// Joins adjacent parts of a file of `len` bytes. [`Index::finish`] completes the result.
 fn join(mut parts: Vec<PartialIndex>, len: u64) -> Index {
     let shrunk = take_shrunk(&mut parts, len);
     let mut index = Index::empty(shrunk.as_ref().map_or(len, |shrunk| shrunk.offset));
     let total: usize = parts.iter().map(|part| part.records.len()).sum();
     for mut part in parts {
         if index.records.is_empty() && index.lines == 0 {
-            // The first part is taken as it is.
+            // The first part is moved, not copied.
             part.records.reserve_exact(total - part.records.len());
             index.records = part.records;
             index.tools = part.tools;
@@ -680,13 +681,13 @@ fn join(mut parts: Vec<PartialIndex>, len: u64) -> Index {
     index
 }
 
-/// Makes one finding of what all parts say about a file that became shorter.
+/// Merges the findings of all parts about a file that shrank into one.
 fn take_shrunk(parts: &mut [PartialIndex], len: u64) -> Option<Finding> {
     let is_shrunk = |finding: &mut Finding| finding.code == Code::Shrunk;
     let all = parts
         .iter_mut()
         .flat_map(|part| part.findings.extract_if(.., is_shrunk));
-    // A part that starts behind the new end does not know where that is; another one does.
+    // A part after the new end cannot know where the file ends; an earlier part does.
     let mut first = all.min_by_key(|finding| finding.offset)?;
     first.len = len - first.offset;
     Some(first)
@@ -772,7 +773,7 @@ mod tests {
                 .load(&Source::from_bytes(&line[..], Path::new("-")))
                 .unwrap();
         }
-        // Tests beside this one may read large files.
+        // Tests that run at the same time may read large files.
         assert!(ASKED.load(Ordering::Relaxed) <= 1);
         assert_eq!(threads(), threads());
         assert_eq!(ASKED.load(Ordering::Relaxed), 1);

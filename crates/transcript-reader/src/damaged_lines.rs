@@ -1,8 +1,8 @@
-//! Brings back the entries that stand whole on damaged lines.
+//! Salvages complete entries from damaged lines.
 //!
-//! A pass of its own behind the joining of the parts: healthy files pay nothing for it, and the
-//! result does not depend on how the lines were read. Damaged lines that follow each other, blank
-//! ones aside, are searched together, as an entry may be spread over them.
+//! This is a separate pass after the parts are joined: healthy files do not pay for it, and the
+//! result does not depend on how the lines were read. Consecutive damaged lines (ignoring blank
+//! ones) are searched together, because an entry may be spread over them.
 
 use std::ops::Range;
 
@@ -15,12 +15,12 @@ use crate::error::Error;
 use crate::index::{EntryMarks, Index, Record, ToolEnd};
 use crate::source::Source;
 
-/// Adds what can be brought back to `index`, and makes the findings of these lines say what is
-/// still lost.
+/// Adds the entries of damaged lines to `index`, and narrows the findings of these lines to the
+/// bytes that are still lost.
 ///
 /// # Errors
 ///
-/// When the system fails to read.
+/// For I/O errors.
 pub(crate) fn salvage(index: &mut Index, source: &Source, line_cap: usize) -> Result<(), Error> {
     index
         .findings
@@ -43,7 +43,7 @@ pub(crate) fn salvage(index: &mut Index, source: &Source, line_cap: usize) -> Re
         let len = (end(&run[run.len() - 1]) - start) as usize;
         bytes.resize(len, 0);
         let read = source.read_at(start, &mut bytes)?;
-        // Of a file that became shorter meanwhile nothing more is brought back.
+        // If the file shrank in the meantime, nothing is salvaged: the bytes may be others now.
         let places = salvage::entries(&bytes[..if read < len { 0 } else { len }]);
         if places.is_empty() {
             continue;
@@ -59,7 +59,7 @@ pub(crate) fn salvage(index: &mut Index, source: &Source, line_cap: usize) -> Re
             places: &places,
             ends_file: start + len as u64 == index.len,
         };
-        run.bring_back(&mut scanner, &mut salvaged);
+        run.add_entries(&mut scanner, &mut salvaged);
         run.report_lost(&mut salvaged.findings);
     }
     salvaged.findings.extend_from_slice(rest);
@@ -71,14 +71,15 @@ pub(crate) fn salvage(index: &mut Index, source: &Source, line_cap: usize) -> Re
     Ok(())
 }
 
-/// The findings, by number, of damaged lines that follow each other and take no more than `cap`
-/// bytes together.
+/// Returns the runs of consecutive damaged lines, as ranges of findings. A run takes at most `cap`
+/// bytes.
 fn runs(index: &Index, cap: u64) -> Vec<Range<usize>> {
     let mut runs: Vec<Range<usize>> = Vec::new();
     for (number, finding) in index.findings.iter().enumerate() {
         if !is_damaged_line(finding.code) {
             continue;
         }
+        // A line that was read between two damaged ones separates them: no entry can span it.
         match runs.last_mut() {
             Some(run)
                 if run.end == number
@@ -93,8 +94,8 @@ fn runs(index: &Index, cap: u64) -> Vec<Range<usize>> {
     runs
 }
 
-/// Whether the bytes of a finding are a line, or the rest of one, of which the client reads nothing
-/// and which is neither too long nor too deep.
+/// Returns whether the finding covers a line (or the rest of one) that the client skips and that is
+/// neither too long nor too deep to be searched.
 fn is_damaged_line(code: Code) -> bool {
     matches!(
         code,
@@ -120,17 +121,17 @@ fn end(finding: &Finding) -> u64 {
     finding.offset + finding.len
 }
 
-/// Damaged lines that follow each other, and the entries that stand in them.
+/// A run of consecutive damaged lines, and the entries found in it.
 struct Run<'r> {
     findings: &'r [Finding],
     bytes: &'r [u8],
     places: &'r [Range<usize>],
-    /// No newline follows.
+    /// Whether the run is the end of the file.
     ends_file: bool,
 }
 
 impl Run<'_> {
-    fn bring_back(&self, scanner: &mut Scanner, salvaged: &mut PartialIndex) {
+    fn add_entries(&self, scanner: &mut Scanner, salvaged: &mut PartialIndex) {
         for place in self.places {
             let bytes = &self.bytes[place.clone()];
             let text = salvage::repaired_text(bytes);
@@ -138,11 +139,11 @@ impl Run<'_> {
                 continue;
             };
             let offset = self.offset(place.start);
-            let behind = &self.bytes[place.end..];
+            let after = &self.bytes[place.end..];
             let mut marks = EntryMarks::SALVAGED;
             marks.set(
                 EntryMarks::UNTERMINATED,
-                self.ends_file && !behind.contains(&b'\n'),
+                self.ends_file && !after.contains(&b'\n'),
             );
             let first_line = self.finding_at(offset);
             salvaged.lines = first_line.line.unwrap_or_default();
@@ -153,14 +154,14 @@ impl Run<'_> {
                     line: first_line.line,
                     offset,
                     len: bytes.len() as u64,
-                    detail: "the object was brought back",
+                    detail: "the object was salvaged",
                 });
             }
         }
     }
 
-    /// One finding for each stretch of bytes that belong to no entry; those of lines of which
-    /// nothing was brought back stay as they are.
+    /// Reports the stretches of bytes that belong to no entry. The findings of lines without a
+    /// salvaged entry are kept.
     fn report_lost(&self, reported: &mut Vec<Finding>) {
         for finding in self.findings {
             let mut at = (finding.offset - self.offset(0)) as usize;
@@ -194,7 +195,7 @@ impl Run<'_> {
         let offset = self.offset(piece.start + first);
         let code = match line.code {
             _ if bytes.iter().all(|byte| *byte == 0) => Code::Nul,
-            // What these say of the line holds for one end of it only.
+            // These codes only describe one end of the line.
             Code::Nul | Code::Bom if offset != line.offset => Code::TornMid,
             Code::TornTail if piece.end as u64 != end(line) - self.offset(0) => Code::TornMid,
             code => code,
@@ -204,7 +205,7 @@ impl Run<'_> {
             line: line.line,
             offset,
             len: bytes.len() as u64,
-            detail: "the bytes belong to no whole object; one on the line was brought back",
+            detail: "these bytes are not part of a complete object; another object on the line was salvaged",
         });
     }
 
@@ -212,17 +213,16 @@ impl Run<'_> {
         self.findings[0].offset + at as u64
     }
 
-    /// The finding of the line on which the byte at `offset` stands.
+    /// Returns the finding of the line that contains the byte at `offset`.
     fn finding_at(&self, offset: u64) -> &Finding {
-        let behind = self
+        let next = self
             .findings
             .partition_point(|finding| finding.offset <= offset);
-        &self.findings[behind.saturating_sub(1)]
+        &self.findings[next.saturating_sub(1)]
     }
 }
 
-/// What is wrong with an object itself, or with where it stands; an object behind a torn one is as
-/// it should be.
+/// Returns the defect of an object itself or of its place. An object after a torn one has none.
 fn defect(bytes: &[u8], text: &str, line: Code) -> Option<Code> {
     if bytes.contains(&b'\n') {
         Some(Code::Split)
@@ -231,14 +231,14 @@ fn defect(bytes: &[u8], text: &str, line: Code) -> Option<Code> {
     } else if std::str::from_utf8(bytes).is_err() {
         Some(Code::Utf8)
     } else if bytes != text.as_bytes() && Some(bytes) != text.strip_suffix('}').map(str::as_bytes) {
-        // Not because of the brace that a torn one lacks.
+        // A text that only had its missing brace added does not count as changed.
         Some(Code::Control)
     } else {
         Some(line).filter(|line| *line == Code::Glued)
     }
 }
 
-/// Puts salvaged records in their places among the others.
+/// Inserts salvaged records into the index, in file order.
 fn merge(index: &mut Index, salvaged: PartialIndex) {
     let records = std::mem::take(&mut index.records);
     let tools = std::mem::take(&mut index.tools);
@@ -246,13 +246,13 @@ fn merge(index: &mut Index, salvaged: PartialIndex) {
         .records
         .reserve_exact(records.len() + salvaged.records.len());
     let mut rest = records.as_slice();
-    // How many of the others stand in front of each salvaged record.
+    // For each salvaged record, the number of other records before it.
     let mut in_front = Vec::with_capacity(salvaged.records.len());
     for (number, record) in salvaged.records.iter().enumerate() {
         let before = rest.partition_point(|other| other.offset < record.offset);
-        let (before, behind) = rest.split_at(before);
-        append(index, before, &tools, behind.first());
-        rest = behind;
+        let (before, after) = rest.split_at(before);
+        append(index, before, &tools, after.first());
+        rest = after;
         in_front.push(records.len() - rest.len());
         let next = salvaged.records.get(number + 1);
         append(index, &[*record], &salvaged.tools, next);
@@ -269,14 +269,14 @@ fn merge(index: &mut Index, salvaged: PartialIndex) {
     index.boundaries.extend(boundaries);
     index.boundaries.sort_by_key(|boundary| boundary.entry_no);
 
-    // Names are numbered in the order of the file.
+    // Names are numbered in file order.
     let sessions = index.records.iter_mut().map(|record| &mut record.session);
     renumber(&mut index.side.sessions, sessions);
     let agents = index.records.iter_mut().map(|record| &mut record.agent);
     renumber(&mut index.side.agents, agents);
 }
 
-/// Adds records and their tool ends, which are among `tools` and end where those of `next` start.
+/// Appends records and their part of `tools`, which ends where that of `next` starts.
 fn append(index: &mut Index, records: &[Record], tools: &[ToolEnd], next: Option<&Record>) {
     let Some(first) = records.first() else {
         return;

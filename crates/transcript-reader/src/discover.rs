@@ -1,4 +1,4 @@
-//! Finds the files of sessions below the folder of projects, without opening one.
+//! Finds the files of sessions in the projects folder, without opening them.
 
 use std::collections::HashSet;
 use std::fs::{self, DirEntry};
@@ -9,47 +9,47 @@ use transcript_format::names::{agent_of, is_id};
 
 use crate::error::{Error, ErrorKind};
 
-/// How far below `subagents` an agent may stand: two folders are known.
+/// The maximum depth of an agent below `subagents`; two folders are in use.
 const MAX_DEPTH: usize = 4;
 
-/// A file with the name of a session in the folder of a project.
+/// A file in a project folder that is named like a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionFile {
     /// The file.
     pub path: PathBuf,
     /// The name of its folder, a [key](transcript_format::names::project_key).
     pub project: String,
-    /// Its name without `.jsonl`. Not of every file here a client made it: it need be no uuid, and
-    /// is never made a path.
+    /// The file name without `.jsonl`. It need not be a uuid and is never used to build a path.
     pub id: String,
-    /// Whether there is a folder of the same name, for agents and side files.
+    /// Whether a folder of the same name exists, for agents and side files.
     pub(crate) has_folder: bool,
     is_link: bool,
 }
 
-/// What stands in a folder of projects.
+/// The content of a projects folder.
 #[derive(Debug, Default)]
 pub struct SessionFiles {
-    /// The sessions, in the order of their paths; those of several names once.
+    /// The sessions, sorted by path; a file with several names is listed once.
     pub sessions: Vec<SessionFile>,
-    /// What looks like a session or a project by its name and cannot be used.
+    /// Files and folders that are named like a session or project and cannot be used.
     pub problems: Vec<Error>,
-    /// Sessions whose own file is gone while files of their subagents are there, in the order of their
-    /// paths; the path is where the file stood.
+    /// Sessions whose own file is gone while files of their subagents exist, sorted by path; the
+    /// path is that of the missing file.
     pub(crate) orphans: Vec<SessionFile>,
-    /// The files of subagents that stand beside their sessions (clients before 2.1.2).
+    /// The files of subagents next to their sessions (clients before 2.1.2).
     pub(crate) agents: Vec<PathBuf>,
 }
 
 impl SessionFiles {
-    /// Looks through all projects in `root`. Links are followed. A file without a byte is a session,
-    /// too, for a list; a look-up passes over it.
+    /// Finds the sessions of all projects in `root`. Links are followed. An empty file counts as a
+    /// session in lists; look-ups ignore it.
     ///
     /// # Errors
-    /// When `root` cannot be read. A project that cannot be is one of the [problems](Self::problems).
+    /// When `root` cannot be read. A project that cannot be read is one of the
+    /// [problems](Self::problems).
     pub fn in_root(root: &Path) -> Result<Self, Error> {
         let mut projects = entries(root)?;
-        // A folder comes before a link to it.
+        // Folders come before links to them.
         projects.sort_by_key(|entry| (is_link(entry), entry.file_name()));
         let root = fs::canonicalize(root).unwrap_or_else(|_| root.to_owned());
         let mut found = Self::default();
@@ -74,8 +74,8 @@ impl SessionFiles {
         Ok(found)
     }
 
-    /// Returns the sessions whose id is `id`, or, when there is none, those whose id starts so.
-    /// Upper and lower case are the same. Empty when `id` is [none](is_id).
+    /// Returns the sessions whose id is `id`; if there are none, those whose id starts with it.
+    /// Case is ignored. Empty when `id` is not an [id](is_id).
     #[must_use]
     pub fn matching(&self, id: &str) -> Vec<&SessionFile> {
         if !is_id(id) {
@@ -137,7 +137,7 @@ impl SessionFiles {
         }
     }
 
-    /// A link to a file that is listed under another name is no second session.
+    /// Removes links to files that are listed under another name: they are not further sessions.
     fn drop_links_to_others(&mut self) {
         if !self.sessions.iter().any(|file| file.is_link) {
             return;
@@ -190,7 +190,7 @@ fn is_link(entry: &DirEntry) -> bool {
     entry.file_type().is_ok_and(|kind| kind.is_symlink())
 }
 
-/// Whether what has the name of a transcript is a file, so that opening it does not wait.
+/// Returns an error unless the entry is a regular file, so that opening it does not block.
 fn usable(entry: &DirEntry) -> Result<(), Error> {
     let path = entry.path();
     let is_file = entry.file_type().and_then(|kind| {
@@ -206,8 +206,8 @@ fn usable(entry: &DirEntry) -> Result<(), Error> {
     }
 }
 
-/// Returns the folders that have a copy of the repository of `path` checked out, its own among them.
-/// Empty when it is in none (`git worktree`, read from the files that git keeps).
+/// Returns the folders of all worktrees of the repository of `path`, including its own. Empty
+/// outside of a repository. Read from the files of `git worktree`.
 pub(crate) fn worktrees(path: &Path) -> Vec<PathBuf> {
     let Some(git) = path
         .ancestors()
@@ -216,7 +216,7 @@ pub(crate) fn worktrees(path: &Path) -> Vec<PathBuf> {
     else {
         return Vec::new();
     };
-    // In a worktree it is a file that leads to a folder in the one of the repository.
+    // In a worktree `.git` is a file that names a folder inside the main repository.
     let common = match named_in(&git) {
         Some(own) => match named_in(&own.join("commondir")) {
             Some(common) => common,
@@ -232,7 +232,7 @@ pub(crate) fn worktrees(path: &Path) -> Vec<PathBuf> {
         .collect()
 }
 
-/// The path that a small file of git names.
+/// Returns the path that a small file of git names.
 fn named_in(file: &Path) -> Option<PathBuf> {
     if !file.is_file() || fs::metadata(file).ok()?.len() > 16 << 10 {
         return None;

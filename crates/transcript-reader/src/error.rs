@@ -4,7 +4,7 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// An I/O failure or a file that cannot be a transcript. Damage inside of a file is no error.
+/// An I/O failure, or a file that is not a transcript. Damage inside of a file is not an error.
 #[derive(Debug)]
 pub struct Error {
     kind: ErrorKind,
@@ -13,19 +13,19 @@ pub struct Error {
     source: Option<io::Error>,
 }
 
-/// What went wrong.
+/// The kind of an [`Error`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// There is no such file.
+    /// The file does not exist.
     NotFound,
-    /// Opening or reading it is not allowed.
+    /// Permission to open or read the file is denied.
     NotAllowed,
     /// The path is a directory, a pipe, a device or a socket.
     NotAFile,
-    /// The file starts like another format; the name of it.
+    /// The file is in another format, with the name of that format.
     OtherFormat(&'static str),
-    /// The system failed to read.
+    /// Any other I/O error.
     Io,
 }
 
@@ -39,7 +39,7 @@ impl Error {
         }
     }
 
-    /// Says what the system said of `path`, at a byte offset where it is known.
+    /// Creates an error from an I/O error on `path`, with the byte offset if it is known.
     #[must_use]
     pub fn io(path: &Path, offset: Option<u64>, source: io::Error) -> Self {
         let kind = match source.kind() {
@@ -55,13 +55,13 @@ impl Error {
         }
     }
 
-    /// Returns what went wrong.
+    /// Returns the kind of error.
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         self.kind
     }
 
-    /// Returns the file.
+    /// Returns the path of the file.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
@@ -73,7 +73,7 @@ impl Error {
         self.offset
     }
 
-    /// Returns whether the same call may work later without any change by the caller.
+    /// Returns whether the same call may succeed later without any change by the caller.
     #[must_use]
     pub fn is_retryable(&self) -> bool {
         self.source.as_ref().is_some_and(|source| {
@@ -114,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_open_that_a_lease_holds_up_may_be_tried_again_and_a_missing_file_not() {
+    fn an_open_blocked_by_a_lease_is_retryable_and_a_missing_file_is_not() {
         let error = |kind| Error::io(Path::new("a.jsonl"), None, io::Error::from(kind));
         let leased = error(io::ErrorKind::WouldBlock);
         assert!(leased.is_retryable());

@@ -1,7 +1,7 @@
-//! Finds the new names of entries that a boundary still names by their old ones.
+//! Maps the old uuids that boundaries of a fork still use to the new ones.
 //!
-//! Forks give every entry a new uuid and note the old one in `forkedFrom`, but some leave the
-//! uuids in `compactMetadata` as they were (`facts/pains.md` 4).
+//! Forks give every entry a new uuid and record the old one in `forkedFrom`, but some leave the
+//! uuids in `compactMetadata` unchanged.
 
 use std::collections::{HashMap, HashSet};
 
@@ -13,8 +13,8 @@ use crate::error::Error;
 use crate::index::{Id, Index, Preserved};
 use crate::source::Source;
 
-/// The new id of each old one that a boundary names and no line has. Reads the file again only
-/// when there is such a boundary.
+/// Returns the new id of each old one that a boundary names and no line has. Reads the file again
+/// only if there is such a boundary.
 pub(crate) fn new_names(source: &Source, index: &Index) -> Result<HashMap<Id, Id>, Error> {
     let mut wanted: HashSet<Id> = HashSet::new();
     for boundary in &index.boundaries {

@@ -1,4 +1,4 @@
-//! The index: one record for every object that a line of the file holds.
+//! The index: one record for every object on a line of the file.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -16,46 +16,47 @@ use crate::error::Error;
 use crate::interner::{self, Interner};
 use crate::source::Source;
 
-/// Every candidate for an entry in one file, in file order, and what is wrong with the rest.
+/// Every entry of one file in file order, including duplicates, and the findings about damaged
+/// lines.
 ///
-/// The same whether it was built forward, backward or by several threads.
+/// The result is the same whether it was built forward, backward or by several threads.
 #[derive(Debug)]
 pub struct Index {
     pub(crate) records: Vec<Record>,
-    /// The ends of tool calls of all records, in their order.
+    /// The tool calls and results of all records, in order.
     pub(crate) tools: Vec<ToolEnd>,
     pub(crate) side: SideTables,
-    /// In the order of the candidates.
+    /// In file order.
     pub(crate) boundaries: Vec<Boundary>,
     pub(crate) findings: Vec<Finding>,
     pub(crate) lines: u64,
     pub(crate) blank_lines: u64,
     pub(crate) len: u64,
-    /// The session that the name of the file names, when a line names it too.
+    /// The session in the file name, if a line names it too.
     pub(crate) named_session: Option<u16>,
     /// See [`Self::new_name`].
     pub(crate) new_names: HashMap<Id, Id>,
     uuids: Uuids,
 }
 
-/// Texts that a record names by a number.
+/// Texts that records refer to by number.
 #[derive(Debug, Default)]
 pub(crate) struct SideTables {
-    /// Ids that are no canonical uuids.
+    /// Ids that are not canonical uuids.
     pub(crate) odd_ids: Interner,
     pub(crate) sessions: Interner,
     pub(crate) agents: Interner,
-    /// Whether a line names an entry that no longer counts.
+    /// Whether a line is a tombstone.
     pub(crate) has_tombstones: bool,
 }
 
-/// What is kept of one candidate: 80 bytes.
+/// The record of one entry: 80 bytes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Record {
-    /// A uuid, or the number of an odd id.
+    /// A uuid, or the number of an odd id in [`SideTables::odd_ids`].
     pub(crate) uuid: u128,
-    /// `parentUuid`; of `last-prompt` and `summary` lines `leafUuid`, of lines of this engine
-    /// `tombstone`. As `uuid`.
+    /// `parentUuid`; for `last-prompt` and `summary` lines `leafUuid`, for engine lines
+    /// `tombstone`. Encoded like `uuid`.
     pub(crate) link: u128,
     pub(crate) offset: u64,
     /// Milliseconds since 1970; [`NO_TIME`] for none.
@@ -65,9 +66,10 @@ pub(crate) struct Record {
     pub(crate) len: u32,
     pub(crate) line: u32,
     pub(crate) flags: Flags,
-    /// Where this record's tool ends start; they end where those of the next record start.
+    /// The start of this record's part of [`Index::tools`]; it ends where that of the next record
+    /// starts.
     pub(crate) tools: u32,
-    /// Numbers of the session and the agent, plus one; 0 for none.
+    /// The numbers of the session and the agent, plus one; 0 for none.
     pub(crate) session: u16,
     pub(crate) agent: u16,
     pub(crate) kind: EntryKind,
@@ -76,7 +78,7 @@ pub(crate) struct Record {
     pub(crate) content: ContentKind,
 }
 
-/// The time of an entry that has none that can be read.
+/// The time of an entry without a valid timestamp.
 pub(crate) const NO_TIME: i64 = i64::MIN;
 
 const _: () = assert!(
@@ -85,46 +87,46 @@ const _: () = assert!(
 );
 
 bitflags! {
-    /// How a candidate came to the index, and which of its fields are there.
+    /// How an entry was read (glued, lossy, salvaged), and which of its ids are present.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
     pub struct EntryMarks: u8 {
-        /// More bytes follow on the line; this is the object that stands first.
+        /// The first object of a line with more bytes after it.
         const GLUED = 1;
         /// The line holds bytes that are not UTF-8; they are read as U+FFFD.
         const LOSSY = 1 << 1;
-        /// The line is the last one and no newline ends it.
+        /// The line is the last one and has no newline.
         const UNTERMINATED = 1 << 2;
-        /// There is a uuid.
+        /// The entry has a uuid.
         const UUID = 1 << 3;
         /// The uuid is not in canonical form.
         const ODD_UUID = 1 << 4;
-        /// There is a parent (or a leaf, or a tombstone, of a line that names one).
+        /// The entry has a parent (or names a leaf or a tombstoned entry).
         const LINK = 1 << 5;
-        /// It is not in canonical form.
+        /// That id is not in canonical form.
         const ODD_LINK = 1 << 6;
-        /// The object was brought back from a damaged line. The client does not see it.
+        /// The object was salvaged from a damaged line, which the client skips (FILE-1, FILE-2).
         const SALVAGED = 1 << 7;
     }
 }
 
-/// The id of an entry. Two are equal exactly when the strings in the file are.
+/// The id of an entry. Two ids are equal exactly when their strings in the file are equal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Id {
     /// A canonical uuid.
     Uuid(Uuid),
-    /// Any other text; [`Index::id_text`] has it.
+    /// Any other text; [`Index::id_text`] returns it.
     Odd(u32),
 }
 
-/// Tells messages apart; equal for equal `message.id`s of one process.
+/// Identifies a message; within one process equal for equal `message.id`s.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct MessageKey(pub(crate) u64);
 
-/// Tells tool calls apart; equal for equal ids of one process.
+/// Identifies a tool call; within one process equal for equal ids.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ToolKey(u64);
 
-/// One end of a tool call, packed: the lowest two bits are the role.
+/// A tool call or its result, packed: the lowest two bits are the role.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ToolEnd(u64);
 
@@ -133,7 +135,7 @@ impl ToolEnd {
         Self(interner::hash(id) & !3 | role as u64)
     }
 
-    /// Returns which end it is.
+    /// Returns the role of the block.
     #[must_use]
     pub fn role(self) -> ToolRole {
         match self.0 & 3 {
@@ -144,28 +146,28 @@ impl ToolEnd {
         }
     }
 
-    /// Returns what both ends have in common.
+    /// Returns the key that a call and its result share.
     #[must_use]
     pub fn key(self) -> ToolKey {
         ToolKey(self.0 & !3)
     }
 }
 
-/// What a `compact_boundary` says about the entries that it keeps.
+/// The data of a `compact_boundary` about the entries that it preserves.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Boundary {
-    /// The candidate that is the boundary.
+    /// The number of the boundary entry.
     pub entry_no: usize,
     /// `logicalParentUuid`: the leaf of the conversation before.
     pub logical_parent: Option<Id>,
-    /// Which entries stay in the conversation.
+    /// The preserved entries.
     pub preserved: Preserved,
-    /// The oldest and the newest entry of `preservedSegment`, also where the list wins.
+    /// The first and the last entry of `preservedSegment`, also when the list takes precedence.
     pub ends: [Option<Id>; 2],
 }
 
 impl Boundary {
-    /// Returns what the kept entries follow.
+    /// Returns the anchor: the entry that the preserved entries follow.
     #[must_use]
     pub fn anchor(&self) -> Option<Id> {
         match &self.preserved {
@@ -174,7 +176,7 @@ impl Boundary {
         }
     }
 
-    /// Returns whether `id` is one of the entries that are kept, or their anchor.
+    /// Returns whether `id` is one of the preserved entries, or their anchor.
     #[must_use]
     pub fn names(&self, id: Id) -> bool {
         let listed = match &self.preserved {
@@ -186,32 +188,32 @@ impl Boundary {
     }
 }
 
-/// The preserved segment of a boundary. The list wins over the ends when a boundary has both
-/// (`facts/rig.md` 9).
+/// The preserved segment of a boundary. If it has both a list and ends, the list takes precedence
+/// (COMPACT-3).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Preserved {
-    /// The boundary keeps nothing.
+    /// The boundary preserves nothing.
     Nothing,
-    /// `preservedMessages`: every entry by name. `None` for an element that is not a string.
+    /// `preservedMessages`: a list of the entries. `None` for an element that is not a string.
     List {
-        /// What the first of them follows.
+        /// The entry that the first one follows.
         anchor: Option<Id>,
         /// The entries, oldest first.
         uuids: Vec<Option<Id>>,
     },
     /// `preservedSegment`: the chain between [`Boundary::ends`].
     Segment {
-        /// What the head follows.
+        /// The entry that the head follows.
         anchor: Option<Id>,
     },
 }
 
 impl Index {
-    /// Reads all of `source` with two threads.
+    /// Reads all of `source` with up to two threads.
     ///
     /// # Errors
     ///
-    /// Only when the system fails to read; damage is in [`Self::findings`].
+    /// Only for I/O errors; damage is reported in [`Self::findings`].
     pub fn load(source: &Source) -> Result<Self, Error> {
         LoadOptions::new().load(source)
     }
@@ -219,7 +221,7 @@ impl Index {
     pub(crate) fn finish(mut self) -> Self {
         self.findings
             .sort_by_key(|finding| (finding.offset, finding.code));
-        // Nothing is added any more: give back what the vectors grew ahead.
+        // The vectors no longer grow: release their spare capacity.
         self.records.shrink_to_fit();
         self.tools.shrink_to_fit();
         self.findings.shrink_to_fit();
@@ -243,24 +245,24 @@ impl Index {
         }
     }
 
-    /// Returns the candidates in file order.
+    /// Returns the entries in file order.
     pub fn entries(&self) -> impl ExactSizeIterator<Item = EntryRef<'_>> + DoubleEndedIterator {
         (0..self.records.len()).map(|number| self.entry(number))
     }
 
-    /// Returns how many candidates there are.
+    /// Returns the number of entries.
     #[must_use]
     pub fn len(&self) -> usize {
         self.records.len()
     }
 
-    /// Returns whether there is no candidate at all.
+    /// Returns whether the index has no entries.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.records.is_empty()
     }
 
-    /// Returns the candidate with this number, counted from 0 in file order.
+    /// Returns the entry with this number, counted from 0 in file order.
     ///
     /// # Panics
     ///
@@ -274,27 +276,28 @@ impl Index {
         }
     }
 
-    /// Returns the candidates with this id, in file order; several when a uuid is repeated.
+    /// Returns the numbers of the entries with this id, in file order; several if a uuid is
+    /// repeated.
     pub fn with_uuid(&self, id: Id) -> impl Iterator<Item = usize> + '_ {
         let first = self.uuids.first(&self.records, id);
         std::iter::successors(first, |number| self.uuids.next.get(number).copied())
             .map(|number| number as usize)
     }
 
-    /// Returns the id that a fork gave to the entry with the id `old`. Known for ids that a boundary
-    /// names and no line has.
+    /// Returns the id that a fork gave to the entry that had the id `old`. Only covers ids that a
+    /// boundary names and that no line of the file has.
     #[must_use]
     pub fn new_name(&self, old: Id) -> Option<Id> {
         self.new_names.get(&old).copied()
     }
 
-    /// Returns whether any uuid stands in the file more than once.
+    /// Returns whether several lines have the same uuid.
     #[must_use]
     pub fn has_repeated_uuids(&self) -> bool {
         !self.uuids.next.is_empty()
     }
 
-    /// Returns the id that stands for `text` in this index; `None` when no line has it.
+    /// Returns the id of `text` in this index; `None` when no line has it.
     #[must_use]
     pub fn id(&self, text: &str) -> Option<Id> {
         match Uuid::parse(text.as_bytes()) {
@@ -312,7 +315,7 @@ impl Index {
         }
     }
 
-    /// Returns what the compact boundary `entry_ref` says.
+    /// Returns the data of the compact boundary with the number `entry_no`.
     #[must_use]
     pub fn boundary(&self, entry_no: usize) -> Option<&Boundary> {
         let at = self
@@ -321,45 +324,45 @@ impl Index {
         at.ok().map(|at| &self.boundaries[at])
     }
 
-    /// Returns the entries that lines of this engine take back: the number of the candidate that
-    /// says so, in file order, and the id of the entry. What that means is for a policy to say.
+    /// Returns the tombstones in file order: the number of the tombstone line and the id of the
+    /// removed entry. The index does not apply them; that is up to the policy.
     pub fn tombstones(&self) -> impl Iterator<Item = (usize, Id)> + '_ {
         let lines = self.side.has_tombstones.then(|| self.entries());
         let lines = lines.into_iter().flatten();
         lines.filter_map(|line| Some((line.number(), line.tombstone()?)))
     }
 
-    /// Returns what is wrong with lines, by offset.
+    /// Returns the findings, sorted by offset.
     #[must_use]
     pub fn findings(&self) -> &[Finding] {
         &self.findings
     }
 
-    /// Returns how many physical lines were read, blank and damaged ones included.
+    /// Returns the number of physical lines, including blank and damaged ones.
     #[must_use]
     pub fn line_count(&self) -> u64 {
         self.lines
     }
 
-    /// Returns how many of them hold white space only.
+    /// Returns the number of lines that contain only white space.
     #[must_use]
     pub fn blank_line_count(&self) -> u64 {
         self.blank_lines
     }
 
-    /// Returns the bytes that were read.
+    /// Returns the number of bytes that were read.
     #[must_use]
     pub fn byte_count(&self) -> u64 {
         self.len
     }
 
-    /// Returns the ids of the sessions that the lines name, in the order of the file.
+    /// Returns the ids of the sessions that lines name, in file order.
     pub fn sessions(&self) -> impl Iterator<Item = &str> {
         self.side.sessions.texts()
     }
 
-    /// Returns the session that the file belongs to: the one that the file is named after, else the
-    /// one that most messages name.
+    /// Returns the session that the file belongs to: the one in the file name, else the one that
+    /// most messages name.
     #[must_use]
     pub fn own_session(&self) -> Option<&str> {
         let number = self.named_session.or_else(|| {
@@ -371,7 +374,7 @@ impl Index {
             {
                 counts[usize::from(record.session)] += 1;
             }
-            // Of equal counts the session that comes first in the file.
+            // Of equal counts the session that is first in the file.
             let named = (1..counts.len()).rev();
             let most = named.max_by_key(|number| counts[*number])?;
             u16::try_from(most).ok()
@@ -379,7 +382,7 @@ impl Index {
         Some(self.side.sessions.get(u32::from(number) - 1))
     }
 
-    /// Returns roughly how much memory the index takes, in bytes.
+    /// Returns the approximate memory use of the index, in bytes.
     #[must_use]
     pub fn memory(&self) -> usize {
         self.records.capacity() * size_of::<Record>()
@@ -389,12 +392,15 @@ impl Index {
     }
 }
 
-/// The candidates by uuid.
+/// The entries by uuid.
+///
+/// The table stores only entry numbers and compares ids in the records, to save memory. Repeated
+/// uuids are rare, so their further entries are in a separate map.
 #[derive(Debug, Default)]
 struct Uuids {
-    /// The first candidate of each uuid.
+    /// The first entry of each uuid.
     table: HashTable<u32>,
-    /// For a repeated uuid: from each candidate to the next one.
+    /// For a repeated uuid: from each entry to the next one.
     next: HashMap<u32, u32>,
     keys: RandomState,
 }
@@ -471,7 +477,7 @@ fn id_of(raw: u128, marks: EntryMarks, there: EntryMarks, odd: EntryMarks) -> Op
     }
 }
 
-/// One object of the file that may count as an entry.
+/// An entry of the index: its ids, kind, flags and place, without the body.
 #[derive(Clone, Copy)]
 pub struct EntryRef<'i> {
     index: &'i Index,
@@ -534,23 +540,23 @@ impl<'i> EntryRef<'i> {
         self.system_kind() == Some(SystemKind::CompactBoundary)
     }
 
-    /// Returns its uuid.
+    /// Returns the id of the entry.
     #[must_use]
     pub fn uuid(&self) -> Option<Id> {
         self.record.id()
     }
 
-    /// Returns the uuid of its parent; `None` for a root.
+    /// Returns the id of its parent; `None` for a root.
     #[must_use]
     pub fn parent(&self) -> Option<Id> {
-        if self.names_a_leaf() || self.is_of_the_engine() {
+        if self.names_a_leaf() || self.is_engine_line() {
             None
         } else {
             self.record.link()
         }
     }
 
-    /// Returns the uuid of the leaf that a `last-prompt` or `summary` line names.
+    /// Returns the id of the leaf that a `last-prompt` or `summary` line names.
     #[must_use]
     pub fn leaf_uuid(&self) -> Option<Id> {
         if self.names_a_leaf() {
@@ -560,10 +566,10 @@ impl<'i> EntryRef<'i> {
         }
     }
 
-    /// Returns the uuid of the entry that a line of this engine takes back.
+    /// Returns the id of the entry that a tombstone line removes.
     #[must_use]
     pub fn tombstone(&self) -> Option<Id> {
-        if self.is_of_the_engine() {
+        if self.is_engine_line() {
             self.record.link()
         } else {
             None
@@ -574,17 +580,17 @@ impl<'i> EntryRef<'i> {
         matches!(self.kind(), EntryKind::LastPrompt | EntryKind::Summary)
     }
 
-    fn is_of_the_engine(&self) -> bool {
+    fn is_engine_line(&self) -> bool {
         self.kind() == EntryKind::TranscriptEngine
     }
 
-    /// Returns its time in milliseconds since 1970; `None` when it has none that can be read.
+    /// Returns its time in milliseconds since 1970; `None` without a valid timestamp.
     #[must_use]
     pub fn millis(&self) -> Option<i64> {
         Some(self.record.time).filter(|time| *time != NO_TIME)
     }
 
-    /// Returns what tells its API message apart: lines with one `message.id` share it.
+    /// Returns the key of its API message, which all lines with the same `message.id` share.
     #[must_use]
     pub fn message(&self) -> Option<MessageKey> {
         (self.record.message != 0).then_some(MessageKey(self.record.message))
@@ -596,25 +602,25 @@ impl<'i> EntryRef<'i> {
         self.record.flags
     }
 
-    /// Returns what stands at `message.content`.
+    /// Returns the kind of value at `message.content`.
     #[must_use]
     pub fn content(&self) -> ContentKind {
         self.record.content
     }
 
-    /// Returns how it came to the index.
+    /// Returns how it was read: glued, lossy, unterminated or salvaged.
     #[must_use]
     pub fn marks(&self) -> EntryMarks {
         self.record.marks
     }
 
-    /// Returns whether it was brought back from a damaged line.
+    /// Returns whether it was salvaged from a damaged line.
     #[must_use]
     pub fn is_salvaged(&self) -> bool {
         self.marks().contains(EntryMarks::SALVAGED)
     }
 
-    /// Returns the ends of tool calls in its message, in their order.
+    /// Returns the tool calls and results of its message, in order.
     #[must_use]
     pub fn tools(&self) -> &'i [ToolEnd] {
         let tools = &self.index.tools;
@@ -639,7 +645,7 @@ impl<'i> EntryRef<'i> {
 
 impl fmt::Debug for EntryRef<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Candidate")
+        f.debug_struct("EntryRef")
             .field("number", &self.number)
             .field("line", &self.line())
             .field("offset", &self.offset())

@@ -1,11 +1,11 @@
-//! Texts that are kept once and named by a number.
+//! Interned texts: each is stored once and referred to by number.
 
 use std::hash::{BuildHasher, RandomState};
 use std::sync::OnceLock;
 
 use hashbrown::HashTable;
 
-/// Hashes with keys that are drawn once a process, so that no file can be made to collide.
+/// Hashes with random keys, one set per process, so that files cannot be crafted to collide.
 pub(crate) fn hash(bytes: &[u8]) -> u64 {
     static KEYS: OnceLock<RandomState> = OnceLock::new();
     KEYS.get_or_init(RandomState::new).hash_one(bytes)
@@ -16,12 +16,12 @@ pub(crate) fn hash(bytes: &[u8]) -> u64 {
 pub(crate) struct Interner {
     texts: Vec<Box<str>>,
     places: HashTable<u32>,
-    /// The number that was given last: most lines repeat the name of the line before.
+    /// The number returned last: most lines repeat the name of the line before.
     last: u32,
 }
 
 impl Interner {
-    /// Returns the number of `text`, a new one when it was not seen before.
+    /// Returns the number of `text`, a new one if it is new.
     pub(crate) fn number(&mut self, text: &str) -> u32 {
         if self
             .texts
@@ -48,7 +48,7 @@ impl Interner {
         *last
     }
 
-    /// Returns the number of `text` when it was seen before.
+    /// Returns the number of `text` if it is known.
     pub(crate) fn find(&self, text: &str) -> Option<u32> {
         let is_it = |number: &u32| *self.texts[*number as usize] == *text;
         self.places.find(hash(text.as_bytes()), is_it).copied()

@@ -1,12 +1,12 @@
 //! A read-only index over one transcript file.
 //!
 //! Start with [`Source::open`], then [`Index::load`]: it reads the file once, in buffers of 1 MiB
-//! and never through a memory map, and keeps at most 96 bytes for each line. The index holds every
-//! candidate for an entry in file order, duplicates included, as are objects that were brought back
-//! from damaged lines, and a [finding](transcript_format::finding) for every line that does not scan. It
-//! links nothing: which duplicate counts and whose parent is lost depends on a policy.
+//! and never through a memory map, and keeps at most 96 bytes for each line. The index has every
+//! entry in file order, including duplicates and objects salvaged from damaged lines, and a
+//! [finding](transcript_format::finding) for every line that does not scan. It does not follow
+//! links: which duplicate counts and what replaces a missing parent depends on a policy.
 //!
-//! Bodies stay in the file. [`Bodies`] fetches the text of single candidates by their offset.
+//! Bodies stay in the file. [`Bodies`] loads the JSON of single entries by their offset.
 //!
 //! ```no_run
 //! use transcript_reader::{Index, Source};
@@ -24,8 +24,8 @@
 //!
 //! # Limitations
 //!
-//! The file is read up to the length that it had when it was opened. Message and tool ids are kept
-//! as keyed 64-bit hashes: two different ids share one with a chance of one in 2^64.
+//! The file is read up to its length when it was opened. Message and tool ids are kept as keyed
+//! 64-bit hashes: two different ids have the same hash with a probability of 2^-64.
 
 mod bodies;
 mod build;

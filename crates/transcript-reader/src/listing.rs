@@ -1,4 +1,4 @@
-//! One row for each session, from the start and the end of its file.
+//! Lists sessions: one row each, from the start and the end of the file.
 
 use std::collections::HashMap;
 use std::fs;
@@ -19,32 +19,34 @@ use crate::source::Source;
 use crate::subagents::subagents;
 use crate::summary_scan::{self, HeadScan, Reach, SettingsScan, TailScan};
 
-/// What clients look at, at either end.
+/// The number of bytes that clients scan at either end.
 const NEAR: u64 = 64 << 10;
-/// How far from the end a setting may stand.
+/// The maximum distance of a setting from the end.
 const FAR: u64 = 512 << 10;
-/// How far from its end of the file a prompt or a message may stand.
+/// The maximum distance of a prompt or message from its end of the file.
 const FARTHEST: u64 = 8 << 20;
-/// The longest side file.
+/// The maximum size of a side file.
 const MAX_SIDE_FILE: u64 = 64 << 10;
-/// More threads than this wait for the same disk.
+/// The maximum number of threads; more of them only wait for the same disk.
 const MAX_THREADS: usize = 8;
 
-/// How a session was left, by the last lines of its file. Lines count in the order of the file: a
-/// rewind that nothing followed is not seen. Entries that the client added (`isMeta`), commands of
-/// the client and their output do not count.
+/// How a session ended, judged by the last lines of its file. Only file order counts: a rewind that
+/// nothing followed is not detected. Entries that the client added (`isMeta`), commands of the
+/// client and their output are ignored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum SessionState {
-    /// The last message is an answer without an open call, or a compaction that a person asked for.
+    /// The last message is an answer without an open call, or a manual compaction.
     Finished,
-    /// It is up to the person: the last answer ends with a question mark, a tool that asks the
-    /// person (`AskUserQuestion`, `ExitPlanMode`) has no result, or the person stopped the turn.
+    /// Waiting for the person: the last answer ends with a question mark, a tool that asks the
+    /// person (`AskUserQuestion`, `ExitPlanMode`) has no result, or the person interrupted the
+    /// turn.
     Waiting,
-    /// The last answer has a call without a result. The tool may be running, or wait for leave.
+    /// The last answer has a call without a result. The tool may be running or waiting for
+    /// permission.
     OpenCall,
-    /// A prompt or results without an answer, an answer that has thoughts and nothing else, an
-    /// error of the API, or a compaction in the middle of a turn.
+    /// A prompt or results without an answer, an answer with only thinking, an API error, or an
+    /// automatic compaction in the middle of a turn.
     Stalled,
 }
 
@@ -61,8 +63,8 @@ impl SessionState {
     }
 }
 
-/// What a list says of a session. What the file does not say is `None`; [`Listing`] says how far it
-/// is looked for.
+/// One session of a list. Values that the file does not have are `None`; [`Listing`] documents how
+/// far each of them is searched for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SessionRow {
@@ -70,23 +72,24 @@ pub struct SessionRow {
     pub session_id: String,
     /// The file.
     pub path: PathBuf,
-    /// Whether [`Self::path`] is there. When only files of its subagents are left, folder, branch and times are
-    /// those of the last subagent, and nothing else is known.
+    /// Whether [`Self::path`] exists. If only files of subagents are left, folder, branch and times
+    /// are those of the last subagent, and the rest is unknown.
     pub has_file: bool,
     /// The name of its folder.
     pub project: String,
-    /// The folder that the session works in: where it was moved to, else where it started.
+    /// The folder that the session works in: the one it moved to, else the one it started in.
     pub cwd: Option<String>,
-    /// The title: that of the person, of the side file `custom-title.json`, or of a model.
+    /// The title: that of the person (from a line or the side file `custom-title.json`), else that
+    /// of a model.
     pub title: Option<String>,
-    /// The first prompt that a person wrote, on one line and cut at 200 UTF-16 units; else the
-    /// first command of the client.
+    /// The first prompt that a person wrote, on one line and truncated to 200 UTF-16 units; else
+    /// the first slash command.
     pub first_prompt: Option<String>,
-    /// The last prompt, as the last `last-prompt` line has it, else the last in the last 64 KiB.
+    /// The last prompt: of the last `last-prompt` line, else the last one in the last 64 KiB.
     pub last_prompt: Option<String>,
-    /// The time of the first line that has one.
+    /// The time of the first line that has a time.
     pub created: Option<String>,
-    /// The time of the last message; when there is none, that of the file.
+    /// The time of the last message; without messages, the modification time of the file.
     pub modified: Option<String>,
     /// Whether [`Self::modified`] is the time of a message.
     pub has_conversation: bool,
@@ -96,11 +99,11 @@ pub struct SessionRow {
     pub branch: Option<String>,
     /// The tag.
     pub tag: Option<String>,
-    /// How many subagents have a file.
+    /// The number of subagents with a file.
     pub subagents: usize,
-    /// How it was left.
+    /// How it ended.
     pub state: Option<SessionState>,
-    /// Whether a client put it away, and no message followed.
+    /// Whether a client archived it, and no message followed.
     pub is_archived: bool,
 }
 
@@ -133,7 +136,7 @@ impl SessionRow {
         time::millis(self.modified.as_deref()?.as_bytes())
     }
 
-    /// Reads what there is; what cannot be read stays unknown.
+    /// Reads the row of a session; values that cannot be read remain unknown.
     fn read(file: &SessionFile, bytes: &mut Bytes) -> (Self, Option<Error>) {
         let mut row = Self::new(file);
         let error = Source::open(&file.path).and_then(|source| row.fill(file, &source, bytes));
@@ -144,7 +147,7 @@ impl SessionRow {
         (row, error)
     }
 
-    /// Reads what the last subagent says of a session whose own file is gone.
+    /// Reads the row of a session without its own file, from the last subagent.
     fn read_orphan(file: &SessionFile, bytes: &mut Bytes) -> (Self, Option<Error>) {
         let mut row = Self::new(file);
         let agents = subagents(&file.path).unwrap_or_default().into_iter();
@@ -152,7 +155,7 @@ impl SessionRow {
         let last = agents.max_by_key(|agent| modified(&agent.path));
         let source = last.map(|agent| Source::open(&agent.path));
         let filled = source.map(|source| row.fill(file, &source?, bytes));
-        // What was asked of a subagent no person wrote.
+        // The prompt of a subagent was not written by a person.
         let row = Self {
             has_file: false,
             has_conversation: false,
@@ -210,24 +213,25 @@ impl SessionRow {
     }
 }
 
-/// All sessions of a folder of projects, those with the newest conversation first.
-/// No file is read whole but a small one. What a row says is looked for here, and nowhere else:
+/// All sessions of a projects folder, the newest conversation first.
 ///
-/// | what | where |
+/// Only small files are read as a whole. Each value is searched for only in these places:
+///
+/// | value | place |
 /// | --- | --- |
-/// | first prompt, working folder, creation | the first 64 KiB, or as much as is needed, up to 8 MiB |
-/// | time of the last message, state | the last 64 KiB, or as much as is needed, up to 8 MiB |
-/// | titles, tag, branch, last prompt, relocation | the last 64 KiB when a title of the person stands there, else the last 512 KiB; else the first 64 KiB |
+/// | first prompt, working folder, creation | the first 64 KiB, or as much as needed, up to 8 MiB |
+/// | time of the last message, state | the last 64 KiB, or as much as needed, up to 8 MiB |
+/// | titles, tag, branch, last prompt, relocation | the last 64 KiB if a title of the person is there, else the last 512 KiB; then the first 64 KiB |
 /// | agents, side files | names in the folder of the session; side files up to 64 KiB |
 ///
-/// So a session of 2 GB takes as long as one of a few MB. Lines are framed and scanned; a line that
-/// is damaged counts with the entries that stand whole in it.
+/// A session of 2 GB therefore takes as long as one of a few MB. Lines are framed and scanned; of a
+/// damaged line the complete entries in it count.
 #[derive(Debug, Default)]
 pub struct Listing {
-    /// One row for each session. Nothing is left out: sessions without a prompt, of a subagent
-    /// only, without a byte, and those of which only subagents are left are there.
+    /// One row for each session, without exceptions: sessions without a prompt, of a subagent only,
+    /// empty ones, and those of which only subagents are left are included.
     pub rows: Vec<SessionRow>,
-    /// What could not be read; a session of which only the file is known has a row all the same.
+    /// The errors. A session whose file cannot be read has a row all the same.
     pub problems: Vec<Error>,
 }
 
@@ -260,10 +264,10 @@ impl Listing {
         listing
     }
 
-    /// Returns the rows of the project at `path`, the newest first: those whose session works
-    /// there, by its own word, and those in the folder of the project that do not work in another
-    /// folder of the same key. Links are followed. With `worktrees`, also those of the other
-    /// folders that have the same repository checked out.
+    /// Returns the rows of the project at `path`, the newest first: the sessions that work there
+    /// according to their lines, and those in the project folder that do not work in another folder
+    /// with the same key. Links are followed. With `with_worktrees`, also those of the other
+    /// worktrees of the repository.
     #[must_use]
     pub fn of_project(&self, path: &Path, with_worktrees: bool) -> Vec<&SessionRow> {
         let mut places = vec![real(path)];
@@ -288,8 +292,8 @@ impl Listing {
     }
 
     /// Returns the session with the newest conversation in the project at `path`, without its other
-    /// worktrees; when it has none, the newest of all. Sessions that hold no message count when
-    /// there are no others, those without a byte never.
+    /// worktrees; if the project has none, the newest of all. Sessions without messages are
+    /// considered only if there are no others, empty files never.
     #[must_use]
     pub fn latest(&self, path: &Path) -> Option<&SessionRow> {
         let here = self.of_project(path, false);
@@ -302,7 +306,8 @@ impl Listing {
         newest(true).or_else(|| newest(false))
     }
 
-    /// Agents of clients before 2.1.2 stand beside the session that their lines name.
+    /// Counts the agent files of clients before 2.1.2, which are next to the session that their
+    /// lines name.
     fn count_agents_next_to(&mut self, agents: &[PathBuf]) {
         let mut counts = HashMap::<(PathBuf, String), usize>::new();
         let sessions = parallel(agents, |path, bytes| {
@@ -318,12 +323,13 @@ impl Listing {
         }
         for row in &mut self.rows {
             let folder = row.path.parent().unwrap_or(Path::new("")).to_owned();
-            let beside = counts.get(&(folder, row.session_id.clone()));
-            row.subagents += beside.copied().unwrap_or(0);
+            let count = counts.get(&(folder, row.session_id.clone()));
+            row.subagents += count.copied().unwrap_or(0);
         }
     }
 }
 
+/// Reads the start of the file in growing windows, until the first prompt is known.
 fn read_head(source: &Source, bytes: &mut Bytes) -> Result<HeadScan, Error> {
     let mut size = NEAR;
     loop {
@@ -335,6 +341,8 @@ fn read_head(source: &Source, bytes: &mut Bytes) -> Result<HeadScan, Error> {
     }
 }
 
+/// Reads the end of the file in growing windows. Most sessions need only the first one; a larger
+/// window is read again from its start, because a line may begin in the part that was missing.
 fn read_tail(source: &Source, bytes: &mut Bytes, is_sidechain: bool) -> Result<TailScan, Error> {
     let from_end = |size| source.len().saturating_sub(size);
     let reach = Reach {
@@ -343,7 +351,7 @@ fn read_tail(source: &Source, bytes: &mut Bytes, is_sidechain: bool) -> Result<T
     };
     for size in [NEAR, FAR, FARTHEST] {
         let start = from_end(size);
-        // The byte before says whether a line starts here.
+        // The byte before shows whether a line starts here.
         let before = start.saturating_sub(1);
         let window = bytes.read(source, before, source.len() - before)?;
         let cut = match start {
@@ -359,7 +367,8 @@ fn read_tail(source: &Source, bytes: &mut Bytes, is_sidechain: bool) -> Result<T
     Ok(TailScan::default())
 }
 
-/// The title by its precedence (`facts/sdk.md` 4).
+/// Returns the title. The precedence is that of clients: a custom title near the end, the side
+/// file, an older custom title, a title of a model. An empty custom title clears the custom title.
 fn title(file: &SessionFile, tail: &TailScan) -> Option<String> {
     let settings = &tail.settings;
     let side_file = || {
@@ -396,7 +405,7 @@ fn side_file(file: &SessionFile, name: &str) -> Option<String> {
     String::from_utf8(bytes).ok()
 }
 
-/// A part of a file that was read.
+/// A buffer with a part of a file.
 #[derive(Debug, Default)]
 struct Bytes {
     buffer: Vec<u8>,
@@ -405,12 +414,12 @@ struct Bytes {
 }
 
 impl Bytes {
-    /// Another file comes next.
+    /// Empties the buffer before another file is read.
     fn forget(&mut self) {
         self.len = 0;
     }
 
-    /// Returns `len` bytes from `start` on, fewer only where the file ends.
+    /// Returns `len` bytes from `start` on, fewer only at the end of the file.
     fn read(&mut self, source: &Source, start: u64, len: u64) -> Result<&[u8], Error> {
         let len = len.min(source.len().saturating_sub(start)) as usize;
         let has = self.start <= start && start + len as u64 <= self.start + self.len as u64;
@@ -426,7 +435,7 @@ impl Bytes {
     }
 }
 
-/// Does `work` for all of `items` on several threads; the results stand in the order of the items.
+/// Runs `work` for all `items` on several threads; the results are in the order of the items.
 fn parallel<T: Sync, R: Send>(items: &[T], work: impl Fn(&T, &mut Bytes) -> R + Sync) -> Vec<R> {
     let next = AtomicUsize::new(0);
     let run = || {
@@ -444,7 +453,7 @@ fn parallel<T: Sync, R: Send>(items: &[T], work: impl Fn(&T, &mut Bytes) -> R + 
     let threads = thread::available_parallelism().map_or(1, NonZeroUsize::get);
     let threads = threads.min(MAX_THREADS).min(items.len().div_ceil(16));
     let mut done = thread::scope(|scope| {
-        // Where no thread can be had, this one does the work.
+        // If no thread can be started, this one does all the work.
         let spawn = |_| thread::Builder::new().spawn_scoped(scope, run).ok();
         let others: Vec<_> = (1..threads).filter_map(spawn).collect();
         let mut done = run();
@@ -460,7 +469,7 @@ fn parallel<T: Sync, R: Send>(items: &[T], work: impl Fn(&T, &mut Bytes) -> R + 
     done.into_iter().map(|(_, result)| result).collect()
 }
 
-/// The path without links, as far as it exists.
+/// Returns the path without links; if it does not exist, the absolute path.
 fn real(path: &Path) -> PathBuf {
     let real = fs::canonicalize(path).or_else(|_| std::path::absolute(path));
     real.unwrap_or_else(|_| path.to_owned())

@@ -1,7 +1,7 @@
-//! Looks in the other files of a session for entries that one file names and does not hold.
+//! Searches other files for entries that one file references but does not contain.
 //!
-//! A fork copies entries with their uuids, and a subagent's file repeats some of its parent's: an
-//! entry that was lost here may stand there, and name its parent (`facts/pains.md` 3 and 20).
+//! A fork copies entries with their uuids, and a subagent's file repeats some entries of its
+//! parent. An entry that is missing here may therefore exist there, with a link to its parent.
 
 use std::collections::HashMap;
 use std::fs;
@@ -10,21 +10,21 @@ use std::path::{Path, PathBuf};
 use crate::index::{Id, Index};
 use crate::source::Source;
 
-/// How many bytes of other files are looked at.
+/// The maximum number of bytes of other files that are read.
 const MAX_BYTES: u64 = 512 << 20;
-/// How far below the folder of a session its files may stand.
+/// The maximum depth of files below the folder of a session.
 const MAX_DEPTH: usize = 4;
 
-/// What other files say about the ids that one file misses.
+/// The links that other files have for entries missing from one file.
 #[derive(Debug, Default)]
 pub struct OtherFiles {
     links: HashMap<Id, Option<Id>>,
 }
 
 impl OtherFiles {
-    /// Looks for `missing` in the files beside `source`: those of its subagents and of the session
-    /// that it is a subagent of, then other sessions of the project, those of about the same age
-    /// first, until all are found or 512 MiB were read. Files that cannot be read are passed over.
+    /// Searches for `missing` in related files: first those of its subagents, or of the session
+    /// that it is a subagent of; then other sessions of the project, closest in age first. Stops
+    /// when all are found or 512 MiB were read. Files that cannot be read are skipped.
     #[must_use]
     pub fn search(source: &Source, index: &Index, missing: &[Id]) -> Self {
         let mut others = Self::default();
@@ -67,16 +67,16 @@ impl OtherFiles {
         self.links.is_empty()
     }
 
-    /// Returns what is above `missing`: the nearest entry that the file itself holds, or `None`
-    /// when the other file leads to no such entry. Nothing when no other file holds it.
+    /// Returns the nearest ancestor of `missing` that the file itself contains. `Some(None)` means
+    /// that another file has the entry but no such ancestor, `None` that no other file has it.
     #[must_use]
     pub fn parent_of(&self, missing: Id) -> Option<Option<Id>> {
         self.links.get(&missing).copied()
     }
 }
 
-/// Follows parents in `other` until one that `index` holds. `None` when `other` does not hold
-/// `from`, `Some(None)` when its parents lead elsewhere.
+/// Follows parents in `other` to an entry that `index` contains. `None` when `other` does not
+/// contain `from`, `Some(None)` when its ancestors are not in `index`.
 fn link_back(index: &Index, other: &Index, from: Id) -> Option<Option<Id>> {
     let entry = |id: Id| other.with_uuid(id).next().map(|line| other.entry(line));
     let mut at = entry(from)?;
@@ -92,7 +92,7 @@ fn link_back(index: &Index, other: &Index, from: Id) -> Option<Option<Id>> {
     Some(None)
 }
 
-/// The files that may hold what `path` misses, the likeliest first.
+/// Returns the files that may contain entries missing from `path`, the most likely ones first.
 fn sibling_files(path: &Path) -> Vec<PathBuf> {
     let Ok(path) = std::path::absolute(path) else {
         return Vec::new();
@@ -124,8 +124,7 @@ fn sibling_files(path: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// Adds the transcripts in `folder` and down to `depth` folders below it, in the order of their
-/// names.
+/// Adds the transcripts in `folder` and up to `depth` folders below it, sorted by name.
 fn collect(folder: &Path, depth: usize, files: &mut Vec<PathBuf>) {
     let Ok(entries) = fs::read_dir(folder) else {
         return;

@@ -1,28 +1,28 @@
-//! What of a user line a person typed, for lists.
+//! Classifies user lines for lists: prompt, command, interrupt, or nothing typed by a person.
 
 use transcript_format::object::{Object, Raw};
 
 use crate::said::Said;
 
-/// How much of a prompt is shown, in UTF-16 units as clients count.
+/// The maximum length of a shown prompt, in UTF-16 units, as clients count.
 const MAX_UNITS: usize = 200;
 
-/// What a user line holds.
+/// The part of a user line that a person typed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Prompt {
-    /// What a person wrote, on one line and cut at 200 UTF-16 units.
+    /// A text, on one line and truncated to 200 UTF-16 units.
     Text(String),
-    /// The name of a command of the client.
+    /// The name of a slash command of the client.
     Command(String),
     /// The person stopped the turn.
     Interrupt,
-    /// Nothing that a person wrote.
+    /// Nothing typed by a person.
     Nothing,
 }
 
 impl Prompt {
-    /// Reads the first text of a user line that a person wrote; else the command.
+    /// Returns the first text that a person wrote; if there is none, the command or interrupt.
     #[must_use]
     pub fn of(line: &Object<'_>) -> Self {
         let content = line
@@ -52,8 +52,8 @@ impl Prompt {
         other
     }
 
-    /// Returns whether a turn starts with a user line: a person asks something there, in words or with an
-    /// image alone.
+    /// Returns whether a user line starts a turn: a person asks something, in text or with an image
+    /// alone.
     #[must_use]
     pub fn starts_turn(line: &Object<'_>) -> bool {
         match Self::of(line) {
@@ -63,7 +63,7 @@ impl Prompt {
         }
     }
 
-    /// Returns whether a person typed something of a user line: what starts a turn, or a command.
+    /// Returns whether a person typed the line: it starts a turn or is a command.
     #[must_use]
     pub fn is_typed(line: &Object<'_>) -> bool {
         matches!(Self::of(line), Self::Command(_)) || Self::starts_turn(line)
@@ -80,7 +80,7 @@ impl Prompt {
     }
 }
 
-/// Whether the message holds something else than texts: an image, a document.
+/// Returns whether the message has a block other than texts and results: an image, a document.
 fn has_other_block(line: &Object<'_>) -> bool {
     let message = line.object("message");
     let blocks = message.and_then(|message| message.array("content"));
@@ -91,7 +91,7 @@ fn has_other_block(line: &Object<'_>) -> bool {
     })
 }
 
-/// Puts a text on one line and cuts it where a list would.
+/// Puts a text on one line and truncates it for a list.
 pub(crate) fn shorten(text: &str) -> String {
     let text = text.replace('\n', " ");
     let text = text.trim();

@@ -1,9 +1,9 @@
-//! Who said the text of a user line: clients wrap commands, what these print, and what they tell the
-//! model in tags.
+//! Classifies the text of user lines. Clients wrap commands, their output, and messages of their
+//! own to the model in tags.
 
 use transcript_format::texts::is_synthetic;
 
-/// What clients print for a person: the content counts, the tag is left out.
+/// Tags of output that clients show to the person; the content is used without the tag.
 const PRINTED: [&str; 4] = [
     "local-command-stdout",
     "local-command-stderr",
@@ -11,32 +11,32 @@ const PRINTED: [&str; 4] = [
     "bash-stderr",
 ];
 
-/// The text of a user line, by who said it. This is the one rule for what counts as typed by a person:
-/// lists, turns, trees and what is printed all go by it.
+/// The text of a user line, classified by its author. This is the only rule for what counts as
+/// typed by a person; lists, turns, trees and printed conversations all use it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Said<'t> {
-    /// What a person wrote, as it stands there.
+    /// A text that a person wrote, unchanged.
     Prompt(&'t str),
-    /// A command to the client.
+    /// A slash command of the client.
     Command {
         /// Its name, with the slash.
         name: &'t str,
-        /// What was typed behind the name.
+        /// The text after the name.
         arguments: &'t str,
     },
     /// A command that the person ran in a shell.
     Shell(&'t str),
     /// The person stopped the turn.
     Interrupt,
-    /// What the client printed, or told the model: without its tag when it was printed.
+    /// A text of the client: output, without its tag, or a message to the model.
     Client(&'t str),
-    /// No text, or a fixed one that a client writes in place of one.
+    /// No text, or a fixed text that a client writes in place of one.
     Nothing,
 }
 
 impl<'t> Said<'t> {
-    /// Judges a whole text of a user line.
+    /// Classifies the complete text of a user line.
     #[must_use]
     pub fn of(text: &'t str) -> Self {
         let start = text.trim();
@@ -65,8 +65,9 @@ impl<'t> Said<'t> {
     }
 }
 
-/// The name of the tag that a client wrapped the text in. Names with a dash or an underscore are those
-/// of clients; a person may start with one of HTML, and then writes on behind it.
+/// Returns the name of the tag in which a client wrapped the text. Names with a dash or an
+/// underscore are those of clients. Other names may be HTML written by a person, which other text
+/// follows; so they only count if the whole text is one element.
 fn wrapper(text: &str) -> Option<&str> {
     let rest = text.strip_prefix('<')?;
     let end = rest.find(|c: char| !c.is_ascii_alphanumeric() && !matches!(c, '-' | '_'))?;
@@ -79,7 +80,7 @@ fn wrapper(text: &str) -> Option<&str> {
     (is_tag && is_of_client()).then_some(name)
 }
 
-/// What stands within the first element of this name.
+/// Returns the content of the first element of this name.
 fn element<'t>(text: &'t str, name: &str) -> Option<&'t str> {
     let (_, rest) = text.split_once(&format!("<{name}>"))?;
     let inner = rest.split_once(&format!("</{name}>"));
@@ -91,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn commands_and_what_they_print_are_not_prompts() {
+    fn commands_and_their_output_are_not_prompts() {
         let command = "<command-name>/compact</command-name>\n <command-args>all</command-args>";
         let (name, arguments) = ("/compact", "all");
         assert_eq!(Said::of(command), Said::Command { name, arguments });
@@ -106,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn what_clients_write_by_themselves_is_not_a_prompt() {
+    fn texts_of_clients_are_not_prompts() {
         for text in [
             "<local-command-caveat>x</local-command-caveat>",
             "<system-reminder>\nnote</system-reminder>",

@@ -8,9 +8,9 @@ use std::time::SystemTime;
 
 use crate::error::{Error, ErrorKind};
 
-/// A regular file, open for reading, and the length that it had then; or bytes in memory.
+/// A regular file, open for reading, with its length at that time; or bytes in memory.
 ///
-/// Nothing is locked and nothing is written. Reads say where they start, so that threads share it.
+/// Nothing is locked and nothing is written. Reads are positioned, so threads can share a source.
 #[derive(Debug)]
 pub struct Source {
     data: Data,
@@ -25,19 +25,19 @@ enum Data {
     Bytes(Arc<[u8]>),
 }
 
-/// Which file it is, whatever its name: no two files have the same identity at the same time.
+/// Identifies a file independent of its name: no two files have the same identity at the same time.
 ///
-/// The number of a file that was deleted may be given to a new one; where the system says when a file
-/// was made, that tells them apart.
+/// A new file may get the inode of a deleted one; where the system reports the creation time, it
+/// distinguishes them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Identity {
-    /// Device and inode, where there are such.
+    /// Device and inode, on systems that have them.
     number: Option<(u64, u64)>,
     created: Option<SystemTime>,
 }
 
 impl Identity {
-    /// Reads it off what the system says of a file.
+    /// Returns the identity from the metadata of a file.
     #[must_use]
     pub fn of(metadata: &Metadata) -> Self {
         #[cfg(unix)]
@@ -55,7 +55,7 @@ impl Identity {
 }
 
 impl Source {
-    /// Opens `path` without waiting: a pipe, a device or a directory is refused at once, as is a
+    /// Opens `path` without blocking: a pipe, a device or a directory is rejected at once, as is a
     /// file that starts like UTF-16, a compressed file or another binary format.
     ///
     /// # Errors
@@ -72,11 +72,11 @@ impl Source {
         }
     }
 
-    /// Takes an open file; `path` is for messages.
+    /// Creates a source from an open file; `path` is used in error messages.
     ///
     /// # Errors
     ///
-    /// As [`Self::open`].
+    /// As for [`Self::open`].
     pub fn from_file(file: File, path: &Path) -> Result<Self, Error> {
         let metadata = file
             .metadata()
@@ -103,12 +103,12 @@ impl Source {
         }
     }
 
-    /// Checks that the messages have a form that is read: the lines of Qwen Code are like those of a
-    /// transcript, but its messages hold `parts` in place of `content`, so that no entry would be shown.
+    /// Checks that the messages have a supported form. Sessions of Qwen Code look like transcripts,
+    /// but their messages have `parts` in place of `content`, so no entry could be shown.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::OtherFormat`] with the name of the format, or when the system fails to read.
+    /// [`ErrorKind::OtherFormat`] with the name of the format, or an I/O error.
     pub fn check_messages(&self) -> Result<(), Error> {
         let mut head = [0; 4096];
         let read = self.read_at(0, &mut head)?;
@@ -118,7 +118,8 @@ impl Source {
             let of = |role: &str| has(&format!("\"message\":{{\"role\":\"{role}\",\"{key}\":"));
             ["user", "model", "assistant"].into_iter().any(of)
         };
-        // A transcript may hold such a message as data: then it has others as well.
+        // A transcript may contain such a message as data, but then it also has messages of its
+        // own.
         if holds("parts") && !holds("content") && !has("\"role\":\"assistant\"") {
             let name = "a Qwen Code session, which transcript does not read yet";
             return Err(Error::new(ErrorKind::OtherFormat(name), &self.path));
@@ -126,7 +127,8 @@ impl Source {
         Ok(())
     }
 
-    /// Takes bytes that are in memory, such as one line of a file; `path` is for messages.
+    /// Creates a source from bytes in memory, such as one line of a file; `path` is used in error
+    /// messages.
     #[must_use]
     pub fn from_bytes(bytes: impl Into<Arc<[u8]>>, path: &Path) -> Self {
         let bytes = bytes.into();
@@ -138,12 +140,12 @@ impl Source {
         }
     }
 
-    /// Takes the length that the file has now for [`Self::len`], and returns what the system says of
-    /// it. `None` for bytes in memory.
+    /// Sets [`Self::len`] to the current length of the file, and returns its metadata. `None` for
+    /// bytes in memory.
     ///
     /// # Errors
     ///
-    /// When the system fails.
+    /// For I/O errors.
     pub fn refresh(&mut self) -> Result<Option<Metadata>, Error> {
         let Data::File(file) = &self.data else {
             return Ok(None);
@@ -155,8 +157,8 @@ impl Source {
         Ok(Some(metadata))
     }
 
-    /// Whether a line near the start opens an object. Damage may put any bytes before it: a broken
-    /// disk leaves whole pages of other files.
+    /// Returns whether a line near the start begins an object. Damage can prepend arbitrary bytes:
+    /// a failing disk leaves whole pages of other files.
     fn holds_an_entry_early(&self) -> Result<bool, Error> {
         let mut head = vec![0; 64 << 10];
         let read = self.read_at(0, &mut head)?;
@@ -169,7 +171,8 @@ impl Source {
         &self.path
     }
 
-    /// Returns the length in bytes at the time of opening, or of the last [`refresh`](Self::refresh).
+    /// Returns the length in bytes at the time of opening, or of the last
+    /// [`refresh`](Self::refresh).
     #[must_use]
     pub fn len(&self) -> u64 {
         self.len
@@ -181,18 +184,18 @@ impl Source {
         self.len == 0
     }
 
-    /// Returns when the file was last written to, as of the time of opening, where the system says.
+    /// Returns the modification time at the time of opening, if the system reports one.
     #[must_use]
     pub fn modified(&self) -> Option<SystemTime> {
         self.modified
     }
 
-    /// Fills `buffer` from `offset` on, up to [`Self::len`]. Returns how many bytes were
-    /// there: fewer only at that end, or when the file has become shorter.
+    /// Fills `buffer` from `offset` on, up to [`Self::len`]. Returns the number of bytes read,
+    /// which is smaller than the buffer only at that end, or when the file shrank.
     ///
     /// # Errors
     ///
-    /// When the system fails to read.
+    /// For I/O errors.
     pub fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize, Error> {
         let left = self.len.saturating_sub(offset);
         let wanted = usize::try_from(left).map_or(buffer.len(), |left| left.min(buffer.len()));
@@ -249,15 +252,15 @@ fn read_once(file: &File, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
     std::os::windows::fs::FileExt::seek_read(file, buffer, offset)
 }
 
-/// The head without white space. A quote within a string has a backslash before it, so names and
-/// values with quotes in it are those of the object itself or of one in it, never words that somebody
-/// said.
+/// Returns the head without white space. Quotes within strings have a backslash before them, so a
+/// quoted name or value in the result belongs to the object or a nested one, never to the text of a
+/// message.
 fn dense(head: &[u8]) -> Vec<u8> {
     let is_dense = |byte: &u8| !byte.is_ascii_whitespace();
     head.iter().copied().filter(is_dense).collect()
 }
 
-/// The name of the format when the head is that of a session of another agent.
+/// Returns the name of the format if the head is that of a session of another agent.
 fn other_agent(head: &[u8]) -> Option<&'static str> {
     if !head.trim_ascii_start().starts_with(b"{") {
         return None;
@@ -284,7 +287,7 @@ fn other_agent(head: &[u8]) -> Option<&'static str> {
     }
 }
 
-/// The name of the format that a file with this head has, when it is no transcript.
+/// Returns the name of the format of a file with this head, if it is not a transcript.
 fn other_format(head: &[u8]) -> Option<&'static str> {
     let magics: [(&[u8], &str); 10] = [
         (b"\xFF\xFE", "UTF-16 text"),
@@ -301,11 +304,11 @@ fn other_format(head: &[u8]) -> Option<&'static str> {
     if let Some((_, name)) = magics.iter().find(|(magic, _)| head.starts_with(magic)) {
         return Some(name);
     }
-    // UTF-16 without a mark: every second byte of the start of an object is NUL.
+    // UTF-16 without a byte order mark: every second byte at the start of an object is NUL.
     if head.starts_with(b"{\0\"\0") || head.starts_with(b"\0{\0\"") {
         return Some("UTF-16 text");
     }
-    // NULs are damage that a power cut leaves; other control bytes no writer of JSON makes.
+    // NULs can be damage of a power cut; writers of JSON never produce other control bytes.
     let is_strange = |byte: &&u8| matches!(byte, 1..=8 | 14..=31);
     let strange = head.iter().filter(is_strange).count();
     (strange * 16 > head.len()).then_some("binary data")

@@ -1,4 +1,4 @@
-//! Finds the files of the subagents of a session (`facts/sdk.md` 1, `facts/corpus.md` 6).
+//! Finds the files of the subagents of a session.
 
 use std::collections::HashSet;
 use std::fs;
@@ -12,14 +12,14 @@ use transcript_format::object::Object;
 use crate::error::Error;
 use crate::source::Source;
 
-/// How far below `subagents` files are looked for: `workflows/RUN` is two folders down.
+/// The maximum depth below `subagents`; `workflows/RUN` is two folders down.
 const MAX_DEPTH: usize = 4;
-/// The longest id, as the writer makes them.
+/// The maximum length of an id, as in the writer.
 const MAX_ID: usize = 128;
-/// The longest first line of a file that is asked for its session, in bytes.
+/// The maximum length of a first line that is searched for its session, in bytes.
 const MAX_FIRST_LINE: usize = 16 << 20;
 
-/// The file of a subagent, and what is said of it beside it.
+/// The file of a subagent, and its metadata file next to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Subagent {
@@ -27,14 +27,14 @@ pub struct Subagent {
     pub id: String,
     /// Its file.
     pub path: PathBuf,
-    /// The run of the workflow that it belongs to: the folder below `subagents/workflows`.
+    /// The workflow run that it belongs to: the folder below `subagents/workflows`.
     pub run: Option<String>,
     meta: Option<String>,
 }
 
 impl Subagent {
-    /// Returns what `agent-ID.meta.json` says. `None` when it is not there, is no object, or is
-    /// larger than 1 MiB.
+    /// Returns the content of `agent-ID.meta.json`. `None` if the file is missing, not an object,
+    /// or larger than 1 MiB.
     #[must_use]
     pub fn meta(&self) -> Option<AgentMetadata<'_>> {
         let object = Object::parse(self.meta.as_deref()?).ok()?;
@@ -44,25 +44,25 @@ impl Subagent {
 
 /// Returns the subagents of the session whose file is `session`, each id once.
 ///
-/// First those in `ID/subagents` and the folders below it, where newer clients put them, also for
-/// subagents of subagents; then those that clients up to 2.1.1 put beside the file, which are the
-/// session's when their first line names it. In each folder they come in the order of their names, and
-/// the first file with an id counts. Links are not followed, and files with other names are passed
-/// over.
+/// First come those in `ID/subagents` and the folders below it, where newer clients write them,
+/// also for subagents of subagents. Then come those that clients up to 2.1.1 wrote next to the
+/// session's file; they belong to the session that their first line names. Within a folder they are
+/// sorted by name, and the first file with an id counts. Links are not followed, and files with
+/// other names are ignored.
 ///
 /// # Errors
-/// When a folder is there and cannot be read. A file that cannot be read is passed over, or has no
-/// metadata.
+/// When a folder exists and cannot be read. Session or metadata files that cannot be read are not
+/// an error.
 pub fn subagents(session: &Path) -> Result<Vec<Subagent>, Error> {
     let own = session.with_extension("").join("subagents");
     let mut found = Vec::new();
     collect(&own, &own, MAX_DEPTH, &mut found)?;
     let id = session.file_stem().and_then(|stem| stem.to_str());
     if let (Some(folder), Some(id)) = (session.parent(), id) {
-        let mut beside = Vec::new();
-        collect(folder, &own, 0, &mut beside)?;
-        beside.retain(|agent| session_of(&agent.path).as_deref() == Some(id));
-        found.extend(beside);
+        let mut next_to_it = Vec::new();
+        collect(folder, &own, 0, &mut next_to_it)?;
+        next_to_it.retain(|agent| session_of(&agent.path).as_deref() == Some(id));
+        found.extend(next_to_it);
     }
     let mut ids = HashSet::new();
     found.retain(|agent| ids.insert(agent.id.clone()));
@@ -72,15 +72,15 @@ pub fn subagents(session: &Path) -> Result<Vec<Subagent>, Error> {
     Ok(found)
 }
 
-/// Adds the subagents in `folder` and down to `depth` folders below it, in the order of their names.
-/// `own` is the folder that `workflows` may stand in.
+/// Adds the subagents in `folder` and up to `depth` folders below it, sorted by name. `own` is the
+/// folder that may contain `workflows`.
 fn collect(
     folder: &Path,
     own: &Path,
     depth: usize,
     found: &mut Vec<Subagent>,
 ) -> Result<(), Error> {
-    // The folder of a path without one is the one that we are in.
+    // A bare file name is relative to the current directory.
     let folder = if folder.as_os_str().is_empty() {
         Path::new(".")
     } else {
@@ -116,7 +116,7 @@ fn collect(
     Ok(())
 }
 
-/// The id in the name of a subagent's file.
+/// Returns the id in the name of a subagent's file.
 fn agent_id(path: &Path) -> Option<&str> {
     let name = path.file_name()?.to_str()?;
     let id = name.strip_prefix("agent-")?.strip_suffix(".jsonl")?;
@@ -125,7 +125,7 @@ fn agent_id(path: &Path) -> Option<&str> {
     is_id.then_some(id)
 }
 
-/// The folder below `workflows` that `path` is in.
+/// Returns the folder below `workflows` that contains `path`.
 fn run_of(path: &Path, own: &Path) -> Option<String> {
     let below = path.strip_prefix(own.join("workflows")).ok()?;
     let run = below.parent()?.components().next()?;
@@ -145,7 +145,7 @@ fn read_meta(path: &Path) -> Option<String> {
     Some(text)
 }
 
-/// The session that the first line of a file names.
+/// Returns the session that the first line of a file names.
 fn session_of(path: &Path) -> Option<String> {
     let source = Source::open(path).ok()?;
     let mut head = vec![0; 64 << 10];

@@ -1,4 +1,4 @@
-//! What the lines at the start and at the end of a file say about the session.
+//! Scans the first and the last lines of a file for a summary of the session.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -14,29 +14,29 @@ use transcript_format::texts::is_synthetic;
 use crate::listing::SessionState;
 use crate::prompt::Prompt;
 
-/// What the first lines say.
+/// The summary of the first lines.
 #[derive(Debug, Default)]
 pub(crate) struct HeadScan {
     pub(crate) cwd: Option<String>,
     pub(crate) created: Option<String>,
-    /// The entries of the conversation, and those of subagents in the same file.
+    /// For entries of the conversation, and for those of subagents in the same file.
     main: FirstPrompt,
     sidechain: FirstPrompt,
 }
 
-/// How a conversation starts.
+/// The start of a conversation.
 #[derive(Debug, Default)]
 struct FirstPrompt {
     has_entries: bool,
-    /// What a person wrote first.
+    /// The first text that a person wrote.
     prompt: Option<String>,
-    /// The first command of the client.
+    /// The first slash command.
     command: Option<String>,
 }
 
 impl HeadScan {
-    /// Reads the lines that `bytes` start with, up to where all is known. A last line without a
-    /// newline counts only when the file `ends` there.
+    /// Reads the lines of `bytes` until all fields are known. A last line without a newline counts
+    /// only if the file `ends` there.
     pub(crate) fn read(bytes: &[u8], ends: bool) -> Self {
         let mut head = Self::default();
         let mut scanner = Scanner::new();
@@ -56,13 +56,14 @@ impl HeadScan {
         head
     }
 
-    /// Returns whether more lines would change nothing.
+    /// Returns whether all fields are known, so that more lines would not change anything.
     fn is_complete(&self) -> bool {
         self.main.prompt.is_some() && self.has_place_and_time()
     }
 
-    /// Returns whether no more lines need be read. Where these have a command and no prompt, the
-    /// session started with the command; where all are those of subagents, so is the rest.
+    /// Returns whether no more lines need to be read. This is weaker than [`Self::is_complete`]: if
+    /// these lines have a command but no prompt, the session started with the command; and if all
+    /// of them belong to subagents, so does the rest.
     pub(crate) fn is_enough(&self) -> bool {
         let start = self.start();
         (start.prompt.is_some() || start.command.is_some()) && self.has_place_and_time()
@@ -77,7 +78,7 @@ impl HeadScan {
         self.sidechain.has_entries && !self.main.has_entries
     }
 
-    /// Returns what a person wrote first, else the first command of the client.
+    /// Returns the first text that a person wrote, else the first slash command.
     pub(crate) fn first_prompt(&self) -> Option<String> {
         let start = self.start();
         start.prompt.clone().or_else(|| start.command.clone())
@@ -139,10 +140,10 @@ pub(crate) fn session_id(bytes: &[u8]) -> Option<String> {
     None
 }
 
-/// What the session is set to: of each setting the last line counts.
+/// Session state; for each field the last line counts.
 #[derive(Debug, Default)]
 pub(crate) struct SettingsScan {
-    /// Also when it is empty: then it takes a title back.
+    /// Also when it is empty, which clears the title.
     pub(crate) custom_title: Option<String>,
     pub(crate) ai_title: Option<String>,
     tag: Option<String>,
@@ -152,7 +153,7 @@ pub(crate) struct SettingsScan {
 }
 
 impl SettingsScan {
-    /// Reads the whole lines of `bytes`, of which the last one may be a part of a line.
+    /// Reads the complete lines of `bytes`; the last line may be cut.
     pub(crate) fn read(bytes: &[u8]) -> Self {
         let mut settings = Self::default();
         let mut scanner = Scanner::new();
@@ -164,7 +165,7 @@ impl SettingsScan {
         settings
     }
 
-    /// Takes what is not known yet from those of earlier lines.
+    /// Fills unknown fields from those of earlier lines.
     pub(crate) fn or(self, earlier: Self) -> Self {
         Self {
             custom_title: self.custom_title.or(earlier.custom_title),
@@ -176,13 +177,13 @@ impl SettingsScan {
         }
     }
 
-    /// The tag; an empty one takes the tag back.
+    /// Takes the tag; an empty one clears the tag.
     pub(crate) fn tag(&mut self) -> Option<String> {
         self.tag.take().filter(|tag| !tag.is_empty())
     }
 
-    /// Takes in a line, in the order from the end. Most lines are entries of the chain, have nothing
-    /// that counts here, and start as all clients write them: those are not scanned.
+    /// Adds a line; lines are added from the last to the first. Most lines are chain entries
+    /// without any of these fields, and start as all clients write them: those are not scanned.
     fn add_line(&mut self, scanner: &mut Scanner, line: &[u8]) {
         if starts_chain_entry(line) && !self.wants(line) {
             return;
@@ -190,7 +191,7 @@ impl SettingsScan {
         for_each_object(scanner, line, true, |entry, text| self.add(entry, text));
     }
 
-    /// Returns whether a line that starts an entry of the chain may say something new.
+    /// Returns whether a line that starts like a chain entry may have an unknown field.
     fn wants(&self, line: &[u8]) -> bool {
         self.branch.is_none() && has(line, br#""gitBranch""#) || ends_in_setting(line)
     }
@@ -209,18 +210,18 @@ impl SettingsScan {
             _ => return,
         };
         if setting.is_none() {
-            // Only a title and a tag can be taken back.
+            // Only a title and a tag can be cleared.
             let may_be_empty = matches!(key, "customTitle" | "tag");
             *setting = field(key).filter(|text| may_be_empty || !text.is_empty());
         }
     }
 }
 
-/// What the last lines say.
+/// The summary of the last lines.
 #[derive(Debug, Default)]
 pub(crate) struct TailScan {
     pub(crate) settings: SettingsScan,
-    /// Whether the custom title stands where clients look for it, also an empty one.
+    /// Whether a custom title, even an empty one, is within the range that clients scan.
     pub(crate) title_is_near: bool,
     /// The last prompt among the near lines.
     pub(crate) prompt: Option<String>,
@@ -229,17 +230,17 @@ pub(crate) struct TailScan {
     end: LastTurn,
 }
 
-/// How far from the end of the file things are looked for.
+/// The offsets from which on lines are searched.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reach {
-    /// Lines that start here or later are what clients look at.
+    /// Lines that start here or later are within the range that clients scan.
     pub(crate) near: u64,
     /// Lines that start here or later may hold settings.
     pub(crate) far: u64,
 }
 
 impl TailScan {
-    /// Reads lines from the end, as far as needed. `bytes` are the end of the file, from `start` on.
+    /// Reads lines from the end, as far as needed. `bytes` is the end of the file from `start` on.
     pub(crate) fn read(bytes: &[u8], start: u64, reach: Reach, is_sidechain: bool) -> Self {
         let mut tail = Self::default();
         let mut scanner = Scanner::new();
@@ -249,14 +250,14 @@ impl TailScan {
         tail
     }
 
-    /// Returns whether lines further from the end would change nothing, but for settings up to the
-    /// far reach.
+    /// Returns whether earlier lines would not change anything, except for settings within the far
+    /// reach.
     pub(crate) fn is_complete(&self) -> bool {
         self.end.is_done && self.modified.is_some()
     }
 
-    /// Returns whether a title of the person stands where clients look for it: they write again
-    /// there what else is set.
+    /// Returns whether a title of the person is within the range that clients scan. Clients repeat
+    /// their other settings there as well, so no earlier lines are needed for them.
     pub(crate) fn has_near_title(&self) -> bool {
         let title = self.settings.custom_title.as_deref();
         self.title_is_near && title.is_some_and(|title| !title.is_empty())
@@ -266,7 +267,7 @@ impl TailScan {
         self.end.state()
     }
 
-    /// Returns whether to go on with the line before.
+    /// Adds a line. Returns whether to continue with the previous one.
     fn add(&mut self, scanner: &mut Scanner, line: &Line<'_>, reach: Reach, side: bool) -> bool {
         let is_near = line.offset >= reach.near;
         let has_settings = is_near || !self.has_near_title() && line.offset >= reach.far;
@@ -303,13 +304,13 @@ impl TailScan {
     }
 }
 
-/// How the conversation ends: the last answer and what comes after it, from the end.
+/// The state of the last turn: the last answer and the entries after it, scanned backward.
 #[derive(Debug, Default)]
 struct LastTurn {
     last: Option<Last>,
-    /// The `message.id` of the last answer, once a line of it was seen.
+    /// The `message.id` of the last answer, once a line of it has been seen.
     answer: Option<Option<Vec<u8>>>,
-    /// The calls with a result.
+    /// The ids of calls with a result.
     answered: HashSet<Vec<u8>>,
     has_open_call: bool,
     has_question: bool,
@@ -375,6 +376,7 @@ impl LastTurn {
         let before = self.answered.len();
         self.answered
             .extend(results.map(|tool| tool.id.bytes().into_owned()));
+        // Results do not end the scan: whether calls are open depends on the answer before them.
         if self.answered.len() > before || entry.flags().contains(Flags::HAS_TOOL_RESULT) {
             self.last.get_or_insert(Last::Unfinished);
             return;
@@ -385,7 +387,7 @@ impl LastTurn {
         let last = match parse(text).map(|line| Prompt::of(&line)) {
             Some(Prompt::Interrupt) => Last::Interrupt,
             Some(Prompt::Text(_)) => Last::Unfinished,
-            // An image alone is a prompt, too.
+            // An image alone is also a prompt.
             Some(Prompt::Nothing) if entry.flags().contains(Flags::HAS_OTHER_BLOCK) => {
                 Last::Unfinished
             }
@@ -422,6 +424,7 @@ impl LastTurn {
             Blocks::default()
         };
         if needs_text && blocks.last_text.as_deref().is_some_and(is_synthetic) {
+            // The client added this answer to an unanswered turn, so the turn did not end with it.
             return;
         }
         self.answer.get_or_insert(id);
@@ -438,7 +441,7 @@ impl LastTurn {
     }
 }
 
-/// What of an answer counts for its end.
+/// The content of an answer that decides its state.
 #[derive(Default)]
 struct Blocks {
     last_text: Option<String>,
@@ -468,7 +471,7 @@ impl Blocks {
     }
 }
 
-/// Whether the tool is one that asks the person.
+/// Returns whether the tool asks the person.
 fn is_asking(tool: &str) -> bool {
     matches!(tool, "AskUserQuestion" | "ExitPlanMode")
 }
@@ -478,14 +481,14 @@ fn is_question(text: &str) -> bool {
     text.ends_with(['?', '？', '؟'])
 }
 
-/// Whether the entry is a message of the conversation and not one that the client added.
+/// Returns whether the entry is a message of the conversation that the client did not add.
 fn is_message(entry: &Envelope<'_>, is_sidechain: bool) -> bool {
     entry.kind().is_message()
         && !entry.flags().contains(Flags::META)
         && entry.flags().contains(Flags::SIDECHAIN) == is_sidechain
 }
 
-/// Whether a person may have written the entry.
+/// Returns whether a person may have written the entry.
 fn is_prompt(entry: &Envelope<'_>, is_sidechain: bool) -> bool {
     entry.kind() == EntryKind::User
         && is_message(entry, is_sidechain)
@@ -494,7 +497,7 @@ fn is_prompt(entry: &Envelope<'_>, is_sidechain: bool) -> bool {
             .intersects(Flags::COMPACT_SUMMARY | Flags::HAS_TOOL_RESULT)
 }
 
-/// Whether the line starts as all clients write entries of the chain.
+/// Returns whether the line starts as all clients write chain entries.
 fn starts_chain_entry(line: &[u8]) -> bool {
     match line.strip_prefix(b"{\"type\":\"") {
         Some(rest) => kind_of(rest).is_chain(),
@@ -502,38 +505,38 @@ fn starts_chain_entry(line: &[u8]) -> bool {
     }
 }
 
-/// Whether the line ends with a setting: one that was glued to a torn entry. Settings hold no other
-/// object, so the last brace opens it, but for a title with a brace in it.
+/// Returns whether a metadata object is glued to the end of a torn line. Such objects contain no
+/// other object, so the last brace opens it, unless a title contains a brace.
 fn ends_in_setting(line: &[u8]) -> bool {
     let last = memchr::memrchr(b'{', line).map_or(line, |open| &line[open..]);
     let name = last.strip_prefix(b"{\"type\":\"");
     name.is_some_and(|name| kind_of(name).is_state())
 }
 
-/// The kind whose name `text` starts with, up to the quote.
+/// Returns the kind whose name `text` starts with, up to the quote.
 fn kind_of(text: &[u8]) -> EntryKind {
     let end = memchr::memchr(b'"', text).unwrap_or(text.len());
     EntryKind::from_bytes(&text[..end])
 }
 
-/// Whether the name may stand in the line; a look before a costlier one.
+/// Returns whether the line may have this name; a cheap test before a costly one.
 fn has(line: &[u8], name: &[u8]) -> bool {
     memmem::find(line, name).is_some()
 }
 
-/// The members of a line that scans.
+/// Parses a line that scans.
 fn parse(line: &[u8]) -> Option<Object<'_>> {
     Object::parse(std::str::from_utf8(line).ok()?).ok()
 }
 
-/// A text of the line that is not empty.
+/// Returns a field of the line if it is a non-empty string.
 fn string(line: &Object<'_>, key: &str) -> Option<String> {
     let text = line.str(key).filter(|text| !text.is_empty());
     text.map(Cow::into_owned)
 }
 
-/// Hands out the lines of `bytes`, which stand at `start` in the file, from the last one on, until
-/// `see` says that it is enough.
+/// Passes the lines of `bytes`, which start at offset `start` of the file, to `see`, from the last
+/// one on, until it returns false.
 fn backward(bytes: &[u8], start: u64, mut see: impl FnMut(Line<'_>) -> bool) {
     let mut framer = BackwardFramer::new(start + bytes.len() as u64, DEFAULT_LINE_CAP);
     let mut rest = bytes;
@@ -549,7 +552,7 @@ fn backward(bytes: &[u8], start: u64, mut see: impl FnMut(Line<'_>) -> bool) {
     }
 }
 
-/// Hands out the entry of a line, or those that stand whole in a damaged one.
+/// Passes the entry of a line to `see`, or the complete entries of a damaged line.
 fn for_each_object(
     scanner: &mut Scanner,
     line: &[u8],

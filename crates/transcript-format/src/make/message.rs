@@ -1,4 +1,4 @@
-//! Messages: what a person, a tool, a model or the client says.
+//! Constructors of messages: of a person, a tool, a model or the client.
 
 use std::fmt;
 
@@ -7,32 +7,32 @@ use crate::json::{Json, ObjectBuf};
 use crate::kind::EntryKind;
 use crate::object::{JsonKind, Object, Raw};
 
-/// What stands where there is nothing to say.
+/// Placeholder for empty content. The API rejects empty text blocks.
 pub const NO_CONTENT: &str = "(no content)";
 
-/// The model of messages that the client wrote in place of a model.
+/// The model of answers that the client wrote in place of a model.
 pub const SYNTHETIC_MODEL: &str = "<synthetic>";
 
-/// What a person wrote.
+/// Creates a prompt of a person.
 #[must_use]
 pub fn user(text: &str) -> NewEntry {
     user_message(text_or_placeholder(text))
 }
 
-/// What a person wrote, as blocks of the Messages API: texts, images, documents.
+/// Creates a prompt of blocks of the Messages API: texts, images, documents.
 #[must_use]
 pub fn user_blocks(blocks: &[Raw<'_>]) -> NewEntry {
-    user_message(Json::array(speaking_blocks(blocks.iter().copied())))
+    user_message(Json::array(non_empty_blocks(blocks.iter().copied())))
 }
 
-/// What the client wrote in the name of the person: `isMeta`. The model sees it, the person does
-/// not.
+/// Creates a message that the client writes on behalf of the person (`isMeta`): the model sees it,
+/// the person does not.
 #[must_use]
 pub fn meta(text: &str) -> NewEntry {
     user(text).with("isMeta", true)
 }
 
-/// The summary behind a boundary. It is sent to the model, and hidden from the person.
+/// Creates the summary after a boundary. It is sent to the model and hidden from the person.
 #[must_use]
 pub fn compact_summary(text: &str) -> NewEntry {
     user(text)
@@ -40,7 +40,7 @@ pub fn compact_summary(text: &str) -> NewEntry {
         .with("isCompactSummary", true)
 }
 
-/// What a tool returned.
+/// The result of a tool call.
 ///
 /// ```
 /// use transcript_format::make::{self, ToolResult};
@@ -61,16 +61,17 @@ pub struct ToolResult {
 }
 
 impl ToolResult {
-    /// The model is told `text` about the call.
+    /// Creates a result whose content, as the model sees it, is `text`.
     #[must_use]
     pub fn text(tool_use_id: &str, text: &str) -> Self {
         Self::new(tool_use_id, text_or_placeholder(text))
     }
 
-    /// The model is shown blocks of the Messages API: texts, images, documents, references.
+    /// Creates a result whose content is blocks of the Messages API: texts, images, documents,
+    /// references.
     #[must_use]
     pub fn blocks(tool_use_id: &str, blocks: &[Raw<'_>]) -> Self {
-        let blocks = speaking_blocks(blocks.iter().copied());
+        let blocks = non_empty_blocks(blocks.iter().copied());
         Self::new(tool_use_id, Json::array(blocks))
     }
 
@@ -83,15 +84,15 @@ impl ToolResult {
         }
     }
 
-    /// The call failed: `is_error`.
+    /// Marks the call as failed (`is_error`).
     #[must_use]
     pub fn failed(mut self) -> Self {
         self.is_error = true;
         self
     }
 
-    /// What the tool returned in its own form, for programs and not for the model:
-    /// `toolUseResult`.
+    /// Sets the data that the tool returned in its own form, for programs and not for the model
+    /// (`toolUseResult`).
     #[must_use]
     pub fn output(mut self, output: Raw<'_>) -> Self {
         self.output = Some(output.into());
@@ -99,8 +100,8 @@ impl ToolResult {
     }
 }
 
-/// The entry of one result; clients write one for each. They name the entry of the call in
-/// `sourceToolAssistantUUID` and as the parent; the writer does so by itself for calls it knows.
+/// Creates the entry of one result; clients write one entry for each. They name the entry of the
+/// call in `sourceToolAssistantUUID` and as the parent; the writer sets both for calls it knows.
 #[must_use]
 pub fn tool_result(result: ToolResult) -> NewEntry {
     let block = ObjectBuf::new()
@@ -111,17 +112,17 @@ pub fn tool_result(result: ToolResult) -> NewEntry {
     user_message(Json::array([block.into()])).with_some("toolUseResult", result.output)
 }
 
-/// What a model answered: one entry for each block of the message, all with its id and usage, as
-/// clients write them (sdk.md 2). [`Uuid::child`](crate::ids::Uuid::child) makes ids for them.
+/// Creates the entries of an answer: one for each block of the message, all with its id and usage,
+/// as clients write them. [`Uuid::child`](crate::ids::Uuid::child) derives ids for them.
 ///
 /// # Errors
-/// [`InvalidMessage`] when `message` has neither a list nor a string as `content`.
+/// [`InvalidMessage`] when the `content` of `message` is neither a list nor a string.
 pub fn assistant(message: &Object<'_>) -> Result<Vec<NewEntry>, InvalidMessage> {
     let content = message.get("content").ok_or(InvalidMessage)?;
     let blocks = match content.kind() {
         JsonKind::String if content.text() == "\"\"" => vec![text_block(NO_CONTENT)],
         JsonKind::String => vec![text_block(Json::from(content))],
-        _ => speaking_blocks(content.array().ok_or(InvalidMessage)?),
+        _ => non_empty_blocks(content.array().ok_or(InvalidMessage)?),
     };
     let mut message = ObjectBuf::from(message);
     let entries = blocks.into_iter().map(|block| {
@@ -131,8 +132,8 @@ pub fn assistant(message: &Object<'_>) -> Result<Vec<NewEntry>, InvalidMessage> 
     Ok(entries.collect())
 }
 
-/// A text in the name of a model, for clients that have no more than that. Its token counts are
-/// zero: there are readers that expect some.
+/// Creates an answer from a text only, for callers that have no message of the API. It has token
+/// counts of zero, because some readers require counts.
 #[must_use]
 pub fn assistant_text(text: &str, message_id: &str, model: &str) -> NewEntry {
     let usage = ObjectBuf::new()
@@ -145,14 +146,14 @@ pub fn assistant_text(text: &str, message_id: &str, model: &str) -> NewEntry {
         .with("id", message_id)
         .with("type", "message")
         .with("role", "assistant")
-        .with("content", said(text))
+        .with("content", text_content(text))
         .with("stop_reason", "end_turn")
         .with("stop_sequence", Json::null())
         .with("usage", usage);
     assistant_message(message)
 }
 
-/// An answer that the client wrote itself, such as the one that ends an interrupted turn (rig.md 7).
+/// Creates an answer written by the client, such as the one that ends an interrupted turn (TURN-5).
 #[must_use]
 pub fn synthetic(text: &str, message_id: &str) -> NewEntry {
     let server_tools = ObjectBuf::new()
@@ -185,14 +186,14 @@ pub fn synthetic(text: &str, message_id: &str) -> NewEntry {
         .with("stop_sequence", "")
         .with("type", "message")
         .with("usage", usage)
-        .with("content", said(text))
+        .with("content", text_content(text))
         .with("context_management", Json::null());
     assistant_message(message).with("isApiErrorMessage", false)
 }
 
-/// An API error that the client tells the person as an answer; later requests leave it out
-/// (rig.md 8). `error` is its kind, such as `server_error`; what the API said about it goes under
-/// `errorDetails`, the kind of older clients under `apiError`: see [`NewEntry::with`].
+/// Creates an API error, which the client shows to the person as an answer and does not send in
+/// later requests (ERR-1). `error` is its kind, such as `server_error`. [`NewEntry::with`] adds the
+/// API's description as `errorDetails`, and the kind for older clients as `apiError`.
 #[must_use]
 pub fn api_error_message(text: &str, message_id: &str, error: &str) -> NewEntry {
     synthetic(text, message_id)
@@ -200,13 +201,13 @@ pub fn api_error_message(text: &str, message_id: &str, error: &str) -> NewEntry 
         .with("error", error)
 }
 
-/// Why an object is no message of the API: its content is neither a list nor a string.
+/// Why an object is not a message of the API: its content is neither a list nor a string.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InvalidMessage;
 
 impl fmt::Display for InvalidMessage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the content of the message is no list and no string")
+        f.write_str("the content of the message is neither a list nor a string")
     }
 }
 
@@ -227,8 +228,8 @@ fn text_or_placeholder(text: &str) -> Json {
     if text.is_empty() { NO_CONTENT } else { text }.into()
 }
 
-/// The content of a message with one text.
-fn said(text: &str) -> Json {
+/// Returns the content of a message with one text.
+fn text_content(text: &str) -> Json {
     Json::array([text_block(text_or_placeholder(text))])
 }
 
@@ -239,10 +240,10 @@ pub(crate) fn text_block(text: impl Into<Json>) -> Json {
         .into()
 }
 
-/// Returns the blocks that are no empty texts, or the placeholder.
-fn speaking_blocks<'a>(blocks: impl IntoIterator<Item = Raw<'a>>) -> Vec<Json> {
-    let speaking = blocks.into_iter().filter(|block| !is_empty_text(*block));
-    let mut blocks: Vec<Json> = speaking.map(Json::from).collect();
+/// Returns the blocks except empty texts, or the placeholder if none is left.
+fn non_empty_blocks<'a>(blocks: impl IntoIterator<Item = Raw<'a>>) -> Vec<Json> {
+    let non_empty = blocks.into_iter().filter(|block| !is_empty_text(*block));
+    let mut blocks: Vec<Json> = non_empty.map(Json::from).collect();
     if blocks.is_empty() {
         blocks.push(text_block(NO_CONTENT));
     }

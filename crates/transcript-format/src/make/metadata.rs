@@ -1,4 +1,4 @@
-//! What stands beside the messages: context, progress, state of the session, our own lines.
+//! Constructors of entries other than messages: context, progress, session state, engine lines.
 
 use std::fmt;
 
@@ -7,9 +7,9 @@ use crate::json::{Json, ObjectBuf};
 use crate::kind::EntryKind;
 use crate::object::Object;
 
-/// Context that the client adds to the conversation: an object with a `type`
-/// ([`AttachmentKind`](crate::kind::AttachmentKind)). `rendered` is what the model is sent for it,
-/// one text each; a resume sends it again and does not render again (rig.md 2).
+/// Creates an attachment: context that the client adds to the conversation, as an object with a
+/// `type` ([`AttachmentKind`](crate::kind::AttachmentKind)). `rendered` are the texts sent to the
+/// model; a resume sends them again instead of rendering the attachment again (NOTE-1).
 #[must_use]
 pub fn attachment(attachment: &Object<'_>, rendered: &[&str]) -> NewEntry {
     let texts = rendered
@@ -24,7 +24,7 @@ pub fn attachment(attachment: &Object<'_>, rendered: &[&str]) -> NewEntry {
         .with("renderedRole", "system")
 }
 
-/// A state of a running tool or hook: an object with a `type`
+/// Creates a status of a running tool or hook: an object with a `type`
 /// ([`ProgressKind`](crate::kind::ProgressKind)). Clients up to 2.1.81 wrote them.
 #[must_use]
 pub fn progress(data: &Object<'_>, tool_use_id: &str, parent_tool_use_id: &str) -> NewEntry {
@@ -34,14 +34,15 @@ pub fn progress(data: &Object<'_>, tool_use_id: &str, parent_tool_use_id: &str) 
         .with("parentToolUseID", parent_tool_use_id)
 }
 
-/// State of the session of any other kind; its fields are added by [`NewEntry::with`].
+/// Creates a metadata line of any other kind; [`NewEntry::with`] adds its fields.
 #[must_use]
 pub fn metadata(kind: EntryKind) -> NewEntry {
     NewEntry::new(kind)
 }
 
-/// What the person wrote last, and the leaf of the conversation. `explicit` says that the leaf was
-/// chosen, as after a rewind; the uuid of zeros then lifts the choice (rig.md 4).
+/// Creates a `last-prompt` line: the last prompt of the person, and the leaf of the conversation.
+/// `explicit` marks a leaf that was chosen, as after a rewind; with the uuid of zeros it clears the
+/// pin (LEAF-6).
 #[must_use]
 pub fn last_prompt(
     prompt: Option<&str>,
@@ -54,19 +55,19 @@ pub fn last_prompt(
         .with_some("explicit", explicit.then_some(true))
 }
 
-/// The title that the person gave.
+/// Creates the title given by the person.
 #[must_use]
 pub fn custom_title(title: &str) -> NewEntry {
     metadata(EntryKind::CustomTitle).with("customTitle", title)
 }
 
-/// The title that a model gave.
+/// Creates the title given by a model.
 #[must_use]
 pub fn ai_title(title: &str) -> NewEntry {
     metadata(EntryKind::AiTitle).with("aiTitle", title)
 }
 
-/// The title of older clients, of the conversation that ends at `leaf`.
+/// Creates the title of older clients, for the conversation that ends at `leaf`.
 #[must_use]
 pub fn summary(title: &str, leaf: impl fmt::Display) -> NewEntry {
     metadata(EntryKind::Summary)
@@ -74,31 +75,31 @@ pub fn summary(title: &str, leaf: impl fmt::Display) -> NewEntry {
         .with("leafUuid", Json::id(leaf))
 }
 
-/// A tag; the empty one clears it.
+/// Creates a tag; an empty one clears the tag.
 #[must_use]
 pub fn tag(tag: &str) -> NewEntry {
     metadata(EntryKind::Tag).with("tag", tag)
 }
 
-/// The mode of the session, such as `normal`.
+/// Creates the mode of the session, such as `normal`.
 #[must_use]
 pub fn mode(mode: &str) -> NewEntry {
     metadata(EntryKind::Mode).with("mode", mode)
 }
 
-/// The permission mode of the session.
+/// Creates the permission mode of the session.
 #[must_use]
 pub fn permission_mode(mode: &str) -> NewEntry {
     metadata(EntryKind::PermissionMode).with("permissionMode", mode)
 }
 
-/// The name of the session among its agents.
+/// Creates the name of the session among its agents.
 #[must_use]
 pub fn agent_name(name: &str) -> NewEntry {
     metadata(EntryKind::AgentName).with("agentName", name)
 }
 
-/// What happened to the queue of prompts (corpus.md 5).
+/// A change of the queue of prompts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum QueueOperation<'a> {
@@ -106,13 +107,13 @@ pub enum QueueOperation<'a> {
     Enqueue(&'a str),
     /// The first prompt left the queue for the model.
     Dequeue,
-    /// A prompt was taken out of the queue.
+    /// A prompt was removed from the queue.
     Remove,
-    /// The prompts went back to the input box, as this text.
+    /// The prompts were moved back to the input box, as this text.
     PopAll(&'a str),
 }
 
-/// A prompt was queued while the model worked, or left the queue.
+/// Creates the line of a prompt that entered or left the queue while the model worked.
 #[must_use]
 pub fn queue_operation(operation: QueueOperation<'_>, timestamp: &str) -> NewEntry {
     let (name, content) = match operation {
@@ -127,7 +128,7 @@ pub fn queue_operation(operation: QueueOperation<'_>, timestamp: &str) -> NewEnt
         .with_some("content", content)
 }
 
-/// A pull request that came out of the session.
+/// Creates a link to a pull request created in the session.
 #[must_use]
 pub fn pr_link(number: u64, url: &str, repository: &str, timestamp: &str) -> NewEntry {
     metadata(EntryKind::PrLink)
@@ -137,8 +138,8 @@ pub fn pr_link(number: u64, url: &str, repository: &str, timestamp: &str) -> New
         .with("timestamp", timestamp)
 }
 
-/// The files as they were before the prompt `message_id`: `backups` by path. It stands before the
-/// prompt. An update names the snapshot that it replaces.
+/// Creates a snapshot of the files before the prompt `message_id`: `backups` by path. The line is
+/// written before the prompt. An update names the snapshot that it replaces.
 #[must_use]
 pub fn file_history_snapshot(
     message_id: impl fmt::Display,
@@ -158,7 +159,7 @@ pub fn file_history_snapshot(
         .with("isSnapshotUpdate", updates.is_some())
 }
 
-/// A line of this engine, which other readers ignore (design.md 3.9).
+/// Creates an engine line, which other readers ignore.
 #[must_use]
 pub fn engine_line(fields: &ObjectBuf) -> NewEntry {
     let mut entry = metadata(EntryKind::TranscriptEngine).with("v", ENGINE_VERSION);
@@ -168,8 +169,8 @@ pub fn engine_line(fields: &ObjectBuf) -> NewEntry {
     entry
 }
 
-/// Says that an entry no longer counts. It is a line of this engine: the `tombstone` of the vendor
-/// is heeded by no reader (sdk.md 2), and nothing is ever cut out of a file.
+/// Creates a tombstone, which removes an entry from the conversation. It is an engine line, because
+/// both SDKs ignore the vendor's `tombstone` entries; the removed entry stays in the file.
 #[must_use]
 pub fn tombstone(uuid: impl fmt::Display) -> NewEntry {
     engine_line(&ObjectBuf::new().with("tombstone", Json::id(uuid)))

@@ -1,11 +1,11 @@
-//! Entries that are made, not read: one function for each kind that clients write.
+//! Constructors of entries: one function for each kind that clients write.
 //!
-//! A [`NewEntry`] is a value. Ids and times are passed in, and what a writer fills in by itself
-//! (`uuid`, `parentUuid`, `timestamp`, `sessionId`, `cwd`, `version`, …) may be left out. Fields
-//! that have no function of their own are added by [`NewEntry::with`].
+//! A [`NewEntry`] is a plain value. Ids and times are passed in; the fields that a writer fills in
+//! (`uuid`, `parentUuid`, `timestamp`, `sessionId`, `cwd`, `version`, …) may be omitted. Other
+//! fields are added with [`NewEntry::with`].
 //!
-//! Content is never empty: an empty text, or a list without a block that says something, becomes
-//! [`NO_CONTENT`]. The API refuses an empty block in every later request.
+//! Content is never empty: an empty text, or a list without a block that is not empty, becomes
+//! [`NO_CONTENT`]. The API would reject every later request that contains an empty block.
 //!
 //! ```
 //! use transcript_format::{entry::Entry, make};
@@ -45,10 +45,10 @@ pub use system::{
     local_command, microcompact_boundary, stop_hook_summary, system, turn_duration,
 };
 
-/// The version of the fields and lines of this engine (design.md 3.9).
+/// The version of engine fields and engine lines.
 pub const ENGINE_VERSION: u64 = 1;
 
-/// An entry that was made: a JSON object with a known type.
+/// A new entry: a JSON object with a known type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewEntry {
     kind: EntryKind,
@@ -87,7 +87,7 @@ impl NewEntry {
         self.with("uuid", Json::id(uuid))
     }
 
-    /// Sets the entry before this one; `None` makes it a root of the chain.
+    /// Sets the parent; `None` makes the entry a root of the chain.
     #[must_use]
     pub fn parent(self, uuid: Option<impl fmt::Display>) -> Self {
         self.with("parentUuid", uuid.map(Json::id))
@@ -105,14 +105,14 @@ impl NewEntry {
         self.with("sessionId", Json::id(id))
     }
 
-    /// Puts the entry on the chain of a subagent.
+    /// Marks the entry as one of a subagent's sidechain.
     #[must_use]
     pub fn sidechain(self, agent_id: &str) -> Self {
         self.with("isSidechain", true).with("agentId", agent_id)
     }
 
-    /// Sets the fields of this engine, which other readers ignore: `{"v":1, …}` under the key
-    /// `transcriptEngine` (design.md 3.9).
+    /// Sets the fields of this project, which other readers ignore: `{"v":1, …}` under the key
+    /// `transcriptEngine`.
     #[must_use]
     pub fn engine(self, fields: &ObjectBuf) -> Self {
         let mut versioned = ObjectBuf::new().with("v", ENGINE_VERSION);
@@ -128,8 +128,8 @@ impl NewEntry {
         self.object.get(key)
     }
 
-    /// Returns the entry as JSON, without a line end: its members in the order of the clients
-    /// (rig.md 11).
+    /// Returns the entry as JSON, without a line end. Its members are in the order that clients
+    /// write (see `docs/format.md`).
     #[must_use]
     pub fn text(&self) -> String {
         let mut members: Vec<_> = self.object.members().collect();
@@ -139,7 +139,7 @@ impl NewEntry {
         object_text(members)
     }
 
-    /// Where `key` stands in an entry of the chain. Keys of one place keep their order.
+    /// Returns the sort position of `key` in a chain entry. Keys at one position keep their order.
     fn place(&self, key: &str) -> usize {
         const MIDDLE: usize = FIRST.len();
         let place = |keys: &[&str]| keys.iter().position(|name| *name == key);
@@ -160,7 +160,7 @@ impl fmt::Display for NewEntry {
     }
 }
 
-/// What stands before the body of an entry of the chain.
+/// The keys before the body of a chain entry.
 const FIRST: &[&str] = &[
     "parentUuid",
     "logicalParentUuid",
@@ -169,7 +169,7 @@ const FIRST: &[&str] = &[
     "agentId",
 ];
 
-/// What comes after the body of an entry of the chain.
+/// The keys after the body of a chain entry.
 const LAST: &[&str] = &[
     "uuid",
     "timestamp",

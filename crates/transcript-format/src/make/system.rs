@@ -1,4 +1,4 @@
-//! What the client says: `system` entries, by subtype (corpus.md 7.3).
+//! Constructors of `system` entries: notices of the client, by subtype.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use crate::json::{Json, ObjectBuf};
 use crate::kind::{EntryKind, SystemKind};
 use crate::object::Raw;
 
-/// How much a message of the client matters.
+/// The severity of a notice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Level {
@@ -35,7 +35,7 @@ impl From<Level> for Json {
     }
 }
 
-/// What started a compaction.
+/// What triggered a compaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Trigger {
@@ -54,7 +54,7 @@ impl From<Trigger> for Json {
     }
 }
 
-/// What a compaction did: the `compactMetadata` of its boundary.
+/// The details of a compaction: the `compactMetadata` of its boundary.
 ///
 /// ```
 /// use transcript_format::make::{Compaction, Trigger};
@@ -82,7 +82,7 @@ impl Compaction {
         self.with("postTokens", tokens)
     }
 
-    /// Sets how long it took, in milliseconds.
+    /// Sets the duration, in milliseconds.
     #[must_use]
     pub fn duration_ms(self, milliseconds: u64) -> Self {
         self.with("durationMs", milliseconds)
@@ -94,18 +94,18 @@ impl Compaction {
         self.with("cumulativeDroppedTokens", tokens)
     }
 
-    /// Names the entries that stay in the context word for word, in their order. They follow
-    /// `anchor`, as a rule the summary. `preservedSegment`, all that older clients know, is derived
-    /// from the list. Without an entry nothing is said: to clients an empty list is not the same as
-    /// none (rig.md 9).
+    /// Sets the entries that are preserved word for word, in order. They follow `anchor`, usually
+    /// the summary. `preservedSegment`, the only form known to older clients, is derived from them.
     ///
-    /// Readers ignore the list when one of the entries is not in the file.
+    /// Without entries no field is written, because to clients an empty list differs from an absent
+    /// one (COMPACT-6). Readers ignore the list when one of the entries is not in the file
+    /// (COMPACT-5).
     #[must_use]
     pub fn kept<T: fmt::Display>(self, anchor: impl fmt::Display, entries: &[T]) -> Self {
         self.kept_of(anchor, entries, entries)
     }
 
-    /// Like [`Self::kept`]; `all` are the kept entries and those between them that are not sent.
+    /// Like [`Self::kept`]; `all` also has the entries between them that are not sent.
     #[must_use]
     pub fn kept_of<T: fmt::Display>(
         self,
@@ -137,8 +137,8 @@ impl Compaction {
     }
 }
 
-/// The boundary of a compaction: a root of the chain, in front of the summary. `logical_parent` is
-/// the leaf of the conversation before.
+/// Creates the boundary of a compaction: a root of the chain, before the summary (COMPACT-1).
+/// `logical_parent` is the leaf of the conversation before.
 #[must_use]
 pub fn compact_boundary(
     logical_parent: Option<impl fmt::Display>,
@@ -153,7 +153,7 @@ pub fn compact_boundary(
         .with("compactMetadata", compaction.0)
 }
 
-/// A place in the chain where old results were cleared from the context: those of the calls
+/// Creates the mark of a place where old results were cleared from the context: those of the calls
 /// `tool_use_ids`, which saved `tokens_saved` of `pre_tokens`.
 #[must_use]
 pub fn microcompact_boundary(
@@ -175,8 +175,8 @@ pub fn microcompact_boundary(
         .with("microcompactMetadata", metadata)
 }
 
-/// A slash command that ran in the client, or its output, in the tags of the client; the model sees
-/// it as the text of a person (rig.md 6).
+/// Creates a slash command that ran in the client, or its output, in the tags of the client. The
+/// model sees it as user text (MSG-6).
 #[must_use]
 pub fn local_command(content: &str) -> NewEntry {
     system(SystemKind::LocalCommand)
@@ -185,7 +185,7 @@ pub fn local_command(content: &str) -> NewEntry {
         .with("isMeta", false)
 }
 
-/// A notice for the person.
+/// Creates a notice for the person.
 #[must_use]
 pub fn informational(content: &str, level: Level) -> NewEntry {
     system(SystemKind::Informational)
@@ -194,8 +194,8 @@ pub fn informational(content: &str, level: Level) -> NewEntry {
         .with("level", level)
 }
 
-/// A request failed and is sent again, as attempt `attempt` (from 1) of `max_retries`, after
-/// `retry_in_ms` milliseconds. `error` is what failed; its form changed over the versions.
+/// Creates a notice that a request failed and is retried, as attempt `attempt` (from 1) of
+/// `max_retries`, after `retry_in_ms` milliseconds. The form of `error` varies by version.
 #[must_use]
 pub fn api_error(error: Raw<'_>, retry_in_ms: f64, attempt: u64, max_retries: u64) -> NewEntry {
     system(SystemKind::ApiError)
@@ -206,7 +206,7 @@ pub fn api_error(error: Raw<'_>, retry_in_ms: f64, attempt: u64, max_retries: u6
         .with("maxRetries", max_retries)
 }
 
-/// How long a turn took, in milliseconds, and how many messages the conversation then has.
+/// Creates the duration of a turn, in milliseconds, with the number of messages after it.
 #[must_use]
 pub fn turn_duration(duration_ms: u64, message_count: u64) -> NewEntry {
     system(SystemKind::TurnDuration)
@@ -215,7 +215,7 @@ pub fn turn_duration(duration_ms: u64, message_count: u64) -> NewEntry {
         .with("isMeta", false)
 }
 
-/// What the hooks at the end of a turn did.
+/// The effects of the hooks at the end of a turn.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StopHooks {
     hooks: Vec<Json>,
@@ -225,13 +225,13 @@ pub struct StopHooks {
 }
 
 impl StopHooks {
-    /// No hook ran.
+    /// Returns a summary without hooks.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// One more hook ran: `command`, for `duration_ms` milliseconds.
+    /// Adds a hook that ran `command` for `duration_ms` milliseconds.
     #[must_use]
     pub fn ran(mut self, command: &str, duration_ms: u64) -> Self {
         let hook = ObjectBuf::new()
@@ -241,21 +241,21 @@ impl StopHooks {
         self
     }
 
-    /// One of them reported an error.
+    /// Adds an error that a hook reported.
     #[must_use]
     pub fn failed(mut self, error: &str) -> Self {
         self.errors.push(error.into());
         self
     }
 
-    /// They stopped the turn.
+    /// Records that the hooks stopped the turn.
     #[must_use]
     pub fn stopped(mut self, reason: &str) -> Self {
         self.stopped = Some(reason.into());
         self
     }
 
-    /// They wrote something.
+    /// Records that the hooks wrote output.
     #[must_use]
     pub fn wrote(mut self) -> Self {
         self.has_output = true;
@@ -263,7 +263,7 @@ impl StopHooks {
     }
 }
 
-/// What the hooks at the end of a turn did; `tool_use_id` is the id of their run.
+/// Creates the summary of the hooks at the end of a turn; `tool_use_id` is the id of their run.
 #[must_use]
 pub fn stop_hook_summary(hooks: StopHooks, tool_use_id: &str) -> NewEntry {
     system(SystemKind::StopHookSummary)
@@ -277,7 +277,7 @@ pub fn stop_hook_summary(hooks: StopHooks, tool_use_id: &str) -> NewEntry {
         .with("toolUseID", tool_use_id)
 }
 
-/// A message of the client of any other subtype; its fields are added by [`NewEntry::with`].
+/// Creates a `system` entry of any other subtype; [`NewEntry::with`] adds its fields.
 #[must_use]
 pub fn system(subtype: SystemKind) -> NewEntry {
     NewEntry::new(EntryKind::System).with("subtype", subtype.name())

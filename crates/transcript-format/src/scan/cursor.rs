@@ -5,10 +5,10 @@ use std::fmt;
 use super::simd::{Carry, Quotes, WINDOW, index};
 use super::text::Text;
 
-/// The deepest nesting that is read, the same as `serde_json`'s.
+/// The maximum nesting depth, the same as that of `serde_json`.
 const MAX_DEPTH: u32 = 127;
 
-/// Why a line does not scan, and where.
+/// Why a line cannot be scanned, and where.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ScanError {
     /// What is wrong.
@@ -17,19 +17,19 @@ pub struct ScanError {
     pub at: usize,
 }
 
-/// What keeps a line from being one JSON object.
+/// Why a line is not one JSON object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ScanErrorKind {
-    /// The line holds white space only.
+    /// The line contains only white space.
     Blank,
-    /// The line ends inside a value: its end was never written, or is on another line.
+    /// The line ends inside a value: the rest was never written, or is on another line.
     Incomplete,
-    /// A byte stands where the grammar does not allow it.
+    /// A byte that the grammar does not allow at its place.
     Syntax,
     /// The line is a JSON value of another kind.
     NotObject,
-    /// An object ends and more bytes follow.
+    /// More bytes follow after the end of an object.
     Trailing,
     /// A string holds a byte below 0x20.
     Control,
@@ -40,14 +40,14 @@ pub enum ScanErrorKind {
 }
 
 impl ScanErrorKind {
-    /// Returns the reason in a few words.
+    /// Returns a short description.
     #[must_use]
     pub const fn reason(self) -> &'static str {
         match self {
             Self::Blank => "the line is blank",
             Self::Incomplete => "the line ends inside a value",
-            Self::Syntax => "a byte stands where JSON does not allow it",
-            Self::NotObject => "the line is a value but no object",
+            Self::Syntax => "a byte that JSON does not allow here",
+            Self::NotObject => "the line is a JSON value but not an object",
             Self::Trailing => "more bytes follow after the end of an object",
             Self::Control => "a string holds an unescaped control byte",
             Self::Utf8 => "the line holds bytes that are not UTF-8",
@@ -66,7 +66,7 @@ impl std::error::Error for ScanError {}
 
 type Step<T = ()> = Result<T, ScanError>;
 
-/// The place of the inside of a string in its line. Lines are shorter than 4 GiB.
+/// The place of the content of a string in its line. Lines are shorter than 4 GiB.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Span {
     start: u32,
@@ -85,26 +85,26 @@ impl Span {
     }
 }
 
-/// What a scan needs to keep while it runs; reused from line to line.
+/// Buffers of a scan; reused from line to line.
 #[derive(Debug, Default)]
 pub(super) struct Scratch {
     quotes: Quotes,
-    /// Do without instructions beyond the build's baseline.
+    /// Whether to avoid instructions beyond the build's baseline.
     pub(super) plain: bool,
 }
 
-/// The place in a line, and the quotes of the window of it that was indexed last.
+/// A position in a line, and the quotes of the window that was indexed last.
 pub(super) struct Cursor<'l, 's> {
     line: &'l [u8],
     /// The next byte to read. Never inside a string.
     pos: usize,
     scratch: &'s mut Scratch,
-    /// The next quote to use, counted in the window.
+    /// The next quote to use, as an index into those of the window.
     next_quote: usize,
-    /// Where the next window starts.
+    /// The start of the next window.
     next_window: usize,
     carry: Carry,
-    /// The first byte that no string may hold, in the windows so far.
+    /// The first byte that is not allowed in a string, in the windows so far.
     fault: Option<ScanError>,
 }
 
@@ -124,7 +124,7 @@ impl<'l, 's> Cursor<'l, 's> {
         cursor
     }
 
-    /// Indexes the next window. Returns false when there is none.
+    /// Indexes the next window. Returns false if there is none.
     fn index_window(&mut self) -> bool {
         let start = self.next_window;
         if start >= self.line.len() {
@@ -138,7 +138,7 @@ impl<'l, 's> Cursor<'l, 's> {
         true
     }
 
-    /// The place of the next quote that opens or closes a string.
+    /// Consumes the next quote that opens or closes a string, and returns its position.
     #[inline(always)]
     fn take_quote(&mut self) -> Option<usize> {
         while self.next_quote == self.scratch.quotes.len {
@@ -151,7 +151,7 @@ impl<'l, 's> Cursor<'l, 's> {
         Some(place as usize)
     }
 
-    /// What is odd about the escapes up to here.
+    /// Returns whether a lone surrogate or a NUL escape has been seen so far.
     #[inline(always)]
     pub(super) fn odd_escapes(&self) -> (bool, bool) {
         let is_passed = |at: Option<u32>| at.is_some_and(|at| (at as usize) < self.pos);
@@ -164,7 +164,7 @@ impl<'l, 's> Cursor<'l, 's> {
         self.pos
     }
 
-    /// The next byte, 0 at the end of the line. No token starts with 0.
+    /// Returns the next byte, 0 at the end of the line. No token starts with 0.
     #[inline(always)]
     pub(super) fn peek(&self) -> u8 {
         self.line.get(self.pos).copied().unwrap_or(0)
@@ -172,7 +172,7 @@ impl<'l, 's> Cursor<'l, 's> {
 
     #[inline(always)]
     pub(super) fn skip_space(&mut self) {
-        // Writers put none between tokens.
+        // Fast path: writers put no white space between tokens.
         if self.peek() <= b' ' {
             self.skip_run_of_space();
         }
@@ -211,13 +211,14 @@ impl<'l, 's> Cursor<'l, 's> {
         if self.peek() != b'"' {
             return Err(self.unexpected());
         }
-        // Every quote before this one was used, so the next one is this.
+        // All quotes before this one are consumed, so the next quote is this one.
         let open = self.take_quote();
         debug_assert_eq!(open, Some(self.pos));
         let start = self.pos + 1;
         let Some(end) = self.take_quote() else {
             return Err(self.endless_string());
         };
+        // A window is checked as a whole, so the fault may be in a later string.
         if self.fault.is_some_and(|fault| fault.at < end) {
             return Err(self.endless_string());
         }
@@ -228,7 +229,7 @@ impl<'l, 's> Cursor<'l, 's> {
         })
     }
 
-    /// A string holds a bad byte or the line ends inside of it.
+    /// Returns the error for a string with an invalid byte or without an end.
     #[cold]
     fn endless_string(&self) -> ScanError {
         let end = ScanError {
@@ -238,7 +239,7 @@ impl<'l, 's> Cursor<'l, 's> {
         self.fault.unwrap_or(end)
     }
 
-    /// Moves into the members of an object, or past it when it has none.
+    /// Moves to the first member of an object, or past the object if it is empty.
     ///
     /// The next byte must be `{`. Returns whether a first member follows.
     #[inline(always)]
@@ -252,7 +253,7 @@ impl<'l, 's> Cursor<'l, 's> {
         Ok(true)
     }
 
-    /// The same for the elements of an array.
+    /// Like [`Self::open_object`], for the elements of an array.
     #[inline(always)]
     pub(super) fn open_array(&mut self) -> Step<bool> {
         self.expect(b'[')?;
@@ -264,7 +265,8 @@ impl<'l, 's> Cursor<'l, 's> {
         Ok(true)
     }
 
-    /// After a member or element: moves to the next one, or past `close`. Returns whether one follows.
+    /// Moves from a member or element to the next one, or past `close`. Returns whether one
+    /// follows.
     #[inline(always)]
     pub(super) fn more(&mut self, close: u8) -> Step<bool> {
         self.skip_space();
@@ -276,7 +278,7 @@ impl<'l, 's> Cursor<'l, 's> {
         Ok(byte == b',')
     }
 
-    /// Reads a member's name up to its value.
+    /// Reads the name of a member and moves to its value.
     #[inline(always)]
     pub(super) fn name(&mut self) -> Step<&'l [u8]> {
         self.skip_space();
@@ -287,12 +289,12 @@ impl<'l, 's> Cursor<'l, 's> {
         Ok(name)
     }
 
-    /// The text at a place that [`Self::string`] returned.
+    /// Returns the text at a span that [`Self::string`] returned.
     pub(super) fn text(&self, span: Span) -> Text<'l> {
         Text::new(span.of(self.line))
     }
 
-    /// Reads past one value of any kind that stands inside of `depth` containers.
+    /// Skips one value of any kind that is inside of `depth` containers.
     #[inline(always)]
     pub(super) fn skip_value(&mut self, depth: u32) -> Step {
         match self.peek() {
@@ -303,7 +305,7 @@ impl<'l, 's> Cursor<'l, 's> {
     }
 
     fn skip_container(&mut self, depth: u32) -> Step {
-        // One bit for each open container, the innermost lowest, set for an object.
+        // One bit for each open container, the innermost in the lowest bit; set for objects.
         let mut objects = 0u128;
         let mut level = 0;
         loop {
@@ -361,7 +363,7 @@ impl<'l, 's> Cursor<'l, 's> {
         }
     }
 
-    /// Reads past a number, `true`, `false` or `null`.
+    /// Skips a number, `true`, `false` or `null`.
     #[inline(always)]
     pub(super) fn scalar(&mut self) -> Step {
         match self.peek() {

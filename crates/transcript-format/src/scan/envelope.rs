@@ -1,4 +1,4 @@
-//! What linking needs to know of a line.
+//! The envelope: the fields of a line that are needed for linking entries.
 
 use bitflags::bitflags;
 
@@ -8,7 +8,7 @@ use crate::kind::{AttachmentKind, EntryKind, ProgressKind, SystemKind};
 use crate::object::MAX_PARTS;
 
 bitflags! {
-    /// Facts of one line that take a bit each.
+    /// Properties of one line, one bit each.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
     pub struct Flags: u32 {
         /// `isSidechain` is true: the entry belongs to a subagent.
@@ -27,49 +27,49 @@ bitflags! {
         const API_ERROR = 1 << 6;
         /// `explicit` is true (of a `last-prompt` line).
         const EXPLICIT = 1 << 7;
-        /// A name that the envelope reads stands more than once at the top of the object.
+        /// A name that the envelope reads is repeated at the top level of the object.
         const DUPLICATE_NAME = 1 << 8;
-        /// A name that the envelope reads has a value of an unexpected kind.
+        /// A name that the envelope reads has a value of an unexpected type.
         const ODD_VALUE = 1 << 9;
-        /// The message holds a `text` block or is a string.
+        /// The message has a `text` block or is a string.
         const HAS_TEXT = 1 << 10;
-        /// The message holds a `thinking` or `redacted_thinking` block.
+        /// The message has a `thinking` or `redacted_thinking` block.
         const HAS_THINKING = 1 << 11;
-        /// The message holds a `tool_use` block.
+        /// The message has a `tool_use` block.
         const HAS_TOOL_USE = 1 << 12;
-        /// The message holds a `tool_result` block.
+        /// The message has a `tool_result` block.
         const HAS_TOOL_RESULT = 1 << 13;
-        /// The message holds a block of any other type.
+        /// The message has a block of any other type.
         const HAS_OTHER_BLOCK = 1 << 14;
         /// `uuid` is `null`.
         const UUID_NULL = 1 << 15;
         /// `uuid` is the empty string.
         const UUID_EMPTY = 1 << 16;
-        /// `uuid` is no string.
+        /// `uuid` is not a string.
         const UUID_ODD = 1 << 17;
-        /// `parentUuid` is there but no string: no entry can be meant.
+        /// `parentUuid` is present but neither a string nor a root marker: it names no entry.
         const PARENT_ODD = 1 << 18;
         /// A string holds a surrogate escape without its partner; it reads as U+FFFD.
         const LONE_SURROGATE = 1 << 19;
         /// A string holds `\u0000`.
         const NUL_ESCAPE = 1 << 20;
-        /// There is no `parentUuid` at all. Clients write `null` for a root, so the key was lost.
+        /// `parentUuid` is absent. Clients write `null` for a root, so the key was probably lost.
         const PARENT_ABSENT = 1 << 21;
-        /// The entry or its message has more than [`MAX_PARTS`] members, or the message more blocks than
-        /// that: its body cannot be read.
+        /// The entry or its message has more than [`MAX_PARTS`] members, or the message has more
+        /// blocks than that: its body cannot be read.
         ///
         /// [`MAX_PARTS`]: crate::object::MAX_PARTS
         const TOO_MANY = 1 << 22;
     }
 }
 
-/// What stands at `message.content`.
+/// The kind of value at `message.content`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum ContentKind {
-    /// There is no `message` object.
+    /// The entry has no `message` object.
     #[default]
     NoMessage,
-    /// The message has no `content`, or `null` there.
+    /// The content is absent or `null`.
     Null,
     /// A string.
     Text,
@@ -79,25 +79,25 @@ pub enum ContentKind {
     Odd,
 }
 
-/// One end of a tool call.
+/// One side of a tool call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tool<'a> {
-    /// Which end.
+    /// The side.
     pub role: ToolRole,
-    /// The id that both ends carry.
+    /// The id that call and result share.
     pub id: Text<'a>,
 }
 
-/// Which end of a tool call a block is.
+/// The role of a block in a tool call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ToolRole {
     /// A `tool_use` block.
     Use,
     /// A `tool_result` block.
     Result,
-    /// A call that the provider runs itself: `server_tool_use`, `mcp_tool_use`.
+    /// A call that the API runs itself: `server_tool_use`, `mcp_tool_use`.
     ServerUse,
-    /// The result of one: `web_search_tool_result` and its kin.
+    /// The result of such a call: `web_search_tool_result` and similar blocks.
     ServerResult,
 }
 
@@ -108,10 +108,10 @@ struct ToolSpan {
     id: Span,
 }
 
-/// What one line says about itself; borrows from the line and from the [`Scanner`].
+/// The envelope of one line; borrows from the line and from the [`Scanner`].
 ///
 /// Absent, `null`, empty and wrongly typed ids are all `None`. A wrong type also sets
-/// [`Flags::ODD_VALUE`]; which of them stands at `uuid` is in the flags too.
+/// [`Flags::ODD_VALUE`]; for `uuid` the flags distinguish all four cases.
 #[derive(Clone, Copy, Debug)]
 pub struct Envelope<'a> {
     line: &'a [u8],
@@ -119,7 +119,7 @@ pub struct Envelope<'a> {
     tools: &'a [ToolSpan],
 }
 
-/// Where the parts of an [`Envelope`] stand in the line.
+/// The places of the parts of an [`Envelope`] in the line.
 #[derive(Clone, Copy, Debug, Default)]
 struct Parts {
     end: usize,
@@ -151,7 +151,7 @@ macro_rules! ids {
 
 impl<'a> Envelope<'a> {
     ids! {
-        /// `type`, as it stands in the line.
+        /// `type`, as written in the line.
         kind_name;
         /// `uuid`.
         uuid;
@@ -211,7 +211,7 @@ impl<'a> Envelope<'a> {
         }
     }
 
-    /// Returns what stands at `message.content`.
+    /// Returns the kind of value at `message.content`.
     #[must_use]
     pub fn content(&self) -> ContentKind {
         self.parts.content
@@ -223,7 +223,7 @@ impl<'a> Envelope<'a> {
         self.parts.flags
     }
 
-    /// Returns the tool calls and results in the message, in its order.
+    /// Returns the tool calls and results of the message, in order.
     pub fn tools(&self) -> impl ExactSizeIterator<Item = Tool<'a>> + use<'a> {
         let line = self.line;
         self.tools.iter().map(move |span| Tool {
@@ -232,14 +232,14 @@ impl<'a> Envelope<'a> {
         })
     }
 
-    /// Returns the offset in the line right behind the object.
+    /// Returns the offset in the line directly after the object.
     #[must_use]
     pub fn end(&self) -> usize {
         self.parts.end
     }
 }
 
-/// Scans lines; keeps a buffer from one to the next.
+/// Scans lines; reuses its buffers from line to line.
 ///
 /// ```
 /// use transcript_format::kind::EntryKind;
@@ -261,7 +261,7 @@ pub struct Scanner {
 }
 
 impl Scanner {
-    /// Returns a scanner that uses what the machine has.
+    /// Returns a scanner that uses the fastest instructions of the machine.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -275,12 +275,12 @@ impl Scanner {
         scanner
     }
 
-    /// Scans a line that must be exactly one object, white space around it aside.
+    /// Scans a line that must be exactly one object, apart from white space around it.
     ///
     /// # Errors
     ///
-    /// Says what is wrong with the line and where; [`ScanErrorKind::Trailing`] when a whole object
-    /// is followed by more (see [`Self::scan_first`]).
+    /// Returns what is wrong with the line and where; [`ScanErrorKind::Trailing`] when a complete
+    /// object is followed by more bytes (see [`Self::scan_first`]).
     pub fn scan<'a>(&'a mut self, line: &'a [u8]) -> Result<Envelope<'a>, ScanError> {
         let envelope = self.scan_first(line)?;
         let rest = &line[envelope.end()..];
@@ -296,11 +296,11 @@ impl Scanner {
         }
     }
 
-    /// Scans the object that starts a line, whatever follows it.
+    /// Scans the object at the start of a line and ignores the bytes after it.
     ///
     /// # Errors
     ///
-    /// As [`Self::scan`], but for `Trailing`.
+    /// Like [`Self::scan`], except for `Trailing`.
     pub fn scan_first<'a>(&'a mut self, line: &'a [u8]) -> Result<Envelope<'a>, ScanError> {
         let Self {
             parts,
@@ -320,11 +320,11 @@ impl Scanner {
     }
 }
 
-/// Reads the object that starts `line`.
+/// Reads the object at the start of `line`.
 fn read(line: &[u8], parts: &mut Parts, tools: &mut Vec<ToolSpan>, scratch: &mut Scratch) -> Step {
     *parts = Parts::default();
     tools.clear();
-    // Places are kept in 32 bits; the cap on a line is far below.
+    // Offsets are kept in 32 bits; the cap on a line is far below that.
     if u32::try_from(line.len()).is_err() {
         return Err(ScanError {
             kind: ScanErrorKind::Syntax,
@@ -395,7 +395,7 @@ impl Reader<'_, '_> {
         Ok(())
     }
 
-    /// Reads one member of the entry. Returns a bit that stands for its name, 0 for unknown names.
+    /// Reads one member of the entry. Returns a bit for its name, 0 for unknown names.
     #[inline(always)]
     fn member(&mut self) -> Step<u32> {
         let name = self.cursor.name()?;
@@ -439,8 +439,8 @@ impl Reader<'_, '_> {
         Ok(1 << known as u32)
     }
 
-    /// The entry's own id. What stands there instead of one is kept apart: the client takes all
-    /// entries with a `null` for one entry, and all with none for another.
+    /// Reads the entry's id. The flags distinguish the kinds of invalid ids: the client treats all
+    /// entries with `null` as one entry, and all without a uuid as another.
     #[inline(always)]
     fn uuid(&mut self) -> Step {
         let first = self.cursor.peek();
@@ -456,7 +456,7 @@ impl Reader<'_, '_> {
         Ok(())
     }
 
-    /// The parent's id; `null`, `false` and the empty string make a root.
+    /// Reads the parent's id; `null`, `false` and the empty string mark a root (FILE-9).
     #[inline(always)]
     fn parent_uuid(&mut self) -> Step {
         let first = self.cursor.peek();
@@ -467,7 +467,7 @@ impl Reader<'_, '_> {
         Ok(())
     }
 
-    /// An id or a name: a string that is not empty. Everything else counts as absent.
+    /// Reads an id or name: a non-empty string. Everything else counts as absent.
     #[inline(always)]
     fn id(&mut self) -> Step<Option<Span>> {
         match self.cursor.peek() {
@@ -484,7 +484,7 @@ impl Reader<'_, '_> {
         }
     }
 
-    /// A flag counts when it is `true` and nothing else.
+    /// Reads a flag; only `true` sets it.
     #[inline(always)]
     fn flag(&mut self, flag: Flags) -> Step {
         let first = self.cursor.peek();
@@ -496,7 +496,7 @@ impl Reader<'_, '_> {
         Ok(())
     }
 
-    /// `type` of an object that the entry holds.
+    /// Reads the `type` of an object inside the entry.
     #[inline(always)]
     fn inner_type(&mut self) -> Step<Option<Span>> {
         if self.cursor.peek() != b'{' {
@@ -527,6 +527,7 @@ impl Reader<'_, '_> {
     #[inline(always)]
     fn message(&mut self) -> Step {
         self.parts.message_id = None;
+        // `message` may be repeated; only the last one counts.
         self.forget_content(ContentKind::NoMessage);
         if self.cursor.peek() != b'{' {
             return self.cursor.skip_value(1);
@@ -594,7 +595,7 @@ impl Reader<'_, '_> {
         }
     }
 
-    /// One element of the content: its type, and the id that ties a call to its result.
+    /// Reads one element of the content: its type, and the id that links a call to its result.
     #[inline(always)]
     fn block(&mut self) -> Step {
         if self.cursor.peek() != b'{' {
@@ -635,7 +636,7 @@ impl Reader<'_, '_> {
         Ok(())
     }
 
-    /// The name of a member of an object that the entry holds.
+    /// Reads the name of a member of an object inside the entry.
     #[inline(always)]
     fn inner_name(&mut self) -> Step<Option<Inner>> {
         let name = self.cursor.name()?;
@@ -643,7 +644,7 @@ impl Reader<'_, '_> {
     }
 }
 
-/// Looks up a name that may be written with escapes. Known names are plain ASCII.
+/// Looks up a name that may contain escapes. Known names are plain ASCII.
 #[inline(always)]
 fn escaped<T>(name: &[u8], look_up: impl Fn(&[u8]) -> Option<T>) -> Option<T> {
     if !name.contains(&b'\\') {
@@ -661,7 +662,7 @@ macro_rules! names {
         }
 
         impl $Enum {
-            /// By length first: most names of a line are not in the list.
+            // The length is compared first: most names of a line are not in the list.
             #[inline(always)]
             fn from_bytes(name: &[u8]) -> Option<Self> {
                 match name.len() {

@@ -1,24 +1,25 @@
-//! Finds the quotes of a line, 64 bytes at a time, and checks what stands inside of strings.
+//! Finds the quotes of a line, 64 bytes at a time, and checks the content of strings.
 //!
-//! This is the only module of the crate with `unsafe`: two loads, and the call into code that was
-//! compiled for AVX2 after the machine was asked for it. Everything else runs on bit masks.
+//! This is the only module of the crate with `unsafe`: two loads, and the call of code compiled for
+//! AVX2 after a check that the machine supports it. Everything else works on bit masks.
 
 use super::cursor::{ScanError, ScanErrorKind};
 
-/// How many bytes of a line are indexed at once: bounds the memory that a long line takes.
+/// The number of bytes that are indexed at once; bounds the memory that a long line takes.
 pub(super) const WINDOW: usize = 16 << 10;
 
-/// The places of the quotes that open or close a string, within one window of a line.
+/// The positions of the quotes that open or close a string, within one window of a line.
 #[derive(Debug)]
 pub(super) struct Quotes {
-    /// The places, as offsets in the line; only the first `len` count.
+    /// The positions, as offsets in the line; only the first `len` are valid.
     places: Box<[u32]>,
     pub(super) len: usize,
 }
 
 impl Default for Quotes {
     fn default() -> Self {
-        // A window of quotes alone, and room for what `push` writes ahead.
+        // Room for a window that consists only of quotes, plus the entries that `push` writes
+        // ahead.
         Self {
             places: vec![0; WINDOW + 64].into(),
             len: 0,
@@ -35,9 +36,9 @@ impl Quotes {
     }
 }
 
-/// Writes the places that `mask` marks in the block at `base` to `places[len..]`; returns the new
-/// length. The first few are written whether they exist or not: a branch on their number would be
-/// a guess.
+/// Writes the positions that `mask` marks in the block at `base` to `places[len..]`; returns the
+/// new length. The first few are written unconditionally, because a branch on their number would be
+/// mispredicted often.
 #[inline(always)]
 fn push(places: &mut [u32], len: usize, base: u32, mut mask: u64) -> usize {
     let count = mask.count_ones() as usize;
@@ -55,31 +56,31 @@ fn push(places: &mut [u32], len: usize, base: u32, mut mask: u64) -> usize {
     len + count
 }
 
-/// What one block hands to the next.
+/// State passed from one block to the next.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Carry {
     /// Bit 0: the first byte is escaped.
     escaped: u64,
-    /// All ones when the block starts inside of a string.
+    /// All ones if the block starts inside of a string.
     inside: u64,
     pub(super) odd: OddEscapes,
 }
 
-/// The first escapes of a line that are valid JSON and yet trouble for others.
+/// The first escapes of a line that are valid JSON but that other parsers reject.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct OddEscapes {
-    /// Where a surrogate without its partner stands.
+    /// The offset of a surrogate without its partner.
     pub(super) lone_surrogate: Option<u32>,
-    /// Where `\u0000` stands.
+    /// The offset of `\u0000`.
     pub(super) nul: Option<u32>,
 }
 
-/// One bit a byte, the lowest for the first byte.
+/// One bit per byte, the lowest for the first byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Masks {
     quote: u64,
     backslash: u64,
-    /// Bytes that may come after a backslash, `u` aside.
+    /// Bytes that may follow a backslash, except `u`.
     escape: u64,
     /// Whether a byte is below 0x20.
     has_control: bool,
@@ -87,8 +88,8 @@ struct Masks {
 
 /// Replaces `quotes` with those of the window of `line` that starts at `start`.
 ///
-/// Windows are taken in order; `start` is a multiple of [`WINDOW`]. Returns the first byte of the
-/// window that no string may hold, if there is one.
+/// Windows must be indexed in order; `start` is a multiple of [`WINDOW`]. Returns the first byte of
+/// the window that is not allowed in a string, if any.
 pub(super) fn index(
     line: &[u8],
     start: usize,
@@ -99,14 +100,14 @@ pub(super) fn index(
     #[cfg(target_arch = "x86_64")]
     if !plain && has_avx2() {
         #[expect(unsafe_code, reason = "the features were just checked")]
-        // SAFETY: the machine has what the callee was compiled for.
+        // SAFETY: the machine supports the features that the callee was compiled for.
         return unsafe { avx2::index(line, start, carry, quotes) };
     }
     let _ = plain;
     index_with(line, start, carry, quotes, classify)
 }
 
-/// AVX2, and the bit counting that every machine with AVX2 has.
+/// Returns whether the machine has AVX2 and the bit counting that always comes with it.
 #[cfg(target_arch = "x86_64")]
 fn has_avx2() -> bool {
     use std::arch::is_x86_feature_detected as has;
@@ -138,10 +139,13 @@ fn index_with(
         let escaped = escaped(masks.backslash, &mut next_escaped);
         let marks = masks.quote & !escaped;
         len = push(&mut quotes.places, len, base as u32, marks);
+        // Control bytes and unknown escapes are rare, and outside of strings they do not count. So the
+        // fast path only detects them, and a cold function decides.
         let suspects = escaped & !masks.escape;
         if suspects != 0 || masks.has_control {
             fault = fault.or_else(|| first_fault(line, base, suspects, marks, inside, &mut odd));
         }
+        // An odd number of quotes flips between inside and outside for the next block.
         inside ^= (u64::from(marks.count_ones()) & 1).wrapping_neg();
         base += 64;
     }
@@ -158,7 +162,7 @@ fn index_with(
 #[inline(always)]
 fn classify_last(line: &[u8], count: usize, classify: impl Fn(&[u8; 64]) -> Masks) -> Masks {
     if let Some(block) = line.last_chunk() {
-        // Looks at bytes before them a second time and shifts those out.
+        // Reads a full block that overlaps earlier bytes, and shifts their bits out.
         let masks = classify(block);
         let shift = 64 - count;
         return Masks {
@@ -173,10 +177,11 @@ fn classify_last(line: &[u8], count: usize, classify: impl Fn(&[u8; 64]) -> Mask
     classify(&padded)
 }
 
-/// The bytes that a backslash escapes: every second one behind a run of backslashes counts.
+/// Returns the escaped bytes: those after an odd number of backslashes.
 #[inline(always)]
 fn escaped(backslash: u64, carry: &mut u64) -> u64 {
-    // Runs that start on an odd bit are found by adding their start: the carry ends one past them.
+    // Adding the start of a run makes it carry to one past its end; only runs that start on an odd
+    // bit need it, because there the parity of the positions is reversed.
     const EVEN: u64 = 0x5555_5555_5555_5555;
     let backslash = backslash & !*carry;
     let follows = backslash << 1 | *carry;
@@ -186,7 +191,7 @@ fn escaped(backslash: u64, carry: &mut u64) -> u64 {
     (EVEN ^ carried << 1) & follows
 }
 
-/// Each bit: whether an odd number of bits is set up to and with it.
+/// Returns a mask in which each bit is the parity of the bits up to and including it.
 fn running_parity(mut mask: u64) -> u64 {
     for shift in [1, 2, 4, 8, 16, 32] {
         mask ^= mask << shift;
@@ -194,9 +199,9 @@ fn running_parity(mut mask: u64) -> u64 {
     mask
 }
 
-/// The first byte of the block at `base` that no string may hold: an escape that JSON does not
-/// know or a control byte. `escaped` marks escaped bytes in question, `inside` is all ones when the
-/// block starts in a string. What the escapes before it stand for is told to `odd`.
+/// Returns the first byte of the block at `base` that is not allowed in a string: an invalid escape
+/// or a control byte. `escaped` marks the escaped bytes to check, `inside` is all ones if the block
+/// starts in a string. Valid but odd escapes before that byte are recorded in `odd`.
 #[cold]
 #[inline(never)]
 fn first_fault(
@@ -234,7 +239,7 @@ fn first_fault(
 }
 
 impl OddEscapes {
-    /// Looks at the `\u` escape at `at`.
+    /// Checks the `\u` escape at `at`.
     fn look_at(&mut self, line: &[u8], at: usize) {
         let is_odd = match unit(line, at) {
             Some(0) => &mut self.nul,
@@ -250,7 +255,7 @@ impl OddEscapes {
     }
 }
 
-/// The UTF-16 unit that the escape at `at` stands for, when there is one.
+/// Returns the UTF-16 unit of the escape at `at`, if there is one.
 fn unit(line: &[u8], at: usize) -> Option<u32> {
     let digits = line.get(at..at + 6)?.strip_prefix(b"\\u")?;
     let value = |unit, digit: &u8| Some(unit << 4 | char::from(*digit).to_digit(16)?);
@@ -261,7 +266,7 @@ fn follows_a_high_surrogate(line: &[u8], at: usize) -> bool {
     let Some(before) = at.checked_sub(6) else {
         return false;
     };
-    // The backslash there may itself be escaped.
+    // That backslash may itself be escaped.
     let backslashes = line[..=before]
         .iter()
         .rev()
@@ -269,13 +274,13 @@ fn follows_a_high_surrogate(line: &[u8], at: usize) -> bool {
     matches!(unit(line, before), Some(0xD800..=0xDBFF)) && backslashes.count() % 2 == 1
 }
 
-/// Whether four digits follow. When the line ends among them, the string has no end, which is what
-/// a torn line is to be told.
+/// Returns whether four digits follow. When the line ends among them the answer is yes: the string
+/// then has no end, and the line must be reported as torn, not as invalid.
 fn has_four_digits(line: &[u8], at: usize) -> bool {
     line[at..].iter().take(4).all(u8::is_ascii_hexdigit)
 }
 
-/// Classifies a block in plain code, eight bytes at a time.
+/// Classifies a block without SIMD, eight bytes at a time.
 fn classify(block: &[u8; 64]) -> Masks {
     let mut masks = Masks {
         quote: 0,
@@ -300,18 +305,18 @@ const fn splat(byte: u8) -> u64 {
     byte as u64 * 0x0101_0101_0101_0101
 }
 
-/// The top bit of every byte that is zero; exact, no carry runs from one byte into the next.
+/// Returns the top bit of every byte that is zero. Exact: no carry runs into the next byte.
 const fn zero_bytes(word: u64) -> u64 {
     let low = splat(0x7F);
     !(((word & low) + low) | word | low)
 }
 
-/// Moves the top bit of each byte into one bit a byte.
+/// Gathers the top bit of each byte into one bit per byte.
 const fn gather(tops: u64) -> u64 {
     (tops >> 7).wrapping_mul(0x0102_0408_1020_4080) >> 56
 }
 
-/// The same with AVX2.
+/// The AVX2 implementation.
 #[cfg(target_arch = "x86_64")]
 mod avx2 {
     use std::arch::x86_64::{
@@ -350,7 +355,7 @@ mod avx2 {
             let byte = _mm256_set1_epi8(byte.cast_signed());
             bits(_mm256_cmpeq_epi8(low, byte), _mm256_cmpeq_epi8(high, byte))
         };
-        // The smaller of both halves, byte by byte, is at most 0x1F when either is.
+        // The byte-wise minimum of both halves is at most 0x1F if either byte is.
         let last = _mm256_set1_epi8(0x1F);
         let lowest = _mm256_min_epu8(low, high);
         let controls = _mm256_cmpeq_epi8(_mm256_max_epu8(lowest, last), last);
@@ -362,10 +367,10 @@ mod avx2 {
         }
     }
 
-    /// All ones in every byte that is none of `"\/bfnrt`.
+    /// Returns all ones in every byte that is not one of `"\/bfnrt`.
     ///
-    /// A byte is one of them when the sets of its two halves meet: bit 0 stands for the high half
-    /// 2, bit 1 for 5, bit 2 for 6, bit 3 for 7.
+    /// A byte is one of them if the sets of its two nibbles intersect: bit 0 stands for the high
+    /// nibble 2, bit 1 for 5, bit 2 for 6, bit 3 for 7.
     #[inline]
     #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
     fn not_an_escape(bytes: __m256i) -> __m256i {
@@ -425,7 +430,7 @@ mod tests {
                 #[cfg(target_arch = "x86_64")]
                 if has_avx2() {
                     #[expect(unsafe_code, reason = "the features were just checked")]
-                    // SAFETY: the machine has what the callee was compiled for.
+                    // SAFETY: the machine supports the features that the callee was compiled for.
                     let fast = unsafe { avx2::classify(&block) };
                     assert_eq!(fast, expected, "byte {byte} at {at}");
                 }

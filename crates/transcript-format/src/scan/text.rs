@@ -1,20 +1,20 @@
-//! Strings of a line, as they stand there.
+//! Strings of a line, without decoding.
 
 use std::borrow::Cow;
 
-/// The inside of a JSON string: checked, not decoded.
+/// The content of a JSON string: checked, not decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Text<'a> {
     raw: &'a [u8],
 }
 
 impl<'a> Text<'a> {
-    /// `raw` must be the bytes between the quotes of a string that the scan accepted.
+    /// Wraps `raw`, which must be the bytes between the quotes of a string that the scan accepted.
     pub(super) fn new(raw: &'a [u8]) -> Self {
         Self { raw }
     }
 
-    /// Returns the bytes between the quotes, escapes and all.
+    /// Returns the bytes between the quotes, with their escapes.
     #[must_use]
     pub fn raw(&self) -> &'a [u8] {
         self.raw
@@ -29,7 +29,7 @@ impl<'a> Text<'a> {
     /// Returns the text. A lone surrogate escape becomes U+FFFD.
     #[must_use]
     pub fn decode(&self) -> Cow<'a, str> {
-        // Invalid UTF-8 cannot be here, the scan refused it; lossy keeps this free of a panic.
+        // The scan rejected invalid UTF-8, so this never replaces anything; `lossy` avoids a panic.
         let text = std::str::from_utf8(self.raw)
             .map_or_else(|_| String::from_utf8_lossy(self.raw), Cow::Borrowed);
         if memchr::memchr(b'\\', self.raw).is_none() {
@@ -48,7 +48,7 @@ impl<'a> Text<'a> {
     }
 }
 
-/// Resolves the escapes of the inside of a valid JSON string; lone surrogates become U+FFFD.
+/// Resolves the escapes in the content of a valid JSON string; lone surrogates become U+FFFD.
 fn unescape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut chars = text.chars();

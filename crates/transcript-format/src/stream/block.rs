@@ -1,21 +1,21 @@
-//! One block of a message while it arrives.
+//! One block of a message that is being streamed.
 
 use crate::json::{Json, ObjectBuf};
 use crate::object::{JsonKind, Object, Raw, unescape, unit_at};
 
 use super::input::Input;
 
-/// How much of a block is there.
+/// How complete a block is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum BlockState {
-    /// All of it.
+    /// Complete.
     Whole,
-    /// Its beginning: the stream ended within it.
+    /// Incomplete: the stream ended within it.
     Cut,
-    /// A call whose input was cut and then closed. It is not what the model meant to call.
+    /// A call whose input was cut and then closed. It is incomplete, so the call must not run.
     Repaired,
-    /// A call whose input is no JSON; it stands there as a string.
+    /// A call whose input is not JSON; the input is kept as a string.
     NotJson,
 }
 
@@ -45,7 +45,7 @@ impl Block {
         }
     }
 
-    /// Takes a delta; false when it is none of the known ones.
+    /// Applies a delta; returns false for unknown ones.
     pub(super) fn take(&mut self, delta: &Object<'_>) -> bool {
         let string = |key: &str| delta.get(key).and_then(body);
         match delta.str("type").as_deref() {
@@ -54,7 +54,7 @@ impl Block {
                 let piece = string("thinking");
                 grow(&mut self.thinking, &self.start, "thinking", piece)
             }
-            // It comes whole; the official libraries let the last one count.
+            // Signatures arrive complete; as in the official libraries, the last one counts.
             Some("signature_delta") => match delta.get("signature") {
                 Some(raw) if raw.kind() == JsonKind::String => {
                     self.signature = Some(raw.into());
@@ -85,8 +85,8 @@ impl Block {
         self.input.as_ref().map(|(_, input)| input)
     }
 
-    /// Returns the block as it is now, and how much of it that is; `None` when it says nothing yet.
-    /// `is_over` when nothing more can come that would belong to it.
+    /// Returns the current block and its state; `None` while it is still empty. `is_over`: whether
+    /// no more deltas of this block can arrive.
     pub(super) fn now(&self, is_over: bool) -> Option<(Json, BlockState)> {
         let is_over = is_over || self.stopped;
         let mut block = self.start.clone();
@@ -113,20 +113,20 @@ impl Block {
             block.set("input", input);
             state = input_state;
         }
-        let says = |key| {
+        let has_text = |key| {
             block
                 .get(key)
                 .is_some_and(|value| !matches!(value.text(), "\"\"" | "null"))
         };
         match &*self.kind {
-            "text" if !says("text") => None,
-            "thinking" if !says("thinking") && !says("signature") => None,
+            "text" if !has_text("text") => None,
+            "thinking" if !has_text("thinking") && !has_text("signature") => None,
             _ => Some((block.into(), state)),
         }
     }
 
     fn input_now(&self, is_over: bool) -> (Json, BlockState) {
-        // Some servers send one empty piece for a call without arguments.
+        // Some servers send a single empty piece for a call without arguments.
         let arrived = self.input().filter(|input| !input.text().is_empty());
         let Some(input) = arrived else {
             let state = if is_over {
@@ -165,7 +165,7 @@ fn grow(text: &mut Option<Text>, start: &ObjectBuf, key: &str, piece: Option<&st
     true
 }
 
-/// Returns what stands between the quotes of a string, escapes and all.
+/// Returns the text between the quotes of a string, with its escapes.
 fn body(raw: Raw<'_>) -> Option<&str> {
     raw.text().strip_prefix('"')?.strip_suffix('"')
 }
@@ -175,12 +175,12 @@ fn elements(array: &Json) -> Option<Vec<Json>> {
     Some(elements.into_iter().map(Json::from).collect())
 }
 
-/// A text that arrives in pieces, each the inside of a JSON string. A surrogate pair may be spread
-/// over two pieces, half an escape never is.
+/// A text that arrives in pieces, each the content of a JSON string. A surrogate pair may be spread
+/// over two pieces; an escape is never split.
 #[derive(Clone, Debug, Default)]
 struct Text {
     text: String,
-    /// The escape of a high surrogate that ended the last piece.
+    /// The escape of a high surrogate at the end of the last piece, which waits for its partner.
     high: String,
 }
 
@@ -209,7 +209,7 @@ impl Text {
     }
 }
 
-/// Returns the length of the escape of a high surrogate at the end of `piece`; 0 when there is none.
+/// Returns the length of the high surrogate escape at the end of `piece`; 0 if there is none.
 fn high_at_end(piece: &str) -> usize {
     const LEN: usize = r"\ud800".len();
     let Some(at) = piece.len().checked_sub(LEN) else {
@@ -218,7 +218,7 @@ fn high_at_end(piece: &str) -> usize {
     if !matches!(unit_at(piece, at), Some(0xD800..=0xDBFF)) {
         return 0;
     }
-    // The backslash starts an escape unless it ends one.
+    // The backslash starts an escape unless it is escaped itself.
     let before = piece.as_bytes()[..at].iter().rev();
     match before.take_while(|byte| **byte == b'\\').count() % 2 {
         0 => LEN,

@@ -1,13 +1,13 @@
-//! JSON that arrives in pieces: whether it is all there, and how to close it when it is not.
+//! JSON that arrives in pieces: detects whether it is complete, and closes it when it is not.
 
 use std::iter;
 
 use crate::object::Raw;
 
-/// The input of a tool call while it arrives.
+/// The input of a tool call that is being streamed.
 ///
-/// Every byte is looked at once. The input is complete exactly when its text is one JSON value; what
-/// was cut can be closed at any byte.
+/// Every byte is examined once. The input is complete exactly when its text is one JSON value; an
+/// incomplete one can be closed after any byte.
 ///
 /// ```
 /// use transcript_format::stream::Input;
@@ -23,40 +23,40 @@ use crate::object::Raw;
 pub struct Input {
     text: String,
     state: State,
-    /// The open objects (1) and arrays (0); the lowest bit is the innermost.
+    /// The open containers, 1 for objects and 0 for arrays; the innermost is the lowest bit.
     open: u128,
     depth: u32,
-    /// Up to here the text, a quote if `in_value` says so, and the closers of what is open are JSON.
+    /// The text up to here becomes JSON by adding a quote (if `in_value`) and closing containers.
     keep: usize,
     in_value: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// A value comes.
+    /// A value is expected.
     Value,
-    /// Behind `[`.
+    /// After `[`.
     ValueOrEnd,
-    /// Behind a comma in an object.
+    /// After a comma in an object.
     Key,
-    /// Behind `{`.
+    /// After `{`.
     KeyOrEnd,
     Colon,
     AfterValue,
     Text,
     Escape,
-    /// Behind `\u`: the digits so far, and how many.
+    /// After `\u`: the value of the digits so far, and their number.
     Unit(u16, u8),
-    /// Behind a high surrogate: the next character decides what it is worth.
+    /// After a high surrogate; the next character decides whether it is paired.
     High,
     /// The rest of `true`, `false` or `null`.
     Literal(&'static [u8]),
     Number(Number),
-    /// This is no JSON, and nothing that follows changes it.
+    /// Not JSON, and no further bytes can change that.
     Broken,
 }
 
-/// What was read of a number last.
+/// The last part of a number that was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Number {
     Minus,
@@ -77,7 +77,7 @@ impl Number {
         )
     }
 
-    /// Returns what `byte` makes of the number; `None` when it does not belong to it.
+    /// Returns the state after `byte`; `None` when it is not part of the number.
     fn next(self, byte: u8) -> Option<Self> {
         Some(match (self, byte) {
             (Self::Minus, b'0') => Self::Zero,
@@ -92,7 +92,7 @@ impl Number {
     }
 }
 
-/// How deep an input may be nested: a line has 127 levels, and four of them lie around the input.
+/// The maximum nesting of an input: a line has 127 levels, and four of them are around the input.
 const MAX_DEPTH: u32 = 123;
 
 impl Default for Input {
@@ -102,7 +102,7 @@ impl Default for Input {
 }
 
 impl Input {
-    /// Returns an input of which nothing has arrived.
+    /// Returns an empty input.
     #[must_use]
     pub fn new() -> Self {
         Self {
@@ -115,7 +115,7 @@ impl Input {
         }
     }
 
-    /// Takes the next piece.
+    /// Appends the next piece.
     pub fn push(&mut self, piece: &str) {
         let mut at = self.text.len();
         self.text.push_str(piece);
@@ -124,13 +124,13 @@ impl Input {
         }
     }
 
-    /// Returns what has arrived.
+    /// Returns the text received so far.
     #[must_use]
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// Whether what has arrived is exactly one JSON value, nested 123 levels at most.
+    /// Returns whether the text is exactly one JSON value, nested at most 123 levels.
     #[must_use]
     pub fn is_complete(&self) -> bool {
         self.depth == 0
@@ -141,15 +141,16 @@ impl Input {
             }
     }
 
-    /// Whether nothing that can follow makes this JSON.
+    /// Returns whether no further bytes can make the text valid JSON.
     #[must_use]
     pub fn is_broken(&self) -> bool {
         self.state == State::Broken
     }
 
-    /// Returns what has arrived, closed: open strings, arrays and objects end here, and what is half
-    /// of something (an escape, a number, a literal, a key without its value) is left out. Where
-    /// nothing is left it is the empty object. Of a broken input the part before the break counts.
+    /// Returns the text received so far, closed: open strings, arrays and objects end here, and
+    /// incomplete parts (an escape, a number, a literal, a key without its value) are omitted. If
+    /// nothing is left, returns the empty object. Of a broken input, uses the part before the
+    /// error.
     #[must_use]
     pub fn closed(&self) -> String {
         if self.is_complete() {
@@ -167,22 +168,24 @@ impl Input {
         kept.chars().chain(quote).chain(closers).collect()
     }
 
-    /// Returns what has arrived as a value, when it is complete.
+    /// Returns the value, if it is complete.
     #[must_use]
     pub fn value(&self) -> Option<Raw<'_>> {
         Raw::parse(&self.text).ok().filter(|_| self.is_complete())
     }
 
-    /// Looks at what stands at `at` and returns where to go on.
+    /// Processes the byte at `at` and returns where to continue.
     fn step(&mut self, at: usize) -> usize {
         let byte = self.text.as_bytes()[at];
         match self.state {
             State::Text => return self.skip_text(at),
+            // The surrogate is not followed by an escape, so it stays unpaired: go on with this byte
+            // as ordinary text.
             State::High if !matches!(byte, b'"' | b'\\') => {
                 self.state = State::Text;
                 return at;
             }
-            // The number ends in front of this byte.
+            // This byte ends the number and is not part of it.
             State::Number(number) if number.next(byte).is_none() => {
                 if number.is_whole() {
                     self.end_value(at);
@@ -260,7 +263,7 @@ impl Input {
         }
     }
 
-    /// Reads on in a string up to its end, an escape, or the end of what is there.
+    /// Skips text in a string up to its end, an escape, or the end of the received text.
     fn skip_text(&mut self, at: usize) -> usize {
         let rest = &self.text.as_bytes()[at..];
         let plain = rest
@@ -283,7 +286,7 @@ impl Input {
         let Some(digit) = char::from(byte).to_digit(16) else {
             return State::Broken;
         };
-        // A digit has four bits.
+        // A hexadecimal digit has four bits.
         let unit = unit << 4 | digit as u16;
         match (count, unit) {
             (3, 0xD800..=0xDBFF) => State::High,
@@ -295,7 +298,7 @@ impl Input {
         }
     }
 
-    /// The text may be cut here; a key may not.
+    /// Marks `end` as a place where a string value may be cut; a key may not be cut.
     fn keep_text(&mut self, end: usize) {
         if self.in_value {
             self.keep = end;

@@ -1,8 +1,8 @@
-//! A streamed reply, put together: the events of the Messages API to one message.
+//! Assembles a message from the events of a streamed reply of the Messages API.
 //!
-//! [`Sse`] makes events of bytes, [`Accumulator`] a message of events, [`Input`] follows the input of
-//! a call. Every byte is looked at a fixed number of times, whatever came before it, and the pieces
-//! in which the bytes arrive make no difference.
+//! [`Sse`] turns bytes into events, [`Accumulator`] events into a message, and [`Input`] tracks the
+//! input of a call. Every byte is examined a bounded number of times, and it makes no difference
+//! how the bytes are split into pieces.
 //!
 //! ```
 //! use transcript_format::make;
@@ -61,16 +61,16 @@ pub use block::BlockState;
 pub use input::Input;
 pub use sse::Sse;
 
-/// Puts one message together from the events of its stream.
+/// Assembles one message from the events of its stream.
 ///
-/// Nothing makes it fail. Blocks of any type are kept with all their fields; a delta that it does
-/// not know, or whose block is not open, is kept beside the message ([`Reply::aside`]); other
-/// events, and whatever follows the end, are passed over.
+/// It never fails. Blocks of any type are kept with all their fields. A delta of an unknown type,
+/// or for a block that is not open, is kept outside the message ([`Reply::aside`]). Other events,
+/// and all events after the end, are ignored.
 #[derive(Clone, Debug, Default)]
 pub struct Accumulator {
     message: Option<ObjectBuf>,
     blocks: Vec<Block>,
-    /// The places of the open blocks, by their index in the stream.
+    /// The positions of the open blocks, by their index in the stream.
     open: BTreeMap<u64, usize>,
     aside: Vec<String>,
     end: Option<End>,
@@ -82,7 +82,7 @@ enum End {
     Error(String),
 }
 
-/// What an event did. Blocks are counted from 0 in the order in which they started.
+/// The effect of an event. Blocks are counted from 0 in the order in which they started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum StreamStep {
@@ -92,38 +92,38 @@ pub enum StreamStep {
     BlockStart(usize),
     /// This block grew.
     Delta(usize),
-    /// This block is whole.
+    /// This block is complete.
     BlockStop(usize),
-    /// The reason of the end and the token counts came.
+    /// The stop reason and the token counts arrived.
     MessageDelta,
-    /// The message is whole.
+    /// The message is complete.
     Stop,
     /// The stream ended with an error.
     Error,
-    /// Nothing: a ping, an event that is not known, or one that has no place here.
+    /// No effect: a ping, an unknown event, or one that is not valid at this point.
     Nothing,
 }
 
-/// What came of a stream.
+/// The result of a stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum StreamOutcome {
-    /// The whole message.
+    /// The complete message.
     Whole(Reply),
-    /// The part of the message that arrived; at least one block says something. Entries that are
-    /// made of it are marked with `isAbortedMidStream` by clients, and its calls are not run.
+    /// The part of the message that arrived, with at least one non-empty block. Clients mark
+    /// entries made of it with `isAbortedMidStream` and do not run its calls.
     Partial(Reply, Abort),
-    /// Nothing that could be kept.
+    /// No content that could be kept.
     Nothing(Abort),
 }
 
-/// Why a stream ended before its message did.
+/// Why a stream ended before the end of its message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Abort {
     /// The API reported an error: its JSON, with `type` and `message`.
     Error(String),
-    /// The stream just ended.
+    /// The stream ended without an error.
     Cut,
 }
 
@@ -136,20 +136,20 @@ pub struct Reply {
 }
 
 impl Reply {
-    /// Returns the message, JSON in the form of a reply that was not streamed. It has at least one
-    /// block, and none that says nothing. In a part of a message `stop_reason` is `null` as a rule.
+    /// Returns the message as JSON, in the form of a reply that was not streamed. It has at least
+    /// one block and no empty ones. In a partial message `stop_reason` is usually `null`.
     #[must_use]
     pub fn message(&self) -> &str {
         &self.message
     }
 
-    /// Returns how much of each block of the content is there.
+    /// Returns how complete each block of the content is.
     #[must_use]
     pub fn blocks(&self) -> &[BlockState] {
         &self.blocks
     }
 
-    /// Returns the deltas that have no place in the message, as they came.
+    /// Returns the deltas that could not be applied to the message, unchanged.
     #[must_use]
     pub fn aside(&self) -> &[String] {
         &self.aside
@@ -189,14 +189,14 @@ pub struct ToolCall {
 }
 
 impl Accumulator {
-    /// Returns the state before the first event.
+    /// Returns an accumulator before the first event.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Takes an event: its JSON, or an object that has it in base64 under `bytes`, itself or within
-    /// `chunk`, as AWS wraps events.
+    /// Applies an event: its JSON, or an object that contains it in base64 under `bytes`, directly
+    /// or within `chunk`, as AWS wraps events.
     pub fn event(&mut self, json: &str) -> StreamStep {
         if self.end.is_some() {
             return StreamStep::Nothing;
@@ -212,27 +212,27 @@ impl Accumulator {
         }
     }
 
-    /// Whether the message is whole or the stream ended with an error.
+    /// Returns whether the message is complete or the stream ended with an error.
     #[must_use]
     pub fn is_over(&self) -> bool {
         self.end.is_some()
     }
 
-    /// Returns a block as it is now, as JSON, and how much of it that is; `None` when it says nothing
-    /// yet. From [`StreamStep::BlockStop`] on it stays the same.
+    /// Returns the current JSON of a block and its state; `None` while the block is still empty. It
+    /// no longer changes after [`StreamStep::BlockStop`].
     #[must_use]
     pub fn block(&self, at: usize) -> Option<(String, BlockState)> {
         let (block, state) = self.blocks.get(at)?.now(self.is_whole())?;
         Some((block.text().to_owned(), state))
     }
 
-    /// Returns the input of a call as far as it arrived in pieces.
+    /// Returns the input of a call as received in pieces so far.
     #[must_use]
     pub fn input(&self, at: usize) -> Option<&Input> {
         self.blocks.get(at)?.input()
     }
 
-    /// Ends the stream and returns what came of it.
+    /// Ends the stream and returns its result.
     #[must_use]
     pub fn finish(mut self) -> StreamOutcome {
         let is_whole = self.is_whole();
@@ -265,7 +265,7 @@ impl Accumulator {
         }
     }
 
-    /// Whether all of the message is there. The last event says nothing but that, and may be lost.
+    /// Returns whether the message is complete. The last event only confirms that; it may be lost.
     fn is_whole(&self) -> bool {
         let has_reason = || {
             let message = self.message.as_ref();
@@ -358,11 +358,11 @@ impl Accumulator {
         };
         let delta = event.object("delta");
         let in_delta = delta.iter().flat_map(|delta| delta.members());
-        let beside = event
+        let siblings = event
             .members()
             .iter()
             .filter(|(key, _)| !matches!(&**key, "type" | "delta" | "usage"));
-        for (key, value) in in_delta.chain(beside) {
+        for (key, value) in in_delta.chain(siblings) {
             merge(message, key, *value);
         }
         if let Some(later) = event.object("usage") {
@@ -373,7 +373,7 @@ impl Accumulator {
     }
 }
 
-/// Returns the JSON of an event that AWS has wrapped.
+/// Returns the JSON of an event that AWS wrapped.
 fn unwrapped(event: &Object<'_>) -> Option<String> {
     let bytes = match event.object("chunk") {
         Some(chunk) => chunk.str("bytes"),
@@ -383,8 +383,8 @@ fn unwrapped(event: &Object<'_>) -> Option<String> {
     String::from_utf8(json).ok()
 }
 
-/// Returns the counts of `message_start` with those of a later event: the later ones are final, but
-/// the tokens of a reply never become fewer.
+/// Merges the counts of a later event into those of `message_start`: the later ones are final, but
+/// `output_tokens` never decreases.
 fn usage(before: Option<&Json>, later: &Object<'_>) -> ObjectBuf {
     let before = before.and_then(|json| Object::parse(json.text()).ok());
     let mut usage = before.as_ref().map(ObjectBuf::from).unwrap_or_default();
@@ -398,7 +398,7 @@ fn usage(before: Option<&Json>, later: &Object<'_>) -> ObjectBuf {
     usage
 }
 
-/// Sets `key`; a `null` does not replace a value.
+/// Sets `key`, except that `null` does not replace a value.
 fn merge(object: &mut ObjectBuf, key: &str, value: Raw<'_>) {
     if !value.is_null() || object.get(key).is_none() {
         object.set(key.to_owned(), value);

@@ -1,12 +1,12 @@
-//! Server-sent events: bytes to events.
+//! Server-sent events: turns bytes into events.
 
 use memchr::{memchr, memchr2};
 
-/// Frames the bytes of a `text/event-stream`, however they are cut into pieces.
+/// Parses the bytes of a `text/event-stream`, regardless of how they are split into pieces.
 ///
-/// Lines end with LF, CR or CRLF; a byte order mark in front of the first one is skipped; several
-/// `data` lines are joined with LF; comments, ids and unknown fields are passed over. Bytes that are
-/// no UTF-8 read as U+FFFD.
+/// Lines end with LF, CR or CRLF; a byte order mark before the first one is skipped; several `data`
+/// lines are joined with LF; comments, ids and unknown fields are ignored. Bytes that are not UTF-8
+/// are read as U+FFFD.
 ///
 /// ```
 /// use transcript_format::stream::Sse;
@@ -20,26 +20,26 @@ use memchr::{memchr, memchr2};
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct Sse {
-    /// The line that has not ended.
+    /// The current, unterminated line.
     line: Vec<u8>,
-    /// The last byte was a CR: an LF now belongs to it.
+    /// Whether the last byte was a CR, so that an LF now belongs to it.
     after_cr: bool,
-    /// The first line has ended.
+    /// Whether the first line has ended.
     started: bool,
     name: String,
-    /// The lines of data, each with an LF behind it.
+    /// The data lines, each followed by an LF.
     data: Vec<u8>,
 }
 
 impl Sse {
-    /// Returns the state before the first byte.
+    /// Returns a parser before the first byte.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Takes the next bytes and hands each event that they end to `take`: its name, which may be
-    /// empty, and its data.
+    /// Consumes the next bytes and passes each event that they complete to `take`: its name, which
+    /// may be empty, and its data.
     pub fn push(&mut self, bytes: &[u8], mut take: impl FnMut(&str, &str)) {
         let mut rest = bytes;
         while let Some(&first) = rest.first() {
@@ -65,8 +65,8 @@ impl Sse {
         }
     }
 
-    /// Ends the stream. An event that no blank line ends is handed on, too: there are servers that
-    /// leave it out, and what was cut is no JSON.
+    /// Ends the stream. An event without the final blank line is passed on, too: some servers omit
+    /// that line, and an event that was really cut is not valid JSON and will be ignored.
     pub fn finish(mut self, mut take: impl FnMut(&str, &str)) {
         let line = std::mem::take(&mut self.line);
         if !line.is_empty() {

@@ -1,4 +1,4 @@
-//! Regions of references before the text of a prompt, judged by the regular expression of the form.
+//! Regions of references before the text of a prompt, checked against a regular expression.
 
 #![expect(
     clippy::unwrap_used,
@@ -12,16 +12,16 @@ use transcript_testkit::rng::Rng;
 
 const HEADER: &str = "> **上下文资料**\n";
 
-/// How many regions, and how many texts that only look like one.
+/// The number of regions, and of texts that only look like one.
 const ROUNDS: usize = 5_000;
 
-/// The grammar; `.` is that of JavaScript, which the crate has no word for.
+/// The grammar; `.` is spelled out, because that of the regex crate differs from JavaScript's.
 fn grammar() -> Regex {
     Regex::new("^> \\*\\*上下文资料\\*\\*\n(?:> \n)?((?:> - [^\n\r\u{2028}\u{2029}]+\n)+)\n")
         .unwrap()
 }
 
-/// Words that a reader may stumble over.
+/// Texts that a parser may trip over.
 const WORDS: [&str; 16] = [
     "src/main.rs",
     "a`b",
@@ -49,7 +49,7 @@ fn number(rng: &mut Rng) -> u64 {
     *rng.pick(&[0, 1, 45, 1_000, u64::MAX])
 }
 
-/// What a reference is made of: names for it to borrow.
+/// The parts of a reference, owned so that references can borrow them.
 struct Words([String; 3]);
 
 impl Words {
@@ -91,7 +91,7 @@ impl Words {
     }
 }
 
-/// A region, with or without its spacer, and a text behind it.
+/// Generates a region, with or without the spacer line, and a text after it.
 fn prompt(rng: &mut Rng) -> String {
     let words: Vec<Words> = (0..rng.range(1, 6)).map(|_| Words::new(rng)).collect();
     let references = words.iter().map(|words| words.reference(rng)).collect();
@@ -109,7 +109,7 @@ fn prompt(rng: &mut Rng) -> String {
     region + *rng.pick(&texts)
 }
 
-/// Checks that the reader and the grammar find the same; returns whether it is a region.
+/// Checks that parser and grammar agree; returns whether the prompt has a region.
 fn agree(grammar: &Regex, prompt: &str) -> bool {
     let found = Region::split(prompt);
     let captures = grammar.captures(prompt);
@@ -130,7 +130,7 @@ fn agree(grammar: &Regex, prompt: &str) -> bool {
 }
 
 #[test]
-fn regions_are_read_as_the_grammar_says_and_written_back_the_same() {
+fn regions_are_parsed_as_by_the_grammar_and_written_back_unchanged() {
     let (grammar, mut rng) = (grammar(), Rng::new(7));
     for _ in 0..ROUNDS {
         let prompt = prompt(&mut rng);
@@ -138,10 +138,11 @@ fn regions_are_read_as_the_grammar_says_and_written_back_the_same() {
     }
 }
 
-/// Changes a prompt so that it may be none of the grammar any more.
-fn hurt(rng: &mut Rng, prompt: &str) -> String {
+/// Changes a prompt so that it may no longer match the grammar.
+fn damage(rng: &mut Rng, prompt: &str) -> String {
     let places: Vec<usize> = prompt.char_indices().map(|(at, _)| at).collect();
-    // What makes a region stands at the start and around line ends: hit that more often.
+    // The parts that define a region are at the start and around line ends: change those more
+    // often.
     let ends = prompt.match_indices('\n').map(|(at, _)| at);
     let near: Vec<usize> = ends.collect();
     let at = if rng.one_in(2) {
@@ -176,13 +177,16 @@ fn a_text_that_only_looks_like_a_region_is_left_alone() {
     let (mut left_alone, mut still) = (0, 0);
     while left_alone < ROUNDS {
         let prompt = prompt(&mut rng);
-        if agree(&grammar, &hurt(&mut rng, &prompt)) {
+        if agree(&grammar, &damage(&mut rng, &prompt)) {
             still += 1;
         } else {
             left_alone += 1;
         }
     }
-    assert!(still > ROUNDS / 20, "{still}: hurt hardly ever misses");
+    assert!(
+        still > ROUNDS / 20,
+        "{still}: damage hardly ever breaks a region"
+    );
 }
 
 #[test]
@@ -202,7 +206,7 @@ fn the_reader_and_the_grammar_agree_on_every_row_of_up_to_four_parts() {
     assert!(regions > 100, "{regions}");
 }
 
-/// Reads a region of one reference, and checks that it writes the same.
+/// Parses a region with one reference, and checks that it displays as the same text.
 fn check(item: &str, expected: Reference<'_>) {
     let prompt = format!("{HEADER}> - {item}\n\nWhy?");
     let (region, text) = Region::split(&prompt).unwrap();

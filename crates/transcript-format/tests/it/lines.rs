@@ -1,4 +1,4 @@
-//! Framing: both framers against a naive split, and the rows of `facts/reliability.md` 5.
+//! Framing: both framers against a naive split, and each kind of damage to lines.
 
 mod naive;
 
@@ -7,13 +7,13 @@ use transcript_format::lines::{BackwardFramer, DEFAULT_LINE_CAP, Framed, Framer,
 
 use naive::{backward, check, forward};
 
-/// `check` with all of `data` cut into chunks of `size` bytes.
+/// Runs `check` on `data`, split into chunks of `size` bytes.
 fn check_sized(data: &[u8], size: usize, cap: usize) {
     let chunks: Vec<&[u8]> = data.chunks(size).collect();
     check(data, &chunks, cap);
 }
 
-/// The lines of `data` as both framers give them.
+/// Returns the lines of `data`; both framers must agree.
 fn lines_of(data: &[u8]) -> Vec<Vec<u8>> {
     check_sized(data, 3, DEFAULT_LINE_CAP);
     let lines = forward(&[data], 0, DEFAULT_LINE_CAP);
@@ -74,7 +74,7 @@ proptest! {
         cap in 0usize..60,
     ) {
         let data = pieces.concat();
-        // Empty chunks are among them.
+        // Some of the chunks are empty.
         let mut cuts: Vec<usize> = cuts.into_iter().map(|cut| cut.min(data.len())).collect();
         cuts.extend([0, data.len()]);
         cuts.sort_unstable();
@@ -111,7 +111,7 @@ fn offsets_count_from_where_the_framer_starts() {
 }
 
 #[test]
-fn a_partial_tail_stays_apart_until_its_newline_comes() {
+fn a_partial_tail_is_kept_separate_until_its_newline_arrives() {
     let mut framer = Framer::new();
     let mut input = &b"{}\n{\"a\""[..];
     assert!(matches!(framer.next(&mut input), Some(Framed::Line(line)) if line.bytes == b"{}"));
@@ -131,8 +131,8 @@ fn a_partial_tail_stays_apart_until_its_newline_comes() {
     assert_eq!(framer.finish(), None);
 }
 
-/// A line is never kept beyond the cap, wherever its bytes come from: what the framer holds is
-/// read from its `Debug` form, which would show every byte.
+/// A line is never kept beyond the cap. The content of the framer is read from its `Debug` form,
+/// which would show every byte.
 #[test]
 fn an_over_long_line_is_counted_in_constant_memory_and_the_next_line_is_whole() {
     let chunk = vec![b'x'; 64 << 10];
@@ -182,11 +182,11 @@ fn an_over_long_line_is_counted_in_constant_memory_and_the_next_line_is_whole() 
 }
 
 // -------------------------------------------------------------------------------------------------
-// Rows of facts/reliability.md 5
+// Kinds of damage
 // -------------------------------------------------------------------------------------------------
 
 #[test]
-fn b1_blank_lines_are_lines_and_a_carriage_return_stays_in_its_line() {
+fn blank_lines_are_lines_and_a_carriage_return_stays_in_its_line() {
     assert_eq!(
         lines_of(b"{}\r\n\r\n \n\n{}\r"),
         [&b"{}\r"[..], b"\r", b" ", b"", b"{}\r"]
@@ -194,7 +194,7 @@ fn b1_blank_lines_are_lines_and_a_carriage_return_stays_in_its_line() {
 }
 
 #[test]
-fn b2_a_torn_record_at_the_end_is_told_apart_by_its_missing_newline() {
+fn a_torn_record_at_the_end_is_distinguished_by_its_missing_newline() {
     let lines = forward(&[b"{\"a\":1}\n{\"b\":"], 0, 100);
     assert!(lines[0].terminated && !lines[1].terminated);
     assert_eq!(
@@ -204,7 +204,7 @@ fn b2_a_torn_record_at_the_end_is_told_apart_by_its_missing_newline() {
 }
 
 #[test]
-fn b21_a_string_of_100_mb_is_kept_below_a_larger_cap_and_counted_above_the_default() {
+fn a_string_of_100_mb_is_kept_below_a_larger_cap_and_counted_above_the_default() {
     const MIB: usize = 1 << 20;
     let chunk = vec![b'x'; MIB];
     for (cap, is_kept) in [(128 * MIB, true), (DEFAULT_LINE_CAP, false)] {
@@ -222,7 +222,7 @@ fn b21_a_string_of_100_mb_is_kept_below_a_larger_cap_and_counted_above_the_defau
 }
 
 #[test]
-fn b23_a_million_newlines_are_a_million_empty_lines() {
+fn a_million_newlines_are_a_million_empty_lines() {
     let data = vec![b'\n'; 1_000_000];
     for lines in [forward(&[&data], 0, 10), backward(&[&data], 10)] {
         assert_eq!(lines.len(), data.len());
@@ -237,7 +237,7 @@ fn b23_a_million_newlines_are_a_million_empty_lines() {
 }
 
 #[test]
-fn b23_an_empty_file_has_no_line_and_a_file_of_one_byte_has_one() {
+fn an_empty_file_has_no_line_and_a_file_of_one_byte_has_one() {
     assert_eq!(lines_of(b""), Vec::<Vec<u8>>::new());
     assert_eq!(lines_of(b"\n"), [b""]);
     assert_eq!(lines_of(b"x"), [b"x"]);
@@ -245,7 +245,7 @@ fn b23_an_empty_file_has_no_line_and_a_file_of_one_byte_has_one() {
 }
 
 #[test]
-fn b24_a_whole_record_without_a_newline_is_given_as_unterminated() {
+fn a_complete_record_without_a_newline_is_returned_as_unterminated() {
     let lines = forward(&[b"{}\n{\"a\":1}"], 0, 100);
     let last = lines.last().expect("there are two lines");
     assert_eq!(
@@ -255,7 +255,7 @@ fn b24_a_whole_record_without_a_newline_is_given_as_unterminated() {
 }
 
 #[test]
-fn b25_utf_16_and_binary_files_are_framed_like_any_bytes() {
+fn utf_16_and_binary_files_are_framed_like_any_bytes() {
     let utf_16: Vec<u8> = "{}\n{}\n"
         .encode_utf16()
         .flat_map(u16::to_le_bytes)
@@ -266,7 +266,7 @@ fn b25_utf_16_and_binary_files_are_framed_like_any_bytes() {
 }
 
 #[test]
-fn b27_only_the_line_feed_ends_a_line() {
+fn only_the_line_feed_ends_a_line() {
     let text = "{\"a\":\"\u{2028}\u{2029}\u{85}\u{feff}\u{b}\u{c}\r\"}";
     assert_eq!(
         lines_of(format!("{text}\n{text}\n").as_bytes()),

@@ -1,4 +1,4 @@
-//! Entries that are made: the views read back what was put in, and every reader takes the line.
+//! New entries: the views return the values that were passed in, and every reader accepts the line.
 
 #![expect(
     clippy::unwrap_used,
@@ -25,11 +25,11 @@ const PARENT: &str = "25d0082e-8a94-42c9-89bc-77cd6ada4466";
 const SESSION: &str = "95a1aa84-538a-430f-b8e1-2701ee64f263";
 const TIME: &str = "2026-03-02T09:00:20.000Z";
 
-/// Everything that can go wrong in a string.
+/// All characters that can cause trouble in a string.
 const ODD: &str =
     "\"quoted\" back\\slash\n\r\t\u{0}\u{1b}\u{7f}\u{85}\u{2028}\u{2029}\u{feff}é日🌒👩‍🚀</script>";
 
-/// Gives an entry what a writer fills in, checks the line, and returns it.
+/// Adds the fields that a writer fills in, checks the line, and returns it.
 fn line(entry: NewEntry) -> String {
     let entry = entry
         .uuid(UUID)
@@ -39,7 +39,7 @@ fn line(entry: NewEntry) -> String {
     check(&entry)
 }
 
-/// Checks what holds for any entry that was made, and returns it.
+/// Checks the properties that every new entry has, and returns its line.
 fn check(entry: &NewEntry) -> String {
     let line = entry.text();
     assert_eq!(line, entry.to_string());
@@ -314,7 +314,7 @@ fn empty_content_becomes_the_placeholder_and_never_an_empty_block() {
     }
 }
 
-// ---- what the client says ----------------------------------------------------------------------
+// ---- notices of the client ----------------------------------------------------------------------
 
 #[test]
 fn a_boundary_names_what_is_kept_as_a_list_and_as_the_segment_of_that_list() {
@@ -542,7 +542,7 @@ fn state_of_the_session_reads_back() {
 }
 
 #[test]
-fn our_own_fields_and_lines_carry_their_version() {
+fn engine_fields_and_lines_have_a_version() {
     let fields = ObjectBuf::new().with("repaired", true);
     let line_of = line(make::user("x").engine(&fields));
     let own = Entry::parse(&line_of).unwrap().transcript_engine().unwrap();

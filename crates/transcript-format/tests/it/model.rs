@@ -119,7 +119,7 @@ fn strings_read_as_serde_json_reads_them() {
         let json = serde_json::to_string(text).unwrap();
         assert_eq!(Raw::parse(&json).unwrap().str().as_deref(), Some(text));
     }
-    // Escapes that go wrong cannot stand in JSON; the function takes any text all the same.
+    // Valid JSON has no invalid escapes, but the function accepts any text.
     for text in [r"\", r"\x", r"\u12", r"\ud83d\u", r"\ué"] {
         assert!(
             unescape(text).contains(char::REPLACEMENT_CHARACTER),
@@ -217,7 +217,7 @@ fn deep_nesting_is_skipped_without_a_limit() {
 }
 
 #[test]
-fn an_error_says_where_and_never_what() {
+fn an_error_has_the_position_and_never_the_content() {
     for line in [
         "",
         "{",
@@ -304,7 +304,7 @@ fn sorted<T: Copy + Ord>(kinds: &[T]) -> Vec<T> {
 }
 
 #[test]
-fn what_is_unknown_survives_byte_for_byte() {
+fn unknown_parts_survive_byte_for_byte() {
     let lines = fixture("entries/kept.jsonl");
     for line in &lines {
         assert_eq!(entry(line).text(), line);
@@ -613,7 +613,7 @@ fn every_known_block_has_a_fixture_and_fits_it() {
 }
 
 #[test]
-fn an_unknown_block_is_kept_and_says_its_name_where_it_has_one() {
+fn an_unknown_block_is_kept_with_its_name_if_it_has_one() {
     let names: Vec<_> = fixture("blocks/unknown.jsonl")
         .iter()
         .map(|line| {
@@ -686,8 +686,8 @@ fn tool_results_read_by_the_name_of_the_tool_and_without_it() {
 
 // ---- the shared files --------------------------------------------------------------------------
 
-/// Entry types without a view and fields without an accessor that the shared files hold, on purpose:
-/// from other programs, slips of hand-made lines, and marks of the rig.
+/// Entry types without a view and fields without an accessor that are in the shared files on
+/// purpose: from other programs, mistakes in hand-made lines, and markers of the test setup.
 const FIELDS_WITHOUT_ACCESSOR: &[&str] = &[
     " (type)",
     "assistant.model",
@@ -703,10 +703,10 @@ const FIELDS_WITHOUT_ACCESSOR: &[&str] = &[
     "user.timesstamp",
 ];
 
-/// Block types without a view that the shared files hold; the first is a string among blocks.
+/// Block types without a view in the shared files; the first is a string among blocks.
 const BLOCKS_WITHOUT_VIEW: &[&str] = &["", "future_block"];
 
-/// Fields that the shared files have with another type: both in hand-made lines.
+/// Fields with another type in the shared files: both in hand-made lines.
 const MISFITS: &[&str] = &["toolUseResult.structuredPatch", "user.message"];
 
 #[derive(Default)]
@@ -898,7 +898,7 @@ impl Survey {
     }
 }
 
-/// Checks that a sample of accessors says what `value`, the same line, says.
+/// Checks that a sample of accessors returns the values of `value`, the same line.
 #[track_caller]
 fn compare(entry: &Entry<'_>, value: &Value) {
     let text = |pointer: &str| value.pointer(pointer).and_then(Value::as_str);

@@ -1,4 +1,4 @@
-//! Whole entries are found in damaged bytes, and nothing else is.
+//! Salvage finds the complete entries in damaged bytes, and nothing else.
 
 #![expect(
     clippy::single_range_in_vec_init,
@@ -16,7 +16,7 @@ use transcript_testkit::{damage, generate};
 
 pub(crate) mod invariants;
 
-/// An entry as old clients wrote it while a subagent ran: whole entries stand within it.
+/// An entry as old clients wrote it while a subagent ran: it contains complete entries.
 const NESTING: &str = concat!(
     r#"{"parentUuid":"p1","isSidechain":false,"sessionId":"s1","type":"progress","data":{"message":"#,
     r#"{"type":"assistant","message":{"id":"m1","content":[{"type":"text","text":"a \"b\" {\\","#,
@@ -36,7 +36,7 @@ const WHOLE: &str = concat!(
 const SPACED: &str =
     r#"{ "uuid": "u3", "sessionId": "s1", "message": {"content": ":"}, "type": "user" }"#;
 
-/// The kinds of entries that have no session.
+/// The kinds of entries without a session.
 const WITHOUT_SESSION: &str = r#"{"type":"summary","summary":"text","leafUuid":"u1"}"#;
 
 #[track_caller]
@@ -53,7 +53,7 @@ fn assert_nothing(bytes: &[u8]) {
     assert_found(bytes, &[], "nothing");
 }
 
-/// Joins pieces; returns the bytes and the places of those that are expected to be found.
+/// Joins pieces; returns the bytes and the places of the entries that should be found.
 fn line(pieces: &[(&[u8], bool)]) -> (Vec<u8>, Vec<Range<usize>>) {
     let (mut bytes, mut places) = (Vec::new(), Vec::new());
     for (piece, is_expected) in pieces {
@@ -77,7 +77,7 @@ fn assert_line(pieces: &[(&[u8], bool)], what: &str) {
 // -------------------------------------------------------------------------------------------------
 
 #[test]
-fn of_a_torn_entry_nothing_comes_back_wherever_it_is_cut() {
+fn nothing_of_a_torn_entry_is_salvaged_wherever_it_is_cut() {
     for entry in [NESTING, WHOLE, SPACED, WITHOUT_SESSION] {
         let entry = entry.as_bytes();
         for cut in 0..entry.len() {
@@ -94,9 +94,9 @@ fn of_a_torn_entry_nothing_comes_back_wherever_it_is_cut() {
     }
 }
 
-/// What a hole tore out of the middle of an entry takes no nested one with it.
+/// A hole in the middle of an entry does not release its nested entries.
 #[test]
-fn of_an_entry_with_a_hole_nothing_but_itself_comes_back() {
+fn of_an_entry_with_a_hole_only_the_entry_itself_is_salvaged() {
     let entry = NESTING.as_bytes();
     for from in 0..entry.len() {
         for len in [1, 2, 7, 30, 100, 400] {
@@ -116,7 +116,7 @@ fn of_an_entry_with_a_hole_nothing_but_itself_comes_back() {
 }
 
 #[test]
-fn an_entry_glued_to_a_torn_one_comes_back_alone_wherever_the_first_is_cut() {
+fn an_entry_glued_to_a_torn_one_is_salvaged_alone_wherever_the_first_is_cut() {
     for torn in [NESTING, WHOLE, SPACED] {
         let torn = torn.as_bytes();
         for whole in [WHOLE, SPACED, NESTING] {
@@ -128,8 +128,8 @@ fn an_entry_glued_to_a_torn_one_comes_back_alone_wherever_the_first_is_cut() {
                 for gap in [none, nuls, b"\n", b" ", b"\n\n\0\n"] {
                     assert_line(&[(head, false), (gap, false), (whole, true)], &name);
                 }
-                for behind in [nuls, b" \r", b"\n", b"\0\n\0", b"\xFF\xFE", b"text"] {
-                    assert_line(&[(head, false), (whole, true), (behind, false)], &name);
+                for after in [nuls, b" \r", b"\n", b"\0\n\0", b"\xFF\xFE", b"text"] {
+                    assert_line(&[(head, false), (whole, true), (after, false)], &name);
                 }
                 assert_line(&[(head, false), (whole, true), (whole, true)], &name);
                 assert_line(
@@ -142,7 +142,7 @@ fn an_entry_glued_to_a_torn_one_comes_back_alone_wherever_the_first_is_cut() {
 }
 
 #[test]
-fn torn_and_whole_entries_may_take_turns_on_a_line() {
+fn torn_and_complete_entries_may_alternate_on_a_line() {
     let (torn, whole) = (NESTING.as_bytes(), WHOLE.as_bytes());
     for first in 0..torn.len() {
         for second in (first % 7..torn.len()).step_by(7) {
@@ -164,9 +164,9 @@ fn torn_and_whole_entries_may_take_turns_on_a_line() {
     }
 }
 
-/// Such an entry may as well be nested in the torn one, and is left.
+/// Such an entry could also be nested in the torn one, so it is not salvaged.
 #[test]
-fn an_entry_without_a_session_is_left_behind_a_cut_in_front_of_a_value_only() {
+fn an_entry_without_a_session_is_only_ignored_after_a_cut_before_a_value() {
     let (torn, whole) = (NESTING.as_bytes(), WITHOUT_SESSION.as_bytes());
     let mut left = 0;
     for cut in 0..torn.len() {
@@ -183,7 +183,7 @@ fn an_entry_without_a_session_is_left_behind_a_cut_in_front_of_a_value_only() {
 }
 
 #[test]
-fn glued_entries_all_come_back() {
+fn all_glued_entries_are_salvaged() {
     let whole = [WHOLE, NESTING, SPACED, WITHOUT_SESSION].map(str::as_bytes);
     let pieces = whole.map(|piece| (piece, true));
     assert_line(&pieces, "four in a row");
@@ -199,7 +199,7 @@ fn glued_entries_all_come_back() {
 // -------------------------------------------------------------------------------------------------
 
 #[test]
-fn bytes_that_json_does_not_allow_are_mended() {
+fn bytes_that_json_does_not_allow_are_repaired() {
     let object = |text: &[u8]| [&b"{\"type\":\"tag\",\"tag\":\""[..], text, b"\"}"].concat();
     let cases: [(&[u8], &str); 12] = [
         (b"plain", "plain"),
@@ -225,7 +225,7 @@ fn bytes_that_json_does_not_allow_are_mended() {
 }
 
 #[test]
-fn what_no_rule_mends_does_not_come_back() {
+fn an_entry_that_cannot_be_repaired_is_not_salvaged() {
     let lines: [&[u8]; 16] = [
         b"",
         b"\0\0\0",
@@ -251,7 +251,7 @@ fn what_no_rule_mends_does_not_come_back() {
 }
 
 #[test]
-fn an_entry_whose_uuid_is_hurt_does_not_come_back() {
+fn an_entry_with_a_damaged_uuid_is_not_salvaged() {
     for uuid in [&b"u\x001"[..], b"u\x011", b"u\xFF1", b"u\n1"] {
         let entry = [b"{\"type\":\"user\",\"uuid\":\"", uuid, b"\"}"].concat();
         assert_nothing(&entry);
@@ -259,7 +259,7 @@ fn an_entry_whose_uuid_is_hurt_does_not_come_back() {
 }
 
 #[test]
-fn an_object_that_is_nested_too_deep_does_not_come_back() {
+fn an_object_that_is_nested_too_deeply_is_not_salvaged() {
     for (levels, is_expected) in [(126, true), (127, false), (128, false), (100_000, false)] {
         let (open, close) = ("[".repeat(levels), "]".repeat(levels));
         let entry = format!(r#"{{"type":"user","a":{open}{close}}}"#);
@@ -277,10 +277,10 @@ fn an_object_that_is_nested_too_deep_does_not_come_back() {
 // -------------------------------------------------------------------------------------------------
 
 #[test]
-fn an_entry_that_is_spread_over_lines_comes_back() {
+fn an_entry_that_is_spread_over_lines_is_salvaged() {
     let text = "a word\\nand more, with a \\\"quote\\\"\\nand the rest";
     let entry = format!(r#"{{"type":"user","message":{{"content":"{text}"}},"uuid":"u"}}"#);
-    // Line feeds as they are, not escaped, with empty lines between.
+    // Raw line feeds, with empty lines between.
     for newline in ["\n", "\n\n\n", "\r\n", "\n \n"] {
         let split = entry.replace("\\n", newline);
         assert_line(&[(split.as_bytes(), true)], newline);
@@ -298,7 +298,7 @@ fn an_entry_that_is_spread_over_lines_comes_back() {
             entry.replace("\\n", &escaped)
         );
     }
-    // Laid out over lines, as programs write that people are to read.
+    // Pretty-printed over several lines.
     let value: serde_json::Value = serde_json::from_str(NESTING).unwrap();
     let pretty = serde_json::to_string_pretty(&value).unwrap();
     assert_line(
@@ -318,7 +318,7 @@ fn an_entry_that_is_spread_over_lines_comes_back() {
 // Generated sessions
 // -------------------------------------------------------------------------------------------------
 
-/// The lines of a session that hold an entry of a known type, and whether it names a session.
+/// The lines of a session with an entry of a known type, and whether it names a session.
 fn entries(session: &[u8]) -> Vec<(&[u8], bool)> {
     let mut scanner = Scanner::new();
     let lines = session.split(|byte| *byte == b'\n');
@@ -333,7 +333,7 @@ fn entries(session: &[u8]) -> Vec<(&[u8], bool)> {
 }
 
 #[test]
-fn lines_of_sessions_come_back_alone_when_they_are_glued_to_torn_ones() {
+fn lines_of_sessions_are_salvaged_alone_when_they_are_glued_to_torn_ones() {
     let (mut back, mut left) = (0, 0);
     for seed in 0..400 {
         let session = generate::session(seed);
@@ -359,7 +359,7 @@ fn lines_of_sessions_come_back_alone_when_they_are_glued_to_torn_ones() {
 }
 
 #[test]
-fn nothing_is_made_up_in_damaged_sessions() {
+fn nothing_is_invented_in_damaged_sessions() {
     for seed in 0..500 {
         let (bytes, _) = damage::damage(&generate::session(seed), seed);
         invariants::check(&bytes);
@@ -373,7 +373,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(4_000))]
 
     #[test]
-    fn nothing_is_made_up_in_any_mix_of_pieces(pieces in prop::collection::vec(0..PIECES.len(), 0..24)) {
+    fn nothing_is_invented_in_any_mix_of_pieces(pieces in prop::collection::vec(0..PIECES.len(), 0..24)) {
         let bytes: Vec<u8> = pieces.iter().flat_map(|piece| PIECES[*piece]).copied().collect();
         invariants::check(&bytes);
     }
@@ -406,7 +406,7 @@ const PIECES: [&[u8]; 24] = [
     b"\xE2\x80",
 ];
 
-/// Far too long a line for a search that starts over at every brace: it would take hours.
+/// A search that restarted at every brace would take hours for this line.
 #[test]
 fn sixteen_mib_of_braces_are_searched_in_linear_time() {
     let nested = [
@@ -429,7 +429,7 @@ fn sixteen_mib_of_braces_are_searched_in_linear_time() {
     }
 }
 
-/// What `entries` makes of a line that is nothing but a torn entry.
+/// Returns the result of `entries` for a line that consists of a torn entry.
 fn torn(line: &[u8]) -> Option<String> {
     let places = salvage::entries(line);
     assert!(objects(line).is_empty());
@@ -440,10 +440,10 @@ fn torn(line: &[u8]) -> Option<String> {
 }
 
 #[test]
-fn a_torn_entry_comes_back_up_to_its_last_whole_member_once_it_says_who_it_is() {
+fn a_torn_entry_with_its_ids_is_salvaged_up_to_its_last_complete_member() {
     let whole = br#"{"parentUuid":"u1","isSidechain":false,"type":"user","message":{"content":"a, b"},"uuid":"u2","cwd":"/home"}"#;
     let members = br#"{"parentUuid":"u1","isSidechain":false,"type":"user","message":{"content":"a, b"},"uuid":"u2""#;
-    // Without the comma the uuid may go on.
+    // Without the comma the uuid might continue.
     for cut in 0..=members.len() {
         assert_eq!(torn(&whole[..cut]), None, "{cut}");
     }
@@ -454,7 +454,7 @@ fn a_torn_entry_comes_back_up_to_its_last_whole_member_once_it_says_who_it_is() 
 }
 
 #[test]
-fn a_torn_entry_that_does_not_say_where_it_hangs_does_not_come_back() {
+fn a_torn_entry_without_its_link_fields_is_not_salvaged() {
     for missing in [
         br#"{"isSidechain":false,"type":"user","message":{"content":"x"},"uuid":"u2","cw"#.as_slice(),
         br#"{"parentUuid":"u1","type":"user","message":{"content":"x"},"uuid":"u2","cw"#,

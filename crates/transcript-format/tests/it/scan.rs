@@ -1,4 +1,4 @@
-//! The envelope scan against `serde_json`, and the rows of `facts/reliability.md` 5.
+//! The envelope scan against `serde_json`, and each kind of damage to lines.
 
 mod reference;
 
@@ -21,7 +21,7 @@ fn error(line: &[u8]) -> (ScanErrorKind, usize) {
     }
 }
 
-/// The string that the scan finds at `uuid`.
+/// Returns the string that the scan finds at `uuid`.
 fn uuid(line: &str) -> Option<String> {
     assert!(check(line.as_bytes()), "{line} does not scan");
     let mut scanner = Scanner::new();
@@ -42,11 +42,11 @@ fn lines(bytes: &[u8]) -> Vec<Vec<u8>> {
 }
 
 // -------------------------------------------------------------------------------------------------
-// Real and generated lines, whole and damaged
+// Real and generated lines, intact and damaged
 // -------------------------------------------------------------------------------------------------
 
-/// The lines of every `.jsonl` file of the shared corpus and of the oracle, on machines that have
-/// them.
+/// The lines of every `.jsonl` file of the shared corpus and of the recorded sessions, on machines
+/// that have them.
 fn shared_lines() -> Option<Vec<Vec<u8>>> {
     fn collect(folder: &Path, files: &mut Vec<PathBuf>) {
         for entry in fs::read_dir(folder).expect("the folder is readable") {
@@ -94,8 +94,8 @@ fn every_generated_line_scans_as_serde_json_reads_it() {
     }
 }
 
-/// One way of hurting a line.
-fn hurt(line: &[u8], other: &[u8], rng: &mut Rng) -> Vec<u8> {
+/// Damages a line in one of several ways.
+fn damage(line: &[u8], other: &[u8], rng: &mut Rng) -> Vec<u8> {
     let mut out = line.to_vec();
     let at = rng.below(out.len() + 1);
     let slice = |rng: &mut Rng, of: &[u8]| {
@@ -122,14 +122,14 @@ fn hurt(line: &[u8], other: &[u8], rng: &mut Rng) -> Vec<u8> {
         }
     }
     if rng.one_in(3) {
-        hurt(&out, other, rng)
+        damage(&out, other, rng)
     } else {
         out
     }
 }
 
-/// Hurts lines until there are `count` hurt ones. Long lines are taken less often, for the time.
-fn check_hurt(lines: &[Vec<u8>], count: usize, seed: u64) {
+/// Damages lines until there are `count` of them. Long lines are chosen less often, to save time.
+fn check_damaged(lines: &[Vec<u8>], count: usize, seed: u64) {
     let (short, long): (Vec<&Vec<u8>>, Vec<_>) = lines.iter().partition(|line| line.len() < 3_000);
     let mut rng = Rng::new(seed);
     let mut whole = 0;
@@ -137,9 +137,9 @@ fn check_hurt(lines: &[Vec<u8>], count: usize, seed: u64) {
         let is_long = rng.one_in(40) && !long.is_empty();
         let line = rng.pick(if is_long { &long } else { &short });
         let other = rng.pick(&short);
-        whole += usize::from(check(&hurt(line, other, &mut rng)));
+        whole += usize::from(check(&damage(line, other, &mut rng)));
     }
-    // Both outcomes must be common, or the comparison shows little.
+    // Both outcomes must be common, or the comparison means little.
     assert!(
         whole > count / 10 && whole < count / 2,
         "{whole} of {count} still scan"
@@ -152,15 +152,15 @@ fn damaged_real_lines_scan_exactly_when_serde_json_reads_them() {
         println!("skipped: no shared data");
         return;
     };
-    check_hurt(&lines, 300_000, 1);
+    check_damaged(&lines, 300_000, 1);
 }
 
 #[test]
 fn damaged_generated_lines_scan_exactly_when_serde_json_reads_them() {
-    check_hurt(&generated_lines(), 200_000, 2);
+    check_damaged(&generated_lines(), 200_000, 2);
 }
 
-/// A file cut anywhere must not look like a whole entry, and the cut is what is reported.
+/// A file that is cut anywhere must not look like a complete entry, and the cut must be reported.
 #[test]
 fn no_proper_prefix_of_a_line_scans_and_each_is_incomplete() {
     let text = r#"{"type":"user","uuid":"a\u0062\\\"c","n":[-1.5e+10,true,false,null,{}],"message":{"content":[{"type":"text","text":"grüße \ud83d\ude80"}]},"isMeta":true}"#;
@@ -181,10 +181,10 @@ fn no_proper_prefix_of_a_line_scans_and_each_is_incomplete() {
 }
 
 // -------------------------------------------------------------------------------------------------
-// Made-up objects
+// Generated objects
 // -------------------------------------------------------------------------------------------------
 
-/// Names that the scan knows, at the top or further in.
+/// Names that the scan knows, at the top level or nested.
 const NAMES: [&str; 28] = [
     "uuid",
     "parentUuid",
@@ -220,7 +220,7 @@ fn white() -> impl Strategy<Value = &'static str> {
     prop::sample::select(vec!["", "", "", "", "", "", "", " ", "\t", "\r", "  \n "])
 }
 
-/// A name, its letters now and then written as escapes.
+/// A name; some letters are written as escapes.
 fn name() -> impl Strategy<Value = String> {
     (
         prop::sample::select(&NAMES[..]),
@@ -241,7 +241,7 @@ fn name() -> impl Strategy<Value = String> {
         })
 }
 
-/// A string with everything that strings may hold, quotes included.
+/// A string with all that strings may contain, including quotes.
 fn string() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
         8 => "[a-z0-9]{0,70}",
@@ -321,14 +321,14 @@ fn array(value: impl Strategy<Value = String>, count: usize) -> impl Strategy<Va
     })
 }
 
-/// Any value; objects in it have the names that are read at the top.
+/// Any value; objects in it have names that are read at the top level.
 fn value() -> impl Strategy<Value = String> {
     scalar().prop_recursive(4, 24, 5, |inner| {
         prop_oneof![object(name(), inner.clone(), 5), array(inner, 5)]
     })
 }
 
-/// A message whose blocks look real, or nearly so.
+/// A message whose blocks look real, or nearly real.
 fn message() -> impl Strategy<Value = String> {
     let named = |name: &'static str, value: BoxedStrategy<String>| {
         value.prop_map(move |value| format!("\"{name}\":{value}"))
@@ -352,7 +352,7 @@ fn message() -> impl Strategy<Value = String> {
     prop::collection::vec(member, 0..5).prop_map(|members| format!("{{{}}}", members.join(",")))
 }
 
-/// An entry: names in any order, repeated ones too.
+/// An entry: names in any order, some repeated.
 fn entry() -> impl Strategy<Value = String> {
     let member = prop_oneof![
         6 => (name(), prop_oneof![4 => scalar(), 1 => value()]),
@@ -374,7 +374,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(4_000))]
 
     #[test]
-    fn made_up_entries_scan_as_serde_json_reads_them(entry in entry()) {
+    fn random_entries_scan_as_serde_json_reads_them(entry in entry()) {
         prop_assert!(check(entry.as_bytes()));
     }
 
@@ -422,7 +422,7 @@ fn nested_look_alikes_are_not_taken_for_the_entry_own_members() {
 }
 
 #[test]
-fn tool_ids_come_in_the_order_of_the_message_whatever_is_before_them() {
+fn tool_ids_are_in_the_order_of_the_message_whatever_is_before_them() {
     let line = r#"{"message":{"content":[{"id":"a","type":"tool_use","input":{"id":"x"}},
         {"tool_use_id":"b","id":"y","type":"tool_result"},{"type":"server_tool_use","id":"c"},
         {"type":"web_search_tool_result","tool_use_id":"d"},{"type":"tool_use"},{"id":"z"}]},
@@ -463,7 +463,7 @@ fn names_may_be_written_with_escapes() {
 // Edges of blocks (64 bytes) and windows (16 KiB)
 // -------------------------------------------------------------------------------------------------
 
-/// What may lie across an edge. All but the last ten are right.
+/// Texts to put across an edge. All but the last ten are valid.
 const ACROSS: [&str; 24] = [
     "",
     r"\\",
@@ -518,12 +518,12 @@ fn backslash_runs_of_every_length_scan_at_every_edge_of_a_block() {
 }
 
 #[test]
-fn what_lies_across_the_edge_of_a_window_scans_as_elsewhere() {
+fn strings_across_the_edge_of_a_window_scan_as_elsewhere() {
     const WINDOW: usize = 16 << 10;
     for edge in [WINDOW, 2 * WINDOW] {
         for across in ACROSS {
             for shift in 0..=across.len() + 3 {
-                // The piece ends `shift - 2` bytes behind the edge.
+                // The piece ends `shift - 2` bytes after the edge.
                 let start = edge + shift - 2 - across.len();
                 let pad = "x".repeat(start - r#"{"a":""#.len());
                 for end in ["", "tail", "\\"] {
@@ -550,13 +550,13 @@ fn a_window_full_of_quotes_is_indexed() {
     assert!(check(
         format!(r#"{{"a":[{pairs}""],"uuid":"u"}}"#).as_bytes()
     ));
-    // Quotes alone are no JSON; they must not break anything either.
+    // Quotes alone are not JSON, but they must not break anything either.
     check(&vec![b'"'; 40_000]);
     check(format!("{{{}", "\"".repeat(40_000)).as_bytes());
 }
 
 // -------------------------------------------------------------------------------------------------
-// Rows of facts/reliability.md 5
+// Kinds of damage
 // -------------------------------------------------------------------------------------------------
 
 /// Runs `test` on a stack of 256 KiB.
@@ -571,7 +571,7 @@ fn on_a_small_stack(test: impl FnOnce() + Send + 'static) {
 }
 
 #[test]
-fn b1_a_blank_line_is_blank_and_a_carriage_return_is_white_space() {
+fn a_blank_line_is_blank_and_a_carriage_return_is_white_space() {
     for (blank, at) in [("", 0), (" ", 1), ("\r", 1), (" \t\r ", 4)] {
         assert_eq!(error(blank.as_bytes()), (ScanErrorKind::Blank, at));
     }
@@ -579,7 +579,7 @@ fn b1_a_blank_line_is_blank_and_a_carriage_return_is_white_space() {
 }
 
 #[test]
-fn b2_a_torn_record_is_incomplete() {
+fn a_torn_record_is_incomplete() {
     for torn in [
         r#"{"#,
         r#"{"uuid"#,
@@ -596,13 +596,13 @@ fn b2_a_torn_record_is_incomplete() {
 }
 
 #[test]
-fn b3_a_torn_record_before_a_whole_one_is_a_syntax_error_where_they_meet() {
+fn a_torn_record_before_a_complete_one_is_a_syntax_error_where_they_meet() {
     let (torn, whole) = (r#"{"a":1"#, r#"{"uuid":"u"}"#);
     assert_eq!(
         error(format!("{torn}{whole}").as_bytes()),
         (ScanErrorKind::Syntax, torn.len())
     );
-    // Torn inside of a string, the string goes on until the next quote.
+    // Torn inside of a string: the string continues until the next quote.
     assert_eq!(
         error(format!(r#"{{"a":"to{whole}"#).as_bytes()).0,
         ScanErrorKind::Syntax
@@ -610,7 +610,7 @@ fn b3_a_torn_record_before_a_whole_one_is_a_syntax_error_where_they_meet() {
 }
 
 #[test]
-fn b4_of_two_records_on_a_line_the_first_can_be_had_with_its_end() {
+fn of_two_records_on_a_line_the_first_is_returned_with_its_end() {
     let line = br#"{"uuid":"u"} {"uuid":"v"}"#;
     assert_eq!(error(line), (ScanErrorKind::Trailing, 13));
     let mut scanner = Scanner::new();
@@ -622,7 +622,7 @@ fn b4_of_two_records_on_a_line_the_first_can_be_had_with_its_end() {
 }
 
 #[test]
-fn b5_a_run_of_nuls_before_a_record_is_a_syntax_error_at_its_start() {
+fn a_run_of_nuls_before_a_record_is_a_syntax_error_at_its_start() {
     for nuls in [1, 63, 64, 65, 512, 16 << 10, 100_000] {
         let line = [vec![0; nuls], br#"{"uuid":"u"}"#.to_vec()].concat();
         assert_eq!(error(&line), (ScanErrorKind::Syntax, 0));
@@ -634,7 +634,7 @@ fn b5_a_run_of_nuls_before_a_record_is_a_syntax_error_at_its_start() {
 }
 
 #[test]
-fn b6_a_byte_order_mark_does_not_scan_and_is_left_to_the_reader() {
+fn a_byte_order_mark_does_not_scan_and_is_left_to_the_reader() {
     assert_eq!(
         error("\u{feff}{\"uuid\":\"u\"}".as_bytes()),
         (ScanErrorKind::Syntax, 0)
@@ -642,8 +642,8 @@ fn b6_a_byte_order_mark_does_not_scan_and_is_left_to_the_reader() {
 }
 
 #[test]
-fn b7_b9_bytes_that_are_not_utf_8_are_found_wherever_they_stand() {
-    // Cut, over-long, too high; UTF-16 surrogates in three bytes each.
+fn bytes_that_are_not_utf_8_are_found_everywhere() {
+    // Cut, overlong, out of range; UTF-16 surrogates in three bytes each.
     for bad in [
         &b"\xff"[..],
         b"\xc3",
@@ -663,7 +663,7 @@ fn b7_b9_bytes_that_are_not_utf_8_are_found_wherever_they_stand() {
 }
 
 #[test]
-fn b8_a_lone_surrogate_escape_is_kept_and_shown_as_a_replacement() {
+fn a_lone_surrogate_escape_is_kept_and_shown_as_a_replacement() {
     assert_eq!(uuid(r#"{"uuid":"a\ud83d"}"#).as_deref(), Some("a\u{fffd}"));
     assert_eq!(
         uuid(r#"{"uuid":"u","\ude80":"\ud83d\ud83d"}"#).as_deref(),
@@ -672,12 +672,12 @@ fn b8_a_lone_surrogate_escape_is_kept_and_shown_as_a_replacement() {
 }
 
 #[test]
-fn b10_an_escaped_nul_is_kept() {
+fn an_escaped_nul_is_kept() {
     assert_eq!(uuid(r#"{"uuid":"a\u0000b"}"#).as_deref(), Some("a\0b"));
 }
 
 #[test]
-fn b11_raw_control_bytes_are_refused_inside_of_strings_at_their_place() {
+fn raw_control_bytes_are_refused_inside_of_strings_at_their_place() {
     for byte in 0..0x20 {
         for before in [0, 50, 64, 17_000] {
             let start = [br#"{"a":""#.to_vec(), vec![b'x'; before]].concat();
@@ -686,14 +686,14 @@ fn b11_raw_control_bytes_are_refused_inside_of_strings_at_their_place() {
         }
     }
     assert!(check(b"{\"a\":\"\x7f\"}"));
-    // Outside of strings it is syntax, or white space.
+    // Outside of strings it is a syntax error, or white space.
     assert_eq!(error(b"{\x01}").0, ScanErrorKind::Syntax);
 }
 
 #[test]
-fn b12_nesting_of_127_levels_scans_and_one_level_more_does_not() {
+fn nesting_of_127_levels_scans_and_one_level_more_does_not() {
     on_a_small_stack(|| {
-        // What opens, what stands in it, what closes; `{0}` is the next level.
+        // Opening text, content, closing text; `{0}` is the next level.
         let shapes = [
             (r#"{"a":"#, "0", "}"),
             ("[", "", "]"),
@@ -726,7 +726,7 @@ fn b12_nesting_of_127_levels_scans_and_one_level_more_does_not() {
 }
 
 #[test]
-fn b12_a_million_levels_are_refused_on_a_small_stack() {
+fn a_million_levels_are_refused_on_a_small_stack() {
     on_a_small_stack(|| {
         let arrays = format!(
             r#"{{"a":{}{}}}"#,
@@ -748,7 +748,7 @@ fn b12_a_million_levels_are_refused_on_a_small_stack() {
 }
 
 #[test]
-fn b13_of_a_repeated_name_the_last_value_counts_and_it_is_flagged() {
+fn of_a_repeated_name_the_last_value_counts_and_it_is_flagged() {
     assert_eq!(uuid(r#"{"uuid":"a","uuid":"b"}"#).as_deref(), Some("b"));
     for (last, flag) in [
         ("null", Flags::UUID_NULL),
@@ -769,7 +769,7 @@ fn b13_of_a_repeated_name_the_last_value_counts_and_it_is_flagged() {
 }
 
 #[test]
-fn b14_b15_b16_numbers_of_any_size_scan_and_stay_as_they_are_written() {
+fn numbers_of_any_size_scan_and_stay_as_they_are_written() {
     let digits = "1234567890".repeat(40);
     for number in [
         "1e999",
@@ -789,7 +789,7 @@ fn b14_b15_b16_numbers_of_any_size_scan_and_stay_as_they_are_written() {
 }
 
 #[test]
-fn b17_what_other_dialects_allow_is_a_syntax_error() {
+fn extensions_of_other_dialects_are_a_syntax_error() {
     for value in [
         "NaN",
         "Infinity",
@@ -835,7 +835,7 @@ fn b17_what_other_dialects_allow_is_a_syntax_error() {
 }
 
 #[test]
-fn b18_a_value_of_another_kind_is_not_an_object() {
+fn a_value_of_another_kind_is_not_an_object() {
     for value in [
         "[]",
         "1",
@@ -852,7 +852,7 @@ fn b18_a_value_of_another_kind_is_not_an_object() {
 }
 
 #[test]
-fn b19_an_entry_without_type_or_of_another_shape_scans_as_one_of_an_unknown_kind() {
+fn an_entry_without_type_or_of_another_shape_scans_as_one_of_an_unknown_kind() {
     for line in [
         "{}",
         r#"{"a":1}"#,
@@ -875,7 +875,7 @@ fn b19_an_entry_without_type_or_of_another_shape_scans_as_one_of_an_unknown_kind
 }
 
 #[test]
-fn b20_an_object_of_numbered_names_scans() {
+fn an_object_of_numbered_names_scans() {
     let members: Vec<String> = (0..20_000)
         .map(|i| format!(r#""{i}":"{}""#, i % 10))
         .collect();
@@ -886,7 +886,7 @@ fn b20_an_object_of_numbered_names_scans() {
 }
 
 #[test]
-fn b21_a_string_of_100_mb_scans() {
+fn a_string_of_100_mb_scans() {
     let line = format!(
         r#"{{"a":"{}","uuid":"u"}}"#,
         "0123456789".repeat(10_000_000)
@@ -901,19 +901,19 @@ fn b21_a_string_of_100_mb_scans() {
 }
 
 #[test]
-fn b22_an_array_of_ten_million_numbers_scans_on_a_small_stack() {
+fn an_array_of_ten_million_numbers_scans_on_a_small_stack() {
     on_a_small_stack(|| {
         let line = format!(r#"{{"a":[{}0],"uuid":"u"}}"#, "0,".repeat(10_000_000));
         let mut scanner = Scanner::new();
         let envelope = scanner.scan(line.as_bytes()).expect("it is whole");
         assert_eq!(envelope.uuid().map(|id| id.raw()), Some(&b"u"[..]));
-        // What the scanner keeps does not grow with the line.
+        // The scanner's memory does not grow with the line.
         assert_eq!(envelope.tools().len(), 0);
     });
 }
 
 #[test]
-fn b25_utf_16_gzip_and_other_binary_lines_are_errors() {
+fn utf_16_gzip_and_other_binary_lines_are_errors() {
     let utf_16 =
         |text: &str| -> Vec<u8> { text.encode_utf16().flat_map(u16::to_le_bytes).collect() };
     assert_eq!(error(&utf_16("{\"uuid\":\"u\"}")).0, ScanErrorKind::Syntax);
@@ -934,7 +934,7 @@ fn b25_utf_16_gzip_and_other_binary_lines_are_errors() {
 }
 
 #[test]
-fn b27_other_separators_and_byte_order_marks_inside_of_strings_are_kept() {
+fn other_separators_and_byte_order_marks_inside_of_strings_are_kept() {
     let odd = "a\u{2028}b\u{2029}c\u{feff}d\u{85}";
     assert_eq!(
         uuid(&format!(r#"{{"uuid":"{odd}"}}"#)).as_deref(),

@@ -1,4 +1,4 @@
-//! Streams: any split gives the same message, any cut a part of it, and a naive reading the same.
+//! Streams: any split gives the same message, any cut a part of it, and a naive reader agrees.
 
 #![expect(
     clippy::unwrap_used,
@@ -30,7 +30,8 @@ fn every_split_of_a_stream_gives_the_same_message() {
         for size in [1, 2, 3, 7] {
             assert_eq!(outcome(bytes.chunks(size)), whole, "seed {seed}, {size}");
         }
-        // The state at the split is that of the bytes before it, which are read once for all.
+        // The state at the split only depends on the bytes before it, which are read once for all
+        // splits.
         let (mut sse, mut message) = (Sse::new(), Accumulator::new());
         for at in 0..bytes.len() {
             let (mut sse_here, mut message_here) = (sse.clone(), message.clone());
@@ -46,7 +47,7 @@ fn every_split_of_a_stream_gives_the_same_message() {
 }
 
 #[test]
-fn a_stream_means_what_a_naive_reading_of_its_events_means() {
+fn a_stream_gives_the_same_message_as_a_naive_reader() {
     for seed in 0..SEEDS {
         let Stream { sse, events } = stream(seed);
         let expected = naive(&events);
@@ -118,7 +119,7 @@ fn check_part(reply: &Reply, full: &Value) {
     for (at, state) in before.iter().enumerate() {
         assert_eq!((*state, &part[at]), (BlockState::Whole, &full[at]));
     }
-    // The end of a text can be missing before anybody knows; that of a call cannot.
+    // A missing end of a text cannot be detected; that of a call can.
     if *last == BlockState::Whole {
         assert_eq!(part[before.len()], full[before.len()]);
     }
@@ -132,7 +133,7 @@ fn check_part(reply: &Reply, full: &Value) {
     );
 }
 
-/// Whether `part` is `full`, cut somewhere and closed.
+/// Returns whether `part` is `full`, cut somewhere and closed.
 fn is_part(part: &Value, full: &Value) -> bool {
     match (part, full) {
         (Value::String(part), Value::String(full)) => full.starts_with(part.as_str()),
@@ -150,7 +151,7 @@ fn is_part(part: &Value, full: &Value) -> bool {
     }
 }
 
-/// The obvious way: whole texts, parsed at the end.
+/// The naive reader: complete texts, parsed at the end.
 fn naive(events: &[Value]) -> Value {
     let mut message = Value::Null;
     let mut inputs: Map<String, Value> = Map::new();
@@ -234,7 +235,7 @@ fn whole(outcome: StreamOutcome) -> Reply {
 
 const START: &str = r#"{"type":"message_start","message":{"id":"msg_1","role":"assistant","content":[],"stop_reason":null,"usage":{"input_tokens":3,"output_tokens":9,"service_tier":"standard"}}}"#;
 
-/// Returns the content and what else came of events behind [`START`].
+/// Returns the content and the other results of events after [`START`].
 fn run(events: &[&str]) -> (Value, StreamOutcome) {
     let mut message = Accumulator::new();
     message.event(START);
@@ -315,7 +316,7 @@ fn an_error_ends_the_stream_and_keeps_what_arrived() {
 }
 
 #[test]
-fn a_call_that_was_cut_is_closed_and_says_so() {
+fn a_call_that_was_cut_is_closed_and_marked() {
     let start = block_start(&json!({"type": "tool_use", "id": "t", "name": "Read", "input": {}}));
     let first = input_delta(r#"{"path":"moon.rs","lines":[1,2"#);
     let (content, outcome) = run(&[&start, &first]);
@@ -328,7 +329,7 @@ fn a_call_that_was_cut_is_closed_and_says_so() {
     };
     assert_eq!(reply.blocks(), [BlockState::Repaired]);
 
-    // Its input is whole before the block is.
+    // Its input is complete before the block is.
     let (content, outcome) = run(&[&start, &first, &input_delta("4]}")]);
     assert_eq!(
         content[0]["input"],
@@ -339,7 +340,7 @@ fn a_call_that_was_cut_is_closed_and_says_so() {
     };
     assert_eq!(reply.blocks(), [BlockState::Whole]);
 
-    // The model itself stopped in the middle, as it does at the limit of tokens.
+    // The model itself stopped in the middle, as at the token limit.
     let reply = whole(run(&[&start, &first, STOP_BLOCK, STOP]).1);
     assert_eq!(reply.blocks(), [BlockState::Repaired]);
 
@@ -360,7 +361,7 @@ fn an_input_that_is_not_json_is_kept_as_a_string() {
 }
 
 #[test]
-fn what_is_not_known_is_kept_and_what_says_nothing_is_not() {
+fn unknown_blocks_are_kept_and_empty_ones_are_not() {
     let start = block_start(&json!({"type": "diagram", "sides": [1, {"a": null}]}));
     let odd = [
         delta(r#"{"type":"shape_delta","sides":4}"#),
@@ -396,7 +397,7 @@ fn later_counts_win_but_a_reply_never_has_fewer_tokens() {
     };
     let first = delta(r#"{"input_tokens":5,"output_tokens":20,"service_tier":null}"#);
     let second = delta(r#"{"output_tokens":4,"new":{"x":1}}"#);
-    // The reason is there and no block is open: only the word that this is all is missing.
+    // The stop reason arrived and no block is open; only the final event is missing.
     let reply = whole(run(&[&first, &second]).1);
     let message: Value = serde_json::from_str(reply.message()).unwrap();
     assert_eq!(message["stop_reason"], "end_turn");
@@ -406,7 +407,7 @@ fn later_counts_win_but_a_reply_never_has_fewer_tokens() {
 }
 
 #[test]
-fn each_block_can_be_taken_as_soon_as_it_is_whole() {
+fn each_block_is_available_as_soon_as_it_is_complete() {
     let mut message = Accumulator::new();
     assert_eq!(message.event(START), StreamStep::Start);
     let block = r#"{"type":"tool_use","id":"t","name":"Read"}"#;
@@ -429,7 +430,7 @@ fn each_block_can_be_taken_as_soon_as_it_is_whole() {
 }
 
 #[test]
-fn server_sent_events_are_framed_as_the_standard_says() {
+fn server_sent_events_are_parsed_as_the_standard_requires() {
     let cases: [(&str, &[(&str, &str)]); 9] = [
         ("data: a\n\ndata:b\n\n", &[("", "a"), ("", "b")]),
         ("event: x\r\ndata: a\r\n\r\n", &[("x", "a")]),
@@ -514,7 +515,7 @@ fn an_input_is_complete_exactly_when_it_is_json() {
 }
 
 #[test]
-fn a_closed_input_is_a_part_of_the_whole_one() {
+fn a_closed_input_is_a_part_of_the_complete_one() {
     let text =
         r#"{"a":"x\ud83d\ude42\n","b":[1,{"c":tru"#.to_owned() + r#"e},-12.5],"d":{"e":[]}}"#;
     let full: Value = serde_json::from_str(&text).unwrap();
@@ -561,7 +562,7 @@ fn an_input_may_be_as_deep_as_a_line_allows_and_no_deeper() {
 
 #[test]
 fn a_large_input_in_small_pieces_is_read_once() {
-    // Read again at every piece, this would be a hundred thousand times sixteen megabytes.
+    // Parsing again after every piece would process a hundred thousand times sixteen megabytes.
     let long = "größer als der Mond ".repeat(80_000);
     let text = json!({"content": long, "lines": vec![json!({"number": 1}); 200_000]}).to_string();
     let mut input = Input::new();

@@ -1,4 +1,4 @@
-//! Files that are no transcripts are refused at once; transcripts that are hurt are read.
+//! Files that are not transcripts are rejected at once; damaged transcripts are read.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{Seek, SeekFrom, Write};
@@ -59,7 +59,7 @@ fn sessions_of_other_agents_are_named_and_words_about_them_are_not() {
     for text in [rollout, gemini, lines, parts] {
         open(&quoted(text)).unwrap();
     }
-    // A transcript that holds such a message as data.
+    // A transcript that contains such a message as data.
     let data = format!(
         "{{\"type\":\"user\",\"uuid\":\"u\",\"toolUseResult\":{},\
         \"message\":{{\"role\":\"user\",\"content\":\"Q\"}}}}\n",
@@ -76,10 +76,10 @@ fn sessions_of_other_agents_are_named_and_words_about_them_are_not() {
 }
 
 // -------------------------------------------------------------------------------------------------
-// What is no regular file
+// Not a regular file
 // -------------------------------------------------------------------------------------------------
 
-/// Opens `path` on another thread, so that an open that waits fails the test and does not hang it.
+/// Opens `path` on another thread, so that an open that blocks fails the test and does not hang it.
 fn kind_of_refusal(path: &Path) -> Option<ErrorKind> {
     let (sender, receiver) = mpsc::channel();
     let owned: PathBuf = path.to_owned();
@@ -235,8 +235,8 @@ fn files_of_other_formats_are_refused_by_name() {
     }
 }
 
-/// Whatever stands first, a transcript behind it is read: a power cut or a broken disk leaves a
-/// page of anything.
+/// A transcript is read whatever precedes it: a power cut or a failing disk can leave a page of
+/// arbitrary bytes.
 #[test]
 fn a_transcript_after_garbage_is_read() {
     let strange: Vec<u8> = (1..=9).chain(11..=255).collect();
@@ -282,9 +282,9 @@ fn nuls_right_before_an_entry_on_its_line_are_read_as_damage() {
     assert_eq!(reported(&index), [(Code::Nul, Some(1), 0, 100_000)]);
 }
 
-/// What is told of a last line without its newline depends on what it still holds.
+/// The finding for a last line without a newline depends on its content.
 #[test]
-fn a_last_line_without_a_newline_is_kept_when_its_object_is_whole() {
+fn a_last_line_without_a_newline_is_kept_when_its_object_is_complete() {
     let whole = &ENTRY[..ENTRY.len() - 1];
     let lossy = &b"{\"type\":\"user\",\"text\":\"\xFF\"}"[..];
     let glued = [whole, b"{\"type\":"].concat();
@@ -379,7 +379,7 @@ fn a_million_empty_lines_are_blank_lines_and_nothing_else() {
 
 #[test]
 fn of_a_file_that_grows_only_the_length_at_opening_is_read() {
-    // The file ends behind a line, in one, and behind a whole object without its newline.
+    // The file ends after a line, within one, and after a complete object without its newline.
     for len in [ENTRY.len(), ENTRY.len() - 1, 10] {
         let at_opening = [ENTRY, &ENTRY[..len]].concat();
         let expected = picture(&check_all_ways(
@@ -406,7 +406,7 @@ fn of_a_file_that_grows_only_the_length_at_opening_is_read() {
     }
 }
 
-/// The index of what is left, and one finding for what is gone.
+/// The result is the index of the remaining bytes, and one finding for the lost ones.
 #[test]
 fn a_file_that_shrinks_before_it_is_read_is_read_up_to_its_new_end() {
     let mut bytes = roomy_sessions(0..120);
@@ -456,7 +456,7 @@ fn check_shrunk(index: &Index, expected: &Index, left: usize, old: usize, name: 
     let mut findings = reported(expected);
     findings.push((Code::Shrunk, None, left as u64, (old - left) as u64));
     assert_eq!(reported(index), findings, "{name}");
-    // All the same but for that one finding, which comes last.
+    // Equal except for that one finding, which is last.
     let (mut one, other) = (picture(index), picture(expected));
     one.pop();
     assert!(
@@ -523,7 +523,7 @@ fn on_a_small_stack(test: impl FnOnce() + Send + 'static) {
     }
 }
 
-/// An entry that is `depth` levels deep; `tail` stands in the middle.
+/// An entry that is `depth` levels deep, with `tail` in the middle.
 fn nested(head: &str, open: &str, close: &str, depth: usize) -> String {
     let inner = depth - 1;
     format!("{{{head}{}1{}}}", open.repeat(inner), close.repeat(inner))
@@ -562,7 +562,8 @@ fn check_depth(line: &str, depth: usize) {
     );
     let is_kept = depth <= 127;
     assert_eq!(index.len(), if is_kept { 2 } else { 1 }, "{name}");
-    // The one head that puts a list or an object where a name stands is told of besides.
+    // Only one of the heads puts a list or an object in the place of a name; it has one more
+    // finding.
     let findings: Vec<_> = reported(&index)
         .into_iter()
         .map(|one| (one.0, one.1))
@@ -607,7 +608,7 @@ fn brackets_that_never_close_cost_no_stack() {
 }
 
 #[test]
-fn a_line_beyond_the_default_cap_is_reported_and_its_neighbours_are_read() {
+fn a_line_beyond_the_default_cap_is_reported_and_adjacent_lines_are_read() {
     let scratch = Scratch::new(ENTRY);
     let mut file = OpenOptions::new().write(true).open(&scratch.path).unwrap();
     let head = b"{\"type\":\"user\",\"uuid\":\"u2\",\"text\":\"";

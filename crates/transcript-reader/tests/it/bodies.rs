@@ -1,4 +1,4 @@
-//! Bodies are the bytes of their lines, in whatever order they are asked for.
+//! Bodies are the bytes of their lines, in whatever order they are requested.
 
 use std::fs::OpenOptions;
 
@@ -22,7 +22,7 @@ fn forward(source: &Source) -> Index {
     load(source, &LoadOptions::new().threads(1))
 }
 
-/// What the body of each candidate must be: the bytes at its place, without white space around.
+/// The expected body of each entry: the bytes at its place, without white space around them.
 fn expected(bytes: &[u8], index: &Index) -> Vec<String> {
     index
         .entries()
@@ -38,7 +38,7 @@ fn expected(bytes: &[u8], index: &Index) -> Vec<String> {
         .collect()
 }
 
-/// Fetches all bodies in the order of the file, against it, and at random.
+/// Loads all bodies in file order, in reverse order, and at random.
 fn check_every_order(name: &str, bytes: &[u8], seed: u64) {
     let scratch = Scratch::new(bytes);
     let source = scratch.open();
@@ -49,7 +49,7 @@ fn check_every_order(name: &str, bytes: &[u8], seed: u64) {
     let mut rng = Rng::new(seed);
     let mut random: Vec<usize> = all.iter().chain(&all).copied().collect();
     rng.shuffle(&mut random);
-    // Near and far in turns: a window that was read ahead is left and come back to.
+    // Alternating near and far: the read-ahead window is left and returned to.
     let turns: Vec<usize> = all
         .iter()
         .zip(&backward)
@@ -66,7 +66,7 @@ fn check_every_order(name: &str, bytes: &[u8], seed: u64) {
                 .marks()
                 .contains(EntryMarks::LOSSY | EntryMarks::GLUED)
             {
-                assert_eq!(body.text, expected[number], "{name}: candidate {number}");
+                assert_eq!(body.text, expected[number], "{name}: entry {number}");
             }
         }
     }
@@ -84,7 +84,7 @@ fn bodies_are_the_bytes_of_their_lines_in_any_order() {
     }
 }
 
-/// The text of a hurt line is the one that the index took the fields from.
+/// The text of a damaged line is the one from which the index took the fields.
 #[test]
 fn the_body_of_a_glued_or_lossy_line_has_the_uuid_of_the_index() {
     let (mut glued, mut lossy) = (0, 0);
@@ -150,7 +150,7 @@ fn white_space_around_an_object_is_not_part_of_the_body() {
 #[test]
 fn the_body_of_a_glued_line_ends_where_its_object_ends() {
     let (first, second) = (entry("first", 10), entry("second", 20));
-    // The bad byte stands before, in and behind the object that counts.
+    // The invalid byte is before, in and after the object that counts.
     let lines: [(Vec<u8>, String); 4] = [
         (format!("{first}{second}").into(), first.clone()),
         (format!("{first} \0\0{second}").into(), first.clone()),
@@ -184,7 +184,7 @@ fn the_body_of_a_glued_line_ends_where_its_object_ends() {
 }
 
 #[test]
-fn bodies_around_the_size_of_the_window_that_is_read_ahead_are_whole() {
+fn bodies_around_the_size_of_the_read_ahead_window_are_complete() {
     let sizes = [
         READ_AHEAD - 60,
         READ_AHEAD - 37,
@@ -227,7 +227,7 @@ fn a_body_that_is_gone_from_the_file_is_empty() {
             let expected = if number == 3 { "" } else { &lines[number] };
             assert!(
                 body.text == expected,
-                "{left} bytes are left, candidate {number}"
+                "{left} bytes are left, entry {number}"
             );
         }
     }

@@ -1,5 +1,4 @@
-//! What the index says of each line is what `serde_json` says of it, on real, generated and damaged
-//! sessions.
+//! The index agrees with `serde_json` on each line of real, generated and damaged sessions.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs;
@@ -35,7 +34,7 @@ fn corpus() -> Option<Vec<(Row, Vec<u8>)>> {
 struct Row {
     local_file: String,
     lines: u64,
-    /// How many lines of each type: `user`, `system/turn_duration`, `None` for no type.
+    /// The number of lines of each type: `user`, `system/turn_duration`, `None` for no type.
     entry_types: BTreeMap<String, usize>,
 }
 
@@ -60,8 +59,8 @@ impl Row {
 // Bytes
 // -------------------------------------------------------------------------------------------------
 
-/// Whether a finding is about a candidate and not about bytes that make none.
-fn is_about_a_candidate(index: &Index, code: Code, offset: u64) -> bool {
+/// Returns whether a finding is about an entry and not about bytes outside of entries.
+fn is_about_an_entry(index: &Index, code: Code, offset: u64) -> bool {
     let mut entry_refs = index.entries();
     match code {
         Code::Unterminated => true,
@@ -72,27 +71,27 @@ fn is_about_a_candidate(index: &Index, code: Code, offset: u64) -> bool {
     }
 }
 
-/// Every byte belongs to one candidate, or to one finding, or is a newline or white space that
-/// separates; none is told twice.
+/// Every byte belongs to exactly one entry or one finding, or is a separating newline or white
+/// space.
 fn check_every_byte(name: &str, bytes: &[u8]) {
     let index = index(bytes);
     let mut spans: Vec<(u64, u64, String)> = index
         .entries()
         .map(|entry_ref| {
-            let what = format!("candidate {}", entry_ref.number());
+            let what = format!("entry {}", entry_ref.number());
             (entry_ref.offset(), entry_ref.byte_len(), what)
         })
         .collect();
     for finding in index.findings() {
-        if is_about_a_candidate(&index, finding.code, finding.offset) {
+        if is_about_an_entry(&index, finding.code, finding.offset) {
             let entry_ref = (finding.offset, finding.len);
-            // What a lossy line is told of, its first object may not fill.
+            // The finding of a lossy line covers the line; its first object may be shorter.
             let is_span = |span: &(u64, u64, String)| {
                 span.0 == entry_ref.0 && (span.1 == entry_ref.1 || finding.code == Code::Utf8)
             };
             assert!(
                 spans.iter().any(is_span),
-                "{name}: {finding:?} is about no candidate"
+                "{name}: {finding:?} is about no entry"
             );
         } else {
             spans.push((finding.offset, finding.len, format!("{finding:?}")));
@@ -131,7 +130,7 @@ fn check_separator(name: &str, bytes: &[u8], from: usize, to: usize) {
     );
 }
 
-/// Line counts, and the line numbers of candidates and findings, counted newline by newline.
+/// Checks line counts, and the line numbers of entries and findings, by counting newlines.
 fn check_lines(name: &str, bytes: &[u8], index: &Index) {
     let lines: Vec<&[u8]> = bytes.split_inclusive(|byte| *byte == b'\n').collect();
     let blank = lines.iter().filter(|line| line.trim_ascii().is_empty());
@@ -198,7 +197,7 @@ fn cannot_be_opened(bytes: &[u8]) -> bool {
 // Types
 // -------------------------------------------------------------------------------------------------
 
-/// The name of a candidate as the manifest writes it. The index has names that it knows; others
+/// Returns the type of an entry as the manifest writes it. The index has the known names; others
 /// are in the body.
 fn type_name(entry_ref: &EntryRef<'_>, body: &Value) -> String {
     let text = |value: &Value| value.as_str().map(str::to_owned);
@@ -231,12 +230,11 @@ fn type_name(entry_ref: &EntryRef<'_>, body: &Value) -> String {
     }
 }
 
-/// The manifest counts the lines that Python's `json.loads` reads as objects. It does not count
-/// the glued lines of two files, whose first object the client does not see either but the index
-/// keeps, marked, nor what is salvaged from them; nor three values that are no objects, which the
-/// index reports as findings.
+/// The manifest counts the lines that Python's `json.loads` reads as objects. It does not count the
+/// glued lines of two files, whose first object the index has, marked, nor the entries salvaged
+/// from them; nor three values that are not objects, which the index reports as findings.
 #[test]
-fn types_in_the_corpus_are_as_many_as_the_manifest_says() {
+fn the_corpus_has_as_many_of_each_type_as_the_manifest() {
     let Some(files) = corpus() else {
         println!("skipped: no shared data");
         return;
@@ -291,7 +289,7 @@ fn types_in_the_corpus_are_as_many_as_the_manifest_says() {
 // Fields
 // -------------------------------------------------------------------------------------------------
 
-/// Keys of messages and tool calls are hashes: each must stand for one id, and each id have one.
+/// Keys of messages and tool calls are hashes: the mapping between keys and ids must be one to one.
 #[derive(Default)]
 struct Keys {
     messages: HashMap<MessageKey, String>,
@@ -318,7 +316,7 @@ impl Keys {
     }
 }
 
-/// Compares each line with what `serde_json` reads there. Returns how many were compared.
+/// Compares each line with the result of `serde_json`. Returns the number of compared lines.
 fn check_fields(name: &str, bytes: &[u8], keys: &mut Keys) -> usize {
     let index = index(bytes);
     let by_offset: HashMap<u64, EntryRef<'_>> = index
@@ -328,7 +326,7 @@ fn check_fields(name: &str, bytes: &[u8], keys: &mut Keys) -> usize {
     assert_eq!(
         by_offset.len(),
         index.len(),
-        "{name}: two candidates at one offset"
+        "{name}: two entries at one offset"
     );
     let mut compared = 0;
     for entry_ref in index.entries().filter(|one| one.is_salvaged()) {
@@ -344,13 +342,13 @@ fn check_fields(name: &str, bytes: &[u8], keys: &mut Keys) -> usize {
             Ok(value) if value.is_object() => {
                 let entry_ref = entry_ref.unwrap_or_else(|| panic!("{place}: not in the index"));
                 check_marks(&place, entry_ref, line);
-                check_candidate(&place, &index, entry_ref, text, &value, keys);
+                check_entry(&place, &index, entry_ref, text, &value, keys);
                 compared += 1;
             }
             Ok(_) => assert!(entry_ref.is_none(), "{place}: no object"),
             Err(_) => {
                 let Some(entry_ref) = entry_ref else { continue };
-                compared += usize::from(check_hurt(&place, &index, entry_ref, text, keys));
+                compared += usize::from(check_damaged(&place, &index, entry_ref, text, keys));
             }
         }
     }
@@ -368,10 +366,10 @@ fn check_marks(place: &str, entry_ref: &EntryRef<'_>, line: &[u8]) {
     assert_eq!(entry_ref.byte_len(), len as u64, "{place}");
 }
 
-/// A line that `serde_json` refuses and the index has: glued, not UTF-8, or with one of the two
-/// things that the scan leaves to the body (lone surrogates, numbers out of range). Returns whether
-/// there was an object to compare with.
-fn check_hurt(
+/// Checks a line that `serde_json` rejects and the index has: glued, not UTF-8, or with one of the
+/// two differences of the scan (lone surrogates, numbers out of range). Returns whether there was
+/// an object to compare with.
+fn check_damaged(
     place: &str,
     index: &Index,
     entry_ref: &EntryRef<'_>,
@@ -387,7 +385,7 @@ fn check_hurt(
     );
     let first = Deserializer::from_str(&text).into_iter::<Value>().next();
     let Some(Ok(value)) = first else {
-        // Only then may an object be in the index that serde_json cannot read.
+        // Only in these cases may the index have an object that serde_json cannot read.
         assert!(text.contains("\\u"), "{place}: {marks:?}");
         return false;
     };
@@ -395,12 +393,12 @@ fn check_hurt(
         marks.intersects(EntryMarks::GLUED | EntryMarks::LOSSY),
         "{place}: {marks:?}"
     );
-    check_candidate(place, index, entry_ref, text.as_bytes(), &value, keys);
+    check_entry(place, index, entry_ref, text.as_bytes(), &value, keys);
     true
 }
 
-/// A salvaged object: what the index has is in its mended text, and its uuid in the file as it
-/// stands there. Returns whether `serde_json` reads the text, which lone surrogates keep it from.
+/// Checks a salvaged object: the fields in the index are in its repaired text, and its uuid is in
+/// the file unchanged. Returns whether `serde_json` reads the text, which lone surrogates prevent.
 fn check_salvaged(
     name: &str,
     bytes: &[u8],
@@ -429,16 +427,16 @@ fn check_salvaged(
             "{place}"
         );
     }
-    check_candidate(&place, index, entry_ref, text.as_bytes(), &value, keys);
+    check_entry(&place, index, entry_ref, text.as_bytes(), &value, keys);
     true
 }
 
-/// Whether bytes that are not UTF-8 are in the object itself and not only behind it.
+/// Returns whether the object itself has bytes that are not UTF-8, not only the rest of the line.
 fn is_lossy(line: &[u8], entry_ref: &EntryRef<'_>) -> bool {
     std::str::from_utf8(&line[..entry_ref.byte_len() as usize]).is_err()
 }
 
-fn check_candidate(
+fn check_entry(
     place: &str,
     index: &Index,
     entry_ref: &EntryRef<'_>,
@@ -510,7 +508,7 @@ fn check_candidate(
     check_boundary(place, index, entry_ref, value);
 }
 
-/// Types that occur often enough that the index must know them.
+/// Types that are so frequent that the index must know them.
 const KNOWN: [&str; 8] = [
     "user",
     "assistant",
@@ -628,7 +626,7 @@ const TEXTS: [&str; 10] = [
 
 const OTHERS: [&str; 4] = ["message", "leafUuid", "attachment", "data"];
 
-/// Whether a name or a text holds U+0000.
+/// Returns whether a name or a text contains U+0000.
 fn holds_nul(value: &Value) -> bool {
     match value {
         Value::String(text) => text.contains('\0'),
@@ -704,7 +702,7 @@ fn flags(line: &[u8], value: &Value) -> Flags {
     flags
 }
 
-/// The names of the members of the object that starts `line`, repeated ones and all.
+/// Returns the names of the members of the object at the start of `line`, including repeated ones.
 fn names_at_the_top(line: &[u8]) -> Vec<String> {
     let mut names = Vec::new();
     let (mut depth, mut at) = (0, 0);
@@ -733,8 +731,8 @@ fn names_at_the_top(line: &[u8]) -> Vec<String> {
     names
 }
 
-/// Milliseconds since 1970 of the two forms that stand in the corpus, and of no other: every date
-/// is counted off year by year.
+/// Returns milliseconds since 1970 for the two forms in the corpus only; computed naively, year by
+/// year.
 fn millis(text: &str) -> Option<i64> {
     let (date, time) = text.strip_suffix('Z')?.split_once('T')?;
     let numbers = |text: &str, separator: char| -> Option<Vec<i64>> {
@@ -778,7 +776,7 @@ fn millis(text: &str) -> Option<i64> {
 }
 
 #[test]
-fn every_field_of_the_corpus_is_what_serde_json_reads() {
+fn every_field_of_the_corpus_equals_the_result_of_serde_json() {
     let Some(files) = corpus() else {
         println!("skipped: no shared data");
         return;
@@ -788,7 +786,7 @@ fn every_field_of_the_corpus_is_what_serde_json_reads() {
         .iter()
         .map(|(row, bytes)| check_fields(&row.local_file, bytes, &mut keys))
         .sum();
-    // As many as the manifest counts, and both objects of two glued lines.
+    // The number in the manifest, plus both objects of two glued lines.
     let counted: usize = files
         .iter()
         .flat_map(|(row, _)| row.entry_types.values())
@@ -798,7 +796,7 @@ fn every_field_of_the_corpus_is_what_serde_json_reads() {
 }
 
 #[test]
-fn every_field_of_generated_and_damaged_sessions_is_what_serde_json_reads() {
+fn every_field_of_generated_and_damaged_sessions_equals_the_result_of_serde_json() {
     let mut keys = Keys::default();
     let mut compared = 0;
     for seed in 0..300 {

@@ -1,5 +1,5 @@
-//! Sessions are found and listed: beside a slow reading of whole files, and with files that are
-//! none.
+//! Sessions are found and listed: compared with a slow reader of whole files, and with files that
+//! are not sessions.
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -37,7 +37,7 @@ impl Root {
         Listing::read(self.path()).unwrap()
     }
 
-    /// The row of the one session, which has these lines.
+    /// Returns the row of the only session, which has these lines.
     fn row(&self, lines: &[Value]) -> SessionRow {
         self.write(&format!("{KEY}/{ID}.jsonl"), text(lines));
         let listing = self.list();
@@ -62,7 +62,7 @@ fn answer(id: &str, blocks: Value) -> Value {
         "content": blocks}, "uuid": "a", "timestamp": "2026-02-03T04:06:00.000Z", "cwd": "/home/ada/notes/below"})
 }
 
-fn says(text: &str) -> Value {
+fn text_answer(text: &str) -> Value {
     answer("m", json!([{"type": "text", "text": text}]))
 }
 
@@ -82,22 +82,22 @@ fn with(mut line: Value, key: &str, value: impl Into<Value>) -> Value {
     line
 }
 
-/// About `bytes` of entries that say nothing for a list.
+/// Returns about `bytes` of entries that a list does not use.
 fn padding(bytes: usize) -> Vec<Value> {
-    let line = with(says(&"x".repeat(2000)), "gitBranch", "main");
+    let line = with(text_answer(&"x".repeat(2000)), "gitBranch", "main");
     vec![line; bytes / 2200 + 1]
 }
 
 #[test]
-fn a_row_has_what_the_lines_say() {
+fn a_row_has_the_values_of_the_lines() {
     let row = Root::new().row(&[
         json!({"type": "mode", "mode": "normal", "sessionId": ID}),
         with(user("<tick>"), "isMeta", true),
         user("Which years\nhave a leap day?"),
-        says("Most."),
+        text_answer("Most."),
         json!({"type": "tag", "tag": "dates"}),
         with(user("Thanks"), "gitBranch", "next"),
-        says("Sure."),
+        text_answer("Sure."),
         json!({"type": "ai-title", "aiTitle": "Leap days"}),
         json!({"type": "last-prompt", "lastPrompt": "Thanks"}),
     ]);
@@ -116,14 +116,14 @@ fn a_row_has_what_the_lines_say() {
 }
 
 #[test]
-fn the_state_is_what_the_last_lines_say() {
+fn the_state_comes_from_the_last_lines() {
     use SessionState::{Finished, OpenCall, Stalled, Waiting};
     let boundary = |trigger| {
         json!({"type": "system", "subtype": "compact_boundary", "uuid": "b", "parentUuid": null,
             "compactMetadata": {"trigger": trigger}})
     };
     let summary = with(user("In short."), "isCompactSummary", true);
-    let error = with(says("API Error: 529"), "isApiErrorMessage", true);
+    let error = with(text_answer("API Error: 529"), "isApiErrorMessage", true);
     let thought = answer(
         "m",
         json!([{"type": "thinking", "thinking": "hm", "signature": "s"}]),
@@ -132,23 +132,33 @@ fn the_state_is_what_the_last_lines_say() {
     let cases = [
         (vec![], None),
         (vec![user("a")], Some(Stalled)),
-        (vec![user("a"), says("b")], Some(Finished)),
-        (vec![user("a"), says("Shall I?")], Some(Waiting)),
-        (vec![user("a"), says("どうしますか？")], Some(Waiting)),
-        (vec![user("a"), says("b"), command.clone()], Some(Finished)),
+        (vec![user("a"), text_answer("b")], Some(Finished)),
+        (vec![user("a"), text_answer("Shall I?")], Some(Waiting)),
         (
-            vec![user("a"), says("b"), with(user("c"), "isMeta", true)],
-            Some(Finished),
-        ),
-        (vec![user("a"), says("b"), user("c")], Some(Stalled)),
-        (vec![user("a"), error], Some(Stalled)),
-        (vec![user("a"), thought], Some(Stalled)),
-        (
-            vec![user("a"), says("b"), user("[Request interrupted by user]")],
+            vec![user("a"), text_answer("どうしますか？")],
             Some(Waiting),
         ),
         (
-            vec![user("a"), says("No response requested.")],
+            vec![user("a"), text_answer("b"), command.clone()],
+            Some(Finished),
+        ),
+        (
+            vec![user("a"), text_answer("b"), with(user("c"), "isMeta", true)],
+            Some(Finished),
+        ),
+        (vec![user("a"), text_answer("b"), user("c")], Some(Stalled)),
+        (vec![user("a"), error], Some(Stalled)),
+        (vec![user("a"), thought], Some(Stalled)),
+        (
+            vec![
+                user("a"),
+                text_answer("b"),
+                user("[Request interrupted by user]"),
+            ],
+            Some(Waiting),
+        ),
+        (
+            vec![user("a"), text_answer("No response requested.")],
             Some(Stalled),
         ),
         (vec![user("a"), call("m", "t1", "Bash")], Some(OpenCall)),
@@ -170,7 +180,7 @@ fn the_state_is_what_the_last_lines_say() {
             ],
             Some(OpenCall),
         ),
-        // An open call before a later answer is none that anybody waits for.
+        // Nobody waits for an open call before a later answer.
         (
             vec![
                 user("a"),
@@ -181,15 +191,20 @@ fn the_state_is_what_the_last_lines_say() {
             Some(Finished),
         ),
         (
-            vec![user("a"), says("b"), boundary("manual"), summary.clone()],
+            vec![
+                user("a"),
+                text_answer("b"),
+                boundary("manual"),
+                summary.clone(),
+            ],
             Some(Finished),
         ),
         (
-            vec![user("a"), says("b"), boundary("auto"), summary],
+            vec![user("a"), text_answer("b"), boundary("auto"), summary],
             Some(Stalled),
         ),
         (
-            vec![user("a"), with(says("b"), "isSidechain", true)],
+            vec![user("a"), with(text_answer("b"), "isSidechain", true)],
             Some(Stalled),
         ),
     ];
@@ -219,9 +234,9 @@ fn windows_grow_over_a_long_first_prompt_and_find_a_title_far_from_the_end() {
     );
     assert_eq!(row.created.as_deref(), Some("2026-02-03T04:05:06.007Z"));
 
-    // A last answer that is longer than what is looked at first.
-    lines.push(says(&"y".repeat(700_000)));
-    lines.push(says("Really?"));
+    // A last answer that is longer than the first window.
+    lines.push(text_answer(&"y".repeat(700_000)));
+    lines.push(text_answer("Really?"));
     let long = root.row(&lines);
     assert_eq!(long.state, Some(SessionState::Waiting));
 }
@@ -244,7 +259,7 @@ fn titles_have_the_precedence_of_the_clients() {
         title(&[custom("mine"), made.clone(), custom("")]).as_deref(),
         Some("made")
     );
-    // Text in a message, a title of another type, and a line that is torn are none.
+    // Text in a message, a title of another type, and a torn line do not count.
     let quoted = user(r#"{"type":"custom-title","customTitle":"no"}"#);
     let nested = with(user("a"), "toolUseResult", custom("no"));
     let odd = json!({"type": "custom-title", "customTitle": 7});
@@ -252,15 +267,15 @@ fn titles_have_the_precedence_of_the_clients() {
 
     root.write(
         &format!("{KEY}/{ID}/custom-title.json"),
-        r#"{"customTitle":"beside"}"#,
+        r#"{"customTitle":"side"}"#,
     );
-    assert_eq!(title(&[user("a"), made.clone()]).as_deref(), Some("beside"));
+    assert_eq!(title(&[user("a"), made.clone()]).as_deref(), Some("side"));
     assert_eq!(title(&[user("a"), custom("mine")]).as_deref(), Some("mine"));
     let far: Vec<_> = [custom("mine")]
         .into_iter()
         .chain(padding(100_000))
         .collect();
-    assert_eq!(title(&far).as_deref(), Some("beside"));
+    assert_eq!(title(&far).as_deref(), Some("side"));
     root.write(&format!("{KEY}/{ID}/custom-title.json"), "{torn");
     assert_eq!(title(&far).as_deref(), Some("mine"));
 }
@@ -269,8 +284,8 @@ fn titles_have_the_precedence_of_the_clients() {
 fn a_title_that_was_glued_to_a_torn_line_counts_and_a_torn_title_does_not() {
     let root = Root::new();
     let path = format!("{KEY}/{ID}.jsonl");
-    let whole = text(&[user("a"), says("b")]);
-    let torn = &says("c").to_string()[..80];
+    let whole = text(&[user("a"), text_answer("b")]);
+    let torn = &text_answer("c").to_string()[..80];
     let title = r#"{"type":"custom-title","customTitle":"mine"}"#;
     root.write(&path, format!("{whole}{torn}{title}\n"));
     assert_eq!(root.list().rows[0].title.as_deref(), Some("mine"));
@@ -316,7 +331,7 @@ fn nothing_is_hidden_and_the_newest_conversation_comes_first() {
     let listing = root.list();
     assert_eq!(listing.problems.len(), 0);
     let mut ids: Vec<_> = listing.rows.iter().map(|row| &*row.session_id).collect();
-    // Those without a conversation have the time of their file, which is now.
+    // Sessions without a conversation have the time of their file, which is now.
     ids[..3].sort_unstable();
     assert_eq!(
         ids,
@@ -350,7 +365,7 @@ fn nothing_is_hidden_and_the_newest_conversation_comes_first() {
     assert_eq!(
         latest("/q"),
         Some("side"),
-        "by the folder when the lines say of no other"
+        "by the folder when the lines name no other"
     );
 }
 
@@ -378,9 +393,9 @@ fn agents_are_counted_in_all_layouts_and_are_not_sessions() {
 }
 
 #[test]
-fn an_archived_session_comes_back_with_a_new_message() {
+fn a_new_message_makes_an_archived_session_active_again() {
     let root = Root::new();
-    let lines = [user("a"), says("b")];
+    let lines = [user("a"), text_answer("b")];
     let mark = |at: &str| {
         let mark = format!(r#"{{"archived":true,"at":"{at}","by":"sdk"}}"#);
         root.write(&format!("{KEY}/{ID}/archived.json"), mark);
@@ -392,7 +407,7 @@ fn an_archived_session_comes_back_with_a_new_message() {
 }
 
 #[test]
-fn a_project_is_matched_by_what_its_sessions_say() {
+fn a_project_is_matched_by_the_folders_its_sessions_name() {
     let root = Root::new();
     let home = tempfile::tempdir().unwrap();
     let home = fs::canonicalize(home.path()).unwrap();
@@ -448,7 +463,7 @@ fn a_project_is_matched_by_what_its_sessions_say() {
 
 #[cfg(unix)]
 #[test]
-fn what_is_not_a_file_is_a_problem_and_never_waited_for() {
+fn entries_that_are_not_files_are_problems_and_never_block() {
     use std::os::unix::fs::symlink;
     let root = Root::new();
     let real = root.write("-p/real.jsonl", text(&[user("a")]));
@@ -461,7 +476,7 @@ fn what_is_not_a_file_is_a_problem_and_never_waited_for() {
     symlink(&real, root.path().join("-p/again.jsonl")).unwrap();
     symlink(root.path().join("-p"), root.path().join("-also-p")).unwrap();
     symlink("-round", root.path().join("-round")).unwrap();
-    // One that is there and is no transcript keeps its row.
+    // A file that exists and is not a transcript keeps its row.
     root.write("-p/packed.jsonl", b"\x1F\x8B\x08\0\0\0\0\0");
 
     let listing = root.list();
@@ -490,7 +505,7 @@ fn what_is_not_a_file_is_a_problem_and_never_waited_for() {
     assert!(Listing::read(&root.path().join("missing")).is_err());
 }
 
-/// What a list says of a session, by a slow reading of all of its lines.
+/// The expected row of a session, from a slow reader of all of its lines.
 fn model(bytes: &[u8]) -> [Option<String>; 7] {
     let parsed = |bytes: &[u8]| -> Vec<Value> {
         let lines = bytes.split(|byte| *byte == b'\n');
@@ -498,7 +513,7 @@ fn model(bytes: &[u8]) -> [Option<String>; 7] {
         lines.filter(Value::is_object).collect()
     };
     let lines = parsed(bytes);
-    // What stands at the start counts more than what comes after it.
+    // The first value counts.
     let near = bytes
         .iter()
         .take(64 << 10)
@@ -579,7 +594,8 @@ fn model(bytes: &[u8]) -> [Option<String>; 7] {
             .filter_map(|line| line[key].as_str())
             .find(|text| !text.is_empty())
     };
-    // An empty title of the person and an empty tag take the one before back; others are nothing.
+    // An empty title of the person and an empty tag clear the previous one; other empty values are
+    // ignored.
     let last = |kind: &str, key: &str| {
         let may_be_empty = matches!(kind, "custom-title" | "tag");
         let lines = lines.iter().rev().filter(|line| line["type"] == kind);
@@ -642,18 +658,18 @@ fn assert_as_the_model(bytes: &[u8], row: SessionRow, name: &str) {
 }
 
 #[test]
-fn windows_give_the_same_row_as_a_reading_of_the_whole_file() {
+fn windows_give_the_same_row_as_reading_the_whole_file() {
     let root = Root::new();
     for seed in 0..300 {
         let mut rng = Rng::new(seed);
         let mut lines: Vec<Vec<u8>> = generate::tidy_session(seed)
             .split(|byte| *byte == b'\n')
-            // The model knows no line recovery.
+            // The slow reader does not salvage entries.
             .filter(|line| serde_json::from_slice::<Value>(line).is_ok())
             .map(|line| [line, b"\n"].concat())
             .collect();
-        // Settings anywhere, and so much between that the windows hold a part only. What stands
-        // beyond their reach is another matter: it stays within.
+        // Settings anywhere, and enough lines between them that the windows cover only a part.
+        // Settings beyond the reach are tested elsewhere.
         for (kind, key) in [
             ("custom-title", "customTitle"),
             ("ai-title", "aiTitle"),
@@ -681,7 +697,7 @@ fn windows_give_the_same_row_as_a_reading_of_the_whole_file() {
         assert!(bytes.len() < 512 << 10);
         root.write("-p/s.jsonl", &bytes);
         let row = root.list().rows.remove(0);
-        // A tag that stands further away than a near title is not looked for.
+        // A tag further away than a near title is not searched for.
         let mut expected = model(&bytes);
         let near = &bytes[bytes.len().saturating_sub(64 << 10)..];
         let near_title = memchr::memmem::find(near, b"\"type\":\"custom-title\"").is_some();
@@ -698,7 +714,7 @@ fn windows_give_the_same_row_as_a_reading_of_the_whole_file() {
 }
 
 #[test]
-fn windows_give_the_same_rows_on_the_corpus_as_a_reading_of_whole_files() {
+fn windows_give_the_same_rows_on_the_corpus_as_reading_whole_files() {
     let Some(files) = shared().map(|shared| shared.join("corpus/files")) else {
         println!("skipped: no shared data");
         return;

@@ -16,7 +16,7 @@ use tempfile::TempDir;
 use transcript_format::finding::Code;
 use transcript_reader::{Id, Index, LoadOptions, Preserved, Source};
 
-/// A folder with one file that holds `bytes`. The folder goes when it is dropped.
+/// A folder with one file that contains `bytes`. The folder is removed on drop.
 struct Scratch {
     folder: TempDir,
     path: PathBuf,
@@ -43,12 +43,12 @@ fn load(source: &Source, options: &LoadOptions) -> Index {
     options.load(source).expect("the file can be read")
 }
 
-/// The index of `bytes`, forward and with one thread.
+/// Returns the index of `bytes`, read forward with one thread.
 fn index(bytes: &[u8]) -> Index {
     load(&Scratch::new(bytes).open(), &LoadOptions::new().threads(1))
 }
 
-/// Codes and places of the findings.
+/// Returns codes and places of the findings.
 fn reported(index: &Index) -> Vec<(Code, Option<u64>, u64, u64)> {
     index
         .findings()
@@ -57,12 +57,12 @@ fn reported(index: &Index) -> Vec<(Code, Option<u64>, u64, u64)> {
         .collect()
 }
 
-/// Everything that an index can be asked, as text: one line for each candidate, finding and total.
+/// Returns all data of an index as text: one line for each entry, finding and total.
 fn picture(index: &Index) -> Vec<String> {
     let text = |id: Option<Id>| id.map(|id| index.id_text(id));
     let texts = |ids: &[Option<Id>]| ids.iter().map(|id| text(*id)).collect::<Vec<_>>();
     let mut lines = vec![format!(
-        "{} candidates, {} lines, {} blank, {} bytes, repeated uuids: {}, sessions: {:?}",
+        "{} entries, {} lines, {} blank, {} bytes, repeated uuids: {}, sessions: {:?}",
         index.len(),
         index.line_count(),
         index.blank_line_count(),
@@ -111,7 +111,7 @@ fn picture(index: &Index) -> Vec<String> {
 fn assert_same(one: &Index, other: &Index, name: &str) {
     let (one, other) = (picture(one), picture(other));
     if let Some((one, other)) = one.iter().zip(&other).find(|(one, other)| one != other) {
-        // The place alone: a whole picture is too long to read.
+        // Only the place: the whole text is too long to read.
         let equal = one.bytes().zip(other.bytes()).take_while(|(a, b)| a == b);
         let at = equal.count().saturating_sub(40);
         let part = |text: &str| text.chars().skip(at).take(200).collect::<String>();

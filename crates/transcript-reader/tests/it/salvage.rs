@@ -1,5 +1,4 @@
-//! What comes back from each kind of damage to lines, and what is told of the rest: the rows of
-//! `facts/reliability.md` 5 that concern lines, and the reproductions of `facts/pains.md` 6 and 11.
+//! The entries salvaged from each kind of damage to lines, and the findings about the rest.
 
 use transcript_format::finding::Code;
 use transcript_reader::{Bodies, EntryRef, LoadOptions, Source};
@@ -15,7 +14,7 @@ fn entry(uuid: &str, parent: &str) -> String {
     )
 }
 
-/// How a candidate came to the index, in a word.
+/// Returns how an entry was read, as one word.
 fn how(entry_ref: &EntryRef<'_>) -> &'static str {
     if entry_ref.is_salvaged() {
         "salvaged"
@@ -24,7 +23,7 @@ fn how(entry_ref: &EntryRef<'_>) -> &'static str {
     }
 }
 
-/// Line, uuid and origin of each candidate; code, line and bytes of each finding.
+/// Returns line, uuid and origin of each entry; code, line and bytes of each finding.
 type Seen = (Vec<(u64, String, &'static str)>, Vec<(Code, u64, String)>);
 
 fn read(bytes: &[u8], name: &str) -> Seen {
@@ -44,16 +43,16 @@ fn read(bytes: &[u8], name: &str) -> Seen {
     (entry_refs.collect(), findings.collect())
 }
 
-/// Reads `line` as the second of three lines; the others must come to no harm.
+/// Reads `line` as the second of three lines; the others must be unaffected.
 #[track_caller]
 fn check(line: &[u8], entry_refs: &[(&str, &'static str)], findings: &[(Code, &[u8])]) {
-    let (before, behind) = (entry("before", ""), entry("behind", "before"));
+    let (before, after) = (entry("before", ""), entry("after", "before"));
     let bytes = [
         before.as_bytes(),
         b"\n",
         line,
         b"\n",
-        behind.as_bytes(),
+        after.as_bytes(),
         b"\n",
     ]
     .concat();
@@ -62,7 +61,7 @@ fn check(line: &[u8], entry_refs: &[(&str, &'static str)], findings: &[(Code, &[
     assert_eq!(seen.remove(0), (1, "before".to_owned(), "seen"), "{name}");
     let last = seen.pop().expect("the last line");
     let lines = bytes.iter().filter(|byte| **byte == b'\n').count() as u64;
-    assert_eq!(last, (lines, "behind".to_owned(), "seen"), "{name}");
+    assert_eq!(last, (lines, "after".to_owned(), "seen"), "{name}");
     let seen: Vec<_> = seen.iter().map(|one| (one.1.as_str(), one.2)).collect();
     assert_eq!(seen, entry_refs, "{name}");
     let reported: Vec<_> = reported.into_iter().map(|one| (one.0, one.2)).collect();
@@ -76,7 +75,7 @@ fn join(pieces: &[&[u8]]) -> Vec<u8> {
 }
 
 #[test]
-fn every_row_about_lines_has_its_outcome() {
+fn every_kind_of_damage_to_lines_has_its_outcome() {
     let one = entry("one", "before");
     let two = entry("two", "one");
     let (one, two) = (one.as_bytes(), two.as_bytes());
@@ -84,27 +83,27 @@ fn every_row_about_lines_has_its_outcome() {
     let (both, second) = ([seen, ("two", "salvaged")], ("two", "salvaged"));
     let torn = &one[..60];
 
-    // B1: blank lines, CR.
+    // Blank lines, CR.
     check(b"", &[], &[]);
     check(b" \t\r", &[], &[]);
     check(&join(&[one, b"\r"]), &[seen], &[]);
-    // B2: torn, in the middle here.
+    // Torn, here in the middle.
     check(torn, &[], &[(Code::TornMid, torn)]);
-    // B3: a whole entry behind a torn one; several times.
+    // A complete entry after a torn one; several times.
     check(&join(&[torn, two]), &[second], &[(Code::TornMid, torn)]);
     check(
         &join(&[torn, two, one, torn]),
         &[second, back],
         &[(Code::TornMid, torn), (Code::TornMid, torn)],
     );
-    // B4: whole entries in a row.
+    // Several complete entries.
     check(&join(&[one, two]), &both, &[(Code::Glued, two)]);
     check(
         &join(&[one, two, b" ", two, torn]),
         &[seen, second, second],
         &[(Code::Glued, two), (Code::Glued, two), (Code::Glued, torn)],
     );
-    // B5: NULs before, inside, behind and between.
+    // NULs before, inside, after and between.
     let nuls = &[0; 300][..];
     check(nuls, &[], &[(Code::Nul, nuls)]);
     check(&join(&[nuls, one]), &[back], &[(Code::Nul, nuls)]);
@@ -116,36 +115,36 @@ fn every_row_about_lines_has_its_outcome() {
     );
     let holed = join(&[&one[..one.len() - 8], nuls, &one[one.len() - 8..]]);
     check(&holed, &[back], &[(Code::Nul, &holed)]);
-    // B7, B9: bytes that are not UTF-8, alone and with other damage.
+    // Bytes that are not UTF-8, alone and with other damage.
     for bad in [&b"\xFF"[..], b"\xE6\x87", b"\xED\xA0\xBD\xED\xB8\x80"] {
-        let hurt = join(&[&two[..two.len() - 3], bad, &two[two.len() - 3..]]);
-        check(&hurt, &[("two", "seen")], &[(Code::Utf8, &hurt)]);
+        let damaged = join(&[&two[..two.len() - 3], bad, &two[two.len() - 3..]]);
+        check(&damaged, &[("two", "seen")], &[(Code::Utf8, &damaged)]);
         check(
-            &join(&[torn, &hurt]),
+            &join(&[torn, &damaged]),
             &[second],
-            &[(Code::TornMid, torn), (Code::Utf8, &hurt)],
+            &[(Code::TornMid, torn), (Code::Utf8, &damaged)],
         );
         check(
-            &join(&[&hurt, one]),
+            &join(&[&damaged, one]),
             &[("two", "seen"), back],
-            &[(Code::Utf8, &join(&[&hurt, one])), (Code::Glued, one)],
+            &[(Code::Utf8, &join(&[&damaged, one])), (Code::Glued, one)],
         );
     }
-    // B11: control bytes within a string, and where no rule helps.
+    // Control bytes within a string, and in places where they cannot be repaired.
     for control in [&b"\x1b[31m"[..], b"\x01", b"\t", b"\r"] {
-        let hurt = join(&[&one[..one.len() - 4], control, &one[one.len() - 4..]]);
-        check(&hurt, &[back], &[(Code::Control, &hurt)]);
+        let damaged = join(&[&one[..one.len() - 4], control, &one[one.len() - 4..]]);
+        check(&damaged, &[back], &[(Code::Control, &damaged)]);
     }
-    let hurt = join(&[b"{\x01", &one[1..]]);
-    check(&hurt, &[], &[(Code::TornMid, &hurt)]);
-    // B12: deeper than is read.
+    let damaged = join(&[b"{\x01", &one[1..]]);
+    check(&damaged, &[], &[(Code::TornMid, &damaged)]);
+    // Nested too deeply.
     let deep = format!(
         "{{\"type\":\"user\",\"x\":{}1{}}}",
         "[".repeat(127),
         "]".repeat(127)
     );
     check(deep.as_bytes(), &[], &[(Code::Depth, deep.as_bytes())]);
-    // B17: other grammars.
+    // Other grammars.
     for other in [
         "{\"type\":NaN}",
         "{'type':'user'}",
@@ -154,16 +153,16 @@ fn every_row_about_lines_has_its_outcome() {
     ] {
         check(other.as_bytes(), &[], &[(Code::TornMid, other.as_bytes())]);
     }
-    // B18: values that are no objects, also when an entry stands in them.
+    // Values that are not objects, also with an entry inside.
     let array = join(&[b"[", one, b",", two, b"]"]);
     for other in [&b"[]"[..], b"1", b"\"x\"", b"null", &array] {
         check(other, &[], &[(Code::NotObject, other)]);
     }
 }
 
-/// B8, B10, B13 to B15, B19, B20, B27: these lines are read; two of them ask for a note.
+/// Lines that are read although they are unusual; two of them have a note.
 #[test]
-fn odd_lines_that_are_whole_are_read_as_they_are() {
+fn unusual_but_complete_lines_are_read_unchanged() {
     let lines = [
         "{\"type\":\"user\",\"uuid\":\"one\",\"a\":\"\\ud83d\"}",
         "{\"type\":\"user\",\"uuid\":\"one\",\"a\":\"\\u0000\"}",
@@ -186,7 +185,8 @@ fn odd_lines_that_are_whole_are_read_as_they_are() {
     }
 }
 
-/// B6: one mark at the start of a file is passed over, as the client does; others are damage.
+/// One byte order mark at the start of a file is skipped, as in the client (FILE-4); others are
+/// damage.
 #[test]
 fn an_entry_after_a_byte_order_mark_is_read() {
     let bytes = format!("\u{feff}{}\n{}\n", entry("one", ""), entry("two", "one"));
@@ -212,9 +212,9 @@ fn an_entry_after_a_byte_order_mark_is_read() {
     );
 }
 
-/// The reproduction of pains 6.
+/// Several kinds of damage in one file lose no complete entry.
 #[test]
-fn a_glued_line_a_run_of_nuls_and_a_torn_tail_lose_no_whole_entry() {
+fn a_glued_line_a_run_of_nuls_and_a_torn_tail_lose_no_complete_entry() {
     let lines = [
         entry("one", ""),
         format!("{}{}", &entry("lost", "one")[..40], entry("two", "one")),
@@ -223,7 +223,7 @@ fn a_glued_line_a_run_of_nuls_and_a_torn_tail_lose_no_whole_entry() {
         entry("four", "three")[..50].to_owned(),
     ];
     let bytes = lines.join("\n");
-    let (seen, findings) = read(bytes.as_bytes(), "pains 6");
+    let (seen, findings) = read(bytes.as_bytes(), "several kinds of damage");
     let seen: Vec<_> = seen
         .iter()
         .map(|one| (one.0, one.1.as_str(), one.2))
@@ -244,9 +244,9 @@ fn a_glued_line_a_run_of_nuls_and_a_torn_tail_lose_no_whole_entry() {
     assert_eq!(findings, expected);
 }
 
-/// Pains 6d: the pieces stand on several lines, which may be blank.
+/// Raw line feeds spread an entry over several lines, some of which may be blank.
 #[test]
-fn an_entry_that_line_feeds_have_spread_comes_back_as_one() {
+fn an_entry_that_line_feeds_spread_over_lines_is_salvaged_as_one() {
     let whole = entry("one", "before");
     for newline in [
         "\n",
@@ -269,7 +269,7 @@ fn an_entry_that_line_feeds_have_spread_comes_back_as_one() {
                 (Code::TornMid, torn),
             ],
         );
-        // The first of two glued entries is whole, the second one is spread.
+        // The first of two glued entries is complete, the second one is spread over lines.
         check(
             &join(&[entry("two", "").as_bytes(), split]),
             &[("two", "seen"), ("one", "salvaged")],
@@ -278,9 +278,9 @@ fn an_entry_that_line_feeds_have_spread_comes_back_as_one() {
     }
 }
 
-/// A whole entry among the pieces is no part of them, and the pieces are not joined past it.
+/// A complete entry among the pieces is not part of them, and pieces are not joined across it.
 #[test]
-fn an_entry_is_not_spread_over_a_line_that_is_whole() {
+fn an_entry_is_not_joined_across_a_complete_line() {
     let whole = entry("one", "before");
     let (head, tail) = whole.split_at(whole.len() - 8);
     let between = entry("two", "one");
@@ -299,9 +299,9 @@ fn an_entry_is_not_spread_over_a_line_that_is_whole() {
     }
 }
 
-/// The lines that are searched together take no more than the cap on one.
+/// The lines that are searched together take at most the cap on one line.
 #[test]
-fn an_entry_is_spread_over_as_many_bytes_as_a_line_may_have() {
+fn an_entry_is_joined_from_at_most_as_many_bytes_as_a_line_may_have() {
     let split = entry("one", "").replace(" of ", &"\n".repeat(50));
     for (cap, expected) in [(split.len(), 1), (split.len() - 1, 0)] {
         let scratch = Scratch::new(split.as_bytes());
@@ -310,9 +310,9 @@ fn an_entry_is_spread_over_as_many_bytes_as_a_line_may_have() {
     }
 }
 
-/// The reproduction of pains 11: every line is read, whatever stands in its strings.
+/// Lines with lone surrogates and NUL escapes in their strings: every line is read.
 #[test]
-fn poisoned_text_costs_no_entry() {
+fn odd_characters_in_strings_lose_no_entry() {
     let result = |uuid: &str, text: &[u8]| {
         let mut line = entry(uuid, "").into_bytes();
         let end = line.len() - 3;
@@ -326,7 +326,7 @@ fn poisoned_text_costs_no_entry() {
         result("d", b"\xE6\x87"),
         result("e", b"\xE2\x80\xA8"),
     ];
-    let (seen, findings) = read(&lines.join(&b'\n'), "pains 11");
+    let (seen, findings) = read(&lines.join(&b'\n'), "odd strings");
     let seen: Vec<_> = seen.iter().map(|one| (one.1.as_str(), one.2)).collect();
     let expected = ["a", "b", "c", "d", "e"].map(|uuid| (uuid, "seen"));
     assert_eq!(seen, expected);
@@ -341,9 +341,9 @@ fn poisoned_text_costs_no_entry() {
     assert_eq!(codes, expected);
 }
 
-/// A torn entry that holds whole ones gives none of them back, wherever it is cut.
+/// A torn entry that contains complete ones does not release them, wherever it is cut.
 #[test]
-fn an_entry_within_a_torn_one_does_not_come_back() {
+fn an_entry_within_a_torn_one_is_not_salvaged() {
     let inner = "{\"type\":\"user\",\"uuid\":\"inner\",\"message\":{\"content\":\"x\"}}";
     let outer = format!(
         "{{\"type\":\"progress\",\"uuid\":\"outer\",\"sessionId\":\"s\",\
@@ -358,9 +358,9 @@ fn an_entry_within_a_torn_one_does_not_come_back() {
     }
 }
 
-/// The text of a salvaged candidate is the object, and its marks say whether a newline follows.
+/// The text of a salvaged entry is the object, and its marks show whether a newline follows.
 #[test]
-fn the_body_of_a_salvaged_candidate_is_its_mended_text() {
+fn the_body_of_a_salvaged_entry_is_its_repaired_text() {
     let (one, two) = (entry("one", ""), entry("two", "one"));
     let spread = one.replace(" of ", "\n\0\x1b");
     let mut bytes = format!("torn{spread}\n\0\0{two}").into_bytes();

@@ -11,7 +11,7 @@ use transcript_testkit::{damage, generate};
 
 use crate::{Scratch, assert_same, index, load, reported};
 
-/// As in `build.rs`: how much is read at once, and the smallest piece of a thread.
+/// As in `build.rs`: the buffer size, and the minimum size of a thread's piece.
 const BUFFER: usize = 1 << 20;
 const MIN_PIECE: usize = 4 << 20;
 
@@ -56,7 +56,7 @@ pub(crate) fn transcripts_under(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// An entry of exactly `len` bytes, newline included.
+/// Returns an entry of exactly `len` bytes, including the newline.
 fn line_of(len: usize) -> Vec<u8> {
     let (head, tail) = ("{\"type\":\"tag\",\"tag\":\"", "\"}\n");
     let fill = len.checked_sub(head.len() + tail.len());
@@ -70,23 +70,24 @@ const SHORTEST_LINE: usize = 32;
 // Pieces of threads
 // -------------------------------------------------------------------------------------------------
 
-/// Something to lay over the border between two pieces.
+/// Bytes to put across the border between two pieces.
 struct Plug {
     bytes: Vec<u8>,
-    /// Which of the bytes is the first of the second piece.
+    /// The index of the first byte in the second piece.
     at: usize,
 }
 
 impl Plug {
-    fn new(before: &[u8], behind: &[u8]) -> Self {
+    fn new(before: &[u8], after: &[u8]) -> Self {
         Self {
             at: before.len(),
-            bytes: [before, behind].concat(),
+            bytes: [before, after].concat(),
         }
     }
 }
 
-/// What makes a border hard, by the number of the border. `span` is the size of a seventh.
+/// Returns a difficult case for a border, by the number of the border. `span` is a seventh of the
+/// size.
 fn plug(number: usize, span: usize) -> Plug {
     let entry = line_of(200);
     let (first, second) = entry.split_at(100);
@@ -102,14 +103,14 @@ fn plug(number: usize, span: usize) -> Plug {
             let long = line_of(3 * BUFFER);
             Plug::new(&long[..BUFFER + 17], &long[BUFFER + 17..])
         }
-        // NULs end with the first piece, with a whole entry behind them on the line.
+        // NULs end with the first piece, and a complete entry follows them on the line.
         3 => Plug::new(&[0; 4096], &entry),
         // NULs start with the second piece, as a line of their own.
         4 => Plug::new(&entry, &[&[0; 4096][..], b"\n"].concat()),
         5 => Plug::new(&[b'\n'; 1500], &[b'\n'; 1500]),
-        // CR and LF are parted.
+        // The border separates CR and LF.
         6 => Plug::new(&[&entry[..199], b"\r"].concat(), b"\n\r\n"),
-        // No line starts in the whole piece that follows, and so there is no plug 8.
+        // No line starts in the following piece, so there is no plug 8.
         _ => {
             let long = line_of(span + 2 * BUFFER);
             Plug::new(&long[..BUFFER], &long[BUFFER..])
@@ -117,8 +118,8 @@ fn plug(number: usize, span: usize) -> Plug {
     }
 }
 
-/// A file of `len` bytes, of generated sessions, with a plug over each border between the pieces
-/// of 2, 3 and 7 threads, `shift` bytes beside it.
+/// Returns a file of `len` bytes of generated sessions, with a plug over each border between the
+/// pieces of 2, 3 and 7 threads, off by `shift` bytes.
 fn bordered(len: usize, shift: isize) -> Vec<u8> {
     let mut borders: Vec<usize> = [2, 3, 7]
         .iter()
@@ -145,7 +146,7 @@ fn bordered(len: usize, shift: isize) -> Vec<u8> {
             .checked_add_signed(shift)
             .expect("a place in the file")
             - plug.at;
-        // The long line covers the border behind its own.
+        // The long line also covers the next border.
         if out.len() + SHORTEST_LINE <= start {
             fill_to(&mut out, start);
             assert_eq!(out.len(), start);
@@ -156,7 +157,7 @@ fn bordered(len: usize, shift: isize) -> Vec<u8> {
     out
 }
 
-/// Generated sessions in which long lines stand between the others: few lines for many bytes.
+/// Generated sessions with long lines between the others: few lines for many bytes.
 pub(crate) fn roomy_sessions(seeds: std::ops::Range<u64>) -> Vec<u8> {
     let mut bytes = Vec::new();
     for (number, line) in seeds
@@ -176,7 +177,7 @@ pub(crate) fn roomy_sessions(seeds: std::ops::Range<u64>) -> Vec<u8> {
     bytes
 }
 
-/// A boundary all of whose ids are odd, a few of many: pieces number them each in their own order.
+/// A boundary with only odd ids, a few of many: each piece numbers them in its own order.
 fn odd_boundary(number: usize) -> String {
     let id = |which: usize| format!("\"odd-{}\"", (number * 7 + which) % 101);
     let kept = if number.is_multiple_of(20) {
@@ -236,7 +237,7 @@ fn sessions_are_listed_in_the_order_of_the_file() {
 // Buffers
 // -------------------------------------------------------------------------------------------------
 
-/// A line ends one byte before the end of a buffer, at it, and behind it; the same from the end.
+/// A line ends one byte before the end of a buffer, at it, and after it; the same from the end.
 #[test]
 fn lines_may_end_anywhere_around_the_end_of_a_buffer() {
     let ends = [b"\n".to_vec(), b"\r\n".to_vec(), b"\n\n".to_vec()];
@@ -278,7 +279,7 @@ fn a_file_may_be_exactly_as_long_as_buffers_are() {
             assert_eq!(
                 reported(&index).len(),
                 torn,
-                "only a missing newline is told"
+                "only a missing newline is reported"
             );
         }
     }
@@ -368,10 +369,10 @@ fn damaged_sessions_are_indexed_alike_in_both_directions() {
     assert!(salvaged > 500, "{salvaged}");
 }
 
-/// Everything that can be brought back, on both sides of the borders between the pieces of threads
-/// and with ids, sessions, tools and boundaries that stand nowhere else.
+/// All that can be salvaged, on both sides of the borders between the pieces of threads and with
+/// ids, sessions, tools and boundaries that occur nowhere else.
 #[test]
-fn salvaged_entries_are_indexed_alike_wherever_they_stand() {
+fn salvaged_entries_are_indexed_alike_at_any_place() {
     let mut bytes = Vec::new();
     let mut expected = 0;
     for (number, line) in roomy_sessions(0..60)
@@ -441,7 +442,7 @@ fn salvaged_entries_are_indexed_alike_wherever_they_stand() {
 // Memory
 // -------------------------------------------------------------------------------------------------
 
-/// Sessions in a row, until they have this many lines.
+/// Returns consecutive sessions with this many lines in total.
 fn lines_of_sessions(count: usize) -> Vec<u8> {
     let mut bytes = Vec::new();
     let mut lines = 0;
@@ -458,7 +459,7 @@ fn lines_of_sessions(count: usize) -> Vec<u8> {
 }
 
 #[test]
-fn tombstones_are_read_alike_wherever_they_stand() {
+fn tombstones_are_read_alike_at_any_place() {
     let own = |more: &str| format!("{{\"type\":\"transcriptEngine\",\"v\":1{more}}}\n");
     let uuid = "3f2b1c9e-0a4d-4e8b-9c6f-7d5e1a2b3c4d";
     let entry = "{\"type\":\"user\",\"uuid\":\"odd \u{e9}\",\"parentUuid\":\"none\"}\n";
@@ -466,14 +467,15 @@ fn tombstones_are_read_alike_wherever_they_stand() {
         own(&format!(",\"tombstone\":\"{uuid}\"")),
         entry.to_owned(),
         own(",\"tombstone\":\"odd \\u00e9\",\"sessionId\":\"s\""),
-        // Those that name nothing, and one whose parent is none.
+        // Tombstones without a valid target; their `parentUuid` or `leafUuid` must not be used
+        // instead.
         own(",\"tombstone\":\"\",\"parentUuid\":\"none\""),
         own(",\"tombstone\":[\"none\"],\"leafUuid\":\"none\""),
         own(""),
         // The word in another place, or on another line.
         own(",\"why\":{\"tombstone\":\"none\"}"),
         "{\"type\":\"tombstone\",\"tombstone\":\"none\"}\n".to_owned(),
-        // Brought back from damage.
+        // Salvaged from damage.
         format!("{{\"type\":\"ta{}", own(",\"v\":7,\"tombstone\":\"none\"")),
     ];
     let lines = lines.concat();
@@ -483,8 +485,8 @@ fn tombstones_are_read_alike_wherever_they_stand() {
         ("middle", filling.len() / 2_000 * 1000),
         ("end", filling.len()),
     ] {
-        let (before, behind) = filling.split_at(at);
-        let bytes = [before, lines.as_bytes(), behind].concat();
+        let (before, after) = filling.split_at(at);
+        let bytes = [before, lines.as_bytes(), after].concat();
         let index = check_bytes(&bytes, name);
         let first = at / 1000;
         let named = index
@@ -506,7 +508,7 @@ fn tombstones_are_read_alike_wherever_they_stand() {
 
 #[test]
 fn an_index_takes_at_most_96_bytes_a_line() {
-    // The table of uuids grows in powers of two: look right behind one of them too.
+    // The table of uuids grows in powers of two: also test just after one of them.
     for lines in [50_000, 64_500] {
         let scratch = Scratch::new(&lines_of_sessions(lines));
         let source = scratch.open();
@@ -524,8 +526,8 @@ fn an_index_takes_at_most_96_bytes_a_line() {
     }
 }
 
-/// An index of `index()` is not told apart from one that was loaded otherwise: the helper that
-/// other tests stand on compares what it claims to compare.
+/// An index of `index()` equals one that was loaded otherwise. This checks that the helper on which
+/// other tests rely really compares.
 #[test]
 fn the_comparison_sees_a_difference_in_one_byte() {
     let one = generate::session(3);

@@ -1,4 +1,4 @@
-//! The files of subagents in all layouts, and what must not be taken for one.
+//! The files of subagents in all layouts, and files that must not be mistaken for one.
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -69,7 +69,7 @@ fn files_of_all_three_layouts_are_found_in_the_order_of_their_names() {
 }
 
 #[test]
-fn a_long_first_line_still_says_the_session() {
+fn the_session_is_read_from_a_long_first_line() {
     let project = Project::new();
     let text = "x".repeat(200 << 10);
     let line = format!("{{\"message\":\"{text}\",\"sessionId\":\"{SESSION}\"}}\n");
@@ -89,7 +89,7 @@ fn the_first_file_with_an_id_counts() {
 }
 
 #[test]
-fn names_that_are_not_ids_are_passed_over() {
+fn names_that_are_not_ids_are_skipped() {
     let project = Project::new();
     let long = format!("agent-{}.jsonl", "x".repeat(129));
     for name in [
@@ -106,7 +106,7 @@ fn names_that_are_not_ids_are_passed_over() {
 }
 
 #[test]
-fn the_metadata_are_those_beside_the_file_and_may_be_anything() {
+fn the_metadata_file_is_next_to_the_file_and_may_contain_anything() {
     let project = Project::new();
     for id in ["a", "b", "c", "d"] {
         project.own(&format!("agent-{id}.jsonl"), "");

@@ -1,8 +1,8 @@
-//! Framing the obvious way, and the two framers in the same form. The fuzz target uses it too.
+//! Naive framing, and the results of both framers in the same form. Also used by the fuzz target.
 
 use transcript_format::lines::{BackwardFramer, Framed, Framer, Line};
 
-/// A line as any of the three gives it; without bytes when it is too long.
+/// A line as returned by any of the three; without bytes when it is too long.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Owned {
     pub(crate) offset: u64,
@@ -38,7 +38,7 @@ impl From<Framed<'_>> for Owned {
     }
 }
 
-/// The lines of `data`, which starts at `start` in its file.
+/// Returns the lines of `data`, which starts at `start` in its file.
 pub(crate) fn naive(data: &[u8], start: u64, cap: usize) -> Vec<Owned> {
     let mut lines = Vec::new();
     let mut offset = start;
@@ -55,7 +55,7 @@ pub(crate) fn naive(data: &[u8], start: u64, cap: usize) -> Vec<Owned> {
     lines
 }
 
-/// Frames `chunks`, which follow each other, forward.
+/// Frames consecutive `chunks` forward.
 pub(crate) fn forward(chunks: &[&[u8]], start: u64, cap: usize) -> Vec<Owned> {
     let mut framer = Framer::starting_at(start, cap);
     let mut lines = Vec::new();
@@ -84,7 +84,7 @@ pub(crate) fn forward(chunks: &[&[u8]], start: u64, cap: usize) -> Vec<Owned> {
     lines
 }
 
-/// Frames `chunks`, the last one first, and returns the lines in the order of the file.
+/// Frames `chunks` from the last to the first, and returns the lines in file order.
 pub(crate) fn backward(chunks: &[&[u8]], cap: usize) -> Vec<Owned> {
     let len = chunks.iter().map(|chunk| chunk.len() as u64).sum();
     let mut framer = BackwardFramer::new(len, cap);

@@ -1,14 +1,14 @@
-//! What holds for the recovery of any bytes. Shared with the fuzz target.
+//! Properties of salvage for any bytes. Shared with the fuzz target.
 
 use transcript_format::kind::EntryKind;
 use transcript_format::salvage::{end_of_object, objects, repaired_text};
 use transcript_format::scan::{ScanErrorKind, Scanner};
 
-/// Checks what is recovered from `bytes`.
+/// Checks the entries salvaged from `bytes`.
 ///
 /// # Panics
 ///
-/// When something is recovered that does not stand there, or a whole line is not.
+/// When something is salvaged that is not in the bytes, or a complete line is not salvaged.
 pub(crate) fn check(bytes: &[u8]) {
     let found = objects(bytes);
     let mut end_of_last = 0;
@@ -22,7 +22,7 @@ pub(crate) fn check(bytes: &[u8]) {
     assert_eq!(
         repaired_text(text.as_bytes()),
         text,
-        "mended text is in order"
+        "repaired text is in order"
     );
     let mut scanner = Scanner::new();
     match scanner.scan(bytes) {
@@ -47,7 +47,7 @@ fn check_object(bytes: &[u8]) {
     assert!(bytes.starts_with(b"{") && bytes.ends_with(b"}"));
     let text = repaired_text(bytes);
     let mut scanner = Scanner::new();
-    let envelope = scanner.scan(text.as_bytes()).expect("mended text scans");
+    let envelope = scanner.scan(text.as_bytes()).expect("repaired text scans");
     assert_ne!(envelope.kind(), EntryKind::Other);
     let uuid = envelope.uuid().map(|uuid| uuid.raw());
     if let Some(uuid) = uuid {

@@ -1,4 +1,4 @@
-//! What a scan must find, taken from `serde_json`. The fuzz target uses it too.
+//! The expected result of a scan, computed with `serde_json`. Also used by the fuzz target.
 
 use std::fmt;
 
@@ -50,7 +50,7 @@ impl Fields {
     }
 }
 
-/// The members of an object in their order, repeated names and all.
+/// The members of an object in order, including repeated names.
 struct Members(Vec<(String, Value)>);
 
 impl<'de> Deserialize<'de> for Members {
@@ -95,7 +95,7 @@ const FLAGS: [(&str, Flags); 6] = [
 ];
 
 impl Members {
-    /// The value that counts: the last one.
+    /// Returns the value that counts: the last one.
     fn get(&self, name: &str) -> Option<&Value> {
         self.0
             .iter()
@@ -108,7 +108,7 @@ impl Members {
         self.get(name)?.as_str().filter(|text| !text.is_empty())
     }
 
-    /// `type` of the object at `name`.
+    /// Returns the `type` of the object at `name`.
     fn inner_type(&self, name: &str) -> Option<&str> {
         self.get(name)?.get("type")?.as_str()
     }
@@ -170,7 +170,7 @@ impl Members {
         }
     }
 
-    /// All flags but those of the message.
+    /// Returns all flags except those of the message.
     fn flags(&self) -> Flags {
         let mut flags = Flags::empty();
         let explicit = ("explicit", Flags::EXPLICIT);
@@ -218,7 +218,7 @@ impl Members {
         flags
     }
 
-    /// A name is odd when any of its values is, not only the last one.
+    /// A name is odd if any of its values is, not only the last one.
     fn odd(&self, name: &str, is_odd: impl Fn(&Value) -> bool) -> Flags {
         let mut values = self.0.iter().filter(|member| member.0 == name);
         if values.any(|member| is_odd(&member.1)) {
@@ -255,9 +255,8 @@ fn of_block(block: &Value) -> (Flags, Option<(ToolRole, String)>) {
     }
 }
 
-/// Takes away the two things that a scan accepts and `serde_json::Value` does not: lone surrogate
-/// escapes become `\ufffd`, numbers out of range become `1`. Nothing that is wrong otherwise
-/// becomes right.
+/// Removes the two differences between a scan and `serde_json::Value`: lone surrogate escapes
+/// become `\ufffd`, numbers out of range become `1`. Other errors remain errors.
 fn repaired(line: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(line.len());
     let mut rest = line;
@@ -300,7 +299,7 @@ fn repaired(line: &[u8]) -> Vec<u8> {
     out
 }
 
-/// What is odd about the escapes of a line that is whole: nothing but strings holds backslashes.
+/// Returns the unusual escapes of a valid line, in which only strings contain backslashes.
 fn odd_escapes(line: &[u8]) -> Flags {
     let mut flags = Flags::empty();
     let mut rest = line;
@@ -323,7 +322,7 @@ fn odd_escapes(line: &[u8]) -> Flags {
     flags
 }
 
-/// The UTF-16 unit of a `\uXXXX` escape at the start of `text`.
+/// Returns the UTF-16 unit of a `\uXXXX` escape at the start of `text`.
 fn unit(text: &[u8]) -> Option<u32> {
     let digits = text.strip_prefix(b"\\u")?.get(..4)?;
     if !digits.iter().all(u8::is_ascii_hexdigit) {
@@ -337,7 +336,7 @@ fn is_out_of_range(number: &[u8]) -> bool {
     is_json && serde_json::from_slice::<Value>(number).is_err()
 }
 
-/// Scans `line` with and without SIMD; both must say the same.
+/// Scans `line` with and without SIMD; both results must be equal.
 pub(crate) fn scan(line: &[u8]) -> Result<(Fields, usize), ScanError> {
     let with = |mut scanner: Scanner| {
         scanner
@@ -354,9 +353,9 @@ pub(crate) fn scan(line: &[u8]) -> Result<(Fields, usize), ScanError> {
     found
 }
 
-/// Compares the scan of `line` with what `serde_json` makes of it; panics where they differ.
+/// Compares the scan of `line` with the result of `serde_json`; panics where they differ.
 ///
-/// A line scans exactly when `serde_json::Value` reads its repaired form as an object. Returns
+/// A line scans exactly when `serde_json::Value` reads its normalized form as an object. Returns
 /// whether it did.
 pub(crate) fn check(line: &[u8]) -> bool {
     let found = scan(line);
@@ -403,10 +402,10 @@ pub(crate) fn check(line: &[u8]) -> bool {
     found.is_ok()
 }
 
-/// The kind of an error must fit what `serde_json` says.
+/// The kind of an error must match the one of `serde_json`.
 fn check_error(line: &[u8], error: ScanError, value: &serde_json::Result<Value>) {
     use ScanErrorKind as Kind;
-    // JSON's white space; `trim_ascii` would take form feeds too.
+    // JSON's white space; `trim_ascii` would also remove form feeds.
     let is_blank = line
         .iter()
         .all(|byte| matches!(byte, b' ' | b'\t' | b'\r' | b'\n'));
@@ -420,13 +419,13 @@ fn check_error(line: &[u8], error: ScanError, value: &serde_json::Result<Value>)
         Kind::Utf8 => bad_utf8 == Some(error.at),
         Kind::Depth => matches!(line[error.at], b'{' | b'['),
         Kind::Control => line[error.at] < 0x20,
-        // Of `\\u0g` at the end, serde_json says that it is too short, and the scan that it is wrong.
+        // For `\\u0g` at the end, serde_json reports an end of input, the scan a syntax error.
         _ => !ends_too_early || error.at + 5 > line.len(),
     };
     assert!(fits, "{error} does not fit {}, {value:?}", show(line));
 }
 
-/// `scan_first` must take exactly the object that `serde_json` finds at the start of the line.
+/// `scan_first` must return exactly the object that `serde_json` finds at the start of the line.
 fn check_first(line: &[u8], whole: &Result<(Fields, usize), ScanError>) {
     let mut scanner = Scanner::new();
     let first = scanner
@@ -450,7 +449,7 @@ fn check_first(line: &[u8], whole: &Result<(Fields, usize), ScanError>) {
     }
 }
 
-/// Where `serde_json` sees the end of the first value, when it takes it.
+/// Returns the end of the first value according to `serde_json`, if it is valid.
 fn serde_json_end(line: &[u8]) -> Option<usize> {
     let mut values = serde_json::Deserializer::from_slice(line).into_iter::<Value>();
     values.next()?.ok()?;

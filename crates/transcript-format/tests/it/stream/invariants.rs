@@ -1,4 +1,4 @@
-//! What holds for the bytes of any stream and the text of any input. The fuzz target uses it too.
+//! Properties of the bytes of any stream and the text of any input. Also used by the fuzz target.
 
 use serde_json::value::RawValue;
 use transcript_format::make;
@@ -6,7 +6,7 @@ use transcript_format::object::{Object, Raw};
 use transcript_format::scan::{ScanErrorKind, Scanner};
 use transcript_format::stream::{Accumulator, Input, Reply, Sse, StreamOutcome};
 
-/// Returns what comes of the bytes, which arrive in these pieces.
+/// Returns the result of a stream that arrives in these pieces.
 pub(crate) fn outcome<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> StreamOutcome {
     let mut sse = Sse::new();
     let mut message = Accumulator::new();
@@ -26,7 +26,7 @@ pub(crate) fn end(sse: Sse, mut message: Accumulator) -> StreamOutcome {
     message.finish()
 }
 
-/// Any pieces give the same, and it is fit to be written.
+/// Any pieces give the same result, and the result can be written to a file.
 pub(crate) fn check(bytes: &[u8], cuts: &[usize]) {
     let whole = outcome([bytes]);
     check_outcome(&whole);
@@ -65,7 +65,7 @@ fn check_reply(reply: &Reply) {
     }
 }
 
-/// An input is complete exactly when it is JSON, and is JSON when it is closed, wherever it was cut.
+/// An input is complete exactly when it is JSON; wherever it was cut, its closed form is JSON.
 pub(crate) fn check_input(text: &str) {
     let mut grown = Input::new();
     let nested = text.matches(['{', '[']).count();
