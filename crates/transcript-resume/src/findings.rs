@@ -1,7 +1,7 @@
-//! What is wrong with the links of a file: findings of the graph, of compactions and of calls.
+//! Findings about the links of a file: about the graph, compactions and calls.
 //!
-//! The reader finds what is wrong with single lines. Codes and their meaning are those of
-//! `facts/pains.md`; a finding says what the file holds, a decision what was made of it.
+//! The reader reports findings about single lines. A finding describes the content of the file, a
+//! decision what was made of it.
 
 use std::collections::{HashMap, HashSet};
 
@@ -16,10 +16,10 @@ use crate::path::ConversationPath;
 use crate::tree::{NodeId, Parent, Tree};
 
 impl Tree<'_> {
-    /// Returns what is wrong with the links of the file, and with the calls on `path`, by offset.
+    /// Returns the findings about the links of the file, and about the calls on `path`, by offset.
     ///
-    /// Cycles and entries of other sessions are found under [`Policy::Recover`](crate::Policy)
-    /// only.
+    /// Cycles and entries of other sessions are found only under
+    /// [`Policy::Recover`](crate::Policy).
     #[must_use]
     pub fn findings(&self, path: &ConversationPath) -> Vec<Finding> {
         let mut findings = Findings {
@@ -61,7 +61,7 @@ impl<'i> Findings<'_, 'i> {
             let is_linked = matches!(tree.parent(node), Parent::Node(_))
                 && tree.recovery.bridge(node).is_none()
                 && !tree.is_spliced(node);
-            // A parent in another file of the session is no lost one.
+            // A parent in another file of the session is not missing.
             let is_elsewhere = tree.recovery.bridge(node) == Some(Evidence::OtherFile)
                 || tree.recovery.gap(node) == Some(GapReason::OtherFile);
             if !is_linked
@@ -93,7 +93,7 @@ impl<'i> Findings<'_, 'i> {
             was_unnamed = has_no_id;
             for copy in tree.recovery.copies(node).iter().skip(1) {
                 let copy = tree.index.entry(*copy as usize);
-                // A torn line that was written again is told as a damaged line.
+                // A torn line that was written again is reported as a damaged line.
                 if copy.is_salvaged() || entry.is_salvaged() {
                     continue;
                 }
@@ -151,8 +151,8 @@ impl<'i> Findings<'_, 'i> {
         }
     }
 
-    /// The first messages of the branches under a message. Results, and further lines of one
-    /// answer, are no branches.
+    /// Returns the first messages of the branches below a message. Results, and further lines of
+    /// one answer, do not start branches.
     fn branches(&self, node: NodeId) -> Vec<NodeId> {
         let tree = self.tree;
         let mut answers: HashSet<Option<MessageKey>> = HashSet::new();
@@ -184,7 +184,8 @@ impl<'i> Findings<'_, 'i> {
                     .index
                     .with_uuid(id)
                     .find_map(|line| tree.entry_node(line));
-                // What the boundary keeps is a child of it as well, and stands before it.
+                // A preserved entry is a descendant of the boundary as well, and precedes it in the
+                // file.
                 let is_descendant = |target| {
                     let descent = descent.as_ref().filter(|_| target > node);
                     descent.is_some_and(|descent| descent.is_descendant(target, node))
@@ -214,7 +215,7 @@ impl<'i> Findings<'_, 'i> {
         }
     }
 
-    /// What is wrong with the names of preserved entries.
+    /// Returns the finding about the names of preserved entries, if any.
     fn preserved(&self, boundary: &Boundary) -> Option<(Code, &'static str)> {
         let is_there =
             |id: &Option<Id>| id.is_some_and(|id| self.tree.index.with_uuid(id).next().is_some());
@@ -253,7 +254,7 @@ impl<'i> Findings<'_, 'i> {
         }
     }
 
-    /// Whether the links as they are written lead from one entry up to another.
+    /// Returns whether the links in the file lead from one entry up to another.
     fn is_linked_to(&self, from: Id, to: Id) -> bool {
         let index = self.tree.index;
         let line = |id: Id| index.with_uuid(id).next().map(|line| index.entry(line));
@@ -263,7 +264,7 @@ impl<'i> Findings<'_, 'i> {
     }
 
     fn has_boundary_above(&self, summary: NodeId) -> bool {
-        // What a later compaction leaves behind is hung elsewhere.
+        // A later compaction moves what it preserves, so the links before the splice count.
         let tree = self.tree;
         let parent = |node: &NodeId| match tree.parent_before_splice(*node) {
             Parent::Node(parent) => Some(parent),
@@ -299,10 +300,10 @@ impl<'i> Findings<'_, 'i> {
         self.of_calls(path);
     }
 
-    /// Calls without a result, results without a call, and pairs that stand in the wrong order.
+    /// Reports calls without a result, results without a call, and pairs in the wrong order.
     fn of_calls(&mut self, path: &ConversationPath) {
         let index = self.tree.index;
-        // Of each call: its entry, its message, and whether a result was seen.
+        // For each call: its entry, and whether a result was seen.
         let mut calls: HashMap<ToolKey, (EntryRef<'i>, bool)> = HashMap::new();
         let mut early: Vec<(ToolKey, EntryRef<'i>)> = Vec::new();
         let mut answer: Option<EntryRef<'i>> = None;
