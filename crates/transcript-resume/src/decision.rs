@@ -180,15 +180,15 @@ impl Evidence {
     #[must_use]
     pub const fn words(self) -> &'static str {
         match self {
-            Self::Unusable => "the line of the parent is there, but it cannot be used as an entry",
-            Self::OtherFile => "another file of the session holds the parent",
-            Self::LaterCopy => "the parent stands in the file again, further down",
-            Self::Kept => "the boundary before it says that it keeps the parent",
+            Self::Unusable => "the line of the parent exists but is not usable as an entry",
+            Self::OtherFile => "another file of the session contains the parent",
+            Self::LaterCopy => "the parent is repeated further down the file",
+            Self::Kept => "the boundary before it preserves the parent",
             Self::Exchanged => "two entries name each other's parents",
             Self::Call => "the result answers one of its calls",
             Self::Message => "both are lines of one answer",
-            Self::FileOrder => "it stands before it in the file and has no other child",
-            Self::Time => "it was written right before, and the client joins them, too",
+            Self::FileOrder => "it precedes the entry in the file and has no other child",
+            Self::Time => "it was written just before, and the client joins the two as well",
         }
     }
 
@@ -262,12 +262,12 @@ impl GapReason {
     #[must_use]
     pub const fn words(self) -> &'static str {
         match self {
-            Self::NothingBefore => "no entry of the same conversation stands before it",
-            Self::Rewind => "a rewind stands before it",
+            Self::NothingBefore => "no entry of the same conversation precedes it",
+            Self::Rewind => "the preceding entry starts a rewind",
             Self::Time => "the entry before it is newer",
             Self::Boundary => "it follows a compaction whose boundary is lost",
             Self::OtherSession => "the entry before it belongs to another session",
-            Self::OtherFile => "its parent stands in another file",
+            Self::OtherFile => "its parent is in another file",
         }
     }
 }

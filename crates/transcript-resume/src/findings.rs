@@ -70,9 +70,9 @@ impl<'i> Findings<'_, 'i> {
                 && tree.index.with_uuid(id).next().is_none()
             {
                 let detail = match (tree.recovery.bridge(node), tree.recovery.gap(node)) {
-                    (Some(_), _) => "the parent is in no line; what stood before it is known",
+                    (Some(_), _) => "no line has the parent, but a replacement was found",
                     (_, Some(reason)) => reason.words(),
-                    _ => "the parent is in no line",
+                    _ => "no line has the parent",
                 };
                 self.add(Code::Dangling, entry, detail);
             }
@@ -98,9 +98,9 @@ impl<'i> Findings<'_, 'i> {
                     continue;
                 }
                 let detail = if copy.parent() == entry.parent() {
-                    "the uuid stands on an earlier line with the same parent"
+                    "an earlier line has the same uuid and the same parent"
                 } else {
-                    "the uuid stands on an earlier line with another parent"
+                    "an earlier line has the same uuid and another parent"
                 };
                 self.add(Code::Repeated, copy, detail);
             }
@@ -112,7 +112,7 @@ impl<'i> Findings<'_, 'i> {
         for decision in &tree.decisions {
             if let Decision::Cycle { entry } = decision {
                 let entry = tree.index.entry(*entry as usize);
-                self.add(Code::Cycle, entry, "its parent stands under it");
+                self.add(Code::Cycle, entry, "its parent is one of its descendants");
             }
         }
         let mut before = None;
@@ -141,10 +141,10 @@ impl<'i> Findings<'_, 'i> {
             for pair in branches.windows(2) {
                 let is_interleaved = descent.last_descendant(pair[0]) > pair[1];
                 if is_interleaved {
-                    let detail = "the branch beside it was written before this one ended";
+                    let detail = "the other branch was written before this one ended";
                     self.add(Code::Fork, tree.entry(pair[1]), detail);
                 } else {
-                    let detail = "the first entry of a branch that was left";
+                    let detail = "the first entry of an abandoned branch";
                     self.add(Code::Rewind, tree.entry(pair[0]), detail);
                 }
             }
@@ -191,10 +191,10 @@ impl<'i> Findings<'_, 'i> {
                     descent.is_some_and(|descent| descent.is_descendant(target, node))
                 };
                 if target.is_some_and(is_descendant) {
-                    let detail = "logicalParentUuid names an entry under the boundary";
+                    let detail = "logicalParentUuid names a descendant of the boundary";
                     self.add(Code::LogicalCycle, entry, detail);
                 } else if tree.index.with_uuid(id).next().is_none() {
-                    let detail = "logicalParentUuid is in no line";
+                    let detail = "no line has the logicalParentUuid";
                     self.add(Code::LogicalParent, entry, detail);
                 }
             }
@@ -209,7 +209,7 @@ impl<'i> Findings<'_, 'i> {
                 self.add(
                     Code::NoBoundary,
                     entry,
-                    "no boundary stands above the summary",
+                    "the summary has no boundary above it",
                 );
             }
         }
@@ -227,19 +227,16 @@ impl<'i> Findings<'_, 'i> {
         };
         let there = named.iter().filter(|id| is_there(id)).count();
         if there == 0 {
-            Some((
-                Code::Stale,
-                "none of the entries that it keeps is in the file",
-            ))
+            Some((Code::Stale, "none of the preserved entries is in the file"))
         } else if there < named.len() {
             Some((
                 Code::Segment,
-                "some of the entries that it keeps are not in the file",
+                "some of the preserved entries are not in the file",
             ))
         } else if !is_there(anchor) {
             Some((
                 Code::Segment,
-                "the anchor of the entries that it keeps is not in the file",
+                "the anchor of the preserved entries is not in the file",
             ))
         } else if let ([Some(head), Some(tail)], Preserved::Segment { .. }) =
             (boundary.ends, &boundary.preserved)
@@ -247,7 +244,7 @@ impl<'i> Findings<'_, 'i> {
         {
             Some((
                 Code::Segment,
-                "the links from its tail do not lead to its head",
+                "the preserved segment is broken between tail and head",
             ))
         } else {
             None
@@ -286,7 +283,7 @@ impl<'i> Findings<'_, 'i> {
                     self.add(
                         Code::Sibling,
                         entry,
-                        "parts of the answer hang beside the chain",
+                        "parts of the answer are outside the chain",
                     );
                 }
                 Decision::PinHidesNewer { entry, .. } => {
@@ -327,7 +324,7 @@ impl<'i> Findings<'_, 'i> {
                                 answer.is_some_and(|answer| answer.number() != call.number());
                             *is_answered = true;
                             if is_late && is_other {
-                                let detail = "the result stands behind a later answer";
+                                let detail = "the result comes after a later answer";
                                 self.add(Code::PairOrder, entry, detail);
                             }
                         }
@@ -339,7 +336,7 @@ impl<'i> Findings<'_, 'i> {
         for (call, entry) in early {
             if let Some((_, is_answered)) = calls.get_mut(&call) {
                 *is_answered = true;
-                self.add(Code::PairOrder, entry, "the result stands before its call");
+                self.add(Code::PairOrder, entry, "the result comes before its call");
             } else {
                 self.add(
                     Code::NoUse,

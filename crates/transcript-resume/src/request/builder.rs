@@ -583,9 +583,9 @@ impl fmt::Display for Error {
                 "an image or document is larger than the API takes: 5 MB for an image (6.7 MB as \
                  base64) or a text, 32 MB for a PDF"
             }
-            Self::UnknownImage => "the image is no PNG, JPEG, GIF or WebP",
+            Self::UnknownImage => "the image is not PNG, JPEG, GIF or WebP",
             Self::UnknownDocument => "the document is neither a PDF nor text in UTF-8, or empty",
-            Self::NotBase64 => "the data of the image is no base64",
+            Self::NotBase64 => "the image data is not base64",
             Self::DataUrl => {
                 "a data: address is not taken: give the base64 behind its comma, or the bytes that \
                  it stands for"

@@ -85,15 +85,15 @@ rules! {
     /// Text is not blank.
     BlankText = "blank-text", "a text block is blank";
     /// Every block is an object with a type.
-    NoBlock = "no-block", "a block is no object with a type";
+    NoBlock = "no-block", "a block is not an object with a type";
     /// Calls, thoughts and answers of tools of the API are the assistant's; results the user's.
-    WrongRole = "wrong-role", "a block stands in a message of the wrong role";
+    WrongRole = "wrong-role", "a block is in a message of the wrong role";
     /// A call has an id of letters, digits, `_` and `-`.
-    CallId = "call-id", "the id of a call is missing or holds other characters than letters, digits, _ and -";
+    CallId = "call-id", "the id of a call is missing or contains other characters than letters, digits, _ and -";
     /// A call has a name.
     CallName = "call-name", "a call has no name";
     /// The input of a call is an object.
-    CallInput = "call-input", "the input of a call is no object";
+    CallInput = "call-input", "the input of a call is not an object";
     /// The ids of calls are unique.
     RepeatedCall = "repeated-call", "two calls have the same id";
     /// Every result answers a call of the message before.
@@ -103,30 +103,30 @@ rules! {
     /// Every call is answered in the message after it.
     MissingResult = "missing-result", "a call has no result in the message after it";
     /// Results stand before everything else.
-    ResultNotFirst = "result-not-first", "a result stands behind another block";
+    ResultNotFirst = "result-not-first", "a result follows another block";
     /// Calls of tools that the API runs itself, and what they gave, stand in one message.
-    ApiToolPair = "api-tool-pair", "a call of a tool of the API and its result do not stand in one message";
+    ApiToolPair = "api-tool-pair", "a call of a tool of the API and its result are not in one message";
     /// The content of a result is a text, or a list of texts and media.
     ResultContent = "result-content", "the content of a result is neither a text nor a list of texts and media";
     /// A failed result says something.
     SilentError = "silent-error", "a failed result has no content";
     /// Thoughts carry the signature of their model.
-    UnsignedThinking = "unsigned-thinking", "a thought has no signature";
+    UnsignedThinking = "unsigned-thinking", "a thinking block has no signature";
     /// Of warnings: thoughts with a signature have the text that was signed (`facts/pains.md` 9).
     /// Clients that store the signature alone send it without the text, and their API takes it.
-    EmptiedThinking = "emptied-thinking", "a signed thought lost its text";
+    EmptiedThinking = "emptied-thinking", "a signed thinking block has lost its text";
     /// The last block of an answer is no thought.
-    ThinkingLast = "thinking-last", "an answer ends with a thought";
+    ThinkingLast = "thinking-last", "an answer ends with a thinking block";
     /// A last message of the assistant does not end with white space.
     TrailingSpace = "trailing-space", "the last message is the assistant's and ends with white space";
     /// Images and documents keep to the limits.
-    MediaTooLarge = "media-too-large", "an image or document is larger than the API takes";
+    MediaTooLarge = "media-too-large", "an image or document is larger than the API accepts";
     /// Images and documents hold data.
-    UnusableMedia = "unusable-media", "an image or document holds no data, or is of a type that the API does not take";
+    UnusableMedia = "unusable-media", "an image or document contains no data, or is of a type that the API does not accept";
     /// Strings hold no NUL and no half of a surrogate pair.
-    UnsafeText = "unsafe-text", "a string holds a NUL or half of a surrogate pair";
+    UnsafeText = "unsafe-text", "a string contains a NUL or half of a surrogate pair";
     /// Of warnings: the request keeps to the limit of the API.
-    RequestSize = "request-size", "the request is larger than the 32 MB that the API takes";
+    RequestSize = "request-size", "the request is larger than the 32 MB that the API accepts";
     /// Of warnings: the kind of block is not known here.
     UnknownBlock = "unknown-block", "a block is of a kind that providers may not know";
 }
