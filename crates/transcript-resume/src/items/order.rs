@@ -1,10 +1,10 @@
-//! The pass that puts items into the order in which they are shown.
+//! Puts items into display order.
 
 use super::build::Builder;
 use super::{CallGroup, GroupRole, Item, ItemKind, NONE};
 
-/// The items in their order, and the stories with their places in it. Looks at each item once for
-/// each part.
+/// Returns the items in display order, and the groups with their places in it. Looks at each item
+/// once for each part.
 pub(super) fn in_order(builder: &mut Builder<'_, '_>) -> (Vec<Item>, Vec<CallGroup>) {
     let mut order = Order {
         order: Vec::with_capacity(builder.items.len()),

@@ -583,15 +583,15 @@ impl fmt::Display for Error {
         f.write_str(match self {
             Self::Pair { rule, id } => return write!(f, "{} ({id:?})", rule.words()),
             Self::TooLarge => {
-                "an image or document is larger than the API takes: 5 MB for an image (6.7 MB as \
+                "an image or document is larger than the API accepts: 5 MB for an image (6.7 MB as \
                  base64) or a text, 32 MB for a PDF"
             }
             Self::UnknownImage => "the image is not PNG, JPEG, GIF or WebP",
             Self::UnknownDocument => "the document is neither a PDF nor text in UTF-8, or empty",
             Self::NotBase64 => "the image data is not base64",
             Self::DataUrl => {
-                "a data: address is not taken: give the base64 behind its comma, or the bytes that \
-                 it stands for"
+                "a data: address is not accepted: pass the base64 after its comma, or the decoded \
+                 bytes"
             }
             Self::NothingToSend => "the conversation has nothing to send",
         })
