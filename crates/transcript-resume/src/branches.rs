@@ -224,8 +224,8 @@ impl<'t, 'i> BranchLinks<'t, 'i> {
             let (parent, start) = self.parent(node, &entry);
             // After a compaction the conversation continues from the summary or from the last
             // preserved entry (COMPACT-4). Show both below the summary, in reading order.
-            let stitched = parent.and_then(|parent| segment_ends.get(&parent));
-            let parent = match stitched {
+            let segment_end = parent.and_then(|parent| segment_ends.get(&parent));
+            let parent = match segment_end {
                 Some((boundary, anchor)) if entry.number() > *boundary && *anchor != node.0 => {
                     Some(*anchor)
                 }
@@ -409,8 +409,8 @@ impl<'t, 'i> BranchLinks<'t, 'i> {
                 Some(parents) if own != *node => top[parents as usize],
                 Some(parents) => {
                     let parents = head[parents as usize];
-                    let goes_on = forks[parents as usize] == 1 && !breaks.contains(&parents);
-                    if goes_on {
+                    let continues = forks[parents as usize] == 1 && !breaks.contains(&parents);
+                    if continues {
                         top[parents as usize]
                     } else {
                         *node

@@ -17,15 +17,15 @@ use crate::tree::{NodeId, Policy, Tree};
 impl<'i> Tree<'i> {
     /// Links the same entries as the client does, when anything in the file was repaired.
     pub(crate) fn find_floor(&mut self, is_there: &dyn Fn(&EntryRef<'_>) -> bool) {
-        let is_brought_back = |line: EntryRef<'_>| line.is_salvaged();
-        let was_mended = self.recovery.has_changed_links()
+        let is_salvaged_line = |line: EntryRef<'_>| line.is_salvaged();
+        let was_repaired = self.recovery.has_changed_links()
             || self.index.has_repeated_uuids()
             || self.decisions.iter().any(changes_the_path)
-            || self.index.entries().any(is_brought_back)
+            || self.index.entries().any(is_salvaged_line)
             || self.nodes().any(|node| self.is_unfinished(node));
         // The client ignores tombstones, and whatever it shows beyond the path was removed on
         // purpose.
-        if was_mended && self.index.tombstones().next().is_none() {
+        if was_repaired && self.index.tombstones().next().is_none() {
             let client = Tree::with(self.index, Policy::Vendor, None, is_there);
             self.client = Some(client.path());
         }
@@ -51,8 +51,8 @@ impl<'i> Tree<'i> {
         let messages = |path: &ConversationPath| -> HashSet<usize> {
             let numbers = || path.entries.iter().map(|entry| entry.entry_no());
             let line = |number: usize| self.index.entry(number);
-            let spoken = numbers().map(line).filter(says_something);
-            let spoken: HashSet<_> = spoken.filter_map(|line| line.message()).collect();
+            let with_content = numbers().map(line).filter(says_something);
+            let with_content: HashSet<_> = with_content.filter_map(|line| line.message()).collect();
             let ends = |role: ToolRole| {
                 let tools = numbers().flat_map(move |number| line(number).tools());
                 tools.filter(move |tool| tool.role() == role)
@@ -71,7 +71,7 @@ impl<'i> Tree<'i> {
                 let is_thought_of_one = line.flags().contains(Flags::HAS_THINKING)
                     && line
                         .message()
-                        .is_some_and(|message| spoken.contains(&message));
+                        .is_some_and(|message| with_content.contains(&message));
                 (says_something(&line) || is_thought_of_one) && is_own(*number)
             };
             let numbers = numbers().filter(is_sent);

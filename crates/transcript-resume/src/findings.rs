@@ -163,8 +163,8 @@ impl<'i> Findings<'_, 'i> {
             let is_same_chain = tree.is_sidechain(*child) == tree.is_sidechain(node);
             let is_line = entry.kind() == EntryKind::Assistant
                 && (entry.message().is_none() || answers.insert(entry.message()));
-            let goes_on = own.kind() == EntryKind::Assistant && entry.message() == own.message();
-            is_same_chain && (tree.asks(*child) || (is_line && !goes_on))
+            let continues = own.kind() == EntryKind::Assistant && entry.message() == own.message();
+            is_same_chain && (tree.asks(*child) || (is_line && !continues))
         });
         branches
     }

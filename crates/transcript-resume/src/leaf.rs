@@ -131,7 +131,7 @@ impl Tree<'_> {
         let later = (line.number() + 1..self.index.len()).map(|number| self.index.entry(number));
         let later = later.filter(|entry_ref| is_entry_line(entry_ref) && self.counts(entry_ref));
         // A later compaction clears the pin (LEAF-13).
-        if later.clone().any(|entry_ref| self.lifts_pins(&entry_ref)) {
+        if later.clone().any(|entry_ref| self.clears_pin(&entry_ref)) {
             return None;
         }
         // Lines of a subagent do not show where the conversation ends (LEAF-15).
@@ -162,7 +162,7 @@ impl Tree<'_> {
         }
     }
 
-    fn lifts_pins(&self, entry_ref: &EntryRef<'_>) -> bool {
+    fn clears_pin(&self, entry_ref: &EntryRef<'_>) -> bool {
         let node = self.node_of_line(entry_ref);
         entry_ref.is_boundary() && !node.is_some_and(|node| self.is_tombstoned(node))
     }

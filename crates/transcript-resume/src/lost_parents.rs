@@ -149,7 +149,7 @@ impl<'t, 'i> LostParents<'t, 'i> {
                 }
                 Ok(Found::Parent(parent, evidence)) => {
                     for node in &group {
-                        match self.behind_the_answer(*node, &group) {
+                        match self.end_of_its_answer(*node, &group) {
                             Some(line) => self.link(*node, line, Evidence::Message),
                             None => self.link(*node, parent, evidence),
                         }
@@ -199,7 +199,7 @@ impl<'t, 'i> LostParents<'t, 'i> {
     /// then file order and time.
     fn find(&mut self, group: &[NodeId]) -> Result<Found, GapReason> {
         let node = group[0];
-        if let Some(parent) = self.behind_boundary(node) {
+        if let Some(parent) = self.anchor_above(node) {
             return Ok(Found::Parent(parent, Evidence::Kept));
         }
         if let Some(found) = self.parent_of_unusable(node) {
@@ -237,13 +237,13 @@ impl<'t, 'i> LostParents<'t, 'i> {
         let entry = self.tree.entry(node);
         let own = entry.millis()?;
         let until = self.by_time.partition_point(|(millis, _)| *millis <= own);
-        let island = self.components.root(node);
+        let component = self.components.root(node);
         let newest = (0..until).rev().take(NEAR).map(|at| self.by_time[at]);
         let (millis, newest) = newest
             .filter(|(millis, _)| own - millis <= CLIENT_WINDOW_MILLIS)
             .find(|(_, other)| {
                 *other < node
-                    && self.components.peek(*other) != island
+                    && self.components.peek(*other) != component
                     && Chain::of(&self.tree.entry(*other)) == Chain::of(&entry)
             })?;
         let is_newer = self
@@ -267,14 +267,14 @@ impl<'t, 'i> LostParents<'t, 'i> {
     fn as_the_client_joins(&mut self, node: NodeId) -> Option<NodeId> {
         let own = self.tree.entry(node).millis()?;
         let is_sidechain = self.tree.is_sidechain(node);
-        let island = self.components.root(node);
+        let component = self.components.root(node);
         let until = self.by_time.partition_point(|(millis, _)| *millis <= own);
         let newest = (0..until).rev().map(|at| self.by_time[at]);
         newest
             .take_while(|(millis, _)| own - millis <= CLIENT_WINDOW_MILLIS)
             .map(|(_, other)| other)
             .find(|other| {
-                self.components.peek(*other) != island
+                self.components.peek(*other) != component
                     && self.tree.is_sidechain(*other) == is_sidechain
             })
     }
@@ -282,7 +282,7 @@ impl<'t, 'i> LostParents<'t, 'i> {
     /// Returns the parent of `node` when its missing parent is a preserved entry of the boundary
     /// before it: the anchor of that boundary, which the preserved entries follow as well
     /// (COMPACT-4).
-    fn behind_boundary(&self, node: NodeId) -> Option<NodeId> {
+    fn anchor_above(&self, node: NodeId) -> Option<NodeId> {
         if self.cut.contains_key(&node) {
             return None;
         }
@@ -303,7 +303,7 @@ impl<'t, 'i> LostParents<'t, 'i> {
     /// Returns the end of the answer when `node` is a result of a call whose line is missing and
     /// other lines of the answer miss the same parent. An answer comes before its results, so the
     /// result follows the last of those lines.
-    fn behind_the_answer(&mut self, node: NodeId, group: &[NodeId]) -> Option<NodeId> {
+    fn end_of_its_answer(&mut self, node: NodeId, group: &[NodeId]) -> Option<NodeId> {
         let is_line = |other: &NodeId| {
             let other = self.tree.entry(*other);
             other.kind() == EntryKind::Assistant && other.message().is_some()
@@ -398,12 +398,12 @@ impl<'t, 'i> LostParents<'t, 'i> {
     fn exchanged(&mut self, node: NodeId) -> Option<Found> {
         const NEAR: usize = 8;
         let named = *self.cut.get(&node)?;
-        let behind = (named.0 + 1..self.tree.parents.len() as u32).map(NodeId);
-        for other in behind.take(NEAR) {
+        let after = (named.0 + 1..self.tree.parents.len() as u32).map(NodeId);
+        for other in after.take(NEAR) {
             let Some(parent) = self.tree.parent_node(other) else {
                 continue;
             };
-            let is_near = self.stands_before(parent, node);
+            let is_near = self.is_right_before(parent, node);
             // That branch must not already be below `node`, as this would close a cycle.
             if is_near && self.components.root(parent) != self.components.root(node) {
                 self.tree.parents[other.at()] = ParentSlot(named.0);
@@ -419,7 +419,7 @@ impl<'t, 'i> LostParents<'t, 'i> {
 
     /// Returns whether `parent` is the message before `node` in the file, ignoring results and
     /// lines of the same answer.
-    fn stands_before(&self, parent: NodeId, node: NodeId) -> bool {
+    fn is_right_before(&self, parent: NodeId, node: NodeId) -> bool {
         let key = self.tree.entry(parent).message();
         let first = self.message_before[node.at()];
         let before = std::iter::successors(first, |at| self.message_before[at.at()]);
@@ -441,20 +441,20 @@ impl<'t, 'i> LostParents<'t, 'i> {
     fn before_in_file(&mut self, group: &[NodeId]) -> Result<NodeId, GapReason> {
         let node = group[0];
         let entry = self.tree.entry(node);
-        let island = self.components.root(node);
+        let component = self.components.root(node);
         let nearest = self.before[node.at()];
         let mut message = self.message_before[node.at()];
         for _ in 0..MAX_STEPS {
             // Entries of the same component were written before their own ancestor: skip them.
             match message {
-                Some(at) if self.components.root(at) == island => {
+                Some(at) if self.components.root(at) == component => {
                     message = self.message_before[at.at()];
                 }
                 _ => break,
             }
         }
         let mut message = message
-            .filter(|at| self.components.root(*at) != island)
+            .filter(|at| self.components.root(*at) != component)
             .ok_or(GapReason::NothingBefore)?;
         let is_prompt = self.tree.asks(node);
         if entry.kind() == EntryKind::User && !is_prompt {
@@ -465,7 +465,7 @@ impl<'t, 'i> LostParents<'t, 'i> {
             let below = self.tree.next_messages(message).into_iter();
             let written = below.filter(|child| *child < node && !group.contains(child));
             match written.max() {
-                Some(child) if self.components.root(child) != island => message = child,
+                Some(child) if self.components.root(child) != component => message = child,
                 _ => break,
             }
         }

@@ -188,8 +188,8 @@ impl Tree<'_> {
         // A line that was added to a branch as a sibling ends the walk of a branch below it. What
         // is above that line would then be on neither branch.
         for node in self.nodes() {
-            let is_put_back = walk.via[node.at()].contains(Via::SIBLING);
-            let above = self.parent_node(node).filter(|_| is_put_back);
+            let was_added = walk.via[node.at()].contains(Via::SIBLING);
+            let above = self.parent_node(node).filter(|_| was_added);
             if let Some(above) = above.filter(|above| !walk.is_on_chain(*above)) {
                 found.push(walk.branch_off(above, &decisions));
             }
@@ -455,7 +455,7 @@ impl<'t, 'i> Walk<'t, 'i> {
             self.decisions.push(bridge);
             return Via::BRIDGE;
         } else if self.tree.lineage(child).parent() != above.uuid()
-            && !self.tree.recovery.tombstones.hung_under_tombstone(child)
+            && !self.tree.recovery.tombstones.was_below_tombstone(child)
         {
             self.decisions.push(Decision::Progress { entry, parent });
         }

@@ -97,8 +97,8 @@ impl Tree<'_> {
         // follows the boundary the compaction was never completed and preserves nothing.
         let summary = || self.summary_of(node);
         let itself = || {
-            let mut behind = self.nodes().skip(node.at());
-            behind
+            let mut after = self.nodes().skip(node.at());
+            after
                 .any(|child| self.parent_node(child) == Some(node))
                 .then_some(node)
         };

@@ -161,10 +161,10 @@ impl Tree<'_> {
                 let is_lost = self.parent(node) == Parent::Lost && parent != node;
                 let line = |boundary: &NodeId| self.entry(*boundary).number();
                 let until = boundaries.partition_point(|other| line(other) < copy.number());
-                let is_behind = boundaries[..until]
+                let is_after = boundaries[..until]
                     .last()
                     .is_some_and(|boundary| first.number() < line(boundary) && parent >= *boundary);
-                if is_lost || is_behind {
+                if is_lost || is_after {
                     self.parents[node.at()] = ParentSlot(parent.0);
                 }
             }

@@ -38,7 +38,7 @@ impl Walk<'_, '_> {
     fn add_from(&mut self, siblings: &mut Siblings) {
         let groups = Groups::of(self, siblings);
         let mut stretches: Vec<(Range<usize>, Vec<NodeId>)> = Vec::new();
-        for group in groups.list.iter().filter(|group| group.is_torn()) {
+        for group in groups.list.iter().filter(|group| group.is_incomplete()) {
             let mut recovered = 0;
             let followers = group.lost_followers.iter().map(|(node, _)| node);
             for node in group.lost_lines.iter().chain(followers) {
@@ -47,7 +47,7 @@ impl Walk<'_, '_> {
             }
             let entry = self.tree.entry_no_of(self.chain[group.stretches[0].start]);
             self.decisions.push(Decision::Siblings { entry, recovered });
-            stretches.extend(groups.put_back(group, self));
+            stretches.extend(groups.rebuild(group, self));
         }
         stretches.sort_unstable_by_key(|(places, _)| places.start);
         let (mut chain, mut done) = (Vec::with_capacity(self.chain.len()), 0);
@@ -60,7 +60,7 @@ impl Walk<'_, '_> {
         self.chain = chain;
     }
 
-    fn may_be_put_back(&self, node: NodeId) -> bool {
+    fn may_be_added(&self, node: NodeId) -> bool {
         let is_of_message = || {
             self.tree.entry(node).kind() == EntryKind::Attachment
                 || self.tree.message(node).is_some()
@@ -131,7 +131,7 @@ impl Siblings {
             results: HashMap::new(),
             orphans: HashMap::new(),
         };
-        for node in tree.nodes().filter(|node| walk.may_be_put_back(*node)) {
+        for node in tree.nodes().filter(|node| walk.may_be_added(*node)) {
             siblings.is_empty = false;
             if let Some(message) = tree.message(node) {
                 siblings.lines.entry(message).or_default().push(node);
@@ -154,7 +154,7 @@ impl Siblings {
         walk: &Walk<'_, '_>,
     ) -> Vec<NodeId> {
         let nodes = keys.filter_map(|key| map.remove(&key)).flatten();
-        let mut nodes: Vec<NodeId> = nodes.filter(|node| walk.may_be_put_back(*node)).collect();
+        let mut nodes: Vec<NodeId> = nodes.filter(|node| walk.may_be_added(*node)).collect();
         nodes.sort_unstable();
         nodes.dedup();
         nodes
@@ -177,7 +177,7 @@ struct Group {
 }
 
 impl Group {
-    fn is_torn(&self) -> bool {
+    fn is_incomplete(&self) -> bool {
         !self.lost_lines.is_empty() || !self.lost_followers.is_empty()
     }
 }
@@ -238,8 +238,8 @@ impl Groups {
     /// Makes groups of those entries of the chain that replaced the missing call of a result and
     /// belong to no message.
     fn find_orphans(&mut self, walk: &Walk<'_, '_>, siblings: &Siblings) {
-        let stands_in = |node: &&NodeId| siblings.orphans.contains_key(node);
-        for node in walk.chain.iter().filter(stands_in) {
+        let is_replacement = |node: &&NodeId| siblings.orphans.contains_key(node);
+        for node in walk.chain.iter().filter(is_replacement) {
             if self.of_member(walk.tree, *node).is_none() {
                 self.of_line.insert(*node, self.list.len());
                 self.list.push(Group::default());
@@ -250,20 +250,20 @@ impl Groups {
     fn find_stretches(&mut self, walk: &Walk<'_, '_>) {
         let mut open: Option<usize> = None;
         for (place, node) in walk.chain.iter().enumerate() {
-            let goes_on = open.is_some_and(|group| match self.of_line.get(node) {
+            let continues = open.is_some_and(|group| match self.of_line.get(node) {
                 Some(own) => *own == group,
                 None => {
                     walk.tree.entry(*node).kind() == EntryKind::Attachment
                         || self.is_part(walk.tree, *node, group)
                 }
             });
-            if !goes_on {
+            if !continues {
                 open = self.of_line.get(node).copied();
             }
             let Some(group) = open else { continue };
             let stretches = &mut self.list[group].stretches;
             match stretches.last_mut() {
-                Some(last) if goes_on => last.end = place + 1,
+                Some(last) if continues => last.end = place + 1,
                 _ => stretches.push(place..place + 1),
             }
         }
@@ -337,7 +337,7 @@ impl Groups {
                         || tree.policy() == Policy::Recover && tree.is_sidechain(node)
                 };
                 let attachments = attachments.filter(|attachment| {
-                    walk.may_be_put_back(*attachment) && is_of_chain(*attachment)
+                    walk.may_be_added(*attachment) && is_of_chain(*attachment)
                 });
                 let attachments = attachments.map(|attachment| (attachment, node));
                 self.list[group].lost_followers.extend(attachments);
@@ -372,7 +372,7 @@ impl Groups {
     /// last chain line that precedes it in the file, at the earliest after the first (CHAIN-7). The
     /// lines come before results and attachments, and these are in file order, each in the stretch
     /// of the line that it belongs to (CHAIN-8).
-    fn put_back(&self, group: &Group, walk: &Walk<'_, '_>) -> Vec<(Range<usize>, Vec<NodeId>)> {
+    fn rebuild(&self, group: &Group, walk: &Walk<'_, '_>) -> Vec<(Range<usize>, Vec<NodeId>)> {
         let is_line = |node: &NodeId| self.of_line.contains_key(node);
         let mut stretches: Vec<(Vec<NodeId>, Vec<NodeId>)> = group
             .stretches
@@ -389,9 +389,9 @@ impl Groups {
             .copied()
             .collect();
         let anchors = Anchors::new(&on_chain);
-        let mut lost_behind: HashMap<NodeId, Vec<NodeId>> = HashMap::new();
+        let mut lost_after: HashMap<NodeId, Vec<NodeId>> = HashMap::new();
         for line in &group.lost_lines {
-            lost_behind
+            lost_after
                 .entry(anchors.before(*line))
                 .or_default()
                 .push(*line);
@@ -400,7 +400,7 @@ impl Groups {
         let mut stretch_of_call: HashMap<ToolKey, usize> = HashMap::new();
         for (at, (lines, _)) in stretches.iter_mut().enumerate() {
             let with_lost = std::mem::take(lines).into_iter().flat_map(|line| {
-                let lost = lost_behind.remove(&line).unwrap_or_default();
+                let lost = lost_after.remove(&line).unwrap_or_default();
                 std::iter::once(line).chain(lost)
             });
             *lines = with_lost.collect();

@@ -37,7 +37,7 @@ impl Tombstones {
     }
 
     /// Returns whether the entry was a child of a tombstoned one.
-    pub(crate) fn hung_under_tombstone(&self, child: NodeId) -> bool {
+    pub(crate) fn was_below_tombstone(&self, child: NodeId) -> bool {
         self.passed.contains_key(&child)
     }
 }
@@ -93,11 +93,11 @@ impl Tree<'_> {
             let Some(last) = copies.filter(|copy| counts(&index.entry(*copy))).last() else {
                 continue;
             };
-            let (before, behind) = lines.split_at(lines.partition_point(|line| *line < last));
+            let (before, after) = lines.split_at(lines.partition_point(|line| *line < last));
             if let Some(before) = before.last() {
                 self.recovery.tombstones.superseded.insert(id, *before);
             }
-            if !behind.is_empty() {
+            if !after.is_empty() {
                 self.recovery.tombstones.tombstoned.push(id);
             }
         }
@@ -292,12 +292,12 @@ impl Tree<'_> {
                     .flatten();
             }
         }
-        let is_beside =
+        let is_adjacent =
             |above: &ParentSlot| matches!(above.parent_of(), Parent::Node(node) if is_shown(node));
         let others = tombstones.above.iter();
         off_chain.extend(
             others
-                .filter(|(_, above)| is_beside(above))
+                .filter(|(_, above)| is_adjacent(above))
                 .map(|(node, _)| *node),
         );
         let mut off_chain: Vec<NodeId> = off_chain.into_iter().collect();

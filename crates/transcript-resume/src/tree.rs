@@ -559,8 +559,8 @@ impl<'i> Tree<'i> {
     /// compaction was completed.
     fn names_preserved(&self, boundary: NodeId) -> bool {
         self.policy == Policy::Vendor || !self.is_unfinished(boundary) || {
-            let mut behind = self.nodes().skip(boundary.at());
-            behind.any(|child| self.parent_node(child) == Some(boundary))
+            let mut after = self.nodes().skip(boundary.at());
+            after.any(|child| self.parent_node(child) == Some(boundary))
         }
     }
 

@@ -33,7 +33,7 @@ pub(super) struct Builder<'t, 'i> {
     /// For each group: its items, the head first.
     pub(super) members: Vec<Vec<u32>>,
     /// For items of the path: lines of progress that are shown after them and belong to no group.
-    pub(super) behind: HashMap<u32, Vec<u32>>,
+    pub(super) after: HashMap<u32, Vec<u32>>,
     compactions: Vec<CompactionItem>,
     decisions: Vec<Decision>,
     prompt: Option<u64>,
@@ -68,7 +68,7 @@ impl<'t, 'i> Builder<'t, 'i> {
             items: Vec::with_capacity(path.entries.len()),
             groups: Vec::new(),
             members: Vec::new(),
-            behind: HashMap::new(),
+            after: HashMap::new(),
             compactions: Vec::new(),
             keeper: keepers.into_iter().find(|keeper| Some(*keeper) == first),
             decisions,
@@ -387,7 +387,7 @@ impl<'t, 'i> Builder<'t, 'i> {
                 }
             } else if under != ProgressParent::Nothing {
                 let item = self.push_progress(&line);
-                self.behind.entry(place).or_default().push(item);
+                self.after.entry(place).or_default().push(item);
             }
         }
         Ok(())

@@ -203,7 +203,7 @@ bitflags! {
         const API_ERROR = 1 << 4;
         /// A [fixed text](crate::texts::is_synthetic) that a client wrote by itself.
         const SYNTHETIC = 1 << 5;
-        /// The summary behind a compaction.
+        /// The summary of a compaction.
         const SUMMARY = 1 << 6;
         /// It belongs to a subagent, in a file of a main conversation.
         const SIDECHAIN = 1 << 7;

@@ -48,7 +48,7 @@ impl Order<'_, '_, '_> {
         let builder = &self.builder;
         let shown = &builder.items[item as usize];
         match shown.group {
-            // Those that are behind nothing are in a story.
+            // Items that follow no other one are in a group.
             _ if shown.kind == ItemKind::Progress => {}
             NONE => self.order.push(item),
             group if shown.part == GroupRole::Opening => {
@@ -60,8 +60,8 @@ impl Order<'_, '_, '_> {
             }
             _ => {}
         }
-        if let Some(behind) = self.builder.behind.get(&item) {
-            self.order.extend(behind);
+        if let Some(after) = self.builder.after.get(&item) {
+            self.order.extend(after);
         }
     }
 }

@@ -81,7 +81,7 @@ impl Block {
 
     /// Makes a synthetic text.
     pub(super) fn text(text: &str) -> Self {
-        Self::made_up(
+        Self::synthetic(
             format!("{PLAIN_START}{}}}", quoted(text)),
             BlockKind::Text,
             None,
@@ -109,7 +109,7 @@ impl Block {
     /// Makes a text that the client puts into an assistant message (MSG-8).
     pub(super) fn assistant_placeholder(text: &str) -> Self {
         let json = format!("{PLAIN_START}{},\"citations\":[]}}", quoted(text));
-        Self::made_up(json, BlockKind::Text, None)
+        Self::synthetic(json, BlockKind::Text, None)
     }
 
     /// Makes a failed result for the call `id`.
@@ -119,10 +119,10 @@ impl Block {
             quoted(id),
             quoted(text)
         );
-        Self::made_up(json, BlockKind::ToolResult, Some(id.into()))
+        Self::synthetic(json, BlockKind::ToolResult, Some(id.into()))
     }
 
-    pub(super) fn made_up(json: String, kind: BlockKind, id: Option<Box<str>>) -> Self {
+    pub(super) fn synthetic(json: String, kind: BlockKind, id: Option<Box<str>>) -> Self {
         Self {
             json: json.into(),
             id,

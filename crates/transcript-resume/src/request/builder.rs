@@ -221,7 +221,7 @@ fn made(object: &ObjectBuf, kind: BlockKind, id: Option<&str>) -> Block {
         Cow::Borrowed(_) => json,
         Cow::Owned(safe) => safe,
     };
-    Block::made_up(json, kind, id.map(Box::from))
+    Block::synthetic(json, kind, id.map(Box::from))
 }
 
 fn result(id: &str) -> ObjectBuf {
@@ -445,15 +445,15 @@ struct Origin {
 /// What the passes changed.
 fn notes(log: &Log, origins: &[Origin]) -> Vec<BuildNote> {
     let pushed = |number: usize| origins.get(number).map_or(0, |origin| origin.pushed);
-    let left_out = log.omissions.iter().map(|omission| BuildNote {
+    let omitted = log.omissions.iter().map(|omission| BuildNote {
         pushed: pushed(omission.entry),
         kind: NoteKind::LeftOut(omission.reason),
     });
-    let made_up = log.synthetic.iter().map(|synthetic| BuildNote {
+    let synthetic = log.synthetic.iter().map(|synthetic| BuildNote {
         pushed: synthetic.entry.map_or(0, pushed),
         kind: NoteKind::MadeUp(synthetic.kind),
     });
-    left_out.chain(made_up).collect()
+    omitted.chain(synthetic).collect()
 }
 
 /// Messages that a strict provider accepts, and the changes that made them so.

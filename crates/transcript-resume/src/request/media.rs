@@ -25,8 +25,8 @@ pub(super) fn within_limits(mut block: Block, log: &mut Log) -> Block {
     let mut note = |note: Option<String>| {
         let note = Block::text(&note?);
         let entry = entry.map(|entry| entry as u32);
-        log.left_out(entry, OmissionReason::OversizedMedia);
-        log.made_up(SyntheticKind::MediaNote, Role::User, &note, entry);
+        log.omit(entry, OmissionReason::OversizedMedia);
+        log.add_synthetic(SyntheticKind::MediaNote, Role::User, &note, entry);
         Some(note)
     };
     if block.kind() == BlockKind::ToolResult {
@@ -156,7 +156,7 @@ pub(super) fn remove_rejected(steps: &mut Vec<Step>, log: &mut Log) {
                 };
                 for line in lines {
                     if strip(&mut before[line].blocks, media) {
-                        log.left_out(before[line].entry, OmissionReason::RejectedMedia);
+                        log.omit(before[line].entry, OmissionReason::RejectedMedia);
                     }
                 }
             }

@@ -64,7 +64,7 @@ impl Draft {
 
     /// Returns whether it separates answers: after it an answer starts again, even if one with its
     /// id precedes it (MSG-1).
-    fn parts_answers(&self) -> bool {
+    fn separates_answers(&self) -> bool {
         let is_result = |block: &Block| block.kind() == BlockKind::ToolResult;
         self.role == Role::User
             && self.has_line
@@ -102,9 +102,9 @@ pub(super) fn merge(
     let mut merge = Merge {
         policy,
         drafts: Vec::new(),
-        asides: Vec::new(),
+        system_reminders: Vec::new(),
         answers: HashMap::new(),
-        parted: HashMap::new(),
+        earlier_answers: HashMap::new(),
         checked: 0,
     };
     for step in steps {
@@ -112,10 +112,10 @@ pub(super) fn merge(
             StepKind::Assistant => merge.add_assistant(step),
             // An API error is not sent, but has already stopped reminders; the prompts around it
             // merge (ERR-1).
-            StepKind::ApiError => log.left_out(step.entry, OmissionReason::ApiError),
+            StepKind::ApiError => log.omit(step.entry, OmissionReason::ApiError),
             StepKind::User | StepKind::LocalCommand => merge.add_user(step.blocks),
             StepKind::Reminder if system_role && step.is_for_system_role => {
-                merge.asides.push(step.parts);
+                merge.system_reminders.push(step.parts);
             }
             // Newer models get a file as if the user had written it (NOTE-7).
             StepKind::Reminder if system_role && step.is_file => {
@@ -132,11 +132,11 @@ struct Merge {
     policy: Policy,
     drafts: Vec<Draft>,
     /// In the role form: the reminders of the turn, sent after its user message (NOTE-6).
-    asides: Vec<Vec<Vec<Block>>>,
+    system_reminders: Vec<Vec<Vec<Block>>>,
     /// The answers since the last user message without a result, by their id.
     answers: HashMap<Rc<str>, usize>,
     /// The answers before that.
-    parted: HashMap<Rc<str>, usize>,
+    earlier_answers: HashMap<Rc<str>, usize>,
     /// The number of drafts that are complete and were checked for separating answers.
     checked: usize,
 }
@@ -147,12 +147,15 @@ impl Merge {
     /// same one (MSG-2). Different messages in a row stay separate.
     fn add_assistant(&mut self, step: Step) {
         self.flush();
-        if self.drafts[self.checked..].iter().any(Draft::parts_answers) {
-            self.parted.extend(self.answers.drain());
+        if self.drafts[self.checked..]
+            .iter()
+            .any(Draft::separates_answers)
+        {
+            self.earlier_answers.extend(self.answers.drain());
         }
         // A result of the API's own tools has to be in the message of its call.
         if self.policy == Policy::Recover
-            && let Some(at) = self.parted.get(&step.merge_key)
+            && let Some(at) = self.earlier_answers.get(&step.merge_key)
             && step.message_id.is_some()
             && step.blocks.iter().any(is_api_result)
         {
@@ -243,17 +246,17 @@ impl Merge {
     /// Ends a turn. The system reminders of a turn without a user message are sent in text form
     /// (NOTE-7).
     fn flush(&mut self) {
-        let asides = std::mem::take(&mut self.asides);
-        if asides.is_empty() {
+        let system_reminders = std::mem::take(&mut self.system_reminders);
+        if system_reminders.is_empty() {
             return;
         }
         if self.user_message().is_none() {
-            asides
+            system_reminders
                 .into_iter()
                 .for_each(|parts| self.add_reminder(parts));
             return;
         }
-        let texts = asides.iter().flatten().flatten();
+        let texts = system_reminders.iter().flatten().flatten();
         let texts = texts.filter_map(Block::text_field);
         let texts: Vec<String> = texts.map(|text| unwrapped(&text).to_owned()).collect();
         let block = Block::plain_text(&texts.join("\n\n"));

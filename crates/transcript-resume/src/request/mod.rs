@@ -192,7 +192,7 @@ impl RequestOptions {
             let tree = pruned.as_ref().unwrap_or(tree);
             let mut log = Log::default();
             for entry_ref in &lost {
-                log.left_out(Some(*entry_ref), OmissionReason::UnusableBody);
+                log.omit(Some(*entry_ref), OmissionReason::UnusableBody);
             }
             let path = self.path(tree);
             if path.refusal.is_some() {
@@ -305,7 +305,7 @@ impl Loaded {
             }
             let number = entry_ref.number() as u32;
             if entry_ref.flags().contains(Flags::TOO_MANY) {
-                log.left_out(Some(number), OmissionReason::TooMany);
+                log.omit(Some(number), OmissionReason::TooMany);
                 continue;
             }
             let body = bodies.body(&entry_ref)?;
@@ -319,8 +319,8 @@ impl Loaded {
                     loaded.steps.push(step);
                 }
                 Ok(Reading::Unsent) => {}
-                Ok(Reading::Virtual) => log.left_out(Some(number), OmissionReason::Virtual),
-                Ok(Reading::Empty) => log.left_out(Some(number), OmissionReason::Empty),
+                Ok(Reading::Virtual) => log.omit(Some(number), OmissionReason::Virtual),
+                Ok(Reading::Empty) => log.omit(Some(number), OmissionReason::Empty),
                 Err(step::Unusable) => loaded.unusable.push(number),
             }
         }
@@ -658,14 +658,20 @@ struct Log {
 }
 
 impl Log {
-    fn left_out(&mut self, entry: Option<u32>, reason: OmissionReason) {
+    fn omit(&mut self, entry: Option<u32>, reason: OmissionReason) {
         if let Some(entry) = entry {
             let entry = entry as usize;
             self.omissions.push(Omission { entry, reason });
         }
     }
 
-    fn made_up(&mut self, kind: SyntheticKind, role: Role, block: &Block, entry: Option<u32>) {
+    fn add_synthetic(
+        &mut self,
+        kind: SyntheticKind,
+        role: Role,
+        block: &Block,
+        entry: Option<u32>,
+    ) {
         self.synthetic.push(Synthetic {
             kind,
             role,

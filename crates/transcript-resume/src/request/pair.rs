@@ -63,8 +63,7 @@ impl Pairing<'_> {
                     let place = self.open.len();
                     self.open.insert(id.into(), (place, entry_of(block)));
                 } else {
-                    self.log
-                        .left_out(entry_of(block), OmissionReason::RepeatedCall);
+                    self.log.omit(entry_of(block), OmissionReason::RepeatedCall);
                 }
                 is_new
             }
@@ -72,8 +71,7 @@ impl Pairing<'_> {
             BlockKind::ServerToolUse => {
                 let is_served = block.call_id().is_none_or(|id| served.contains(id));
                 if !is_served {
-                    self.log
-                        .left_out(entry_of(block), OmissionReason::ServerCall);
+                    self.log.omit(entry_of(block), OmissionReason::ServerCall);
                 }
                 is_served
             }
@@ -84,7 +82,7 @@ impl Pairing<'_> {
         {
             let block = Block::assistant_placeholder(texts::CALL_REPEATED);
             self.log
-                .made_up(SyntheticKind::RepeatedCall, Role::Assistant, &block, entry);
+                .add_synthetic(SyntheticKind::RepeatedCall, Role::Assistant, &block, entry);
             draft.blocks.push(block);
         }
         self.paired.push(draft);
@@ -99,8 +97,7 @@ impl Pairing<'_> {
             let call = block.call_id().and_then(|id| self.open.remove(id));
             if call.is_none() {
                 // An orphan (TURN-3), or the second result of a call (TURN-4).
-                self.log
-                    .left_out(entry_of(block), OmissionReason::OrphanResult);
+                self.log.omit(entry_of(block), OmissionReason::OrphanResult);
             }
             call.is_some()
         });
@@ -113,7 +110,7 @@ impl Pairing<'_> {
                 (SyntheticKind::NoContent, texts::NO_CONTENT)
             };
             let block = Block::text(text);
-            self.log.made_up(kind, Role::User, &block, first);
+            self.log.add_synthetic(kind, Role::User, &block, first);
             draft.blocks.push(block);
         }
         self.paired.push(draft);
@@ -133,7 +130,7 @@ impl Pairing<'_> {
         let missing = open.into_iter().map(|(id, (_, entry))| {
             let block = Block::failed_result(&id, texts::RESULT_MISSING);
             self.log
-                .made_up(SyntheticKind::MissingResult, Role::User, &block, entry);
+                .add_synthetic(SyntheticKind::MissingResult, Role::User, &block, entry);
             block
         });
         missing.collect()
@@ -165,13 +162,13 @@ fn drop_blank_texts(draft: &mut Draft, log: &mut Log) {
                 .text_field()
                 .is_some_and(|text| js_trim(&text).is_empty());
         if is_blank {
-            log.left_out(entry_of(block), OmissionReason::Refused(Rule::BlankText));
+            log.omit(entry_of(block), OmissionReason::Refused(Rule::BlankText));
         }
         !is_blank
     });
     if draft.blocks.is_empty() {
         let block = Block::text(texts::NO_CONTENT);
-        log.made_up(SyntheticKind::NoContent, Role::User, &block, first);
+        log.add_synthetic(SyntheticKind::NoContent, Role::User, &block, first);
         draft.blocks.push(block);
     }
 }
@@ -181,7 +178,7 @@ pub(super) fn finish(draft: &mut Draft, log: &mut Log) {
     if draft.role == Role::Assistant {
         if draft.blocks.is_empty() {
             let block = Block::assistant_placeholder(texts::NO_CONTENT);
-            log.made_up(SyntheticKind::NoContent, Role::Assistant, &block, None);
+            log.add_synthetic(SyntheticKind::NoContent, Role::Assistant, &block, None);
             draft.blocks.push(block);
         }
         // An empty text next to another block is not sent (MSG-11).
@@ -205,18 +202,18 @@ fn is_empty_text(block: &Block) -> bool {
 pub(super) fn put_calls_last(draft: &mut Draft) {
     let mut sorted = Vec::with_capacity(draft.blocks.len());
     let mut calls = Vec::new();
-    let mut is_behind_thought = false;
+    let mut follows_thinking = false;
     for block in draft.blocks.drain(..) {
         if block.kind() == BlockKind::ToolUse {
             calls.push(block);
             continue;
         }
-        if block.is_thinking() && is_behind_thought {
+        if block.is_thinking() && follows_thinking {
             sorted.append(&mut calls);
         }
         // An empty text is not sent.
         if !is_empty_text(&block) {
-            is_behind_thought = block.is_thinking();
+            follows_thinking = block.is_thinking();
         }
         sorted.push(block);
     }

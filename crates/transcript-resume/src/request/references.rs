@@ -59,7 +59,7 @@ pub(super) fn resolve(
         }
         if refers {
             let block = Block::text(texts::TOOL_LOADED);
-            log.made_up(SyntheticKind::ToolLoaded, Role::User, &block, step.entry);
+            log.add_synthetic(SyntheticKind::ToolLoaded, Role::User, &block, step.entry);
             step.blocks.push(block);
         }
     }
@@ -89,7 +89,7 @@ fn resolve_block(block: &mut Block, is_known: impl Fn(&str) -> bool, log: &mut L
         }
         let content = format!("[{}]", kept.join(","));
         let entry = block.entry().map(|entry| entry as u32);
-        log.left_out(entry, OmissionReason::ToolReference);
+        log.omit(entry, OmissionReason::ToolReference);
         block.set("content", &content);
     }
     refers

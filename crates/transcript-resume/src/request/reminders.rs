@@ -34,7 +34,7 @@ pub(super) fn parts(object: &Object<'_>, entry: u32, log: &mut Log) -> Vec<Vec<B
         Text::Client(texts) => texts,
         Text::Own(text) => {
             let texts = vec![text];
-            log.made_up(
+            log.add_synthetic(
                 SyntheticKind::Reminder,
                 Role::User,
                 &wrapped(&texts[0]),

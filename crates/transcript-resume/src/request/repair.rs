@@ -32,7 +32,7 @@ pub(super) fn complete_calls(steps: &mut Vec<Step>, open: &[Box<str>], log: &mut
     let after = steps.iter().rev().find_map(|step| step.entry);
     for id in open {
         let block = Block::failed_result(id, texts::CALL_INTERRUPTED);
-        log.made_up(SyntheticKind::InterruptedResult, Role::User, &block, after);
+        log.add_synthetic(SyntheticKind::InterruptedResult, Role::User, &block, after);
         steps.push(Step::user(block));
     }
 }
@@ -42,7 +42,7 @@ pub(super) fn complete_turn(steps: &mut Vec<Step>, log: &mut Log) {
     if let Some(at) = place_of_sentinel(steps) {
         let block = Block::text(texts::NO_RESPONSE);
         let after = steps[..at].iter().rev().find_map(|step| step.entry);
-        log.made_up(SyntheticKind::NoResponse, Role::Assistant, &block, after);
+        log.add_synthetic(SyntheticKind::NoResponse, Role::Assistant, &block, after);
         steps.insert(at, Step::assistant(block));
     }
 }
@@ -73,7 +73,7 @@ fn drop_open_calls(steps: &mut Vec<Step>, policy: Policy, log: &mut Log) -> Vec<
     steps.retain(|step| {
         let keep = keep.next() == Some(true);
         if !keep {
-            log.left_out(step.entry, OmissionReason::UnansweredCall);
+            log.omit(step.entry, OmissionReason::UnansweredCall);
         }
         keep
     });
@@ -85,7 +85,7 @@ fn drop_empty(steps: &mut Vec<Step>, log: &mut Log) {
     steps.retain(|step| {
         let is_empty = step.kind == StepKind::Assistant && step.blocks.is_empty();
         if is_empty {
-            log.left_out(step.entry, OmissionReason::Empty);
+            log.omit(step.entry, OmissionReason::Empty);
         }
         !is_empty
     });
@@ -129,7 +129,7 @@ fn drop_blank_lines(steps: &mut Vec<Step>, log: &mut Log) {
     steps.retain(|step| {
         let is_blank = is_blank(step);
         if is_blank {
-            log.left_out(step.entry, OmissionReason::Silent);
+            log.omit(step.entry, OmissionReason::Silent);
         }
         !is_blank
     });
@@ -138,7 +138,7 @@ fn drop_blank_lines(steps: &mut Vec<Step>, log: &mut Log) {
 /// Drops entries with only thinking, when their message has no other entry (MSG-9).
 fn drop_lone_thoughts(steps: &mut Vec<Step>, log: &mut Log) {
     let silent: Vec<bool> = steps.iter().map(is_thinking).collect();
-    let spoken: HashSet<Rc<str>> = steps
+    let with_content: HashSet<Rc<str>> = steps
         .iter()
         .zip(&silent)
         .filter(|(step, silent)| step.kind == StepKind::Assistant && !**silent)
@@ -147,14 +147,14 @@ fn drop_lone_thoughts(steps: &mut Vec<Step>, log: &mut Log) {
     let mut silent = silent.into_iter();
     steps.retain(|step| {
         let is_silent = silent.next() == Some(true);
-        let is_spoken = step
+        let has_content = step
             .message_id
             .as_ref()
-            .is_some_and(|id| spoken.contains(id));
-        if is_silent && !is_spoken {
-            log.left_out(step.entry, OmissionReason::Silent);
+            .is_some_and(|id| with_content.contains(id));
+        if is_silent && !has_content {
+            log.omit(step.entry, OmissionReason::Silent);
         }
-        !is_silent || is_spoken
+        !is_silent || has_content
     });
 }
 

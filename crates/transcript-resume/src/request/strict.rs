@@ -2,7 +2,7 @@
 //! much of the conversation as that allows.
 //!
 //! It replaces `pair`. Blocks are repaired where possible, existing results are moved to where they
-//! belong, and only then is anything omitted or made up.
+//! belong, and only then is anything omitted or added.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -44,7 +44,7 @@ pub(super) fn repair_messages(mut drafts: Vec<Draft>, log: &mut Log) -> Vec<Draf
     let mut drafts = join(drafts);
     start_with_user(&mut drafts, log);
     trim_end(&mut drafts);
-    if !drafts.iter().any(is_made_up_answer) {
+    if !drafts.iter().any(is_synthetic_answer) {
         let is_other = |one: &Synthetic| one.kind != SyntheticKind::NoResponse;
         log.synthetic.retain(is_other);
     }
@@ -74,7 +74,7 @@ fn repair(mut block: Block, role: Role, log: &mut Log) -> Option<Block> {
     // `thinking::drop_emptied` decides, with all others in view, whether a text is missing.
     faults.retain(|rule| *rule != Rule::EmptiedThinking);
     for rule in &faults {
-        log.left_out(entry_of(&block), OmissionReason::Refused(*rule));
+        log.omit(entry_of(&block), OmissionReason::Refused(*rule));
     }
     let is_call = block.kind() == BlockKind::ToolUse && role == Role::Assistant;
     match faults.first() {
@@ -133,7 +133,7 @@ fn repair_result(result: &mut Block, log: &mut Log) {
     let is_error = object.get("is_error").and_then(Raw::bool) == Some(true);
     if is_error && matches!(&*repaired, "[]" | "\"\"") {
         let note = Block::text(texts::NO_CONTENT);
-        log.made_up(SyntheticKind::NoContent, Role::User, &note, entry);
+        log.add_synthetic(SyntheticKind::NoContent, Role::User, &note, entry);
         repaired = format!("[{}]", note.json());
     }
     result.set("content", &repaired);
@@ -144,7 +144,7 @@ fn repair_nested(raw: Raw<'_>, entry: Option<u32>, log: &mut Log) -> Option<Stri
         None => Some(raw.text().to_owned()),
         Some(Rule::UnusableMedia) => {
             let note = media::unusable_note();
-            log.made_up(SyntheticKind::MediaNote, Role::User, &note, entry);
+            log.add_synthetic(SyntheticKind::MediaNote, Role::User, &note, entry);
             Some(note.json().to_owned())
         }
         Some(Rule::NoBlock) => {
@@ -158,7 +158,7 @@ fn repair_nested(raw: Raw<'_>, entry: Option<u32>, log: &mut Log) -> Option<Stri
 /// Returns the replacement for an image or document without data.
 fn note(media: &Block, log: &mut Log) -> Block {
     let note = media::unusable_note();
-    log.made_up(SyntheticKind::MediaNote, Role::User, &note, entry_of(media));
+    log.add_synthetic(SyntheticKind::MediaNote, Role::User, &note, entry_of(media));
     match entry_of(media) {
         Some(entry) => note.of_entry(entry),
         None => note,
@@ -208,7 +208,7 @@ fn join(drafts: Vec<Draft>) -> Vec<Draft> {
         makes_calls = draft.role == Role::Assistant && draft.blocks.iter().any(is_call);
         match at.and_then(|at| joined.get_mut(at)) {
             // The content after the answer is gone, so that nothing waits for an answer.
-            Some(_) if !is_apart && is_made_up_answer(&draft) => {}
+            Some(_) if !is_apart && is_synthetic_answer(&draft) => {}
             Some(before) if !is_apart => before.append(draft.blocks),
             _ => joined.push(draft),
         }
@@ -217,7 +217,7 @@ fn join(drafts: Vec<Draft>) -> Vec<Draft> {
 }
 
 /// Returns whether this is the "No response requested." of a turn without an answer (TURN-5).
-fn is_made_up_answer(draft: &Draft) -> bool {
+fn is_synthetic_answer(draft: &Draft) -> bool {
     draft.role == Role::Assistant && draft.blocks.iter().all(|block| block.entry().is_none())
 }
 
@@ -246,7 +246,7 @@ fn drop_unpaired_api_tools(draft: &mut Draft, log: &mut Log) {
 /// Removes thinking from the end of an answer.
 fn drop_last_thoughts(draft: &mut Draft, log: &mut Log) {
     while let Some(thought) = draft.blocks.pop_if(|block| block.is_thinking()) {
-        log.left_out(
+        log.omit(
             entry_of(&thought),
             OmissionReason::Refused(Rule::ThinkingLast),
         );
@@ -261,7 +261,7 @@ fn start_with_user(drafts: &mut Vec<Draft>, log: &mut Log) {
         None => (SyntheticKind::NoContent, texts::NO_CONTENT),
     };
     let block = Block::text(text);
-    log.made_up(kind, Role::User, &block, None);
+    log.add_synthetic(kind, Role::User, &block, None);
     drafts.insert(0, Draft::new(Role::User, vec![block]));
 }
 
@@ -316,7 +316,7 @@ fn attach_results(mut drafts: Vec<Draft>, log: &mut Log) -> Vec<Draft> {
 
 fn missing_result(call: &Block, log: &mut Log) -> Block {
     let block = Block::failed_result(call.call_id().unwrap_or_default(), texts::RESULT_MISSING);
-    log.made_up(
+    log.add_synthetic(
         SyntheticKind::MissingResult,
         Role::User,
         &block,
@@ -368,7 +368,7 @@ impl Calls {
             if self.open.contains_key(&old) || !lint::is_call_id(&old) {
                 call.rename(&self.fresh_id());
                 if lint::is_call_id(&old) {
-                    log.left_out(entry_of(call), OmissionReason::Refused(Rule::RepeatedCall));
+                    log.omit(entry_of(call), OmissionReason::Refused(Rule::RepeatedCall));
                 }
             }
             self.open.entry(old.clone()).or_default();
@@ -407,7 +407,7 @@ impl Calls {
     fn finish(mut self, log: &mut Log) -> (HashMap<usize, Vec<Block>>, HashSet<Box<str>>) {
         for block in std::mem::take(&mut self.early) {
             if let Some(orphan) = give(&mut self.open, &mut self.results, block) {
-                log.left_out(entry_of(&orphan), OmissionReason::OrphanResult);
+                log.omit(entry_of(&orphan), OmissionReason::OrphanResult);
             }
         }
         let unanswered = self.open.into_values().flatten();
@@ -455,7 +455,7 @@ fn drop_at(draft: &mut Draft, places: &BTreeSet<usize>, reason: OmissionReason, 
         let is_dropped = places.contains(&place);
         place += 1;
         if is_dropped {
-            log.left_out(entry_of(block), reason);
+            log.omit(entry_of(block), reason);
         }
         !is_dropped
     });

@@ -37,7 +37,7 @@ pub(super) fn drop_foreign(steps: &mut Vec<Step>, model: Option<&str>, log: &mut
             .retain(|block| block.kind() != BlockKind::SealedThinking);
         let is_changed = step.blocks.len() < before;
         if is_changed {
-            log.left_out(step.entry, OmissionReason::ForeignThinking);
+            log.omit(step.entry, OmissionReason::ForeignThinking);
         }
         !is_changed || !step.blocks.is_empty()
     });
@@ -46,7 +46,7 @@ pub(super) fn drop_foreign(steps: &mut Vec<Step>, model: Option<&str>, log: &mut
 /// Drops signed thinking whose text was provably removed, and entries that held nothing else.
 /// `stored` are signatures that earlier copies of lines have with a text.
 pub(super) fn drop_emptied(steps: &mut Vec<Step>, mut stored: HashSet<Box<str>>, log: &mut Log) {
-    let mut spoken: HashSet<Rc<str>> = HashSet::new();
+    let mut with_text: HashSet<Rc<str>> = HashSet::new();
     let mut of_model: HashMap<Rc<str>, Thoughts> = HashMap::new();
     let mut any_is_empty = false;
     for step in steps.iter() {
@@ -56,7 +56,7 @@ pub(super) fn drop_emptied(steps: &mut Vec<Step>, mut stored: HashSet<Box<str>>,
             any_is_empty |= !thought.has_text;
             if thought.has_text {
                 stored.insert(thought.signature);
-                spoken.extend(step.message_id.clone());
+                with_text.extend(step.message_id.clone());
             }
         }
     }
@@ -67,7 +67,7 @@ pub(super) fn drop_emptied(steps: &mut Vec<Step>, mut stored: HashSet<Box<str>>,
         let is_reported = step
             .message_id
             .as_ref()
-            .is_some_and(|id| spoken.contains(id));
+            .is_some_and(|id| with_text.contains(id));
         let model = step.model.clone().unwrap_or_default();
         let is_exception = of_model
             .get(&model)
@@ -79,7 +79,7 @@ pub(super) fn drop_emptied(steps: &mut Vec<Step>, mut stored: HashSet<Box<str>>,
                 !thought.has_text && (is_reported || is_exception || is_stored())
             });
             if was_emptied {
-                log.left_out(
+                log.omit(
                     entry_of(block),
                     OmissionReason::Refused(Rule::EmptiedThinking),
                 );
