@@ -93,8 +93,9 @@ impl Tree<'_> {
         last
     }
 
-    // Attachments are written below the prompt they belong to, and the answer then follows the
-    // prompt or the attachment; children in a sidechain are another conversation (LEAF-2, LEAF-5).
+    /// Returns whether the entry has no children. Attachments and sidechain entries do not count as
+    /// children: the former are written below a prompt before its answer, the latter are another
+    /// conversation (LEAF-2, LEAF-5).
     fn is_tip(&self, node: NodeId) -> bool {
         let has_children = |child: NodeId| {
             self.entry(child).kind() != EntryKind::Attachment && !self.is_sidechain(child)

@@ -106,7 +106,7 @@ impl Tree<'_> {
         (!kept.is_empty()).then_some((anchor, kept))
     }
 
-    /// Returns the summary below a boundary (COMPACT-1).
+    /// Returns the summary below a boundary (COMPACT-1), which its flag identifies (COMPACT-10).
     pub(crate) fn summary_of(&self, boundary: NodeId) -> Option<NodeId> {
         self.nodes().skip(boundary.at()).find(|child| {
             let flags = self.entry(*child).flags();

@@ -289,6 +289,8 @@ impl Tree<'_> {
     /// count; where a link among them is missing, they precede everything that this session wrote
     /// itself. A line of one of our messages and the result of one of our calls are ours, even if
     /// damage changed their session id.
+    ///
+    /// The client does not look at session ids at all (FILE-10).
     fn find_foreign(&mut self) {
         if self.index.sessions().nth(1).is_none() {
             return;

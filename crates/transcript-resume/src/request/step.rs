@@ -87,6 +87,8 @@ impl Step {
         {
             names.answered_by(model, entry_ref.is_salvaged());
         }
+        // Other flags, such as `isMeta` and `isVisibleInTranscriptOnly`, and the model `<synthetic>` do
+        // not keep an entry out of the request (MSG-7).
         if flag("isVirtual") {
             return Ok(Reading::Virtual);
         }
