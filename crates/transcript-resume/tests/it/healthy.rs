@@ -1,4 +1,4 @@
-//! A session that nothing is wrong with is shown alike under both policies, and nothing is mended.
+//! A session without defects is shown the same under both policies, and nothing is repaired.
 
 use transcript_resume::{Decision, LeafReason, Policy, Tree};
 use transcript_testkit::campaign::Healthy;

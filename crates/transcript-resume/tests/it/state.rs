@@ -539,7 +539,7 @@ fn turns_of_the_path_are_timed_also_the_one_after_the_leaf() {
         (json!(2), json!(75)),
         "a line that stands twice counts once"
     );
-    // A turn that was taken back: its answer is not on the path.
+    // A tombstoned turn: its answer is not on the path.
     let beside = ANSWER.replace("a1", "a5").replace("m1", "m5");
     let taken_back = took("d5", "a5", 1000);
     assert_eq!(
