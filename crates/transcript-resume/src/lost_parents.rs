@@ -125,6 +125,7 @@ impl<'t, 'i> LostParents<'t, 'i> {
         }
     }
 
+    /// Bridges the missing parents of the entries `lost`, or records why it cannot.
     pub(crate) fn run(mut self, lost: &[NodeId]) {
         let mut groups: Vec<Vec<NodeId>> = Vec::new();
         let mut group_of: HashMap<Missing<'i>, usize> = HashMap::new();
@@ -173,6 +174,8 @@ impl<'t, 'i> LostParents<'t, 'i> {
         }
     }
 
+    /// Returns what `node` misses. A cut link names an existing entry, so that its uuid must not group it
+    /// with others.
     fn missing(&self, node: NodeId) -> Missing<'i> {
         let entry = self.tree.lineage(node);
         match entry.parent() {
@@ -181,6 +184,7 @@ impl<'t, 'i> LostParents<'t, 'i> {
         }
     }
 
+    /// Makes `parent` the parent of `node`, unless that would close a cycle.
     fn link(&mut self, node: NodeId, parent: NodeId, evidence: Evidence) {
         if self.components.root(parent) == self.components.root(node) {
             // The others of its group were linked below this entry; linking it as well would close
@@ -388,6 +392,8 @@ impl<'t, 'i> LostParents<'t, 'i> {
         (is_line && joins).then_some(before)
     }
 
+    /// Returns whether a boundary is between two entries in the file: a bridge must not undo a
+    /// compaction.
     fn boundary_between(&self, one: NodeId, other: NodeId) -> bool {
         let before = |node: NodeId| self.boundaries.partition_point(|boundary| *boundary < node);
         before(one) != before(other)

@@ -60,6 +60,8 @@ impl Walk<'_, '_> {
         self.chain = chain;
     }
 
+    /// Returns whether the entry is outside the chain and of a kind that can belong to a message. Removed
+    /// entries stay out of reach, also those that a preserved list removed (COMPACT-7).
     fn may_be_added(&self, node: NodeId) -> bool {
         let is_of_message = || {
             self.tree.entry(node).kind() == EntryKind::Attachment
@@ -225,6 +227,7 @@ impl Groups {
         groups
     }
 
+    /// Records which message makes each call, to find the messages of results.
     fn find_calls(&mut self, tree: &Tree<'_>) {
         for (line, group) in &self.of_line {
             for call in tree.tool_keys(*line, ToolRole::Use) {
@@ -247,6 +250,8 @@ impl Groups {
         }
     }
 
+    /// Finds the runs of chain entries that belong to each message. An attachment continues a run, as
+    /// the client sorts it with the results (CHAIN-8); anything else ends it.
     fn find_stretches(&mut self, walk: &Walk<'_, '_>) {
         let mut open: Option<usize> = None;
         for (place, node) in walk.chain.iter().enumerate() {
