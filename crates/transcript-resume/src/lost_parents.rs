@@ -35,7 +35,7 @@ const CLOCK_TOLERANCE_MILLIS: i64 = 60_000;
 /// How far back the client looks for the previous entry in time (CHAIN-3).
 const CLIENT_WINDOW_MILLIS: i64 = 5_000;
 
-/// Finds what replaces lost parents.
+/// Finds replacements for missing parents.
 pub(crate) struct LostParents<'t, 'i> {
     tree: &'t mut Tree<'i>,
     others: Option<&'t OtherFiles>,
@@ -174,8 +174,8 @@ impl<'t, 'i> LostParents<'t, 'i> {
         }
     }
 
-    /// Returns what `node` misses. A cut link names an existing entry, so that its uuid must not group it
-    /// with others.
+    /// Returns what `node` misses. A cut link names an existing entry, so that its uuid must not
+    /// group it with others.
     fn missing(&self, node: NodeId) -> Missing<'i> {
         let entry = self.tree.lineage(node);
         match entry.parent() {

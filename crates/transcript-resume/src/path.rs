@@ -135,8 +135,8 @@ impl Tree<'_> {
         self.no_less_than_the_client(self.path_with_pin(leaf, reason))
     }
 
-    /// Returns the path to a leaf, and reports when a pin hides newer entries (LEAF-10): after a crash
-    /// such a pin may be out of date, and a person has to know that there is more.
+    /// Returns the path to a leaf, and reports when a pin hides newer entries (LEAF-10): after a
+    /// crash such a pin may be out of date, and a person has to know that there is more.
     fn path_with_pin(&self, leaf: NodeId, reason: LeafReason) -> ConversationPath {
         let mut path = self.path_to(leaf, reason);
         if matches!(reason, LeafReason::Pinned | LeafReason::AfterPin)

@@ -60,8 +60,8 @@ impl Walk<'_, '_> {
         self.chain = chain;
     }
 
-    /// Returns whether the entry is outside the chain and of a kind that can belong to a message. Removed
-    /// entries stay out of reach, also those that a preserved list removed (COMPACT-7).
+    /// Returns whether the entry is outside the chain and of a kind that can belong to a message.
+    /// Removed entries stay out of reach, also those that a preserved list removed (COMPACT-7).
     fn may_be_added(&self, node: NodeId) -> bool {
         let is_of_message = || {
             self.tree.entry(node).kind() == EntryKind::Attachment
@@ -250,8 +250,8 @@ impl Groups {
         }
     }
 
-    /// Finds the runs of chain entries that belong to each message. An attachment continues a run, as
-    /// the client sorts it with the results (CHAIN-8); anything else ends it.
+    /// Finds the runs of chain entries that belong to each message. An attachment continues a run,
+    /// as the client sorts it with the results (CHAIN-8); anything else ends it.
     fn find_stretches(&mut self, walk: &Walk<'_, '_>) {
         let mut open: Option<usize> = None;
         for (place, node) in walk.chain.iter().enumerate() {

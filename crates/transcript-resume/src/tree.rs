@@ -293,8 +293,8 @@ impl<'i> Tree<'i> {
     fn collect_nodes(&mut self, is_there: impl Fn(&EntryRef<'_>) -> bool) {
         let recovers = self.policy == Policy::Recover;
         let mut unnamed = [None; 3];
-        // For the client a damaged line does not exist (FILE-1), and neither does anything after the
-        // first object of a line (FILE-2): the index has both as salvaged entries.
+        // For the client a damaged line does not exist (FILE-1), and neither does anything after
+        // the first object of a line (FILE-2): the index has both as salvaged entries.
         let counts = |entry_ref: &EntryRef<'_>| {
             is_entry(entry_ref.kind())
                 && has_usable_body(entry_ref)

@@ -353,8 +353,8 @@ fn without_cache_control(object: &Object<'_>) -> String {
     format!("{{{}}}", members.join(","))
 }
 
-/// Returns the JSON text with escapes of lone surrogates (FILE-3) and NULs replaced by U+FFFD: an API with a
-/// strict JSON parser refuses the former, and the database of another the latter.
+/// Returns the JSON text with escapes of lone surrogates (FILE-3) and NULs replaced by U+FFFD: an
+/// API with a strict JSON parser refuses the former, and the database of another the latter.
 pub(super) fn safe(json: &str) -> Cow<'_, str> {
     if !json.contains("\\u") {
         return Cow::Borrowed(json);

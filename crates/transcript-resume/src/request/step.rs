@@ -87,8 +87,8 @@ impl Step {
         {
             names.answered_by(model, entry_ref.is_salvaged());
         }
-        // Other flags, such as `isMeta` and `isVisibleInTranscriptOnly`, and the model `<synthetic>` do
-        // not keep an entry out of the request (MSG-7).
+        // Other flags, such as `isMeta` and `isVisibleInTranscriptOnly`, and the model
+        // `<synthetic>` do not keep an entry out of the request (MSG-7).
         if flag("isVirtual") {
             return Ok(Reading::Virtual);
         }
@@ -161,7 +161,7 @@ impl Step {
     /// Returns an answer that is merged with no other.
     pub(super) fn assistant(block: Block) -> Self {
         Self {
-            merge_key: "made up".into(),
+            merge_key: "synthetic".into(),
             ..Self::new(StepKind::Assistant, vec![block])
         }
     }

@@ -273,7 +273,7 @@ fn check(name: &str, index: &Index) {
             });
             assert!(
                 !is_single,
-                "{name}: branch {number} goes on from a branch alone"
+                "{name}: branch {number} is the only one that continues a branch"
             );
         }
         for leaf in breaks {

@@ -388,7 +388,7 @@ fn addresses_are_sent_as_they_are_and_data_addresses_refused_with_a_hint() {
     assert!(
         Error::DataUrl
             .to_string()
-            .contains("the base64 behind its comma")
+            .contains("the base64 after its comma")
     );
 }
 

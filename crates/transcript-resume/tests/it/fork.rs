@@ -617,7 +617,7 @@ fn an_entry_without_an_id_or_a_time_gets_one() {
     assert_eq!(entries[1]["uuid"], Uuid((0xF0 << 120) + 2).to_string());
     assert_eq!(
         entries[1]["timestamp"], NOW,
-        "the client goes on from no leaf without a time"
+        "the client resumes no leaf without a time"
     );
     assert!(copy.session().request(Policy::Vendor).is_resumable());
 }

@@ -818,7 +818,7 @@ fn differences(policy: Policy, expected: impl Fn(&Pain) -> &Reported) -> String 
         ];
         for (want, reported) in expected.into_iter().zip(report(pain.file, policy)) {
             if !is_as(want, &reported) {
-                different += &format!("{}\n  want {want}\n  told {reported}\n", pain.file);
+                different += &format!("{}\n  want {want}\n  got {reported}\n", pain.file);
             }
         }
     }

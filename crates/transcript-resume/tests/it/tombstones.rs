@@ -785,7 +785,9 @@ fn a_path_with_tombstones_is_that_of_a_file_from_which_the_entries_were_taken_ou
                 .any(|one| matches!(one, Decision::Splice { .. })),
         );
     }
-    println!("{sessions} sessions, {differ} with another path, {reported} told, {kept} compacted");
+    println!(
+        "{sessions} sessions, {differ} with another path, {reported} reported, {kept} compacted"
+    );
     assert!(sessions > 1_000 && differ > 800 && reported > 800 && kept > 80);
 }
 
