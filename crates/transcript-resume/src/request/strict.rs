@@ -1,4 +1,4 @@
-//! Policy `recover`: makes messages that a strict provider accepts ([`super::lint`]) and keeps as
+//! Policy `recover`: makes messages that a strict provider accepts ([`super::lint()`]) and keeps as
 //! much of the conversation as that allows.
 //!
 //! It replaces `pair`. Blocks are repaired where possible, existing results are moved to where they
