@@ -4,10 +4,10 @@
 //! [--threads 1] [--max-bytes 2000000] [--list-failures KIND] [--write DIR]
 //! [--validator tests/validate_request.py]`
 //!
-//! Half of the files come from the shared corpus, where it is there and has a place for the damage,
+//! Half of the files come from the shared corpus, if it is present and has a place for the damage,
 //! the rest from the generator. `--list-failures` names the files of one kind that fell short, the
 //! worst first; `--write` keeps them. `--validator` makes the request of each file under `recover`
-//! and asks the lint and this program about it.
+//! and runs the lint and this program on it.
 //!
 //! `campaign -- --compare 20000 [--seed 0] [--threads 1] [--write DIR]` damages sessions in several
 //! ways at once instead, and names by its seed each one of which `recover` sends fewer messages, or
@@ -294,7 +294,7 @@ impl Tallies {
     }
 }
 
-/// What lint and validator say of requests.
+/// The results of lint and validator for requests.
 #[derive(Default)]
 struct Requests {
     /// Those that the validator has not seen: arrays of messages, one a line.

@@ -58,7 +58,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let tree = Tree::new(&index, Policy::Vendor);
     report("leaf and path", rounds(|| done(tree.path()))?);
     println!(
-        "{} lines, {} candidates, {} on the path, {:.1} bytes of index a line",
+        "{} lines, {} entries, {} on the path, {:.1} bytes of index a line",
         index.line_count(),
         index.len(),
         tree.path().entries.len(),

@@ -1,10 +1,10 @@
-//! Groups the entries of a file into branches, for whoever draws or lists them.
+//! Groups the entries of a file into branches, for drawing or listing them.
 //!
-//! The links are those of the tree before a compaction is spliced: the entries that it left behind
-//! are there too. A branch is a run of entries without a fork. Only where the conversation
-//! goes on in two ways is a fork: the lines of one API message, the results of its calls,
-//! attachments, and system lines under which no message stands belong to the message above them
-//! (`facts/corpus.md` 3.4).
+//! The links are those of the tree before a compaction is spliced, so the entries that it
+//! summarized are included. A branch is a run of entries without a fork. Only an entry where the
+//! conversation continues in two ways is a fork: the lines of one API message, the results of its
+//! calls, attachments, and system entries without a message below them belong to the message above
+//! them.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
@@ -15,15 +15,15 @@ use transcript_reader::{EntryRef, Id, Index, Preserved};
 
 use crate::tree::{NodeId, Parent, Tree};
 
-/// The branches of a file. Entries are named by the number of their candidate in the index.
+/// The branches of a file. Entries are identified by their number in the index.
 ///
-/// Takes 8 bytes for each candidate, and about 100 for each branch.
+/// Takes 8 bytes for each entry, and about 100 for each branch.
 #[derive(Debug)]
 pub struct Branches {
     branches: Vec<Branch>,
     /// The entries of all branches, one branch after the other.
     entries: Vec<u32>,
-    /// For each candidate: the branch that it is in, [`NONE`] for none.
+    /// For each entry: the branch that it is in, [`NONE`] for none.
     branch_of: Vec<u32>,
     children: Vec<Vec<u32>>,
     sidechains: Vec<Sidechain>,
@@ -32,18 +32,18 @@ pub struct Branches {
 /// A run of entries without a fork.
 #[derive(Clone, Debug)]
 pub struct Branch {
-    /// The branch that it goes on from.
+    /// The branch that it leaves.
     pub parent: Option<usize>,
-    /// The entry of that branch under which it hangs.
+    /// The entry of that branch that is its parent.
     pub from: Option<usize>,
     /// How it starts.
     pub start: BranchStart,
     /// The entry above all others of the branch.
     pub first: usize,
-    /// The entry to ask for to end a conversation here: the one that other branches go on from; of
-    /// a tip the last one in the file that no other entry follows, attachments aside.
+    /// The entry to use as a leaf to end a conversation here: the one that other branches continue
+    /// from; in a tip, the last one in the file without children, not counting attachments.
     pub last: usize,
-    /// Whether no other branch goes on from it.
+    /// Whether no other branch continues from it.
     pub is_tip: bool,
     /// How many user and assistant entries it has.
     pub messages: usize,
@@ -60,16 +60,16 @@ pub enum BranchStart {
     Root,
     /// Its first entry names an entry of the parent branch.
     Child,
-    /// With a compact boundary. The parent branch is the one that the boundary names, as its
-    /// parent or as its logical parent.
+    /// With a compact boundary. The parent branch is the one that the boundary names, as its parent
+    /// or as its logical parent (COMPACT-1).
     Boundary,
-    /// The parent of its first entry is lost; the policy of the tree has another one for it.
+    /// The parent of its first entry is missing; the policy of the tree has a replacement.
     Bridge,
-    /// The parent of its first entry is lost: the branch is the start of an island.
+    /// The parent of its first entry is missing: the branch starts a component of its own.
     Lost,
     /// Its first entry names an entry of a sidechain.
     Sidechain,
-    /// The entries above its first one lead back to it; the link is taken as lost.
+    /// The ancestors of its first entry lead back to it; the link counts as missing.
     Cycle,
 }
 
@@ -92,7 +92,7 @@ impl BranchStart {
 /// The entries of one subagent in the file of a main conversation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sidechain {
-    /// The subagent; old clients name none.
+    /// The subagent; old clients write no id.
     pub agent: Option<String>,
     /// How many entries it has.
     pub entries: usize,
@@ -101,8 +101,8 @@ pub struct Sidechain {
 }
 
 impl Branches {
-    /// Groups the entries of `tree`. A branch also ends at each of `breaks`, candidates such as the
-    /// leaves that policies take, whatever stands below them.
+    /// Groups the entries of `tree`. A branch also ends at each of `breaks`, entries such as the
+    /// leaves that policies choose, whatever is below them.
     #[must_use]
     pub fn new(tree: &Tree<'_>, breaks: &[usize]) -> Self {
         let mut links = BranchLinks::new(tree);
@@ -118,13 +118,13 @@ impl Branches {
         self.branches.len()
     }
 
-    /// Returns whether there is no entry at all.
+    /// Returns whether there are no entries.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.branches.is_empty()
     }
 
-    /// Returns the branches in the order in which they start in the file; their place is their
+    /// Returns the branches in the order in which they start in the file; their index is their
     /// number.
     #[must_use]
     pub fn all(&self) -> &[Branch] {
@@ -140,14 +140,14 @@ impl Branches {
         entries.iter().map(|entry| *entry as usize)
     }
 
-    /// Returns the branches that go on from `branch`, in the order in which they start in the
+    /// Returns the branches that continue from `branch`, in the order in which they start in the
     /// file.
     pub fn children(&self, branch: usize) -> impl DoubleEndedIterator<Item = usize> + '_ {
         self.children[branch].iter().map(|child| *child as usize)
     }
 
-    /// Returns the branch that holds an entry, or the line that counts in its place; `None` for
-    /// sidechains and for lines that are no entry.
+    /// Returns the branch that contains an entry, or the line that counts instead of it; `None` for
+    /// sidechains and for lines that are not part of the chain.
     #[must_use]
     pub fn branch_of(&self, entry: usize) -> Option<usize> {
         let branch = *self.branch_of.get(entry)?;
@@ -172,12 +172,12 @@ impl Branches {
 
 const NONE: u32 = u32::MAX;
 
-/// The links as they stand in the file, mended but not spliced. Nodes are counted as in the tree.
+/// The links in the file, repaired but not spliced. Nodes are numbered as in the tree.
 struct BranchLinks<'t, 'i> {
     tree: &'t Tree<'i>,
     index: &'i Index,
     parents: Vec<u32>,
-    /// How nodes start a branch; those that have no say are not in here.
+    /// How nodes start a branch; nodes outside of all branches are not included.
     starts: HashMap<u32, BranchStart>,
 }
 
@@ -191,15 +191,15 @@ impl<'t, 'i> BranchLinks<'t, 'i> {
         }
     }
 
-    /// The node of the line that counts, also of one that a splice took out of the tree.
+    /// Returns the node of the line that counts, also when a splice removed it from the tree.
     fn node(&self, entry_no: usize) -> Option<u32> {
         let node = self.node_of_line(&self.index.entry(entry_no))?;
         let counts = self.tree.entry_no_of(NodeId(node)) as usize == entry_no;
         counts.then_some(node)
     }
 
-    /// The node of a line, also of one that a line with the same uuid stands in for; `None` for what
-    /// a tombstone took back.
+    /// Returns the node of a line, also when another line with the same uuid counts; `None` when it
+    /// is tombstoned.
     fn node_of_line(&self, line: &EntryRef<'_>) -> Option<u32> {
         let is_entry = line.kind().is_chain() && line.kind() != EntryKind::Progress;
         let node = is_entry.then(|| self.tree.entry_node(line.number()));
@@ -222,10 +222,10 @@ impl<'t, 'i> BranchLinks<'t, 'i> {
             }
             let entry = self.tree.entry(node);
             let (parent, start) = self.parent(node, &entry);
-            // What follows a compaction hangs under its summary or under the last entry that it
-            // keeps (`facts/corpus.md` 4): the first is how it reads.
-            let stitched = parent.and_then(|parent| segment_ends.get(&parent));
-            let parent = match stitched {
+            // After a compaction the conversation continues from the summary or from the last
+            // preserved entry (COMPACT-4). Show both below the summary, in reading order.
+            let segment_end = parent.and_then(|parent| segment_ends.get(&parent));
+            let parent = match segment_end {
                 Some((boundary, anchor)) if entry.number() > *boundary && *anchor != node.0 => {
                     Some(*anchor)
                 }
@@ -238,8 +238,8 @@ impl<'t, 'i> BranchLinks<'t, 'i> {
         }
     }
 
-    /// The last entry that each boundary keeps, with the boundary and the entry that what was kept
-    /// follows.
+    /// The last entry that each boundary preserves, with the boundary and the entry that the
+    /// preserved ones follow.
     fn segment_ends(&self) -> HashMap<u32, (usize, u32)> {
         let boundaries = self.index.entries().filter(EntryRef::is_boundary);
         let segment_ends = boundaries.filter_map(|entry_ref| {
@@ -280,8 +280,8 @@ impl<'t, 'i> BranchLinks<'t, 'i> {
         }
     }
 
-    /// The nodes of the main conversation, each after the one above it. Where links form a cycle,
-    /// one of them is cut.
+    /// Returns the nodes of the main conversation, parents first. Where links form a cycle, one of
+    /// them is cut.
     fn order(&mut self) -> Vec<u32> {
         let main = self.tree.nodes();
         let is_drawn =
@@ -303,8 +303,8 @@ impl<'t, 'i> BranchLinks<'t, 'i> {
         order.nodes
     }
 
-    /// Cuts a link of the cycle that `node` leads up to, and returns the node below the cut: a
-    /// boundary, as its logical parent is no link of the chain, else the first in the file.
+    /// Cuts a link of the cycle that `node` leads to, and returns the node below the cut: a
+    /// boundary, as its logical parent is not a link of the chain, else the first in the file.
     fn cut_cycle_above(&mut self, node: u32) -> u32 {
         let mut walked = HashSet::new();
         let mut at = node;
@@ -327,7 +327,8 @@ impl<'t, 'i> BranchLinks<'t, 'i> {
         cut
     }
 
-    /// For each node the head of its group: the entries of one message and what belongs to it.
+    /// Returns for each node the head of its group: the entries of one message and those that
+    /// belong to it.
     fn groups(&self, order: &[u32]) -> Vec<u32> {
         let mut head = vec![NONE; self.parents.len()];
         for node in order {
@@ -346,7 +347,7 @@ impl<'t, 'i> BranchLinks<'t, 'i> {
                 has_message[head[parents as usize] as usize] = true;
             }
         }
-        // System lines under which no message stands belong to the message above them.
+        // System entries without a message below them belong to the message above them.
         for node in order {
             let own = head[*node as usize];
             let parents = self.above_in_branch(*node);
@@ -360,7 +361,7 @@ impl<'t, 'i> BranchLinks<'t, 'i> {
         head
     }
 
-    /// The node above, unless a branch starts between the two whatever else is there.
+    /// Returns the parent, unless a branch starts between the two in any case.
     fn above_in_branch(&self, node: u32) -> Option<u32> {
         let parents = self.parents[node as usize];
         (parents != NONE && !self.starts.contains_key(&node)).then_some(parents)
@@ -370,7 +371,7 @@ impl<'t, 'i> BranchLinks<'t, 'i> {
         self.tree.entry(NodeId(node))
     }
 
-    /// Whether `node` is a part of the message that `head` starts.
+    /// Returns whether `node` is a part of the message that `head` starts.
     fn belongs_to(&self, node: u32, head: u32) -> bool {
         let (entry, head) = (self.entry(node), self.entry(head));
         let is_answer = head.kind() == EntryKind::Assistant;
@@ -408,8 +409,8 @@ impl<'t, 'i> BranchLinks<'t, 'i> {
                 Some(parents) if own != *node => top[parents as usize],
                 Some(parents) => {
                     let parents = head[parents as usize];
-                    let goes_on = forks[parents as usize] == 1 && !breaks.contains(&parents);
-                    if goes_on {
+                    let continues = forks[parents as usize] == 1 && !breaks.contains(&parents);
+                    if continues {
                         top[parents as usize]
                     } else {
                         *node
@@ -513,7 +514,7 @@ pub fn is_prompt(entry: &EntryRef<'_>) -> bool {
         && !ends.any(|end| end.role() == ToolRole::Result)
 }
 
-/// Nodes, each after the one above it.
+/// Nodes, parents first.
 struct Order {
     nodes: Vec<u32>,
     seen: Vec<bool>,
@@ -540,7 +541,7 @@ impl Order {
         }
     }
 
-    /// Adds `root` and everything under it.
+    /// Adds `root` and all its descendants.
     fn visit(&mut self, root: u32) {
         let mut at = self.nodes.len();
         self.seen[root as usize] = true;

@@ -1,8 +1,8 @@
-//! The floor of policy `recover`: it never shows fewer messages than the client does.
+//! The lower bound of policy `recover`: it never shows fewer messages than the client does.
 //!
-//! Evidence decides how a damaged file is mended, and each rule is meant to find more than the
-//! client's guess by time. Where several kinds of damage meet, that guess can lead further all the
-//! same. Then the client's path is taken: a person who sees something there is not to miss it here.
+//! Repairs of a damaged file follow evidence, and each rule is meant to find more than the client's
+//! guess by time. Where several kinds of damage meet, that guess can still lead further. Then the
+//! client's path is used: a message that a person sees in the client must not be missing here.
 
 use std::collections::HashSet;
 
@@ -15,27 +15,29 @@ use crate::path::{ConversationPath, PathEntry};
 use crate::tree::{NodeId, Policy, Tree};
 
 impl<'i> Tree<'i> {
-    /// Links the same candidates as the client does, when anything in the file was mended.
+    /// Links the same entries as the client does, when anything in the file was repaired.
     pub(crate) fn find_floor(&mut self, is_there: &dyn Fn(&EntryRef<'_>) -> bool) {
-        let is_brought_back = |line: EntryRef<'_>| line.is_salvaged();
-        let was_mended = self.recovery.has_changed_links()
+        let is_salvaged_line = |line: EntryRef<'_>| line.is_salvaged();
+        let was_repaired = self.recovery.has_changed_links()
             || self.index.has_repeated_uuids()
             || self.decisions.iter().any(changes_the_path)
-            || self.index.entries().any(is_brought_back)
+            || self.index.entries().any(is_salvaged_line)
             || self.nodes().any(|node| self.is_unfinished(node));
-        // The client knows nothing of tombstones, and what it shows beyond them was taken back.
-        if was_mended && self.index.tombstones().next().is_none() {
+        // The client ignores tombstones, and whatever it shows beyond the path was removed on
+        // purpose.
+        if was_repaired && self.index.tombstones().next().is_none() {
             let client = Tree::with(self.index, Policy::Vendor, None, is_there);
             self.client = Some(client.path());
         }
     }
 
-    /// `path`, or that of the client when it shows more of the conversation.
+    /// Returns `path`, or that of the client when it shows more of the conversation.
     pub(crate) fn no_less_than_the_client(&self, path: ConversationPath) -> ConversationPath {
         let Some(client) = &self.client else {
             return path;
         };
-        // What a compaction has summed up is not missing; one without its summary was not finished.
+        // Messages that a compaction summarized are not missing; a compaction without its summary
+        // was not completed.
         let flags = |entry: &PathEntry| self.index.entry(entry.entry_no()).flags();
         let is_summary = |entry: &PathEntry| flags(entry).contains(Flags::COMPACT_SUMMARY);
         let has_summary = path.entries.iter().any(is_summary);
@@ -49,8 +51,8 @@ impl<'i> Tree<'i> {
         let messages = |path: &ConversationPath| -> HashSet<usize> {
             let numbers = || path.entries.iter().map(|entry| entry.entry_no());
             let line = |number: usize| self.index.entry(number);
-            let spoken = numbers().map(line).filter(says_something);
-            let spoken: HashSet<_> = spoken.filter_map(|line| line.message()).collect();
+            let with_content = numbers().map(line).filter(says_something);
+            let with_content: HashSet<_> = with_content.filter_map(|line| line.message()).collect();
             let ends = |role: ToolRole| {
                 let tools = numbers().flat_map(move |number| line(number).tools());
                 tools.filter(move |tool| tool.role() == role)
@@ -58,7 +60,7 @@ impl<'i> Tree<'i> {
             let calls: HashSet<_> = ends(ToolRole::Use).map(|tool| tool.key()).collect();
             let is_sent = |number: &usize| {
                 let line = line(*number);
-                // A result whose call is not there is not sent.
+                // A result without its call is not sent (TURN-3).
                 let is_answer_to_nothing = line.kind() == EntryKind::User
                     && !line.flags().intersects(Flags::HAS_TEXT)
                     && line.flags().contains(Flags::HAS_TOOL_RESULT)
@@ -69,11 +71,11 @@ impl<'i> Tree<'i> {
                 let is_thought_of_one = line.flags().contains(Flags::HAS_THINKING)
                     && line
                         .message()
-                        .is_some_and(|message| spoken.contains(&message));
+                        .is_some_and(|message| with_content.contains(&message));
                 (says_something(&line) || is_thought_of_one) && is_own(*number)
             };
             let numbers = numbers().filter(is_sent);
-            // Of several lines of one entry each policy may take another.
+            // Of several lines with one uuid each policy may use a different one.
             let first = |number: usize| {
                 let id = self.index.entry(number).uuid();
                 id.and_then(|id| self.index.with_uuid(id).next())
@@ -85,7 +87,7 @@ impl<'i> Tree<'i> {
         let mut of_client = messages(client);
         of_client.retain(|number| own.contains(number) || !is_summed_up(*number));
         let can_end = |node: NodeId| !self.is_foreign(node) && !self.is_sidechain(node);
-        // The client may end in a line of another session: what is ours ends before that.
+        // The client may end in an entry of another session: end at the last one of this session.
         let last = client.entries.iter().rev().map(PathEntry::entry_no);
         let leaf = client.leaf.into_iter().chain(last);
         let leaf = { leaf }.find(|leaf| self.entry_node(*leaf).is_some_and(can_end));
@@ -107,8 +109,8 @@ impl<'i> Tree<'i> {
     }
 }
 
-/// Whether a request holds something of the line: thoughts alone, reports of failed requests and
-/// lines that are only shown are not sent.
+/// Returns whether a request contains something of the line: lone thoughts (MSG-9), API errors and
+/// virtual entries (MSG-6) are not sent.
 fn says_something(line: &EntryRef<'_>) -> bool {
     let unsent = Flags::API_ERROR | Flags::VIRTUAL;
     let sent =
@@ -117,7 +119,7 @@ fn says_something(line: &EntryRef<'_>) -> bool {
     line.kind().is_message() && flags.intersects(sent) && !flags.intersects(unsent)
 }
 
-/// Whether what was decided about the tree can make the path another one than that of the client.
+/// Returns whether a decision about the tree can make the path differ from that of the client.
 fn changes_the_path(decision: &Decision) -> bool {
     matches!(
         decision,

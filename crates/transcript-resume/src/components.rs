@@ -2,7 +2,8 @@
 
 use crate::tree::{NodeId, Tree};
 
-/// Which entries are linked with each other, whatever the direction; joined as links are added.
+/// A union-find structure: which entries are linked with each other, in any direction. Links can be
+/// added.
 pub(crate) struct Components {
     up: Vec<u32>,
 }
@@ -16,7 +17,7 @@ impl Components {
         Self { up: up.collect() }
     }
 
-    /// The entry at the top of the island, halving the way to it.
+    /// Returns the topmost entry of the component, halving the way to it for the next look-up.
     pub(crate) fn root(&mut self, node: NodeId) -> NodeId {
         let mut at = node.0;
         while self.up[at as usize] != at {
@@ -27,7 +28,7 @@ impl Components {
         NodeId(at)
     }
 
-    /// As [`Self::root`], without making the next look-up quicker.
+    /// As [`Self::root`], without the path halving, so that `&self` suffices.
     pub(crate) fn peek(&self, node: NodeId) -> NodeId {
         let mut at = node.0;
         while self.up[at as usize] != at {
@@ -42,11 +43,12 @@ impl Components {
     }
 }
 
-/// Tells at once whether an entry stands under another one.
+/// Answers in constant time whether an entry is a descendant of another one, from the times at
+/// which a depth-first walk enters and leaves each entry.
 pub(crate) struct Descendants {
-    /// When a walk through the tree enters an entry and when it leaves it.
+    /// When the walk enters an entry and when it leaves it.
     times: Vec<(u32, u32)>,
-    /// Of each entry and what stands under it: what stands last in the file.
+    /// Of each entry and its descendants: the last in the file.
     last: Vec<NodeId>,
 }
 
@@ -80,13 +82,13 @@ impl Descendants {
         Self { times, last }
     }
 
-    /// Whether `node` is `above` or stands under it.
+    /// Returns whether `node` is `above` or a descendant of it.
     pub(crate) fn is_descendant(&self, node: NodeId, above: NodeId) -> bool {
         let ((enter, leave), (from, to)) = (self.times[node.at()], self.times[above.at()]);
         from <= enter && leave <= to
     }
 
-    /// What stands last in the file of `node` and all under it.
+    /// Returns the last entry in the file among `node` and its descendants.
     pub(crate) fn last_descendant(&self, node: NodeId) -> NodeId {
         self.last[node.at()]
     }

@@ -1,6 +1,6 @@
-//! What was chosen on the way to a path, and why.
+//! The decisions that led to a path, with their reasons.
 
-/// One choice. Entries are named by the number of their candidate in the index.
+/// One decision. Entries are identified by their number in the index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Decision {
@@ -8,10 +8,10 @@ pub enum Decision {
     Leaf {
         /// The leaf.
         entry: u32,
-        /// Why this one.
+        /// Why this entry.
         reason: LeafReason,
     },
-    /// A `last-prompt` line pins the leaf, and newer entries stand in the file that the path does
+    /// A `last-prompt` line pins the leaf, and the file contains newer entries that the path does
     /// not show.
     PinHidesNewer {
         /// The pinned leaf.
@@ -19,7 +19,7 @@ pub enum Decision {
         /// The last tip of the file.
         newer: u32,
     },
-    /// A uuid stands in the file more than once: the last content counts, at the first place.
+    /// A uuid is in the file more than once: the last body counts, at the first place.
     Repeated {
         /// The line that counts.
         entry: u32,
@@ -30,122 +30,122 @@ pub enum Decision {
     Progress {
         /// The entry.
         entry: u32,
-        /// The parent that was found behind them.
+        /// The parent above them.
         parent: u32,
     },
-    /// The parent is lost; the entry before it in time takes its place.
+    /// The parent is missing and is replaced by the previous entry in time.
     Relink {
-        /// The entry whose parent is lost.
+        /// The entry whose parent is missing.
         entry: u32,
-        /// The entry that was taken.
+        /// The replacement.
         parent: u32,
-        /// How much older that one is, in milliseconds.
+        /// How much older the replacement is, in milliseconds.
         gap_millis: u64,
     },
-    /// The parent is lost and no entry stands close enough in time: the history ends here.
+    /// The parent is missing and no entry is close enough in time: the history ends here.
     Truncated {
-        /// The entry whose parent is lost.
+        /// The entry whose parent is missing.
         entry: u32,
     },
-    /// The parent already stands on the path: the link is a cycle and taken as lost.
+    /// The parent is already on the path: the link is a cycle and counts as missing.
     Cycle {
         /// The entry whose link closes the cycle.
         entry: u32,
     },
-    /// The conversation starts at this boundary; what stands before it was compacted away.
+    /// The conversation starts at this boundary; everything before it was compacted.
     Cut {
         /// The compact boundary.
         boundary: u32,
-        /// How many messages of the conversation before it are not kept.
+        /// How many messages of the conversation before it are not preserved.
         hidden: u32,
     },
-    /// Entries from before a boundary were put behind its anchor.
+    /// Entries from before a boundary were moved after its anchor.
     Splice {
         /// The compact boundary.
         boundary: u32,
-        /// Which form named them.
+        /// Which field named them.
         form: SpliceForm,
-        /// How many entries were kept.
+        /// How many entries were preserved.
         kept: u32,
-        /// How many other entries from before the boundary are gone with that.
+        /// How many other entries from before the boundary were removed.
         removed: u32,
     },
-    /// A boundary names entries to keep, but one of them is not in the file: nothing is kept.
+    /// A boundary names preserved entries, but one of them is not in the file: none is preserved.
     SpliceIgnored {
         /// The compact boundary.
         boundary: u32,
-        /// Which form named them.
+        /// Which field named them.
         form: SpliceForm,
     },
-    /// The parent is lost; what is known about it leads to this entry.
+    /// The parent is missing and there is evidence for a replacement.
     Bridge {
-        /// The entry whose parent is lost.
+        /// The entry whose parent is missing.
         entry: u32,
-        /// The entry that is above it now.
+        /// The replacement.
         parent: u32,
-        /// What speaks for that.
+        /// The evidence for it.
         evidence: Evidence,
     },
-    /// The parent is lost and nothing proves what stood there: the history ends here.
+    /// The parent is missing and there is no evidence for a replacement: the history ends here.
     Gap {
-        /// The entry whose parent is lost.
+        /// The entry whose parent is missing.
         entry: u32,
         /// Why there is no bridge.
         reason: GapReason,
-        /// How many messages of the main conversation stand before it in the file. They are not
-        /// shown.
+        /// How many messages of the main conversation precede it in the file. They are not shown.
         hidden: u32,
     },
-    /// The entry was brought back from a damaged line.
+    /// The entry was salvaged from a damaged line.
     Salvage {
         /// The entry.
         entry: u32,
     },
-    /// Entries of another session stand in the file; they are no part of the conversation.
+    /// The file contains entries of another session; they are not part of the conversation.
     Foreign {
         /// The first of them.
         entry: u32,
         /// How many there are.
         count: u32,
     },
-    /// An entry that no longer counts, as a line of this engine says, or one that goes with it. The
-    /// path leaves it out: it stood between two of its entries, or beside or behind one.
+    /// An entry that an engine line removed, or one that is removed with it. It would be between
+    /// two entries of the path, or directly next to or after one.
     Tombstoned {
-        /// The entry that is left out.
+        /// The removed entry.
         entry: u32,
     },
-    /// The client's path shows more of the conversation than what the evidence led to, and was taken.
+    /// The client's path shows more of the conversation than the path that the evidence led to, and
+    /// was used instead.
     Client {
         /// The leaf.
         entry: u32,
-        /// How many messages more.
+        /// How many more messages it shows.
         more: u32,
     },
-    /// Lines of one API message, or results of its calls, that hang outside the chain.
+    /// Lines of one API message outside the chain, or results of its calls, were added.
     Siblings {
         /// The first line of the message on the path.
         entry: u32,
-        /// How many lines were brought back.
+        /// How many lines were added.
         recovered: u32,
     },
 }
 
-/// What speaks for a bridge over a lost parent.
+/// The evidence for a bridge over a missing parent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Evidence {
-    /// The line of the parent is there and names its own parent, but it is no entry: its body cannot
-    /// be used, or its type is not known.
+    /// The line of the parent exists and names its own parent, but is not usable as an entry: its
+    /// body is broken, or its type is unknown.
     Unusable,
-    /// Another file of the session holds the parent, and names what is above it.
+    /// Another file of the session contains the parent, and names its ancestors.
     OtherFile,
-    /// The parent's uuid stands on several lines, and the one before the entry stands further down
-    /// the conversation.
+    /// The uuid of the parent is on several lines, and the one before the entry is further down the
+    /// conversation.
     LaterCopy,
-    /// A boundary before the entry says that it keeps the parent: what it keeps follows its anchor,
-    /// and the entry follows that.
+    /// A boundary before the entry names the parent as preserved: preserved entries follow the
+    /// anchor of the boundary, and the entry follows them.
     Kept,
-    /// Two entries name each other's parents: exchanged back, both follow the line before them.
+    /// Two entries name each other's parents: after the exchange both follow the line before them.
     Exchanged,
     /// The result answers a call of this entry.
     Call,
@@ -154,8 +154,8 @@ pub enum Evidence {
     /// The entry before it in the file, in the same session and chain, has no other child, and the
     /// times agree.
     FileOrder,
-    /// This entry was written up to five seconds before, as the client joins them: of several ends
-    /// that a rewind left, or where nothing else is known.
+    /// This entry was written up to five seconds before, and the client joins the two as well: used
+    /// for several tips that a rewind left, or where there is no other evidence.
     Time,
 }
 
@@ -176,23 +176,23 @@ impl Evidence {
         }
     }
 
-    /// Returns what it says, in words.
+    /// Returns a description.
     #[must_use]
     pub const fn words(self) -> &'static str {
         match self {
-            Self::Unusable => "the line of the parent is there, but it cannot be used as an entry",
-            Self::OtherFile => "another file of the session holds the parent",
-            Self::LaterCopy => "the parent stands in the file again, further down",
-            Self::Kept => "the boundary before it says that it keeps the parent",
+            Self::Unusable => "the line of the parent exists but is not usable as an entry",
+            Self::OtherFile => "another file of the session contains the parent",
+            Self::LaterCopy => "the parent is repeated further down the file",
+            Self::Kept => "the boundary before it preserves the parent",
             Self::Exchanged => "two entries name each other's parents",
             Self::Call => "the result answers one of its calls",
             Self::Message => "both are lines of one answer",
-            Self::FileOrder => "it stands before it in the file and has no other child",
-            Self::Time => "it was written right before, and the client joins them, too",
+            Self::FileOrder => "it precedes the entry in the file and has no other child",
+            Self::Time => "it was written just before, and the client joins the two as well",
         }
     }
 
-    /// Returns how sure the bridge is.
+    /// Returns how certain the bridge is.
     #[must_use]
     pub const fn confidence(self) -> Confidence {
         match self {
@@ -204,12 +204,12 @@ impl Evidence {
     }
 }
 
-/// How sure a bridge is.
+/// How certain a bridge is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Confidence {
-    /// The link stands in a file.
+    /// The link is in a file.
     Proved,
-    /// All that is there speaks for it, but the link itself is lost.
+    /// All evidence supports it, but the link itself is lost.
     Likely,
 }
 
@@ -224,23 +224,23 @@ impl Confidence {
     }
 }
 
-/// Why a lost parent was not bridged.
+/// Why a missing parent was not bridged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum GapReason {
-    /// No entry of the same session and chain stands before it.
+    /// No entry of the same session and chain precedes it.
     NothingBefore,
-    /// The entry before it opens a branch that a rewind made, or the conversation went on under it
-    /// elsewhere.
+    /// The entry before it opens a branch that a rewind made, or the conversation continued from
+    /// that entry elsewhere.
     Rewind,
     /// The entry before it is newer.
     Time,
-    /// It is the summary of a compaction whose boundary is lost.
+    /// It is the summary of a compaction whose boundary is missing.
     Boundary,
     /// The entry before it belongs to another session.
     OtherSession,
-    /// The parent stands in another file, which leads to no entry of this one: a subagent that
-    /// started from its parent's conversation.
+    /// The parent is in another file, which leads to no entry of this one: a subagent that started
+    /// from its parent's conversation.
     OtherFile,
 }
 
@@ -258,16 +258,16 @@ impl GapReason {
         }
     }
 
-    /// Returns the reason in words.
+    /// Returns a description.
     #[must_use]
     pub const fn words(self) -> &'static str {
         match self {
-            Self::NothingBefore => "no entry of the same conversation stands before it",
-            Self::Rewind => "a rewind stands before it",
+            Self::NothingBefore => "no entry of the same conversation precedes it",
+            Self::Rewind => "the preceding entry starts a rewind",
             Self::Time => "the entry before it is newer",
             Self::Boundary => "it follows a compaction whose boundary is lost",
             Self::OtherSession => "the entry before it belongs to another session",
-            Self::OtherFile => "its parent stands in another file",
+            Self::OtherFile => "its parent is in another file",
         }
     }
 }
@@ -278,13 +278,13 @@ impl GapReason {
 pub enum LeafReason {
     /// The last tip of the file.
     LastTip,
-    /// There is no tip, as the entries form a cycle: the last entry of the file.
+    /// There is no tip, as the entries form a cycle; it is the last entry of the file.
     LastEntry,
     /// The message with the newest timestamp, as the last tip is a boundary that nothing follows.
     Newest,
     /// A `last-prompt` line names it.
     Pinned,
-    /// The last line behind a `last-prompt` line, which is a child of the entry named there.
+    /// The last entry after a `last-prompt` line, a descendant of the entry named there.
     AfterPin,
     /// The caller asked for it.
     Asked,
@@ -305,7 +305,7 @@ impl LeafReason {
     }
 }
 
-/// How a boundary names the entries that it keeps.
+/// The field in which a boundary names its preserved entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SpliceForm {
     /// `preservedMessages`.
@@ -339,7 +339,7 @@ impl Decision {
         }
     }
 
-    /// Returns the candidate that the decision is about.
+    /// Returns the number of the entry that the decision is about.
     #[must_use]
     pub const fn entry(&self) -> u32 {
         match *self {

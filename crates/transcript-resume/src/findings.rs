@@ -1,7 +1,7 @@
-//! What is wrong with the links of a file: findings of the graph, of compactions and of calls.
+//! Findings about the links of a file: about the graph, compactions and calls.
 //!
-//! The reader finds what is wrong with single lines. Codes and their meaning are those of
-//! `facts/pains.md`; a finding says what the file holds, a decision what was made of it.
+//! The reader reports findings about single lines. A finding describes the content of the file, a
+//! decision what was made of it.
 
 use std::collections::{HashMap, HashSet};
 
@@ -16,10 +16,10 @@ use crate::path::ConversationPath;
 use crate::tree::{NodeId, Parent, Tree};
 
 impl Tree<'_> {
-    /// Returns what is wrong with the links of the file, and with the calls on `path`, by offset.
+    /// Returns the findings about the links of the file, and about the calls on `path`, by offset.
     ///
-    /// Cycles and entries of other sessions are found under [`Policy::Recover`](crate::Policy)
-    /// only.
+    /// Cycles and entries of other sessions are found only under
+    /// [`Policy::Recover`](crate::Policy).
     #[must_use]
     pub fn findings(&self, path: &ConversationPath) -> Vec<Finding> {
         let mut findings = Findings {
@@ -61,7 +61,7 @@ impl<'i> Findings<'_, 'i> {
             let is_linked = matches!(tree.parent(node), Parent::Node(_))
                 && tree.recovery.bridge(node).is_none()
                 && !tree.is_spliced(node);
-            // A parent in another file of the session is no lost one.
+            // A parent in another file of the session is not missing.
             let is_elsewhere = tree.recovery.bridge(node) == Some(Evidence::OtherFile)
                 || tree.recovery.gap(node) == Some(GapReason::OtherFile);
             if !is_linked
@@ -70,9 +70,9 @@ impl<'i> Findings<'_, 'i> {
                 && tree.index.with_uuid(id).next().is_none()
             {
                 let detail = match (tree.recovery.bridge(node), tree.recovery.gap(node)) {
-                    (Some(_), _) => "the parent is in no line; what stood before it is known",
+                    (Some(_), _) => "no line has the parent, but a replacement was found",
                     (_, Some(reason)) => reason.words(),
-                    _ => "the parent is in no line",
+                    _ => "no line has the parent",
                 };
                 self.add(Code::Dangling, entry, detail);
             }
@@ -93,14 +93,14 @@ impl<'i> Findings<'_, 'i> {
             was_unnamed = has_no_id;
             for copy in tree.recovery.copies(node).iter().skip(1) {
                 let copy = tree.index.entry(*copy as usize);
-                // A torn line that was written again is told as a damaged line.
+                // A torn line that was written again is reported as a damaged line.
                 if copy.is_salvaged() || entry.is_salvaged() {
                     continue;
                 }
                 let detail = if copy.parent() == entry.parent() {
-                    "the uuid stands on an earlier line with the same parent"
+                    "an earlier line has the same uuid and the same parent"
                 } else {
-                    "the uuid stands on an earlier line with another parent"
+                    "an earlier line has the same uuid and another parent"
                 };
                 self.add(Code::Repeated, copy, detail);
             }
@@ -112,7 +112,7 @@ impl<'i> Findings<'_, 'i> {
         for decision in &tree.decisions {
             if let Decision::Cycle { entry } = decision {
                 let entry = tree.index.entry(*entry as usize);
-                self.add(Code::Cycle, entry, "its parent stands under it");
+                self.add(Code::Cycle, entry, "its parent is one of its descendants");
             }
         }
         let mut before = None;
@@ -141,18 +141,18 @@ impl<'i> Findings<'_, 'i> {
             for pair in branches.windows(2) {
                 let is_interleaved = descent.last_descendant(pair[0]) > pair[1];
                 if is_interleaved {
-                    let detail = "the branch beside it was written before this one ended";
+                    let detail = "the other branch was written before this one ended";
                     self.add(Code::Fork, tree.entry(pair[1]), detail);
                 } else {
-                    let detail = "the first entry of a branch that was left";
+                    let detail = "the first entry of an abandoned branch";
                     self.add(Code::Rewind, tree.entry(pair[0]), detail);
                 }
             }
         }
     }
 
-    /// The first messages of the branches under a message. Results, and further lines of one
-    /// answer, are no branches.
+    /// Returns the first messages of the branches below a message. Results, and further lines of
+    /// one answer, do not start branches.
     fn branches(&self, node: NodeId) -> Vec<NodeId> {
         let tree = self.tree;
         let mut answers: HashSet<Option<MessageKey>> = HashSet::new();
@@ -163,8 +163,8 @@ impl<'i> Findings<'_, 'i> {
             let is_same_chain = tree.is_sidechain(*child) == tree.is_sidechain(node);
             let is_line = entry.kind() == EntryKind::Assistant
                 && (entry.message().is_none() || answers.insert(entry.message()));
-            let goes_on = own.kind() == EntryKind::Assistant && entry.message() == own.message();
-            is_same_chain && (tree.asks(*child) || (is_line && !goes_on))
+            let continues = own.kind() == EntryKind::Assistant && entry.message() == own.message();
+            is_same_chain && (tree.asks(*child) || (is_line && !continues))
         });
         branches
     }
@@ -184,16 +184,17 @@ impl<'i> Findings<'_, 'i> {
                     .index
                     .with_uuid(id)
                     .find_map(|line| tree.entry_node(line));
-                // What the boundary keeps is a child of it as well, and stands before it.
+                // A preserved entry is a descendant of the boundary as well, and precedes it in the
+                // file.
                 let is_descendant = |target| {
                     let descent = descent.as_ref().filter(|_| target > node);
                     descent.is_some_and(|descent| descent.is_descendant(target, node))
                 };
                 if target.is_some_and(is_descendant) {
-                    let detail = "logicalParentUuid names an entry under the boundary";
+                    let detail = "logicalParentUuid names a descendant of the boundary";
                     self.add(Code::LogicalCycle, entry, detail);
                 } else if tree.index.with_uuid(id).next().is_none() {
-                    let detail = "logicalParentUuid is in no line";
+                    let detail = "no line has the logicalParentUuid";
                     self.add(Code::LogicalParent, entry, detail);
                 }
             }
@@ -208,13 +209,13 @@ impl<'i> Findings<'_, 'i> {
                 self.add(
                     Code::NoBoundary,
                     entry,
-                    "no boundary stands above the summary",
+                    "the summary has no boundary above it",
                 );
             }
         }
     }
 
-    /// What is wrong with the names of preserved entries.
+    /// Returns the finding about the names of preserved entries, if any.
     fn preserved(&self, boundary: &Boundary) -> Option<(Code, &'static str)> {
         let is_there =
             |id: &Option<Id>| id.is_some_and(|id| self.tree.index.with_uuid(id).next().is_some());
@@ -226,19 +227,16 @@ impl<'i> Findings<'_, 'i> {
         };
         let there = named.iter().filter(|id| is_there(id)).count();
         if there == 0 {
-            Some((
-                Code::Stale,
-                "none of the entries that it keeps is in the file",
-            ))
+            Some((Code::Stale, "none of the preserved entries is in the file"))
         } else if there < named.len() {
             Some((
                 Code::Segment,
-                "some of the entries that it keeps are not in the file",
+                "some of the preserved entries are not in the file",
             ))
         } else if !is_there(anchor) {
             Some((
                 Code::Segment,
-                "the anchor of the entries that it keeps is not in the file",
+                "the anchor of the preserved entries is not in the file",
             ))
         } else if let ([Some(head), Some(tail)], Preserved::Segment { .. }) =
             (boundary.ends, &boundary.preserved)
@@ -246,14 +244,14 @@ impl<'i> Findings<'_, 'i> {
         {
             Some((
                 Code::Segment,
-                "the links from its tail do not lead to its head",
+                "the preserved segment is broken between tail and head",
             ))
         } else {
             None
         }
     }
 
-    /// Whether the links as they are written lead from one entry up to another.
+    /// Returns whether the links in the file lead from one entry up to another.
     fn is_linked_to(&self, from: Id, to: Id) -> bool {
         let index = self.tree.index;
         let line = |id: Id| index.with_uuid(id).next().map(|line| index.entry(line));
@@ -263,7 +261,7 @@ impl<'i> Findings<'_, 'i> {
     }
 
     fn has_boundary_above(&self, summary: NodeId) -> bool {
-        // What a later compaction leaves behind is hung elsewhere.
+        // A later compaction moves what it preserves, so the links before the splice count.
         let tree = self.tree;
         let parent = |node: &NodeId| match tree.parent_before_splice(*node) {
             Parent::Node(parent) => Some(parent),
@@ -285,7 +283,7 @@ impl<'i> Findings<'_, 'i> {
                     self.add(
                         Code::Sibling,
                         entry,
-                        "parts of the answer hang beside the chain",
+                        "parts of the answer are outside the chain",
                     );
                 }
                 Decision::PinHidesNewer { entry, .. } => {
@@ -299,10 +297,10 @@ impl<'i> Findings<'_, 'i> {
         self.of_calls(path);
     }
 
-    /// Calls without a result, results without a call, and pairs that stand in the wrong order.
+    /// Reports calls without a result, results without a call, and pairs in the wrong order.
     fn of_calls(&mut self, path: &ConversationPath) {
         let index = self.tree.index;
-        // Of each call: its entry, its message, and whether a result was seen.
+        // For each call: its entry, and whether a result was seen.
         let mut calls: HashMap<ToolKey, (EntryRef<'i>, bool)> = HashMap::new();
         let mut early: Vec<(ToolKey, EntryRef<'i>)> = Vec::new();
         let mut answer: Option<EntryRef<'i>> = None;
@@ -326,7 +324,7 @@ impl<'i> Findings<'_, 'i> {
                                 answer.is_some_and(|answer| answer.number() != call.number());
                             *is_answered = true;
                             if is_late && is_other {
-                                let detail = "the result stands behind a later answer";
+                                let detail = "the result comes after a later answer";
                                 self.add(Code::PairOrder, entry, detail);
                             }
                         }
@@ -338,7 +336,7 @@ impl<'i> Findings<'_, 'i> {
         for (call, entry) in early {
             if let Some((_, is_answered)) = calls.get_mut(&call) {
                 *is_answered = true;
-                self.add(Code::PairOrder, entry, "the result stands before its call");
+                self.add(Code::PairOrder, entry, "the result comes before its call");
             } else {
                 self.add(
                     Code::NoUse,

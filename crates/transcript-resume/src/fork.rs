@@ -1,31 +1,30 @@
-//! Copies a path into a session of its own, as lines: no file, no clock, no randomness.
+//! Copies a path into a session of its own, as lines. Uses no file, no clock and no randomness.
 //!
-//! A copy is a path and nothing else: one run of entries in the order of the path, each with an id
-//! of its own, then what the session calls itself. Abandoned branches, entries of subagents and
-//! what a compaction summed up stay behind. Each line keeps its bytes but for what ties it to its
-//! old place (`facts/sdk.md` 5, `facts/pains.md` 4 and 19):
+//! A copy is a path and nothing else: one run of entries in the order of the path, each with a new
+//! id, then the title. Abandoned branches, entries of subagents and what a compaction summarized
+//! are not copied. Each line keeps its bytes except for those that tie it to its old place:
 //!
 //! - `uuid`, `sessionId`, `parentUuid` and `forkedFrom` are set, `isSidechain` becomes `false`;
 //!   `teamName`, `agentName` and `slug` go; an answer without a `requestSessionId` gets the source.
-//! - Every other name of an entry of the source, wherever it stands in a line, becomes the name of
-//!   its copy; of an entry that is not copied, nothing is left. What was said is not looked at:
-//!   `message` and `toolUseResult` stay as they are.
-//! - The links are real. Where the source needs a bridge, a splice or a guess, an entry is a child of
-//!   the one before it on the path, so that readers without such rules show the same. Only results
-//!   of parallel calls stay under their calls, where every reader finds them by the calls (`links`).
-//! - `logicalParentUuid` becomes `null` unless it names an entry before: behind the boundary it
-//!   would close a cycle for those who follow it.
-//! - A boundary says what it keeps only when the copy holds all of it, right behind its anchor.
-//!   It has no parent, and a compaction that was never finished is left out.
+//! - Every other id of an entry of the source, wherever it is in a line, becomes the id of its
+//!   copy; the id of an entry that is not copied is removed. Content is not changed: `message` and
+//!   `toolUseResult` stay as they are.
+//! - The links are real. Where the source needs a bridge, a splice or a guess, an entry becomes a
+//!   child of the one before it on the path, so that readers without such rules show the same. Only
+//!   results of parallel calls stay below their calls, where every reader finds them by the calls
+//!   (`links`).
+//! - `logicalParentUuid` becomes `null` unless it names an earlier entry: after the boundary it
+//!   would close a cycle for readers that follow it.
+//! - A boundary names preserved entries only when the copy has all of them, right after its anchor.
+//!   It has no parent (COMPACT-1), and a compaction that was never completed is omitted.
 //!
-//! - Calls without a result get one that says so, under policy `recover`, as its requests have it: a
-//!   client drops the lines of such calls, and what they say with them.
+//! - Under policy `recover`, calls without a result get one, as in its requests: a client drops the
+//!   lines of such calls with all their text (TURN-2).
 //!
-//! Times stay as well. The SDKs give the last line the time of the fork, for clients before 2.1.197,
-//! which took the newest entry for the leaf; newer ones go by the order of lines
-//! (`facts/rig.md` 4), which is the order of the path here. A new time would only say that
-//! something was said that was not. A last line without a time that can be read gets one all the
-//! same, since 2.1.329 refuses to go on from it (case 40-44).
+//! Times are unchanged. The SDKs give the last line the time of the fork, for clients before
+//! 2.1.197, which took the newest entry for the leaf; newer ones go by the order of lines (LEAF-1),
+//! which is the order of the path here. A new time would claim a message that nobody wrote. Only a
+//! last line without a valid time gets one, as the client refuses to resume without it (LEAF-17).
 
 mod line;
 mod links;
@@ -47,31 +46,31 @@ use crate::state;
 use crate::tree::{Policy, Tree};
 use line::{Edit, edited, edited_list};
 
-/// How deep names of entries are looked for. Those that are known stand three levels down.
+/// How deep ids of entries are looked for. The known ones are three levels down.
 const NESTING: usize = 8;
 
-/// What a copy is called, and where it comes from.
+/// The ids, title and time of a copy.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ForkOptions {
-    /// The id of the session that is copied: the name of its file. `forkedFrom` says it, and only
-    /// `content-replacement` lines of this session are taken along.
+    /// The id of the session that is copied: the name of its file. `forkedFrom` names it, and only
+    /// `content-replacement` lines of this session are copied.
     pub source: String,
     /// The id of the copy.
     pub session: String,
-    /// The title of the copy. Without one, or with a blank one, it is the title of the source, else
-    /// its first prompt, with ` (fork)` behind it.
+    /// The title of the copy. If missing or blank, it is the title of the source, else its first
+    /// prompt, with ` (fork)` appended.
     pub title: Option<String>,
-    /// The time of the copy, as it is to stand in `timestamp` (ISO 8601).
+    /// The time of the copy, as written to `timestamp` (ISO 8601).
     pub now: String,
 }
 
-/// What was copied.
+/// The result of a copy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Forked {
-    /// How many entries. With none, nothing was written at all.
+    /// How many entries. When 0, nothing was written at all.
     pub entries: usize,
-    /// The id of the last of them, where the copy goes on.
+    /// The id of the last of them, where the copy continues.
     pub leaf: Option<Uuid>,
 }
 
@@ -79,23 +78,25 @@ pub struct Forked {
 /// end: first the entries in the order of the path, then one `content-replacement` with all
 /// replacements of the source if it has any, then the `custom-title`.
 ///
-/// One body is held at a time, and about 150 bytes for each entry of the path. `new_id` has to give
-/// an id that it never gave before. It is called for the entries in their order first, before any
-/// body is read, as a boundary names what follows it.
+/// Holds one body at a time, and about 150 bytes for each entry of the path. `new_id` has to return
+/// an id that it never returned before. It is called for all entries in order before any body is
+/// read, as a boundary names entries that follow it.
 ///
-/// A path without a message has nothing to go on from: nothing is written. That is the case where it
-/// was [cut](ConversationPath::cut_after) at a boundary; the conversation that the boundary ended is the path to
-/// the leaf before it. Cut at a summary, a copy holds the boundary and the summary.
+/// A path without a message has nothing to continue: nothing is written. That is the case for a
+/// path [cut](ConversationPath::cut_after) at a boundary; the conversation that the boundary ended
+/// is the path to the leaf before it. Cut at a summary, a copy contains the boundary and the
+/// summary.
 ///
-/// An entry whose body proves unusable is left out, and the chain is closed over it. The path is not
-/// computed again for that; the one of an [`request::Request`](crate::request::Request) has no such entry.
-/// A path that a client would [refuse](ConversationPath::refusal) for the time of its leaf is copied as well.
+/// An entry whose body turns out to be unusable is omitted, and its children become those of the
+/// entry above it. The path is not computed again for that; the one of an
+/// [`request::Request`](crate::request::Request) has no such entry. A path that a client would
+/// [refuse](ConversationPath::refusal) for the time of its leaf is copied as well.
 ///
 /// # Errors
-/// Those of `bodies` and of `write`. What was written until then is no whole copy.
+/// Those of `bodies` and of `write`. The lines written until then are not a complete copy.
 ///
 /// # Panics
-/// When `path` is not one of the index of `tree`.
+/// When `path` does not belong to the index of `tree`.
 pub fn fork<B: BodySource, E: From<B::Error>>(
     tree: &Tree<'_>,
     path: &ConversationPath,
@@ -139,9 +140,9 @@ pub fn fork<B: BodySource, E: From<B::Error>>(
     Ok(forked)
 }
 
-/// The candidates that are copied, oldest first: those of the path but for boundaries behind its
-/// start. A compaction that was cut short ended nothing, but a client that met its boundary would
-/// show nothing before it. Empty without a message.
+/// Returns the entries that are copied, oldest first: those of the path except boundaries after its
+/// start. A compaction that was interrupted ended nothing, but a client that reached its boundary
+/// would show nothing before it (COMPACT-2). Empty without a message.
 fn entries(index: &Index, path: &ConversationPath) -> Vec<u32> {
     let entries = path.entries.iter().enumerate();
     let entry_refs = entries.map(|(place, entry)| (place, index.entry(entry.entry_no())));
@@ -161,15 +162,15 @@ struct PathCopy<'c, 'i> {
     index: &'i Index,
     options: &'c ForkOptions,
     entries: Vec<u32>,
-    /// The id of each copy; of one that was left out, that of the copy above it.
+    /// The id of each copy; for an omitted entry, that of the copy above it.
     ids: Vec<Option<Uuid>>,
-    /// The place that each one is a child of.
+    /// The place of the parent of each one.
     links: Vec<Option<u32>>,
     /// The place of each id of the source.
     places: HashMap<Id, u32>,
-    /// Calls without a result, which get one behind the message that makes them.
+    /// Calls without a result, which get one after the message that makes them.
     open: HashSet<ToolKey>,
-    /// The results that the message which is copied lacks.
+    /// The missing results of the message that is being copied.
     missing: Option<Missing>,
     /// Where the lines of each message with an open call end.
     ends: HashSet<usize>,
@@ -215,7 +216,7 @@ impl<'c, 'i> PathCopy<'c, 'i> {
         self.index.entry(self.entries[place] as usize)
     }
 
-    /// The copy that `place` is a child of.
+    /// Returns the copy that is the parent of `place`.
     fn parent(&self, place: usize) -> Option<Uuid> {
         self.ids[self.links[place]? as usize]
     }
@@ -237,8 +238,8 @@ impl<'c, 'i> PathCopy<'c, 'i> {
         self.missing = Some(Missing { calls, line });
     }
 
-    /// The line of the results that are missing, when the message that lacks them ends at `place`.
-    /// What follows is a child of it.
+    /// Returns the line with the missing results, when the message that lacks them ends at `place`.
+    /// The following entry becomes a child of it.
     fn missing_results(
         &mut self,
         place: usize,
@@ -256,12 +257,12 @@ impl<'c, 'i> PathCopy<'c, 'i> {
         Some(line.text())
     }
 
-    /// What would be a child of `place` is a child of the entry above it.
+    /// Makes future children of `place` those of the entry above it.
     fn leave_out(&mut self, place: usize) {
         self.ids[place] = self.parent(place);
     }
 
-    /// The copy of a line; `None` when `body` is not that of the entry.
+    /// Returns the copy of a line; `None` when `body` is not that of the entry.
     fn line(&self, place: usize, body: &str) -> Option<String> {
         let entry_ref = self.entry(place);
         let body = Object::parse(body).ok()?;
@@ -304,14 +305,14 @@ impl<'c, 'i> PathCopy<'c, 'i> {
         let more: Vec<_> = set.iter().filter(is_absent).cloned().collect();
         let mut line = edited(&body, edit, &more);
         if line.contains(['\n', '\r']) {
-            // An entry that was brought back can go over several lines. The ends of those stand
-            // between its tokens: a string has escapes for them.
+            // A salvaged entry can span several lines. Their line feeds are between its tokens, as
+            // strings contain only escaped ones.
             line = line.replace(['\n', '\r'], " ");
         }
         Some(line)
     }
 
-    /// `forkedFrom`: a copy of a copy names the copy.
+    /// Returns `forkedFrom`: a copy of a copy names the copy.
     fn origin(&self, entry_ref: &EntryRef<'_>) -> Json {
         let old = entry_ref.uuid().map(|id| self.index.id_text(id));
         let origin = ObjectBuf::new()
@@ -320,7 +321,7 @@ impl<'c, 'i> PathCopy<'c, 'i> {
         origin.into()
     }
 
-    /// The copy of the entry that `value` names, when it stands before `place`.
+    /// Returns the copy of the entry that `value` names, when it precedes `place`.
     fn before(&self, place: usize, value: Raw<'_>) -> Json {
         let named = value.str().and_then(|text| self.index.id(&text));
         let named = named.and_then(|id| self.places.get(&id).copied());
@@ -328,9 +329,9 @@ impl<'c, 'i> PathCopy<'c, 'i> {
         before.and_then(|before| self.ids[before as usize]).into()
     }
 
-    /// `value` of the member `key` with the names of entries replaced by those of their copies, down
-    /// to `depth` levels. The name of an entry that is not copied goes, with its key or its place in
-    /// a list.
+    /// Returns `value` of the member `key` with the ids of entries replaced by those of their
+    /// copies, down to `depth` levels. The id of an entry that is not copied is removed, with its
+    /// key or its place in a list.
     fn renamed(&self, key: &str, value: Raw<'_>, depth: usize) -> Edit {
         let Some(deeper) = depth.checked_sub(1) else {
             return Edit::Keep;
@@ -352,8 +353,8 @@ impl<'c, 'i> PathCopy<'c, 'i> {
         }
     }
 
-    /// The entry of the source that `text` is the id of. A canonical uuid can be nothing else; what
-    /// has another form is an id only where the key says so.
+    /// Returns the entry of the source whose id is `text`. A canonical uuid is always an id;
+    /// another text is one only where the key implies it.
     fn named_entry(&self, key: &str, text: &str) -> Option<Id> {
         let is_id = Uuid::parse(text.as_bytes()).is_some() || {
             let key = key.to_ascii_lowercase();
@@ -368,8 +369,8 @@ impl<'c, 'i> PathCopy<'c, 'i> {
         boundary.is_some_and(|boundary| self.preserved_in_place(boundary).is_some())
     }
 
-    /// `Some` when all that `boundary` keeps stands right behind its anchor, in its order, and both
-    /// of its words for that agree: a reader who splices then changes nothing.
+    /// Returns `Some` when all entries that `boundary` preserves follow its anchor directly, in
+    /// order, and list and segment agree: a reader that splices then changes nothing (COMPACT-4).
     fn preserved_in_place(&self, boundary: &Boundary) -> Option<()> {
         let place = |id: Option<Id>| self.places.get(&id?).copied();
         let [head, tail] = boundary.ends.map(place);
@@ -386,7 +387,7 @@ impl<'c, 'i> PathCopy<'c, 'i> {
         };
         let has_segment = boundary.ends != [None, None];
         let is_segment = (head, tail) == (Some(first), Some(last));
-        // A result that is put between them is named by nobody.
+        // Nothing names a result that was added between them.
         let is_split = self
             .ends
             .iter()
@@ -394,8 +395,8 @@ impl<'c, 'i> PathCopy<'c, 'i> {
         (first <= last && (is_segment || !has_segment) && !is_split).then_some(())
     }
 
-    /// The metadata of a boundary that keeps nothing: the entries that are left of what it kept
-    /// are linked all the same.
+    /// Returns the metadata of a boundary that preserves nothing: the copies of entries that it
+    /// preserved are linked directly.
     fn without_preserved(&self, metadata: Raw<'_>) -> Edit {
         let Some(metadata) = metadata.object() else {
             return Edit::Keep;
@@ -408,7 +409,7 @@ impl<'c, 'i> PathCopy<'c, 'i> {
     }
 }
 
-/// One line with the replacements of all `content-replacement` lines of the source.
+/// Returns one line with the replacements of all `content-replacement` lines of the source.
 fn replacements<B: BodySource>(
     index: &Index,
     bodies: &mut B,
@@ -437,7 +438,7 @@ fn side_line(kind: &str, options: &ForkOptions) -> ObjectBuf {
         .with("sessionId", options.session.as_str())
 }
 
-/// Lines outside the chain of a copy have an id and a time, unlike those of a client.
+/// Unlike those of a client, the metadata lines of a copy have an id and a time.
 fn finish(line: ObjectBuf, options: &ForkOptions, new_id: &mut dyn FnMut() -> Uuid) -> String {
     line.with("uuid", new_id())
         .with("timestamp", options.now.as_str())
@@ -453,7 +454,7 @@ fn derived_title<B: BodySource>(index: &Index, bodies: &mut B) -> Result<String,
     Ok(format!("{title} (fork)"))
 }
 
-/// The first text of the file that a person wrote, as lists show it.
+/// Returns the first text of the file that a person wrote, as lists show it.
 fn first_prompt<B: BodySource>(index: &Index, bodies: &mut B) -> Result<Option<String>, B::Error> {
     let may_be_one =
         |line: &EntryRef<'_>| is_prompt(line) && !line.flags().contains(Flags::SIDECHAIN);

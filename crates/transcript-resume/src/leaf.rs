@@ -1,6 +1,5 @@
-//! Which entry ends the conversation.
-//!
-//! Case numbers name the files that prove a part of the rules.
+//! Chooses the entry that ends the conversation: the last tip, unless a `last-prompt` line pins
+//! another one.
 
 use std::collections::HashSet;
 
@@ -13,8 +12,9 @@ use crate::decision::LeafReason;
 use crate::tree::{NodeId, Policy, Tree};
 
 impl Tree<'_> {
-    /// Returns the tips of the main conversation in file order: entries that no entry of it names
-    /// as its parent, attachments aside (case 91-d4), and that have a message at or above them.
+    /// Returns the tips of the main conversation in file order: entries without children, not
+    /// counting attachments as children (LEAF-2), that are messages or have one above them
+    /// (LEAF-3).
     #[must_use]
     pub fn tips(&self) -> Vec<NodeId> {
         let mut messages = MessagesAbove::new(self);
@@ -23,7 +23,7 @@ impl Tree<'_> {
             .collect()
     }
 
-    /// Returns the entry that ends the conversation, and why; `None` when there is no
+    /// Returns the entry that ends the conversation, and the reason; `None` when there is no
     /// conversation.
     #[must_use]
     pub fn leaf(&self) -> Option<(NodeId, LeafReason)> {
@@ -32,8 +32,9 @@ impl Tree<'_> {
             .or_else(|| self.last_tip(&mut messages))
     }
 
-    /// The last tip; without any, because the entries form a cycle, the last entry (case 40-07).
-    /// Where a boundary that no message follows is the last tip, the client goes by time instead.
+    /// Returns the last tip (LEAF-1); when the entries form a cycle and there is none, the last
+    /// entry (LEAF-4). When the last tip is a boundary that no message follows, the client goes by
+    /// time instead (LEAF-14).
     pub(crate) fn last_tip(
         &self,
         messages: &mut MessagesAbove<'_, '_>,
@@ -49,7 +50,8 @@ impl Tree<'_> {
             return Some((newest, LeafReason::Newest));
         }
         if let Some(tip) = tips.find(|node| messages.can_be_leaf(*node)) {
-            // Timestamps run backwards at times: what follows the newest message is not left out.
+            // `recover` goes by time as well, but continues to the last tip below the newest
+            // message: timestamps sometimes run backwards, and newer messages must not be lost.
             let newest = self.newest_message().filter(|_| goes_by_time);
             let leaf = newest.and_then(|node| self.last_leaf_from(node, messages));
             return Some(match leaf.filter(|leaf| *leaf != tip) {
@@ -61,7 +63,8 @@ impl Tree<'_> {
         last.map(|entry| (entry, LeafReason::LastEntry))
     }
 
-    /// The message with the newest timestamp, of equal ones the first in the file.
+    /// Returns the message with the newest timestamp, of equal ones the first in the file
+    /// (LEAF-14).
     fn newest_message(&self) -> Option<NodeId> {
         let is_message = |node: &NodeId| {
             self.entry(*node).kind().is_message()
@@ -72,7 +75,7 @@ impl Tree<'_> {
         messages.max_by_key(|node| self.entry(*node).millis())
     }
 
-    /// The last tip among an entry and its descendants at which the conversation may end.
+    /// Returns the last tip among an entry and its descendants at which the conversation may end.
     fn last_leaf_from(
         &self,
         entry: NodeId,
@@ -90,6 +93,9 @@ impl Tree<'_> {
         last
     }
 
+    /// Returns whether the entry has no children. Attachments and sidechain entries do not count as
+    /// children: the former are written below a prompt before its answer, the latter are another
+    /// conversation (LEAF-2, LEAF-5).
     fn is_tip(&self, node: NodeId) -> bool {
         let has_children = |child: NodeId| {
             self.entry(child).kind() != EntryKind::Attachment && !self.is_sidechain(child)
@@ -97,7 +103,11 @@ impl Tree<'_> {
         !self.is_removed(node) && !self.children(node).any(has_children)
     }
 
-    /// What the last `last-prompt` line that names a leaf asks for; `None` when it has no say.
+    /// Returns the leaf that the last `last-prompt` line with a `leafUuid` asks for (LEAF-6);
+    /// `None` when it does not decide.
+    ///
+    /// The client writes such a line so that a rewind survives a restart. When the conversation
+    /// simply continued after the line, the pin is out of date and gives way.
     fn pinned_leaf(&self, messages: &mut MessagesAbove<'_, '_>) -> Option<(NodeId, LeafReason)> {
         let line = self.index.entries().rev().find(|entry_ref| {
             entry_ref.kind() == EntryKind::LastPrompt
@@ -107,11 +117,13 @@ impl Tree<'_> {
                         .is_none_or(|leaf| !self.is_foreign(leaf))
                 })
         })?;
-        // A uuid that is not there is ignored (case 41-22); the zero uuid lifts a pin that way.
+        // A uuid that is not in the file is ignored, and so the uuid of zeros clears a pin
+        // (LEAF-6).
         let id = line
             .leaf_uuid()
             .filter(|id| *id != Id::Uuid(Uuid::ZERO) || self.node_with_uuid(*id).is_some())?;
-        // Where the entry was taken back, the conversation ended above it.
+        // When the pinned entry is tombstoned, the conversation ended above it. A pin without a
+        // message above it is ignored (LEAF-7).
         let pin = self
             .find_live(id)
             .filter(|pin| messages.has_message(*pin))?;
@@ -119,18 +131,18 @@ impl Tree<'_> {
 
         let later = (line.number() + 1..self.index.len()).map(|number| self.index.entry(number));
         let later = later.filter(|entry_ref| is_entry_line(entry_ref) && self.counts(entry_ref));
-        // A compaction that came since lifts the pin.
-        if later.clone().any(|entry_ref| self.lifts_pins(&entry_ref)) {
+        // A later compaction clears the pin (LEAF-13).
+        if later.clone().any(|entry_ref| self.clears_pin(&entry_ref)) {
             return None;
         }
-        // Lines of a subagent say nothing about where the conversation ends.
+        // Lines of a subagent do not show where the conversation ends (LEAF-15).
         let mut later = later
             .filter_map(|entry_ref| self.node_of_line(&entry_ref))
             .filter(|node| !self.is_sidechain(*node))
             .peekable();
         if later.peek().is_none() {
-            // Nothing was written since. The pin gives way to the last tip if that is a child of it,
-            // unless a person chose the place (cases 41-23, 41-31).
+            // Nothing was written after the pin. It gives way to a last tip below it (LEAF-8),
+            // unless a person chose the place (LEAF-11).
             let is_explicit = line.flags().contains(Flags::EXPLICIT);
             let tip = self.last_tip(messages);
             let gives_way = !is_explicit && tip.is_some_and(|(tip, _)| is_under_pin(tip));
@@ -140,9 +152,10 @@ impl Tree<'_> {
                 Some((pin, LeafReason::Pinned))
             };
         }
-        // Lines were written since. The last of them counts, a repeated one too (case 91-e0): if
-        // it is a child of the pin it is the leaf, else the conversation ends at the pin (41-20). For
-        // the client that is so even if it could be no leaf, as a system line with a lost parent.
+        // Entries were written after the pin. The last of them counts, even a repeated one: below
+        // the pin it is the leaf (LEAF-8), else the conversation ends at the pin (LEAF-10). For the
+        // client even an entry that could not be a leaf counts, such as a system entry with a
+        // missing parent (LEAF-15).
         let counts = |node: &NodeId| self.policy() == Policy::Vendor || messages.can_be_leaf(*node);
         match later.filter(counts).last() {
             Some(last) if is_under_pin(last) => Some((last, LeafReason::AfterPin)),
@@ -150,13 +163,14 @@ impl Tree<'_> {
         }
     }
 
-    fn lifts_pins(&self, entry_ref: &EntryRef<'_>) -> bool {
+    fn clears_pin(&self, entry_ref: &EntryRef<'_>) -> bool {
         let node = self.node_of_line(entry_ref);
         entry_ref.is_boundary() && !node.is_some_and(|node| self.is_tombstoned(node))
     }
 
-    /// Whether the conversation that ends with `leaf` shows `entry`: that is above it, or is a
-    /// line of a message on the way, or the result of one of its calls.
+    /// Returns whether the conversation that ends with `leaf` shows `entry`: as an ancestor by the
+    /// links in the file (LEAF-9), as a line of a message on the way, or as the result of one of
+    /// its calls (LEAF-12). With parallel calls the pin is often on a line outside the chain.
     fn leads_past(&self, leaf: NodeId, entry: NodeId) -> bool {
         if self.ancestors(leaf).any(|above| above == entry) {
             return true;
@@ -184,8 +198,8 @@ impl Tree<'_> {
         })
     }
 
-    /// Whether a line has a say. For `vendor` a salvaged line is not there; for `recover` a uuid
-    /// that is written again is nothing new.
+    /// Returns whether a line is taken into account. For `vendor` a salvaged line does not exist;
+    /// for `recover` a repeated line is not new.
     fn counts(&self, entry_ref: &EntryRef<'_>) -> bool {
         match self.policy() {
             Policy::Vendor => !entry_ref.is_salvaged(),
@@ -195,7 +209,7 @@ impl Tree<'_> {
         }
     }
 
-    /// The node of a line, also of one that is not there because of its body.
+    /// Returns the node of a line, also of one that is dropped because of its body.
     fn node_of_line(&self, entry_ref: &EntryRef<'_>) -> Option<NodeId> {
         self.node(entry_ref.number())
     }
@@ -205,7 +219,7 @@ fn is_entry_line(entry_ref: &EntryRef<'_>) -> bool {
     entry_ref.kind().is_chain() && entry_ref.kind() != EntryKind::Progress
 }
 
-/// Remembers which entries have a message at or above them, by links as they are written.
+/// Remembers which entries are or have a message above them, by the links in the file.
 pub(crate) struct MessagesAbove<'t, 'i> {
     tree: &'t Tree<'i>,
     known: Vec<Option<bool>>,
@@ -219,8 +233,8 @@ impl<'t, 'i> MessagesAbove<'t, 'i> {
         }
     }
 
-    /// Whether the conversation may end here: not in a sidechain, and not at a boundary alone
-    /// (case 45-03).
+    /// Returns whether the conversation may end here: not in a sidechain (LEAF-5), and not at a
+    /// boundary alone (LEAF-3).
     pub(crate) fn can_be_leaf(&mut self, node: NodeId) -> bool {
         !self.tree.is_removed(node)
             && !self.tree.is_sidechain(node)
@@ -240,7 +254,8 @@ impl<'t, 'i> MessagesAbove<'t, 'i> {
                 found = known;
                 break;
             }
-            // Within a cycle an entry comes again as not known: mark it, its members agree.
+            // Within a cycle an entry is reached again: it counts as without a message so far, and
+            // all members of the cycle get the same answer.
             self.known[above.at()] = Some(false);
             walked.push(above);
         }

@@ -1,11 +1,12 @@
-//! Rebuilds the conversation of a transcript from its index, and says why it took each step.
+//! Rebuilds the conversation of a transcript from its index, and reports the reason for each step.
 //!
-//! [`Tree::new`] links the candidates of an [`Index`](transcript_reader::Index) under a
-//! [`Policy`]; [`Tree::path`] walks from the leaf to the entries of the conversation. Nothing here
-//! touches a file or a clock: the same index gives the same path, always.
+//! [`Tree::new`] links the entries of an [`Index`](transcript_reader::Index) under a [`Policy`];
+//! [`Tree::path`] walks from the leaf to the start of the conversation. Neither reads a file or a
+//! clock: the same index always gives the same path.
 //!
-//! The rules of [`Policy::Vendor`] are those of client 2.1.329 as it was observed: they stand in
-//! `docs/format.md` of the project and are compared with an independent slow model in the tests.
+//! The rules of [`Policy::Vendor`] are those of client 2.1.329 as observed from outside. They are
+//! listed in `docs/client-behaviour.md`; comments cite their ids, as in (LEAF-1). The tests compare
+//! the results with an independent, slow model of these rules.
 
 mod branches;
 mod client;

@@ -1,18 +1,22 @@
-//! What replaces a lost parent.
+//! Finds replacements for missing parents.
 //!
-//! A lost parent is bridged only where something speaks for one
-//! entry and nothing for another: a wrong bridge resurrects what a person discarded, which is worse
-//! than a gap that says so (`facts/pains.md` 3). The first rule that applies counts:
+//! A missing parent is bridged only where the evidence points to exactly one entry. A wrong bridge
+//! would bring back messages that a person discarded with a rewind, which is worse than a gap that
+//! is reported. The first rule that applies counts:
 //!
-//! 1. the line of the parent is there, but is no entry: what it names as its own parent;
-//! 2. another file of the session holds the parent and leads back to an entry of this one;
-//! 3. two entries name each other's parents: exchanged back;
-//! 4. the entry is a result: the line with its call;
+//! 1. the line of the parent exists but is not usable as an entry: its own parent;
+//! 2. another file of the session contains the parent and leads back to an entry of this one;
+//! 3. two entries name each other's parents: the two are exchanged;
+//! 4. the entry is a result: the entry with its call;
 //! 5. the entry is a line of the same answer as the one before it in the file;
-//! 6. the entry before it in the file, of the same session and chain. Not when the conversation goes
-//!    on under that one elsewhere, when it opens a branch that a rewind made, when it is clearly
-//!    newer, or when a compaction stands between. Where a rewind left several ends and the time
-//!    speaks for another one, that is taken, as the client does.
+//! 6. the entry before it in the file, of the same session and chain. Not when the conversation
+//!    continues from that one elsewhere, when it opens a branch that a rewind made, when it is
+//!    clearly newer, or when a compaction is between them. Where a rewind left several tips and the
+//!    timestamps point to another one, that one is taken, as the client does (CHAIN-3).
+//!
+//! All entries that miss the same parent form a group and get the same replacement, as they were
+//! siblings. What no rule explains is joined by time, as the client does it, so that `recover`
+//! never shows less than the client.
 
 use std::collections::HashMap;
 
@@ -25,41 +29,43 @@ use crate::decision::{Evidence, GapReason};
 use crate::timeline::MAX_STEPS;
 use crate::tree::{NodeId, Parent, ParentSlot, Tree};
 
-/// How much newer the entry before may be: lines are stamped before they are written.
+/// How much newer the entry before may be: an entry gets its timestamp before it is written, so
+/// lines of parallel tools can be slightly out of order.
 const CLOCK_TOLERANCE_MILLIS: i64 = 60_000;
-/// How far back the client looks for the entry before in time (`facts/rig.md` 5).
+/// How far back the client looks for the previous entry in time (CHAIN-3).
 const CLIENT_WINDOW_MILLIS: i64 = 5_000;
 
-/// Finds what replaces lost parents.
+/// Finds replacements for missing parents.
 pub(crate) struct LostParents<'t, 'i> {
     tree: &'t mut Tree<'i>,
     others: Option<&'t OtherFiles>,
     components: Components,
-    /// The links that were cut because they closed a cycle: child and parent.
+    /// The links that were cut because they closed a cycle, from child to parent.
     cut: HashMap<NodeId, NodeId>,
     /// For each entry the one before it in the file that is of the same chain.
     before: Vec<Option<NodeId>>,
-    /// As `before`, for messages and boundaries alone.
+    /// As `before`, restricted to messages and boundaries.
     message_before: Vec<Option<NodeId>>,
     boundaries: Vec<NodeId>,
-    /// Of each island, by its topmost entry: what stands last in the file.
+    /// For each component, by its topmost entry: the last entry in the file.
     last_of: Vec<NodeId>,
-    /// The entries by their times.
+    /// The entries, ordered by timestamp.
     by_time: Vec<(i64, NodeId)>,
-    /// The entry with each call.
+    /// The entry that makes each call; built when it is first needed.
     calls: Option<HashMap<ToolKey, NodeId>>,
 }
 
-/// Entries that miss the same parent; the first of them stands for all.
+/// Identifies a missing parent. Entries that miss the same one form a group, and its first entry
+/// represents all of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Missing<'i> {
-    /// An id that no entry has, and the chain that misses it.
+    /// A uuid that no entry has, and the chain that refers to it.
     Id(Id, Chain<'i>),
-    /// A link of its own: cut, or of an odd kind.
+    /// A link of its own: one that was cut, or that is not a valid id.
     Link(NodeId),
 }
 
-/// What tells conversations apart that are written to one file.
+/// Distinguishes conversations that are written to one file: the main one and each subagent's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Chain<'i> {
     is_sidechain: bool,
@@ -119,6 +125,7 @@ impl<'t, 'i> LostParents<'t, 'i> {
         }
     }
 
+    /// Bridges the missing parents of the entries `lost`, or records why it cannot.
     pub(crate) fn run(mut self, lost: &[NodeId]) {
         let mut groups: Vec<Vec<NodeId>> = Vec::new();
         let mut group_of: HashMap<Missing<'i>, usize> = HashMap::new();
@@ -132,7 +139,7 @@ impl<'t, 'i> LostParents<'t, 'i> {
         let mut gaps = Vec::new();
         for group in groups {
             if self.tree.parent(group[0]) != Parent::Lost {
-                // Exchanged with an entry before it.
+                // Already exchanged with an earlier entry.
                 continue;
             }
             match self.find(&group) {
@@ -143,7 +150,7 @@ impl<'t, 'i> LostParents<'t, 'i> {
                 }
                 Ok(Found::Parent(parent, evidence)) => {
                     for node in &group {
-                        match self.behind_the_answer(*node, &group) {
+                        match self.end_of_its_answer(*node, &group) {
                             Some(line) => self.link(*node, line, Evidence::Message),
                             None => self.link(*node, parent, evidence),
                         }
@@ -157,7 +164,7 @@ impl<'t, 'i> LostParents<'t, 'i> {
                 }
             }
         }
-        // From the end of the file on, as the client walks from the leaf.
+        // From the end of the file backwards, as the client walks up from the leaf.
         gaps.sort_unstable();
         for node in gaps.into_iter().rev() {
             if let Some(parent) = self.as_the_client_joins(node) {
@@ -167,6 +174,8 @@ impl<'t, 'i> LostParents<'t, 'i> {
         }
     }
 
+    /// Returns what `node` misses. A cut link names an existing entry, so that its uuid must not
+    /// group it with others.
     fn missing(&self, node: NodeId) -> Missing<'i> {
         let entry = self.tree.lineage(node);
         match entry.parent() {
@@ -175,9 +184,11 @@ impl<'t, 'i> LostParents<'t, 'i> {
         }
     }
 
+    /// Makes `parent` the parent of `node`, unless that would close a cycle.
     fn link(&mut self, node: NodeId, parent: NodeId, evidence: Evidence) {
         if self.components.root(parent) == self.components.root(node) {
-            // A member of a group that the others are already children of.
+            // The others of its group were linked below this entry; linking it as well would close
+            // a cycle.
             let reason = GapReason::NothingBefore;
             self.tree.recovery.gaps.insert(node, reason);
             return;
@@ -187,10 +198,12 @@ impl<'t, 'i> LostParents<'t, 'i> {
         self.components.join(node, parent);
     }
 
-    /// What is above the entries of `group`, which miss one parent.
+    /// Finds the parent for the entries of `group`, which miss the same one, by the first rule that
+    /// applies. The strongest evidence comes first: names in files, then calls and message ids,
+    /// then file order and time.
     fn find(&mut self, group: &[NodeId]) -> Result<Found, GapReason> {
         let node = group[0];
-        if let Some(parent) = self.behind_boundary(node) {
+        if let Some(parent) = self.anchor_above(node) {
             return Ok(Found::Parent(parent, Evidence::Kept));
         }
         if let Some(found) = self.parent_of_unusable(node) {
@@ -220,21 +233,21 @@ impl<'t, 'i> LostParents<'t, 'i> {
         }
     }
 
-    /// The end of another branch, where that was written shortly before the group and `before` was
-    /// not.
+    /// Returns the tip of another branch when it was written shortly before the group, and `before`
+    /// was not. After a rewind, file order alone points to the wrong branch.
     fn before_in_time(&mut self, group: &[NodeId], before: NodeId) -> Option<NodeId> {
         const NEAR: usize = 64;
         let node = group[0];
         let entry = self.tree.entry(node);
         let own = entry.millis()?;
         let until = self.by_time.partition_point(|(millis, _)| *millis <= own);
-        let island = self.components.root(node);
+        let component = self.components.root(node);
         let newest = (0..until).rev().take(NEAR).map(|at| self.by_time[at]);
         let (millis, newest) = newest
             .filter(|(millis, _)| own - millis <= CLIENT_WINDOW_MILLIS)
             .find(|(_, other)| {
                 *other < node
-                    && self.components.peek(*other) != island
+                    && self.components.peek(*other) != component
                     && Chain::of(&self.tree.entry(*other)) == Chain::of(&entry)
             })?;
         let is_newer = self
@@ -252,26 +265,28 @@ impl<'t, 'i> LostParents<'t, 'i> {
         is_other_end.then_some(newest)
     }
 
-    /// What the client puts in the place of the parent: the newest entry that is up to five seconds
-    /// older. Where nothing else is known `recover` does the same, as it never shows less.
+    /// Returns the entry that the client joins a dangling link to: the newest one that is at most
+    /// five seconds older (CHAIN-3). Where there is no other evidence `recover` does the same, so
+    /// that it never shows less.
     fn as_the_client_joins(&mut self, node: NodeId) -> Option<NodeId> {
         let own = self.tree.entry(node).millis()?;
         let is_sidechain = self.tree.is_sidechain(node);
-        let island = self.components.root(node);
+        let component = self.components.root(node);
         let until = self.by_time.partition_point(|(millis, _)| *millis <= own);
         let newest = (0..until).rev().map(|at| self.by_time[at]);
         newest
             .take_while(|(millis, _)| own - millis <= CLIENT_WINDOW_MILLIS)
             .map(|(_, other)| other)
             .find(|other| {
-                self.components.peek(*other) != island
+                self.components.peek(*other) != component
                     && self.tree.is_sidechain(*other) == is_sidechain
             })
     }
 
-    /// Where `node` stands whose lost parent is one that the boundary before it keeps: behind the
-    /// anchor of that, where the kept entries are put as well.
-    fn behind_boundary(&self, node: NodeId) -> Option<NodeId> {
+    /// Returns the parent of `node` when its missing parent is a preserved entry of the boundary
+    /// before it: the anchor of that boundary, which the preserved entries follow as well
+    /// (COMPACT-4).
+    fn anchor_above(&self, node: NodeId) -> Option<NodeId> {
         if self.cut.contains_key(&node) {
             return None;
         }
@@ -289,10 +304,10 @@ impl<'t, 'i> LostParents<'t, 'i> {
         (above < node && self.components.peek(above) != self.components.peek(node)).then_some(above)
     }
 
-    /// `node` is a result of a call whose line is lost. Where other lines of that answer hang under
-    /// the lost one as well, the result follows the last of them: the answer comes before its
-    /// results.
-    fn behind_the_answer(&mut self, node: NodeId, group: &[NodeId]) -> Option<NodeId> {
+    /// Returns the end of the answer when `node` is a result of a call whose line is missing and
+    /// other lines of the answer miss the same parent. An answer comes before its results, so the
+    /// result follows the last of those lines.
+    fn end_of_its_answer(&mut self, node: NodeId, group: &[NodeId]) -> Option<NodeId> {
         let is_line = |other: &NodeId| {
             let other = self.tree.entry(*other);
             other.kind() == EntryKind::Assistant && other.message().is_some()
@@ -302,7 +317,8 @@ impl<'t, 'i> LostParents<'t, 'i> {
         lost_its_call.then(|| self.end_of_answer(line))
     }
 
-    /// The parent of the lost parent, when its line is there after all.
+    /// Returns the parent of the missing parent when the line of that exists after all but is not
+    /// usable.
     fn parent_of_unusable(&self, node: NodeId) -> Option<Found> {
         let index = self.tree.index;
         if self.cut.contains_key(&node) {
@@ -324,7 +340,8 @@ impl<'t, 'i> LostParents<'t, 'i> {
         None
     }
 
-    /// What another file says about the lost parent: where that leads back to, if it does.
+    /// Returns what another file contains about the missing parent: `Some(Some(entry))` when it
+    /// leads back to an entry of this file.
     fn in_other_file(&self, node: NodeId) -> Option<Option<NodeId>> {
         let missing = self.tree.lineage(node).parent()?;
         let parent = self.others?.parent_of(missing)?;
@@ -332,7 +349,7 @@ impl<'t, 'i> LostParents<'t, 'i> {
         Some(parent.filter(|parent| self.components.peek(*parent) != self.components.peek(node)))
     }
 
-    /// The entry with the call that the result `node` answers.
+    /// Returns the entry with the call that the result `node` answers.
     fn call_of(&mut self, node: NodeId) -> Option<NodeId> {
         let entry = self.tree.entry(node);
         if entry.kind() != EntryKind::User {
@@ -359,8 +376,8 @@ impl<'t, 'i> LostParents<'t, 'i> {
         is_near.then_some(call)
     }
 
-    /// The line before `node` of the answer that it is a line of, or the result of a call that such
-    /// a line makes.
+    /// Returns the entry before `node` in the file when it is a line of the same answer, or a
+    /// result of a call of such a line.
     fn same_answer(&mut self, node: NodeId) -> Option<NodeId> {
         let key = self.tree.entry(node).message()?;
         let before = self.message_before[node.at()]?;
@@ -375,23 +392,25 @@ impl<'t, 'i> LostParents<'t, 'i> {
         (is_line && joins).then_some(before)
     }
 
+    /// Returns whether a boundary is between two entries in the file: a bridge must not undo a
+    /// compaction.
     fn boundary_between(&self, one: NodeId, other: NodeId) -> bool {
         let before = |node: NodeId| self.boundaries.partition_point(|boundary| *boundary < node);
         before(one) != before(other)
     }
 
-    /// `node` was cut from a parent further down. Where the entry behind that parent hangs near the
-    /// place before `node`, the two names were exchanged.
+    /// `node` was cut from a parent further down the file. When the entry after that parent has its
+    /// own parent right before `node`, two lines had their parents swapped: each gets the other's.
     fn exchanged(&mut self, node: NodeId) -> Option<Found> {
         const NEAR: usize = 8;
         let named = *self.cut.get(&node)?;
-        let behind = (named.0 + 1..self.tree.parents.len() as u32).map(NodeId);
-        for other in behind.take(NEAR) {
+        let after = (named.0 + 1..self.tree.parents.len() as u32).map(NodeId);
+        for other in after.take(NEAR) {
             let Some(parent) = self.tree.parent_node(other) else {
                 continue;
             };
-            let is_near = self.stands_before(parent, node);
-            // The branch of the other entry must not be what `node` is above already.
+            let is_near = self.is_right_before(parent, node);
+            // That branch must not already be below `node`, as this would close a cycle.
             if is_near && self.components.root(parent) != self.components.root(node) {
                 self.tree.parents[other.at()] = ParentSlot(named.0);
                 self.tree
@@ -404,9 +423,9 @@ impl<'t, 'i> LostParents<'t, 'i> {
         None
     }
 
-    /// Whether `parent` is the message before `node` in the file, but for results, and lines of the
-    /// same answer.
-    fn stands_before(&self, parent: NodeId, node: NodeId) -> bool {
+    /// Returns whether `parent` is the message before `node` in the file, ignoring results and
+    /// lines of the same answer.
+    fn is_right_before(&self, parent: NodeId, node: NodeId) -> bool {
         let key = self.tree.entry(parent).message();
         let first = self.message_before[node.at()];
         let before = std::iter::successors(first, |at| self.message_before[at.at()]);
@@ -419,39 +438,40 @@ impl<'t, 'i> LostParents<'t, 'i> {
                 break;
             }
         }
-        // Or an attachment or a system line behind that message.
+        // Or an attachment or system entry after that message.
         parent < node && Some(parent) > first
     }
 
-    /// The entry before the group in the file, of the same session and chain.
+    /// Returns the entry before the group in the file, of the same session and chain, or why it
+    /// cannot be the parent.
     fn before_in_file(&mut self, group: &[NodeId]) -> Result<NodeId, GapReason> {
         let node = group[0];
         let entry = self.tree.entry(node);
-        let island = self.components.root(node);
+        let component = self.components.root(node);
         let nearest = self.before[node.at()];
         let mut message = self.message_before[node.at()];
         for _ in 0..MAX_STEPS {
-            // What was written before its own parent is passed over.
+            // Entries of the same component were written before their own ancestor: skip them.
             match message {
-                Some(at) if self.components.root(at) == island => {
+                Some(at) if self.components.root(at) == component => {
                     message = self.message_before[at.at()];
                 }
                 _ => break,
             }
         }
         let mut message = message
-            .filter(|at| self.components.root(*at) != island)
+            .filter(|at| self.components.root(*at) != component)
             .ok_or(GapReason::NothingBefore)?;
         let is_prompt = self.tree.asks(node);
         if entry.kind() == EntryKind::User && !is_prompt {
             message = self.end_of_answer(message);
         }
         for _ in 0..MAX_STEPS {
-            // A child that was written before it is what the conversation went on with.
+            // A child that was also written before the group is where the conversation continued.
             let below = self.tree.next_messages(message).into_iter();
             let written = below.filter(|child| *child < node && !group.contains(child));
             match written.max() {
-                Some(child) if self.components.root(child) != island => message = child,
+                Some(child) if self.components.root(child) != component => message = child,
                 _ => break,
             }
         }
@@ -479,7 +499,8 @@ impl<'t, 'i> LostParents<'t, 'i> {
         {
             return Err(GapReason::Rewind);
         }
-        // What is a child of that message without a message between belongs there, too.
+        // An attachment or system entry below that message, with nothing below it, belongs between
+        // the two.
         let is_child_there = |near: &NodeId| {
             *near > message
                 && self.tree.message_above(*near) == Some(message)
@@ -488,8 +509,8 @@ impl<'t, 'i> LostParents<'t, 'i> {
         Ok(nearest.filter(is_child_there).unwrap_or(message))
     }
 
-    /// The last line of the answer that `message` is a line of: a result may be written before the
-    /// lines of its call.
+    /// Returns the last line of the answer that `message` belongs to: a result may be written
+    /// before the later lines of its answer.
     fn end_of_answer(&self, message: NodeId) -> NodeId {
         let key = self.tree.entry(message).message();
         let mut end = message;
@@ -507,9 +528,10 @@ impl<'t, 'i> LostParents<'t, 'i> {
         end
     }
 
-    /// Whether the conversation goes on from `message` with another entry than those of the group.
-    /// The results of its own calls do so beside an answer that goes on; and a branch that was
-    /// started when nothing more was written under the group is a later rewind.
+    /// Returns whether the conversation continues from `message` with an entry outside the group;
+    /// the group is then an abandoned branch, or that entry is. Two cases do not count: results of
+    /// its own calls, which come next to an answer that continues; and a branch that started after
+    /// the last entry of the group, which is a later rewind (CHAIN-11).
     fn continues_elsewhere(&self, message: NodeId, group: &[NodeId], is_prompt: bool) -> bool {
         let follows = self.tree.next_messages(message);
         let last = group.iter().map(|node| self.last_of[node.at()]).max();
@@ -526,8 +548,8 @@ impl<'t, 'i> LostParents<'t, 'i> {
         })
     }
 
-    /// Whether `message` is the prompt that a rewind was made for: the conversation went on before
-    /// it where it hangs.
+    /// Returns whether `message` is the prompt of a rewind: its parent already had another child
+    /// before it in the file (CHAIN-11).
     fn starts_branch(&self, message: NodeId) -> bool {
         if !self.tree.asks(message) {
             return false;
@@ -537,7 +559,8 @@ impl<'t, 'i> LostParents<'t, 'i> {
                 let follows = self.tree.next_messages(above);
                 follows.into_iter().any(|other| other < message)
             }
-            // A new start, when something of this conversation stands before it.
+            // A prompt without a parent is a new start when a message of this conversation precedes
+            // it.
             None => {
                 let found = self.message_before[message.at()];
                 found.is_some_and(|found| self.tree.entry(found).kind().is_message())
@@ -546,9 +569,9 @@ impl<'t, 'i> LostParents<'t, 'i> {
     }
 }
 
-/// What replaces a lost parent.
+/// The replacement for a missing parent.
 enum Found {
-    /// Nothing: the lost parent had none either.
+    /// The missing parent was a root.
     Root,
     Parent(NodeId, Evidence),
 }

@@ -14,20 +14,21 @@ use crate::tree::{NodeId, Parent, Policy, Tree};
 /// The entries of a conversation, oldest first, and the decisions that led to them.
 #[derive(Clone, Debug, Default)]
 pub struct ConversationPath {
-    /// The entries: messages, attachments and system lines, before anything is left out for a
-    /// request or a screen.
+    /// The entries: messages, attachments and system entries, before any are omitted for a request
+    /// or a display.
     pub entries: Vec<PathEntry>,
-    /// The candidate that ends the conversation.
+    /// The entry that ends the conversation, by its number.
     pub leaf: Option<usize>,
-    /// Every choice that was made, in the order in which it was made.
+    /// Every decision, in the order in which it was made.
     pub decisions: Vec<Decision>,
-    /// Why the policy's client would not go on from this path. The entries are there all the same.
+    /// Why the client of the policy would not resume this path. The entries are present all the
+    /// same.
     pub refusal: Option<Refusal>,
 }
 
 impl ConversationPath {
-    /// Ends the path after the entry that is `entry_ref`. Returns false, and changes nothing, when
-    /// that is not on it.
+    /// Ends the path after the entry with this number. Returns false, and changes nothing, when
+    /// that is not on the path.
     pub fn cut_after(&mut self, entry_no: usize) -> bool {
         let Some(at) = self
             .entries
@@ -46,7 +47,7 @@ impl ConversationPath {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PathEntry {
     entry_no: u32,
-    /// How it came to the path.
+    /// How it came onto the path.
     pub via: Via,
 }
 
@@ -56,7 +57,7 @@ impl PathEntry {
         Self { entry_no, via }
     }
 
-    /// Returns the number of its candidate in the index.
+    /// Returns its number in the index.
     #[must_use]
     pub fn entry_no(&self) -> usize {
         self.entry_no as usize
@@ -64,16 +65,16 @@ impl PathEntry {
 }
 
 bitflags! {
-    /// How an entry came to the path.
+    /// How an entry came onto a path.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
     pub struct Via: u8 {
-        /// By a link that stands in the file, or as the leaf.
+        /// By a link in the file, or as the leaf.
         const PARENT = 1;
         /// As a line of an API message on the path, or the result of one of its calls.
         const SIBLING = 1 << 1;
         /// As a preserved entry.
         const SPLICE = 1 << 2;
-        /// In place of a lost parent.
+        /// In place of a missing parent.
         const BRIDGE = 1 << 3;
         /// From a damaged line.
         const SALVAGE = 1 << 4;
@@ -81,7 +82,7 @@ bitflags! {
 }
 
 impl Via {
-    /// Returns the names, as `docs/cli.md` has them.
+    /// Returns the names, as `docs/cli.md` lists them.
     pub fn names(self) -> impl Iterator<Item = &'static str> {
         let names = [
             (Self::PARENT, "parent"),
@@ -97,18 +98,18 @@ impl Via {
     }
 }
 
-/// Why a client refuses to go on.
+/// Why a client refuses to resume.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Refusal {
     /// The file holds no message of a main conversation.
     NoConversation,
-    /// The leaf has no timestamp that can be read (case 40-44).
+    /// The leaf has no valid timestamp (LEAF-17).
     LeafWithoutTime,
 }
 
 impl Refusal {
-    /// Returns the reason in a few words.
+    /// Returns a short description of the reason.
     #[must_use]
     pub const fn reason(self) -> &'static str {
         match self {
@@ -123,7 +124,7 @@ impl Tree<'_> {
     #[must_use]
     pub fn path(&self) -> ConversationPath {
         let Some((leaf, reason)) = self.leaf() else {
-            // A session in which nothing was said yet goes on from nothing.
+            // A session without any message is resumed with an empty history (LEAF-16).
             let is_of_session = |node: NodeId| !self.is_foreign(node) && !self.is_tombstoned(node);
             let is_session = self.nodes().any(is_of_session);
             return self.no_less_than_the_client(ConversationPath {
@@ -134,6 +135,8 @@ impl Tree<'_> {
         self.no_less_than_the_client(self.path_with_pin(leaf, reason))
     }
 
+    /// Returns the path to a leaf, and reports when a pin hides newer entries (LEAF-10): after a
+    /// crash such a pin may be out of date, and a person has to know that there is more.
     fn path_with_pin(&self, leaf: NodeId, reason: LeafReason) -> ConversationPath {
         let mut path = self.path_to(leaf, reason);
         if matches!(reason, LeafReason::Pinned | LeafReason::AfterPin)
@@ -158,11 +161,11 @@ impl Tree<'_> {
         self.path_to(leaf, LeafReason::Asked)
     }
 
-    /// Returns what branches off `path`, in the order in which the branches start in the file: of each
-    /// branch the entries that neither `path` nor a branch before it has.
+    /// Returns the branches that leave `path`, in the order in which they start in the file: of
+    /// each branch the entries that are neither on `path` nor on a branch before it.
     ///
-    /// All of them together are walked once: this takes time in the lines of the file, however many
-    /// branches there are. Decisions are those about the entries of a branch.
+    /// All of them are found in one walk, which takes time proportional to the size of the file,
+    /// however many branches there are. The decisions are those about the entries of a branch.
     #[must_use]
     pub fn branches_off(&self, path: &ConversationPath) -> Vec<BranchOff> {
         let mut walk = Walk::new(self);
@@ -184,11 +187,11 @@ impl Tree<'_> {
                 found.push(walk.branch_off(leaf, &decisions));
             }
         }
-        // A line that was put back beside a branch ends the walk of one below it; what is above that
-        // line would be on neither.
+        // A line that was added to a branch as a sibling ends the walk of a branch below it. What
+        // is above that line would then be on neither branch.
         for node in self.nodes() {
-            let is_put_back = walk.via[node.at()].contains(Via::SIBLING);
-            let above = self.parent_node(node).filter(|_| is_put_back);
+            let was_added = walk.via[node.at()].contains(Via::SIBLING);
+            let above = self.parent_node(node).filter(|_| was_added);
             if let Some(above) = above.filter(|above| !walk.is_on_chain(*above)) {
                 found.push(walk.branch_off(above, &decisions));
             }
@@ -212,7 +215,7 @@ impl Tree<'_> {
         }
     }
 
-    /// Returns the attachments under `node` and those under them, in file order.
+    /// Returns the attachments below `node`, and those below these, in file order.
     pub(crate) fn attachments_below(&self, node: NodeId) -> Vec<NodeId> {
         let mut found = Vec::new();
         let mut at = node;
@@ -220,7 +223,7 @@ impl Tree<'_> {
         loop {
             for child in self.children(at) {
                 transcript_format::work::add(1);
-                // Each entry has one parent, so only a cycle through `node` could bring one twice.
+                // Each entry has one parent, so only a cycle through `node` could reach one twice.
                 if self.entry(child).kind() == EntryKind::Attachment && child != node {
                     found.push(child);
                 }
@@ -236,33 +239,32 @@ impl Tree<'_> {
     }
 }
 
-/// What one branch has that the conversation it leaves has not.
+/// The part of a branch that is not on the conversation it leaves.
 #[derive(Clone, Debug)]
 pub struct BranchOff {
-    /// The entry that it leaves from; `None` when it has a start of its own.
+    /// The entry where it leaves; `None` when it has a root of its own.
     pub from: Option<usize>,
-    /// Its own entries, oldest first. A compaction on the branch itself starts it again, as it does
-    /// any path.
+    /// Its own entries, oldest first. A compaction on the branch cuts it, as any other path.
     pub path: ConversationPath,
 }
 
 /// A path under construction: nodes in order, and which of them are on it. Several paths can be
-/// walked one after the other: each ends where it meets one before it.
+/// walked one after the other; each ends where it meets an earlier one.
 pub(crate) struct Walk<'t, 'i> {
     pub(crate) tree: &'t Tree<'i>,
     pub(crate) chain: Vec<NodeId>,
-    /// How each node came to this chain or one before it; empty for nodes that are on none.
+    /// How each node came onto this chain or an earlier one; empty for nodes on none.
     pub(crate) via: Vec<Via>,
     pub(crate) decisions: Vec<Decision>,
     by_time: Option<ByTime>,
-    /// Where there are several paths: the number of the one that each node is on.
+    /// With several paths: the number of the path that each node is on.
     path_of: Vec<u32>,
     /// The number of the path under construction, from 1 on; 0 while there is only one.
     path: u32,
-    /// The node of a path before this one that it leaves from.
+    /// The node of an earlier path where this one leaves it.
     from: Option<NodeId>,
     pub(crate) siblings: Option<Siblings>,
-    /// How many entries are above a node, with that node.
+    /// The number of entries from the root to a node, inclusive.
     depths: HashMap<NodeId, u32>,
 }
 
@@ -283,7 +285,7 @@ impl<'t, 'i> Walk<'t, 'i> {
         }
     }
 
-    /// Takes the entries of `path` for those of a path before: no other one shows them again.
+    /// Marks the entries of `path` as on an earlier path, so that no branch shows them again.
     fn skip(&mut self, path: &ConversationPath) {
         self.path_of = vec![0; self.via.len()];
         for entry in &path.entries {
@@ -293,7 +295,7 @@ impl<'t, 'i> Walk<'t, 'i> {
         }
     }
 
-    /// Whether the node is on a path before this one.
+    /// Returns whether the node is on an earlier path.
     pub(crate) fn is_on_other(&self, node: NodeId) -> bool {
         self.path > 0 && self.is_on_chain(node) && self.path_of[node.at()] != self.path
     }
@@ -307,7 +309,8 @@ impl<'t, 'i> Walk<'t, 'i> {
         }
     }
 
-    /// Walks from `leaf` up to what is on a path before this one; `decisions` are those of the tree.
+    /// Walks from `leaf` up to the first entry of an earlier path; `decisions` are those of the
+    /// tree.
     fn branch_off(&mut self, leaf: NodeId, decisions: &HashMap<u32, Vec<Decision>>) -> BranchOff {
         self.path += 1;
         self.from = None;
@@ -346,7 +349,8 @@ impl<'t, 'i> Walk<'t, 'i> {
         BranchOff { from, path }
     }
 
-    /// Whether the branch under construction starts at `node`, as it does at its last boundary.
+    /// Returns whether the branch under construction starts at `node`, its last boundary
+    /// (COMPACT-2).
     fn starts_at(&mut self, node: NodeId, has_message: bool) -> bool {
         let is_start = self.path > 0
             && (has_message || self.tree.policy() == Policy::Vendor)
@@ -359,7 +363,7 @@ impl<'t, 'i> Walk<'t, 'i> {
         is_start
     }
 
-    /// How many entries lead up to `node`, itself included.
+    /// Returns the number of entries from the root to `node`, inclusive.
     fn depth(&mut self, node: NodeId) -> u32 {
         let mut above = Vec::new();
         let mut at = Some(node);
@@ -368,7 +372,7 @@ impl<'t, 'i> Walk<'t, 'i> {
             if let Some(depth) = self.depths.get(&node) {
                 break *depth;
             }
-            // Meeting it again is a cycle.
+            // Reaching it again is a cycle.
             self.depths.insert(node, 0);
             above.push(node);
             at = self.tree.parent_node(node);
@@ -384,9 +388,10 @@ impl<'t, 'i> Walk<'t, 'i> {
         !self.via[node.at()].is_empty()
     }
 
-    /// Follows parents from `leaf` on. Under `vendor` a lost parent, and one that closes a cycle, is
-    /// replaced by the entry before in time (`facts/rig.md` 5); `recover` has found what can stand
-    /// in its place before.
+    /// Follows parents from `leaf` on (CHAIN-1). An entry of a sidechain that is named as a parent
+    /// is part of the path as any other (CHAIN-5). Under `vendor` a missing parent, and one that
+    /// closes a cycle, is replaced by the previous entry in time (CHAIN-3); `recover` has already
+    /// found replacements.
     fn up_from(&mut self, leaf: NodeId) {
         let (mut node, mut via) = (leaf, Via::PARENT);
         let mut has_message = false;
@@ -436,8 +441,8 @@ impl<'t, 'i> Walk<'t, 'i> {
         self.chain.reverse();
     }
 
-    /// Returns how `parent` came to the chain as that of `child`. A link that is not the one in the
-    /// file bridges a gap, goes past progress lines or comes from a splice.
+    /// Returns how `parent` came onto the chain as the parent of `child`. A link that differs from
+    /// the one in the file bridges a gap, passes over progress entries or comes from a splice.
     fn note_link(&mut self, child: NodeId, parent: NodeId) -> Via {
         let above = self.tree.entry(parent);
         let (entry, parent) = (self.tree.entry_no_of(child), above.number() as u32);
@@ -452,15 +457,15 @@ impl<'t, 'i> Walk<'t, 'i> {
             self.decisions.push(bridge);
             return Via::BRIDGE;
         } else if self.tree.lineage(child).parent() != above.uuid()
-            && !self.tree.recovery.tombstones.hung_under_tombstone(child)
+            && !self.tree.recovery.tombstones.was_below_tombstone(child)
         {
             self.decisions.push(Decision::Progress { entry, parent });
         }
         Via::PARENT
     }
 
-    /// The newest entry that is not newer than `node` and at most 5 s older; of equal ones the
-    /// first in the file. Where it stands in the file does not matter (cases 40-7x, 40-34, 40-59).
+    /// Returns the newest entry that is not newer than `node` and at most 5 s older; of equal ones
+    /// the first in the file. Its place in the file does not matter (CHAIN-3).
     fn relink(&mut self, node: NodeId) -> Option<(NodeId, u64)> {
         const WINDOW_MILLIS: i64 = 5_000;
         let own = self.tree.entry(node).millis()?;
@@ -476,6 +481,7 @@ impl<'t, 'i> Walk<'t, 'i> {
         Some((found, gap.unsigned_abs()))
     }
 
+    /// Adds the attachments below the leaf, which are part of the conversation (CHAIN-10).
     fn add_attachments_below(&mut self, leaf: NodeId) {
         for attachment in self.tree.attachments_below(leaf) {
             if !self.is_on_chain(attachment) {
@@ -484,8 +490,9 @@ impl<'t, 'i> Walk<'t, 'i> {
         }
     }
 
-    /// The conversation starts at the last boundary of the chain. For `recover` only when a message
-    /// follows: a compaction that was cut short has summed up nothing.
+    /// Cuts the path at the last boundary of the chain (COMPACT-2). Attachments between boundary
+    /// and summary remain on it (COMPACT-11). `recover` cuts only when a message follows: a
+    /// compaction that was interrupted has summarized nothing.
     fn cut_at_boundary(&mut self) {
         let mut end = self.chain.len();
         if self.tree.policy() == Policy::Recover {
@@ -543,11 +550,11 @@ impl<'t, 'i> Walk<'t, 'i> {
     }
 }
 
-/// The entries that may take the place of a lost parent, by time.
+/// The entries that may replace a missing parent, by time (CHAIN-3).
 struct ByTime {
     /// Oldest first; of equal times the last in the file first.
     nodes: Vec<(i64, NodeId)>,
-    /// For each place: the next one at or below it that was not used up, found by path halving.
+    /// For each place: the nearest unused one at or below it, found by path halving.
     below: Vec<u32>,
     /// The places that were changed for this path.
     changed: Vec<u32>,
@@ -570,7 +577,7 @@ impl ByTime {
         }
     }
 
-    /// Starts another path: nothing is used.
+    /// Starts another path: no entry is used.
     fn reset(&mut self) {
         for place in self.changed.drain(..) {
             self.below[place as usize] = place;
@@ -584,13 +591,14 @@ impl ByTime {
         self.below[place] = below;
     }
 
-    /// The newest entry up to `millis` that is not `used`. An entry that was used once stays so.
+    /// Returns the newest entry up to `millis` that is not `used`. A used entry remains so for this
+    /// path, which lets its place be skipped for good.
     fn newest_until(
         &mut self,
         millis: i64,
         used: impl Fn(NodeId) -> bool,
     ) -> Option<(NodeId, i64)> {
-        // Places are counted from 1; place 0 stands below all.
+        // Places are counted from 1; place 0 is below all.
         let mut place = self.nodes.partition_point(|(other, _)| *other <= millis);
         loop {
             place = self.free(place);

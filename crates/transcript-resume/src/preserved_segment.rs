@@ -1,4 +1,9 @@
-//! Compactions whose words for the entries that they keep are broken (`facts/pains.md` 4).
+//! Compactions whose preserved entries are named incompletely: a list with missing uuids, a segment
+//! without one of its ends, a boundary without its anchor.
+//!
+//! The client ignores such a list as a whole (COMPACT-5) and the preserved messages are lost.
+//! `recover` uses the redundancy in a boundary: it names both a list and the ends of a segment, and
+//! the preserved entries are still linked with each other.
 
 use std::collections::HashSet;
 
@@ -10,8 +15,8 @@ use crate::timeline::MAX_STEPS;
 use crate::tree::{NodeId, Parent, Tree};
 
 impl Walk<'_, '_> {
-    /// How many messages of the conversation before `boundary`, and before those that it follows, are
-    /// not on the chain: what compactions have summed up.
+    /// Counts the messages of the conversation before `boundary`, and before those that it follows,
+    /// that are not on the chain: those that compactions have summarized.
     pub(crate) fn compacted_away(&self, boundary: NodeId) -> u32 {
         let tree = self.tree;
         let mut seen = HashSet::new();
@@ -31,8 +36,9 @@ impl Walk<'_, '_> {
 }
 
 impl Tree<'_> {
-    /// The end of the conversation that `boundary` ended, when it is a boundary: its
-    /// `logicalParentUuid`, else the end of what it keeps, else the message before it in the file.
+    /// Returns the end of the conversation that `boundary` ended, when it is a boundary: its
+    /// `logicalParentUuid` (COMPACT-1), else the end of the preserved segment, else the message
+    /// before it in the file.
     fn end_before(&self, boundary: NodeId) -> Option<NodeId> {
         let said = self.index.boundary(self.entry_no_of(boundary) as usize)?;
         let named = [said.logical_parent, said.ends[1]].into_iter().flatten();
@@ -47,10 +53,10 @@ impl Tree<'_> {
         named.filter(|node| *node < boundary).or_else(before)
     }
 
-    /// The anchor and the entries that the boundary `node` keeps, when some of them cannot be found
-    /// by its words (`facts/pains.md` 4). Names that lead nowhere are replaced by what the boundary says in
-    /// another place: the ends of the segment, the leaf of the conversation before, the links
-    /// between the entries that are there.
+    /// Returns the anchor and the preserved entries of the boundary `node` when some of its names
+    /// lead to no entry. Each missing name is replaced using another field of the boundary: the
+    /// ends of the segment, the leaf of the conversation before, the links between the entries that
+    /// exist.
     pub(crate) fn preserved_in_part(
         &self,
         node: NodeId,
@@ -70,7 +76,8 @@ impl Tree<'_> {
             Preserved::Segment { anchor } => {
                 let [head, tail] = boundary.ends.map(find);
                 let tail = tail.or_else(|| find(boundary.logical_parent));
-                // Only a name of which the line is lost: one that was never there says nothing.
+                // Only a name whose line is missing: a name that was never in the file proves
+                // nothing.
                 let is_lost = |id: Id| self.index.with_uuid(id).next().is_none();
                 let [lost_head, lost_tail] = boundary.ends.map(|end| end.filter(|id| is_lost(*id)));
                 let kept = match (head, tail) {
@@ -86,12 +93,12 @@ impl Tree<'_> {
         };
         let mut seen = HashSet::new();
         kept.retain(|entry| seen.insert(*entry));
-        // Without the anchor: behind the summary, else the boundary itself. Where nothing follows
-        // that, the compaction was never finished and keeps nothing.
+        // Without the anchor: after the summary, else after the boundary itself. When nothing
+        // follows the boundary the compaction was never completed and preserves nothing.
         let summary = || self.summary_of(node);
         let itself = || {
-            let mut behind = self.nodes().skip(node.at());
-            behind
+            let mut after = self.nodes().skip(node.at());
+            after
                 .any(|child| self.parent_node(child) == Some(node))
                 .then_some(node)
         };
@@ -99,7 +106,7 @@ impl Tree<'_> {
         (!kept.is_empty()).then_some((anchor, kept))
     }
 
-    /// The summary under a boundary.
+    /// Returns the summary below a boundary (COMPACT-1), which its flag identifies (COMPACT-10).
     pub(crate) fn summary_of(&self, boundary: NodeId) -> Option<NodeId> {
         self.nodes().skip(boundary.at()).find(|child| {
             let flags = self.entry(*child).flags();
@@ -107,7 +114,7 @@ impl Tree<'_> {
         })
     }
 
-    /// Of the messages under `head`, the last one before `boundary` in the file.
+    /// Returns the last message below `head` before `boundary` in the file.
     fn last_descendant(&self, head: NodeId, boundary: NodeId) -> Option<NodeId> {
         let mut before = (head.0..boundary.0).rev().map(NodeId).take(MAX_STEPS);
         before.find(|node| {
@@ -117,8 +124,8 @@ impl Tree<'_> {
         })
     }
 
-    /// The entries from the one under the lost `head` down to `tail`; `None` when no entry on the
-    /// way names `head` as its parent.
+    /// Returns the entries from the child of the missing `head` down to `tail`; `None` when no
+    /// entry on the way names `head` as its parent.
     fn below(&self, head: Id, tail: NodeId) -> Option<Vec<NodeId>> {
         let mut kept: Vec<_> = self.ancestors(tail).collect();
         let is_first = |node: &NodeId| self.lineage(*node).parent() == Some(head);
@@ -127,8 +134,8 @@ impl Tree<'_> {
         Some(kept)
     }
 
-    /// The listed entries that are there, and in the place of each lost one the message that the
-    /// links of its neighbours lead through.
+    /// Returns the listed entries that exist, with each missing one replaced by the message that
+    /// the links of the entries next to it lead through.
     fn fill(&self, listed: &[Option<NodeId>], [head, tail]: [Option<NodeId>; 2]) -> Vec<NodeId> {
         let mut kept: Vec<NodeId> = Vec::new();
         let mut lost = 0;
@@ -137,11 +144,12 @@ impl Tree<'_> {
                 lost += 1;
                 continue;
             };
-            // Where the link above is lost as well, so is the line that the name stands for.
+            // When the link above is missing as well, so is the line that the name refers to.
             let is_linked = self.recovery.bridge(*entry).is_none();
             if lost > 0 && is_linked {
-                // As many messages as names were lost, nearest first, but not beyond the entry
-                // that is known to stand before them.
+                // As many messages as names are missing, nearest first, but only up to the known
+                // entry before them. The replacement is used only if it ends exactly there: a
+                // different number of messages proves that the list and the links disagree.
                 let before = kept.last().copied();
                 let is_message = |node: &NodeId| self.entry(*node).kind().is_message();
                 let above = self.ancestors(*entry).skip(1).take(MAX_STEPS);
@@ -160,7 +168,7 @@ impl Tree<'_> {
             lost = 0;
             kept.push(*entry);
         }
-        // Names that were lost at the end: the other form says where that is.
+        // Names missing at the end: the segment contains the tail.
         if lost > 0
             && let Some(tail) = tail
             && let Some(rest) = kept.last().and_then(|last| self.between(*last, tail))
@@ -170,7 +178,8 @@ impl Tree<'_> {
         kept
     }
 
-    /// The entries from `head` down to `tail`; `None` when the links do not lead there.
+    /// Returns the entries from `head` down to `tail`; `None` when the links from `tail` do not
+    /// lead there.
     fn between(&self, head: NodeId, tail: NodeId) -> Option<Vec<NodeId>> {
         let mut kept: Vec<_> = self.ancestors(tail).collect();
         kept.truncate(kept.iter().position(|node| *node == head)? + 1);

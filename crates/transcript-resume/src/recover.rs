@@ -1,8 +1,13 @@
-//! What policy `recover` mends in the links: repeated uuids, cycles, entries of other sessions, lost
-//! parents. Each change names its evidence.
+//! Repairs of policy `recover` to the links: repeated uuids, cycles, entries of other sessions,
+//! missing parents. Each change names its evidence.
 //!
-//! `bridges` finds what replaces a lost parent, `stitch` what a compaction keeps whose
-//! words are broken, `tombstones` what was taken back.
+//! The order matters. Repeated uuids and cycles come first, as the other steps walk the links;
+//! foreign entries are found before missing parents, so that no bridge leads to them; tombstones
+//! come last, as an entry that is removed may be the evidence for a bridge.
+//!
+//! [`lost_parents`](crate::lost_parents) replaces missing parents,
+//! [`preserved_segment`](crate::preserved_segment) completes what a boundary preserves,
+//! [`tombstones`](crate::tombstones) removes entries.
 
 use std::collections::{HashMap, HashSet};
 
@@ -15,31 +20,31 @@ use crate::lost_parents::LostParents;
 use crate::tombstones::Tombstones;
 use crate::tree::{NodeId, Parent, ParentSlot, Tree};
 
-/// What was changed to bring entries back.
+/// The changes that were made to the links.
 #[derive(Debug, Default)]
 pub(crate) struct Recovery {
-    /// The lines of each uuid that stands in the file more than once, in file order.
+    /// The lines of each uuid that is in the file more than once, in file order.
     copies: HashMap<NodeId, Vec<u32>>,
-    /// Entries whose parent is not the one that their line names, and what speaks for it.
+    /// Entries whose parent is not the one that their line names, and the evidence for it.
     pub(crate) bridges: HashMap<NodeId, Evidence>,
-    /// Entries whose parent stays lost, and why.
+    /// Entries whose parent remains missing, and why.
     pub(crate) gaps: HashMap<NodeId, GapReason>,
     /// Whether any entry named a parent that is not an entry of this file.
     had_lost_parents: bool,
     /// Entries of other sessions, in file order; empty when there are none.
     foreign: Vec<NodeId>,
-    /// What lines of this engine took back.
+    /// The entries that engine lines removed.
     pub(crate) tombstones: Tombstones,
 }
 
 impl Recovery {
-    /// Notes that `copy` has the uuid of `node`, which `known` was the last line of so far.
+    /// Records that line `copy` has the uuid of `node`, whose last line so far was `known`.
     pub(crate) fn add_copy(&mut self, node: NodeId, known: u32, copy: u32) {
         let copies = self.copies.entry(node).or_insert_with(|| vec![known]);
         copies.push(copy);
     }
 
-    /// The lines of `node`, in file order; empty when there is only one.
+    /// Returns the lines of `node`, in file order; empty when there is only one.
     pub(crate) fn copies(&self, node: NodeId) -> &[u32] {
         self.copies.get(&node).map_or(&[], Vec::as_slice)
     }
@@ -52,7 +57,7 @@ impl Recovery {
         self.gaps.get(&node).copied()
     }
 
-    /// Whether any link is not the one that stands in the file.
+    /// Returns whether any link differs from the one in the file.
     pub(crate) fn has_changed_links(&self) -> bool {
         self.had_lost_parents || !self.bridges.is_empty() || !self.foreign.is_empty()
     }
@@ -63,7 +68,7 @@ impl Recovery {
 }
 
 impl Tree<'_> {
-    /// Mends the links, which stand as they are written.
+    /// Repairs the links, which so far are those in the file.
     pub(crate) fn recover(&mut self, others: Option<&OtherFiles>) {
         self.choose_lineages();
         let mut cut = self.cut_cycles();
@@ -81,8 +86,8 @@ impl Tree<'_> {
         self.find_tombstoned();
     }
 
-    /// Returns the ids of lost parents that nothing in the file itself leads back from, or only its
-    /// order: another file may know more.
+    /// Returns the ids of missing parents for which this file has no evidence, or only file order
+    /// or time. Another file may contain more.
     #[must_use]
     pub fn missing_parents(&self) -> Vec<Id> {
         let is_open = |node: &NodeId| {
@@ -99,14 +104,14 @@ impl Tree<'_> {
         missing
     }
 
-    /// Whether the entry belongs to another session and is not linked to this one.
+    /// Returns whether the entry belongs to another session and is not linked to this one.
     #[must_use]
     pub fn is_foreign(&self, node: NodeId) -> bool {
         self.recovery.foreign.binary_search(&node).is_ok()
     }
 
-    /// Returns what policy `recover` decided about the link above `node`: a bridge or a gap; `None`
-    /// when the link stands as it is written.
+    /// Returns the decision of policy `recover` about the link above `node`: a bridge or a gap;
+    /// `None` when the link is unchanged.
     #[must_use]
     pub fn link_decision(&self, node: NodeId) -> Option<Decision> {
         let entry = self.entry_no_of(node);
@@ -135,9 +140,10 @@ impl Tree<'_> {
         })
     }
 
-    /// Chooses the parent of each uuid that stands in the file more than once: that of the first
-    /// line, unless that is lost, or a later line was written again behind a compaction and hangs
-    /// there (`facts/pains.md` 4 and 16).
+    /// Chooses the parent of each uuid that is in the file more than once. The first line's parent
+    /// counts, as some clients write old messages again with a wrong parent. A later line's counts
+    /// when the first one's is missing, or when the entry was written again after a compaction and
+    /// its new parent is there too.
     fn choose_lineages(&mut self) {
         if self.recovery.copies.is_empty() {
             return;
@@ -155,10 +161,10 @@ impl Tree<'_> {
                 let is_lost = self.parent(node) == Parent::Lost && parent != node;
                 let line = |boundary: &NodeId| self.entry(*boundary).number();
                 let until = boundaries.partition_point(|other| line(other) < copy.number());
-                let is_behind = boundaries[..until]
+                let is_after = boundaries[..until]
                     .last()
                     .is_some_and(|boundary| first.number() < line(boundary) && parent >= *boundary);
-                if is_lost || is_behind {
+                if is_lost || is_after {
                     self.parents[node.at()] = ParentSlot(parent.0);
                 }
             }
@@ -166,10 +172,10 @@ impl Tree<'_> {
         }
     }
 
-    /// A uuid that was written again further down the conversation: what names it behind that
-    /// place follows that place. So do hooks that write every context with one uuid, and a prompt
-    /// that is written again after a lost connection (`facts/pains.md` 16). Returns whether a
-    /// parent was changed.
+    /// Handles a uuid that was written again further down the conversation: children written after
+    /// that place follow that place. Hooks that write every context with one uuid do so, and so
+    /// does a prompt that is written again after a lost connection. Returns whether a parent was
+    /// changed.
     fn follow_later_copies(&mut self) -> bool {
         let mut places: HashMap<NodeId, Vec<(u32, NodeId)>> = HashMap::new();
         let mut walk = Vec::new();
@@ -207,8 +213,8 @@ impl Tree<'_> {
         changed
     }
 
-    /// Cuts one link of each cycle: the one that goes furthest down the file, as a parent is
-    /// written before its child but for a few lines. Returns the links that were cut.
+    /// Cuts one link of each cycle: the one that leads furthest down the file, as a parent is
+    /// usually written before its child. Returns the links that were cut.
     fn cut_cycles(&mut self) -> HashMap<NodeId, NodeId> {
         let mut cut = HashMap::new();
         let goes_down = |node: NodeId| self.parent_node(node).is_some_and(|above| above >= node);
@@ -216,7 +222,7 @@ impl Tree<'_> {
             return cut;
         }
         const UNKNOWN: u32 = u32::MAX;
-        // Which walk came by first.
+        // The start of the walk that reached each entry first.
         let mut walk_of = vec![UNKNOWN; self.parents.len()];
         for start in self.nodes() {
             let mut at = start;
@@ -256,9 +262,9 @@ impl Tree<'_> {
         cut.insert(child, parent);
     }
 
-    /// Where a cycle was cut, other links that lead down the file are as wrong as the one that was
-    /// cut. Real ones are those of a result or an attachment, a few lines down
-    /// (`facts/corpus.md` 3.3).
+    /// Where a cycle was cut, other links that lead down the file are as wrong as that one: all
+    /// were written by the same fault. Correct links down the file exist only from a result or an
+    /// attachment to a parent a few lines below.
     fn cut_links_down(&mut self, cut: &mut HashMap<NodeId, NodeId>) {
         const NEAR: u32 = 9;
         if cut.is_empty() {
@@ -279,10 +285,12 @@ impl Tree<'_> {
     }
 
     /// Finds the entries of other sessions: those that no link connects with an entry of this one.
-    /// Copies that a fork or an old client left with another session's id are linked; where a link
-    /// among them is lost, they stand before all that this session wrote itself. A line of one of our
-    /// messages and the result of one of our calls are ours, whatever damage made of the name of their
-    /// session.
+    /// Copies that a fork or an old client left with another session's id are linked, so they
+    /// count; where a link among them is missing, they precede everything that this session wrote
+    /// itself. A line of one of our messages and the result of one of our calls are ours, even if
+    /// damage changed their session id.
+    ///
+    /// The client does not look at session ids at all (FILE-10).
     fn find_foreign(&mut self) {
         if self.index.sessions().nth(1).is_none() {
             return;

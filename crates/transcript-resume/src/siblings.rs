@@ -1,8 +1,15 @@
-//! Puts back what hangs outside the chain: the lines of an API message that the chain does not run
-//! through, the results of its calls, and the attachments under either.
+//! Adds the entries outside the chain that belong to its messages: the lines of an API message that
+//! the chain does not pass through, the results of its calls, and the attachments below either
+//! (CHAIN-6, CHAIN-9).
 //!
-//! A message with parallel calls is written as several lines; each result is a child of its own call
-//! and the conversation goes on under the result that was written last.
+//! A message with parallel calls is written as several lines, one for each call; each result is a
+//! child of its own call, and the conversation continues from the result that was written last. The
+//! parents of the leaf therefore lead through only one of the calls. The API refuses a call without
+//! its result, and a model that does not see its own calls repeats them, so the others have to be
+//! added.
+//!
+//! The messages of the chain are collected as [`Group`]s. A group is one or more *stretches* of the
+//! chain, and each stretch is rebuilt: the lines first, then results and attachments in file order.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
@@ -16,7 +23,7 @@ use crate::path::{Via, Walk};
 use crate::tree::{NodeId, Policy, Tree};
 
 impl Walk<'_, '_> {
-    /// Puts back what belongs to the messages of the chain and hangs beside it.
+    /// Adds the entries outside the chain that belong to its messages.
     pub(crate) fn add_siblings(&mut self) {
         let mut siblings = match self.siblings.take() {
             Some(siblings) => siblings,
@@ -31,7 +38,7 @@ impl Walk<'_, '_> {
     fn add_from(&mut self, siblings: &mut Siblings) {
         let groups = Groups::of(self, siblings);
         let mut stretches: Vec<(Range<usize>, Vec<NodeId>)> = Vec::new();
-        for group in groups.list.iter().filter(|group| group.is_torn()) {
+        for group in groups.list.iter().filter(|group| group.is_incomplete()) {
             let mut recovered = 0;
             let followers = group.lost_followers.iter().map(|(node, _)| node);
             for node in group.lost_lines.iter().chain(followers) {
@@ -40,7 +47,7 @@ impl Walk<'_, '_> {
             }
             let entry = self.tree.entry_no_of(self.chain[group.stretches[0].start]);
             self.decisions.push(Decision::Siblings { entry, recovered });
-            stretches.extend(groups.put_back(group, self));
+            stretches.extend(groups.rebuild(group, self));
         }
         stretches.sort_unstable_by_key(|(places, _)| places.start);
         let (mut chain, mut done) = (Vec::with_capacity(self.chain.len()), 0);
@@ -53,7 +60,9 @@ impl Walk<'_, '_> {
         self.chain = chain;
     }
 
-    fn may_be_put_back(&self, node: NodeId) -> bool {
+    /// Returns whether the entry is outside the chain and of a kind that can belong to a message.
+    /// Removed entries stay out of reach, also those that a preserved list removed (COMPACT-7).
+    fn may_be_added(&self, node: NodeId) -> bool {
         let is_of_message = || {
             self.tree.entry(node).kind() == EntryKind::Attachment
                 || self.tree.message(node).is_some()
@@ -67,13 +76,13 @@ impl Walk<'_, '_> {
 }
 
 impl Tree<'_> {
-    /// The API message that an assistant entry is a line of.
+    /// Returns the API message that an assistant entry is a line of.
     pub(crate) fn message(&self, node: NodeId) -> Option<MessageKey> {
         let entry = self.entry(node);
         (entry.kind() == EntryKind::Assistant).then(|| entry.message())?
     }
 
-    /// The calls that an assistant entry makes, or the ones that a user entry answers.
+    /// Returns the calls that an assistant entry makes, or those that a user entry answers.
     pub(crate) fn tool_keys(
         &self,
         node: NodeId,
@@ -96,22 +105,22 @@ impl Tree<'_> {
             .map(|tool| tool.key())
     }
 
-    /// The line that took the place of the lost call of a result.
+    /// Returns the line that replaced the missing call of a result.
     fn line_of_orphan(&self, result: NodeId) -> Option<NodeId> {
         let is_orphan = self.recovery.bridge(result).is_some() && self.answers(result);
         is_orphan.then(|| self.parent_node(result))?
     }
 }
 
-/// What is not on the chain, by what would put it back. It is collected once, also where several
-/// paths are walked one after the other: what is put back on one of them is taken out.
+/// Entries outside the chain, by the key that would add them. Collected once, also when several
+/// paths are walked one after the other: an entry that is added to one of them is removed here.
 pub(crate) struct Siblings {
     is_empty: bool,
     /// Lines of messages.
     lines: HashMap<MessageKey, Vec<NodeId>>,
     /// Results of calls.
     results: HashMap<ToolKey, Vec<NodeId>>,
-    /// Results whose call is lost, by the line that took the place of the call.
+    /// Results whose call is missing, by the line that replaced the call.
     orphans: HashMap<NodeId, Vec<NodeId>>,
 }
 
@@ -124,7 +133,7 @@ impl Siblings {
             results: HashMap::new(),
             orphans: HashMap::new(),
         };
-        for node in tree.nodes().filter(|node| walk.may_be_put_back(*node)) {
+        for node in tree.nodes().filter(|node| walk.may_be_added(*node)) {
             siblings.is_empty = false;
             if let Some(message) = tree.message(node) {
                 siblings.lines.entry(message).or_default().push(node);
@@ -139,36 +148,38 @@ impl Siblings {
         siblings
     }
 
-    /// Takes out what `keys` of `map` would put back and is still not on the chain, in file order.
+    /// Removes and returns the entries that `keys` of `map` would add and that are still outside
+    /// the chain, in file order.
     fn take<K: Eq + std::hash::Hash>(
         map: &mut HashMap<K, Vec<NodeId>>,
         keys: impl Iterator<Item = K>,
         walk: &Walk<'_, '_>,
     ) -> Vec<NodeId> {
         let nodes = keys.filter_map(|key| map.remove(&key)).flatten();
-        let mut nodes: Vec<NodeId> = nodes.filter(|node| walk.may_be_put_back(*node)).collect();
+        let mut nodes: Vec<NodeId> = nodes.filter(|node| walk.may_be_added(*node)).collect();
         nodes.sort_unstable();
         nodes.dedup();
         nodes
     }
 }
 
-/// What belongs to one API message that the chain runs through. A line without a message id is a
+/// The entries of one API message that the chain passes through. A line without a message id is a
 /// message of its own.
 #[derive(Default)]
 struct Group {
-    /// Where its lines stand on the chain: runs of lines, results of its calls and attachments, each
-    /// of which starts with a line.
+    /// The places of its entries on the chain: runs of lines, results of its calls and attachments,
+    /// each of which starts with a line. There are several when another message comes between
+    /// (MSG-1).
     stretches: Vec<Range<usize>>,
-    /// Lines that are not on the chain, in file order.
+    /// Lines outside the chain, in file order.
     lost_lines: Vec<NodeId>,
-    /// Results of its calls and attachments that are not on the chain, each with the line or result
-    /// that it belongs to; a result stands for itself.
+    /// Results of its calls, and attachments, outside the chain, each with the line or result that
+    /// it belongs to; a result belongs to itself.
     lost_followers: Vec<(NodeId, NodeId)>,
 }
 
 impl Group {
-    fn is_torn(&self) -> bool {
+    fn is_incomplete(&self) -> bool {
         !self.lost_lines.is_empty() || !self.lost_followers.is_empty()
     }
 }
@@ -178,7 +189,7 @@ impl Group {
 struct Groups {
     list: Vec<Group>,
     of_line: HashMap<NodeId, usize>,
-    /// The first message that makes a call.
+    /// The first message that makes a call: an id that is used twice belongs to that one (TURN-4).
     of_call: HashMap<ToolKey, usize>,
     calls: HashSet<(usize, ToolKey)>,
 }
@@ -216,6 +227,7 @@ impl Groups {
         groups
     }
 
+    /// Records which message makes each call, to find the messages of results.
     fn find_calls(&mut self, tree: &Tree<'_>) {
         for (line, group) in &self.of_line {
             for call in tree.tool_keys(*line, ToolRole::Use) {
@@ -226,11 +238,11 @@ impl Groups {
         }
     }
 
-    /// Makes groups of entries of the chain that took the place of the lost call of a result and belong
-    /// to no message.
+    /// Makes groups of those entries of the chain that replaced the missing call of a result and
+    /// belong to no message.
     fn find_orphans(&mut self, walk: &Walk<'_, '_>, siblings: &Siblings) {
-        let stands_in = |node: &&NodeId| siblings.orphans.contains_key(node);
-        for node in walk.chain.iter().filter(stands_in) {
+        let is_replacement = |node: &&NodeId| siblings.orphans.contains_key(node);
+        for node in walk.chain.iter().filter(is_replacement) {
             if self.of_member(walk.tree, *node).is_none() {
                 self.of_line.insert(*node, self.list.len());
                 self.list.push(Group::default());
@@ -238,29 +250,31 @@ impl Groups {
         }
     }
 
+    /// Finds the runs of chain entries that belong to each message. An attachment continues a run,
+    /// as the client sorts it with the results (CHAIN-8); anything else ends it.
     fn find_stretches(&mut self, walk: &Walk<'_, '_>) {
         let mut open: Option<usize> = None;
         for (place, node) in walk.chain.iter().enumerate() {
-            let goes_on = open.is_some_and(|group| match self.of_line.get(node) {
+            let continues = open.is_some_and(|group| match self.of_line.get(node) {
                 Some(own) => *own == group,
                 None => {
                     walk.tree.entry(*node).kind() == EntryKind::Attachment
                         || self.is_part(walk.tree, *node, group)
                 }
             });
-            if !goes_on {
+            if !continues {
                 open = self.of_line.get(node).copied();
             }
             let Some(group) = open else { continue };
             let stretches = &mut self.list[group].stretches;
             match stretches.last_mut() {
-                Some(last) if goes_on => last.end = place + 1,
+                Some(last) if continues => last.end = place + 1,
                 _ => stretches.push(place..place + 1),
             }
         }
     }
 
-    /// Whether the entry is a line of the message, or answers one of its calls.
+    /// Returns whether the entry is a line of the message, or answers one of its calls.
     fn is_part(&self, tree: &Tree<'_>, node: NodeId, group: usize) -> bool {
         let mut results = tree.tool_keys(node, ToolRole::Result);
         self.of_line.get(&node) == Some(&group)
@@ -268,7 +282,7 @@ impl Groups {
             || self.of_orphan(tree, node) == Some(group)
     }
 
-    /// The message that the entry is a line of, or that it answers.
+    /// Returns the message that the entry is a line of, or that it answers.
     fn of_member(&self, tree: &Tree<'_>, node: NodeId) -> Option<usize> {
         let line = self.of_line.get(&node).copied();
         line.or_else(|| {
@@ -279,7 +293,8 @@ impl Groups {
         })
     }
 
-    /// The message that a result belongs to; one whose call is lost belongs to what took its place.
+    /// Returns the message that a result belongs to; one whose call is missing belongs to the
+    /// replacement of the call.
     fn of_result(&self, tree: &Tree<'_>, node: NodeId) -> Option<usize> {
         self.of_member(tree, node)
             .or_else(|| self.of_orphan(tree, node))
@@ -289,7 +304,9 @@ impl Groups {
         self.of_member(tree, tree.line_of_orphan(node)?)
     }
 
-    /// Finds the results and attachments that are not on the chain.
+    /// Finds the results and attachments outside the chain: results by the id of their call,
+    /// wherever they are in the tree (CHAIN-6), and attachments below any line or result of a
+    /// message with calls (CHAIN-9).
     fn find_followers(&mut self, walk: &Walk<'_, '_>, siblings: &mut Siblings) {
         let tree = walk.tree;
         let calls = self.of_call.keys().copied();
@@ -318,13 +335,14 @@ impl Groups {
             let group = group.or_else(|| self.of_result(tree, node));
             if let Some(group) = group.filter(|group| makes_calls.contains(group)) {
                 let attachments = self.attachments_below(tree, node, group).into_iter();
-                // Those of a subagent belong to its own lines, which the client leaves alone.
+                // Attachments of a subagent belong to its own lines; the client does not add them
+                // (CHAIN-9).
                 let is_of_chain = |attachment: NodeId| {
                     !tree.is_sidechain(attachment)
                         || tree.policy() == Policy::Recover && tree.is_sidechain(node)
                 };
                 let attachments = attachments.filter(|attachment| {
-                    walk.may_be_put_back(*attachment) && is_of_chain(*attachment)
+                    walk.may_be_added(*attachment) && is_of_chain(*attachment)
                 });
                 let attachments = attachments.map(|attachment| (attachment, node));
                 self.list[group].lost_followers.extend(attachments);
@@ -332,8 +350,8 @@ impl Groups {
         }
     }
 
-    /// The attachments under a line or result of a message that lead on to no line of another one:
-    /// those belong to another branch.
+    /// Returns the attachments below a line or result of a message, except those that lead to an
+    /// entry outside the message: these are part of another branch (CHAIN-9).
     fn attachments_below(&self, tree: &Tree<'_>, node: NodeId, group: usize) -> Vec<NodeId> {
         let mut under = tree.attachments_below(node);
         let mut has_children: HashSet<NodeId> = HashSet::new();
@@ -355,10 +373,11 @@ impl Groups {
         under
     }
 
-    /// What the stretches of a message become. A lost line goes behind the last line of the chain
-    /// that stands before it in the file, at the earliest behind the first; the lines stand before
-    /// results and attachments, and these in file order, each with the line that it belongs to.
-    fn put_back(&self, group: &Group, walk: &Walk<'_, '_>) -> Vec<(Range<usize>, Vec<NodeId>)> {
+    /// Rebuilds the stretches of a message. A line from outside the chain is inserted after the
+    /// last chain line that precedes it in the file, at the earliest after the first (CHAIN-7). The
+    /// lines come before results and attachments, and these are in file order, each in the stretch
+    /// of the line that it belongs to (CHAIN-8).
+    fn rebuild(&self, group: &Group, walk: &Walk<'_, '_>) -> Vec<(Range<usize>, Vec<NodeId>)> {
         let is_line = |node: &NodeId| self.of_line.contains_key(node);
         let mut stretches: Vec<(Vec<NodeId>, Vec<NodeId>)> = group
             .stretches
@@ -375,9 +394,9 @@ impl Groups {
             .copied()
             .collect();
         let anchors = Anchors::new(&on_chain);
-        let mut lost_behind: HashMap<NodeId, Vec<NodeId>> = HashMap::new();
+        let mut lost_after: HashMap<NodeId, Vec<NodeId>> = HashMap::new();
         for line in &group.lost_lines {
-            lost_behind
+            lost_after
                 .entry(anchors.before(*line))
                 .or_default()
                 .push(*line);
@@ -386,7 +405,7 @@ impl Groups {
         let mut stretch_of_call: HashMap<ToolKey, usize> = HashMap::new();
         for (at, (lines, _)) in stretches.iter_mut().enumerate() {
             let with_lost = std::mem::take(lines).into_iter().flat_map(|line| {
-                let lost = lost_behind.remove(&line).unwrap_or_default();
+                let lost = lost_after.remove(&line).unwrap_or_default();
                 std::iter::once(line).chain(lost)
             });
             *lines = with_lost.collect();
@@ -417,15 +436,15 @@ impl Groups {
     }
 }
 
-/// Finds the last of some nodes, in their own order, that stands before another in the file.
+/// Finds the last of some nodes, in chain order, that precedes another node in the file.
 struct Anchors {
     first: NodeId,
-    /// In file order: a node, and the last of it and those before it by their own order.
+    /// In file order: a node, and the last in chain order of it and the nodes before it.
     last_until: Vec<(NodeId, usize, NodeId)>,
 }
 
 impl Anchors {
-    /// `nodes` is not empty.
+    /// `nodes` must not be empty.
     fn new(nodes: &[NodeId]) -> Self {
         let places = nodes.iter().enumerate();
         let mut last_until: Vec<_> = places.map(|(place, node)| (*node, place, *node)).collect();

@@ -1,15 +1,16 @@
-//! What stands around an entry in the tree: the messages above and below, calls and their results.
+//! The entries around an entry in the tree: the messages above and below, calls and their results.
 
 use transcript_format::kind::EntryKind;
 use transcript_format::scan::{Flags, ToolRole};
 
 use crate::tree::{NodeId, Tree};
 
-/// How far a walk over neighbours goes before it gives up: real ones take a few steps.
+/// How many entries a walk looks at before it stops: correct files need only a few steps, and
+/// damaged ones must not make it slow.
 pub(crate) const MAX_STEPS: usize = 1_000;
 
 impl Tree<'_> {
-    /// Whether `node` is the result of a call of `parent`.
+    /// Returns whether `node` is the result of a call of `parent`.
     pub(crate) fn is_answer_to(&self, node: NodeId, parent: NodeId) -> bool {
         let calls = self.entry(parent).tools();
         let results = self.entry(node).tools().iter();
@@ -20,26 +21,26 @@ impl Tree<'_> {
         })
     }
 
-    /// Whether the entry is of the user and answers a call.
+    /// Returns whether the entry is a user entry that answers a call.
     pub(crate) fn answers(&self, node: NodeId) -> bool {
         let entry = self.entry(node);
         entry.kind() == EntryKind::User && entry.flags().contains(Flags::HAS_TOOL_RESULT)
     }
 
-    /// Whether the entry is of the user and answers no call. More than what looks like a prompt
-    /// ([`is_prompt`](crate::is_prompt)): lines that the client wrote for a person ask, too.
+    /// Returns whether the entry is a user entry that answers no call. Includes more than
+    /// [`is_prompt`](crate::is_prompt): text that the client wrote for a person also starts a turn.
     pub(crate) fn asks(&self, node: NodeId) -> bool {
         let entry = self.entry(node);
         entry.kind() == EntryKind::User && !entry.flags().contains(Flags::HAS_TOOL_RESULT)
     }
 
-    /// The nearest message above `node`, past attachments and system lines.
+    /// Returns the nearest message above `node`, past attachments and system entries.
     pub(crate) fn message_above(&self, node: NodeId) -> Option<NodeId> {
         let mut above = self.ancestors(node).skip(1).take(MAX_STEPS);
         above.find(|above| self.entry(*above).kind().is_message())
     }
 
-    /// The messages that follow `node`, past attachments and system lines.
+    /// Returns the messages that follow `node`, past attachments and system entries.
     pub(crate) fn next_messages(&self, node: NodeId) -> Vec<NodeId> {
         let mut found = Vec::new();
         let mut open = vec![node];

@@ -1,8 +1,9 @@
-//! Entries that lines of this engine took back (`docs/format.md`, "What we write").
+//! Entries that engine lines removed (`docs/format.md`, "What we write").
 //!
-//! They are linked like all others: what was taken back still tells where the conversation stood
-//! when something else was written. Only when all links are mended and spliced are they taken out,
-//! and what other tools hung under them is a child of what is above them, as under progress lines.
+//! They are linked like all others, as their links show where the conversation was when later
+//! entries were written. They are removed only after all links are repaired and spliced; what other
+//! tools wrote below them becomes a child of the nearest remaining ancestor, as with progress
+//! entries.
 
 use std::collections::{HashMap, HashSet};
 
@@ -12,56 +13,57 @@ use transcript_reader::{EntryRef, Id, ToolKey};
 
 use crate::tree::{NodeId, Parent, ParentSlot, Tree};
 
-/// What was taken back; empty for nearly all files.
+/// The removed entries; empty for nearly all files.
 #[derive(Debug, Default)]
 pub(crate) struct Tombstones {
-    /// The uuids that no entry behind their last tombstone has.
+    /// The uuids without an entry after their last tombstone.
     tombstoned: Vec<Id>,
-    /// Of those that were written again behind a tombstone: the last one with an entry behind it.
+    /// Of uuids that were written again after a tombstone: the last tombstone that an entry
+    /// follows.
     superseded: HashMap<Id, usize>,
-    /// The entries with a dead uuid, and those that go with them.
+    /// The tombstoned entries, and those that are removed with them.
     nodes: HashSet<NodeId>,
-    /// What is above each of them now.
+    /// The remaining link above each of them.
     above: HashMap<NodeId, ParentSlot>,
-    /// Entries that were children of one of them.
+    /// Entries that were children of a tombstoned entry, with that entry.
     passed: HashMap<NodeId, NodeId>,
 }
 
 impl Tombstones {
-    /// Whether the line is from before its uuid was taken back, and another one counts.
+    /// Returns whether the line is older than the tombstone of its uuid, and a later line counts.
     pub(crate) fn is_superseded(&self, line: &EntryRef<'_>) -> bool {
         let is_before = |id: Id| Some(line.number() < *self.superseded.get(&id)?);
         line.uuid().and_then(is_before).unwrap_or_default()
     }
 
-    /// Whether the entry was a child of one that was taken back.
-    pub(crate) fn hung_under_tombstone(&self, child: NodeId) -> bool {
+    /// Returns whether the entry was a child of a tombstoned one.
+    pub(crate) fn was_below_tombstone(&self, child: NodeId) -> bool {
         self.passed.contains_key(&child)
     }
 }
 
-/// What is above an entry that was taken back.
+/// The link above a tombstoned entry.
 #[derive(Clone, Copy)]
 struct Above {
     parent: ParentSlot,
-    /// The entry whose link on the way there was mended, or could not be.
+    /// The entry on the way there whose link was repaired or is a gap.
     repaired: Option<NodeId>,
 }
 
 impl Tree<'_> {
-    /// Whether the entry was taken back, or goes with one that was.
+    /// Returns whether the entry is tombstoned, or removed with one that is.
     pub(crate) fn is_tombstoned(&self, node: NodeId) -> bool {
         self.recovery.tombstones.nodes.contains(&node)
     }
 
-    /// The entry with this uuid; where that was taken back, the one above it.
+    /// Returns the entry with this uuid; if that is tombstoned, its nearest remaining ancestor.
     pub(crate) fn find_live(&self, id: Id) -> Option<NodeId> {
         let is_there = |above: &NodeId| !self.is_removed(*above);
         self.node_with_uuid(id)
             .or_else(|| self.above_tombstone(id).filter(is_there))
     }
 
-    /// What is above the entry with this uuid, which was taken back.
+    /// Returns the nearest remaining ancestor of the tombstoned entry with this uuid.
     pub(crate) fn above_tombstone(&self, id: Id) -> Option<NodeId> {
         let is_entry = |line: &usize| self.index.entry(*line).kind() != EntryKind::Progress;
         let mut lines = self.index.with_uuid(id).filter(is_entry);
@@ -72,8 +74,8 @@ impl Tree<'_> {
         }
     }
 
-    /// Reads which uuids were taken back. One that an entry has further down counts again: somebody
-    /// wrote it again.
+    /// Reads which uuids are tombstoned. One that a later entry has counts again, as somebody wrote
+    /// it again.
     pub(crate) fn find_tombstones(
         &mut self,
         counts: impl Fn(&EntryRef<'_>) -> bool,
@@ -91,18 +93,19 @@ impl Tree<'_> {
             let Some(last) = copies.filter(|copy| counts(&index.entry(*copy))).last() else {
                 continue;
             };
-            let (before, behind) = lines.split_at(lines.partition_point(|line| *line < last));
+            let (before, after) = lines.split_at(lines.partition_point(|line| *line < last));
             if let Some(before) = before.last() {
                 self.recovery.tombstones.superseded.insert(id, *before);
             }
-            if !behind.is_empty() {
+            if !after.is_empty() {
                 self.recovery.tombstones.tombstoned.push(id);
             }
         }
     }
 
-    /// Finds the entries that were taken back, and what goes with them: the results of their calls,
-    /// and attachments that lead on to nothing.
+    /// Finds the tombstoned entries and those that are removed with them: the results of their
+    /// calls, and attachments without other descendants. A result without its call would be
+    /// refused.
     pub(crate) fn find_tombstoned(&mut self) {
         let tombstoned = self.recovery.tombstones.tombstoned.iter();
         let mut found: HashSet<NodeId> = tombstoned
@@ -145,7 +148,7 @@ impl Tree<'_> {
         found.extend(results.collect::<Vec<_>>());
     }
 
-    /// The attachments under `node` under which nothing else stands.
+    /// Returns the attachments below `node` that have no other entries below them.
     fn leaf_attachments(&self, node: NodeId, found: &HashSet<NodeId>) -> Vec<NodeId> {
         let mut attachments = Vec::new();
         let mut at = node;
@@ -162,7 +165,7 @@ impl Tree<'_> {
             looked_at += 1;
         }
         let mut loose = HashSet::new();
-        // Those further down come later.
+        // Descendants come later in the list, so reverse order visits them first.
         for attachment in attachments.into_iter().rev() {
             let is_out = |child: NodeId| loose.contains(&child) || found.contains(&child);
             if self.children(attachment).all(is_out) {
@@ -172,7 +175,8 @@ impl Tree<'_> {
         loose.into_iter().collect()
     }
 
-    /// Takes out what was taken back, and hangs what is left under it where that hung itself.
+    /// Removes the tombstoned entries and makes their remaining children follow their nearest
+    /// remaining ancestor.
     pub(crate) fn remove_tombstoned(&mut self) {
         if self.recovery.tombstones.nodes.is_empty() {
             return;
@@ -218,7 +222,7 @@ impl Tree<'_> {
         self.recovery.tombstones = tombstones;
     }
 
-    /// What is above `first`, which is out, and above all others on the way there.
+    /// Returns the link above `first` and all other removed entries on the way up.
     fn above(
         &self,
         first: NodeId,
@@ -241,7 +245,7 @@ impl Tree<'_> {
                     repaired: None,
                 };
             }
-            // Within a cycle an entry comes again, and nothing is above it.
+            // Reaching an entry again means a cycle, which has nothing above it.
             let lost = Above {
                 parent: ParentSlot::LOST,
                 repaired: None,
@@ -264,7 +268,7 @@ impl Tree<'_> {
         above
     }
 
-    /// What is known of the link above `repaired` holds for `child`, which was a child of it.
+    /// Makes the bridge or gap above `repaired` that of `child`, which was a child of it.
     fn inherit(&mut self, child: NodeId, repaired: NodeId) {
         if let Some(reason) = self.recovery.gap(repaired) {
             self.recovery.bridges.remove(&child);
@@ -274,7 +278,8 @@ impl Tree<'_> {
         }
     }
 
-    /// The entries that were taken back and would stand on a path or right beside it, in file order.
+    /// Returns the tombstoned entries that would be on a path or directly next to it, in file
+    /// order.
     pub(crate) fn tombstoned_near(&self, is_shown: impl Fn(NodeId) -> bool) -> Vec<NodeId> {
         let tombstones = &self.recovery.tombstones;
         let mut off_chain = HashSet::new();
@@ -287,12 +292,12 @@ impl Tree<'_> {
                     .flatten();
             }
         }
-        let is_beside =
+        let is_adjacent =
             |above: &ParentSlot| matches!(above.parent_of(), Parent::Node(node) if is_shown(node));
         let others = tombstones.above.iter();
         off_chain.extend(
             others
-                .filter(|(_, above)| is_beside(above))
+                .filter(|(_, above)| is_adjacent(above))
                 .map(|(node, _)| *node),
         );
         let mut off_chain: Vec<NodeId> = off_chain.into_iter().collect();
@@ -305,12 +310,13 @@ fn is_call(role: ToolRole) -> bool {
     matches!(role, ToolRole::Use | ToolRole::ServerUse)
 }
 
-/// Whether the entry holds nothing but results: what a person or a model said beside them stays.
+/// Returns whether the entry holds only results: one that also holds text by a person or a model
+/// stays.
 fn has_results_only(entry: &EntryRef<'_>) -> bool {
     let flags = entry.flags();
     let says_more = match entry.kind() {
         EntryKind::User => Flags::HAS_TEXT | Flags::HAS_OTHER_BLOCK,
-        // The results of the API itself are blocks of other types.
+        // Results of the API's own tools are blocks of other types.
         EntryKind::Assistant => Flags::HAS_TEXT | Flags::HAS_THINKING,
         _ => return false,
     };

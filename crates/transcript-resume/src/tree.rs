@@ -1,4 +1,4 @@
-//! Links the candidates of an index under a policy.
+//! Links the entries of an index into a tree, under a policy.
 
 use std::collections::{HashMap, HashSet};
 
@@ -10,15 +10,15 @@ use crate::decision::{Decision, SpliceForm};
 use crate::path::ConversationPath;
 use crate::recover::Recovery;
 
-/// Whose rules apply.
+/// The rules by which entries are linked and a path is chosen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Policy {
-    /// What can be proved is brought back: salvaged lines count, lost parents are bridged on
-    /// evidence, and the request is one that a strict provider accepts.
+    /// The default: follows evidence. Salvaged entries count, missing parents are bridged where
+    /// there is evidence, and the request is one that a strict provider accepts.
     #[default]
     Recover,
-    /// What the real client (2.1.329) does with the file.
+    /// Exactly what the client (2.1.329) does with the file (`docs/client-behaviour.md`).
     Vendor,
 }
 
@@ -33,7 +33,7 @@ impl Policy {
     }
 }
 
-/// An entry of the tree, counted by the first place of its uuid in the file.
+/// An entry of the tree, numbered by the first place of its uuid in the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct NodeId(pub(crate) u32);
 
@@ -43,12 +43,12 @@ impl NodeId {
     }
 }
 
-/// What is above an entry.
+/// The link above an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Parent {
     /// The entry names no parent.
     Root,
-    /// The entry names a parent that is not there.
+    /// The entry names a parent that is missing.
     Lost,
     /// The parent.
     Node(NodeId),
@@ -56,32 +56,33 @@ pub enum Parent {
 
 /// The entries of a file, each once, linked under a policy.
 ///
-/// Takes about 24 bytes for each candidate of the index.
+/// Takes about 24 bytes for each entry of the index.
 #[derive(Debug)]
 pub struct Tree<'i> {
     pub(crate) index: &'i Index,
     policy: Policy,
     others: Option<&'i OtherFiles>,
-    /// The candidate that counts for each node.
+    /// For each node, the number of the entry whose body counts.
     content: Vec<u32>,
     pub(crate) parents: Vec<ParentSlot>,
     first_child: Vec<u32>,
     next_sibling: Vec<u32>,
-    /// Nodes that a splice or a tombstone took out of the tree.
+    /// Nodes that a splice or a tombstone removed.
     pub(crate) removed: Vec<bool>,
-    /// Nodes whose parent a splice set, with the one before.
+    /// Nodes whose parent a splice set, with the parent before that.
     pub(crate) spliced: HashMap<NodeId, ParentSlot>,
-    /// For each candidate: its node. Progress lines have the node behind them.
+    /// For each entry of the index, its node; for a progress entry, the node above it (CHAIN-2).
     node_of: Vec<ParentSlot>,
-    /// The line that is meant by a uuid that stands on many, once it was looked for.
+    /// For each repeated uuid that a link names: the line it refers to, as found by the first
+    /// look-up.
     named: HashMap<Id, Option<u32>>,
-    /// A file that holds sidechain entries only is its own main chain.
+    /// Whether all messages are sidechain entries: the file of a subagent is its own main chain.
     pub(crate) is_all_sidechain: bool,
-    /// What was decided about the tree as a whole.
+    /// Decisions about the tree as a whole.
     pub(crate) decisions: Vec<Decision>,
     /// What policy `recover` changed; empty under `vendor`.
     pub(crate) recovery: Recovery,
-    /// The path of the client, when anything was mended under `recover`.
+    /// The path of the client, when anything was repaired under `recover`.
     pub(crate) client: Option<ConversationPath>,
 }
 
@@ -94,7 +95,7 @@ impl ParentSlot {
     pub(crate) const LOST: Self = Self(u32::MAX - 1);
     /// Not resolved yet.
     const OPEN: Self = Self(u32::MAX - 2);
-    /// Being resolved: meeting it again is a cycle.
+    /// Being resolved: reaching it again is a cycle.
     const BUSY: Self = Self(u32::MAX - 3);
 
     pub(crate) fn parent_of(self) -> Parent {
@@ -109,35 +110,35 @@ impl ParentSlot {
 const NONE: u32 = u32::MAX;
 
 impl<'i> Tree<'i> {
-    /// Links the candidates of `index`.
+    /// Links the entries of `index`.
     #[must_use]
     pub fn new(index: &'i Index, policy: Policy) -> Self {
         Self::with(index, policy, None, &|_| true)
     }
 
-    /// Links the candidates of `index` under [`Policy::Recover`], with what other files say about
+    /// Links the entries of `index` under [`Policy::Recover`], using what other files contain about
     /// [`Self::missing_parents`].
     #[must_use]
     pub fn with_others(index: &'i Index, others: &'i OtherFiles) -> Self {
         Self::with(index, Policy::Recover, Some(others), &|_| true)
     }
 
-    /// Returns the tree as if `entry_refs` were not in the file. For those whose body proves
-    /// unusable when it is read: another line with the same uuid counts then, and an entry that
-    /// names a lost one as its parent is taken as if that had never been written.
+    /// Returns the tree as if `entries` were not in the file. For entries whose body turns out to
+    /// be unusable when it is read: another line with the same uuid counts instead, and a child of
+    /// a removed entry is linked as if that entry had never been written.
     #[must_use]
     pub fn without(&self, entries: &HashSet<u32>) -> Self {
         let is_there = |entry_ref: &EntryRef<'_>| !entries.contains(&(entry_ref.number() as u32));
         Self::with(self.index, self.policy, self.others, &is_there)
     }
 
-    /// Returns the tree as it stood when the file ended before candidate `end`.
+    /// Returns the tree as it was when the file ended before entry `end`.
     #[must_use]
     pub fn before(index: &'i Index, policy: Policy, end: usize) -> Self {
         Self::with(index, policy, None, &|entry_ref| entry_ref.number() < end)
     }
 
-    /// Links the candidates that `is_there` accepts.
+    /// Links the entries that `is_there` accepts.
     pub(crate) fn with(
         index: &'i Index,
         policy: Policy,
@@ -177,8 +178,8 @@ impl<'i> Tree<'i> {
         tree
     }
 
-    /// Decides whether the file is that of a subagent. A salvaged line, which may have lost the key
-    /// that says so, has no voice.
+    /// Decides whether the file is that of a subagent. Salvaged entries do not count, as damage may
+    /// have destroyed their `isSidechain`.
     pub(crate) fn find_sidechains(&mut self) {
         self.is_all_sidechain = self.nodes().all(|node| {
             let entry = self.entry(node);
@@ -206,14 +207,14 @@ impl<'i> Tree<'i> {
         (0..self.content.len() as u32).map(NodeId)
     }
 
-    /// Returns the line that counts for `node`.
+    /// Returns the entry whose body counts for `node`.
     #[must_use]
     pub fn entry(&self, node: NodeId) -> EntryRef<'i> {
         self.index.entry(self.content[node.at()] as usize)
     }
 
-    /// Returns the node of the candidate with this number; `None` when it is no entry or a splice
-    /// or a tombstone took it out.
+    /// Returns the node of the entry with this number; `None` when it is not part of the tree, or a
+    /// splice or a tombstone removed it.
     #[must_use]
     pub fn node(&self, entry_no: usize) -> Option<NodeId> {
         match self.node_of[entry_no].parent_of() {
@@ -235,8 +236,8 @@ impl<'i> Tree<'i> {
             .find_map(|entry_ref| self.node(entry_ref))
     }
 
-    /// Returns what is above `node`, by the links as they are written: progress lines passed
-    /// over, preserved entries spliced.
+    /// Returns the link above `node` as it is in the file, with progress entries passed over and
+    /// preserved entries spliced.
     #[must_use]
     pub fn parent(&self, node: NodeId) -> Parent {
         self.parents[node.at()].parent_of()
@@ -249,25 +250,25 @@ impl<'i> Tree<'i> {
         }
     }
 
-    /// Returns the entries that name `node` as their parent, in file order.
+    /// Returns the children of `node`, in file order.
     pub fn children(&self, node: NodeId) -> impl Iterator<Item = NodeId> + '_ {
         let step = |child: u32| (child != NONE).then_some(NodeId(child));
         let first = step(self.first_child[node.at()]);
         std::iter::successors(first, move |child| step(self.next_sibling[child.at()]))
     }
 
-    /// Returns whether a splice or a tombstone took the node out of the tree.
+    /// Returns whether a splice or a tombstone removed the node.
     #[must_use]
     pub fn is_removed(&self, node: NodeId) -> bool {
         self.removed[node.at()]
     }
 
-    /// Whether the parent of `node` was set by a splice.
+    /// Returns whether a splice set the parent of `node`.
     pub(crate) fn is_spliced(&self, node: NodeId) -> bool {
         self.spliced.contains_key(&node)
     }
 
-    /// What is above `node` when nothing is spliced, bridges included.
+    /// Returns the link above `node` before any splice, bridges included.
     pub(crate) fn parent_before_splice(&self, node: NodeId) -> Parent {
         let parent = self.spliced.get(&node);
         parent.unwrap_or(&self.parents[node.at()]).parent_of()
@@ -283,14 +284,17 @@ impl<'i> Tree<'i> {
         self.content[node.at()]
     }
 
-    /// Gives each uuid one node: at the place of its first line, with the content of its last
-    /// (case 40-10). Lines without a uuid share one node as well (case 91-31).
+    /// Gives each uuid one node: at the place of its first line, with the body of its last
+    /// (FILE-7). Lines without a uuid share one node for each way to have none (FILE-8).
     ///
-    /// Policy `recover` keeps lines without a uuid apart, and prefers a whole line to a salvaged
-    /// one. What was written again behind its tombstone counts from there on.
+    /// Policy `recover` keeps lines without a uuid apart, as each may be the only copy of a
+    /// message, and prefers a whole line to a salvaged one. An entry written again after its
+    /// tombstone counts from there on.
     fn collect_nodes(&mut self, is_there: impl Fn(&EntryRef<'_>) -> bool) {
         let recovers = self.policy == Policy::Recover;
         let mut unnamed = [None; 3];
+        // For the client a damaged line does not exist (FILE-1), and neither does anything after
+        // the first object of a line (FILE-2): the index has both as salvaged entries.
         let counts = |entry_ref: &EntryRef<'_>| {
             is_entry(entry_ref.kind())
                 && has_usable_body(entry_ref)
@@ -337,7 +341,8 @@ impl<'i> Tree<'i> {
             }
             self.node_of[entry_ref.number()] = ParentSlot(node.0);
         }
-        // A line whose body is unusable is not there, but its uuid may name a node all the same.
+        // A line with an unusable body is not part of the tree, but another line may give its uuid
+        // a node.
         let mut known: HashMap<Id, Option<NodeId>> = HashMap::new();
         for entry_ref in self
             .index
@@ -365,7 +370,7 @@ impl<'i> Tree<'i> {
         }
     }
 
-    /// Resolves the parent of every node. Most name the line before, which is looked at first.
+    /// Resolves the parent of every node. Most name the line before, which `find` tries first.
     fn link(&mut self) {
         self.parents = Vec::with_capacity(self.content.len());
         let mut walk = Vec::new();
@@ -375,8 +380,9 @@ impl<'i> Tree<'i> {
         }
     }
 
-    /// The line whose parent counts: under `recover` the first one with the uuid, else the one
-    /// whose body counts.
+    /// The line whose parent counts. Under `vendor` it is the one whose body counts (FILE-7);
+    /// `recover` prefers the first, as a later copy may come from a client that replayed old
+    /// messages.
     pub(crate) fn lineage(&self, node: NodeId) -> EntryRef<'i> {
         match self.recovery.copies(node) {
             [first, ..] => self.index.entry(*first as usize),
@@ -384,7 +390,8 @@ impl<'i> Tree<'i> {
         }
     }
 
-    /// Where the parent of `from` leads, past progress lines.
+    /// Finds the parent of `from`, past progress entries (CHAIN-2). Without a key, with `null` or
+    /// with an empty id it is a root (FILE-9).
     pub(crate) fn resolve(&mut self, from: &EntryRef<'i>, walk: &mut Vec<usize>) -> ParentSlot {
         let mut at = *from;
         let found = loop {
@@ -416,16 +423,17 @@ impl<'i> Tree<'i> {
         found
     }
 
-    /// Whether a line without the id of a parent says that it has none. `recover` wants it said: a
-    /// line without the key lost it, but for a boundary, which starts a history in any case.
+    /// Returns whether a line without a parent id is a root. The client takes every such line for
+    /// one (FILE-9). `recover` requires an explicit `null`: a line without the key has lost it to
+    /// damage, except a boundary, which starts a history in any case (COMPACT-1).
     pub(crate) fn is_root(&self, line: &EntryRef<'_>) -> bool {
         let lost_key = line.flags().contains(Flags::PARENT_ABSENT) && !line.is_boundary();
         let is_lost = self.policy == Policy::Recover && lost_key;
         !is_lost && !line.flags().contains(Flags::PARENT_ODD)
     }
 
-    /// The line that `id` names as the parent of `child`: a progress line if there is one, as
-    /// bridging comes first, else an entry.
+    /// Finds the line that `id` names as the parent of `child`. A progress entry is preferred to
+    /// another entry, as the client passes over those first.
     fn find(&mut self, child: &EntryRef<'i>, id: Id) -> Option<EntryRef<'i>> {
         let before = child
             .number()
@@ -443,8 +451,8 @@ impl<'i> Tree<'i> {
         }
         let find = || {
             let lines = index.with_uuid(id).map(|line| index.entry(line));
-            // Of several the last one counts, but progress lines come first. Of those `recover`
-            // takes the first: the others were written again.
+            // Of several lines the last one counts (FILE-7). Of progress entries `recover` takes
+            // the first: the others were written again.
             let rank = |line: &EntryRef<'_>| {
                 let is_progress = line.kind() == EntryKind::Progress;
                 let place = line.number() as i64;
@@ -462,9 +470,14 @@ impl<'i> Tree<'i> {
         named.map(|named| index.entry(named as usize))
     }
 
-    /// Puts the entries that the last boundary keeps behind its anchor, and what was a child of the
-    /// anchor behind the last of them. Every other entry from before the boundary is gone
-    /// (`facts/rig.md` 9, cases 45-18, 45-20, 91-b7, 91-d6).
+    /// Moves the preserved entries of the last boundary (COMPACT-8) after its anchor, and the other
+    /// children of the anchor after the last preserved entry (COMPACT-4). Every other entry before
+    /// the boundary is removed, and its children follow the last preserved entry as well
+    /// (COMPACT-7).
+    ///
+    /// The client does not copy preserved entries: they stay where they were written, with their
+    /// old parents, so that this step alone makes them part of the conversation after the
+    /// compaction.
     fn splice(&mut self) {
         let Some(node) = self.nodes().rev().find(|node| {
             self.entry(*node).is_boundary()
@@ -489,7 +502,8 @@ impl<'i> Tree<'i> {
             preserved = self
                 .preserved_in_part(node, boundary)
                 .map(|(anchor, kept)| (Some(anchor), kept));
-            // While some are still missing it is not said that the rest may go.
+            // While some preserved entries are missing, nothing proves that the rest may be
+            // removed.
             let named = match &boundary.preserved {
                 Preserved::List { uuids, .. } => uuids.len(),
                 _ => 0,
@@ -525,6 +539,7 @@ impl<'i> Tree<'i> {
                 self.spliced.insert(child, before);
             }
         }
+        // Without an anchor the preserved entries begin the history (COMPACT-9).
         let mut parent = anchor.map_or(ParentSlot::ROOT, |anchor| ParentSlot(anchor.0));
         for entry in &kept {
             let before = std::mem::replace(&mut self.parents[entry.at()], parent);
@@ -541,16 +556,17 @@ impl<'i> Tree<'i> {
         });
     }
 
-    /// For `vendor` every boundary does; for `recover` an unfinished one leaves that to the one
-    /// before, whose compaction was finished.
+    /// Returns whether the preserved entries of this boundary are looked for. For `vendor` that is
+    /// every boundary; `recover` passes over an unfinished one and uses the one before, whose
+    /// compaction was completed.
     fn names_preserved(&self, boundary: NodeId) -> bool {
         self.policy == Policy::Vendor || !self.is_unfinished(boundary) || {
-            let mut behind = self.nodes().skip(boundary.at());
-            behind.any(|child| self.parent_node(child) == Some(boundary))
+            let mut after = self.nodes().skip(boundary.at());
+            after.any(|child| self.parent_node(child) == Some(boundary))
         }
     }
 
-    /// Whether a crash left a boundary without the summary that it names.
+    /// Returns whether a crash left a boundary without the summary that it names as its anchor.
     pub(crate) fn is_unfinished(&self, node: NodeId) -> bool {
         let entry = self.entry(node);
         let boundary = entry
@@ -563,8 +579,9 @@ impl<'i> Tree<'i> {
         anchor.is_some_and(|anchor| self.node_with_uuid(anchor).is_none())
     }
 
-    /// The anchor, unless that is not there, and the kept entries, oldest first; `None` when any of
-    /// them is not there.
+    /// Returns the anchor, if it exists, and the preserved entries, oldest first; `None` when any
+    /// of them is missing (COMPACT-5) or nothing is preserved (COMPACT-6). A list counts before a
+    /// segment (COMPACT-3): the reader chose the form when it built the index.
     pub(crate) fn preserved(&self, boundary: &Boundary) -> Option<(Option<NodeId>, Vec<NodeId>)> {
         let (anchor, kept) = match &boundary.preserved {
             Preserved::Nothing => return None,
@@ -586,8 +603,8 @@ impl<'i> Tree<'i> {
         (!kept.is_empty()).then_some((anchor, kept))
     }
 
-    /// `node` and the entries above it, nearest first. A cycle ends after as many steps as there
-    /// are nodes, by when each of its members came at least once.
+    /// `node` and its ancestors, nearest first. Within a cycle the walk ends after as many steps as
+    /// there are nodes, by when it has visited each member at least once.
     pub(crate) fn ancestors(&self, node: NodeId) -> impl Iterator<Item = NodeId> + '_ {
         std::iter::successors(Some(node), |node| self.parent_node(*node)).take(self.content.len())
     }
@@ -607,7 +624,8 @@ impl<'i> Tree<'i> {
     }
 }
 
-/// The kinds that stand in the tree. Progress lines are passed over; other kinds are not there.
+/// The kinds of entries in the tree. Progress entries are passed over (CHAIN-2); links to any other
+/// kind dangle (CHAIN-4).
 fn is_entry(kind: EntryKind) -> bool {
     kind.is_chain() && kind != EntryKind::Progress
 }
@@ -616,8 +634,8 @@ fn is_linked(kind: EntryKind) -> bool {
     kind.is_chain()
 }
 
-/// A message line without a message, or with `null` for its content, is not there: its child's
-/// parent is lost (case 40-26).
+/// A message entry without a message, or with `null` as its content, is dropped, and links to it
+/// dangle (FILE-6).
 fn has_usable_body(entry_ref: &EntryRef<'_>) -> bool {
     !entry_ref.kind().is_message()
         || !matches!(
@@ -626,8 +644,8 @@ fn has_usable_body(entry_ref: &EntryRef<'_>) -> bool {
         )
 }
 
-/// Which of the three ways to have no uuid; `None` for a value of another kind, which is one of
-/// its own each time (case 91-33).
+/// Which of the three ways to have no uuid (FILE-8); `None` for a value of another type, each of
+/// which is a node of its own.
 fn unnamed_key(flags: Flags) -> Option<usize> {
     if flags.contains(Flags::UUID_ODD) {
         None

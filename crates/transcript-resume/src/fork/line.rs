@@ -1,15 +1,15 @@
-//! Changes single members of a line and leaves every other byte as it is.
+//! Changes single members of a line and leaves every other byte unchanged.
 
 use transcript_format::json::Json;
 use transcript_format::object::{Object, Raw};
 
-/// What becomes of a value.
+/// A change to a value.
 pub(super) enum Edit {
     /// It stays.
     Keep,
-    /// This JSON takes its place.
+    /// It is replaced by this JSON.
     Set(String),
-    /// It goes, and so does its key.
+    /// It is removed, with its key.
     Remove,
 }
 
@@ -19,7 +19,7 @@ impl Edit {
     }
 }
 
-/// Returns the text of `object` with its members as `edit` says, and `more` behind them.
+/// Returns the text of `object` with its members changed by `edit`, and `more` appended.
 pub(super) fn edited(
     object: &Object<'_>,
     mut edit: impl FnMut(&str, Raw<'_>) -> Edit,
@@ -40,7 +40,7 @@ pub(super) fn edited(
     out + &text[end..]
 }
 
-/// Returns the text of the list `raw` with its elements as `edit` says.
+/// Returns the text of the list `raw` with its elements changed by `edit`.
 pub(super) fn edited_list(raw: Raw<'_>, mut edit: impl FnMut(Raw<'_>) -> Edit) -> Option<String> {
     let elements = raw.array()?;
     let values = elements.into_iter().map(|element| (element, edit(element)));
@@ -48,15 +48,15 @@ pub(super) fn edited_list(raw: Raw<'_>, mut edit: impl FnMut(Raw<'_>) -> Edit) -
     Some(out + &raw.text()[end..])
 }
 
-/// Returns the text of an object or a list without what comes after its last value, and where
-/// that starts. `values` are those of `text`, in their order.
+/// Returns the text of an object or a list without the part after its last value, and where that
+/// part starts. `values` are those of `text`, in order.
 fn edited_values<'a>(text: &str, values: impl Iterator<Item = (Raw<'a>, Edit)>) -> (String, usize) {
     let mut out = String::with_capacity(text.len());
     out += &text[..1];
     let mut end = 1;
     for (value, edit) in values {
-        // The value is a part of the text, so the distance of the two is its place. In front of it
-        // stand a comma, unless it is the first one, and the key.
+        // The value is a slice of the text, so the distance of the two is its place. A comma,
+        // unless it is the first one, and the key precede it.
         let start = value.text().as_ptr() as usize - text.as_ptr() as usize;
         let lead = &text[end..start];
         end = start + value.text().len();
@@ -72,7 +72,7 @@ fn edited_values<'a>(text: &str, values: impl Iterator<Item = (Raw<'a>, Edit)>) 
     (out, end)
 }
 
-/// What stands before the first value that is left.
+/// Returns the text before the first value that is left.
 fn without_comma(lead: &str) -> &str {
     match lead.trim_ascii_start().strip_prefix(',') {
         Some(key) => key.trim_ascii_start(),

@@ -1,4 +1,4 @@
-//! Which entry of a copy each one is a child of.
+//! Chooses the parent of each entry of a copy.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
@@ -9,14 +9,14 @@ use transcript_reader::{EntryRef, MessageKey, ToolKey};
 
 use crate::tree::{NodeId, Tree};
 
-/// Returns the place that each of the entries is a child of: the one before it.
+/// Returns the place of the parent of each entry: the entry before it.
 ///
-/// An API message with parallel calls and its results stay a tree, as the client writes them: each
-/// result under its call. That is done where every reader brings back what hangs outside the chain
-/// (`facts/sdk.md` 3.3, `facts/rig.md` 5), and in the order that the path has.
+/// An API message with parallel calls and its results remains a tree, as the client writes it: each
+/// result below its call. That is done only where every reader finds the entries outside the chain
+/// (CHAIN-6), and in the order of the path (CHAIN-8).
 ///
-/// A message that makes one of the calls `open` is a straight run: the results that it lacks are put
-/// between its lines and those that it has. Returns as well where the lines of such messages end.
+/// A message that makes one of the calls `open` is a straight run: the missing results are inserted
+/// between its lines and its other results. Also returns where the lines of such messages end.
 pub(super) fn links(
     tree: &Tree<'_>,
     entries: &[u32],
@@ -50,7 +50,7 @@ pub(super) fn links(
     (links, ends)
 }
 
-/// The lines of one API message, and the results of their calls and attachments right behind them.
+/// The lines of one API message, with the results of their calls and attachments right after them.
 struct Run {
     entries: Range<usize>,
     /// Where the lines of the message end.
@@ -95,13 +95,13 @@ impl<'t, 'i> Runs<'t, 'i> {
         self.tree.index().entry(self.entries[place] as usize)
     }
 
-    /// The API message that an answer is a line of.
+    /// Returns the API message that an answer is a line of.
     fn message(&self, place: usize) -> Option<MessageKey> {
         let entry = self.entry(place);
         (entry.kind() == EntryKind::Assistant).then(|| entry.message())?
     }
 
-    /// The calls that an answer makes, or those that a user entry has the results of.
+    /// Returns the calls that an answer makes, or those that a user entry has the results of.
     fn ends(&self, place: usize, role: ToolRole) -> impl Iterator<Item = ToolKey> + use<'i> {
         let entry = self.entry(place);
         let is_there = match role {
@@ -115,15 +115,16 @@ impl<'t, 'i> Runs<'t, 'i> {
         ends.map(|end| end.key())
     }
 
-    /// Whether the last message is one that no person and no model wrote. The Python SDK then looks
-    /// for another end, and would take a result that hangs outside the chain (`facts/sdk.md` 3.2).
+    /// Returns whether the last message is `isMeta`. The Python SDK then looks for another end of
+    /// the conversation, and would choose a result that is outside the chain.
     fn ends_in_meta(&self) -> bool {
         let mut entries = (0..self.entries.len()).rev().map(|place| self.entry(place));
         let last = entries.find(|entry| entry.kind().is_message());
         last.is_some_and(|last| last.flags().contains(Flags::META))
     }
 
-    /// The run that starts at `start`; of one entry when it is no line of a message.
+    /// Returns the run that starts at `start`; a run of one entry when that is not a line of a
+    /// message.
     fn at(&self, start: usize) -> Run {
         let mut run = Run {
             entries: start..start + 1,
@@ -147,7 +148,7 @@ impl<'t, 'i> Runs<'t, 'i> {
         run
     }
 
-    /// The place within `run` that the source has above `place`, else the one before.
+    /// Returns the place within `run` of the parent of `place` in the source, else the one before.
     fn above(&self, place: usize, run: &Run) -> u32 {
         let node = self.tree.node(self.entries[place] as usize);
         let parent = node.and_then(|node| self.tree.parent_node(node));
@@ -156,7 +157,7 @@ impl<'t, 'i> Runs<'t, 'i> {
         own.filter(is_ancestor).unwrap_or(place - 1) as u32
     }
 
-    /// What each entry of `run` is a child of when it stays a tree, the first one under nothing;
+    /// Returns the parent of each entry of `run` when it stays a tree, the first one without any;
     /// `None` when a reader would lose something of it.
     fn tree_links(&self, run: &Run) -> Option<Vec<u32>> {
         let message = run.message?;
@@ -175,9 +176,9 @@ impl<'t, 'i> Runs<'t, 'i> {
             place = above[place - start] as usize;
         }
 
-        // Lines of the message and results are found wherever they hang, attachments under those
-        // of them that hang outside the chain. The SDKs sort what they find by time, and the one for
-        // TypeScript fails without.
+        // Lines of the message and results are found wherever they are (CHAIN-6), attachments below
+        // those of them that are outside the chain (CHAIN-9). The SDKs sort these entries by time,
+        // and the one for TypeScript fails without.
         let is_own = |call| self.callers.get(&call) == Some(&Some(message));
         let is_found = |place: usize| {
             let entry = self.entry(place);

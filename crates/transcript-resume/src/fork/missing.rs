@@ -1,7 +1,7 @@
 //! Calls on a path that no entry of it answers.
 //!
-//! `recover` gives each of them a result that says so, again for each request. A copy has to hold
-//! that result: a client that meets a call without one drops the line with all that it says.
+//! `recover` makes a result for each of them again in each request. A copy has to contain that
+//! result: a client that reads a call without one drops the line with all its text (TURN-2).
 
 use std::collections::HashSet;
 
@@ -13,8 +13,8 @@ use transcript_reader::{EntryRef, Index, ToolKey};
 
 use crate::texts;
 
-/// Returns the calls of `entries` without a result among them. Not those of a last message that
-/// nothing but results and reminders follows: every client completes these by itself.
+/// Returns the calls of `entries` without a result among them, except those of a last message that
+/// only results and reminders follow: every client completes these itself (TURN-1).
 pub(super) fn unanswered(index: &Index, entries: &[u32]) -> HashSet<ToolKey> {
     let ends = |kind: EntryKind, role: ToolRole| {
         let lines = entries.iter().map(|entry| index.entry(*entry as usize));
@@ -47,7 +47,7 @@ pub(super) fn unanswered(index: &Index, entries: &[u32]) -> HashSet<ToolKey> {
     open
 }
 
-/// The last line of the answer that the conversation stopped in, if it did.
+/// Returns the last line of the answer in which the conversation stopped, if it did.
 fn last_answer<'i>(index: &'i Index, entries: &[u32]) -> Option<EntryRef<'i>> {
     let lines = entries.iter().rev();
     for line in lines.map(|entry| index.entry(*entry as usize)) {
@@ -85,8 +85,8 @@ pub(super) fn ids(line: &EntryRef<'_>, body: &str, open: &HashSet<ToolKey>) -> V
         .collect()
 }
 
-/// Returns the line of the results for the calls `ids`: of the user, without what ties it to a place.
-/// What `body` says of where it was written holds for it as well.
+/// Returns the user line with the results for the calls `ids`, without the members that tie it to a
+/// place. Where and by what it was written is copied from `body`.
 pub(super) fn results(ids: &[String], body: &str) -> ObjectBuf {
     let results = ids.iter().map(|id| {
         let result = ObjectBuf::new()

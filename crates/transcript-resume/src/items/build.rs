@@ -1,4 +1,4 @@
-//! The pass that reads the bodies: what the items are, and which of them belong together.
+//! Reads the bodies of a path: makes the items, and finds which of them belong together.
 
 use std::collections::{HashMap, HashSet};
 
@@ -20,31 +20,31 @@ use crate::request::BodySource;
 use crate::texts;
 use crate::tree::{Policy, Tree};
 
-/// The tools that start subagents: the second name is that of newer clients (`facts/corpus.md` 6).
+/// The tools that start subagents: newer clients use the second name (MSG-15).
 const AGENT_TOOLS: [&str; 2] = ["Task", "Agent"];
 
-/// Items in the order of the path, and what belongs to each story.
+/// Items in the order of the path, and the parts of each group.
 pub(super) struct Builder<'t, 'i> {
     tree: &'t Tree<'i>,
     tombstoned: &'t HashSet<Id>,
     index: &'i Index,
     pub(super) items: Vec<Item>,
     pub(super) groups: Vec<CallGroup>,
-    /// For each story: its items, the one that opens it first.
+    /// For each group: its items, the head first.
     pub(super) members: Vec<Vec<u32>>,
-    /// For items of the path: lines of progress that are shown behind them and belong to no story.
-    pub(super) behind: HashMap<u32, Vec<u32>>,
+    /// For items of the path: lines of progress that are shown after them and belong to no group.
+    pub(super) after: HashMap<u32, Vec<u32>>,
     compactions: Vec<CompactionItem>,
     decisions: Vec<Decision>,
     prompt: Option<u64>,
-    /// The stories with this id, in the order of the path.
+    /// The groups with this id, in the order of the path.
     by_id: HashMap<Box<str>, Vec<u32>>,
-    /// Items that name a story which was not met yet, and what they are to it.
+    /// Items that name a group not yet seen, with their part in it.
     waiting: HashMap<Box<str>, Vec<(u32, GroupRole)>>,
-    /// Whether a message was split: ids are derived from there on.
+    /// Whether a message was split: from there on ids are derived.
     is_split: bool,
     ids: HashSet<ItemId>,
-    /// The boundary that the path starts at, if it kept something.
+    /// The boundary at the start of the path, if it preserved anything.
     keeper: Option<u32>,
 }
 
@@ -68,7 +68,7 @@ impl<'t, 'i> Builder<'t, 'i> {
             items: Vec::with_capacity(path.entries.len()),
             groups: Vec::new(),
             members: Vec::new(),
-            behind: HashMap::new(),
+            after: HashMap::new(),
             compactions: Vec::new(),
             keeper: keepers.into_iter().find(|keeper| Some(*keeper) == first),
             decisions,
@@ -138,7 +138,7 @@ impl<'t, 'i> Builder<'t, 'i> {
         }
     }
 
-    /// What holds for all items of an entry.
+    /// The properties that all items of an entry have in common.
     fn marks(&self, entry: PathEntry, entry_ref: &EntryRef<'_>) -> ItemMarks {
         let flags = entry_ref.flags();
         let number = entry.entry_no() as u32;
@@ -339,9 +339,9 @@ impl<'t, 'i> Builder<'t, 'i> {
         self.compactions.push(compaction);
     }
 
-    /// Lines of progress: those of a call belong to its story, the others come after the entry of
-    /// the path that they are children of. What is a child of another entry is about what was left behind,
-    /// and is not even read: it can be most of a file.
+    /// Adds lines of progress: those of a call to its group, the others after the entry of the path
+    /// whose children they are. Children of other entries belong to abandoned branches and are not
+    /// even read: they can be most of a file.
     fn add_progress<B: BodySource>(
         &mut self,
         path: &ConversationPath,
@@ -387,7 +387,7 @@ impl<'t, 'i> Builder<'t, 'i> {
                 }
             } else if under != ProgressParent::Nothing {
                 let item = self.push_progress(&line);
-                self.behind.entry(place).or_default().push(item);
+                self.after.entry(place).or_default().push(item);
             }
         }
         Ok(())
@@ -477,7 +477,7 @@ impl<'t, 'i> Builder<'t, 'i> {
         }
     }
 
-    /// Opens a story with `item`, and takes what waits for it.
+    /// Opens a group with `item`, and adds the items that wait for it.
     fn open(&mut self, item: u32, kind: GroupKind, id: &str) -> u32 {
         let group = self.groups.len() as u32;
         self.groups.push(CallGroup {
@@ -499,8 +499,8 @@ impl<'t, 'i> Builder<'t, 'i> {
         group
     }
 
-    /// Adds `item` to the story with this id: the last one before it, where there is none the first
-    /// one behind it.
+    /// Adds `item` to the group with this id: the last one before it, or without any the first one
+    /// after it.
     fn attach(&mut self, item: u32, id: &str, part: GroupRole) {
         if id.is_empty() {
             return;
@@ -514,7 +514,7 @@ impl<'t, 'i> Builder<'t, 'i> {
         }
     }
 
-    /// Adds all items of the entry that was pushed last and that are in no story yet.
+    /// Adds all items of the entry that was pushed last and that are in no group yet.
     fn attach_entry(&mut self, new: &NewItem<'_>, id: &str, part: GroupRole) {
         let entry_ref = new.entry_ref.number() as u32;
         let items = self.items.iter().enumerate().rev();
@@ -533,7 +533,8 @@ impl<'t, 'i> Builder<'t, 'i> {
         (item.group, item.part) = (group, part);
     }
 
-    /// The last story with this id that is open at `place` of the items; before all of them the first.
+    /// Returns the last group with this id that is open at `place` of the items; before all of them
+    /// the first.
     fn group_at(&self, id: &str, place: u32) -> Option<u32> {
         let groups = self.by_id.get(id)?;
         let is_open = |group: &u32| {
@@ -553,7 +554,7 @@ impl<'t, 'i> Builder<'t, 'i> {
         }
     }
 
-    /// Marks calls without a result, results without a call, and more than one result; finds the
+    /// Marks calls without a result, results without a call, and repeated results; finds the
     /// summaries of compactions.
     fn mark_groups(&mut self) {
         for item in &mut self.items {
@@ -586,29 +587,29 @@ impl<'t, 'i> Builder<'t, 'i> {
     }
 }
 
-/// What a line of progress is a child of, other lines of progress passed over.
+/// The parent of a line of progress, with other lines of progress passed over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ProgressParent {
     /// The last item of an entry of the path.
     Item(u32),
-    /// Nothing that is there.
+    /// A missing entry.
     Nothing,
 }
 
-/// The lines of progress of a file, by what they are children of.
+/// The lines of progress of a file, by their parents.
 #[derive(Debug, Default)]
 pub(super) struct Progress {
-    /// By the candidate of the entry that they are children of.
+    /// By the number of the entry that is their parent.
     under: HashMap<u32, Vec<u32>>,
-    /// Those whose parent is lost.
+    /// Those whose parent is missing.
     lost: Vec<u32>,
-    /// The same by the calls that they name, once they were read.
+    /// The same by the calls that they name, once they have been read.
     lost_by_call: Option<HashMap<Box<str>, Vec<u32>>>,
-    /// What they say.
+    /// Their contents.
     said: HashMap<u32, Said>,
 }
 
-/// What a line of progress says.
+/// The contents of a line of progress.
 #[derive(Debug)]
 struct Said {
     /// The calls that it names.
@@ -618,7 +619,7 @@ struct Said {
 }
 
 impl Said {
-    /// `None` when the body is no object.
+    /// Returns `None` when the body is not an object.
     fn read(body: &str, line: &EntryRef<'_>) -> Option<Self> {
         let entry = Entry::parse(body).ok()?;
         let names = [entry.parent_tool_use_id(), entry.tool_use_id()];
@@ -657,7 +658,8 @@ impl Progress {
         self.under.is_empty() && self.lost.is_empty()
     }
 
-    /// Takes the lines without a parent that name one of `calls`, so that each is shown once.
+    /// Removes and returns the lines without a parent that name one of `calls`, so that each is
+    /// shown once.
     fn take_lost<'c, B: BodySource>(
         &mut self,
         calls: impl Iterator<Item = &'c str>,
@@ -686,7 +688,7 @@ impl Progress {
                 .filter_map(|call| by_call.remove(call))
                 .flatten()
                 .collect();
-            // One that names two calls of the path.
+            // A line may name two calls of the path.
             taken.sort_unstable();
             taken.dedup();
         }
@@ -694,20 +696,20 @@ impl Progress {
     }
 }
 
-/// What is above a line of progress.
+/// The link above a line of progress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Above {
-    /// The candidate of an entry.
+    /// The number of an entry.
     Entry(u32),
     /// A line that is not an entry.
     Other,
-    /// Nothing that is there.
+    /// A missing entry.
     Nothing,
 }
 
 struct Parents<'t, 'i> {
     tree: &'t Tree<'i>,
-    /// What was found for the parents that lines name.
+    /// The results for the parents that lines name.
     known: HashMap<Id, Above>,
 }
 
@@ -721,7 +723,7 @@ impl Parents<'_, '_> {
             if let Some(known) = self.known.get(&id) {
                 break *known;
             }
-            // Meeting it again on the way is a circle.
+            // Reaching it again is a cycle.
             self.known.insert(id, Above::Nothing);
             walked.push(id);
             if let Some(node) = self.tree.node_with_uuid(id) {
@@ -741,7 +743,7 @@ impl Parents<'_, '_> {
     }
 }
 
-/// What the items of one entry have in common.
+/// The properties that the items of one entry have in common.
 struct NewItem<'b> {
     id: ItemId,
     marks: ItemMarks,
@@ -750,7 +752,7 @@ struct NewItem<'b> {
 }
 
 impl NewItem<'_> {
-    /// Who says what stands in a message.
+    /// The author of the content of a message.
     fn speaker(&self) -> Speaker {
         if self.marks.contains(ItemMarks::SUMMARY) {
             Speaker::Summary
@@ -766,9 +768,9 @@ impl NewItem<'_> {
         }
     }
 
-    /// Where `raw`, a value of the body, stands in it.
+    /// Returns the range of `raw`, a value of the body, in the body.
     fn span(&self, raw: Raw<'_>) -> Span {
-        // The value is a part of the text, so the distance of the two is its place.
+        // The value is a slice of the text, so the distance of the two is its place.
         let start = raw.text().as_ptr() as usize - self.body.as_ptr() as usize;
         Span {
             start: start as u32,
@@ -777,7 +779,7 @@ impl NewItem<'_> {
     }
 }
 
-/// The uuids that lines of this engine took back and that nobody wrote again.
+/// Returns the uuids that are tombstoned and were not written again.
 pub(super) fn tombstoned(tree: &Tree<'_>) -> HashSet<Id> {
     let index = tree.index();
     let is_last = |line: usize, id: Id| index.with_uuid(id).all(|copy| copy < line);
@@ -785,7 +787,7 @@ pub(super) fn tombstoned(tree: &Tree<'_>) -> HashSet<Id> {
     tombstoned.map(|(_, id)| id).collect()
 }
 
-/// The decisions about `entry`; `decisions` are in the order of entries.
+/// Returns the decisions about `entry`; `decisions` are in the order of entries.
 pub(super) fn about(decisions: &[Decision], entry: u32) -> &[Decision] {
     let start = decisions.partition_point(|decision| decision.entry() < entry);
     let own = &decisions[start..];
@@ -802,7 +804,7 @@ fn link_marks(decisions: &[Decision], entry_ref: &EntryRef<'_>) -> ItemMarks {
     own.iter().map(mark).collect()
 }
 
-/// Whether a block is a result, of a tool of the client or of the API.
+/// Returns whether a block is a result, of a tool of the client or of the API.
 fn is_result(block: Raw<'_>) -> bool {
     let object = block.object();
     let name = object.as_ref().and_then(|object| object.get("type")?.str());
@@ -816,14 +818,14 @@ fn part_of_hook(event: &str) -> GroupRole {
     }
 }
 
-/// The subagent that a result is about.
+/// Returns the subagent that a result is about.
 fn named_agent(entry: &Entry<'_>) -> Option<String> {
     let result = entry.object().get("toolUseResult")?.object()?;
     let agent = result.str("agentId").filter(|agent| !agent.is_empty())?;
     Some(agent.into_owned())
 }
 
-/// The text that is all of a content: a string, or the only block.
+/// Returns the text that is the whole content: a string, or the only block.
 fn whole_text(content: Raw<'_>) -> Option<String> {
     if let Some(text) = content.str() {
         return Some(text.into_owned());

@@ -7,18 +7,18 @@ use transcript_reader::{EntryRef, Id, Index};
 
 /// The id of an item, as the client derives it.
 ///
-/// Until a message with more than one block stands on the path, every item has the uuid of its entry.
-/// Once a message is split into several items, all later ids of messages are derived: those of its
-/// own blocks, the first one included, and those of all messages behind it, also of such with one
-/// block. A derived id is [`Uuid::child`] of the uuid of the entry and the number of the block.
-/// Entries that are no messages keep theirs.
+/// Until the path contains a message with more than one block, every item has the uuid of its
+/// entry. Once a message is split into several items, all later ids of messages are derived: those
+/// of its own blocks, including the first, and those of all later messages, including those with
+/// one block. A derived id is [`Uuid::child`] of the uuid of the entry and the number of the block.
+/// Entries that are not messages keep theirs.
 ///
-/// What has no canonical uuid to derive from, and the rare id that another item of the path has
-/// already (made by hand, where uuids differ in the last digits alone), reads `UUID:BLOCK`; an entry
-/// without any id `@OFFSET` or `@OFFSET:BLOCK`, with the offset of its line in the file.
+/// An item without a canonical uuid to derive from, or whose id another item of the path already
+/// has (rare: made by hand, with uuids that differ only in the last digits), gets `UUID:BLOCK`; an
+/// entry without any id gets `@OFFSET` or `@OFFSET:BLOCK`, with the offset of its line in the file.
 ///
-/// All of these depend on what stands before alone: an id stays the same when the conversation goes
-/// on. Behind a compaction the path starts over, and so does the rule.
+/// All of these depend only on earlier entries: an id stays the same when the conversation
+/// continues. After a compaction the path starts again, and so does the rule.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum ItemId {
@@ -47,7 +47,7 @@ impl ItemId {
         }
     }
 
-    /// The id derived for block `block` of the entry with this id.
+    /// Returns the id derived for block `block` of the entry with this id.
     pub(super) fn child(&self, block: u32) -> Self {
         match self {
             Self::Uuid(uuid) => Self::Uuid(uuid.child(u64::from(block))),
@@ -55,7 +55,7 @@ impl ItemId {
         }
     }
 
-    /// The id of block `block` in words that no uuid has.
+    /// Returns the id of block `block` in a form that no uuid has.
     pub(super) fn spelled_out(&self, block: u32) -> Self {
         Self::Text(format!("{self}:{block}").into())
     }

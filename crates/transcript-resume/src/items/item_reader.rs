@@ -1,4 +1,4 @@
-//! Fetches what items say.
+//! Fetches the texts of items.
 
 use std::collections::HashMap;
 
@@ -11,30 +11,30 @@ use transcript_reader::Index;
 use super::{Item, ItemKind, ItemList, ItemMarks};
 use crate::request::BodySource;
 
-/// How many bytes of bodies are kept for items that come later.
+/// How many bytes of bodies are kept for later items.
 const MAX_HELD: usize = 16 << 20;
 
-/// Fetches the bodies of the items of one display.
+/// Fetches the bodies of the items of one list.
 ///
-/// Asked for the items in their order, it gets each body once. The body of an entry whose items do not
-/// stand side by side, as those of parallel calls in one line, is kept until the last of them was
-/// drawn; of these at most 16 MiB are held, and what does not fit is read again. In any other order
-/// it gives the same, but may read more often.
+/// When the items are requested in order, each body is read once. The body of an entry whose items
+/// are not adjacent, as those of parallel calls in one line, is kept until the last of them was
+/// loaded; at most 16 MiB are kept, and the rest is read again. In any other order the results are
+/// the same, but bodies may be read more often.
 #[derive(Debug)]
 pub struct ItemReader<'d, B> {
     display: &'d ItemList,
     index: &'d Index,
     bodies: B,
-    /// For entries that are drawn in more than one go: how many are left.
+    /// For entries that are loaded in several steps: how many items are left.
     left: HashMap<u32, u32>,
     kept: HashMap<u32, String>,
     kept_len: usize,
-    /// The entry that was drawn last, with its body.
+    /// The entry that was loaded last, with its body.
     last: Option<(u32, String)>,
 }
 
 impl<'d, B: BodySource> ItemReader<'d, B> {
-    /// Starts to draw; `index` and `bodies` are those that `display` was made from.
+    /// Starts reading; `index` and `bodies` are those that `display` was made from.
     #[must_use]
     pub fn new(display: &'d ItemList, index: &'d Index, bodies: B) -> Self {
         let mut left: HashMap<u32, u32> = HashMap::new();
@@ -59,7 +59,7 @@ impl<'d, B: BodySource> ItemReader<'d, B> {
     /// Those of the bodies.
     ///
     /// # Panics
-    /// When there is no such item, or the index is that of another file.
+    /// When there is no such item, or the index belongs to another file.
     pub fn item(&mut self, place: usize) -> Result<LoadedItem<'_>, B::Error> {
         let item = &self.display.items()[place];
         if item.kind == ItemKind::TooMany {
@@ -87,7 +87,7 @@ impl<'d, B: BodySource> ItemReader<'d, B> {
         self.bodies.body(&entry_ref).map(str::to_owned)
     }
 
-    /// Keeps the body of an entry of which more is to be drawn.
+    /// Keeps the body of an entry with more items to load.
     fn keep(&mut self, loaded: Option<(u32, String)>) {
         let Some((entry_ref, body)) = loaded else {
             return;
@@ -107,7 +107,7 @@ impl<'d, B: BodySource> ItemReader<'d, B> {
 
 /// An item and the body of its entry.
 ///
-/// What the views return is `None` when the file no longer holds what the item was made from.
+/// The views return `None` when the file no longer contains the source of the item.
 #[derive(Clone, Copy, Debug)]
 pub struct LoadedItem<'b> {
     item: &'b Item,
@@ -121,15 +121,15 @@ impl<'b> LoadedItem<'b> {
         self.item
     }
 
-    /// Returns the whole entry. Takes time in its size: [`Self::block`] is what to ask for where an
-    /// entry has many blocks.
+    /// Returns the whole entry. Takes time proportional to its size: use [`Self::block`] for an
+    /// entry with many blocks.
     #[must_use]
     pub fn entry(&self) -> Option<Entry<'b>> {
         let entry = Entry::parse(self.body).ok()?;
         (entry.kind() == self.item.entry).then_some(entry)
     }
 
-    /// Returns the block of a message as it stands in the line, or the string that is all of its
+    /// Returns the block of a message as it is in the line, or the string that is the whole
     /// content.
     #[must_use]
     pub fn raw(&self) -> Option<Raw<'b>> {
@@ -144,7 +144,7 @@ impl<'b> LoadedItem<'b> {
         self.raw().and_then(Block::from_raw)
     }
 
-    /// Returns what a [text](ItemKind::Text) or [thinking](ItemKind::Thinking) item says.
+    /// Returns the text of a [text](ItemKind::Text) or [thinking](ItemKind::Thinking) item.
     #[must_use]
     pub fn text(&self) -> Option<Str<'b>> {
         let raw = self.raw()?;
@@ -158,8 +158,8 @@ impl<'b> LoadedItem<'b> {
         }
     }
 
-    /// Returns what the tool returned in its own form, of a [result](ItemKind::Result) that is the
-    /// only one of its entry. Its views are chosen by the [name](super::CallGroup::tool) of the tool.
+    /// Returns the result in the tool's own form, for a [result](ItemKind::Result) that is the only
+    /// one of its entry. Choose its view by the [name](super::CallGroup::tool) of the tool.
     #[must_use]
     pub fn tool_use_result(&self) -> Option<ToolUseResult<'b>> {
         let is_its_own =

@@ -1,29 +1,31 @@
-//! What a person sees of a path: one item for each block, tool calls with all that belongs to them.
+//! A path as a person sees it: one item for each block, and tool calls with all that belongs to
+//! them.
 //!
-//! [`ItemList::new`] reads each body of a path once and keeps no text of it: an [`Item`] says where
-//! its block stands, and a [`ItemReader`] fetches the text when it is shown. Items come in the order in
-//! which they are to be shown:
+//! [`ItemList::new`] reads each body of a path once and keeps no text of it: an [`Item`] contains
+//! the place of its block, and an [`ItemReader`] fetches the text when it is shown. Items are in
+//! display order:
 //!
-//! - Everything that belongs to a call is a [`CallGroup`] and stands where the call stands, in the order
-//!   of [`GroupRole`]: the call, the hooks before it, its progress, its results, the hooks behind it, and
-//!   what the client added for it. The result may have stood anywhere on the path.
-//! - All other items stand in the order of the path. A result that answers no call of the path is
-//!   one of those ([`ItemMarks::ORPHAN`]), and a call without a result is a story without one
+//! - Everything that belongs to a call is a [`CallGroup`] at the place of the call, in the order of
+//!   [`GroupRole`]: the call, the hooks before it, its progress, its results, the hooks after it,
+//!   and what the client added for it. The result may be anywhere on the path.
+//! - All other items are in the order of the path. A result that answers no call of the path is one
+//!   of those ([`ItemMarks::ORPHAN`]), and a call without a result is a group without one
 //!   ([`ItemMarks::UNANSWERED`]).
 //!
-//! Nothing of the path is left out: what a client hides is there and marked ([`ItemMarks::HIDDEN`]), as is
-//! an entry whose body cannot be used ([`ItemKind::Unusable`]). Every block of every entry of the
-//! path is exactly one item. Entries that were taken back are not on a path under
-//! [`Policy::Recover`](crate::Policy::Recover); under `vendor` they are, with [`ItemMarks::TOMBSTONED`].
+//! Nothing of the path is omitted: what a client hides is included and marked
+//! ([`ItemMarks::HIDDEN`]), as is an entry whose body cannot be used ([`ItemKind::Unusable`]).
+//! Every block of every entry of the path is exactly one item. Tombstoned entries are not on a path
+//! under [`Policy::Recover`](crate::Policy::Recover); under `vendor` they are, with
+//! [`ItemMarks::TOMBSTONED`].
 //!
-//! Progress lines are on no path. Those that are children of an entry of the path are shown: in the story
-//! of the call that they name, else behind that entry. So are those whose parent is lost, when they
-//! name a call of the path.
+//! Progress lines are on no path. The children of an entry of the path are shown: in the group of
+//! the call that they name, else after that entry. Those whose parent is missing are shown when
+//! they name a call of the path.
 //!
-//! The ids of items, [`Item::id`], are those that the client gives to what it shows.
+//! The ids of items, [`Item::id`], are those that the client gives to the items it shows.
 //!
-//! Subagents have displays of their own, from their own files or from the sidechains of an old one
-//! ([`sidechains`]); [`Nesting`] says which call started which.
+//! Subagents have item lists of their own, from their own files or from the sidechains of an old
+//! one ([`sidechains`]); [`Nesting`] records which call started which.
 //!
 //! ```no_run
 //! use transcript_reader::{Bodies, Index, Source};
@@ -63,9 +65,9 @@ pub use id::ItemId;
 pub use item_reader::{ItemReader, LoadedItem};
 pub use nesting::{Nesting, NestingStep, Origin, sidechains};
 
-/// The items of a path in the order in which they are shown.
+/// The items of a path in display order.
 ///
-/// Takes about 100 bytes for each block, and the ids and names of its calls; never their texts.
+/// Takes about 100 bytes for each block, and the ids and names of its calls, but never their texts.
 #[derive(Debug, Default)]
 pub struct ItemList {
     items: Vec<Item>,
@@ -74,21 +76,21 @@ pub struct ItemList {
     compactions: Vec<CompactionItem>,
     /// Those of the path, by entry.
     decisions: Vec<Decision>,
-    /// Hash of the first text of the path: what a subagent was asked.
+    /// Hash of the first text of the path: the prompt of a subagent.
     prompt: Option<u64>,
 }
 
-/// What is shown as one: a block of a message, an entry of another kind, or a line of progress.
+/// The unit of display: a block of a message, an entry of another kind, or a line of progress.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Item {
     id: ItemId,
     entry_no: u32,
     /// The number of the block in its message.
     block: u32,
-    /// Where the block stands in the body.
+    /// The range of the block in the body.
     span: Span,
     marks: ItemMarks,
-    /// [`NONE`] when it is part of no story.
+    /// [`NONE`] when it is part of no group.
     group: u32,
     kind: ItemKind,
     entry: EntryKind,
@@ -105,7 +107,7 @@ struct Span {
 
 const NONE: u32 = u32::MAX;
 
-/// What an item is.
+/// The kinds of items.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ItemKind {
@@ -123,7 +125,7 @@ pub enum ItemKind {
     Block,
     /// A message without a block.
     Empty,
-    /// A compact boundary; [`ItemList::compaction`] has what is known of it.
+    /// A compact boundary; [`ItemList::compaction`] has its details.
     Compaction,
     /// A `system` entry of another kind.
     System,
@@ -131,50 +133,50 @@ pub enum ItemKind {
     Attachment,
     /// A `progress` line.
     Progress,
-    /// The body of the entry cannot be used: it is no JSON object, or that of another entry.
+    /// The body of the entry cannot be used: it is not a JSON object, or belongs to another entry.
     Unusable,
-    /// The entry has more parts than are read ([`MAX_PARTS`]); what it says is not shown.
+    /// The entry has more parts than are read ([`MAX_PARTS`]); its content is not shown.
     ///
     /// [`MAX_PARTS`]: transcript_format::object::MAX_PARTS
     TooMany,
 }
 
-/// Who says something.
+/// The author of an item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Speaker {
-    /// Whoever asks: the person, or what started a subagent.
+    /// The author of prompts: the person, or what started a subagent.
     Person,
     /// The model.
     Agent,
     /// A tool.
     Tool,
-    /// The client: attachments, system entries, and messages that it made up.
+    /// The client: attachments, system entries, and messages that it wrote itself.
     Client,
     /// The summary of what was compacted.
     Summary,
 }
 
-/// What an item is to its story, in the order in which the parts are shown. Items of the same part
-/// keep the order of the path.
+/// The part that an item plays in its group, in display order. Items of the same part keep the
+/// order of the path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum GroupRole {
-    /// What opens the story: the call, or the summary of the hooks that ran at the end of a turn.
+    /// The head of the group: the call, or the summary of the hooks that ran at the end of a turn.
     Opening,
     /// A hook that ran before the tool: of the event `PreToolUse` or `PermissionRequest`.
     Before,
-    /// A line of progress. Subagents are shown behind these.
+    /// A line of progress. Subagents are shown after these.
     Progress,
     /// A result: the first one, and with [`ItemMarks::REPEATED`] more.
     Result,
     /// Any other hook.
     After,
-    /// What else names the call: the body of a skill, a notice.
+    /// Any other entry that names the call: the body of a skill, a notice.
     Added,
 }
 
 impl GroupRole {
-    /// All parts in their order.
+    /// All parts in order.
     pub const ORDER: [Self; 6] = [
         Self::Opening,
         Self::Before,
@@ -186,7 +188,7 @@ impl GroupRole {
 }
 
 bitflags! {
-    /// What is special about an item.
+    /// Properties of an item.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
     pub struct ItemMarks: u32 {
         /// `isMeta`: the client wrote it, not the person.
@@ -201,25 +203,25 @@ bitflags! {
         const API_ERROR = 1 << 4;
         /// A [fixed text](crate::texts::is_synthetic) that a client wrote by itself.
         const SYNTHETIC = 1 << 5;
-        /// The summary behind a compaction.
+        /// The summary of a compaction.
         const SUMMARY = 1 << 6;
         /// It belongs to a subagent, in a file of a main conversation.
         const SIDECHAIN = 1 << 7;
-        /// A line of this engine took the entry back. Only under policy `vendor`.
+        /// An engine line removed the entry. Only under policy `vendor`.
         const TOMBSTONED = 1 << 8;
-        /// From before a compaction, which kept it word for word.
+        /// From before a compaction, which preserved it word for word.
         const KEPT = 1 << 9;
-        /// Brought back from a damaged line.
+        /// Salvaged from a damaged line.
         const SALVAGED = 1 << 10;
-        /// Brought back from outside the chain: another line of its message, or a result.
+        /// Added from outside the chain: another line of its message, or a result.
         const SIBLING = 1 << 11;
-        /// The parent of the entry is lost, and another entry is above it.
-        /// Only on the first block of the entry; [`ItemList::decisions`] has the evidence.
+        /// The parent of the entry is missing and was replaced. Only on the first block of the
+        /// entry; [`ItemList::decisions`] has the evidence.
         const BRIDGED = 1 << 12;
-        /// The parent of the entry is lost: the path starts here, and what came before is not shown.
-        /// Only on the first block of the entry; [`ItemList::decisions`] has the reason.
+        /// The parent of the entry is missing: the path starts here, and earlier entries are not
+        /// shown. Only on the first block of the entry; [`ItemList::decisions`] has the reason.
         const GAP = 1 << 13;
-        /// A result that says that the call failed.
+        /// A result of a failed call.
         const FAILED = 1 << 14;
         /// A call without a result on the path.
         const UNANSWERED = 1 << 15;
@@ -229,21 +231,21 @@ bitflags! {
         const REPEATED = 1 << 17;
         /// The only result of its entry: `toolUseResult` is about it.
         const ONLY_RESULT = 1 << 18;
-        /// What is not shown in a conversation as the client shows it.
+        /// Everything that the client does not show in a conversation.
         const HIDDEN = Self::META.bits() | Self::VIRTUAL.bits() | Self::TRANSCRIPT_ONLY.bits()
             | Self::TEAM.bits();
     }
 }
 
 impl Item {
-    /// Returns its id. No two items of a display have the same one, and it stays the same when the
-    /// conversation goes on.
+    /// Returns its id. No two items of a list have the same one, and it stays the same when the
+    /// conversation continues.
     #[must_use]
     pub fn id(&self) -> &ItemId {
         &self.id
     }
 
-    /// Returns the number of the candidate in the index.
+    /// Returns the number of its entry in the index.
     #[must_use]
     pub fn entry_no(&self) -> usize {
         self.entry_no as usize
@@ -255,38 +257,38 @@ impl Item {
         self.block as usize
     }
 
-    /// Returns what it is.
+    /// Returns its kind.
     #[must_use]
     pub fn kind(&self) -> ItemKind {
         self.kind
     }
 
-    /// Returns the kind of the entry that it stands in.
+    /// Returns the kind of its entry.
     #[must_use]
     pub fn entry_kind(&self) -> EntryKind {
         self.entry
     }
 
-    /// Returns what is special about it.
+    /// Returns its properties.
     #[must_use]
     pub fn marks(&self) -> ItemMarks {
         self.marks
     }
 
-    /// Returns who says it.
+    /// Returns its author.
     #[must_use]
     pub fn speaker(&self) -> Speaker {
         self.speaker
     }
 
-    /// Returns the number of its story and what it is to it.
+    /// Returns the number of its group and its part in it.
     #[must_use]
     pub fn group(&self) -> Option<(usize, GroupRole)> {
         (self.group != NONE).then_some((self.group as usize, self.part))
     }
 }
 
-/// A call and all that belongs to it.
+/// A call and all items that belong to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CallGroup {
     kind: GroupKind,
@@ -294,11 +296,11 @@ pub struct CallGroup {
     tool: Box<str>,
     items: Range<u32>,
     agent: Option<Box<str>>,
-    /// Hash of what a subagent was asked.
+    /// Hash of the prompt of a subagent.
     prompt: Option<u64>,
 }
 
-/// What opens a story.
+/// The kinds of heads of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum GroupKind {
@@ -311,27 +313,27 @@ pub enum GroupKind {
 }
 
 impl CallGroup {
-    /// Returns what opens it.
+    /// Returns what kind of head it has.
     #[must_use]
     pub fn kind(&self) -> GroupKind {
         self.kind
     }
 
-    /// Returns the id of the call, or of the run of the hooks; empty when it has none. An id may
-    /// stand on several calls.
+    /// Returns the id of the call, or of the run of the hooks; empty when it has none. Several
+    /// calls may have the same id.
     #[must_use]
     pub fn id(&self) -> &str {
         &self.id
     }
 
-    /// Returns the name of the tool, which the views of `toolUseResult` ask for; empty when it has
+    /// Returns the name of the tool, which the views of `toolUseResult` need; empty when it has
     /// none.
     #[must_use]
     pub fn tool(&self) -> &str {
         &self.tool
     }
 
-    /// Returns the places of its items in [`ItemList::items`]; the first one opens it.
+    /// Returns the places of its items in [`ItemList::items`]; the first one is the head.
     #[must_use]
     pub fn items(&self) -> Range<usize> {
         self.items.start as usize..self.items.end as usize
@@ -344,13 +346,14 @@ impl CallGroup {
     }
 }
 
-/// What is known of a compaction.
+/// The details of a compaction.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CompactionItem {
-    /// The candidate that is the boundary.
+    /// The number of the boundary entry.
     pub boundary: usize,
-    /// The candidate with the summary: the first one on the path, before any other boundary.
+    /// The number of the entry with the summary: the first one on the path, before any other
+    /// boundary.
     pub summary: Option<usize>,
     /// What started it: `manual` or `auto`.
     pub trigger: Option<Box<str>>,
@@ -360,28 +363,29 @@ pub struct CompactionItem {
     pub post_tokens: Option<u64>,
     /// How long it took, in milliseconds.
     pub duration_millis: Option<u64>,
-    /// How many entries were kept word for word ([`ItemMarks::KEPT`]).
+    /// How many entries were preserved word for word ([`ItemMarks::KEPT`]).
     pub kept: u32,
-    /// How the boundary names them; `None` when it names none.
+    /// The field in which the boundary names them; `None` when it names none.
     pub form: Option<SpliceForm>,
-    /// The boundary names entries to keep that are not there, so none was kept.
+    /// The boundary names preserved entries that are missing, so none was preserved.
     pub is_keeping_ignored: bool,
     /// How many messages of the conversation before the boundary, and before those that it follows,
-    /// are summed up: all but those that are kept. `None` when the path does not start here.
+    /// are summarized: all except the preserved ones. `None` when the path does not start here.
     pub hidden: Option<u32>,
 }
 
-/// Makes the displays of several paths of one tree: what holds for the whole file is found once.
+/// Makes the item lists of several paths of one tree: what holds for the whole file is computed
+/// once.
 #[derive(Debug)]
 pub struct Displays<'t, 'i> {
     tree: &'t Tree<'i>,
-    /// What was taken back.
+    /// The tombstoned uuids.
     tombstoned: HashSet<Id>,
     progress: build::Progress,
 }
 
 impl<'t, 'i> Displays<'t, 'i> {
-    /// Looks at the lines of the file, and reads no bodies.
+    /// Reads the records of the file, but no bodies.
     #[must_use]
     pub fn new(tree: &'t Tree<'i>) -> Self {
         Self {
@@ -391,8 +395,8 @@ impl<'t, 'i> Displays<'t, 'i> {
         }
     }
 
-    /// Makes the display of `path`, as [`ItemList::new`] does. Progress lines whose parent is lost are
-    /// shown in the first display with a call that they name.
+    /// Makes the item list of `path`, as [`ItemList::new`] does. Progress lines whose parent is
+    /// missing are shown in the first list with a call that they name.
     ///
     /// # Errors
     /// Those of `bodies`.
@@ -410,8 +414,9 @@ impl<'t, 'i> Displays<'t, 'i> {
 }
 
 impl ItemList {
-    /// Reads the bodies of `path`, each once and one at a time, and those of the progress lines that
-    /// are children of its entries. Takes time in the size of these bodies, whatever their order.
+    /// Reads the bodies of `path`, each once and one at a time, and those of the progress lines
+    /// that are children of its entries. Takes time proportional to the size of these bodies, in
+    /// any order.
     ///
     /// # Errors
     /// Those of `bodies`.
@@ -426,25 +431,25 @@ impl ItemList {
         Displays::new(tree).display(path, bodies)
     }
 
-    /// Returns the items in the order in which they are to be shown.
+    /// Returns the items in display order.
     #[must_use]
     pub fn items(&self) -> &[Item] {
         &self.items
     }
 
-    /// Returns the stories in the order of their first items.
+    /// Returns the groups in the order of their first items.
     #[must_use]
     pub fn groups(&self) -> &[CallGroup] {
         &self.groups
     }
 
-    /// Returns the compactions in the order of the file.
+    /// Returns the compactions in file order.
     #[must_use]
     pub fn compactions(&self) -> &[CompactionItem] {
         &self.compactions
     }
 
-    /// Returns what is known of the compaction that is the entry of `item`.
+    /// Returns the details of the compaction whose boundary is the entry of `item`.
     #[must_use]
     pub fn compaction(&self, item: &Item) -> Option<&CompactionItem> {
         let boundary = |compaction: &CompactionItem| compaction.boundary;
@@ -455,7 +460,7 @@ impl ItemList {
     }
 
     /// Returns the decisions of the path about the entry of `item`, in the order in which they were
-    /// made: gaps, bridges, what was brought back.
+    /// made: gaps, bridges, salvaged entries.
     #[must_use]
     pub fn decisions(&self, item: &Item) -> &[Decision] {
         build::about(&self.decisions, item.entry_no)

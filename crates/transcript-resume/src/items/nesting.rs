@@ -1,4 +1,4 @@
-//! Which call started which subagent.
+//! Finds which call started which subagent.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -10,8 +10,8 @@ use super::{GroupKind, GroupRole, ItemList};
 use crate::path::{ConversationPath, PathEntry, Via};
 use crate::tree::{NodeId, Tree};
 
-/// Where a subagent comes from, as far as it is known: of a file by its name and its `.meta.json`,
-/// of a sidechain by its lines.
+/// The known origin of a subagent: of a file by its name and its `.meta.json`, of a sidechain by
+/// its lines.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Origin {
     /// The id of the subagent.
@@ -34,19 +34,19 @@ impl From<&Subagent> for Origin {
     }
 }
 
-/// A forest of displays: the main conversation, and its subagents under their calls to any depth.
+/// A tree of item lists: the main conversation, and its subagents below their calls to any depth.
 ///
-/// Displays are numbered: 0 is the main conversation, the subagents follow in the order in which they
-/// were given. Each of them has exactly one place, whatever the metadata say.
+/// Lists are numbered: 0 is the main conversation, the subagents follow in the order in which they
+/// were given. Each of them has exactly one place, whatever the metadata contain.
 #[derive(Debug, Default)]
 pub struct Nesting {
-    /// For each display but the first: what it is a child of.
+    /// For each list except the first: its parent.
     places: Vec<GroupPlace>,
-    /// The displays under each story, and under none of a display.
+    /// The lists below each group, and those of a list below none.
     children: HashMap<GroupPlace, Vec<usize>>,
 }
 
-/// A story of a display, or the end of it.
+/// A group of a list, or the end of the list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct GroupPlace {
     display: usize,
@@ -61,14 +61,13 @@ const AT_THE_END: GroupPlace = GroupPlace {
 impl Nesting {
     /// Finds the place of each subagent: `displays[1 + n]` is that of `origins[n]`.
     ///
-    /// It is a child of the call that its metadata name, in the conversation of its parent first; else
-    /// under the one whose result or progress names it; else under the one that asked for what it was
-    /// asked, in these words (each such call takes one). Where no call is found it stands at the end
-    /// of its parent, and of the main conversation when that is not known. Metadata by which
-    /// subagents start each other in a circle say nothing of one of these, which stands at the end
-    /// of the main conversation.
+    /// It becomes a child of the call that its metadata name, first in the conversation of its
+    /// parent; else of the call whose result or progress names it; else of a call with exactly its
+    /// prompt (each such call is used once). When no call is found it is placed at the end of its
+    /// parent, or of the main conversation when that is unknown. When metadata form a cycle of
+    /// subagents, one of them is placed at the end of the main conversation.
     ///
-    /// Takes time in the number of stories and subagents.
+    /// Takes time proportional to the number of groups and subagents.
     #[must_use]
     pub fn new(displays: &[&ItemList], origins: &[Origin]) -> Self {
         let mut finder = Finder::new(displays, origins);
@@ -87,24 +86,24 @@ impl Nesting {
         Self { places, children }
     }
 
-    /// Returns the display that `display` is a child of and the story there, `None` for one that stands
-    /// at its end. `None` for the main conversation.
+    /// Returns the parent of `display` and the group there, `None` for one at the end of its
+    /// parent. `None` for the main conversation.
     #[must_use]
     pub fn parent(&self, display: usize) -> Option<(usize, Option<usize>)> {
         let place = self.places.get(display.checked_sub(1)?)?;
         Some((place.display, place.group))
     }
 
-    /// Returns the displays of the subagents that a call started, in the order in which they were
-    /// given; with no story those that stand at the end of `display`.
+    /// Returns the lists of the subagents that a call started, in the order in which they were
+    /// given; without a group those at the end of `display`.
     #[must_use]
     pub fn under(&self, display: usize, group: Option<usize>) -> &[usize] {
         let place = GroupPlace { display, group };
         self.children.get(&place).map_or(&[], Vec::as_slice)
     }
 
-    /// Goes through the items of all displays in the order in which they are shown: a subagent stands
-    /// in its story, before the result. Each item comes once.
+    /// Iterates over the items of all lists in display order: a subagent is in the group of its
+    /// call, before the result. Each item is visited once.
     pub fn walk<'n>(
         &'n self,
         displays: &'n [&'n ItemList],
@@ -147,8 +146,8 @@ impl Nesting {
         }
     }
 
-    /// The subagents that are shown before the next item: those of a story whose call and progress
-    /// are shown, and behind the last item those that belong to none.
+    /// Returns the subagents that are shown before the next item: those of a group whose call and
+    /// progress were shown, and after the last item those that belong to none.
     fn due(&self, display: &ItemList, visit: &Visit) -> Vec<usize> {
         let early_story = |place: usize| {
             let (group, part) = display.items().get(place)?.group()?;
@@ -167,22 +166,22 @@ impl Nesting {
 /// One item of a walk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NestingStep {
-    /// The number of the display.
+    /// The number of the list.
     pub display: usize,
     /// The place of the item in [`ItemList::items`].
     pub item: usize,
-    /// How many displays it is inside of: 0 in the main conversation.
+    /// How many lists enclose it: 0 in the main conversation.
     pub depth: usize,
 }
 
-/// A display that is being walked through.
+/// A list during a walk.
 #[derive(Debug)]
 struct Visit {
     display: usize,
     next: usize,
-    /// Whether what comes before `next` was found.
+    /// Whether the subagents before `next` were collected.
     is_checked: bool,
-    /// Subagents to go through before `next`, the last one first.
+    /// Subagents to visit before `next`, the last one first.
     waiting: Vec<usize>,
 }
 
@@ -197,19 +196,19 @@ impl Visit {
     }
 }
 
-/// Calls by what is known of them.
+/// Calls by their known properties.
 struct Finder<'d> {
     displays: &'d [&'d ItemList],
     origins: &'d [Origin],
-    /// The display of each subagent.
+    /// The list of each subagent.
     agents: HashMap<&'d str, usize>,
-    /// The first call with this id in a display, and in any.
+    /// The first call with this id in a list, and in any.
     by_call: HashMap<(usize, &'d str), GroupPlace>,
     by_call_anywhere: HashMap<&'d str, GroupPlace>,
     by_agent: HashMap<&'d str, GroupPlace>,
     /// Calls that name no subagent, the first one last.
     by_prompt: HashMap<u64, Vec<GroupPlace>>,
-    /// Calls that metadata named.
+    /// Calls that metadata name.
     taken: HashSet<GroupPlace>,
 }
 
@@ -261,7 +260,7 @@ impl<'d> Finder<'d> {
         }
     }
 
-    /// The place that names say.
+    /// Returns the place according to names and ids.
     fn named(&mut self, display: usize) -> GroupPlace {
         let origin = &self.origins[display - 1];
         let parent = match &origin.parent_agent {
@@ -284,7 +283,7 @@ impl<'d> Finder<'d> {
         found.unwrap_or(at_the_end)
     }
 
-    /// The first call that asked for what the subagent was asked and that started no other one.
+    /// Returns the first call with the prompt of the subagent that started no other one.
     fn by_prompt(&mut self, display: usize) -> Option<GroupPlace> {
         let places = self.by_prompt.get_mut(&self.displays[display].prompt?)?;
         let taken = &self.taken;
@@ -293,9 +292,9 @@ impl<'d> Finder<'d> {
     }
 }
 
-/// Puts one display of each circle at the end of the main conversation.
+/// Moves one list of each cycle to the end of the main conversation.
 fn cut_circles(places: &mut [GroupPlace]) {
-    /// Leads to the main conversation.
+    /// Connected to the main conversation.
     const DONE: usize = usize::MAX;
     let mut walked_from = vec![0; places.len() + 1];
     walked_from[0] = DONE;
@@ -316,7 +315,7 @@ fn cut_circles(places: &mut [GroupPlace]) {
     }
 }
 
-/// What tells prompts apart. Two that share it by chance only lead to a wrong place.
+/// Distinguishes prompts. Two with the same value by chance only lead to a wrong place.
 pub(super) fn prompt_hash(text: Raw<'_>) -> Option<u64> {
     let text = text.str()?;
     let mut hasher = DefaultHasher::new();
@@ -324,12 +323,12 @@ pub(super) fn prompt_hash(text: Raw<'_>) -> Option<u64> {
     Some(hasher.finish())
 }
 
-/// Returns the subagents that stand in the file of a main conversation, as clients up to 2.0.27 wrote
-/// them, in the order of their first entries: the entries of each in file order, as subagents are
-/// not rewound, and what its lines say of its origin.
+/// Returns the subagents in the file of a main conversation, as clients up to 2.0.27 wrote them, in
+/// the order of their first entries: the entries of each in file order, as subagents are not
+/// rewound, and its origin as far as its lines contain it.
 ///
-/// Lines that name a subagent belong to that one; those without a name to the one whose first entry
-/// they lead up to.
+/// Lines with the id of a subagent belong to that one; those without an id to the one whose first
+/// entry is their ancestor.
 #[must_use]
 pub fn sidechains(tree: &Tree<'_>) -> Vec<(Origin, ConversationPath)> {
     let mut found: Vec<(Origin, ConversationPath)> = Vec::new();
@@ -361,7 +360,7 @@ pub fn sidechains(tree: &Tree<'_>) -> Vec<(Origin, ConversationPath)> {
     found
 }
 
-/// The entry of a sidechain that all others above `node` lead up to.
+/// Returns the topmost ancestor of `node` in its sidechain.
 fn top(tree: &Tree<'_>, node: NodeId, tops: &mut HashMap<NodeId, NodeId>) -> NodeId {
     let mut walked = Vec::new();
     let mut at = node;
@@ -370,7 +369,7 @@ fn top(tree: &Tree<'_>, node: NodeId, tops: &mut HashMap<NodeId, NodeId>) -> Nod
             break *top;
         }
         walked.push(at);
-        // Within a circle the entry that was met first stands for all.
+        // In a cycle the entry that was reached first represents all.
         tops.insert(at, at);
         match tree
             .parent_node(at)

@@ -1,10 +1,10 @@
-//! The pass that puts items into the order in which they are shown.
+//! Puts items into display order.
 
 use super::build::Builder;
 use super::{CallGroup, GroupRole, Item, ItemKind, NONE};
 
-/// The items in their order, and the stories with their places in it. Looks at each item once for
-/// each part.
+/// Returns the items in display order, and the groups with their places in it. Looks at each item
+/// once for each part.
 pub(super) fn in_order(builder: &mut Builder<'_, '_>) -> (Vec<Item>, Vec<CallGroup>) {
     let mut order = Order {
         order: Vec::with_capacity(builder.items.len()),
@@ -48,7 +48,7 @@ impl Order<'_, '_, '_> {
         let builder = &self.builder;
         let shown = &builder.items[item as usize];
         match shown.group {
-            // Those that are behind nothing are in a story.
+            // Items that follow no other one are in a group.
             _ if shown.kind == ItemKind::Progress => {}
             NONE => self.order.push(item),
             group if shown.part == GroupRole::Opening => {
@@ -60,8 +60,8 @@ impl Order<'_, '_, '_> {
             }
             _ => {}
         }
-        if let Some(behind) = self.builder.behind.get(&item) {
-            self.order.extend(behind);
+        if let Some(after) = self.builder.after.get(&item) {
+            self.order.extend(after);
         }
     }
 }

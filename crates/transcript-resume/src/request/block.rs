@@ -1,4 +1,4 @@
-//! Blocks of content as the JSON text they were, and the few edits that a request needs.
+//! Blocks of content as the JSON text they had, and the few edits that a request needs.
 
 use std::borrow::Cow;
 
@@ -6,9 +6,10 @@ use serde::{Serialize, Serializer};
 use transcript_format::object::{JsonKind, Object, Raw, Str};
 
 /// One block of a message: JSON text that is only moved, unless a rule of the client changes it.
+/// Unknown blocks are sent as they are (MSG-16).
 ///
 /// Numbers, key order, escapes and unknown fields are those of the transcript. `cache_control` is
-/// gone, and lone surrogates and NULs are U+FFFD.
+/// removed, and lone surrogates and NULs become U+FFFD.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Block {
     json: Box<str>,
@@ -20,7 +21,7 @@ pub struct Block {
     is_plain: bool,
 }
 
-/// What the rules tell apart.
+/// The kinds of blocks that the rules distinguish.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum BlockKind {
@@ -38,7 +39,7 @@ pub enum BlockKind {
     ServerToolUse,
     /// `thinking` without a signature.
     Thinking,
-    /// `thinking` with a signature, or `redacted_thinking`: only its own model takes it back.
+    /// `thinking` with a signature, or `redacted_thinking`: only the model that made it accepts it.
     SealedThinking,
     /// Any other block.
     Other,
@@ -47,7 +48,7 @@ pub enum BlockKind {
 const PLAIN_START: &str = r#"{"type":"text","text":"#;
 
 impl Block {
-    /// Reads one block of the content of candidate `entry`.
+    /// Reads one block of the content of entry `entry`.
     pub(super) fn read(raw: Raw<'_>, entry: u32) -> Self {
         let Some(object) = raw.object() else {
             return Self::new(safe(raw.text()).into(), BlockKind::Other, entry);
@@ -69,7 +70,7 @@ impl Block {
         }
     }
 
-    /// Reads content that is one string, given as the JSON text of it.
+    /// Reads content that is one string, given as its JSON text.
     pub(super) fn plain(string: Raw<'_>, entry: u32) -> Self {
         let json = format!("{PLAIN_START}{}}}", safe(string.text()));
         Self {
@@ -78,16 +79,16 @@ impl Block {
         }
     }
 
-    /// A text of our own.
+    /// Makes a synthetic text.
     pub(super) fn text(text: &str) -> Self {
-        Self::made_up(
+        Self::synthetic(
             format!("{PLAIN_START}{}}}", quoted(text)),
             BlockKind::Text,
             None,
         )
     }
 
-    /// A text of our own that is the whole content of a message.
+    /// Makes a synthetic text that is the whole content of a message.
     pub(super) fn plain_text(text: &str) -> Self {
         Self {
             is_plain: true,
@@ -95,7 +96,7 @@ impl Block {
         }
     }
 
-    /// The block as one of candidate `entry`.
+    /// Returns the block as one of entry `entry`.
     pub(super) fn of_entry(mut self, entry: u32) -> Self {
         self.set_entry(Some(entry));
         self
@@ -105,23 +106,23 @@ impl Block {
         self.entry = entry;
     }
 
-    /// A text that the client puts into an assistant message (cases 43-10, 42-12).
+    /// Makes a text that the client puts into an assistant message (MSG-8).
     pub(super) fn assistant_placeholder(text: &str) -> Self {
         let json = format!("{PLAIN_START}{},\"citations\":[]}}", quoted(text));
-        Self::made_up(json, BlockKind::Text, None)
+        Self::synthetic(json, BlockKind::Text, None)
     }
 
-    /// A result for the call `id`.
+    /// Makes a failed result for the call `id`.
     pub(super) fn failed_result(id: &str, text: &str) -> Self {
         let json = format!(
             r#"{{"type":"tool_result","tool_use_id":{},"content":{},"is_error":true}}"#,
             quoted(id),
             quoted(text)
         );
-        Self::made_up(json, BlockKind::ToolResult, Some(id.into()))
+        Self::synthetic(json, BlockKind::ToolResult, Some(id.into()))
     }
 
-    pub(super) fn made_up(json: String, kind: BlockKind, id: Option<Box<str>>) -> Self {
+    pub(super) fn synthetic(json: String, kind: BlockKind, id: Option<Box<str>>) -> Self {
         Self {
             json: json.into(),
             id,
@@ -147,13 +148,13 @@ impl Block {
         &self.json
     }
 
-    /// Returns what the rules take the block for.
+    /// Returns the kind of the block.
     #[must_use]
     pub fn kind(&self) -> BlockKind {
         self.kind
     }
 
-    /// Returns the candidate that the block comes from; `None` when it was made up.
+    /// Returns the number of the entry that the block comes from; `None` for a synthetic one.
     #[must_use]
     pub fn entry(&self) -> Option<usize> {
         self.entry.map(|entry| entry as usize)
@@ -165,7 +166,7 @@ impl Block {
         self.id.as_deref()
     }
 
-    /// The message got more than its string, so its content is a list.
+    /// Marks the block as one of a list: its message got more than its string (MSG-18).
     pub(super) fn unlink_from_string(&mut self) {
         self.is_plain = false;
     }
@@ -187,14 +188,14 @@ impl Block {
         Raw::parse(&self.json).ok().and_then(text_of)
     }
 
-    /// Whether a text block says nothing: it has no text, or one of white space.
+    /// Returns whether a text block is blank: it has no text, or only white space.
     pub(super) fn is_blank(&self) -> bool {
         let is_plain = |text: &str| text.strip_prefix('"').is_some_and(starts_plainly);
         !self.json.strip_prefix(PLAIN_START).is_some_and(is_plain)
             && Raw::parse(&self.json).ok().is_none_or(is_blank)
     }
 
-    /// Whether the call or result belongs to a tool that the API runs itself, and its id.
+    /// Returns the side and the id of a call or result of a tool that the API runs itself.
     pub(super) fn api_tool(&self) -> Option<(ApiTool, Box<str>)> {
         if !matches!(self.kind, BlockKind::ServerToolUse | BlockKind::Other) {
             return None;
@@ -216,7 +217,7 @@ impl Block {
         self.id = Some(id.into());
     }
 
-    /// Puts a line end behind the text of a text block.
+    /// Appends a line feed to the text of a text block.
     pub(super) fn end_with_newline(&mut self) {
         if self.kind == BlockKind::Text
             && let Some(json) = Raw::parse(&self.json).ok().and_then(with_newline)
@@ -225,7 +226,7 @@ impl Block {
         }
     }
 
-    /// Sets a field; its value is JSON.
+    /// Sets a field to `value`, which is JSON.
     pub(super) fn set(&mut self, key: &str, value: &str) {
         if let Some(object) = self.object() {
             self.json = object.with(key, value).into();
@@ -237,7 +238,7 @@ impl Block {
     }
 }
 
-/// What of a tool that the API runs itself: such a pair stands in one message of the assistant.
+/// The two sides of a tool that the API runs itself: both are in one assistant message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ApiTool {
     Call,
@@ -271,23 +272,23 @@ impl BlockKind {
     }
 }
 
-/// What kind of block a value is, [`BlockKind::Other`] when it is none.
+/// Returns the kind of a value, [`BlockKind::Other`] when it is not a block.
 pub(super) fn kind_of(raw: Raw<'_>) -> BlockKind {
     raw.object()
         .map_or(BlockKind::Other, |object| BlockKind::of(&object))
 }
 
-/// The field `text` of a block.
+/// Returns the field `text` of a block.
 pub(super) fn text_of(raw: Raw<'_>) -> Option<Str<'_>> {
     raw.object()?.get("text")?.str()
 }
 
-/// Whether this is the type of what a tool gave that the API runs itself.
+/// Returns whether this is the type of a result of a tool that the API runs itself.
 pub(super) fn is_api_result(type_name: &str) -> bool {
     type_name.ends_with("_tool_result")
 }
 
-/// Whether a text block says nothing: it has no text, or one of white space.
+/// Returns whether a text block is blank: it has no text, or only white space.
 pub(super) fn is_blank(raw: Raw<'_>) -> bool {
     let Some(text) = raw.object().and_then(|block| block.get("text")) else {
         return true;
@@ -296,18 +297,18 @@ pub(super) fn is_blank(raw: Raw<'_>) -> bool {
     !is_plain && text.str().is_none_or(|text| text.chars().all(is_space))
 }
 
-/// Whether a JSON string starts with a character that stands for itself and is not blank: that
-/// tells, without a look at the rest.
+/// Returns whether a JSON string starts with an unescaped character that is not blank, which proves
+/// without looking at the rest that it is not blank.
 fn starts_plainly(string: &str) -> bool {
     string.starts_with(|c: char| c.is_ascii_graphic() && !"\\\"".contains(c))
 }
 
-/// What some provider or other takes for white space.
+/// Returns whether any provider treats the character as white space.
 pub(super) fn is_space(c: char) -> bool {
     c.is_whitespace() || matches!(c, '\u{1c}'..='\u{1f}' | '\u{feff}')
 }
 
-/// A block with a line end behind its text; `None` when it has no text.
+/// Returns a block with a line feed appended to its text; `None` when it has no text.
 pub(super) fn with_newline(raw: Raw<'_>) -> Option<String> {
     let object = raw.object()?;
     let text = object
@@ -317,13 +318,14 @@ pub(super) fn with_newline(raw: Raw<'_>) -> Option<String> {
     Some(object.with("text", &format!("{open}\\n\"")))
 }
 
-/// `text` as a JSON string, NULs as U+FFFD.
+/// Returns `text` as a JSON string, with NULs as U+FFFD.
 pub(super) fn quoted(text: &str) -> String {
-    // A string always serialises: there is no key to be refused and no value out of range.
+    // A string always serialises: there are no keys that could be refused and no numbers out of
+    // range.
     serde_json::to_string(&text.replace('\0', "\u{fffd}")).unwrap_or_default()
 }
 
-/// The block without cache breakpoints: its own, and those of the blocks of a result.
+/// Returns the block without cache breakpoints: its own, and those of the blocks of a result.
 fn without_cache_control(object: &Object<'_>) -> String {
     let members = object
         .members()
@@ -351,8 +353,8 @@ fn without_cache_control(object: &Object<'_>) -> String {
     format!("{{{}}}", members.join(","))
 }
 
-/// The JSON text with the escapes of lone surrogates and NULs replaced by that of U+FFFD: an API
-/// that reads strict JSON refuses the one, and stores behind it the other.
+/// Returns the JSON text with escapes of lone surrogates (FILE-3) and NULs replaced by U+FFFD: an
+/// API with a strict JSON parser refuses the former, and the database of another the latter.
 pub(super) fn safe(json: &str) -> Cow<'_, str> {
     if !json.contains("\\u") {
         return Cow::Borrowed(json);
@@ -383,7 +385,7 @@ pub(super) fn safe(json: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// The UTF-16 unit of a `\uXXXX` escape at the start of `text`.
+/// Returns the UTF-16 unit of a `\uXXXX` escape at the start of `text`.
 fn unit(text: &str) -> Option<u16> {
     u16::from_str_radix(text.strip_prefix("\\u")?.get(..4)?, 16).ok()
 }

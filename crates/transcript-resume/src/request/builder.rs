@@ -1,5 +1,5 @@
-//! Requests made by hand: messages are put together, go on from a session where there is one, and
-//! become the body of a call of the Messages API.
+//! Requests made by hand: messages are put together, continue a session if there is one, and become
+//! the body of a call of the Messages API.
 //!
 //! ```
 //! use transcript_format::object::Object;
@@ -20,12 +20,14 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! What was built passes [`request::lint`](super::lint()): the passes of policy `recover` mend what is
-//! no matter of opinion, neighbours of one role join, and [`BuiltMessages::notes`] says so. Errors are only
-//! pairs that do not fit (a result without its call, a call without its result, an id that is used
-//! twice) and media that the API refuses.
+//! The result passes [`request::lint`](super::lint()): the passes of policy `recover` repair what
+//! has only one reasonable form, adjacent messages of one role are joined, and
+//! [`BuiltMessages::notes`] lists these changes. Errors are only pairs that do not fit (a result
+//! without its call, a call without its result, an id that is used twice) and media that the API
+//! refuses.
 //!
-//! It stands beside `request` because it makes the same messages with the same limits and passes.
+//! This module is a part of `request` because it makes the same messages with the same limits and
+//! passes.
 
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashSet};
@@ -43,9 +45,9 @@ use super::{
     Log, Message, OmissionReason, Role, Rule, SyntheticKind, TokenEstimate, image, pair, strict,
 };
 
-/// One message that is put together.
+/// One message under construction.
 ///
-/// Blocks stand in the order in which they are added, but results of tools come first in the end.
+/// Blocks keep the order in which they are added, except that results of tools are sent first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MessageBuilder {
     role: Role,
@@ -53,13 +55,13 @@ pub struct MessageBuilder {
 }
 
 impl MessageBuilder {
-    /// Starts a message of the user.
+    /// Starts a user message.
     #[must_use]
     pub fn user() -> Self {
         Self::new(Role::User)
     }
 
-    /// Starts a message of the model.
+    /// Starts an assistant message.
     #[must_use]
     pub fn assistant() -> Self {
         Self::new(Role::Assistant)
@@ -72,7 +74,7 @@ impl MessageBuilder {
         }
     }
 
-    /// Adds a text. One of white space only is left out when the conversation is built.
+    /// Adds a text. A text of white space only is omitted when the conversation is built.
     #[must_use]
     pub fn text(self, text: &str) -> Self {
         self.with(Block::plain_text(text))
@@ -93,7 +95,7 @@ impl MessageBuilder {
     ///
     /// # Errors
     /// Those of [`Self::image`], the limit being 6.7 MB of base64, and [`Error::NotBase64`], or
-    /// [`Error::DataUrl`] when a `data:` prefix stands before it.
+    /// [`Error::DataUrl`] when the data starts with a `data:` prefix.
     pub fn image_base64(self, data: &str) -> Result<Self, Error> {
         refuse_data_url(data)?;
         check_len(data.len(), MAX_IMAGE.div_ceil(3) * 4)?;
@@ -151,13 +153,13 @@ impl MessageBuilder {
         self.with(made(&call, BlockKind::ToolUse, Some(id)))
     }
 
-    /// Adds what a tool returned.
+    /// Adds the result of a tool.
     #[must_use]
     pub fn tool_result(self, id: &str, text: &str) -> Self {
         self.with_result(id, &result(id).with("content", text))
     }
 
-    /// Adds what a tool returned: the texts, images and documents of `content`.
+    /// Adds the result of a tool: the texts, images and documents of `content`.
     #[must_use]
     pub fn tool_result_of(self, id: &str, content: &Self) -> Self {
         let blocks = content.blocks.iter().map(Block::json);
@@ -166,15 +168,15 @@ impl MessageBuilder {
         self.with_result(id, &result(id).with("content", content))
     }
 
-    /// Adds the result of a call that failed, and why it did.
+    /// Adds the result of a call that failed, with the reason.
     #[must_use]
     pub fn tool_error(self, id: &str, text: &str) -> Self {
         self.with_result(id, &result(id).with("content", text).with("is_error", true))
     }
 
     /// Adds content in the form of the API, such as that of its reply: a text, or a list of blocks.
-    /// The blocks stay as they are, but for `cache_control`, which is left out, and for failed
-    /// results, which keep their texts only, as the API takes no more.
+    /// The blocks stay as they are, except that `cache_control` is removed, and that failed results
+    /// keep only their texts, as the API accepts no more.
     #[must_use]
     pub fn content(mut self, content: Raw<'_>) -> Self {
         match content.array() {
@@ -219,7 +221,7 @@ fn made(object: &ObjectBuf, kind: BlockKind, id: Option<&str>) -> Block {
         Cow::Borrowed(_) => json,
         Cow::Owned(safe) => safe,
     };
-    Block::made_up(json, kind, id.map(Box::from))
+    Block::synthetic(json, kind, id.map(Box::from))
 }
 
 fn result(id: &str) -> ObjectBuf {
@@ -261,13 +263,13 @@ fn check_len(len: usize, limit: usize) -> Result<(), Error> {
 /// The ids of calls.
 type Ids = HashSet<Box<str>>;
 
-/// A conversation that grows message by message.
+/// A conversation to which messages are added.
 #[derive(Clone, Debug, Default)]
 pub struct MessageList {
     pushed: Vec<(Role, Vec<Block>)>,
     /// The ids of all calls.
     calls: Ids,
-    /// Those without a result so far; only the last message of the model has such.
+    /// Those without a result so far; only the last assistant message can have any.
     open: Ids,
 }
 
@@ -278,10 +280,10 @@ impl MessageList {
         Self::default()
     }
 
-    /// Goes on from `messages`, as those of a [`Request`](super::Request).
+    /// Continues from `messages`, such as those of a [`Request`](super::Request).
     ///
     /// # Errors
-    /// Those of [`Self::push`]. The messages of a request under policy `recover` give none.
+    /// Those of [`Self::push`]. The messages of a request under policy `recover` cause none.
     pub fn resume(messages: &[Message]) -> Result<Self, Error> {
         let mut conversation = Self::new();
         for message in messages {
@@ -293,7 +295,7 @@ impl MessageList {
         Ok(conversation)
     }
 
-    /// Adds a text of the user.
+    /// Adds a user text.
     ///
     /// # Errors
     /// Those of [`Self::push`].
@@ -301,7 +303,7 @@ impl MessageList {
         self.push(MessageBuilder::user().text(text))
     }
 
-    /// Adds a text of the model.
+    /// Adds an assistant text.
     ///
     /// # Errors
     /// Those of [`Self::push`].
@@ -309,13 +311,14 @@ impl MessageList {
         self.push(MessageBuilder::assistant().text(text))
     }
 
-    /// Adds a message. One of the same role as the last joins it when the conversation is built,
-    /// and what the user says behind a `system` message joins the user's before that.
+    /// Adds a message. One of the same role as the last is joined to it when the conversation is
+    /// built, and a user message after a `system` message is joined to the user message before
+    /// that.
     ///
     /// # Errors
-    /// [`Error::Pair`] when the id of a call was used before, a result has no call that waits for
-    /// it, or the model speaks again before all its calls have results; [`Error::TooLarge`]. The
-    /// conversation is then as it was before.
+    /// [`Error::Pair`] when the id of a call was used before, a result has no open call, or an
+    /// assistant message follows a call without a result; [`Error::TooLarge`]. The conversation is
+    /// then unchanged.
     pub fn push(&mut self, message: MessageBuilder) -> Result<(), Error> {
         let MessageBuilder { role, blocks } = message;
         if blocks.iter().any(media::is_too_large) {
@@ -372,10 +375,10 @@ impl MessageList {
         }
     }
 
-    /// Makes the messages of a request. The conversation can go on afterwards.
+    /// Builds the messages of a request. More messages can be added afterwards.
     ///
-    /// A last answer loses the white space at its end. A conversation that starts with an answer
-    /// gets a message of the user before it.
+    /// White space at the end of a last answer is removed. A conversation that starts with an
+    /// answer gets a user message before it.
     ///
     /// # Errors
     /// [`Error::Pair`] when a call has no result, and [`Error::NothingToSend`] when no block is
@@ -411,8 +414,8 @@ impl MessageList {
         Ok(BuiltMessages { messages, notes })
     }
 
-    /// The messages, neighbours of one role joined. Each block gets its place in `origins` as its
-    /// entry, by which it is known again behind the passes.
+    /// Returns the messages, with adjacent ones of one role joined. Each block gets its place in
+    /// `origins` as its entry, by which it is recognized after the passes.
     fn drafts(&self, origins: &mut Vec<Origin>) -> Vec<Draft> {
         let mut drafts: Vec<Draft> = Vec::with_capacity(self.pushed.len());
         for (pushed, (role, blocks)) in self.pushed.iter().enumerate() {
@@ -432,33 +435,33 @@ impl MessageList {
     }
 }
 
-/// Where a block comes from.
+/// The origin of a block.
 struct Origin {
     pushed: usize,
-    /// Its candidate, when it is one of a session.
+    /// The number of its entry, when it is from a session.
     entry: Option<u32>,
 }
 
-/// What the passes did.
+/// What the passes changed.
 fn notes(log: &Log, origins: &[Origin]) -> Vec<BuildNote> {
     let pushed = |number: usize| origins.get(number).map_or(0, |origin| origin.pushed);
-    let left_out = log.omissions.iter().map(|omission| BuildNote {
+    let omitted = log.omissions.iter().map(|omission| BuildNote {
         pushed: pushed(omission.entry),
         kind: NoteKind::LeftOut(omission.reason),
     });
-    let made_up = log.synthetic.iter().map(|synthetic| BuildNote {
+    let synthetic = log.synthetic.iter().map(|synthetic| BuildNote {
         pushed: synthetic.entry.map_or(0, pushed),
         kind: NoteKind::MadeUp(synthetic.kind),
     });
-    left_out.chain(made_up).collect()
+    omitted.chain(synthetic).collect()
 }
 
-/// Messages that a strict provider takes, and what was done to make them so.
+/// Messages that a strict provider accepts, and the changes that made them so.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BuiltMessages {
     /// The messages, oldest first.
     pub messages: Vec<Message>,
-    /// What differs from what was pushed, in the order of the pushes.
+    /// The differences from the messages that were pushed, in the order of the pushes.
     pub notes: Vec<BuildNote>,
 }
 
@@ -469,7 +472,7 @@ impl BuiltMessages {
         settings.body(&self.messages)
     }
 
-    /// Estimates the tokens of all messages; system prompt and tools are not in it.
+    /// Estimates the tokens of all messages; system prompt and tools are not included.
     #[must_use]
     pub fn estimate(&self) -> TokenEstimate {
         let blocks = self.messages.iter().flat_map(Message::blocks);
@@ -477,31 +480,31 @@ impl BuiltMessages {
     }
 }
 
-/// Something that was done to a message.
+/// A change to a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BuildNote {
     /// The message as it was pushed, counted from 0, those of [`MessageList::resume`] included.
     pub pushed: usize,
-    /// What was done.
+    /// The change.
     pub kind: NoteKind,
 }
 
-/// What was done to a message that was pushed.
+/// A change to a message that was pushed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum NoteKind {
-    /// It joined the message before it.
+    /// It was joined to the message before it.
     Merged {
         /// The message of [`BuiltMessages::messages`] that it is a part of.
         message: usize,
     },
-    /// A block of it, or a part of one, was left out or changed.
+    /// A block of it, or a part of one, was omitted or changed.
     LeftOut(OmissionReason),
-    /// Something was made up in its place, or before it.
+    /// A synthetic block was added in its place, or before it.
     MadeUp(SyntheticKind),
 }
 
-/// What a call of the API has beside the messages.
+/// The settings of a call of the API, apart from the messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RequestSettings(
     // Invariant: not empty.
@@ -530,7 +533,7 @@ impl RequestSettings {
         self
     }
 
-    /// Says whether the answer is to be streamed.
+    /// Sets whether the answer is streamed.
     #[must_use]
     pub fn stream(mut self, stream: bool) -> Self {
         self.0.set("stream", stream);
@@ -546,7 +549,7 @@ impl RequestSettings {
     }
 }
 
-/// Why something cannot be sent. It names ids and never quotes content.
+/// Why something cannot be sent. Errors contain ids and never quote content.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Error {
@@ -558,18 +561,18 @@ pub enum Error {
         /// The id of the call.
         id: Box<str>,
     },
-    /// An image or document is larger than the API takes: 5 MB for an image (6.7 MB as base64) or
+    /// An image or document is larger than the API accepts: 5 MB for an image (6.7 MB as base64) or
     /// a text, 32 MB for a PDF.
     TooLarge,
-    /// The bytes are no PNG, JPEG, GIF or WebP.
+    /// The bytes are not a PNG, JPEG, GIF or WebP image.
     UnknownImage,
     /// The bytes are neither a PDF nor text in UTF-8, or there are none.
     UnknownDocument,
-    /// The text is no base64.
+    /// The text is not base64.
     NotBase64,
-    /// A `data:` address stands where base64 or the address of a page is expected.
+    /// A `data:` address was given where base64 or the address of a page is expected.
     DataUrl,
-    /// The conversation is empty, or has nothing but blank text.
+    /// The conversation is empty, or contains only blank text.
     NothingToSend,
 }
 
@@ -585,15 +588,15 @@ impl fmt::Display for Error {
         f.write_str(match self {
             Self::Pair { rule, id } => return write!(f, "{} ({id:?})", rule.words()),
             Self::TooLarge => {
-                "an image or document is larger than the API takes: 5 MB for an image (6.7 MB as \
+                "an image or document is larger than the API accepts: 5 MB for an image (6.7 MB as \
                  base64) or a text, 32 MB for a PDF"
             }
-            Self::UnknownImage => "the image is no PNG, JPEG, GIF or WebP",
+            Self::UnknownImage => "the image is not PNG, JPEG, GIF or WebP",
             Self::UnknownDocument => "the document is neither a PDF nor text in UTF-8, or empty",
-            Self::NotBase64 => "the data of the image is no base64",
+            Self::NotBase64 => "the image data is not base64",
             Self::DataUrl => {
-                "a data: address is not taken: give the base64 behind its comma, or the bytes that \
-                 it stands for"
+                "a data: address is not accepted: pass the base64 after its comma, or the decoded \
+                 bytes"
             }
             Self::NothingToSend => "the conversation has nothing to send",
         })

@@ -1,4 +1,4 @@
-//! How many tokens a block may be: a guess by rules of thumb, never what the API will count.
+//! Estimates the tokens of a block by rules of thumb; the API may count differently.
 
 use std::iter::Sum;
 use std::ops::Add;
@@ -10,7 +10,7 @@ use transcript_format::object::{Object, Raw};
 use super::block::{Block, BlockKind, kind_of, text_of};
 use super::image;
 
-/// An estimate of tokens. Only the API knows the number; this one is for deciding what to send.
+/// An estimate of tokens, for deciding what to send. Only the API knows the exact number.
 ///
 /// | block | estimate |
 /// | --- | --- |
@@ -27,7 +27,7 @@ pub struct TokenEstimate {
     /// The estimated tokens of all blocks that can be estimated.
     pub tokens: u64,
     /// How many blocks are not in [`Self::tokens`]: PDFs, media by address or file, images whose
-    /// header does not say their size, sealed thoughts.
+    /// header does not contain their size, redacted thinking.
     pub unknown: usize,
 }
 
@@ -68,7 +68,7 @@ impl TokenEstimate {
         }
     }
 
-    /// Estimates a block that may stand in a result.
+    /// Estimates a block that may be in a result.
     fn part(raw: Raw<'_>) -> Self {
         let source = raw.object().and_then(|block| block.object("source"));
         match (kind_of(raw), source) {
@@ -85,7 +85,7 @@ impl TokenEstimate {
         }
     }
 
-    /// Estimates a block that may stand in a document.
+    /// Estimates a block that may be in a document.
     fn leaf(raw: Raw<'_>) -> Self {
         match kind_of(raw) {
             BlockKind::Text => Self::text(&text_of(raw).unwrap_or_default()),
@@ -118,7 +118,7 @@ impl TokenEstimate {
     }
 }
 
-/// The pixels of an image that stands in the block itself.
+/// Returns the pixels of an image that is in the block itself.
 fn pixels(image: Raw<'_>) -> Option<u64> {
     let data = image.object()?.object("source")?.str("data")?;
     let (width, height) = image::dimensions(&STANDARD.decode(data.as_bytes()).ok()?)?;
@@ -130,7 +130,7 @@ impl Add for TokenEstimate {
 
     fn add(self, other: Self) -> Self {
         Self {
-            // The header of an image may say anything.
+            // The header of an image may contain any value.
             tokens: self.tokens.saturating_add(other.tokens),
             unknown: self.unknown + other.unknown,
         }

@@ -1,6 +1,6 @@
-//! What the first bytes of an image say about it: its type and its size.
+//! Reads type and size of an image from its first bytes.
 
-/// Returns the media type of an image that the API takes, by its first bytes.
+/// Returns the media type, by its first bytes, of an image of a type that the API accepts.
 pub(super) fn media_type(bytes: &[u8]) -> Option<&'static str> {
     match bytes {
         [0x89, b'P', b'N', b'G', b'\r', b'\n', 0x1a, b'\n', ..] => Some("image/png"),
@@ -25,7 +25,7 @@ pub(super) fn media_type(bytes: &[u8]) -> Option<&'static str> {
     }
 }
 
-/// Returns width and height in pixels; `None` when the header does not say them.
+/// Returns width and height in pixels; `None` when the header does not contain them.
 pub(super) fn dimensions(bytes: &[u8]) -> Option<(u32, u32)> {
     let (width, height) = match media_type(bytes)? {
         "image/png" => (
@@ -39,13 +39,13 @@ pub(super) fn dimensions(bytes: &[u8]) -> Option<(u32, u32)> {
     (width > 0 && height > 0).then_some((width, height))
 }
 
-/// The number of `len` bytes at `at`, the lowest first.
+/// Returns the little-endian number of `len` bytes at `at`.
 fn number(bytes: &[u8], at: usize, len: usize) -> Option<u32> {
     let digits = bytes.get(at..at + len)?.iter().rev();
     Some(digits.fold(0, |number, digit| number << 8 | u32::from(*digit)))
 }
 
-/// The first chunk says which of three formats it is: lossy, lossless, extended.
+/// The first chunk determines which of three formats it is: lossy, lossless, extended.
 fn webp_dimensions(bytes: &[u8]) -> Option<(u32, u32)> {
     const BITS: u32 = (1 << 14) - 1;
     match bytes.get(12..16)? {
@@ -59,7 +59,7 @@ fn webp_dimensions(bytes: &[u8]) -> Option<(u32, u32)> {
     }
 }
 
-/// Goes from segment to segment up to the one that starts a frame.
+/// Walks the segments up to the one that starts a frame.
 fn jpeg_dimensions(bytes: &[u8]) -> Option<(u32, u32)> {
     let big = |at: usize| Some(number(bytes, at, 2)?.swap_bytes() >> 16);
     let mut at = 2;
@@ -71,7 +71,7 @@ fn jpeg_dimensions(bytes: &[u8]) -> Option<(u32, u32)> {
             [0xff, 0xc0..=0xc3 | 0xc5..=0xc7 | 0xc9..=0xcb | 0xcd..=0xcf] => {
                 return Some((big(at + 7)?, big(at + 5)?));
             }
-            // The data of the image, or its end, without a frame before.
+            // The data of the image, or its end, without a frame before it.
             [0xff, 0xd9 | 0xda] => return None,
             [0xff, _] => at += 2 + big(at + 2)? as usize,
             _ => return None,
@@ -131,7 +131,7 @@ mod tests {
     fn a_header_that_is_cut_off_or_says_zero_has_no_size() {
         for (name, image) in images() {
             let whole = (0..image.len()).filter(|end| dimensions(&image[..*end]).is_some());
-            // Behind the size of a JPEG come four bytes of its frame, of a PNG and GIF less.
+            // After the size come four bytes of the frame in a JPEG, fewer in a PNG and GIF.
             assert!(whole.count() <= 4, "{name}");
         }
         assert_eq!(dimensions(b"GIF89a\0\0\xc8\0"), None);

@@ -1,8 +1,8 @@
-//! Whether a strict provider would take a request.
+//! Checks whether a strict provider would accept a request.
 //!
-//! Providers differ in what they forgive; these are the rules of the strictest that users report
-//! (`facts/pains.md` 5, 8, 16 and 27). The real client itself sends some requests that fail here,
-//! as its own provider joins neighbours of the same role.
+//! Providers differ in what they accept; these are the rules of the strictest that users report.
+//! The client itself sends some requests that fail here, as its own provider joins adjacent
+//! messages of the same role.
 
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -12,7 +12,7 @@ use transcript_format::object::{JsonKind, Raw};
 use super::block::{ApiTool, is_api_result, is_blank, is_space, kind_of, safe};
 use super::{Block, BlockKind, Message, Role, media};
 
-/// What a provider may say about a request.
+/// The objections that a provider may have to a request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Lint {
     /// What a strict provider refuses, in the order of the messages.
@@ -22,7 +22,7 @@ pub struct Lint {
 }
 
 impl Lint {
-    /// Returns whether a strict provider would take the request.
+    /// Returns whether a strict provider would accept the request.
     #[must_use]
     pub fn is_ok(&self) -> bool {
         self.problems.is_empty()
@@ -36,13 +36,13 @@ pub struct Problem {
     pub rule: Rule,
     /// The message, counted from 0; `None` when it is about the whole request.
     pub message: Option<usize>,
-    /// The candidate that the block comes from, where it comes from one.
+    /// The number of the entry that the block comes from, if any.
     pub entry: Option<usize>,
 }
 
 macro_rules! rules {
     ($($(#[doc = $doc:literal])* $Variant:ident = $name:literal, $words:literal;)*) => {
-        /// What a request has to be.
+        /// A requirement for a request.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[non_exhaustive]
         pub enum Rule {
@@ -56,13 +56,13 @@ macro_rules! rules {
                 match self { $(Self::$Variant => $name,)* }
             }
 
-            /// Returns whether a strict provider may take a request that breaks it.
+            /// Returns whether a strict provider may accept a request that breaks it.
             #[must_use]
             pub const fn is_warning(self) -> bool {
                 matches!(self, Self::EmptiedThinking | Self::RequestSize | Self::UnknownBlock)
             }
 
-            /// Returns what is wrong, in words.
+            /// Returns a description of the problem.
             #[must_use]
             pub const fn words(self) -> &'static str {
                 match self { $(Self::$Variant => $words,)* }
@@ -78,22 +78,23 @@ rules! {
     FirstNotUser = "first-not-user", "the first message is not the user's";
     /// Roles alternate.
     SameRole = "same-role", "two messages in a row have the same role";
-    /// A `system` message comes after one of the user.
+    /// A `system` message follows a user message.
     SystemPlace = "system-place", "a system message does not follow one of the user";
     /// Content is not empty.
     EmptyContent = "empty-content", "a message has no content";
     /// Text is not blank.
     BlankText = "blank-text", "a text block is blank";
     /// Every block is an object with a type.
-    NoBlock = "no-block", "a block is no object with a type";
-    /// Calls, thoughts and answers of tools of the API are the assistant's; results the user's.
-    WrongRole = "wrong-role", "a block stands in a message of the wrong role";
+    NoBlock = "no-block", "a block is not an object with a type";
+    /// Calls, thinking and results of tools of the API are the assistant's; other results the
+    /// user's.
+    WrongRole = "wrong-role", "a block is in a message of the wrong role";
     /// A call has an id of letters, digits, `_` and `-`.
-    CallId = "call-id", "the id of a call is missing or holds other characters than letters, digits, _ and -";
+    CallId = "call-id", "the id of a call is missing or contains other characters than letters, digits, _ and -";
     /// A call has a name.
     CallName = "call-name", "a call has no name";
     /// The input of a call is an object.
-    CallInput = "call-input", "the input of a call is no object";
+    CallInput = "call-input", "the input of a call is not an object";
     /// The ids of calls are unique.
     RepeatedCall = "repeated-call", "two calls have the same id";
     /// Every result answers a call of the message before.
@@ -102,42 +103,42 @@ rules! {
     RepeatedResult = "repeated-result", "a call has two results";
     /// Every call is answered in the message after it.
     MissingResult = "missing-result", "a call has no result in the message after it";
-    /// Results stand before everything else.
-    ResultNotFirst = "result-not-first", "a result stands behind another block";
-    /// Calls of tools that the API runs itself, and what they gave, stand in one message.
-    ApiToolPair = "api-tool-pair", "a call of a tool of the API and its result do not stand in one message";
+    /// Results come before everything else.
+    ResultNotFirst = "result-not-first", "a result follows another block";
+    /// Calls of tools that the API runs itself, and their results, are in one message.
+    ApiToolPair = "api-tool-pair", "a call of a tool of the API and its result are not in one message";
     /// The content of a result is a text, or a list of texts and media.
     ResultContent = "result-content", "the content of a result is neither a text nor a list of texts and media";
-    /// A failed result says something.
+    /// A failed result has content.
     SilentError = "silent-error", "a failed result has no content";
-    /// Thoughts carry the signature of their model.
-    UnsignedThinking = "unsigned-thinking", "a thought has no signature";
-    /// Of warnings: thoughts with a signature have the text that was signed (`facts/pains.md` 9).
-    /// Clients that store the signature alone send it without the text, and their API takes it.
-    EmptiedThinking = "emptied-thinking", "a signed thought lost its text";
-    /// The last block of an answer is no thought.
-    ThinkingLast = "thinking-last", "an answer ends with a thought";
+    /// Thinking carries the signature of its model.
+    UnsignedThinking = "unsigned-thinking", "a thinking block has no signature";
+    /// A warning: signed thinking has the text that was signed. Clients that store only the
+    /// signature send it without the text, and their API accepts it.
+    EmptiedThinking = "emptied-thinking", "a signed thinking block has lost its text";
+    /// The last block of an answer is not thinking.
+    ThinkingLast = "thinking-last", "an answer ends with a thinking block";
     /// A last message of the assistant does not end with white space.
     TrailingSpace = "trailing-space", "the last message is the assistant's and ends with white space";
-    /// Images and documents keep to the limits.
-    MediaTooLarge = "media-too-large", "an image or document is larger than the API takes";
-    /// Images and documents hold data.
-    UnusableMedia = "unusable-media", "an image or document holds no data, or is of a type that the API does not take";
-    /// Strings hold no NUL and no half of a surrogate pair.
-    UnsafeText = "unsafe-text", "a string holds a NUL or half of a surrogate pair";
-    /// Of warnings: the request keeps to the limit of the API.
-    RequestSize = "request-size", "the request is larger than the 32 MB that the API takes";
-    /// Of warnings: the kind of block is not known here.
+    /// Images and documents are within the limits.
+    MediaTooLarge = "media-too-large", "an image or document is larger than the API accepts";
+    /// Images and documents contain data.
+    UnusableMedia = "unusable-media", "an image or document contains no data, or is of a type that the API does not accept";
+    /// Strings contain no NUL and no half of a surrogate pair.
+    UnsafeText = "unsafe-text", "a string contains a NUL or half of a surrogate pair";
+    /// A warning: the request is within the limit of the API.
+    RequestSize = "request-size", "the request is larger than the 32 MB that the API accepts";
+    /// A warning: the kind of block is not known here.
     UnknownBlock = "unknown-block", "a block is of a kind that providers may not know";
 }
 
-/// The most that the API takes, all messages together.
+/// The most that the API accepts, all messages together.
 const MAX_REQUEST: usize = 32 << 20;
 
-/// What only users bring.
+/// Kinds of blocks that only users send.
 const SEARCH_RESULT: &str = "search_result";
 
-/// Kinds of blocks that the Messages API documents beside those of [`BlockKind`].
+/// Kinds of blocks that the Messages API documents in addition to those of [`BlockKind`].
 const DOCUMENTED: [&str; 11] = [
     SEARCH_RESULT,
     "container_upload",
@@ -152,7 +153,7 @@ const DOCUMENTED: [&str; 11] = [
     "tool_search_tool_result",
 ];
 
-/// Returns what a strict provider would say about `messages`.
+/// Returns the objections of a strict provider to `messages`.
 #[must_use]
 pub fn lint(messages: &[Message]) -> Lint {
     let mut linter = Linter::default();
@@ -201,7 +202,7 @@ pub fn lint(messages: &[Message]) -> Lint {
 #[derive(Default)]
 struct Linter {
     lint: Lint,
-    /// The message that is looked at.
+    /// The message that is checked.
     at: Option<usize>,
     calls: HashSet<Box<str>>,
     /// The calls of the message before: entry, and whether the result was seen.
@@ -230,7 +231,7 @@ impl Linter {
             (None, Role::User) => None,
             (None, _) => Some(Rule::FirstNotUser),
             (Some(before), Role::System) => (before != Role::User).then_some(Rule::SystemPlace),
-            // What follows a system message is the answer to the user message before it.
+            // What follows a `system` message is the answer to the user message before it.
             (Some(Role::System), Role::User) => Some(Rule::SameRole),
             (Some(before), role) => (before == role).then_some(Rule::SameRole),
         };
@@ -297,7 +298,7 @@ impl Linter {
         }
     }
 
-    /// The message behind the calls is read: what has no result by now never gets one.
+    /// Called when the message after the calls is read: a result that is missing now never comes.
     fn close(&mut self) {
         self.place_of.clear();
         for (entry, is_answered) in std::mem::take(&mut self.open) {
@@ -308,7 +309,7 @@ impl Linter {
     }
 }
 
-/// The rules that a block breaks in a message of `role`, wherever it stands in it.
+/// Returns the rules that a block breaks in a message of `role`, at any place in it.
 pub(super) fn faults(block: &Block, role: Role) -> Vec<Rule> {
     let is_answer = role == Role::Assistant;
     let mut faults = match block.kind() {
@@ -329,7 +330,7 @@ pub(super) fn faults(block: &Block, role: Role) -> Vec<Rule> {
     faults
 }
 
-/// Whether the API takes `id` for that of a call.
+/// Returns whether the API accepts `id` as that of a call.
 pub(super) fn is_call_id(id: &str) -> bool {
     let is_plain = |c: u8| c.is_ascii_alphanumeric() || c == b'_' || c == b'-';
     !id.is_empty() && id.bytes().all(is_plain)
@@ -383,7 +384,7 @@ fn result_faults(block: &Block) -> Vec<Rule> {
     faults
 }
 
-/// The rule that a block of the content of a result breaks.
+/// Returns the rule that a block of the content of a result breaks.
 pub(super) fn nested_fault(raw: Raw<'_>) -> Option<Rule> {
     match kind_of(raw) {
         BlockKind::Text => is_blank(raw).then_some(Rule::BlankText),
@@ -429,7 +430,7 @@ fn other_faults(block: &Block, role: Role) -> Vec<Rule> {
     }
 }
 
-/// The rule that a thought with a signature, or one that is sealed as a whole, breaks.
+/// Returns the rule that signed or redacted thinking breaks.
 fn sealed_fault(block: &Block) -> Option<Rule> {
     let thought = block.object()?;
     let has = |key: &str| {
@@ -445,7 +446,7 @@ fn sealed_fault(block: &Block) -> Option<Rule> {
     }
 }
 
-/// The places of calls of tools of the API without a result behind them, and of such results
+/// Returns the places of calls of tools of the API without a result after them, and of such results
 /// without their call.
 pub(super) fn unpaired_api_tools(blocks: &[Block]) -> BTreeSet<usize> {
     let mut unpaired = BTreeSet::new();

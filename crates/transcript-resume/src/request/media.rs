@@ -1,4 +1,4 @@
-//! Images and documents that the API would refuse, or did.
+//! Images and documents that the API refused, or would refuse.
 
 use transcript_format::object::Raw;
 
@@ -7,16 +7,16 @@ use super::step::{Step, StepKind};
 use super::{Log, OmissionReason, Role, SyntheticKind};
 use crate::texts;
 
-/// The most that the API takes, in bytes of the file itself.
+/// The most that the API accepts, in bytes of the file itself.
 pub(super) const MAX_IMAGE: usize = 5 << 20;
 pub(super) const MAX_PDF: usize = 32 << 20;
 pub(super) const MAX_TEXT_DOCUMENT: usize = 5 << 20;
 
-/// The image types that the API takes.
+/// The image types that the API accepts.
 const IMAGE_TYPES: [&str; 4] = ["image/jpeg", "image/png", "image/gif", "image/webp"];
 
-/// The block, with a note in place of every image and document that is too large: one of them makes
-/// the API refuse this request and every one after it.
+/// Replaces every image and document that is too large by a note: one of them makes the API refuse
+/// this request and every one after it.
 pub(super) fn within_limits(mut block: Block, log: &mut Log) -> Block {
     if !may_be_too_large(&block) {
         return block;
@@ -25,8 +25,8 @@ pub(super) fn within_limits(mut block: Block, log: &mut Log) -> Block {
     let mut note = |note: Option<String>| {
         let note = Block::text(&note?);
         let entry = entry.map(|entry| entry as u32);
-        log.left_out(entry, OmissionReason::OversizedMedia);
-        log.made_up(SyntheticKind::MediaNote, Role::User, &note, entry);
+        log.omit(entry, OmissionReason::OversizedMedia);
+        log.add_synthetic(SyntheticKind::MediaNote, Role::User, &note, entry);
         Some(note)
     };
     if block.kind() == BlockKind::ToolResult {
@@ -54,7 +54,7 @@ pub(super) fn within_limits(mut block: Block, log: &mut Log) -> Block {
     }
 }
 
-/// Whether a block is an image or a document that is larger than the API takes, or a result that
+/// Returns whether a block is an image or a document larger than the API accepts, or a result that
 /// holds one.
 pub(super) fn is_too_large(block: &Block) -> bool {
     if !may_be_too_large(block) {
@@ -70,7 +70,7 @@ pub(super) fn is_too_large(block: &Block) -> bool {
         .any(|raw| refusal(raw).is_some())
 }
 
-/// Whether an image or a document holds nothing that the API could take.
+/// Returns whether an image or a document contains nothing that the API could accept.
 pub(super) fn is_unusable(media: Raw<'_>) -> bool {
     let Some(media) = media.object() else {
         return true;
@@ -85,17 +85,17 @@ pub(super) fn is_unusable(media: Raw<'_>) -> bool {
     is_inline && (text("data").is_empty() || !is_known)
 }
 
-/// What replaces media that [`is_unusable`] names.
+/// Returns the replacement for media that [`is_unusable`] reports.
 pub(super) fn unusable_note() -> Block {
     Block::text(&format!("{}no usable data]", texts::MEDIA_TOO_LARGE))
 }
 
-/// Base64 is longer than what it stands for, so a short block cannot hold a large file.
+/// Base64 is longer than the data it encodes, so a short block cannot hold a large file.
 fn may_be_too_large(block: &Block) -> bool {
     block.json().len() > MAX_IMAGE.min(MAX_TEXT_DOCUMENT)
 }
 
-/// What replaces media that are too large; `None` for all others.
+/// Returns the replacement for media that are too large; `None` for all others.
 fn refusal(media: Raw<'_>) -> Option<String> {
     let media = media.object()?;
     let kind = BlockKind::of(&media);
@@ -130,14 +130,14 @@ fn refusal(media: Raw<'_>) -> Option<String> {
     })
 }
 
-/// How many bytes a text of base64 stands for.
+/// Returns the number of bytes that a base64 text encodes.
 fn base64_len(text: &str) -> usize {
     let digits = text.trim_end_matches('=').len();
     digits / 4 * 3 + digits % 4 * 3 / 4
 }
 
-/// After an error about an image or a document the line that carried it is sent without
-/// (`facts/rig.md` 8).
+/// Removes the images or documents that the API refused from the entry that contained them, as the
+/// API would refuse every later request too (ERR-2, ERR-3).
 pub(super) fn remove_rejected(steps: &mut Vec<Step>, log: &mut Log) {
     let is_any_distinct = steps.iter().any(|step| step.heals_distinct_carrier);
     let mut carriers = Carriers::default();
@@ -156,18 +156,18 @@ pub(super) fn remove_rejected(steps: &mut Vec<Step>, log: &mut Log) {
                 };
                 for line in lines {
                     if strip(&mut before[line].blocks, media) {
-                        log.left_out(before[line].entry, OmissionReason::RejectedMedia);
+                        log.omit(before[line].entry, OmissionReason::RejectedMedia);
                     }
                 }
             }
             _ => {}
         }
     }
-    // A prompt of which nothing is left is not sent (case 91-f0).
+    // A prompt with nothing left is not sent (ERR-4).
     steps.retain(|step| step.kind != StepKind::User || !step.blocks.is_empty());
 }
 
-/// What the API refused, by the text of the error (case 91-15).
+/// Returns what the API refused, by the text of the error (ERR-2).
 fn rejected(error: &Step) -> Option<BlockKind> {
     let text = error.blocks.first()?.text_field()?;
     if text.starts_with("Image was too large. Try resizing") {
@@ -181,8 +181,8 @@ fn rejected(error: &Step) -> Option<BlockKind> {
     }
 }
 
-/// The lines that carried it: the user line right before the error, and as long as that is a meta
-/// line the one before it (case 91-21).
+/// Returns the entries that may contain it: the user entry right before the error, and while that
+/// is `isMeta` the one before it (ERR-2).
 fn lines_before(steps: &[Step]) -> Vec<usize> {
     let mut lines = Vec::new();
     for (at, step) in steps.iter().enumerate().rev() {
@@ -197,8 +197,8 @@ fn lines_before(steps: &[Step]) -> Vec<usize> {
     lines
 }
 
-/// The user lines so far that carry an image, and those that carry a document: with
-/// `healsDistinctCarrier` the nearest one is cleaned (case 91-f2).
+/// The user entries so far that contain an image, and those that contain a document. With
+/// `healsDistinctCarrier` the nearest one is cleaned (ERR-3).
 #[derive(Default)]
 struct Carriers {
     images: Vec<usize>,
@@ -214,7 +214,7 @@ impl Carriers {
         }
     }
 
-    /// The last line that still has some, as it is about to lose them.
+    /// Returns the last entry that still has some, which is about to lose them.
     fn nearest(&mut self, steps: &[Step], media: BlockKind) -> Option<usize> {
         let lines = self.lines(media);
         while let Some(at) = lines.pop() {
@@ -239,7 +239,7 @@ fn carries(block: &Block, media: BlockKind) -> bool {
         || (block.kind() == BlockKind::ToolResult && without_media(block, media).is_some())
 }
 
-/// Returns whether there was something to strip.
+/// Removes `media` from `blocks`. Returns whether there were any.
 fn strip(blocks: &mut Vec<Block>, media: BlockKind) -> bool {
     let mut is_changed = false;
     blocks.retain(|block| {
@@ -257,8 +257,8 @@ fn strip(blocks: &mut Vec<Block>, media: BlockKind) -> bool {
     is_changed
 }
 
-/// The content of a result without `media`, with a text if nothing else is left (cases 52, 91-e8);
-/// `None` when it holds none.
+/// Returns the content of a result without `media`, with a text if nothing else is left (ERR-4);
+/// `None` when it contains none.
 fn without_media(result: &Block, media: BlockKind) -> Option<String> {
     let blocks = result.object()?.get("content")?.array()?;
     let rest: Vec<&str> = blocks

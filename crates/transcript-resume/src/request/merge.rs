@@ -1,5 +1,5 @@
-//! From steps to messages: lines of one answer join, users in a row join, reminders go into the
-//! last result or beside it.
+//! Turns steps into messages: lines of one answer are joined, consecutive user entries are joined,
+//! reminders are folded into the last result or added after it.
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -12,17 +12,17 @@ use super::step::{Step, StepKind};
 use super::{Log, OmissionReason, Role, js_trim};
 use crate::tree::Policy;
 
-/// A message that still grows.
+/// A message that is still growing.
 #[derive(Debug)]
 pub(super) struct Draft {
     pub(super) role: Role,
-    /// Whether a line of the user is in it, not only reminders.
+    /// Whether it contains a user entry, not only reminders.
     has_line: bool,
     /// The results that a merge moved to the front.
     front: Vec<Block>,
     pub(super) blocks: Vec<Block>,
-    /// Reminders that go into the last result. They are put there at once, as each time the whole
-    /// result is written again.
+    /// Reminders to fold into the last result. This happens once, when all are known, as each fold
+    /// rewrites the whole result.
     folded: Vec<Block>,
     is_merged: bool,
 }
@@ -39,7 +39,7 @@ impl Draft {
         }
     }
 
-    /// Adds the blocks of a message that follows.
+    /// Adds the blocks of a following message.
     pub(super) fn append(&mut self, blocks: Vec<Block>) {
         self.is_merged = true;
         self.blocks.extend(blocks);
@@ -52,7 +52,7 @@ impl Draft {
         self.blocks
     }
 
-    /// Puts the results where they belong: nothing merges any more.
+    /// Moves the results to the front, once nothing more is merged (MSG-4).
     pub(super) fn move_results_to_front(&mut self) {
         self.fold();
         if !self.front.is_empty() {
@@ -62,8 +62,9 @@ impl Draft {
         }
     }
 
-    /// Whether an answer behind it starts over, although one with its id stands before it.
-    fn parts_answers(&self) -> bool {
+    /// Returns whether it separates answers: after it an answer starts again, even if one with its
+    /// id precedes it (MSG-1).
+    fn separates_answers(&self) -> bool {
         let is_result = |block: &Block| block.kind() == BlockKind::ToolResult;
         self.role == Role::User
             && self.has_line
@@ -71,12 +72,12 @@ impl Draft {
             && !self.blocks.iter().any(is_result)
     }
 
-    /// Whether the content is the string that it was in the transcript.
+    /// Returns whether the content is a string, as it was in the transcript (MSG-18).
     pub(super) fn is_string(&self) -> bool {
         !self.is_merged && matches!(&*self.blocks, [block] if block.as_plain().is_some())
     }
 
-    /// Puts the reminders that wait for it into the last result.
+    /// Folds the waiting reminders into the last result.
     fn fold(&mut self) {
         let folded = std::mem::take(&mut self.folded);
         if !folded.is_empty()
@@ -101,20 +102,22 @@ pub(super) fn merge(
     let mut merge = Merge {
         policy,
         drafts: Vec::new(),
-        asides: Vec::new(),
+        system_reminders: Vec::new(),
         answers: HashMap::new(),
-        parted: HashMap::new(),
+        earlier_answers: HashMap::new(),
         checked: 0,
     };
     for step in steps {
         match step.kind {
             StepKind::Assistant => merge.add_assistant(step),
-            StepKind::ApiError => log.left_out(step.entry, OmissionReason::ApiError),
+            // An API error is not sent, but has already stopped reminders; the prompts around it
+            // merge (ERR-1).
+            StepKind::ApiError => log.omit(step.entry, OmissionReason::ApiError),
             StepKind::User | StepKind::LocalCommand => merge.add_user(step.blocks),
             StepKind::Reminder if system_role && step.is_for_system_role => {
-                merge.asides.push(step.parts);
+                merge.system_reminders.push(step.parts);
             }
-            // Newer models get a file as if the user had said it.
+            // Newer models get a file as if the user had written it (NOTE-7).
             StepKind::Reminder if system_role && step.is_file => {
                 merge.add_parts(step.parts, Merge::add_user_blocks);
             }
@@ -128,28 +131,31 @@ pub(super) fn merge(
 struct Merge {
     policy: Policy,
     drafts: Vec<Draft>,
-    /// In the role form: the reminders of the turn, sent behind its user message.
-    asides: Vec<Vec<Vec<Block>>>,
-    /// The answers since the last message of the user without a result, by their id.
+    /// In the role form: the reminders of the turn, sent after its user message (NOTE-6).
+    system_reminders: Vec<Vec<Vec<Block>>>,
+    /// The answers since the last user message without a result, by their id.
     answers: HashMap<Rc<str>, usize>,
     /// The answers before that.
-    parted: HashMap<Rc<str>, usize>,
-    /// How many drafts can no longer part answers.
+    earlier_answers: HashMap<Rc<str>, usize>,
+    /// The number of drafts that are complete and were checked for separating answers.
     checked: usize,
 }
 
 impl Merge {
-    /// The lines of one message become one message again, also across results, reminders and other
-    /// answers between them (case 42-21), but not across what the user said. Lines without an id
-    /// are merged as if they had the same one. Different messages in a row stay apart (case 43-02).
+    /// Joins the lines of one message, also across results, reminders and other answers between
+    /// them, but not across user text (MSG-1). Lines without an id are merged as if they had the
+    /// same one (MSG-2). Different messages in a row stay separate.
     fn add_assistant(&mut self, step: Step) {
         self.flush();
-        if self.drafts[self.checked..].iter().any(Draft::parts_answers) {
-            self.parted.extend(self.answers.drain());
+        if self.drafts[self.checked..]
+            .iter()
+            .any(Draft::separates_answers)
+        {
+            self.earlier_answers.extend(self.answers.drain());
         }
-        // What the API's own tools gave has to stand with their call.
+        // A result of the API's own tools has to be in the message of its call.
         if self.policy == Policy::Recover
-            && let Some(at) = self.parted.get(&step.merge_key)
+            && let Some(at) = self.earlier_answers.get(&step.merge_key)
             && step.message_id.is_some()
             && step.blocks.iter().any(is_api_result)
         {
@@ -164,12 +170,12 @@ impl Merge {
             Some(answer) => answer.blocks.extend(step.blocks),
             None => self.drafts.push(Draft::new(Role::Assistant, step.blocks)),
         }
-        // Only the last one still grows.
+        // Only the last draft still grows.
         self.checked = self.drafts.len() - 1;
     }
 
-    /// Users in a row become one message: the earlier text gets a line end where two texts meet,
-    /// the results move to the front.
+    /// Joins consecutive user entries: the earlier text gets a line feed where two texts meet
+    /// (MSG-3), and the results move to the front (MSG-4).
     fn add_user(&mut self, blocks: Vec<Block>) {
         self.add_user_blocks(blocks);
         if let Some(message) = self.user_message() {
@@ -190,7 +196,7 @@ impl Merge {
         {
             last.end_with_newline();
         }
-        // Once merged, what comes after the front holds no results any more.
+        // Once merged, the part after the front contains no more results.
         let so_far = if message.is_merged {
             Vec::new()
         } else {
@@ -206,8 +212,8 @@ impl Merge {
         }
     }
 
-    /// A reminder joins the user message before it: inside of the last result when that is the
-    /// last block, else as a block.
+    /// Adds a reminder to the user message before it: inside the last result when that is the last
+    /// block (NOTE-3), else as a block.
     fn add_reminder(&mut self, parts: Vec<Vec<Block>>) {
         self.add_parts(parts, |merge, blocks| {
             if let Some(message) = merge.user_message() {
@@ -218,8 +224,8 @@ impl Merge {
         });
     }
 
-    /// Adds each part of a reminder to the user message before it with `join`. A reminder that opens
-    /// the turn makes a message of each of its parts (case 91-a0).
+    /// Adds each part of a reminder to the user message before it with `join`. For a reminder that
+    /// opens the turn, each part becomes a message (NOTE-8).
     fn add_parts(&mut self, parts: Vec<Vec<Block>>, join: impl Fn(&mut Self, Vec<Block>)) {
         let opens = self.user_message().is_none();
         for blocks in parts {
@@ -237,19 +243,20 @@ impl Merge {
             .filter(|message| message.role == Role::User)
     }
 
-    /// Ends a turn. Reminders for a turn in which the user has no message are one themselves.
+    /// Ends a turn. The system reminders of a turn without a user message are sent in text form
+    /// (NOTE-7).
     fn flush(&mut self) {
-        let asides = std::mem::take(&mut self.asides);
-        if asides.is_empty() {
+        let system_reminders = std::mem::take(&mut self.system_reminders);
+        if system_reminders.is_empty() {
             return;
         }
         if self.user_message().is_none() {
-            asides
+            system_reminders
                 .into_iter()
                 .for_each(|parts| self.add_reminder(parts));
             return;
         }
-        let texts = asides.iter().flatten().flatten();
+        let texts = system_reminders.iter().flatten().flatten();
         let texts = texts.filter_map(Block::text_field);
         let texts: Vec<String> = texts.map(|text| unwrapped(&text).to_owned()).collect();
         let block = Block::plain_text(&texts.join("\n\n"));
@@ -258,7 +265,8 @@ impl Merge {
 }
 
 fn add_reminder_block(message: &mut Draft, block: Block) {
-    // The attribution reminder stands beside the results, and does not keep later ones out.
+    // The attribution reminder is placed after the results and does not prevent later reminders
+    // from being folded into them (NOTE-5).
     if !is_attribution(&block) {
         let is_open =
             |last: &mut Block| last.kind() == BlockKind::ToolResult && takes_reminders(last);
@@ -280,8 +288,8 @@ fn is_api_result(block: &Block) -> bool {
     matches!(block.api_tool(), Some((ApiTool::Result, _)))
 }
 
-/// Whether reminders are folded into a result: not into one without content, nor into one that
-/// holds a search result or a reference to a tool.
+/// Returns whether reminders may be folded into a result: not without content, nor with a search
+/// result or a reference to a tool (NOTE-4).
 fn takes_reminders(result: &Block) -> bool {
     let Some(object) = result.object() else {
         return false;
@@ -297,7 +305,7 @@ fn takes_reminders(result: &Block) -> bool {
     }
 }
 
-/// Puts reminders into a result.
+/// Folds reminders into a result (NOTE-3).
 fn fold(result: &mut Block, reminders: &[Block]) {
     transcript_format::work::add(result.json().len());
     let Some(object) = result.object() else {
@@ -319,8 +327,8 @@ fn fold(result: &mut Block, reminders: &[Block]) {
     result.set("content", &folded);
 }
 
-/// The content with one more text. Blanks at both ends of what is there are cut off only here
-/// (cases 91-80, 91-89).
+/// Appends a text to the content. White space at both ends of the content is trimmed only here
+/// (NOTE-3).
 fn with_text(mut content: String, text: &str) -> String {
     let trimmed = js_trim(&content);
     if trimmed.is_empty() {
@@ -334,8 +342,7 @@ fn with_text(mut content: String, text: &str) -> String {
     content
 }
 
-/// The list `blocks` with `added` behind it; a text before one of these gets a line end (cases 03,
-/// 52).
+/// Returns the list `blocks` with `added` appended; a text before an added one gets a line feed.
 fn with_blocks(blocks: &[Raw<'_>], added: &[Block]) -> String {
     let added = added
         .iter()
@@ -368,8 +375,8 @@ mod tests {
         Draft::new(Role::User, vec![Block::read(raw, 1)])
     }
 
-    /// What becomes of a result when reminders follow it; with `at_once` the whole of it is written
-    /// again for each of them.
+    /// Folds reminders into a result; with `at_once` the whole result is rewritten for each of
+    /// them.
     fn folded(content: &str, reminders: &[&str], at_once: bool) -> String {
         let mut message = message(content);
         for reminder in reminders {
@@ -415,7 +422,7 @@ mod tests {
             (work::done() - before) / len
         };
         assert!(cost(false) < 20, "{}", cost(false));
-        // The count sees what it is for.
+        // Proves that the counter detects the repeated work.
         assert!(cost(true) > 200, "{}", cost(true));
     }
 }

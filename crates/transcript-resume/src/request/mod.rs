@@ -1,17 +1,18 @@
-//! From a path to the next request: under policy `vendor` the one that the real client (2.1.329)
-//! would send, under `recover` one that a strict provider takes.
+//! Builds the next request from a path: under policy `vendor` the one that the client (2.1.329)
+//! would send, under `recover` one that a strict provider accepts.
 //!
-//! Start with [`RequestOptions::request`]. The passes run in the order that the client was seen to have:
-//! read the entries as steps, drop what was never finished and complete the last turn, add the new
-//! prompt, move reminders to the front of their turn, remove refused media and foreign thoughts,
-//! merge lines into messages, pair calls with results, a last touch. The rules stand in
-//! `facts/rig.md` 6 to 8; comments name the oracle cases that prove them.
+//! Start with [`RequestOptions::request`]. The passes run in the order in which the client was
+//! observed to apply them: read the entries as steps, drop what was never finished and complete the
+//! last turn, add the new prompt, move reminders to the front of their turn, remove rejected media
+//! and thinking of other models, merge entries into messages, pair calls with results, finish each
+//! message. The rules are MSG, NOTE, TURN and ERR of `docs/client-behaviour.md`; comments cite
+//! their ids.
 //!
-//! Under [`Policy::Recover`] no line is dropped for a call without a result, and `strict` takes the
-//! place of the pairing: [`lint()`] finds no problem in what it makes. It attaches the results that
-//! exist before it makes up any, mends what can be mended, and says in [`Request::synthetic`] and
-//! [`Request::omissions`] what it made up and left out. A conversation that needs none of this is
-//! sent as under [`Policy::Vendor`].
+//! Under [`Policy::Recover`] no entry is dropped for a call without a result, and `strict` replaces
+//! the pairing: [`lint()`] finds no problem in its output. It attaches the results that exist
+//! before it makes any synthetic ones, repairs blocks where that is possible, and reports what it
+//! added and omitted in [`Request::synthetic`] and [`Request::omissions`]. A conversation that
+//! needs none of this is sent as under [`Policy::Vendor`].
 //!
 //! ```no_run
 //! use transcript_reader::{Bodies, Index, Source};
@@ -34,9 +35,9 @@
 //! # Limitations
 //!
 //! What the client adds for the new prompt (date, tool lists, token counts) is not in the
-//! transcript and so not here; neither is the empty `system` message with the effort that newer
-//! models get. Attachments without a stored text are rendered as far as the client's words are
-//! known; the others are left out.
+//! transcript and so not in the request; neither is the empty `system` message with the effort that
+//! newer models get. Attachments without a stored text are rendered as far as the text of the
+//! client is known; others are omitted.
 
 mod block;
 pub mod builder;
@@ -73,16 +74,16 @@ pub use lint::{Lint, Problem, Rule, lint};
 use merge::Draft;
 use step::{Reading, Step, StepContext, StepKind};
 
-/// Gives the texts of candidates, so that nothing here has to read a file.
+/// Provides the bodies of entries, so that this module does not have to read a file.
 pub trait BodySource {
-    /// Why a text cannot be had.
+    /// Why a body cannot be read.
     type Error;
 
     /// Returns the text of `entry_ref`: one JSON object, or anything else when the file no longer
-    /// holds it; the entry then counts as not there.
+    /// contains it; the entry then counts as missing.
     ///
     /// # Errors
-    /// When it cannot be read. The request is given up.
+    /// When it cannot be read. The request is then abandoned.
     fn body(&mut self, entry_ref: &EntryRef<'_>) -> Result<&str, Self::Error>;
 }
 
@@ -102,7 +103,7 @@ impl BodySource for Bodies<'_> {
     }
 }
 
-/// What to ask for.
+/// The options of a request.
 #[derive(Clone, Debug, Default)]
 pub struct RequestOptions {
     prompt: Option<String>,
@@ -114,7 +115,7 @@ pub struct RequestOptions {
 }
 
 impl RequestOptions {
-    /// Asks for the conversation as it would be sent when nothing new is said.
+    /// Requests the conversation without a new prompt.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -127,18 +128,18 @@ impl RequestOptions {
         self
     }
 
-    /// Asks for the answer to what was said last: a turn that has none stays open. Without it such a
-    /// turn counts as left, and [`SyntheticKind::NoResponse`] ends it, as a client does that comes
-    /// back to a session.
+    /// Requests the answer to the last message: a turn without an answer stays open. By default
+    /// such a turn counts as abandoned, and [`SyntheticKind::NoResponse`] ends it, as in a client
+    /// that resumes a session (TURN-5).
     #[must_use]
     pub fn live(mut self) -> Self {
         self.is_live = true;
         self
     }
 
-    /// Names the model that gets the request. Thoughts that another model signed are left out, and
-    /// newer models get reminders as `system` messages. Without it, the model of the last real
-    /// answer on the path is meant.
+    /// Names the model that gets the request. Thinking that another model signed is omitted
+    /// (MSG-10), and newer models get reminders as `system` messages (NOTE-6). By default it is the
+    /// model of the last real answer on the path (MSG-19).
     #[must_use]
     pub fn model(mut self, id: impl Into<String>) -> Self {
         self.model = Some(id.into());
@@ -146,8 +147,8 @@ impl RequestOptions {
     }
 
     /// Names the tools of the request: references to others, which a tool search left, are removed,
-    /// as the API refuses them. Without it [`Policy::Vendor`] means the tools that the client brings
-    /// itself, and [`Policy::Recover`] keeps every reference.
+    /// as the API refuses them (MSG-14). By default [`Policy::Vendor`] assumes the tools that the
+    /// client has without options, and [`Policy::Recover`] keeps every reference.
     #[must_use]
     pub fn tools<I>(mut self, names: I) -> Self
     where
@@ -158,14 +159,14 @@ impl RequestOptions {
         self
     }
 
-    /// Ends the conversation at this candidate instead of the leaf that the policy chooses.
+    /// Ends the conversation at this entry instead of the leaf that the policy chooses.
     #[must_use]
     pub fn leaf(mut self, entry_no: usize) -> Self {
         self.leaf = Some(entry_no);
         self
     }
 
-    /// Stops after this candidate of the path. When it is not on the path there is no conversation.
+    /// Stops after this entry of the path. When it is not on the path there is no conversation.
     #[must_use]
     pub fn at(mut self, entry_no: usize) -> Self {
         self.at = Some(entry_no);
@@ -174,9 +175,9 @@ impl RequestOptions {
 
     /// Returns the request for the conversation of `tree`.
     ///
-    /// Each body of the path is asked for once and only what is sent of it is kept. When bodies
-    /// prove unusable their entries count as not there and the path is computed again, until it
-    /// stands.
+    /// Each body of the path is requested once, and only the parts that are sent are kept. When
+    /// bodies turn out to be unusable their entries count as missing and the path is computed
+    /// again, until all bodies of a path are usable.
     ///
     /// # Errors
     /// Those of `bodies`.
@@ -191,7 +192,7 @@ impl RequestOptions {
             let tree = pruned.as_ref().unwrap_or(tree);
             let mut log = Log::default();
             for entry_ref in &lost {
-                log.left_out(Some(*entry_ref), OmissionReason::UnusableBody);
+                log.omit(Some(*entry_ref), OmissionReason::UnusableBody);
             }
             let path = self.path(tree);
             if path.refusal.is_some() {
@@ -262,7 +263,7 @@ impl RequestOptions {
     }
 }
 
-/// From steps to messages.
+/// Turns steps into messages.
 fn messages(steps: Vec<Step>, model: Option<&str>, policy: Policy, log: &mut Log) -> Vec<Message> {
     let mut steps = bubble_up(steps);
     media::remove_rejected(&mut steps, log);
@@ -275,11 +276,11 @@ fn messages(steps: Vec<Step>, model: Option<&str>, policy: Policy, log: &mut Log
     drafts.into_iter().map(Message::from).collect()
 }
 
-/// The steps of a path, and what of it could not be used.
+/// The steps of a path, and the entries that could not be used.
 struct Loaded {
     steps: Vec<Step>,
     names: StepContext,
-    /// Signatures of thoughts that another line of the same entry has with a text.
+    /// Signatures of thinking that another line of the same entry has with a text.
     stored_thoughts: HashSet<Box<str>>,
     unusable: Vec<u32>,
 }
@@ -304,7 +305,7 @@ impl Loaded {
             }
             let number = entry_ref.number() as u32;
             if entry_ref.flags().contains(Flags::TOO_MANY) {
-                log.left_out(Some(number), OmissionReason::TooMany);
+                log.omit(Some(number), OmissionReason::TooMany);
                 continue;
             }
             let body = bodies.body(&entry_ref)?;
@@ -318,8 +319,8 @@ impl Loaded {
                     loaded.steps.push(step);
                 }
                 Ok(Reading::Unsent) => {}
-                Ok(Reading::Virtual) => log.left_out(Some(number), OmissionReason::Virtual),
-                Ok(Reading::Empty) => log.left_out(Some(number), OmissionReason::Empty),
+                Ok(Reading::Virtual) => log.omit(Some(number), OmissionReason::Virtual),
+                Ok(Reading::Empty) => log.omit(Some(number), OmissionReason::Empty),
                 Err(step::Unusable) => loaded.unusable.push(number),
             }
         }
@@ -327,7 +328,8 @@ impl Loaded {
     }
 }
 
-/// Whether the body has to be looked at: of system lines only the output of commands is sent.
+/// Returns whether the body has to be read: of system entries only the output of commands is sent
+/// (MSG-6).
 pub(crate) fn may_be_sent(entry_ref: &EntryRef<'_>) -> bool {
     match entry_ref.kind() {
         EntryKind::User | EntryKind::Assistant | EntryKind::Attachment => true,
@@ -336,16 +338,16 @@ pub(crate) fn may_be_sent(entry_ref: &EntryRef<'_>) -> bool {
     }
 }
 
-/// Whether a model gets reminders as `role: system` messages: those after 4.7 do.
+/// Returns whether a model gets reminders as `role: system` messages: models after 4.7 do (NOTE-6).
 fn wants_system_role(model: &str) -> bool {
     let mut numbers = model.split('-').filter_map(|part| part.parse::<u32>().ok());
     let (major, minor) = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
-    // A minor number of eight digits is a date.
+    // A minor version of more than two digits is a date.
     (major, if minor > 99 { 0 } else { minor }) >= (4, 8)
 }
 
-/// Moves reminders up to the front of their user turn: before the user texts, but not before a
-/// result, nor before any assistant line, sent or not (cases 91-95, 91-98).
+/// Moves reminders up to the front of their user turn: before the user texts, but neither before a
+/// result nor before any assistant entry, sent or not (NOTE-2).
 fn bubble_up(steps: Vec<Step>) -> Vec<Step> {
     let mut moved = Vec::with_capacity(steps.len());
     let mut passed = Vec::new();
@@ -364,33 +366,35 @@ fn bubble_up(steps: Vec<Step>) -> Vec<Step> {
     moved
 }
 
-/// What JavaScript calls white space: U+FEFF is, U+0085 is not (case 91-88).
+/// Trims white space as JavaScript defines it: U+FEFF is, U+0085 is not (NOTE-3).
 fn js_trim(text: &str) -> &str {
     text.trim_matches(|c: char| c == '\u{feff}' || (c.is_whitespace() && c != '\u{85}'))
 }
 
-/// Blank text, or the text that the client makes up for an empty message.
+/// Returns whether a text is blank, or the client's placeholder for an empty message (MSG-8).
 fn is_blank_text(text: &str) -> bool {
     js_trim(text).is_empty() || text == crate::texts::NO_CONTENT
 }
 
-/// The request that continues a conversation, and how it came about.
+/// The request that continues a conversation, and a report of how it was made.
 #[derive(Clone, Debug, Default)]
 pub struct Request {
     /// The path that the messages were made of. It may differ from that of the tree when bodies
-    /// proved unusable. Its refusal says why a client would not resume; then there are no messages.
+    /// turned out to be unusable. If its refusal is set a client would not resume, and there are no
+    /// messages.
     pub path: ConversationPath,
     /// The messages, oldest first.
     pub messages: Vec<Message>,
-    /// The model that the request is meant for; `None` when nobody said and no model ever answered.
+    /// The model that the request is meant for; `None` when none was named and no model ever
+    /// answered.
     pub model: Option<String>,
-    /// What was made up, in the order of the messages as far as one pass made it.
+    /// The synthetic blocks, in the order of the messages within each pass.
     pub synthetic: Vec<Synthetic>,
-    /// What stands on the path, could have been sent and was not.
+    /// The parts of the path that could have been sent and were not.
     pub omissions: Vec<Omission>,
-    /// What the session was set to. Empty when a client would not resume.
+    /// The settings of the session. Empty when a client would not resume.
     pub state: PathState,
-    /// The tokens of the answers on the path, by model in the order of their names.
+    /// The tokens of the answers on the path, by model, ordered by name.
     pub usage: Vec<Usage>,
 }
 
@@ -403,7 +407,7 @@ impl Request {
         }
     }
 
-    /// Returns whether the client would go on.
+    /// Returns whether the client would resume the session.
     #[must_use]
     pub fn is_resumable(&self) -> bool {
         self.path.refusal.is_none()
@@ -416,10 +420,10 @@ impl Request {
     }
 }
 
-/// Who speaks.
+/// The author of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Role {
-    /// The person, and the client on its behalf: tool results, reminders.
+    /// The person, and the client on their behalf: tool results, reminders.
     User,
     /// The model.
     Assistant,
@@ -428,7 +432,7 @@ pub enum Role {
 }
 
 impl Role {
-    /// Returns the name as it is sent.
+    /// Returns the name in a request.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -442,7 +446,7 @@ impl Role {
 /// One message of a request.
 ///
 /// Serialises as `{"role", "content"}`; content is a string when it was one in the transcript and
-/// nothing was merged into it, else a list of blocks (`facts/rig.md` 6).
+/// nothing was merged into it, else a list of blocks (MSG-18).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Message {
     role: Role,
@@ -450,7 +454,7 @@ pub struct Message {
 }
 
 impl Message {
-    /// Returns who speaks.
+    /// Returns the author.
     #[must_use]
     pub fn role(&self) -> Role {
         self.role
@@ -462,8 +466,8 @@ impl Message {
         &self.blocks
     }
 
-    /// Returns the message as JSON. The same as serialising it, but no byte of a block is looked
-    /// at again.
+    /// Returns the message as JSON. The result is the same as that of serialising it, but the
+    /// blocks are not parsed again.
     #[must_use]
     pub fn json(&self) -> String {
         let role = self.role.name();
@@ -485,7 +489,7 @@ impl Message {
         json
     }
 
-    /// The string that is the whole content, as JSON.
+    /// Returns the string that is the whole content, as JSON.
     fn only_string(&self) -> Option<&str> {
         match self.blocks.as_slice() {
             [block] => block.as_plain(),
@@ -515,42 +519,42 @@ impl Serialize for Message {
     }
 }
 
-/// Something in a request that does not stand in the transcript.
+/// A block of a request that is not in the transcript.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Synthetic {
-    /// What it is.
+    /// The kind of block.
     pub kind: SyntheticKind,
     /// The role of the message that it is in.
     pub role: Role,
-    /// The block as it was made up; a reminder may have been folded into it since.
+    /// The block as it was made; a reminder may have been folded into it later.
     pub block: Block,
-    /// The candidate that it follows, or that it replaces; `None` at the very start.
+    /// The entry that it follows, or that it replaces; `None` at the very start.
     pub entry: Option<usize>,
 }
 
-/// Kinds of made-up blocks.
+/// Kinds of synthetic blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum SyntheticKind {
-    /// The result of a call that the end of the session interrupted.
+    /// The result of a call that the end of the session interrupted (TURN-1).
     InterruptedResult,
-    /// The answer to a turn that was never answered.
+    /// The answer to a turn that was never answered (TURN-5).
     NoResponse,
-    /// The result of a call in the middle whose own one is lost.
+    /// The result of an earlier call whose own is lost (TURN-2).
     MissingResult,
-    /// The first message of the user, where the history starts with an answer.
+    /// The first user message, when the history starts with an answer.
     MissingStart,
-    /// What is left of an answer whose call has an id that was used before.
+    /// The rest of an answer whose call has an id that was used before (TURN-4).
     RepeatedCall,
-    /// What is left of a message without content.
+    /// The rest of a message without content (MSG-8).
     NoContent,
-    /// What is left of a first message of which all results are orphans.
+    /// The rest of a first message all of whose results are orphans (TURN-3).
     OrphanRemoved,
     /// A note in place of an image or document that is too large.
     MediaNote,
-    /// A text behind a result that refers to a tool.
+    /// A text after a result that refers to a tool (MSG-14).
     ToolLoaded,
-    /// A text for an attachment in our words, as those of the client are not known.
+    /// A text of ours for an attachment whose text in the client is not known.
     Reminder,
 }
 
@@ -572,19 +576,19 @@ impl SyntheticKind {
         }
     }
 
-    /// Returns whether the client writes it to the file before it goes on, each as the child of the
-    /// one before, the first as the child of [`Synthetic::entry`] (`facts/rig.md` 7). The others
-    /// are made up again for each request.
+    /// Returns whether the client writes it to the file before it continues, each as the child of
+    /// the one before, the first as the child of [`Synthetic::entry`] (TURN-7). The others are made
+    /// again for each request.
     #[must_use]
     pub const fn is_persisted(self) -> bool {
         matches!(self, Self::InterruptedResult | Self::NoResponse)
     }
 }
 
-/// An entry of the path that is not sent, or not all of it.
+/// An entry of the path that is not sent, or not completely.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Omission {
-    /// The candidate.
+    /// The number of the entry.
     pub entry: usize,
     /// Why.
     pub reason: OmissionReason,
@@ -594,21 +598,22 @@ pub struct Omission {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum OmissionReason {
-    /// The body cannot be read; the entry counts as not there.
+    /// The body cannot be read; the entry counts as missing.
     UnusableBody,
-    /// The line is only shown.
+    /// The entry is only displayed.
     Virtual,
-    /// The line holds no blocks.
+    /// The entry has no blocks.
     Empty,
-    /// The line has more parts than are read ([`MAX_PARTS`](transcript_format::object::MAX_PARTS)).
+    /// The entry has more parts than are read
+    /// ([`MAX_PARTS`](transcript_format::object::MAX_PARTS)).
     TooMany,
-    /// The line reports a failed request.
+    /// The entry reports a failed request.
     ApiError,
-    /// The line makes calls, and none of them has a result.
+    /// The entry makes calls, and none of them has a result.
     UnansweredCall,
-    /// The message holds thoughts or blank text only.
+    /// The message has only thinking or blank text.
     Silent,
-    /// Another model signed the thoughts.
+    /// Another model signed the thinking.
     ForeignThinking,
     /// The API refused the image or document.
     RejectedMedia,
@@ -620,10 +625,10 @@ pub enum OmissionReason {
     RepeatedCall,
     /// A call of a tool of the API without a result in the same message.
     ServerCall,
-    /// A reference to a tool that the request does not have.
+    /// A reference to a tool that is not in the request.
     ToolReference,
-    /// A strict provider refuses the block, or the part of it that was changed: its id, name,
-    /// input or content.
+    /// A strict provider refuses the block, or the part of it that was changed: its id, name, input
+    /// or content.
     Refused(Rule),
 }
 
@@ -651,7 +656,7 @@ impl OmissionReason {
     }
 }
 
-/// What the passes did beside moving blocks.
+/// What the passes added and omitted.
 #[derive(Debug, Default)]
 struct Log {
     synthetic: Vec<Synthetic>,
@@ -659,14 +664,20 @@ struct Log {
 }
 
 impl Log {
-    fn left_out(&mut self, entry: Option<u32>, reason: OmissionReason) {
+    fn omit(&mut self, entry: Option<u32>, reason: OmissionReason) {
         if let Some(entry) = entry {
             let entry = entry as usize;
             self.omissions.push(Omission { entry, reason });
         }
     }
 
-    fn made_up(&mut self, kind: SyntheticKind, role: Role, block: &Block, entry: Option<u32>) {
+    fn add_synthetic(
+        &mut self,
+        kind: SyntheticKind,
+        role: Role,
+        block: &Block,
+        entry: Option<u32>,
+    ) {
         self.synthetic.push(Synthetic {
             kind,
             role,

@@ -1,5 +1,5 @@
-//! Makes every call stand before exactly one result and every result behind its call, and gives
-//! each message its last touch (`facts/rig.md` 6 and 7).
+//! Pairs calls and results: each call gets exactly one result, in the message after it, and each
+//! result has its call in the message before (TURN-2 to TURN-4). Then finishes each message.
 
 use std::collections::{HashMap, HashSet};
 
@@ -55,7 +55,7 @@ impl Pairing<'_> {
         let first = draft.blocks.first().map(entry_of);
         let served = served_calls(&draft.blocks);
         draft.blocks.retain(|block| match block.kind() {
-            // A call with an id that was used before is dropped (case 42-12).
+            // A call with an id that was used before is dropped (TURN-4).
             BlockKind::ToolUse => {
                 let id = block.call_id().unwrap_or_default();
                 let is_new = self.seen.insert(id.into());
@@ -63,16 +63,15 @@ impl Pairing<'_> {
                     let place = self.open.len();
                     self.open.insert(id.into(), (place, entry_of(block)));
                 } else {
-                    self.log
-                        .left_out(entry_of(block), OmissionReason::RepeatedCall);
+                    self.log.omit(entry_of(block), OmissionReason::RepeatedCall);
                 }
                 is_new
             }
+            // Calls of tools of the API that have no result (MSG-17).
             BlockKind::ServerToolUse => {
                 let is_served = block.call_id().is_none_or(|id| served.contains(id));
                 if !is_served {
-                    self.log
-                        .left_out(entry_of(block), OmissionReason::ServerCall);
+                    self.log.omit(entry_of(block), OmissionReason::ServerCall);
                 }
                 is_served
             }
@@ -83,7 +82,7 @@ impl Pairing<'_> {
         {
             let block = Block::assistant_placeholder(texts::CALL_REPEATED);
             self.log
-                .made_up(SyntheticKind::RepeatedCall, Role::Assistant, &block, entry);
+                .add_synthetic(SyntheticKind::RepeatedCall, Role::Assistant, &block, entry);
             draft.blocks.push(block);
         }
         self.paired.push(draft);
@@ -97,9 +96,8 @@ impl Pairing<'_> {
             }
             let call = block.call_id().and_then(|id| self.open.remove(id));
             if call.is_none() {
-                // An orphan, or the second result of a call, is dropped.
-                self.log
-                    .left_out(entry_of(block), OmissionReason::OrphanResult);
+                // An orphan (TURN-3), or the second result of a call (TURN-4).
+                self.log.omit(entry_of(block), OmissionReason::OrphanResult);
             }
             call.is_some()
         });
@@ -112,13 +110,13 @@ impl Pairing<'_> {
                 (SyntheticKind::NoContent, texts::NO_CONTENT)
             };
             let block = Block::text(text);
-            self.log.made_up(kind, Role::User, &block, first);
+            self.log.add_synthetic(kind, Role::User, &block, first);
             draft.blocks.push(block);
         }
         self.paired.push(draft);
     }
 
-    /// Calls that no user message follows get one with the missing results.
+    /// Adds a user message with the missing results, for calls that no user message follows.
     fn close(&mut self) {
         if !self.open.is_empty() {
             let missing = self.missing_results();
@@ -132,7 +130,7 @@ impl Pairing<'_> {
         let missing = open.into_iter().map(|(id, (_, entry))| {
             let block = Block::failed_result(&id, texts::RESULT_MISSING);
             self.log
-                .made_up(SyntheticKind::MissingResult, Role::User, &block, entry);
+                .add_synthetic(SyntheticKind::MissingResult, Role::User, &block, entry);
             block
         });
         missing.collect()
@@ -143,7 +141,7 @@ pub(super) fn entry_of(block: &Block) -> Option<u32> {
     block.entry().map(|entry| entry as u32)
 }
 
-/// The ids of the calls that are answered in the same message.
+/// Returns the ids of the calls that are answered in the same message.
 fn served_calls(blocks: &[Block]) -> HashSet<Box<str>> {
     let is_use =
         |block: &&Block| matches!(block.kind(), BlockKind::ToolUse | BlockKind::ServerToolUse);
@@ -151,7 +149,8 @@ fn served_calls(blocks: &[Block]) -> HashSet<Box<str>> {
     results.filter_map(Block::call_id).map(Box::from).collect()
 }
 
-/// Of what the user said as blocks, those of blank text are not sent; a string is sent as it is.
+/// Drops the blank text blocks of a user message with block content; a string is sent as it is
+/// (MSG-12).
 fn drop_blank_texts(draft: &mut Draft, log: &mut Log) {
     if draft.role != Role::User || draft.is_string() {
         return;
@@ -163,26 +162,26 @@ fn drop_blank_texts(draft: &mut Draft, log: &mut Log) {
                 .text_field()
                 .is_some_and(|text| js_trim(&text).is_empty());
         if is_blank {
-            log.left_out(entry_of(block), OmissionReason::Refused(Rule::BlankText));
+            log.omit(entry_of(block), OmissionReason::Refused(Rule::BlankText));
         }
         !is_blank
     });
     if draft.blocks.is_empty() {
         let block = Block::text(texts::NO_CONTENT);
-        log.made_up(SyntheticKind::NoContent, Role::User, &block, first);
+        log.add_synthetic(SyntheticKind::NoContent, Role::User, &block, first);
         draft.blocks.push(block);
     }
 }
 
-/// The last touch on a message.
+/// Finishes a message: placeholders, renamed tools, failed results as text.
 pub(super) fn finish(draft: &mut Draft, log: &mut Log) {
     if draft.role == Role::Assistant {
         if draft.blocks.is_empty() {
             let block = Block::assistant_placeholder(texts::NO_CONTENT);
-            log.made_up(SyntheticKind::NoContent, Role::Assistant, &block, None);
+            log.add_synthetic(SyntheticKind::NoContent, Role::Assistant, &block, None);
             draft.blocks.push(block);
         }
-        // An empty text beside a real block is not sent (case 43-10).
+        // An empty text next to another block is not sent (MSG-11).
         draft.blocks.retain(|block| !is_empty_text(block));
     }
     for block in &mut draft.blocks {
@@ -198,23 +197,23 @@ fn is_empty_text(block: &Block) -> bool {
     block.kind() == BlockKind::Text && block.text_field().as_deref() == Some("")
 }
 
-/// Moves the calls of an answer behind its other blocks. A thought that follows another one, calls
-/// aside, stays behind the calls before it.
+/// Moves the calls of an answer after its other blocks. A thinking block that follows another one,
+/// ignoring calls, stays after the calls before it (MSG-5).
 pub(super) fn put_calls_last(draft: &mut Draft) {
     let mut sorted = Vec::with_capacity(draft.blocks.len());
     let mut calls = Vec::new();
-    let mut is_behind_thought = false;
+    let mut follows_thinking = false;
     for block in draft.blocks.drain(..) {
         if block.kind() == BlockKind::ToolUse {
             calls.push(block);
             continue;
         }
-        if block.is_thinking() && is_behind_thought {
+        if block.is_thinking() && follows_thinking {
             sorted.append(&mut calls);
         }
         // An empty text is not sent.
         if !is_empty_text(&block) {
-            is_behind_thought = block.is_thinking();
+            follows_thinking = block.is_thinking();
         }
         sorted.push(block);
     }
@@ -222,7 +221,7 @@ pub(super) fn put_calls_last(draft: &mut Draft) {
     draft.blocks = sorted;
 }
 
-/// The one tool that was renamed is called by its new name (cases 42-15, 91-02).
+/// Renames the one tool whose name changed (MSG-15).
 fn rename_task(call: &mut Block) {
     let name = call
         .object()
@@ -232,7 +231,7 @@ fn rename_task(call: &mut Block) {
     }
 }
 
-/// A failed result that holds media is sent as one text (case 91-87).
+/// Sends a failed result that holds media as one text (MSG-13).
 pub(super) fn text_only(result: &mut Block) {
     let Some(object) = result.object() else {
         return;

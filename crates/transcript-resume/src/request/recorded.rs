@@ -1,9 +1,9 @@
 //! Requests that a transcript records about itself.
 //!
-//! Clients from 2.1.3xx on write an `request-request` line for each request: the hashes of its messages
-//! (`facts/rig.md` 2). [`check`] builds the same messages from the entries alone and compares, so
-//! that a file proves path and request form offline. The recorded messages themselves
-//! (`request-request-blob`) are never read.
+//! Clients from 2.1.3xx on write an `api-request` line for each request, with the hashes of its
+//! messages (REQ-1). [`check`] builds the same messages from the entries alone and compares them,
+//! so that a file itself proves path and request form, without a network. The recorded messages
+//! (`api-request-blob`) are never read.
 //!
 //! The cost is that of one resume for each recorded request.
 
@@ -23,34 +23,35 @@ use crate::tree::{NodeId, Policy, Tree};
 /// One recorded request, and whether its messages could be built again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RecordedRequest {
-    /// The candidate of the `request-request` line.
+    /// The number of the entry of the `api-request` line.
     pub entry: usize,
-    /// Its id, which the lines of the reply name as their `requestRef`.
+    /// Its id, which the entries of the reply name as their `requestRef`.
     pub id: String,
-    /// What made the request.
+    /// What caused the request, as recorded.
     pub source: Option<String>,
-    /// How many messages were recorded; `None` when that depends on a request that is not there.
+    /// How many messages were recorded; `None` when that depends on a request that is not in the
+    /// file.
     pub messages: Option<usize>,
-    /// What came of building it again.
+    /// The result of building it again.
     pub outcome: ReplayOutcome,
 }
 
-/// What came of building a recorded request again.
+/// The result of building a recorded request again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ReplayOutcome {
     /// All messages have the recorded hashes.
     Reproduced,
-    /// This message, counted from 0, is the first that has another hash, or that only one side has.
+    /// This message, counted from 0, is the first with another hash, or that only one side has.
     Differs {
         /// Its place.
         message: usize,
         /// How many messages were built.
         built: usize,
     },
-    /// The request goes on with one that is not in the file, or keeps more of it than there is.
+    /// The request extends one that is not in the file, or keeps more of it than there is.
     UnknownBase,
-    /// No conversation stands before the line.
+    /// There is no conversation before the line.
     NoConversation,
     /// The file changed: bodies of the path cannot be read.
     UnusableBody,
@@ -70,7 +71,7 @@ impl ReplayOutcome {
     }
 }
 
-/// Builds every recorded request of `index` from the entries that stand before it.
+/// Builds every recorded request of `index` from the entries that precede it.
 ///
 /// # Errors
 /// Those of `bodies`.
@@ -118,7 +119,7 @@ pub fn check<B: BodySource>(
 /// The hash of a message, in hexadecimal.
 type Hash = Box<str>;
 
-/// What an `request-request` line says.
+/// The contents of an `api-request` line.
 struct RequestLine {
     id: String,
     source: Option<String>,
@@ -146,7 +147,7 @@ impl RequestLine {
         })
     }
 
-    /// The hashes of all messages; `None` when the request that it goes on with is not known.
+    /// Returns the hashes of all messages; `None` when the request that it extends is not known.
     fn hashes(&self, known: &HashMap<String, Vec<Hash>>) -> Option<Vec<Hash>> {
         let kept = match &self.base {
             Some(base) => known.get(base)?.get(..self.keep)?,
@@ -177,7 +178,7 @@ fn leaves<B: BodySource>(
     Ok(leaves)
 }
 
-/// Builds the request of the `request-request` line `entry` and compares it.
+/// Builds the request of the `api-request` line `entry` and compares it.
 fn compare<B: BodySource>(
     index: &Index,
     bodies: &mut B,
@@ -199,7 +200,7 @@ fn compare<B: BodySource>(
     if !unusable.is_empty() {
         return Ok(ReplayOutcome::UnusableBody);
     }
-    // While a session runs nothing is completed: a turn that was cut off is only known on resume.
+    // During a session nothing is completed: only on resume is an unfinished turn known as such.
     repair::drop_unfinished(&mut steps, Policy::Vendor, &mut log);
     let built = messages(steps, line.model.as_deref(), Policy::Vendor, &mut log);
     let differs = (0..built.len().max(hashes.len())).find(|&at| {
@@ -214,8 +215,8 @@ fn compare<B: BodySource>(
     }))
 }
 
-/// The entry that the request was made behind. A request without an answer was made behind the
-/// last tip of that time.
+/// Returns the entry after which the request was made. A request without an answer was made after
+/// the last tip of that time.
 fn leaf_of(tree: &Tree<'_>, under: Option<Option<Id>>) -> Option<NodeId> {
     match under {
         Some(parent) => tree.node_with_uuid(parent?),
@@ -223,8 +224,8 @@ fn leaf_of(tree: &Tree<'_>, under: Option<Option<Id>>) -> Option<NodeId> {
     }
 }
 
-/// The hash that the client records for a message: SHA-256 of its JSON with sorted keys, no spaces
-/// and content as a list of blocks. Cache breakpoints are gone already.
+/// Returns the hash that the client records for a message: SHA-256 of its JSON with sorted keys, no
+/// spaces and content as a list of blocks (REQ-2). Cache breakpoints are removed already.
 fn hash(message: &Message) -> Hash {
     let mut json = String::from(r#"{"content":["#);
     for (at, block) in message.blocks().iter().enumerate() {
@@ -246,8 +247,8 @@ fn hash(message: &Message) -> Hash {
     hex.into()
 }
 
-/// Writes a value as `JSON.stringify` would: keys sorted, no white space, no needless escapes.
-/// Numbers stay as they are, for the client wrote them itself.
+/// Writes a value as `JSON.stringify` does: keys sorted, no white space, no needless escapes.
+/// Numbers stay as they are, as the client wrote them itself.
 fn write_sorted(value: Raw<'_>, out: &mut String) {
     match value.kind() {
         JsonKind::Object => {

@@ -1,4 +1,4 @@
-//! References to tools that a tool search found.
+//! References to tools that a tool search found (MSG-14).
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use super::{Log, OmissionReason, Role, SyntheticKind};
 use crate::texts;
 use crate::tree::Policy;
 
-/// The tools that the client has when it is started without any options.
+/// The tools of the client when it is started without any options.
 const OF_THE_CLIENT: &[&str] = &[
     "Agent",
     "Bash",
@@ -38,8 +38,8 @@ const OF_THE_CLIENT: &[&str] = &[
     "Write",
 ];
 
-/// Removes the references to tools that the request does not have, and puts a text behind the blocks
-/// of a line that refers to one: the API wants to hear something of the user behind it.
+/// Removes the references to tools that the request does not have, and adds a text after the blocks
+/// of an entry that refers to one, as the API requires user content there (MSG-14).
 pub(super) fn resolve(
     steps: &mut [Step],
     tools: Option<&BTreeSet<String>>,
@@ -48,7 +48,8 @@ pub(super) fn resolve(
 ) {
     let is_known = |name: &str| match tools {
         Some(tools) => tools.contains(name),
-        // What a session was started with is not in its file: nothing is lost on a guess.
+        // The options a session was started with are not in its file, so `recover` removes nothing
+        // on a guess.
         None => policy == Policy::Recover || OF_THE_CLIENT.contains(&name),
     };
     for step in steps.iter_mut().filter(|step| step.kind == StepKind::User) {
@@ -58,7 +59,7 @@ pub(super) fn resolve(
         }
         if refers {
             let block = Block::text(texts::TOOL_LOADED);
-            log.made_up(SyntheticKind::ToolLoaded, Role::User, &block, step.entry);
+            log.add_synthetic(SyntheticKind::ToolLoaded, Role::User, &block, step.entry);
             step.blocks.push(block);
         }
     }
@@ -88,13 +89,13 @@ fn resolve_block(block: &mut Block, is_known: impl Fn(&str) -> bool, log: &mut L
         }
         let content = format!("[{}]", kept.join(","));
         let entry = block.entry().map(|entry| entry as u32);
-        log.left_out(entry, OmissionReason::ToolReference);
+        log.omit(entry, OmissionReason::ToolReference);
         block.set("content", &content);
     }
     refers
 }
 
-/// The tool that a block refers to; `None` when it is no reference.
+/// Returns the tool that a block refers to; `None` for other blocks.
 fn referred_tool(block: &Object<'_>) -> Option<String> {
     let is_reference = block.get("type")?.str()? == "tool_reference";
     let name = block.get("tool_name").and_then(Raw::str);

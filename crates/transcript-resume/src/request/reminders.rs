@@ -1,4 +1,4 @@
-//! The texts of attachments: what the client tells the model about its surroundings.
+//! The texts of attachments: what the client reports to the model about its environment (NOTE-1).
 
 use transcript_format::kind::AttachmentKind as Kind;
 use transcript_format::object::{JsonKind, Object, Raw, Str};
@@ -6,8 +6,7 @@ use transcript_format::object::{JsonKind, Object, Raw, Str};
 use super::block::{Block, BlockKind, kind_of, quoted};
 use super::{Log, Role, SyntheticKind};
 
-/// Start of the one reminder that is never folded into a tool result. The client knows it by its
-/// text; the flag `renderedBesideToolResult` is not read (cases 91-a3, 91-c0, 91-f1).
+/// The start of the one reminder that is never folded into a tool result (NOTE-5).
 const ATTRIBUTION: &str = "<system-reminder>\nAttribution for git commits and pull requests you \
                            create from here on";
 
@@ -19,10 +18,10 @@ pub(super) fn is_attribution(block: &Block) -> bool {
             .is_some_and(|text| text.starts_with(ATTRIBUTION))
 }
 
-/// What an attachment is sent as: a list of messages, each a list of text blocks. Empty when
-/// nothing is sent.
+/// Returns what an attachment is sent as: a list of messages, each a list of text blocks. Empty
+/// when nothing is sent.
 pub(super) fn parts(object: &Object<'_>, entry: u32, log: &mut Log) -> Vec<Vec<Block>> {
-    // The text that was sent the first time counts, whatever the attachment says now (case 44-83).
+    // The text that was sent the first time counts, whatever the attachment contains (NOTE-1).
     if let Some(stored) = stored_parts(object, entry) {
         return stored;
     }
@@ -35,7 +34,7 @@ pub(super) fn parts(object: &Object<'_>, entry: u32, log: &mut Log) -> Vec<Vec<B
         Text::Client(texts) => texts,
         Text::Own(text) => {
             let texts = vec![text];
-            log.made_up(
+            log.add_synthetic(
                 SyntheticKind::Reminder,
                 Role::User,
                 &wrapped(&texts[0]),
@@ -47,8 +46,7 @@ pub(super) fn parts(object: &Object<'_>, entry: u32, log: &mut Log) -> Vec<Vec<B
     texts.iter().map(|text| vec![wrapped(text)]).collect()
 }
 
-/// The parts under `rendered`; `None` when there are none or one is not all text (cases 91-a1,
-/// 91-a2).
+/// Returns the parts under `rendered`; `None` when there are none or one is not all text (NOTE-1).
 fn stored_parts(object: &Object<'_>, entry: u32) -> Option<Vec<Vec<Block>>> {
     let rendered = object.get("rendered")?.array()?;
     if rendered.is_empty() {
@@ -73,8 +71,8 @@ fn stored_parts(object: &Object<'_>, entry: u32) -> Option<Vec<Vec<Block>>> {
     rendered.into_iter().map(part).collect()
 }
 
-/// Whether a reminder goes into a `role: system` message in the role form. Without a stored role
-/// all do but the files that the user mentioned.
+/// Returns whether a reminder goes into a `role: system` message in the role form. Without a stored
+/// role all do except the files that the user mentioned (NOTE-6).
 pub(super) fn is_for_system_role(object: &Object<'_>) -> bool {
     match object.get("renderedRole").and_then(Raw::str) {
         Some(role) => role != "user",
@@ -82,7 +80,7 @@ pub(super) fn is_for_system_role(object: &Object<'_>) -> bool {
     }
 }
 
-/// Whether a reminder holds a file, a folder or a memory file.
+/// Returns whether a reminder contains a file, a folder or a memory file (NOTE-7).
 pub(super) fn is_file(object: &Object<'_>) -> bool {
     matches!(
         kind(object),
@@ -96,7 +94,7 @@ fn kind(object: &Object<'_>) -> Kind {
     Kind::from_name(&kind.unwrap_or_default())
 }
 
-/// The text of a reminder without its wrapper.
+/// Wraps the text of a reminder.
 pub(super) fn wrapped(text: &str) -> String {
     format!("<system-reminder>\n{text}\n</system-reminder>")
 }
@@ -110,11 +108,11 @@ pub(super) fn unwrapped(text: &str) -> &str {
         .unwrap_or(text)
 }
 
-/// The text of an attachment that has none stored.
+/// The text of an attachment without a stored one.
 enum Text {
-    /// The client's words, one text for each message.
+    /// The text of the client, one for each message.
     Client(Vec<String>),
-    /// The client says something here, but its words are known in part only: ours.
+    /// The client sends a text here that is known only in part: this one is ours.
     Own(String),
 }
 
@@ -122,8 +120,8 @@ enum Text {
 struct AttachmentFields<'a>(Option<Object<'a>>);
 
 impl AttachmentFields<'_> {
-    /// What 2.1.329 makes of it (`facts/rig.md`, appendix B); `None` for types of which it sends
-    /// nothing.
+    /// Returns the text that 2.1.329 sends for it; `None` for types of which it sends nothing
+    /// (NOTE-9).
     fn text(&self) -> Option<Text> {
         let one = |text: String| Some(Text::Client(vec![text]));
         let ours = |text: String| Some(Text::Own(text));
@@ -364,7 +362,7 @@ impl AttachmentFields<'_> {
         )]))
     }
 
-    /// A text file with its line numbers; what is sent of other files is not known.
+    /// A text file with its line numbers; the form for other files is not known.
     fn file(&self) -> Option<Text> {
         let content = self.within("content");
         if !["", "text"].contains(&&*content.str("type")) {
@@ -386,7 +384,7 @@ impl AttachmentFields<'_> {
         ]))
     }
 
-    /// What the client shows of an error is known; of other severities, only that it is there.
+    /// The text of the client is known for errors; of other severities only their presence is.
     fn diagnostics(&self) -> Option<Text> {
         let mut are_errors = true;
         let mut files = Vec::new();
@@ -498,7 +496,7 @@ impl AttachmentFields<'_> {
         parts.join("\n\n")
     }
 
-    /// The words about tools that are gone are known in part only.
+    /// The text about removed tools is known only in part.
     fn deferred_tools(&self) -> Option<Text> {
         let mut parts = Vec::new();
         if !self.list("addedLines").is_empty() {
@@ -524,7 +522,7 @@ impl AttachmentFields<'_> {
         self.get(key).and_then(Raw::str).unwrap_or_default()
     }
 
-    /// A number as it is written.
+    /// Returns a number as it is written.
     fn raw(&self, key: &str) -> &str {
         self.get(key).map_or("null", Raw::text)
     }

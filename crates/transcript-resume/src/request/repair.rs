@@ -1,5 +1,5 @@
-//! Unfinished turns: what the client drops from the entries of a path, and what it adds, before
-//! they become messages (`facts/rig.md` 7). Case numbers name the files that prove a rule.
+//! Unfinished turns: drops entries of a path that were never finished, and adds what completes the
+//! last turn, before entries become messages (TURN-1, TURN-2, TURN-5).
 
 use std::collections::HashSet;
 use std::rc::Rc;
@@ -10,7 +10,7 @@ use super::{Log, OmissionReason, Role, SyntheticKind, is_blank_text};
 use crate::texts;
 use crate::tree::Policy;
 
-/// Drops what was never finished. Returns the ids of the calls that are to be completed.
+/// Drops what was never finished. Returns the ids of the calls to complete.
 pub(super) fn drop_unfinished(
     steps: &mut Vec<Step>,
     policy: Policy,
@@ -27,29 +27,29 @@ pub(super) fn drop_unfinished(
 
 /// Adds results for the interrupted calls `open`.
 pub(super) fn complete_calls(steps: &mut Vec<Step>, open: &[Box<str>], log: &mut Log) {
-    // The results of interrupted calls come after the real ones (case 91-58), and all of them
-    // behind the same entry: what is added here has none.
+    // The results of interrupted calls come after the real ones (TURN-1). All are logged after the
+    // same entry, as the steps that are added here have none.
     let after = steps.iter().rev().find_map(|step| step.entry);
     for id in open {
         let block = Block::failed_result(id, texts::CALL_INTERRUPTED);
-        log.made_up(SyntheticKind::InterruptedResult, Role::User, &block, after);
+        log.add_synthetic(SyntheticKind::InterruptedResult, Role::User, &block, after);
         steps.push(Step::user(block));
     }
 }
 
-/// Makes the conversation end with an answer: a sentence for a turn without one.
+/// Makes the conversation end with an answer: adds a sentence to a turn without one (TURN-5).
 pub(super) fn complete_turn(steps: &mut Vec<Step>, log: &mut Log) {
     if let Some(at) = place_of_sentinel(steps) {
         let block = Block::text(texts::NO_RESPONSE);
         let after = steps[..at].iter().rev().find_map(|step| step.entry);
-        log.made_up(SyntheticKind::NoResponse, Role::Assistant, &block, after);
+        log.add_synthetic(SyntheticKind::NoResponse, Role::Assistant, &block, after);
         steps.insert(at, Step::assistant(block));
     }
 }
 
-/// Drops the lines whose calls never got a result. The calls of the last message, when nothing but
-/// results and reminders follows it, are kept and returned. [`Policy::Recover`] keeps all lines:
-/// their calls get results later.
+/// Drops the entries whose calls never got a result. The calls of the last message are kept and
+/// returned. [`Policy::Recover`] keeps all entries: their calls get results later, and the text
+/// next to a call is not lost.
 fn drop_open_calls(steps: &mut Vec<Step>, policy: Policy, log: &mut Log) -> Vec<Box<str>> {
     let answered: HashSet<&str> = steps.iter().flat_map(Step::results).collect();
     let last_message = LastMessage::of(steps);
@@ -62,8 +62,8 @@ fn drop_open_calls(steps: &mut Vec<Step>, policy: Policy, log: &mut Log) -> Vec<
             open.extend(unanswered().map(Box::from));
             keep.push(true);
         } else {
-            // In the middle a line goes when it has calls and none of them has a result; its text
-            // goes as well (case 42-26). A line with an answered call stays (case 42-27).
+            // Elsewhere an entry is dropped, with its text, when it has calls and none of them has
+            // a result. An entry with an answered call stays (TURN-2).
             let calls = step.calls().count();
             let is_answered = calls == 0 || unanswered().count() < calls;
             keep.push(policy == Policy::Recover || !is_line || is_answered);
@@ -73,25 +73,25 @@ fn drop_open_calls(steps: &mut Vec<Step>, policy: Policy, log: &mut Log) -> Vec<
     steps.retain(|step| {
         let keep = keep.next() == Some(true);
         if !keep {
-            log.left_out(step.entry, OmissionReason::UnansweredCall);
+            log.omit(step.entry, OmissionReason::UnansweredCall);
         }
         keep
     });
     open
 }
 
-/// Drops answers without any block: the client sends a placeholder for each (case 42-24).
+/// Drops answers without any block. The client sends a placeholder for each (MSG-8).
 fn drop_empty(steps: &mut Vec<Step>, log: &mut Log) {
     steps.retain(|step| {
         let is_empty = step.kind == StepKind::Assistant && step.blocks.is_empty();
         if is_empty {
-            log.left_out(step.entry, OmissionReason::Empty);
+            log.omit(step.entry, OmissionReason::Empty);
         }
         !is_empty
     });
 }
 
-/// The message that the conversation stopped in, if it did.
+/// The message in which the conversation stopped, if it did (TURN-1).
 struct LastMessage {
     last_line: Option<usize>,
     id: Option<Rc<str>>,
@@ -108,8 +108,7 @@ impl LastMessage {
                     };
                 }
                 StepKind::Reminder | StepKind::LocalCommand => {}
-                // A result belongs to the turn; any other user line (cases 91-50 to 91-53) and an
-                // API error (91-56) ends it.
+                // A result belongs to the turn; any other user entry and an API error ends it.
                 StepKind::User if step.has_results() => {}
                 StepKind::User | StepKind::ApiError => break,
             }
@@ -125,22 +124,21 @@ impl LastMessage {
     }
 }
 
-/// Drops the lines that hold nothing but blank text.
+/// Drops entries of answers that hold only blank text (MSG-6, MSG-11).
 fn drop_blank_lines(steps: &mut Vec<Step>, log: &mut Log) {
     steps.retain(|step| {
         let is_blank = is_blank(step);
         if is_blank {
-            log.left_out(step.entry, OmissionReason::Silent);
+            log.omit(step.entry, OmissionReason::Silent);
         }
         !is_blank
     });
 }
 
-/// Drops the lines that hold nothing but thoughts, when their message has no line that says more
-/// (cases 43-03, 43-04, 43-05).
+/// Drops entries with only thinking, when their message has no other entry (MSG-9).
 fn drop_lone_thoughts(steps: &mut Vec<Step>, log: &mut Log) {
     let silent: Vec<bool> = steps.iter().map(is_thinking).collect();
-    let spoken: HashSet<Rc<str>> = steps
+    let with_content: HashSet<Rc<str>> = steps
         .iter()
         .zip(&silent)
         .filter(|(step, silent)| step.kind == StepKind::Assistant && !**silent)
@@ -149,14 +147,14 @@ fn drop_lone_thoughts(steps: &mut Vec<Step>, log: &mut Log) {
     let mut silent = silent.into_iter();
     steps.retain(|step| {
         let is_silent = silent.next() == Some(true);
-        let is_spoken = step
+        let has_content = step
             .message_id
             .as_ref()
-            .is_some_and(|id| spoken.contains(id));
-        if is_silent && !is_spoken {
-            log.left_out(step.entry, OmissionReason::Silent);
+            .is_some_and(|id| with_content.contains(id));
+        if is_silent && !has_content {
+            log.omit(step.entry, OmissionReason::Silent);
         }
-        !is_silent || is_spoken
+        !is_silent || has_content
     });
 }
 
@@ -174,8 +172,8 @@ fn is_blank(step: &Step) -> bool {
     step.kind == StepKind::Assistant && !step.blocks.is_empty() && step.blocks.iter().all(is_blank)
 }
 
-/// Where "No response requested." goes: behind the last user entry and its reminders, when no
-/// assistant line follows it (case 91-c8). System lines do not count, reminders neither (41-13).
+/// Returns the place for "No response requested.": after the last user entry and its reminders,
+/// when no assistant entry follows. System entries and reminders do not count (TURN-5).
 fn place_of_sentinel(steps: &[Step]) -> Option<usize> {
     let counts = |step: &Step| !matches!(step.kind, StepKind::Reminder | StepKind::LocalCommand);
     let last = steps.iter().rposition(counts)?;
@@ -188,9 +186,9 @@ fn place_of_sentinel(steps: &[Step]) -> Option<usize> {
     Some(last + 1 + reminders.count())
 }
 
-/// Whether the conversation ends with a command that the user ran by hand: the caveat line, and the
-/// command and its output, as a user or a system line, as far as they were written (cases 91-c3,
-/// 91-c4, 91-c7).
+/// Returns whether the conversation ends with a command that the user ran by hand: the caveat
+/// entry, then the command and its output, as user or system entries, as far as they were written
+/// (TURN-6).
 fn ends_a_local_command(steps: &[Step]) -> bool {
     let mut rest = steps
         .iter()

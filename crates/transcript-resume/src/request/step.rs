@@ -15,9 +15,9 @@ use crate::state::{NO_MODEL, StateReader};
 pub(super) enum StepKind {
     User,
     Assistant,
-    /// An assistant line that reports a failed request: not sent, but it ends a turn.
+    /// An assistant entry that reports a failed request: not sent, but it ends a turn (ERR-1).
     ApiError,
-    /// The output of a command that the user ran by hand, written as a system line.
+    /// The output of a command that the user ran by hand, as a system entry (MSG-6).
     LocalCommand,
     /// An attachment with a text.
     Reminder,
@@ -26,34 +26,34 @@ pub(super) enum StepKind {
 #[derive(Clone, Debug)]
 pub(super) struct Step {
     pub(super) kind: StepKind,
-    /// The candidate; `None` for what is made up.
+    /// The number of the entry; `None` for a synthetic step.
     pub(super) entry: Option<u32>,
-    /// The id of the message that an assistant line is a part of.
+    /// The id of the message that an assistant entry is a line of.
     pub(super) message_id: Option<Rc<str>>,
-    /// The same as JSON, empty without one: lines that agree in it are merged.
+    /// The same as JSON, empty without an id: lines with the same key are merged (MSG-2).
     pub(super) merge_key: Rc<str>,
-    /// The model that an assistant line comes from.
+    /// The model of an assistant entry.
     pub(super) model: Option<Rc<str>>,
     pub(super) is_meta: bool,
-    /// Of an API error: the nearest line that carries media is the cause.
+    /// For an API error: the nearest entry with media is the cause (ERR-3).
     pub(super) heals_distinct_carrier: bool,
-    /// Of a reminder: newer models get it as a `system` message.
+    /// For a reminder: newer models get it as a `system` message (NOTE-6).
     pub(super) is_for_system_role: bool,
-    /// Of a reminder: it holds a file, which newer models get as if the user had said it.
+    /// For a reminder: it contains a file, which newer models get as user text (NOTE-7).
     pub(super) is_file: bool,
     pub(super) blocks: Vec<Block>,
-    /// The messages of a reminder, each a list of text blocks.
+    /// For a reminder: its messages, each a list of text blocks.
     pub(super) parts: Vec<Vec<Block>>,
 }
 
-/// What a body says about the entry.
+/// The result of reading a body.
 pub(super) enum Reading {
     Step(Step),
     /// The entry is of a kind that is never sent.
     Unsent,
-    /// The line is only shown (case 43-15).
+    /// The entry is only displayed (MSG-6).
     Virtual,
-    /// A user line without any block: not sent either (case 43-11).
+    /// A user entry without any block is not sent either (MSG-6).
     Empty,
 }
 
@@ -61,7 +61,7 @@ impl Step {
     /// Reads the body of `entry_ref`.
     ///
     /// # Errors
-    /// When the text is no JSON object, or that of another entry: the file changed.
+    /// When the text is not a JSON object, or belongs to another entry because the file changed.
     pub(super) fn read(
         text: &str,
         entry_ref: &EntryRef<'_>,
@@ -87,6 +87,8 @@ impl Step {
         {
             names.answered_by(model, entry_ref.is_salvaged());
         }
+        // Other flags, such as `isMeta` and `isVisibleInTranscriptOnly`, and the model
+        // `<synthetic>` do not keep an entry out of the request (MSG-7).
         if flag("isVirtual") {
             return Ok(Reading::Virtual);
         }
@@ -156,20 +158,20 @@ impl Step {
         Self::new(StepKind::User, vec![block])
     }
 
-    /// An answer that is merged with no other.
+    /// Returns an answer that is merged with no other.
     pub(super) fn assistant(block: Block) -> Self {
         Self {
-            merge_key: "made up".into(),
+            merge_key: "synthetic".into(),
             ..Self::new(StepKind::Assistant, vec![block])
         }
     }
 
-    /// The ids of the calls that the line makes.
+    /// Returns the ids of the calls that the entry makes.
     pub(super) fn calls(&self) -> impl Iterator<Item = &str> {
         self.ids(BlockKind::ToolUse)
     }
 
-    /// The ids of the calls that the line answers.
+    /// Returns the ids of the calls that the entry answers.
     pub(super) fn results(&self) -> impl Iterator<Item = &str> {
         self.ids(BlockKind::ToolResult)
     }
@@ -200,17 +202,17 @@ pub(super) struct StepContext {
     message: LastName,
     merge_key: LastName,
     model: LastName,
-    /// The model of the last answer that a model gave.
+    /// The model of the last real answer (MSG-19).
     pub(super) last_answerer: Option<Rc<str>>,
-    /// The models of answers on whole lines.
+    /// The models named on undamaged lines.
     answerers: HashSet<Rc<str>>,
-    /// What the bodies say about the session.
+    /// The state of the session, as the bodies describe it.
     pub(super) record: StateReader,
 }
 
 impl StepContext {
-    /// Notes who gave an answer. Damage can reach into the name on a salvaged line: that is taken
-    /// where a whole line has it too, or none names a model.
+    /// Records the model of an answer. Damage can change the name on a salvaged line, so that
+    /// counts only when an undamaged line has it too, or none names a model.
     fn answered_by(&mut self, model: &Rc<str>, is_salvaged: bool) {
         if !is_salvaged {
             self.answerers.insert(Rc::clone(model));
@@ -233,7 +235,7 @@ impl LastName {
     }
 }
 
-/// Content as a list of blocks; media that are too large for the API are left out.
+/// Returns content as a list of blocks; media that are too large for the API are omitted.
 fn blocks(content: Option<Raw<'_>>, entry: u32, log: &mut Log) -> Vec<Block> {
     let Some(content) = content else {
         return Vec::new();

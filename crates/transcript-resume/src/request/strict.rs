@@ -1,8 +1,8 @@
-//! Policy `recover`: makes messages that a strict provider accepts ([`super::lint`]) and keeps as
+//! Policy `recover`: makes messages that a strict provider accepts ([`super::lint()`]) and keeps as
 //! much of the conversation as that allows.
 //!
-//! It takes the place of `pair`. What can be mended is mended, what exists is moved to where it
-//! belongs, and only then something is left out or made up.
+//! It replaces `pair`. Blocks are repaired where possible, existing results are moved to where they
+//! belong, and only then is anything omitted or added.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -30,7 +30,7 @@ pub(super) fn make_strict(mut drafts: Vec<Draft>, log: &mut Log) -> Vec<Draft> {
     repair_messages(drafts, log)
 }
 
-/// Like [`make_strict`], without what the client does to messages of its own.
+/// Like [`make_strict`], without the client's own changes to messages.
 pub(super) fn repair_messages(mut drafts: Vec<Draft>, log: &mut Log) -> Vec<Draft> {
     for draft in &mut drafts {
         repair_blocks(draft, log);
@@ -44,7 +44,7 @@ pub(super) fn repair_messages(mut drafts: Vec<Draft>, log: &mut Log) -> Vec<Draf
     let mut drafts = join(drafts);
     start_with_user(&mut drafts, log);
     trim_end(&mut drafts);
-    if !drafts.iter().any(is_made_up_answer) {
+    if !drafts.iter().any(is_synthetic_answer) {
         let is_other = |one: &Synthetic| one.kind != SyntheticKind::NoResponse;
         log.synthetic.retain(is_other);
     }
@@ -55,7 +55,7 @@ pub(super) fn repair_messages(mut drafts: Vec<Draft>, log: &mut Log) -> Vec<Draf
 // Blocks
 // ---------------------------------------------------------------------------------------------
 
-/// Mends or drops the blocks that are refused wherever they stand.
+/// Repairs or drops the blocks that are refused wherever they are.
 fn repair_blocks(draft: &mut Draft, log: &mut Log) {
     let blocks = std::mem::take(&mut draft.blocks);
     let repaired = blocks.into_iter();
@@ -65,16 +65,16 @@ fn repair_blocks(draft: &mut Draft, log: &mut Log) {
 }
 
 fn repair(mut block: Block, role: Role, log: &mut Log) -> Option<Block> {
-    // A result in an answer is moved to the user message of its call later.
+    // A result in an assistant message is moved to the user message of its call later.
     let role = match block.kind() {
         BlockKind::ToolResult => Role::User,
         _ => role,
     };
     let mut faults = lint::faults(&block, role);
-    // Whether a thought without a text was given so is decided where the others are seen.
+    // `thinking::drop_emptied` decides, with all others in view, whether a text is missing.
     faults.retain(|rule| *rule != Rule::EmptiedThinking);
     for rule in &faults {
-        log.left_out(entry_of(&block), OmissionReason::Refused(*rule));
+        log.omit(entry_of(&block), OmissionReason::Refused(*rule));
     }
     let is_call = block.kind() == BlockKind::ToolUse && role == Role::Assistant;
     match faults.first() {
@@ -88,7 +88,7 @@ fn repair(mut block: Block, role: Role, log: &mut Log) -> Option<Block> {
     Some(block)
 }
 
-/// Gives a call a name and an object as its input. Its id is the matter of [`attach_results`].
+/// Gives a call a name and an object as its input. Its id is handled by [`attach_results`].
 fn repair_call(call: &mut Block, faults: &[Rule]) {
     if faults.contains(&Rule::CallName) {
         call.set("name", &quoted(texts::UNKNOWN_TOOL));
@@ -99,19 +99,19 @@ fn repair_call(call: &mut Block, faults: &[Rule]) {
     }
 }
 
-/// An input that is not an object, as one.
+/// Returns an input that is not an object, as an object.
 fn as_input(input: Option<Raw<'_>>) -> String {
     let Some(input) = input.filter(|input| !input.is_null()) else {
         return "{}".to_owned();
     };
     match input.str() {
-        // Line ends between the members would end the line of whoever writes one request a line.
+        // Line feeds between the members would break requests that are written one per line.
         Some(text) if Object::parse(&text).is_ok() => safe(&text.replace(['\n', '\r'], " ")).into(),
         _ => format!("{{\"input\":{}}}", input.text()),
     }
 }
 
-/// Makes the content of a result a text, or a list of texts and media.
+/// Turns the content of a result into a text, or a list of texts and media.
 fn repair_result(result: &mut Block, log: &mut Log) {
     let entry = entry_of(result);
     let Some(object) = result.object() else {
@@ -133,7 +133,7 @@ fn repair_result(result: &mut Block, log: &mut Log) {
     let is_error = object.get("is_error").and_then(Raw::bool) == Some(true);
     if is_error && matches!(&*repaired, "[]" | "\"\"") {
         let note = Block::text(texts::NO_CONTENT);
-        log.made_up(SyntheticKind::NoContent, Role::User, &note, entry);
+        log.add_synthetic(SyntheticKind::NoContent, Role::User, &note, entry);
         repaired = format!("[{}]", note.json());
     }
     result.set("content", &repaired);
@@ -144,7 +144,7 @@ fn repair_nested(raw: Raw<'_>, entry: Option<u32>, log: &mut Log) -> Option<Stri
         None => Some(raw.text().to_owned()),
         Some(Rule::UnusableMedia) => {
             let note = media::unusable_note();
-            log.made_up(SyntheticKind::MediaNote, Role::User, &note, entry);
+            log.add_synthetic(SyntheticKind::MediaNote, Role::User, &note, entry);
             Some(note.json().to_owned())
         }
         Some(Rule::NoBlock) => {
@@ -155,17 +155,17 @@ fn repair_nested(raw: Raw<'_>, entry: Option<u32>, log: &mut Log) -> Option<Stri
     }
 }
 
-/// What replaces an image or document without data.
+/// Returns the replacement for an image or document without data.
 fn note(media: &Block, log: &mut Log) -> Block {
     let note = media::unusable_note();
-    log.made_up(SyntheticKind::MediaNote, Role::User, &note, entry_of(media));
+    log.add_synthetic(SyntheticKind::MediaNote, Role::User, &note, entry_of(media));
     match entry_of(media) {
         Some(entry) => note.of_entry(entry),
         None => note,
     }
 }
 
-/// The text of something that is not a block: a string, or an object that lacks its type.
+/// Returns the text of something that is not a block: a string, or an object that lacks its type.
 fn bare_text(block: &Block) -> Option<Block> {
     let raw = Raw::parse(block.json()).ok()?;
     let text = raw
@@ -183,9 +183,9 @@ fn bare_text(block: &Block) -> Option<Block> {
 // Messages
 // ---------------------------------------------------------------------------------------------
 
-/// Drops empty messages and joins neighbours of one role, as the provider of the client does.
+/// Drops empty messages and joins adjacent ones of one role, as the provider of the client does.
 ///
-/// An answer with calls stays apart from the next one: their results come between. A `system`
+/// An answer with calls is not joined to the next one, as their results come between. A `system`
 /// message that follows no user message becomes one.
 fn join(drafts: Vec<Draft>) -> Vec<Draft> {
     let mut joined: Vec<Draft> = Vec::with_capacity(drafts.len());
@@ -199,7 +199,7 @@ fn join(drafts: Vec<Draft>) -> Vec<Draft> {
             draft = as_reminder(&draft);
         }
         let at = match (before, draft.role) {
-            // What the user says stands before the `system` message of the turn.
+            // User content comes before the `system` message of the turn.
             (Some(Role::System), Role::User) => joined.len().checked_sub(2),
             (Some(before), role) if before == role => joined.len().checked_sub(1),
             _ => None,
@@ -207,8 +207,8 @@ fn join(drafts: Vec<Draft>) -> Vec<Draft> {
         let is_apart = makes_calls;
         makes_calls = draft.role == Role::Assistant && draft.blocks.iter().any(is_call);
         match at.and_then(|at| joined.get_mut(at)) {
-            // What followed the answer is gone, so that nothing waits for one.
-            Some(_) if !is_apart && is_made_up_answer(&draft) => {}
+            // The content after the answer is gone, so that nothing waits for an answer.
+            Some(_) if !is_apart && is_synthetic_answer(&draft) => {}
             Some(before) if !is_apart => before.append(draft.blocks),
             _ => joined.push(draft),
         }
@@ -216,8 +216,8 @@ fn join(drafts: Vec<Draft>) -> Vec<Draft> {
     joined
 }
 
-/// Whether this is the "No response requested." of a turn without an answer.
-fn is_made_up_answer(draft: &Draft) -> bool {
+/// Returns whether this is the "No response requested." of a turn without an answer (TURN-5).
+fn is_synthetic_answer(draft: &Draft) -> bool {
     draft.role == Role::Assistant && draft.blocks.iter().all(|block| block.entry().is_none())
 }
 
@@ -231,8 +231,8 @@ fn as_reminder(system: &Draft) -> Draft {
     Draft::new(Role::User, blocks)
 }
 
-/// Drops calls of tools of the API without a result in the same message, and such results without
-/// their call.
+/// Drops calls of tools of the API without a result in the same message (MSG-17), and such results
+/// without their call.
 fn drop_unpaired_api_tools(draft: &mut Draft, log: &mut Log) {
     let unpaired = lint::unpaired_api_tools(&draft.blocks);
     drop_at(
@@ -243,17 +243,17 @@ fn drop_unpaired_api_tools(draft: &mut Draft, log: &mut Log) {
     );
 }
 
-/// An answer does not end with thoughts.
+/// Removes thinking from the end of an answer.
 fn drop_last_thoughts(draft: &mut Draft, log: &mut Log) {
     while let Some(thought) = draft.blocks.pop_if(|block| block.is_thinking()) {
-        log.left_out(
+        log.omit(
             entry_of(&thought),
             OmissionReason::Refused(Rule::ThinkingLast),
         );
     }
 }
 
-/// Puts a user message before a history that starts with an answer, or where nothing is left.
+/// Adds a user message before a history that starts with an answer, or when nothing is left.
 fn start_with_user(drafts: &mut Vec<Draft>, log: &mut Log) {
     let (kind, text) = match drafts.first().map(|draft| draft.role) {
         Some(Role::User) => return,
@@ -261,11 +261,11 @@ fn start_with_user(drafts: &mut Vec<Draft>, log: &mut Log) {
         None => (SyntheticKind::NoContent, texts::NO_CONTENT),
     };
     let block = Block::text(text);
-    log.made_up(kind, Role::User, &block, None);
+    log.add_synthetic(kind, Role::User, &block, None);
     drafts.insert(0, Draft::new(Role::User, vec![block]));
 }
 
-/// A last answer does not end with white space.
+/// Removes white space from the end of a last answer.
 fn trim_end(drafts: &mut [Draft]) {
     let last = drafts
         .last_mut()
@@ -284,8 +284,8 @@ fn trim_end(drafts: &mut [Draft]) {
 // Calls and results
 // ---------------------------------------------------------------------------------------------
 
-/// Puts every result right behind its call, wherever it stood, and makes up those that are missing.
-/// Calls get ids of their own where theirs is invalid or was used before; their results follow.
+/// Puts every result right after its call, wherever it was, and makes those that are missing. Calls
+/// get new ids where theirs is invalid or was used before; their results follow.
 fn attach_results(mut drafts: Vec<Draft>, log: &mut Log) -> Vec<Draft> {
     let mut calls = Calls::new(&drafts);
     for (at, draft) in drafts.iter_mut().enumerate() {
@@ -316,7 +316,7 @@ fn attach_results(mut drafts: Vec<Draft>, log: &mut Log) -> Vec<Draft> {
 
 fn missing_result(call: &Block, log: &mut Log) -> Block {
     let block = Block::failed_result(call.call_id().unwrap_or_default(), texts::RESULT_MISSING);
-    log.made_up(
+    log.add_synthetic(
         SyntheticKind::MissingResult,
         Role::User,
         &block,
@@ -327,14 +327,15 @@ fn missing_result(call: &Block, log: &mut Log) -> Block {
 
 /// The calls of a conversation and the results that were found for them.
 struct Calls {
-    /// All ids that calls have, before and after.
+    /// All ids of calls, before and after renaming.
     taken: HashSet<Box<str>>,
     made: usize,
-    /// By the id in the file: the calls so far that have no result yet, the one to answer last.
+    /// For each id in the file: the calls so far without a result, the one to answer first at the
+    /// end.
     open: HashMap<Box<str>, Vec<Call>>,
     /// The results of each answer, by its place.
     results: HashMap<usize, Vec<Block>>,
-    /// Results that stand before their call, have none, or are the second one.
+    /// Results that come before their call, have none, or are the second one.
     early: Vec<Block>,
 }
 
@@ -367,14 +368,14 @@ impl Calls {
             if self.open.contains_key(&old) || !lint::is_call_id(&old) {
                 call.rename(&self.fresh_id());
                 if lint::is_call_id(&old) {
-                    log.left_out(entry_of(call), OmissionReason::Refused(Rule::RepeatedCall));
+                    log.omit(entry_of(call), OmissionReason::Refused(Rule::RepeatedCall));
                 }
             }
             self.open.entry(old.clone()).or_default();
             let id = call.call_id().unwrap_or_default().into();
             calls.push((old, Call { answer, id }));
         }
-        // Calls of one message that share an id are answered in their order.
+        // Calls of one message that share an id are answered in order.
         for (old, call) in calls.into_iter().rev() {
             self.open.entry(old).or_default().push(call);
         }
@@ -406,7 +407,7 @@ impl Calls {
     fn finish(mut self, log: &mut Log) -> (HashMap<usize, Vec<Block>>, HashSet<Box<str>>) {
         for block in std::mem::take(&mut self.early) {
             if let Some(orphan) = give(&mut self.open, &mut self.results, block) {
-                log.left_out(entry_of(&orphan), OmissionReason::OrphanResult);
+                log.omit(entry_of(&orphan), OmissionReason::OrphanResult);
             }
         }
         let unanswered = self.open.into_values().flatten();
@@ -414,7 +415,7 @@ impl Calls {
     }
 }
 
-/// Gives a result to the open call with its id; returns it when there is none.
+/// Gives a result to the open call with its id; returns the result when there is none.
 fn give(
     open: &mut HashMap<Box<str>, Vec<Call>>,
     results: &mut HashMap<usize, Vec<Block>>,
@@ -431,7 +432,7 @@ fn give(
     None
 }
 
-/// Drops calls that stand in one message twice.
+/// Drops calls that are repeated within one message.
 fn drop_replays(draft: &mut Draft, log: &mut Log) {
     let mut first: HashMap<&str, &Block> = HashMap::new();
     let calls = draft
@@ -454,7 +455,7 @@ fn drop_at(draft: &mut Draft, places: &BTreeSet<usize>, reason: OmissionReason, 
         let is_dropped = places.contains(&place);
         place += 1;
         if is_dropped {
-            log.left_out(entry_of(block), reason);
+            log.omit(entry_of(block), reason);
         }
         !is_dropped
     });

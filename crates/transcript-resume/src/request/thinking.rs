@@ -1,16 +1,17 @@
-//! Thoughts that are not sent: those of another model, and those whose text was taken away.
+//! Thinking that is not sent: that of another model, and that whose text was removed.
 //!
-//! Newer models return a thought as a signature with an empty text, and want it back unchanged. It
-//! looks the same as a thought that had a text which some program did not store; that one the API
-//! refuses as changed. So an empty text alone proves nothing, and the thought stays unless there is
-//! proof that a text was there:
+//! Newer models return thinking as a signature with an empty text, and expect it back unchanged.
+//! That looks the same as thinking whose text some program did not store, which the API refuses as
+//! changed. An empty text alone therefore proves nothing, and the block stays unless there is proof
+//! that it had a text:
 //!
-//! 1. the same signature stands with a text elsewhere, on another line or an earlier copy of this
+//! 1. the same signature appears with a text elsewhere, on another line or an earlier copy of this
 //!    one;
-//! 2. another signed thought of the same API message has a text: whether texts are returned is a
-//!    setting of the request;
-//! 3. it is the only signed thought of its model without a text, and the model's thoughts before
-//!    and behind it have one. Of several, a person may have changed the setting and changed it back.
+//! 2. another signed thinking block of the same API message has a text: whether texts are returned
+//!    is a setting of the request;
+//! 3. it is the only signed thinking block of its model without a text, and the model's blocks
+//!    before and after it have one. With several such blocks, a person may have changed the setting
+//!    and changed it back.
 
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
@@ -24,8 +25,7 @@ use super::step::{Step, StepKind};
 use super::{BodySource, Log, OmissionReason, Rule};
 use crate::tree::Tree;
 
-/// Drops thoughts that another model signed, and lines that held nothing else (cases 43-09, 91-70
-/// to 91-72).
+/// Drops thinking that another model signed, and entries that held nothing else (MSG-10).
 pub(super) fn drop_foreign(steps: &mut Vec<Step>, model: Option<&str>, log: &mut Log) {
     steps.retain_mut(|step| {
         let is_own = step.model.is_none() || step.model.as_deref() == model;
@@ -37,16 +37,16 @@ pub(super) fn drop_foreign(steps: &mut Vec<Step>, model: Option<&str>, log: &mut
             .retain(|block| block.kind() != BlockKind::SealedThinking);
         let is_changed = step.blocks.len() < before;
         if is_changed {
-            log.left_out(step.entry, OmissionReason::ForeignThinking);
+            log.omit(step.entry, OmissionReason::ForeignThinking);
         }
         !is_changed || !step.blocks.is_empty()
     });
 }
 
-/// Drops signed thoughts whose text was provably taken away, and lines that held nothing else.
+/// Drops signed thinking whose text was provably removed, and entries that held nothing else.
 /// `stored` are signatures that earlier copies of lines have with a text.
 pub(super) fn drop_emptied(steps: &mut Vec<Step>, mut stored: HashSet<Box<str>>, log: &mut Log) {
-    let mut spoken: HashSet<Rc<str>> = HashSet::new();
+    let mut with_text: HashSet<Rc<str>> = HashSet::new();
     let mut of_model: HashMap<Rc<str>, Thoughts> = HashMap::new();
     let mut any_is_empty = false;
     for step in steps.iter() {
@@ -56,7 +56,7 @@ pub(super) fn drop_emptied(steps: &mut Vec<Step>, mut stored: HashSet<Box<str>>,
             any_is_empty |= !thought.has_text;
             if thought.has_text {
                 stored.insert(thought.signature);
-                spoken.extend(step.message_id.clone());
+                with_text.extend(step.message_id.clone());
             }
         }
     }
@@ -67,7 +67,7 @@ pub(super) fn drop_emptied(steps: &mut Vec<Step>, mut stored: HashSet<Box<str>>,
         let is_reported = step
             .message_id
             .as_ref()
-            .is_some_and(|id| spoken.contains(id));
+            .is_some_and(|id| with_text.contains(id));
         let model = step.model.clone().unwrap_or_default();
         let is_exception = of_model
             .get(&model)
@@ -79,7 +79,7 @@ pub(super) fn drop_emptied(steps: &mut Vec<Step>, mut stored: HashSet<Box<str>>,
                 !thought.has_text && (is_reported || is_exception || is_stored())
             });
             if was_emptied {
-                log.left_out(
+                log.omit(
                     entry_of(block),
                     OmissionReason::Refused(Rule::EmptiedThinking),
                 );
@@ -90,8 +90,8 @@ pub(super) fn drop_emptied(steps: &mut Vec<Step>, mut stored: HashSet<Box<str>>,
     });
 }
 
-/// Returns the signatures that other lines of `entry_ref`'s entry have with a text, when one of
-/// `blocks`, which are those of the entry, has lost its own.
+/// Returns the signatures that other lines of the same entry have with a text, when one of
+/// `blocks`, the blocks of the entry, has lost its text.
 ///
 /// # Errors
 /// Those of `bodies`.
@@ -123,14 +123,14 @@ pub(super) fn stored_with_text<B: BodySource>(
     Ok(found)
 }
 
-/// A thought with a signature beside its text, or in place of one.
+/// A thinking block with a signature, with or without its text.
 struct Thought {
     signature: Box<str>,
     has_text: bool,
 }
 
 impl Thought {
-    /// `None` for other blocks, and for `redacted_thinking`, which never has a text.
+    /// Returns `None` for other blocks, and for `redacted_thinking`, which never has a text.
     fn read(block: &Block) -> Option<Self> {
         if block.kind() != BlockKind::SealedThinking {
             return None;
@@ -144,13 +144,13 @@ impl Thought {
     }
 }
 
-/// The signed thoughts of a model, in their order.
+/// The signed thinking blocks of a model, in order.
 #[derive(Default)]
 struct Thoughts {
     empty: usize,
-    /// One with a text stands before the empty one.
+    /// One with a text precedes the empty one.
     starts_with_text: bool,
-    /// One with a text comes after it.
+    /// One with a text follows it.
     ends_with_text: bool,
 }
 

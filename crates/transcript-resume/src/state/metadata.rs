@@ -1,4 +1,4 @@
-//! What lines outside the chain say about a session.
+//! What metadata lines contain about a session.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::hash::{BuildHasher, RandomState};
@@ -16,7 +16,7 @@ use crate::branches::is_prompt;
 use crate::path::ConversationPath;
 use crate::request::BodySource;
 
-/// Where a title comes from.
+/// The origin of a title.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
@@ -25,7 +25,7 @@ pub enum TitleSource {
     Custom,
     /// A model gave it (`ai-title`).
     Ai,
-    /// An older client summed the conversation up (`summary`).
+    /// An older client summarized the conversation (`summary`).
     Summary,
 }
 
@@ -36,7 +36,7 @@ pub enum TitleSource {
 pub struct FileHistory {
     /// The uuid of the prompt.
     pub message_id: String,
-    /// When the files were looked at.
+    /// When the snapshot was taken.
     pub timestamp: Option<String>,
     /// The paths of the tracked files. They are shared: most prompts have the same ones.
     #[serde(serialize_with = "as_texts")]
@@ -58,7 +58,7 @@ pub struct Worktree {
     pub path: Option<String>,
     /// Its branch.
     pub branch: Option<String>,
-    /// The folder before.
+    /// The folder before the session entered it.
     pub original_cwd: Option<String>,
     /// The branch before.
     pub original_branch: Option<String>,
@@ -71,13 +71,13 @@ pub struct Worktree {
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct QueuedPrompt {
-    /// What it says.
+    /// Its text.
     pub content: Option<String>,
     /// When it was queued.
     pub timestamp: Option<String>,
 }
 
-/// A pull request that came out of a session.
+/// A pull request that the session created.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
@@ -92,8 +92,8 @@ pub struct PullRequest {
     pub timestamp: Option<String>,
 }
 
-/// What the client counted, from the last `cost-state` line. A resumed session counts on from
-/// there (`facts/sdk.md` 7).
+/// The counts of the client, from the last `cost-state` line. A resumed session continues from
+/// these counts.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
@@ -101,7 +101,7 @@ pub struct Costs {
     /// US dollars.
     #[serde(rename = "totalCostUSD")]
     pub total_cost_usd: Option<f64>,
-    /// Whether the price of a model was not known, so that the sum is too low.
+    /// Whether the price of a model was unknown, so that the sum is too low.
     pub has_unknown_model_cost: Option<bool>,
     /// Milliseconds spent in the API.
     pub api_duration_ms: Option<u64>,
@@ -143,8 +143,8 @@ pub struct ModelCosts {
     pub cost_usd: Option<f64>,
 }
 
-/// Fills in what does not stand on the path. `permission_mode_at` is the candidate that the
-/// permission mode of the path stands on.
+/// Fills in the fields that do not come from the path. `permission_mode_at` is the entry that
+/// contains the permission mode of the path.
 pub(super) fn read<B: BodySource>(
     index: &Index,
     path: &ConversationPath,
@@ -194,7 +194,7 @@ pub(super) fn read<B: BodySource>(
     Ok(())
 }
 
-/// The title that a person or a model gave.
+/// Returns the title that a person or a model gave.
 pub(crate) fn title<B: BodySource>(
     index: &Index,
     bodies: &mut B,
@@ -226,7 +226,7 @@ fn text_of<B: BodySource>(
     Ok(field)
 }
 
-/// The working folder of the first entry that names one: as a rule the first entry.
+/// Returns the working folder of the first entry that has one, usually the first entry.
 fn first_cwd<B: BodySource>(index: &Index, bodies: &mut B) -> Result<Option<String>, B::Error> {
     for line in index.entries().filter(|line| is_of_a_chain(line)) {
         let cwd = text_of(&line, bodies, "cwd")?;
@@ -245,12 +245,12 @@ fn is_of_a_chain(line: &EntryRef<'_>) -> bool {
         )
 }
 
-/// Whether a line may be a prompt that was queued: sent by itself, or along with a result.
+/// Returns whether a line may be a prompt that was queued: sent by itself, or along with a result.
 fn is_sent(line: &EntryRef<'_>) -> bool {
     is_prompt(line) || line.attachment_kind() == Some(AttachmentKind::QueuedCommand)
 }
 
-/// The text of such a line, the first one of several.
+/// Returns the text of such a line, the first one of several.
 fn sent_text<'a>(body: &Object<'a>) -> Option<Str<'a>> {
     let content = match body.object("attachment") {
         Some(attachment) => attachment.get("prompt"),
@@ -266,9 +266,9 @@ fn sent_text<'a>(body: &Object<'a>) -> Option<Str<'a>> {
 struct Sweep<'i> {
     index: &'i Index,
     on_path: HashSet<Id>,
-    /// The prompts of the path, in its order.
+    /// The prompts of the path, in order.
     prompts: Vec<Id>,
-    /// The last line of each kind of which only that one counts.
+    /// The last line of each kind of which only the last counts.
     last: HashMap<EntryKind, usize>,
     queue: Queue,
     pull_requests: PullRequests,
@@ -343,15 +343,15 @@ impl<'i> Sweep<'i> {
         Ok(())
     }
 
-    /// Whether a `summary` is one of this conversation: most are of the one before, whose leaf
-    /// stands in another file (`facts/corpus.md` 5).
+    /// Returns whether a `summary` is one of this conversation: most are of the one before, whose
+    /// leaf is in another file.
     fn is_of_this_file(&self, line: &EntryRef<'_>) -> bool {
         line.leaf_uuid()
             .is_some_and(|leaf| self.index.with_uuid(leaf).next().is_some())
     }
 
-    /// Whether a line says how long a turn of the path took. The last turn ends behind the leaf:
-    /// its line is a child of the last answer, hooks may stand between.
+    /// Returns whether a line contains the duration of a turn of the path. The last turn ends after
+    /// the leaf: its line is a child of the last answer, with hooks possibly between them.
     fn ends_a_turn(&self, line: &EntryRef<'_>) -> bool {
         const HOOKS: usize = 64;
         let same = line
@@ -381,8 +381,8 @@ impl<'i> Sweep<'i> {
         }
     }
 
-    /// A snapshot stands for a prompt that follows it, and later ones of the same prompt replace
-    /// it; a delta adds a file (`facts/corpus.md` 5).
+    /// A snapshot belongs to a later prompt, and later snapshots of the same prompt replace it; a
+    /// delta adds a file.
     fn add_files(&mut self, kind: EntryKind, body: Object<'_>) {
         let prompt = |id: Option<Str<'_>>| {
             let id = self.index.id(&id?)?;
@@ -413,7 +413,7 @@ impl<'i> Sweep<'i> {
         }
     }
 
-    /// Fills in what all lines together say; returns the last line of each other kind.
+    /// Fills in the state that all lines together give; returns the last line of each other kind.
     fn finish<B: BodySource>(
         mut self,
         bodies: &mut B,
@@ -450,7 +450,7 @@ struct Files {
 }
 
 impl Files {
-    /// The files of a snapshot. Each repeats all of the one before, and most add none.
+    /// Returns the files of a snapshot. Each repeats all of the one before, and most add none.
     fn list(&mut self, backups: &Object<'_>) -> Arc<PathSet> {
         let names = backups.members().iter().map(|(name, _)| &**name);
         if !names.clone().eq(self.last.0.iter().map(|name| &**name)) {
@@ -471,12 +471,12 @@ fn shared(names: &mut HashSet<Arc<str>>, name: &str) -> Arc<str> {
     name
 }
 
-/// The prompts that wait, by line. Their texts stay in the file until the end.
+/// The waiting prompts, by line. Their texts are read at the end.
 #[derive(Default)]
 struct Queue {
-    /// Whether any line says something about the queue.
+    /// Whether any line is about the queue.
     is_known: bool,
-    /// A prompt was taken, and which one of several is still to be seen.
+    /// A prompt was removed from the queue, and a later line shows which one.
     has_taken: bool,
     keys: RandomState,
     waiting: BTreeMap<usize, u64>,
@@ -484,7 +484,7 @@ struct Queue {
 }
 
 impl Queue {
-    /// Only `remove` ever says which prompt it takes (`facts/corpus.md` 5).
+    /// Only `remove` names the prompt that it removes.
     fn add(&mut self, line: usize, operation: &metadata::QueueOperation<'_>) {
         self.take_pending(None);
         let content = operation.content();
@@ -509,8 +509,8 @@ impl Queue {
         self.is_known = true;
     }
 
-    /// Takes the prompt that the line before meant: the one with this text, the first of several,
-    /// else the oldest.
+    /// Removes the prompt that the line before referred to: the first one with this text, else the
+    /// oldest.
     fn take_pending(&mut self, text: Option<&str>) {
         if !std::mem::take(&mut self.has_taken) {
             return;
@@ -547,7 +547,7 @@ impl Queue {
     }
 }
 
-/// The pull requests in the order in which they were first named: clients repeat them.
+/// The pull requests in order of first appearance: clients repeat them.
 #[derive(Default)]
 struct PullRequests {
     list: Option<Vec<PullRequest>>,
@@ -572,7 +572,7 @@ impl PullRequests {
     }
 }
 
-/// `None` when the worktree was left.
+/// Returns `None` when the session left the worktree.
 fn worktree(body: &str) -> Option<Worktree> {
     let session = Object::parse(body).ok()?.get("worktreeSession")?;
     let session = WorktreeSession::from_raw(session)?;

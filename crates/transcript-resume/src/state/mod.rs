@@ -1,4 +1,4 @@
-//! What a session was set to at the end of a path, and what it used.
+//! The settings of a session at the end of a path, and its token usage.
 
 mod metadata;
 mod todos;
@@ -23,10 +23,10 @@ use todos::Todos;
 pub(crate) use usage::NO_MODEL;
 pub use usage::{Usage, UsageTotals};
 
-/// What a session was set to where its path ends. What no line says is `None`.
+/// The settings of a session at the end of its path. What no line contains is `None`.
 ///
-/// Most of it is said by the entries of the path. What stands outside the chain counts for the
-/// whole file, as no line of it says which branch it belongs to.
+/// Most of it comes from the entries of the path. Metadata lines count for the whole file, as they
+/// do not show which branch they belong to.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
@@ -35,72 +35,73 @@ pub struct PathState {
     pub cwd: Option<String>,
     /// The working folder of the first entry of the file that names one.
     pub original_cwd: Option<String>,
-    /// The folder that the session was moved to: it counts before the others when a client lists
-    /// its sessions (`facts/sdk.md` 4).
+    /// The folder that the session was moved to: a client that lists its sessions uses it before
+    /// the others.
     pub relocated_cwd: Option<String>,
-    /// The branch of [`Self::cwd`]; `HEAD` outside of a repository.
+    /// The git branch of [`Self::cwd`]; `HEAD` outside of a repository.
     pub git_branch: Option<String>,
     /// The version of the client that wrote the last entry.
     pub version: Option<String>,
-    /// The versions of the path, in the order in which they came.
+    /// The versions on the path, in order of first use.
     pub versions: Option<Vec<String>>,
     /// The model of the last real answer.
     pub model: Option<String>,
-    /// The models that answered, in the order in which they came.
+    /// The models that answered, in order of first use.
     pub models: Option<Vec<String>>,
-    /// The permission mode, from the line of the path or the `permission-mode` line that stands
+    /// The permission mode, from an entry of the path or a `permission-mode` line, whichever is
     /// last in the file.
     pub permission_mode: Option<String>,
     /// The mode, such as `normal`.
     pub mode: Option<String>,
-    /// The title that the person gave; else the one that a model gave (`facts/sdk.md` 4); else the
-    /// `summary` of an older client, when it is one of this conversation.
+    /// The title that the person gave; else the one that a model gave; else the `summary` of an
+    /// older client, when it is one of this conversation.
     pub title: Option<String>,
-    /// Where the title comes from.
+    /// The origin of the title.
     pub title_source: Option<TitleSource>,
     /// The tag.
     pub tag: Option<String>,
-    /// The to-do list as the path leaves it; empty when it was emptied. What stood on it before a
-    /// compaction is known again from the first line that repeats it.
+    /// The to-do list at the end of the path; empty when it was cleared. Its state from before a
+    /// compaction is known again from the first entry that repeats it.
     pub todos: Option<Vec<Todo>>,
-    /// The files that a client can bring back, for each prompt of the path that has a snapshot.
+    /// The files that a client can restore, for each prompt of the path that has a snapshot.
     pub file_history: Option<Vec<FileHistory>>,
-    /// The worktree that the session works in; `None` also when it left it.
+    /// The worktree that the session works in; `None` also after it left the worktree.
     pub worktree: Option<Worktree>,
     /// The name of the session among its agents.
     pub agent_name: Option<String>,
-    /// Its colour there.
+    /// Its colour among them.
     pub agent_color: Option<String>,
     /// The agent that the session runs as.
     pub agent_setting: Option<String>,
-    /// The prompts that were queued while the model worked and never sent, oldest first; empty
-    /// when all were sent. Clients queue the ends of background tasks as well.
+    /// The prompts that were queued while the model worked and never sent, oldest first; empty when
+    /// all were sent. Clients queue notices about finished background tasks as well.
     pub queued_prompts: Option<Vec<QueuedPrompt>>,
-    /// The pull requests that came out of the session, each once.
+    /// The pull requests that the session created, each once.
     pub pull_requests: Option<Vec<PullRequest>>,
-    /// The time of the last message of the path, as it stands in the file.
+    /// The time of the last message of the path, as written in the file.
     pub last_interaction: Option<String>,
-    /// The milliseconds that turns of the path took, as far as lines say it.
+    /// The milliseconds that turns of the path took, as far as recorded.
     pub turn_duration_ms: Option<u64>,
-    /// How many turns that are.
+    /// The number of these turns.
     pub timed_turns: Option<u64>,
-    /// What the client itself counted, over resumes and subagents.
+    /// The counts of the client itself, over resumes and subagents.
     pub costs: Option<Costs>,
 }
 
 impl PathState {
-    /// Reads the state at the end of `path`, and what its answers used, by model in the order of
-    /// their names. An [`request::Request`] has both as well.
+    /// Reads the state at the end of `path`, and the usage of its answers, by model ordered by
+    /// name. An [`request::Request`] has both as well.
     ///
-    /// One body is held at a time. Of `summary`, title, tag, mode, agent, worktree and cost lines
-    /// only the last of each kind is read; lines about queues, files and pull requests all are. What
-    /// is kept grows with the answers of the path and the files that are tracked at its prompts.
+    /// Holds one body at a time. Of `summary`, title, tag, mode, agent, worktree and cost lines
+    /// only the last of each kind is read; lines about queues, files and pull requests all are. The
+    /// memory used grows with the answers of the path and the files that are tracked at its
+    /// prompts.
     ///
     /// # Errors
     /// Those of `bodies`.
     ///
     /// # Panics
-    /// When `path` is not one of the index of `tree`.
+    /// When `path` does not belong to the index of `tree`.
     pub fn read<B: BodySource>(
         tree: &Tree<'_>,
         path: &ConversationPath,
@@ -119,7 +120,7 @@ impl PathState {
     }
 }
 
-/// Reads state and usage off the bodies of a path, oldest first.
+/// Reads state and usage from the bodies of a path, oldest first.
 #[derive(Debug, Default)]
 pub(crate) struct StateReader {
     state: PathState,
@@ -172,7 +173,7 @@ impl StateReader {
         }
     }
 
-    /// Adds what stands outside the chain.
+    /// Adds the metadata lines.
     pub(crate) fn finish<B: BodySource>(
         self,
         index: &Index,
@@ -188,7 +189,7 @@ impl StateReader {
     }
 }
 
-/// Names in the order in which they came, each once.
+/// Names in order of first appearance, each once.
 #[derive(Debug, Default)]
 struct Distinct {
     seen: HashSet<String>,

@@ -1,4 +1,4 @@
-//! The to-do list, from what its tools returned.
+//! The to-do list, as the results of its tools give it.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -8,48 +8,48 @@ use serde::Serialize;
 use transcript_format::object::{FromRaw, Object, Raw, Str};
 use transcript_format::tool_result::{self, StatusChange, TaskItem};
 
-/// One thing that is to be done. What no line says is `None`.
+/// One item of the list. What no line contains is `None`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Todo {
     /// Its id. Tasks have one, and the items of the oldest lists.
     pub id: Option<String>,
-    /// What is to be done.
+    /// The task.
     pub content: Option<String>,
     /// `pending`, `in_progress` or `completed`; a task has none before its first change.
     pub status: Option<String>,
-    /// What is shown while it is done.
+    /// The text shown while it is in progress.
     pub active_form: Option<String>,
 }
 
 impl Todo {
-    /// Returns whether there is something left to do.
+    /// Returns whether it is not completed.
     #[must_use]
     pub fn is_open(&self) -> bool {
         self.status.as_deref() != Some("completed")
     }
 }
 
-/// Status of a task that was taken off the list.
+/// Status of a task that was removed from the list.
 const DELETED: &str = "deleted";
 
-/// The list as the lines so far left it.
+/// The list after the lines so far.
 ///
 /// Up to 2.1.63 a tool writes the whole list (`newTodos`). The later tools add and change single
-/// tasks, and say the id, the subject and the status only (`facts/corpus.md` 7.8); reminders, and
-/// the tool that lists them, repeat all tasks.
+/// tasks, and contain only id, subject and status; reminders, and the tool that lists them, repeat
+/// all tasks.
 #[derive(Debug, Default)]
 pub(super) struct Todos {
     list: Option<Vec<Todo>>,
-    /// The places of tasks by id; `None` while the list is one that is written whole.
+    /// The places of tasks by id; `None` while the list is one that is written as a whole.
     tasks: Option<HashMap<String, usize>>,
 }
 
 impl Todos {
-    /// Reads what a tool returned.
+    /// Reads the result of a tool.
     pub(super) fn add_result(&mut self, result: Raw<'_>) {
-        // Most results are of other tools, and long: they are not worth reading.
+        // Most results are of other tools, and long: do not parse them.
         static KEYS: LazyLock<[Finder<'static>; 2]> =
             LazyLock::new(|| [Finder::new(r#""newTodos""#), Finder::new(r#""task"#)]);
         let text = result.text().as_bytes();
@@ -73,7 +73,7 @@ impl Todos {
         }
     }
 
-    /// Reads a reminder, which holds the whole list.
+    /// Reads a reminder, which contains the whole list.
     pub(super) fn add_reminder(&mut self, body: &Object<'_>, is_of_tasks: bool) {
         let attachment = body.get("attachment").and_then(Raw::object);
         let Some(items) = attachment.and_then(|attachment| attachment.array("content")) else {
@@ -86,7 +86,7 @@ impl Todos {
         }
     }
 
-    /// The list at the end.
+    /// Returns the list at the end.
     pub(super) fn finish(self) -> Option<Vec<Todo>> {
         let mut list = self.list?;
         list.retain(|todo| todo.status.as_deref() != Some(DELETED));
@@ -115,8 +115,8 @@ impl Todos {
         }
     }
 
-    /// Adds a task, or takes what is new about one. Other things are called tasks as well:
-    /// those of the list have a subject.
+    /// Adds a task, or updates one. Other things are called tasks as well: those of the list have a
+    /// subject.
     fn put_task(&mut self, task: &TaskItem<'_>) {
         let (Some(id), Some(subject)) = (task.id(), task.subject()) else {
             return;
@@ -131,7 +131,7 @@ impl Todos {
         }
     }
 
-    /// A task that was added before the path starts is known by its id alone.
+    /// Of a task that was added before the path starts only the id is known.
     fn change(&mut self, id: &str, status: Option<Str<'_>>) {
         if let Some(status) = status {
             self.task(id).status = Some(status.into_owned());

@@ -1,4 +1,4 @@
-//! What answers used: each `message.id` counts once, over as many files as one likes.
+//! Token usage of answers: each `message.id` counts once, over any number of files.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -11,31 +11,31 @@ use transcript_reader::Index;
 
 use crate::request::BodySource;
 
-/// Model that stands on answers which no model gave.
+/// The model named on answers that no model gave.
 pub(crate) const NO_MODEL: &str = "<synthetic>";
 
-/// What the answers of one model used. What none of them reports is `None`, never 0.
+/// The usage of the answers of one model. What none of them reports is `None`, never 0.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Usage {
     /// The model; `None` for answers that name none.
     pub model: Option<String>,
-    /// How many answers.
+    /// The number of answers.
     pub answers: u64,
     /// Input tokens outside of the cache.
     pub input_tokens: Option<u64>,
     /// Tokens of the answers.
     pub output_tokens: Option<u64>,
-    /// Input tokens written to the cache. Some clients say only how many for each lifetime; then
-    /// it is the sum of those (`facts/pains.md` 25).
+    /// Input tokens written to the cache. Some clients report only the numbers for each lifetime;
+    /// then it is the sum of those.
     pub cache_creation_input_tokens: Option<u64>,
     /// Input tokens read from the cache.
     pub cache_read_input_tokens: Option<u64>,
-    /// Those of the tokens written to the cache that are kept for five minutes.
+    /// Tokens written to the cache for five minutes.
     #[serde(rename = "ephemeral5mInputTokens")]
     pub ephemeral_5m_input_tokens: Option<u64>,
-    /// Those that are kept for an hour.
+    /// Tokens written to the cache for an hour.
     #[serde(rename = "ephemeral1hInputTokens")]
     pub ephemeral_1h_input_tokens: Option<u64>,
     /// Searches of the web by the API.
@@ -47,18 +47,18 @@ pub struct Usage {
     pub duration_ms: Option<u64>,
 }
 
-/// Adds up what the answers of paths and files used.
+/// Sums up the usage of the answers of paths and files.
 ///
-/// The lines of one answer repeat its usage, the first of them often with less of it; forks,
-/// continued sessions and the files of subagents hold copies of whole answers. So an answer is told
-/// by its `message.id`, wherever it stands, and each of its counts is the most that a line says
-/// (`facts/pains.md` 25). One without an id is told by the uuid of its line. Answers that no model
-/// gave are left out.
+/// The lines of one answer repeat its usage, the first of them often with lower counts; forks,
+/// continued sessions and the files of subagents contain copies of whole answers. An answer is
+/// therefore identified by its `message.id`, wherever it is, and each of its counts is the highest
+/// of its lines. One without an id is identified by the uuid of its line. Answers that no model
+/// gave do not count.
 ///
-/// Feed it the files of one question: a session and its subagents, or every session of a project.
-/// What a file adds to those before it is the difference of [`Self::models`]; with the oldest file
-/// first a copy counts for the session that it was copied from. About 200 bytes are kept for each
-/// answer.
+/// Add the files of one question: a session and its subagents, or every session of a project. The
+/// usage that a file adds to those before it is the difference of [`Self::models`]; with the oldest
+/// file first, a copy counts for the session that it was copied from. About 200 bytes are kept for
+/// each answer.
 ///
 /// ```
 /// use transcript_format::object::Object;
@@ -73,13 +73,13 @@ pub struct Usage {
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct UsageTotals {
-    /// In the order in which they were met, so that sums of prices are always the same.
+    /// In order of first appearance, so that sums of prices do not depend on hashing.
     answers: Vec<Answer>,
     places: HashMap<Box<str>, usize>,
     last_model: Option<Arc<str>>,
 }
 
-/// The most that the lines of one answer say.
+/// The highest counts among the lines of one answer.
 #[derive(Clone, Debug, Default)]
 struct Answer {
     model: Option<Arc<str>>,
@@ -87,17 +87,17 @@ struct Answer {
     cost_usd: Option<f64>,
 }
 
-/// The counts of [`Usage`] in their order.
+/// The counts of [`Usage`] in order.
 type Counts = [Option<u64>; 8];
 
 impl UsageTotals {
-    /// Starts with nothing.
+    /// Starts with no usage.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Adds every answer of a file, those of abandoned branches and of sidechains as well: they
+    /// Adds every answer of a file, including those of abandoned branches and of sidechains, which
     /// were paid for. Copies inside `progress` lines do not count.
     ///
     /// # Errors
@@ -125,7 +125,7 @@ impl UsageTotals {
         }
     }
 
-    /// The same for one whose message was read.
+    /// The same for a line whose message was already read.
     pub(super) fn add_message(&mut self, line: &Object<'_>, message: &Object<'_>) {
         let model = text(message, "model");
         let usage = message.get("usage").and_then(Raw::object);
@@ -150,7 +150,7 @@ impl UsageTotals {
         }
     }
 
-    /// Where the answer of a line stands; a new place for a new one.
+    /// Returns the place of the answer of a line; a new place for a new one.
     fn place(&mut self, line: &Object<'_>, message: &Object<'_>) -> usize {
         let name = match text(message, "id") {
             Some(id) => Some(id),
@@ -174,7 +174,7 @@ impl UsageTotals {
         place
     }
 
-    /// The name of a model; most lines in a row have the same.
+    /// Returns the name of a model, shared, as most lines in a row have the same one.
     fn shared(&mut self, model: &str) -> Arc<str> {
         match &self.last_model {
             Some(last) if **last == *model => Arc::clone(last),

@@ -178,7 +178,7 @@ fn a_compaction_follows_the_entry_that_its_boundary_names() {
             .user("u3", "b")
     };
     let expected = "0 < - root: u1 a1 u2 a2\n1 < 0 boundary: b u3 u4 a4.\n";
-    // What follows hangs under the summary, or under the last entry that was kept.
+    // The following entries are children of the summary, or of the last preserved entry.
     for parent in ["u3", "a2"] {
         let session = start().user("u4", parent).answer("a4", "u4");
         assert_eq!(session.branches(Policy::Recover, &[]), expected, "{parent}");
@@ -273,7 +273,7 @@ fn check(name: &str, index: &Index) {
             });
             assert!(
                 !is_single,
-                "{name}: branch {number} goes on from a branch alone"
+                "{name}: branch {number} is the only one that continues a branch"
             );
         }
         for leaf in breaks {

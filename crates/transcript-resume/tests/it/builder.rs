@@ -251,7 +251,7 @@ fn a_session_is_gone_on_with() {
     let asked = session.request_under(Policy::Recover, &RequestOptions::new().prompt("Next."));
     assert_eq!(values(&built.messages).as_array().unwrap().len(), 5);
     assert_eq!(built.messages[4], asked.messages[4]);
-    // The blocks still name the candidates that they come from.
+    // The blocks still refer to the entries that they come from.
     let entries = |messages: &[Message]| -> Vec<_> {
         let blocks = messages.iter().flat_map(Message::blocks);
         blocks.map(|block| block.entry()).collect()
@@ -282,7 +282,7 @@ fn every_session_is_gone_on_with_and_nothing_of_it_changes() {
             talk.user("Next.").unwrap();
             let built = talk.build().unwrap();
             assert_eq!(lint(&built.messages).problems, [], "{name}");
-            // Reminders in the system role come after what the user says.
+            // Reminders in the system role come after the user text.
             let mut messages = built.messages.iter().rev();
             let last = messages.find(|message| message.role() == Role::User);
             let last = last.unwrap().blocks().last().unwrap();
@@ -388,7 +388,7 @@ fn addresses_are_sent_as_they_are_and_data_addresses_refused_with_a_hint() {
     assert!(
         Error::DataUrl
             .to_string()
-            .contains("the base64 behind its comma")
+            .contains("the base64 after its comma")
     );
 }
 
@@ -585,7 +585,7 @@ impl Said {
                     .unwrap(),
                 _ => {
                     let (json, said, paired) = *rng.pick(&CONTENTS);
-                    // Media of the model are left out without a note in their place.
+                    // Media in assistant messages are omitted without a note in their place.
                     let is_media = said.first().is_some_and(|text| text.starts_with("[media"));
                     if !(is_media && is_answer) {
                         texts.extend(said.iter().map(ToString::to_string));
@@ -636,7 +636,7 @@ impl Pairs {
         let before = (self.calls.len(), self.results.len());
         for (is_call, id) in &said.pairs {
             let fits = match is_call {
-                // What the user calls is no call.
+                // A call in a user message is not a call.
                 true if !said.is_answer => continue,
                 true => !self.calls.contains(id),
                 false => self.calls.contains(id) && !self.results.contains(id),

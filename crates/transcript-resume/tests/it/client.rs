@@ -1,4 +1,4 @@
-//! What the real client does with files that are no chain of turns, one rule each.
+//! What the client does with files that are not a simple chain of turns, one rule each.
 //!
 //! A session is written one entry a line: what it is, its uuid, its parent (`-` for none), and its
 //! content. `call`, `text` and `blocks` are lines of an answer and name its message id first (`-`
@@ -112,7 +112,7 @@ fn json_of(text: &str) -> Value {
     serde_json::from_str(text).unwrap()
 }
 
-/// What is sent when the session goes on with the prompt `next`.
+/// Returns the request of the session with the prompt `next`.
 fn sent(bytes: &[u8], policy: Policy, model: &str) -> String {
     let (_file, source, index): (_, Source, Index) = crate::load(bytes);
     let tree = Tree::new(&index, policy);
@@ -294,7 +294,7 @@ fn after_a_pin_the_last_line_counts_whatever_it_is() {
             lines_of(vendor),
             "{last}"
         );
-        // Nothing that was said is given up for a line that says nothing.
+        // No text is given up for an entry without any.
         assert!(
             sent(&bytes, Policy::Recover, MODEL).contains("two"),
             "{last}"
@@ -441,7 +441,7 @@ fn a_message_id_that_comes_again_is_another_answer_after_a_prompt() {
         user: next",
         None,
     )]);
-    // Results, other answers and reminders do not part it; what the user says does.
+    // Results, other answers and reminders do not separate it; user text does.
     check(&[
         (
             "user q - Q
@@ -577,7 +577,7 @@ fn calls_go_last_in_an_answer() {
             format!("[{thought},{a},{text},{b}]"),
             "thinking | one | call A | call B",
         ),
-        // A thought behind a thought, calls aside, stays where it is.
+        // A thinking block after another one, ignoring calls, stays in place (MSG-5).
         (
             format!("[{thought},{a},{thought},{b}]"),
             "thinking | call A | thinking | call B",
@@ -621,7 +621,7 @@ fn blank_lines_of_an_answer_are_left_out() {
         user: next",
         None,
     )]);
-    // Blank text beside other text in one line stays, for the client.
+    // In the client, blank text next to other text in one entry stays.
     check(&[(
         r#"user q - Q
         blocks a q m [{"type":"text","text":"one"},{"type":"text","text":"\n\n"}]
@@ -894,7 +894,7 @@ fn newer_models_get_files_as_if_the_user_had_said_them() {
                     user: next",
                 ),
             ),
-            // No message of the user stands in the turn.
+            // The turn contains no user message.
             (
                 "user q - Q
                 text a q m one

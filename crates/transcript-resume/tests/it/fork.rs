@@ -220,7 +220,7 @@ fn plain() -> Vec<String> {
     ]
 }
 
-/// Two calls of one message; the conversation goes on under the result that came last.
+/// Two calls of one message; the conversation continues from the later result.
 fn parallel() -> Vec<String> {
     vec![
         user(1, 0, "look"),
@@ -250,7 +250,7 @@ fn summary(n: u32, parent: u32) -> String {
     )
 }
 
-/// What the client writes when it keeps `kept` behind `anchor`.
+/// The lines that the client writes when it preserves `kept` after `anchor`.
 fn keeps(anchor: u32, kept: &[u32]) -> Value {
     let uuids: Vec<_> = kept.iter().map(|n| id(*n)).collect();
     let (head, tail) = (uuids.first(), uuids.last());
@@ -617,7 +617,7 @@ fn an_entry_without_an_id_or_a_time_gets_one() {
     assert_eq!(entries[1]["uuid"], Uuid((0xF0 << 120) + 2).to_string());
     assert_eq!(
         entries[1]["timestamp"], NOW,
-        "the client goes on from no leaf without a time"
+        "the client resumes no leaf without a time"
     );
     assert!(copy.session().request(Policy::Vendor).is_resumable());
 }
@@ -637,7 +637,7 @@ fn an_entry_that_stood_on_several_lines_is_on_one() {
     );
 }
 
-/// Loses the bodies of some candidates.
+/// Loses the bodies of some entries.
 struct Losing<'s>(Bodies<'s>, &'static [usize]);
 
 impl BodySource for Losing<'_> {
@@ -677,7 +677,7 @@ fn an_entry_whose_body_is_lost_is_left_out_and_the_chain_closed_over_it() {
     assert_eq!(copy.origins_above(), [None, Some(id(1))]);
 }
 
-/// What a request holds of the calls, and what the model said.
+/// The calls and the texts of the model in a request.
 #[derive(Debug, PartialEq)]
 struct Said {
     calls: BTreeSet<String>,
@@ -717,7 +717,7 @@ fn blocks(request: &request::Request) -> Vec<String> {
 
 #[test]
 fn a_copy_holds_the_results_that_its_source_lacks() {
-    // A call in the middle without a result, beside a text and another call that has one.
+    // An earlier call without a result, next to a text and another call that has one.
     let lines = [
         user(1, 0, "Q"),
         says(2, 1, "I look."),
@@ -737,7 +737,7 @@ fn a_copy_holds_the_results_that_its_source_lacks() {
     let copied = copy.session();
     assert_eq!(blocks(&copied.request(Policy::Vendor)), blocks(&recovered));
     assert_eq!(blocks(&copied.request(Policy::Recover)), blocks(&recovered));
-    // Nothing is made up any more, and a copy of the copy is the same again.
+    // Nothing synthetic is added any more, and a copy of the copy is the same again.
     let made_up = copied.request(Policy::Recover).synthetic;
     assert!(made_up.is_empty(), "{made_up:?}");
     // Under `vendor` the lines are copied as they are.
@@ -816,9 +816,9 @@ fn shares_no_id(name: &str, source: &Session, copy: &Copy) {
     assert!(shared.is_empty(), "{name}: {shared:?}");
 }
 
-/// What a reader shows that knows nothing but `parentUuid`, `message.id` and `tool_use_id`
-/// (`facts/sdk.md` 3.2, 3.3): the last message that is not meta, what is above it, the lines of the
-/// messages met and the results of their calls. As places, in the order of the file.
+/// Returns the entries shown by a reader that uses only `parentUuid`, `message.id` and
+/// `tool_use_id`, as the Python SDK does: the last message that is not meta, its ancestors, the
+/// lines of the messages on the way and the results of their calls. As places, in file order.
 fn shown_by_the_python_sdk(entries: &[Value]) -> BTreeSet<usize> {
     let is_message =
         |place: &usize| matches!(entries[*place]["type"].as_str(), Some("user" | "assistant"));
@@ -953,7 +953,7 @@ fn check(name: &str, bytes: &[u8], seen: &mut Seen) {
             }
             // Where results were added, reminders may be folded into them.
             assert_eq!(said(&again), said(&request), "{name}");
-            // What the API refuses is not mended in the copy.
+            // Content that the API refuses is not repaired in the copy.
             let is_repaired = request.omissions.iter().any(|one| {
                 matches!(
                     one.reason,

@@ -6,9 +6,9 @@ use transcript_testkit::generate;
 use crate::load;
 use crate::sent;
 
-/// Seeds that once sent less: nothing at all behind a boundary whose segment is damaged, a history
-/// behind a line of an unknown kind, repeated lines behind a compaction, results whose call is lost, a
-/// result whose session is damaged, a pin before a line of another session.
+/// Seeds that once sent less: nothing at all after a boundary whose segment is damaged, a history
+/// after a line of an unknown kind, repeated lines after a compaction, results whose call is lost,
+/// a result whose session is damaged, a pin before a line of another session.
 const ONCE_FEWER: [u64; 7] = [
     1_001_010, 1_004_106, 8_848, 1_004_814, 3_004_828, 2_001_994, 3_007_646,
 ];

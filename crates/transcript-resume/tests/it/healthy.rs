@@ -1,4 +1,4 @@
-//! A session that nothing is wrong with is shown alike under both policies, and nothing is mended.
+//! A session without defects is shown the same under both policies, and nothing is repaired.
 
 use transcript_resume::{Decision, LeafReason, Policy, Tree};
 use transcript_testkit::campaign::Healthy;
@@ -38,8 +38,8 @@ fn a_healthy_session_has_one_path_and_nothing_is_mended() {
                 Decision::Bridge { .. } | Decision::Salvage { .. } | Decision::Gap { .. }
             )
         };
-        let mended: Vec<_> = recover.decisions.into_iter().filter(is_repaired).collect();
-        assert_eq!(mended, [], "seed {seed}");
+        let repaired: Vec<_> = recover.decisions.into_iter().filter(is_repaired).collect();
+        assert_eq!(repaired, [], "seed {seed}");
     }
     println!("{sessions} sessions, {odd} of them with another end");
     assert!(odd * 20 < sessions, "{odd} of {sessions}");

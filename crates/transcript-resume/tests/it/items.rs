@@ -1,4 +1,4 @@
-//! What a person sees of a path: one item a block, tool stories in their order, nothing left out.
+//! A path as a person sees it: one item per block, call groups in order, nothing omitted.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt::Write as _;
@@ -47,7 +47,7 @@ impl File {
         ItemList::new(&tree, &tree.path(), &mut self.bodies()).unwrap()
     }
 
-    /// What each item says, in a word each.
+    /// The content of each item, in one word each.
     fn reported(&self, display: &ItemList) -> Vec<String> {
         let mut item_reader = ItemReader::new(display, &self.index, self.bodies());
         let places = 0..display.items().len();
@@ -371,7 +371,7 @@ fn progress_of_no_call_comes_after_its_parent() {
         .under("u1")
         .user("branch", json!("rewound"));
     let (file, display) = session.display();
-    // The rewind leaves the answer behind, and what was a child of it.
+    // The rewind abandons the answer and its descendants.
     let reported = file.reported(&display);
     assert_eq!(
         reported,
@@ -958,7 +958,7 @@ fn seen_in(entry_no: usize, entry: &Value) -> Vec<Seen> {
 
 /// The order of the blocks of a path: quadratic, and by the words of the documentation.
 fn slow_order(seen: &[Seen]) -> Vec<(usize, usize)> {
-    // The summary of hooks opens a story unless there is one with its id.
+    // The summary of hooks opens a group unless there is one with its id.
     let opens = |at: usize| {
         let block = &seen[at];
         let id = block.opens.as_ref()?;
@@ -1042,7 +1042,7 @@ fn check(name: &str, file: &File, policy: Policy) {
     check_growth(name, file, &tree, &path, &display);
 }
 
-/// Each line of progress under the path once: in the story that it names, if there is one.
+/// Each line of progress below the path once: in the group that it names, if there is one.
 fn check_progress(name: &str, file: &File, tree: &Tree<'_>, display: &ItemList) {
     let shown = display.items().iter();
     let is_progress = |item: &&Item| item.kind() == ItemKind::Progress;
@@ -1083,8 +1083,8 @@ fn check_progress(name: &str, file: &File, tree: &Tree<'_>, display: &ItemList) 
     assert_eq!(reported, expected, "{name} under {}", tree.policy().name());
 }
 
-/// The entry that a line of progress is a child of, behind other lines of progress, if it is one of the
-/// tree; `None` when there is nothing.
+/// Returns the parent of a line of progress, past other lines of progress, if it is in the tree;
+/// `None` when there is none.
 fn entry_above(file: &File, tree: &Tree<'_>, line: &EntryRef<'_>) -> Option<Option<usize>> {
     let mut at = line.parent()?;
     for _ in 0..file.index.len() {
@@ -1147,7 +1147,7 @@ fn check_stories(name: &str, display: &ItemList) {
     assert_eq!(in_stories + others.count(), display.items().len(), "{name}");
 }
 
-/// What is drawn is what stands in the file.
+/// The text shown is the text in the file.
 fn check_drawing(name: &str, file: &File, display: &ItemList) {
     let mut bodies = file.bodies();
     let mut item_reader = ItemReader::new(display, &file.index, file.bodies());
@@ -1188,7 +1188,7 @@ fn has_text(item: &Item, block: Option<&Value>) -> bool {
     block.is_some_and(|block| block.is_string() || block[field].is_string())
 }
 
-/// Ids stay the same when the conversation goes on.
+/// Ids stay the same when the conversation continues.
 fn check_growth(
     name: &str,
     file: &File,
@@ -1299,7 +1299,7 @@ fn origin(agent: &str, call: Option<&str>, parent: Option<&str>) -> Origin {
     }
 }
 
-/// Goes through all displays: the depth of each item and what it says.
+/// Walks all lists: the depth of each item and its content.
 fn walked(files: &[(File, ItemList)], origins: &[Origin]) -> Vec<String> {
     let displays: Vec<&ItemList> = files.iter().map(|(_, display)| display).collect();
     let nesting = Nesting::new(&displays, origins);
@@ -1604,7 +1604,7 @@ fn sidechains_of_an_old_file_are_subagents_under_the_calls_that_asked_them() {
     assert_eq!(steps.collect::<Vec<_>>(), expected);
 }
 
-/// A session whose second entry has so many blocks, between two others.
+/// A session whose second entry has that many blocks, between two others.
 fn wide(blocks: usize) -> String {
     let list = vec!["0"; blocks].join(",");
     let line = |uuid: &str, parent: &str, content: &str| {

@@ -1,4 +1,4 @@
-//! What users lost (`facts/pains.md`), each as a fixture: the path, the messages of the next
+//! Kinds of data loss that users reported, each as a fixture: the path, the messages of the next
 //! request, the decisions and the findings under both policies.
 
 use std::fs;
@@ -20,11 +20,11 @@ struct Pain {
     recover: Option<Reported>,
 }
 
-/// The short names of the entries stand in their uuids: bytes 2 and 3 are the name.
+/// The short names of the entries are in their uuids: bytes 2 and 3 are the name.
 struct Reported {
     path: &'static str,
-    /// One part a message: the first letter of its role, then its blocks. A result is `RES`, or
-    /// `ERR` when it says so, and has the name of its call.
+    /// One part per message: the first letter of its role, then its blocks. A result is `RES`, or
+    /// `ERR` when it failed, with the name of its call.
     messages: &'static str,
     /// Without the leaf, where it is the last tip of the file.
     decisions: &'static str,
@@ -291,7 +291,7 @@ const PAINS: &[Pain] = &[
             r#"u: "Is Venus up?" | a: thinking, USE Venus | u: RES Venus "no", "And Mars?" | a: "Mars is.""#,
             "",
         ),
-        // Newer models give thoughts so, and want them back.
+        // Newer models return thinking in this form, and expect it back.
         recover: None,
     },
     Pain {
@@ -784,7 +784,7 @@ fn short(text: &str) -> String {
     format!("{start:?}")
 }
 
-/// Whether `reported` is as expected; `"…"` stands for a text of which only the place matters.
+/// Whether `reported` is as expected; `"…"` represents a text of which only the place matters.
 fn is_as(expected: &str, reported: &str) -> bool {
     let mut rest = reported;
     let mut parts = expected.split("\"…\"");
@@ -818,7 +818,7 @@ fn differences(policy: Policy, expected: impl Fn(&Pain) -> &Reported) -> String 
         ];
         for (want, reported) in expected.into_iter().zip(report(pain.file, policy)) {
             if !is_as(want, &reported) {
-                different += &format!("{}\n  want {want}\n  told {reported}\n", pain.file);
+                different += &format!("{}\n  want {want}\n  got {reported}\n", pain.file);
             }
         }
     }

@@ -58,7 +58,7 @@ fn check(name: &str, index: &Index, bytes: &[u8]) {
     }
 }
 
-/// A refusal leaves nothing to compare but itself: the model then tells no entries.
+/// For a refusal only the reason is compared: the model then returns no entries.
 fn difference(index: &Index, bytes: &[u8]) -> Option<String> {
     let (mut fast, slow) = (fast(index), slow(bytes));
     if slow.refused && fast.refused {
@@ -71,9 +71,9 @@ fn difference(index: &Index, bytes: &[u8]) -> Option<String> {
     (fast != slow).then(|| format!("\n  fast {fast:?}\n  slow {slow:?}"))
 }
 
-/// Compares engine and model on sessions that differ by a seed. `undecided` are those on which the two
-/// are known to differ and no recorded request of the client says which is right: a seed that is not
-/// among them fails, and so does one that is and no longer differs.
+/// Compares engine and model on sessions generated from seeds. On the seeds in `undecided` the two
+/// are known to differ and no recorded request of the client shows which is right: a seed that is
+/// not among them fails, and so does one that is and no longer differs.
 pub(crate) fn check_seeds(undecided: &[u64], mut difference: impl FnMut(u64) -> Option<String>) {
     let mut wrong = String::new();
     for seed in 0..GENERATED {
@@ -119,7 +119,7 @@ fn paths_of_shared_files_are_those_of_the_model() {
     }
     for file in files {
         let name = file.display().to_string();
-        // A file of another format is refused, whoever reads it.
+        // Both engine and model refuse a file of another format.
         let Ok(source) = Source::open(&file) else {
             continue;
         };
@@ -188,8 +188,8 @@ fn parents(index: &Index) -> BTreeMap<String, String> {
 fn parent_links_do_not_depend_on_the_order_of_lines() {
     let mut linked = 0;
     for seed in 0..500 {
-        // A splice looks at what stands before the boundary, so it does depend on the order: the
-        // boundaries of these sessions keep nothing.
+        // A splice uses the entries before the boundary, so it does depend on the order: the
+        // boundaries of these sessions preserve nothing.
         let bytes = generate::session_of_unique_uuids(seed);
         let bytes = String::from_utf8(bytes)
             .unwrap()

@@ -18,8 +18,8 @@ fn entry(place: usize, name: &str, parent: Option<&str>, more: &Value) -> Value 
     line
 }
 
-/// The first letter of a name is the kind: user, assistant, call, result, boundary, summary. A call
-/// or result has the name of its call behind that; `m` is the message of all calls.
+/// The first letter of a name is the kind: user, assistant, call, result, boundary, summary. In a
+/// call or result the name of its call follows; `m` is the message of all calls.
 fn session(words: &[(&str, Option<&str>)]) -> Vec<Value> {
     let lines = words.iter().enumerate().map(|(place, (name, parent))| {
         let text = json!([{"type": "text", "text": name}]);
@@ -100,7 +100,7 @@ fn a_line_without_the_key_of_its_parent_has_lost_it() {
     let mut lines = session(&TALK);
     lines[0].as_object_mut().unwrap().remove("parentUuid");
     assert_eq!(shown(&lines, Policy::Recover).0, "u1 a1 u2 a2 u3 a3");
-    // `null` is said on purpose.
+    // `null` is written on purpose.
     let mut lines = session(&TALK);
     lines[3]["parentUuid"] = Value::Null;
     assert_eq!(shown(&lines, Policy::Recover).0, "a2 u3 a3");
@@ -143,7 +143,7 @@ fn the_other_lines_of_an_answer_are_kept_when_the_line_of_its_first_call_is_unus
     }
 }
 
-/// A compaction that keeps `u3 a3`; the conversation goes on under the last of them.
+/// A compaction that preserves `u3 a3`; the conversation continues from the last of them.
 fn compacted(metadata: Value) -> Vec<Value> {
     let words: Vec<_> = TALK
         .into_iter()
@@ -243,7 +243,7 @@ fn a_cut_counts_the_messages_that_compactions_have_summed_up() {
     let mut plain = compacted(json!({}));
     plain[8]["parentUuid"] = json!("s");
     assert_eq!(hidden(&plain), [6]);
-    // A boundary that does not name what stands before it, and one behind another.
+    // A boundary that does not name the entries before it, and one after another.
     plain[6]["logicalParentUuid"] = Value::Null;
     assert_eq!(hidden(&plain), [6]);
     let mut more = session(&[("b2", None), ("s2", Some("b2")), ("u5", Some("s2"))]);

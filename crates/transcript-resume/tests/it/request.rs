@@ -78,7 +78,7 @@ fn the_request_is_what_the_client_sent_in_the_further_cases() {
     check_oracle(oracle::FOLDERS[1]);
 }
 
-/// What the client marks for its cache is no part of what is said.
+/// Cache marks of the client are not part of the content.
 fn without_cache_marks(mut messages: Vec<Value>) -> Vec<Value> {
     for message in &mut messages {
         for block in message["content"].as_array_mut().into_iter().flatten() {
@@ -145,7 +145,7 @@ fn requests_of_shared_files_are_those_of_the_model() {
     }
     let mut different = Vec::new();
     for file in files {
-        // A file of another format is refused, whoever reads it.
+        // Both engine and model refuse a file of another format.
         if Source::open(&file).is_ok()
             && let Some(difference) = difference_in_any_form(&fs::read(&file).unwrap())
             && !UNDECIDED

@@ -344,7 +344,7 @@ fn media_over_the_limits_of_the_api_are_sent_as_notes() {
 }
 
 // ---------------------------------------------------------------------------------------------
-// What was made up and what was left out
+// Synthetic blocks and omissions
 // ---------------------------------------------------------------------------------------------
 
 #[test]
@@ -439,7 +439,7 @@ fn a_prompt_that_is_asked_for_comes_last_and_a_leaf_is_obeyed() {
 // Bodies that prove unusable
 // ---------------------------------------------------------------------------------------------
 
-/// Gives other texts for some candidates, as if the file had changed.
+/// Returns other texts for some entries, as if the file had changed.
 struct Changed<'s> {
     bodies: Bodies<'s>,
     texts: HashMap<usize, &'static str>,
@@ -600,7 +600,7 @@ fn diagnostics_are_sent_with_file_place_and_source() {
         text.contains("detected:\\n\\nf.txt:\\n  ✘ [Line 1:5] M [1] (ts)</new-diagnostics>"),
         "{text}"
     );
-    // The sign of a hint is not known, so that text is ours and said to be.
+    // The symbol of a hint is not known, so the text is ours and reported as synthetic.
     let made_up = |severity: &str| {
         let request = session(severity).request(&RequestOptions::new());
         let kinds = request.synthetic.iter().map(|one| one.kind);

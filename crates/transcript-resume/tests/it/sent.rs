@@ -9,15 +9,15 @@ use transcript_resume::{Policy, Tree};
 /// What a policy sends of a file: entries by the offset of their line.
 #[derive(Debug, Default)]
 pub(crate) struct Sent {
-    /// Messages that at least one block of the request comes from, and those that the request names
-    /// as left out because the API would refuse them.
+    /// Messages that at least one block of the request comes from, and those that the request
+    /// reports as omitted because the API would refuse them.
     pub(crate) messages: BTreeSet<u64>,
     /// How many blocks come from them.
     pub(crate) blocks: usize,
 }
 
-/// What `recover` and `vendor` send. What `recover` leaves out on purpose counts for neither: entries
-/// of another session, and those that stand before the compaction that it starts at.
+/// What `recover` and `vendor` send. Entries that `recover` omits on purpose count for neither:
+/// those of another session, and those before the compaction that the path starts at.
 pub(crate) fn both(source: &Source, index: &Index) -> [Sent; 2] {
     let recover = Tree::new(index, Policy::Recover);
     let vendor = Tree::new(index, Policy::Vendor);

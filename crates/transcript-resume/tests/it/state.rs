@@ -84,7 +84,7 @@ fn what_is_beside_the_path_does_not_count() {
 }
 
 /// A line outside the chain.
-fn beside(kind: &str, fields: &str) -> String {
+fn metadata_line(kind: &str, fields: &str) -> String {
     format!(r#"{{"type":"{kind}","sessionId":"s"{fields}}}"#)
 }
 
@@ -165,8 +165,8 @@ fn wrong_types_leave_null_and_never_panic() {
             "queue-operation",
             "file-history-delta",
         ];
-        let mut lines: Vec<String> = kinds.iter().map(|kind| beside(kind, &all)).collect();
-        lines.push(beside(
+        let mut lines: Vec<String> = kinds.iter().map(|kind| metadata_line(kind, &all)).collect();
+        lines.push(metadata_line(
             "file-history-snapshot",
             &format!(r#","messageId":"u1","snapshot":{wrong}"#),
         ));
@@ -209,7 +209,7 @@ fn wrong_types_leave_null_and_never_panic() {
             .replace(r#""claude-x""#, wrong)
             .replace(r#"{"input_tokens":10,"output_tokens":1}"#, wrong);
         assert_eq!(request(&[PROMPT, &broken_answer]).state.model, None);
-        let costs = beside("cost-state", &all.replace("1e999", "null"));
+        let costs = metadata_line("cost-state", &all.replace("1e999", "null"));
         let costs = printed(&[&costs])["costs"].clone();
         if wrong != "1" && wrong != "-1" {
             assert_eq!(costs["totalCostUSD"], Value::Null, "{wrong}");
@@ -220,7 +220,7 @@ fn wrong_types_leave_null_and_never_panic() {
 
 #[test]
 fn folders_are_that_of_the_last_entry_the_first_and_the_one_moved_to() {
-    let moved = beside("relocated", r#","relocatedCwd":"/moved""#);
+    let moved = metadata_line("relocated", r#","relocatedCwd":"/moved""#);
     let state = printed(&[&moved]);
     assert_eq!(state["cwd"], "/w/sub");
     assert_eq!(state["originalCwd"], "/w");
@@ -261,8 +261,8 @@ fn a_title_says_where_it_comes_from() {
         let state = printed(lines);
         (state["title"].clone(), state["titleSource"].clone())
     };
-    let made = beside("ai-title", r#","aiTitle":"Made""#);
-    let given = beside("custom-title", r#","customTitle":"Given""#);
+    let made = metadata_line("ai-title", r#","aiTitle":"Made""#);
+    let given = metadata_line("custom-title", r#","customTitle":"Given""#);
     let old = r#"{"type":"summary","summary":"Summed up","leafUuid":"a1"}"#;
     let of_another = r#"{"type":"summary","summary":"Of another","leafUuid":"elsewhere"}"#;
     assert_eq!(
@@ -290,7 +290,7 @@ fn the_last_line_of_each_kind_beside_the_chain_counts() {
     );
     for value in ["first", "last"] {
         for (kind, key) in fields {
-            lines.push(beside(kind, &format!(r#","{key}":"{value}""#)));
+            lines.push(metadata_line(kind, &format!(r#","{key}":"{value}""#)));
         }
     }
     let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
@@ -414,11 +414,11 @@ fn files_are_those_of_the_last_snapshot_of_each_prompt_of_the_path() {
 
 #[test]
 fn a_worktree_counts_until_it_is_left() {
-    let entered = beside(
+    let entered = metadata_line(
         "worktree-state",
         r#","worktreeSession":{"originalCwd":"/w","worktreePath":"/t","worktreeName":"n","worktreeBranch":"b","originalBranch":"main","originalHeadCommit":"c0"}"#,
     );
-    let left = beside("worktree-state", r#","worktreeSession":null"#);
+    let left = metadata_line("worktree-state", r#","worktreeSession":null"#);
     assert_eq!(
         printed(&[&left, &entered])["worktree"],
         json!({"name": "n", "path": "/t", "branch": "b", "originalCwd": "/w", "originalBranch": "main", "originalHeadCommit": "c0"})
@@ -431,15 +431,15 @@ fn prompts_that_were_queued_and_never_sent_are_listed() {
     let queued = |content: &str| {
         let fields =
             format!(r#","operation":"enqueue","timestamp":"T{content}","content":"{content}""#);
-        beside("queue-operation", &fields)
+        metadata_line("queue-operation", &fields)
     };
     let other = |operation: &str| {
-        beside(
+        metadata_line(
             "queue-operation",
             &format!(r#","operation":"{operation}","timestamp":"T""#),
         )
     };
-    let removed = beside(
+    let removed = metadata_line(
         "queue-operation",
         r#","operation":"remove","content":"two","timestamp":"T""#,
     );
@@ -493,7 +493,7 @@ fn prompts_that_were_queued_and_never_sent_are_listed() {
 #[test]
 fn pull_requests_are_listed_once() {
     let link = |number: u64, time: &str| {
-        beside(
+        metadata_line(
             "pr-link",
             &format!(
                 r#","prNumber":{number},"prUrl":"https://x/{number}","prRepository":"o/r","timestamp":"{time}""#
@@ -537,9 +537,9 @@ fn turns_of_the_path_are_timed_also_the_one_after_the_leaf() {
     assert_eq!(
         times(&[hook, &last, &again, &answer, &second, &second]),
         (json!(2), json!(75)),
-        "a line that stands twice counts once"
+        "a repeated line counts once"
     );
-    // A turn that was taken back: its answer is not on the path.
+    // A tombstoned turn: its answer is not on the path.
     let beside = ANSWER.replace("a1", "a5").replace("m1", "m5");
     let taken_back = took("d5", "a5", 1000);
     assert_eq!(
@@ -554,7 +554,7 @@ fn turns_of_the_path_are_timed_also_the_one_after_the_leaf() {
 
 #[test]
 fn the_client_counts_on_from_its_last_line() {
-    let line = |fields: &str| beside("cost-state", fields);
+    let line = |fields: &str| metadata_line("cost-state", fields);
     let first = line(r#","totalCostUSD":9.5"#);
     let last = line(
         r#","totalCostUSD":1.25,"totalAPIDuration":10,"totalAPIDurationWithoutRetries":9,"totalToolDuration":8,"totalDuration":70,"startTime":1790000000000,"totalLinesAdded":3,"totalLinesRemoved":0,"hasUnknownModelCost":false,"modelUsage":{"claude-x":{"inputTokens":1,"outputTokens":2,"cacheReadInputTokens":3,"cacheCreationInputTokens":4,"webSearchRequests":0,"costUSD":1.25},"bad":7}"#,
@@ -582,7 +582,7 @@ fn a_state_can_be_read_without_a_request() {
         PROMPT,
         ANSWER,
         MORE_OF_IT,
-        &beside("mode", r#","mode":"normal""#),
+        &metadata_line("mode", r#","mode":"normal""#),
     ];
     let mut file = tempfile::NamedTempFile::new().unwrap();
     writeln!(file, "{}", lines.join("\n")).unwrap();

@@ -65,7 +65,7 @@ impl Loaded {
         }
     }
 
-    /// Number of the line that a candidate stands on, counted from 1.
+    /// Number of the line of an entry, counted from 1.
     pub(crate) fn line(&self, entry_no: usize) -> usize {
         usize::try_from(self.index.entry(entry_no).line()).unwrap()
     }
@@ -113,7 +113,7 @@ fn says_something(block: &Value) -> bool {
             .is_none_or(|text| text.trim().is_empty())
     };
     match block["type"].as_str() {
-        // A first or last message that says nothing is gone, and what was made up for it.
+        // A first or last message without content is gone, and so is its synthetic replacement.
         Some("text") => {
             !is_blank("text") && block["text"] != START_MISSING && block["text"] != NO_RESPONSE
         }
@@ -122,8 +122,8 @@ fn says_something(block: &Value) -> bool {
     }
 }
 
-/// What of a request is the same under both policies: a strict provider takes neither neighbours of
-/// one role nor blocks that say nothing.
+/// The part of a request that is the same under both policies: a strict provider accepts neither
+/// adjacent messages of one role nor blocks without content.
 fn condensed(request: &Request) -> Vec<(String, Vec<Value>)> {
     let mut messages: Vec<(String, Vec<Value>)> = Vec::new();
     for message in &request.messages {
@@ -193,13 +193,13 @@ fn same<T: PartialEq + std::fmt::Debug>(name: &str, one: &[T], other: &[T]) {
     );
 }
 
-/// Whether a failed result, or the whole request, said nothing.
+/// Whether a failed result, or the whole request, had no content.
 fn says_no_content(request: &Request) -> bool {
     let mut kinds = request.synthetic.iter().map(|one| one.kind);
     kinds.any(|kind| kind == SyntheticKind::NoContent)
 }
 
-/// Rules that are kept by joining messages and leaving out what says nothing.
+/// Rules that are kept by joining messages and omitting blocks without content.
 const CONDENSED: [Rule; 4] = [
     Rule::SameRole,
     Rule::BlankText,
@@ -213,7 +213,7 @@ fn healthy_sessions_are_sent_as_the_client_sends_them() {
     for_each_session(seeds(), |name, bytes| {
         let session = Loaded::new(bytes);
         for options in forms() {
-            // What tools there are does not stand in a session, and the policies guess differently.
+            // The available tools are not in a session, and the policies guess differently.
             let options = options.tools(["AskUserQuestion", "ExitPlanMode", "WebFetch"]);
             let vendor = session.request(Policy::Vendor, &options);
             let recover = session.request(Policy::Recover, &options);
@@ -238,8 +238,8 @@ fn healthy_sessions_are_sent_as_the_client_sends_them() {
                             | SyntheticKind::MissingResult
                     )
                 };
-                // The generator signs all thoughts alike, with and without a text; and where calls
-                // are put last, a thought can come to come after them.
+                // The generator signs all thinking blocks alike, with and without a text; and where
+                // calls are put last, a thinking block can end up after them.
                 let omits_thoughts = recover.omissions.iter().any(|one| {
                     matches!(
                         one.reason,
@@ -272,7 +272,7 @@ fn healthy_sessions_are_sent_as_the_client_sends_them() {
     assert!(condensed_only > 0);
 }
 
-/// The blocks of messages that were not made up, but for thoughts and blank texts: how many of each
+/// The blocks of messages that are not synthetic, except thinking and blank texts: how many of each
 /// kind each entry gave.
 fn blocks_of(session: &Loaded, request: &Request) -> BTreeMap<(usize, String), usize> {
     let mut blocks = BTreeMap::new();
@@ -325,7 +325,7 @@ fn nothing_that_the_client_sends_is_lost_under_recover() {
 // The second validator
 // ---------------------------------------------------------------------------------------------
 
-/// Requests, one a line, and what the lint says of each.
+/// Requests, one per line, and the result of the lint for each.
 #[derive(Default)]
 struct Batch {
     requests: Vec<u8>,
@@ -361,7 +361,7 @@ impl Batch {
     }
 }
 
-/// What the validator says of requests.
+/// The results of the validator for requests.
 pub(crate) fn validate(requests: &[u8]) -> Option<String> {
     let validator = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/validate_request.py");
     let mut file = tempfile::NamedTempFile::new().unwrap();
@@ -412,8 +412,8 @@ fn lint_and_the_validator_in_python_agree_under_both_policies() {
 
 const TEXT: &str = r#"[{"type":"text","text":"A"}]"#;
 
-/// The request of a session: each message as its role and its content, and what was left out or
-/// made up.
+/// The request of a session: each message as its role and its content, with the omissions and
+/// synthetic blocks.
 struct Sent {
     messages: Vec<Value>,
     omitted: Vec<(usize, &'static str)>,
@@ -579,8 +579,8 @@ fn thoughts_that_the_api_refuses_are_left_out_and_named() {
     );
 }
 
-/// Sends answers with a thought each, given as text and signature. Returns the signatures that are
-/// sent, and what is left out.
+/// Sends answers with one thinking block each, given as text and signature. Returns the signatures
+/// that are sent, and the omissions.
 fn thoughts_sent(thoughts: &[(&str, &str)]) -> (Vec<String>, Vec<(usize, &'static str)>) {
     let mut session = Session::default();
     for (at, (text, signature)) in thoughts.iter().enumerate() {
@@ -629,7 +629,7 @@ fn a_thought_is_left_out_when_its_text_was_provably_taken_away() {
     let (sent, omitted) = thoughts_sent(&[("hm", "a"), ("", "b"), ("hm", "c")]);
     assert_eq!(sent, ["a", "c"]);
     assert_eq!(omitted, [(3, "emptied-thinking")]);
-    // Its signature stands with a text elsewhere.
+    // Its signature appears with a text elsewhere.
     let (sent, omitted) = thoughts_sent(&[("hm", "a"), ("", "b"), ("", "a")]);
     assert_eq!(sent, ["a", "b"]);
     assert_eq!(omitted, [(5, "emptied-thinking")]);

@@ -1,20 +1,20 @@
 //! `recover` holds every message that `vendor` holds.
 //!
-//! `vendor` is what the slow model sends, which the oracle folders prove. A request under `recover`
-//! may hold more, and in other messages (the turns around a gap differ), so the requests are
-//! compared as sets of what they say:
+//! `vendor` is what the slow model sends, which recorded requests prove. A request under `recover`
+//! may contain more, and in other messages (the turns around a gap differ), so the requests are
+//! compared as sets of contents:
 //!
-//! - A text of `vendor` must stand in a text of `recover` on lines of its own: alone, or where texts
+//! - A text of `vendor` must be in a text of `recover` on lines of its own: alone, or where texts
 //!   were joined (reminders are folded into results, and joined in messages of role `system`). A
-//!   text that `vendor` sends n times must stand there n times. Blanks at the ends do not count.
-//! - A call must be there with the same id, name and input.
-//! - A result must be there under the same id, with each of its texts in it; but the reminders that
-//!   were folded into it may stand anywhere, they belong to the turn and not to the result.
-//! - Any other block (image, document, thought, server call …) must be there unchanged.
+//!   text that `vendor` sends n times must appear n times. Blanks at the ends do not count.
+//! - A call must be present with the same id, name and input.
+//! - A result must be present under the same id, with each of its texts in it; but reminders that
+//!   were folded into it may be anywhere, as they belong to the turn and not to the result.
+//! - Any other block (image, document, thinking, server call …) must be present unchanged.
 //!
-//! Three things of `vendor` need not be there: blank texts, what the client makes up where it lacks
-//! something ([`MADE_UP`]), and blocks that a strict provider refuses, but only those of entries for
-//! which the request under `recover` says so itself.
+//! Three things of `vendor` may be absent: blank texts, placeholders of the client for missing
+//! parts ([`MADE_UP`]), and blocks that a strict provider refuses, but only those of entries for
+//! which the request under `recover` reports this.
 
 use std::collections::HashMap;
 use std::fs;
@@ -27,8 +27,8 @@ use transcript_testkit::{damage, generate, model, oracle, shared};
 
 use crate::strict::Loaded;
 
-/// Starts of the texts that the client makes up: they stand for something that it lacks, and a
-/// request that has it needs none.
+/// Starts of the synthetic texts of the client: each replaces something missing, and a request that
+/// has it does not need the text.
 const MADE_UP: [&str; 9] = [
     "No response requested.",
     "(no content)",
@@ -43,7 +43,7 @@ const MADE_UP: [&str; 9] = [
 
 const REMINDER: &str = "<system-reminder>";
 
-/// What a request says.
+/// The contents of a request.
 #[derive(Debug, Default)]
 struct Said {
     /// Every text, also those in results.
@@ -87,7 +87,7 @@ impl Said {
         }
     }
 
-    /// How often a text stands in the texts, on lines of its own.
+    /// How often a text appears in the texts, on lines of its own.
     fn count(&self, text: &str) -> usize {
         self.texts.iter().map(|all| count_in(all, text)).sum()
     }
@@ -97,8 +97,8 @@ fn text_of(block: &Value) -> String {
     block["text"].as_str().unwrap_or_default().to_owned()
 }
 
-/// How often `text` stands in `all` between line ends (or at its ends, blanks not counted). A text
-/// of blanks stands everywhere.
+/// How often `text` appears in `all` between line ends (or at its ends, blanks not counted). A text
+/// of blanks appears everywhere.
 fn count_in(all: &str, text: &str) -> usize {
     let text = text.trim();
     if text.is_empty() {
@@ -151,7 +151,8 @@ fn is_made_up(text: &str) -> bool {
     text.trim().is_empty() || MADE_UP.iter().any(|start| text.trim().starts_with(start))
 }
 
-/// The blocks of the entries of which the request says that a strict provider refuses something.
+/// The blocks of the entries for which the request reports that a strict provider refuses
+/// something.
 fn refused_blocks(session: &Loaded, request: &Request, bytes: &[u8]) -> Said {
     let lines: Vec<&[u8]> = bytes.split(|byte| *byte == b'\n').collect();
     let refused = request
@@ -196,12 +197,12 @@ fn same(block: &Value) -> String {
     }
 }
 
-/// What `vendor` says and `recover` does not; empty when all is there.
+/// The contents of `vendor` that `recover` lacks; empty when all are present.
 fn missing(vendor: &Said, recover: &Said, refused: &Said) -> Vec<String> {
     let mut missing = Vec::new();
     let there = parts(&recover.texts);
     for (part, needed) in parts(&vendor.texts) {
-        // Most parts stand alone; the others are looked for in all texts.
+        // Most parts are alone; the others are looked for in all texts.
         let found = there.get(part).copied().unwrap_or_default();
         if found < needed && recover.count(part) < needed && refused.count(part) == 0 {
             missing.push(format!("text, {found} of {needed}: {part}"));

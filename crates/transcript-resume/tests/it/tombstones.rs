@@ -1,5 +1,4 @@
-//! What a line of our own takes back does not come again under `recover`, and `vendor` does not see
-//! the line.
+//! A tombstoned entry does not return under `recover`, and `vendor` ignores the tombstone.
 
 use std::collections::{HashMap, HashSet};
 
@@ -130,8 +129,8 @@ impl Session {
     }
 }
 
-/// Checks the path under `recover` and what is told of it; the request has to be a good one, and
-/// `vendor` must not see our lines.
+/// Checks the path under `recover` and the decisions about it; the request has to be accepted by
+/// the lint, and `vendor` must not see engine lines.
 #[track_caller]
 fn check(lines: &[String], path: &str, decisions: &str) {
     let session = Session::of(lines);
@@ -154,7 +153,7 @@ fn check(lines: &[String], path: &str, decisions: &str) {
     );
 }
 
-/// An answer of three calls; the conversation goes on under the result of the second one.
+/// An answer of three calls; the conversation continues from the result of the second one.
 fn parallel() -> Vec<String> {
     vec![
         ask("u1", ""),
@@ -188,7 +187,7 @@ fn a_line_of_an_answer_that_was_taken_back_is_not_a_sibling_and_its_result_goes_
         "u1 a1 a2 a3 r2 h2 r3 a5",
         "siblings a1, tombstoned a4, tombstoned r4, tombstoned h4",
     );
-    // The line that the conversation goes on through.
+    // The line through which the conversation continues.
     check(
         &with(parallel(), &[tombstone("a3")]),
         "u1 a1 a2 a4 r2 h2 r4 h4 a5",
@@ -268,7 +267,7 @@ fn an_entry_that_was_taken_back_is_not_a_leaf_whatever_names_it() {
         "u1 a1 u3",
         reported,
     );
-    // The write was cut behind the tombstone: the branch that was left before stays left.
+    // The write was interrupted after the tombstone: the branch that was abandoned before stays so.
     let torn = [tombstone("a3"), pin("u3", true), tombstone("u3")];
     let session = Session::of(&with(branches(), &torn));
     assert_eq!(session.path(Policy::Recover), ["u1", "a1"]);
@@ -361,7 +360,7 @@ fn a_compaction_keeps_nothing_that_was_taken_back() {
 
 #[test]
 fn a_result_goes_only_with_the_one_call_that_it_answers() {
-    // Said beside the result; and the same call made by another line.
+    // Text next to the result; and the same call made by another line.
     let content = json!([
         {"type": "tool_result", "tool_use_id": "call-a2", "content": "Done"},
         {"type": "text", "text": "And one more thing"},
@@ -409,7 +408,7 @@ fn what_is_written_again_after_its_tombstone_counts_from_there_on() {
         say("a2", "u2", "m2"),
     ];
     check(&lines, "u1 a1 u3 u2 a2", "");
-    // And taken back again.
+    // And tombstoned again.
     check(
         &with(lines, &[tombstone("u2")]),
         "u1 a1 u3 a2",
@@ -485,9 +484,9 @@ fn a_long_run_of_entries_that_were_taken_back_is_passed_over_as_one() {
 // Against a file from which the same was really taken out
 // ---------------------------------------------------------------------------------------------
 
-/// Removes what the tombstones of `lines` name, as if somebody had edited the file: children are
-/// given the parent of what is gone, and lists of kept entries lose its name. `None` when that
-/// cannot be said in the file.
+/// Removes the entries that the tombstones of `lines` name, as if somebody had edited the file:
+/// children are given the parent of a removed entry, and lists of preserved entries lose its id.
+/// `None` when the file cannot express that.
 fn edited(lines: &[Value]) -> Option<Vec<Value>> {
     let text = |value: &Value| {
         value
@@ -608,8 +607,9 @@ fn edited(lines: &[Value]) -> Option<Vec<Value>> {
                 && (gone.contains(&id) || standing(Some(id.clone())) != above[&id])
             {
                 let left = standing(Some(id.clone()));
-                // What named an entry from before a compaction follows what that kept, and what
-                // named one that was kept stands at its place: no line can say so without the entry.
+                // A child of an entry from before a compaction follows the preserved entries, and a
+                // child of a preserved one is at its place: without the entry no line can express
+                // that.
                 let is_child = key == "parentUuid" && lines[..at].iter().any(is_boundary);
                 let above_kept = |id: &String| {
                     let mut at = Some(id.clone());
@@ -692,13 +692,13 @@ fn bytes_of(lines: &[Value]) -> Vec<u8> {
     lines.collect::<String>().into_bytes()
 }
 
-/// Adds tombstones to a session, and now and then an entry again behind one.
+/// Adds tombstones to a session, and now and then the same entry again after one.
 fn take_back(lines: &mut Vec<Value>, rng: &mut Rng) {
     for _ in 0..rng.range(1, 4) {
         let entries: Vec<usize> = (0..lines.len())
             .filter(|at| is_entry(&lines[*at]))
             .collect();
-        // What stands near the end is on the path more often.
+        // Entries near the end are on the path more often.
         let at = *rng.pick(&entries);
         let at = if rng.one_in(2) {
             at
@@ -744,7 +744,7 @@ fn a_path_with_tombstones_is_that_of_a_file_from_which_the_entries_were_taken_ou
         let problems = lint(&session.request().messages).problems;
         assert_eq!(problems, [], "seed {seed}");
 
-        // Nothing of it is drawn, and `vendor` sees none of our lines.
+        // No item of it is shown, and `vendor` sees no engine lines.
         let tree = session.tree(Policy::Recover);
         let named: Vec<_> = session.index.tombstones().collect();
         let branches = Branches::new(&tree, &[]);
@@ -785,7 +785,9 @@ fn a_path_with_tombstones_is_that_of_a_file_from_which_the_entries_were_taken_ou
                 .any(|one| matches!(one, Decision::Splice { .. })),
         );
     }
-    println!("{sessions} sessions, {differ} with another path, {reported} told, {kept} compacted");
+    println!(
+        "{sessions} sessions, {differ} with another path, {reported} reported, {kept} compacted"
+    );
     assert!(sessions > 1_000 && differ > 800 && reported > 800 && kept > 80);
 }
 
