@@ -1,10 +1,10 @@
-//! The same without tokio: one question and one answer in a session that is made or gone on with.
+//! The same without tokio: one question and one answer in a new or existing session.
 //!
 //! ```sh
 //! cargo run -p transcript-session --no-default-features --example blocking -- SESSION.jsonl
 //! ```
 
-#![expect(clippy::print_stdout, reason = "it tells what it does")]
+#![expect(clippy::print_stdout, reason = "it prints what it does")]
 
 use std::env;
 use std::error::Error;
@@ -27,7 +27,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     };
     session.append(Draft::user("How long is a lunar month?"))?;
 
-    // A real client sends this to a provider.
+    // A real client sends this request to a provider.
     let request = session.request()?;
     println!("sending {} messages", request.messages.len());
     let reply = r#"{"id":"msg_01","type":"message","role":"assistant","model":"scripted",
