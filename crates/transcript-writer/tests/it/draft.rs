@@ -81,9 +81,12 @@ fn the_short_forms_are_those_entries() {
         Draft::try_from(&make::user("a\u{2028}\"b\"")).unwrap()
     );
     for (message, reason) in [
-        ("[]", "the message is no object"),
-        ("{}", "the content of the message is no list"),
-        (r#"{"content":7}"#, "the content of the message is no list"),
+        ("[]", "the message is not an object"),
+        ("{}", "the content of the message is not a list"),
+        (
+            r#"{"content":7}"#,
+            "the content of the message is not a list",
+        ),
     ] {
         assert_eq!(Draft::assistant(message).unwrap_err().reason(), reason);
     }
