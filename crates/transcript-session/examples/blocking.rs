@@ -20,7 +20,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     let options = SessionOptions::new().cwd(env::current_dir()?.to_string_lossy());
     let session = if path.exists() {
         let resumed = Session::resume(&path, &options)?;
-        println!("going on after {} messages", resumed.request.messages.len());
+        println!(
+            "continuing after {} messages",
+            resumed.request.messages.len()
+        );
         resumed.session
     } else {
         Session::create(&path, &options)?

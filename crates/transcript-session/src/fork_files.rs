@@ -53,8 +53,8 @@ impl History {
         let named = out.and_then(path::Path::file_stem);
         let named = named.and_then(|stem| Uuid::parse(stem.as_encoded_bytes()));
         let session = named.unwrap_or_else(new_id);
-        let beside = || source.with_file_name(format!("{session}.jsonl"));
-        let copy = out.map_or_else(beside, path::Path::to_owned);
+        let next_to_source = || source.with_file_name(format!("{session}.jsonl"));
+        let copy = out.map_or_else(next_to_source, path::Path::to_owned);
         if copy.exists() {
             return Err(Error::new(ErrorKind::Exists, &copy));
         }

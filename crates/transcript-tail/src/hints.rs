@@ -330,7 +330,7 @@ mod tests {
         drop(flooded);
         let hints = notifier.wait(Duration::from_secs(60));
         println!(
-            "overflow: rang behind {} writes, with nothing else to ring for",
+            "overflow: notified after {} writes, with no other reason to notify",
             limit + 1000
         );
         assert!(hints.all && hints.paths.is_empty());

@@ -78,8 +78,8 @@ pub struct LiveEntry {
 /// The path of the conversation in a growing file.
 ///
 /// Takes the entries of a file in order, and knows after each of them the leaf of the conversation
-/// and the path to it. The rules are those of policy `recover` of the resume crate (LEAF-1 to
-/// LEAF-15, COMPACT-2 to COMPACT-9). If no link is damaged the result is the same: the last tip or
+/// and the path to it. The rules are those of policy `recover` of the resume crate (areas
+/// LEAF and COMPACT of `docs/client-behaviour.md`). If no link is damaged the result is the same: the last tip or
 /// the pin; progress lines skipped; the entries that a compaction preserves after its summary;
 /// tombstoned entries, sidechains and other sessions omitted.
 ///
@@ -610,7 +610,7 @@ mod tests {
             ("fan", &fan),
             ("lost", &lost),
             ("early", &early),
-            ("dead", &tombstoned),
+            ("tombstoned", &tombstoned),
             ("pins", &pins),
         ];
         for (name, case) in cases {

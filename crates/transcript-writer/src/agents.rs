@@ -50,16 +50,16 @@ impl AgentId {
     /// Returns the path of the agent's file in the session at `session`.
     #[must_use]
     pub fn path(&self, session: &Path) -> PathBuf {
-        self.beside(session, "jsonl")
+        self.sibling(session, "jsonl")
     }
 
     /// Returns the path of the agent's metadata file.
     #[must_use]
     pub fn meta_path(&self, session: &Path) -> PathBuf {
-        self.beside(session, "meta.json")
+        self.sibling(session, "meta.json")
     }
 
-    fn beside(&self, session: &Path, ending: &str) -> PathBuf {
+    fn sibling(&self, session: &Path, ending: &str) -> PathBuf {
         let folder = session.with_extension("").join("subagents");
         folder.join(format!("agent-{}.{ending}", self.0))
     }

@@ -731,7 +731,7 @@ impl LiveTree {
             && !own
                 .node_flags
                 .intersects(NodeFlags::HIDDEN | NodeFlags::TOMBSTONED);
-        let (mut depth, mut jump, mut says) = (0, node, is_message);
+        let (mut depth, mut jump, mut has_message) = (0, node, is_message);
         if let Some(parent) = self.nodes.get(own.parent as usize) {
             depth = parent.depth.saturating_add(1);
             let far = &self.nodes[parent.jump as usize];
@@ -739,7 +739,7 @@ impl LiveTree {
             let is_even =
                 parent.depth.wrapping_sub(far.depth) == far.depth.wrapping_sub(farther.depth);
             jump = if is_even { far.jump } else { own.parent };
-            says |= parent.node_flags.contains(NodeFlags::HAS_MESSAGE_ABOVE);
+            has_message |= parent.node_flags.contains(NodeFlags::HAS_MESSAGE_ABOVE);
         }
         let child_count = match own
             .node_flags
@@ -750,7 +750,8 @@ impl LiveTree {
         };
         let node = &mut self.nodes[node as usize];
         (node.depth, node.jump, node.child_count) = (depth, jump, child_count);
-        node.node_flags.set(NodeFlags::HAS_MESSAGE_ABOVE, says);
+        node.node_flags
+            .set(NodeFlags::HAS_MESSAGE_ABOVE, has_message);
     }
 
     /// Makes `child` a child of `parent`, because the parent arrived or has changed.
