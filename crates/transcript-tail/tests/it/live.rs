@@ -15,7 +15,7 @@ use transcript_testkit::rng::Rng;
 use transcript_testkit::{generate, shared};
 
 // ---------------------------------------------------------------------------------------------
-// Beside the tree
+// Compared with the tree
 // ---------------------------------------------------------------------------------------------
 
 /// What was compared.

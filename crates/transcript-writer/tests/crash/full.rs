@@ -1,4 +1,4 @@
-//! Disks without space, which get some back, again and again.
+//! Disks that repeatedly run out of space and get some back.
 
 use std::fs;
 
@@ -9,7 +9,7 @@ use crate::driver::{Event, Job, Pen, Task, Voice};
 use crate::ledger::Ledger;
 use crate::support::{alone, folder, soak, works};
 
-/// Makes a file system at `$2` that nobody else sees, and runs the rest in it.
+/// Mounts a private file system at `$2`, and runs the rest of the arguments in it.
 const MEMORY: &str = r#"mount -t tmpfs -o size="$1" none "$2" && shift 2 && exec "$@""#;
 const DISK: &str = r#"truncate -s "$1" "$2.img" && mkfs.ext4 -q -m 0 "$2.img" &&
     mount -o loop "$2.img" "$2" && shift 2 && exec "$@""#;
@@ -76,7 +76,8 @@ pub(crate) fn child(job: &Job, voice: &Voice) {
         let take = (free.f_bavail * free.f_frsize).saturating_sub(room);
         let file = fs::File::create(&ballast).unwrap();
         if take > 0 {
-            // Where some of it is kept back, less is left: the more often is it full.
+            // A file system may reserve some of the space; then less is left, and the disk is full
+            // more often.
             let _ = rustix::fs::fallocate(&file, FallocateFlags::empty(), 0, take);
         }
         drop(file);
