@@ -78,10 +78,10 @@ pub struct LiveEntry {
 /// The path of the conversation in a growing file.
 ///
 /// Takes the entries of a file in order, and knows after each of them the leaf of the conversation
-/// and the path to it. The rules are those of policy `recover` of the resume crate (areas
-/// LEAF and COMPACT of `docs/client-behaviour.md`). If no link is damaged the result is the same: the last tip or
-/// the pin; progress lines skipped; the entries that a compaction preserves after its summary;
-/// tombstoned entries, sidechains and other sessions omitted.
+/// and the path to it. The rules are those of policy `recover` of the resume crate (areas LEAF and
+/// COMPACT of `docs/client-behaviour.md`). If no link is damaged the result is the same: the last
+/// tip or the pin; progress lines skipped; the entries that a compaction preserves after its
+/// summary; tombstoned entries, sidechains and other sessions omitted.
 ///
 /// # What is not a move
 ///

@@ -187,7 +187,7 @@ fn what_a_session_writes_is_seen_by_who_watches_the_store() {
     let mut entries = Vec::new();
     while entries.len() < 2 {
         let reported = watcher.next_within(Duration::from_secs(20)).unwrap();
-        let reported = reported.expect("it is told");
+        let reported = reported.expect("it is reported");
         assert_eq!(*reported.path, *path);
         if let EventKind::Entry(entry) = reported.kind {
             entries.push(entry);

@@ -48,7 +48,7 @@ fn a_line_is_reported_with_its_newline_wherever_we_look() {
         assert_eq!((follower.offset(), follower.pending_bytes()), (end, 0));
     }
     println!(
-        "bytes: {lines} lines, a look after each of {looks} bytes, each line told once, whole"
+        "bytes: {lines} lines, a look after each of {looks} bytes, each line emitted once, complete"
     );
 }
 

@@ -102,5 +102,5 @@ fn a_flood_of_events_about_other_files_loses_nothing() {
         }
     });
     assert_eq!(numbers(&emitted), (0..lines).collect::<Vec<_>>());
-    println!("flood: {lines} lines told once");
+    println!("flood: {lines} lines emitted once");
 }

@@ -148,7 +148,7 @@ fn beside_a_naive_writer_each_line_is_reported_once() {
 
 #[test]
 fn of_a_line_that_is_taken_back_nothing_is_reported() {
-    let mut rng = rng("taken back");
+    let mut rng = rng("truncated");
     let folder = fast_folder();
     let path = folder.path().join("s1.jsonl");
     let lines = often(40_000, 10_000);
@@ -157,7 +157,7 @@ fn of_a_line_that_is_taken_back_nothing_is_reported() {
         scope.spawn(|| write_and_take_back(&path, lines, &mut rng));
         read(&mut follower, lines)
     });
-    println!("taken back, hot: {seen:?}");
+    println!("truncated, hot: {seen:?}");
     assert_eq!((seen.lines, seen.violations(), seen.resets), (lines, 0, 0));
 }
 
@@ -254,7 +254,7 @@ pub(crate) fn limited(path: &Path, lines: usize) {
         read(&mut follower, lines)
     });
     let refused = refused.load(Ordering::Relaxed);
-    println!("limit: {refused} appends cut short and taken back; {seen:?}");
+    println!("limit: {refused} appends cut short and truncated; {seen:?}");
     assert_eq!((seen.lines, seen.violations(), seen.resets), (lines, 0, 0));
 }
 

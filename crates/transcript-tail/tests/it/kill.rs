@@ -97,7 +97,7 @@ fn a_reader_that_is_killed_again_and_again_writes_each_line_down_once() {
             let child = start();
             let deadline = Instant::now() + Duration::from_secs(60);
             while len() < wanted {
-                assert!(Instant::now() < deadline, "nothing is told any more");
+                assert!(Instant::now() < deadline, "nothing is emitted any more");
                 thread::sleep(Duration::from_micros(50));
             }
             for _ in 0..own.below(20_000) {
@@ -113,7 +113,7 @@ fn a_reader_that_is_killed_again_and_again_writes_each_line_down_once() {
             .unwrap()
             .contains(&format!(" 1:{end}:"))
         {
-            assert!(Instant::now() < deadline, "the end was not told");
+            assert!(Instant::now() < deadline, "the end was not emitted");
             thread::sleep(Duration::from_millis(5));
         }
     });

@@ -121,7 +121,7 @@ impl<'a, R: Reader> Run<'a, R> {
         let place = (self.model.emitted.len(), self.model.pending(&self.world));
         let place = (place.0 as u64, place.1 as u64);
         match self.reader.place() {
-            Some(stands) if stands != place => Err(format!("stands at {stands:?}, not {place:?}")),
+            Some(at) if at != place => Err(format!("is at {at:?}, not {place:?}")),
             _ => Ok(()),
         }
     }

@@ -91,7 +91,7 @@ async fn dropping_a_stream_ends_its_thread() {
     let mut looks = 0;
     while is_open() {
         looks += 1;
-        assert!(looks < 20_000, "the thread goes on");
+        assert!(looks < 20_000, "the thread continues");
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
 }

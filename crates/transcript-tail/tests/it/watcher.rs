@@ -17,7 +17,7 @@ fn emitted(watcher: &mut Watcher, folder: &Path, count: usize) -> BTreeMap<Strin
     let mut all: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for _ in 0..count {
         let emitted = watcher.next_within(LONG).expect("no error");
-        let emitted = emitted.unwrap_or_else(|| panic!("no event behind {all:?}"));
+        let emitted = emitted.unwrap_or_else(|| panic!("no event after {all:?}"));
         let below = emitted.path.strip_prefix(folder).expect("it is below");
         let path = below.to_string_lossy().into_owned();
         all.entry(path).or_default().push(word(&emitted));
@@ -242,14 +242,14 @@ fn what_cannot_be_read_is_reported_once_and_the_others_go_on() {
         // It is written to, and is still a binary.
         append(&root.path().join("-p/s2.jsonl"), "x");
         append(&root.path().join("-p/s1.jsonl"), &line(number));
-        let emitted = watcher.next_within(LONG).expect("the error was told");
+        let emitted = watcher.next_within(LONG).expect("the error was emitted");
         assert!(matches!(
             emitted.expect("an event").kind,
             EventKind::Entry(_)
         ));
         // The other file is polled, too.
         let emitted = watcher.next_within(Duration::from_millis(50));
-        assert!(emitted.expect("the error was told").is_none());
+        assert!(emitted.expect("the error was emitted").is_none());
     }
 }
 

@@ -370,30 +370,30 @@ fn child() {
         return;
     };
     let job = Job::decode(&job);
-    let voice = Voice::new();
+    let reporter = Reporter::new();
     match job.task {
-        Task::Ours => append(&job, &voice),
-        Task::Naive => append_naively(&job, &voice),
-        Task::Hold => hold(&job, &voice),
-        Task::Open => open(&job, &voice),
-        Task::Limit | Task::LimitNaive => crate::limit::child(&job, &voice),
-        Task::Full | Task::FullNaive => crate::full::child(&job, &voice),
+        Task::Ours => append(&job, &reporter),
+        Task::Naive => append_naively(&job, &reporter),
+        Task::Hold => hold(&job, &reporter),
+        Task::Open => open(&job, &reporter),
+        Task::Limit | Task::LimitNaive => crate::limit::child(&job, &reporter),
+        Task::Full | Task::FullNaive => crate::full::child(&job, &reporter),
     }
 }
 
 /// Unbuffered standard output, so that reports before a crash are not lost.
-pub(crate) struct Voice(File);
+pub(crate) struct Reporter(File);
 
-impl Voice {
+impl Reporter {
     fn new() -> Self {
         let stdout = std::io::stdout().as_fd().try_clone_to_owned().unwrap();
-        let voice = Self(stdout.into());
+        let reporter = Self(stdout.into());
         // The test harness has begun a line.
-        (&voice.0).write_all(b"\n").unwrap();
-        voice
+        (&reporter.0).write_all(b"\n").unwrap();
+        reporter
     }
 
-    pub(crate) fn say(&self, what: &str) {
+    pub(crate) fn report(&self, what: &str) {
         (&self.0)
             .write_all(format!("> {what}\n").as_bytes())
             .unwrap();
@@ -404,12 +404,14 @@ fn result(result: Result<(), Error>) -> &'static str {
     result.map_or_else(|error| error.kind().name(), |()| "ok")
 }
 
-fn append(job: &Job, voice: &Voice) {
+fn append(job: &Job, reporter: &Reporter) {
     let writer = match job.open() {
         Ok(writer) => writer,
-        Err(error) => return voice.say(&format!("failed {} {}", error.kind().name(), job.first)),
+        Err(error) => {
+            return reporter.report(&format!("failed {} {}", error.kind().name(), job.first));
+        }
     };
-    voice.say(&match writer.repair() {
+    reporter.report(&match writer.repair() {
         None => "opened none".to_owned(),
         Some(Repair::Completed { offset }) => format!("opened completed {offset}"),
         Some(Repair::Cut { offset, len, saved }) => {
@@ -427,59 +429,59 @@ fn append(job: &Job, voice: &Voice) {
                 let (uuid, parent) = (id(written.uuid), id(written.parent));
                 let (offset, len) = (written.offset, written.len);
                 let who = job.writer;
-                voice.say(&format!(
+                reporter.report(&format!(
                     "ack {who} {number} {uuid} {parent} {offset} {len}"
                 ));
                 (number, left, failures) = (number + 1, left - 1, 0);
             }
             // Retries the same record.
             Err(error) => {
-                voice.say(&format!("failed {} {number}", error.kind().name()));
+                reporter.report(&format!("failed {} {number}", error.kind().name()));
                 failures += 1;
             }
         }
         if job.sync_every > 0 && number % job.sync_every == 0 {
-            voice.say(&format!("synced {}", result(writer.sync())));
+            reporter.report(&format!("synced {}", result(writer.sync())));
         }
     }
     if let Some(rescue) = writer.rescue().and_then(|mut rescue| rescue.files.pop()) {
-        voice.say(&format!("rescue {}", rescue.display()));
+        reporter.report(&format!("rescue {}", rescue.display()));
     }
-    voice.say(&format!("closed {}", result(writer.close())));
+    reporter.report(&format!("closed {}", result(writer.close())));
 }
 
-fn open(job: &Job, voice: &Voice) {
+fn open(job: &Job, reporter: &Reporter) {
     let mut opened = 0;
     for number in 0..job.count {
         match job.open().and_then(Writer::close) {
             Ok(()) => opened += 1,
-            Err(error) => voice.say(&format!("failed {} {number}", error.kind().name())),
+            Err(error) => reporter.report(&format!("failed {} {number}", error.kind().name())),
         }
     }
-    voice.say(&format!("counts {opened}"));
+    reporter.report(&format!("counts {opened}"));
 }
 
-fn append_naively(job: &Job, voice: &Voice) {
+fn append_naively(job: &Job, reporter: &Reporter) {
     let writer = NaiveWriter::open_plain(&job.path).unwrap();
-    voice.say("opened none");
+    reporter.report("opened none");
     for number in job.first..job.first.saturating_add(job.count) {
         writer.append(job.naive_line(number).as_bytes()).unwrap();
         let who = job.writer;
-        voice.say(&format!(
+        reporter.report(&format!(
             "ack {who} {number} {} - - -",
             naive_id(who, number)
         ));
     }
-    voice.say("closed ok");
+    reporter.report("closed ok");
 }
 
 /// A writer for the tests that run in the child.
-pub(crate) enum Pen {
+pub(crate) enum AnyWriter {
     Ours(Box<Writer>),
     Naive(NaiveWriter),
 }
 
-impl Pen {
+impl AnyWriter {
     pub(crate) fn open(job: &Job) -> Self {
         match job.task {
             Task::LimitNaive | Task::FullNaive => {
@@ -521,11 +523,11 @@ impl Pen {
     }
 }
 
-fn hold(job: &Job, voice: &Voice) {
+fn hold(job: &Job, reporter: &Reporter) {
     let file = fs::File::open(&job.path).unwrap();
     file.lock().unwrap();
-    voice.say("held");
+    reporter.report("held");
     std::io::stdin().read_to_end(&mut Vec::new()).unwrap();
     file.unlock().unwrap();
-    voice.say("closed ok");
+    reporter.report("closed ok");
 }

@@ -5,7 +5,7 @@ use std::fs;
 use rustix::fs::FallocateFlags;
 use transcript_testkit::rng::Rng;
 
-use crate::driver::{Event, Job, Pen, Task, Voice};
+use crate::driver::{AnyWriter, Event, Job, Reporter, Task};
 use crate::ledger::Ledger;
 use crate::support::{alone, folder, soak, works};
 
@@ -64,11 +64,11 @@ fn check(task: Task, name: &str, script: &str) {
 }
 
 /// Leaves little space, appends until there is none, and frees it again.
-pub(crate) fn child(job: &Job, voice: &Voice) {
+pub(crate) fn child(job: &Job, reporter: &Reporter) {
     let ballast = job.path.with_file_name("ballast");
     let mut rng = Rng::new(u64::from(std::process::id()));
     let mut ledger = Ledger::new(&job.path, &job.sizes);
-    let pen = Pen::open(job);
+    let appender = AnyWriter::open(job);
     let (mut failures, mut appended, mut damage, mut number) = (0, 0, 0, 0);
     for _ in 0..job.count {
         let free = rustix::fs::statvfs(job.path.parent().unwrap()).unwrap();
@@ -83,7 +83,7 @@ pub(crate) fn child(job: &Job, voice: &Voice) {
         drop(file);
         let (mut acks, mut left) = (Vec::new(), 2);
         while left > 0 {
-            match pen.append(job, number) {
+            match appender.append(job, number) {
                 Some(ack) => acks.push(ack),
                 None => left -= 1,
             }
@@ -92,7 +92,7 @@ pub(crate) fn child(job: &Job, voice: &Voice) {
         failures += 2;
         damage += usize::from(!ledger.read().is_empty());
         fs::remove_file(&ballast).unwrap();
-        match pen.append(job, number) {
+        match appender.append(job, number) {
             Some(ack) => acks.push(ack),
             None => damage += 1,
         }
@@ -101,9 +101,9 @@ pub(crate) fn child(job: &Job, voice: &Voice) {
         damage += ledger.lost(&acks);
         appended += acks.len();
     }
-    assert!(matches!(pen, Pen::Naive(_)) || ledger.orphans() == 0);
+    assert!(matches!(appender, AnyWriter::Naive(_)) || ledger.orphans() == 0);
     damage += ledger.torn + ledger.spliced + ledger.bad + ledger.doubled;
-    voice.say(&format!(
+    reporter.report(&format!(
         "counts {} {failures} {appended} {damage}",
         job.count
     ));

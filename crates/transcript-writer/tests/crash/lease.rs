@@ -42,7 +42,7 @@ fn whoever_opens_the_file_at_the_same_time_neither_kills_nor_fails_an_opening() 
         }
     });
     println!(
-        "lease: {} openings beside {foreign} of others",
+        "lease: {} openings, {foreign} by others at the same time",
         2 * job.count
     );
     assert!(foreign > job.count as i32 / 4);

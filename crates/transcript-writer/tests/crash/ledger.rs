@@ -174,12 +174,12 @@ impl Ledger {
 
     /// Counts the records whose parent is not in an earlier line; the first one needs none.
     pub(crate) fn orphans(&self) -> usize {
-        let hangs = |(at, record): (usize, &Record)| match &record.parent {
+        let has_parent = |(at, record): (usize, &Record)| match &record.parent {
             Some(parent) => self.by_uuid.get(parent).is_some_and(|before| *before < at),
             None => at == 0,
         };
         let records = self.records.iter().enumerate();
-        records.filter(|record| !hangs(*record)).count()
+        records.filter(|record| !has_parent(*record)).count()
     }
 
     /// Returns whether the records of each writer are in numerical order.

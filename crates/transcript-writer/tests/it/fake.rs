@@ -108,7 +108,7 @@ fn texts_in(values: &[Option<Value>]) -> Vec<String> {
 
 /// Returns an error unless the entries of `acked` are in the file once and in order, those of
 /// `maybe` at most once each, no others, and at most `damaged` damaged lines.
-pub(crate) fn judge(
+pub(crate) fn check_entries(
     bytes: &[u8],
     acked: &[String],
     maybe: &[String],
@@ -119,7 +119,7 @@ pub(crate) fn judge(
     let found = texts_in(&values);
     let mut seen = HashSet::new();
     if let Some(twice) = found.iter().find(|text| !seen.insert(*text)) {
-        return Err(format!("{} stands twice", short(twice)));
+        return Err(format!("{} is repeated", short(twice)));
     }
     if let Some(lost) = acked.iter().find(|text| !seen.contains(text)) {
         return Err(format!("{} is lost", short(lost)));
@@ -299,7 +299,8 @@ fn the_naive_writer_glues_an_entry_to_what_a_power_cut_left() {
         writer.append(&line[..line.len() - 1]).unwrap();
         writer.sync().unwrap();
         let acked = [kept, vec![text(99)]].concat();
-        spoilt += usize::from(judge(&disk.durable(PATH).unwrap(), &acked, &[], 20).is_err());
+        spoilt +=
+            usize::from(check_entries(&disk.durable(PATH).unwrap(), &acked, &[], 20).is_err());
     }
     assert!(spoilt > 50, "{spoilt}");
 }
@@ -313,7 +314,7 @@ fn the_naive_writer_believes_a_sync_that_lies() {
     writer.sync().unwrap_err();
     writer.sync().unwrap();
     disk.cut_power(1);
-    assert!(judge(&disk.bytes(PATH).unwrap(), &[text(1)], &[], 9).is_err());
+    assert!(check_entries(&disk.bytes(PATH).unwrap(), &[text(1)], &[], 9).is_err());
 }
 
 #[test]

@@ -17,8 +17,8 @@ use transcript_writer::{
 };
 
 use crate::fake::{
-    PATH, damaged, foreign_line, judge, known, open, open_with, options, text, texts, texts_of,
-    user,
+    PATH, check_entries, damaged, foreign_line, known, open, open_with, options, text, texts,
+    texts_of, user,
 };
 
 fn bytes(disk: &FakeDisk) -> Vec<u8> {
@@ -27,7 +27,7 @@ fn bytes(disk: &FakeDisk) -> Vec<u8> {
 
 #[track_caller]
 fn check(disk: &FakeDisk, acked: &[String], most_damaged: usize, what: &str) {
-    if let Err(reason) = judge(&bytes(disk), acked, &[], most_damaged) {
+    if let Err(reason) = check_entries(&bytes(disk), acked, &[], most_damaged) {
         panic!(
             "{what}: {reason}\n{}",
             String::from_utf8_lossy(&bytes(disk))
@@ -80,7 +80,8 @@ fn scenario(disk: &FakeDisk, mut acked: Vec<String>) -> Result<Vec<String>, Stri
         if disk.faults_left() > 0 {
             return Err(format!("{what}: {error:?} without a reason"));
         }
-        judge(&bytes(disk), acked, &[], 1).map_err(|reason| format!("{what} failed: {reason}"))
+        check_entries(&bytes(disk), acked, &[], 1)
+            .map_err(|reason| format!("{what} failed: {reason}"))
     };
     let writer = match try_open(disk, &options) {
         Ok(writer) => writer,
@@ -105,7 +106,8 @@ fn scenario(disk: &FakeDisk, mut acked: Vec<String>) -> Result<Vec<String>, Stri
         if number == 3 {
             acked.extend(texts_of([30, 31]));
         }
-        judge(&bytes(disk), &acked, &[], 1).map_err(|reason| format!("{what}: {reason}"))?;
+        check_entries(&bytes(disk), &acked, &[], 1)
+            .map_err(|reason| format!("{what}: {reason}"))?;
     }
     let queue = || -> Result<(), String> {
         for number in 6..8 {
@@ -147,7 +149,7 @@ fn scenario(disk: &FakeDisk, mut acked: Vec<String>) -> Result<Vec<String>, Stri
             .ok_or("no rescue file")?;
         let rescued = disk.durable(rescue).unwrap_or_default();
         let own = &acked[acked.len() - 10..];
-        judge(&rescued, own, &[], 0).map_err(|reason| format!("rescue file: {reason}"))?;
+        check_entries(&rescued, own, &[], 0).map_err(|reason| format!("rescue file: {reason}"))?;
         return Ok(acked);
     }
     if let Err(error) = writer.append(user(8)) {
@@ -159,7 +161,8 @@ fn scenario(disk: &FakeDisk, mut acked: Vec<String>) -> Result<Vec<String>, Stri
     match writer.close() {
         Ok(()) => {
             let sure = disk.durable(PATH).unwrap_or_default();
-            judge(&sure, &acked, &[], 1).map_err(|reason| format!("after close: {reason}"))?;
+            check_entries(&sure, &acked, &[], 1)
+                .map_err(|reason| format!("after close: {reason}"))?;
         }
         Err(error) if error.kind() == ErrorKind::SyncFailed => {}
         Err(error) => return Err(format!("close: {error:?}")),
@@ -180,7 +183,7 @@ fn every_operation_may_fail_once_and_nothing_is_lost_doubled_or_invented() {
                 // A torn tail that cannot be saved or truncated stays as a line of its own.
                 let damaged = usize::from(matches!(op, Op::WriteNew | Op::Truncate));
                 let result = scenario(&disk, prior)
-                    .and_then(|acked| judge(&bytes(&disk), &acked, &[], damaged));
+                    .and_then(|acked| check_entries(&bytes(&disk), &acked, &[], damaged));
                 if let Err(reason) = result {
                     failures.push(format!("{what}: {reason}"));
                 }
@@ -227,7 +230,7 @@ fn every_operation_may_fail_from_some_point_on_and_what_was_acknowledged_stays()
                     refused.push(text(20));
                 }
             }
-            if let Err(reason) = judge(&bytes(&disk), &acked, &[], 1) {
+            if let Err(reason) = check_entries(&bytes(&disk), &acked, &[], 1) {
                 failures.push(format!("{op:?} from {nth} on: {reason}"));
             }
             cases += 1;
@@ -288,7 +291,7 @@ fn the_naive_writer_breaks_under_the_same_faults() {
                     acked.push(text(number));
                 }
             }
-            if judge(&bytes(&disk), &acked, &[], 0).is_err() {
+            if check_entries(&bytes(&disk), &acked, &[], 0).is_err() {
                 *broken.entry(name).or_insert(0) += 1;
             }
             if disk.faults_left() > 0 {
@@ -416,7 +419,7 @@ fn when_a_failed_write_cannot_be_cut_off_no_entry_of_it_is_ever_read() {
             } else {
                 texts_of([0, 1])
             };
-            if let Err(reason) = judge(&bytes(&disk), &acked, &[], 1) {
+            if let Err(reason) = check_entries(&bytes(&disk), &acked, &[], 1) {
                 failures.push(format!("{what}: {reason}"));
             }
             if let Err(error) = next {
@@ -478,7 +481,7 @@ fn an_entry_that_is_whole_in_the_file_is_acknowledged_or_taken_back() {
             // Counted from the append on, because the hook runs before it.
             disk.set(Fault::hook(fault).at(Op::Append, 1));
             let mut acked = texts_of(0..2);
-            let what = format!("{op:?} {nth} behind the write");
+            let what = format!("{op:?} {nth} after the write");
             match writer.append(user(2)) {
                 Ok(_) => acked.push(text(2)),
                 Err(error) => assert!(error.is_retryable(), "{what}: {error:?}"),
@@ -651,7 +654,7 @@ fn entries_of_others_are_noticed_also_when_they_came_with_our_own_batch() {
     let first = writer.append(user(2));
     assert!(first.is_ok(), "ours is whole: {first:?}");
     assert_eq!(kind_of(writer.append(user(3))), ErrorKind::Busy);
-    check(&disk, &texts_of([0, 1, 2, 50]), 0, "behind");
+    check(&disk, &texts_of([0, 1, 2, 50]), 0, "after");
     // Also half a line that is finished later.
     let (disk, writer) = started(|options| options);
     let line = foreign_line(50);
@@ -659,7 +662,7 @@ fn entries_of_others_are_noticed_also_when_they_came_with_our_own_batch() {
     writer.append(user(2)).unwrap();
     disk.append_as_other(PATH, &line[70..]);
     assert_eq!(kind_of(writer.append(user(3))), ErrorKind::Busy);
-    check(&disk, &texts_of([0, 1, 2, 50]), 0, "behind, later");
+    check(&disk, &texts_of([0, 1, 2, 50]), 0, "after, later");
     // Before our batch: ours is in the file, the next one is refused.
     let (disk, writer) = started(|options| options);
     let hook = Fault::hook(|disk| disk.append_as_other(PATH, &foreign_line(50)));
@@ -692,7 +695,7 @@ fn others_between_the_parts_of_a_short_write_double_nothing() {
                 }
                 // Our batch damages their line, which cannot be prevented.
                 let acked = texts_of(0..2 + drafts);
-                match judge(&bytes(&disk), &acked, &texts_of([50]), 3) {
+                match check_entries(&bytes(&disk), &acked, &texts_of([50]), 3) {
                     // Lines that were written again come after the rest.
                     Err(reason) if !reason.contains("the order is another") => {
                         failures.push(format!("{what}: {reason}"));
@@ -1106,7 +1109,7 @@ fn the_naive_writer_leaves_parts_on_a_full_disk() {
         if writer.append(line).is_err() {
             disk.set_space(None);
             writer.append(line).unwrap();
-            broken += usize::from(judge(&bytes(&disk), &[text(4)], &[], 1).is_err());
+            broken += usize::from(check_entries(&bytes(&disk), &[text(4)], &[], 1).is_err());
         }
     }
     assert!(broken > 100, "{broken}");
@@ -1184,7 +1187,7 @@ fn killed_at_any_operation_the_next_writer_finds_every_acknowledged_line_once() 
                 writer.close().unwrap();
                 let most_damaged = usize::from(other == Some(true));
                 let acked = [acked, texts_of([200])].concat();
-                if let Err(reason) = judge(&bytes(&disk), &acked, &maybe, most_damaged) {
+                if let Err(reason) = check_entries(&bytes(&disk), &acked, &maybe, most_damaged) {
                     panic!("{what}: {reason}");
                 }
             }
@@ -1241,7 +1244,7 @@ fn the_naive_writer_loses_an_acknowledged_line_to_a_kill() {
         let writer = NaiveWriter::open(&disk, Path::new(PATH)).unwrap();
         append(&writer, 200).unwrap();
         acked.push(text(200));
-        spliced += usize::from(judge(&bytes(&disk), &acked, &texts_of(0..60), 1).is_err());
+        spliced += usize::from(check_entries(&bytes(&disk), &acked, &texts_of(0..60), 1).is_err());
     }
     assert!(spliced > 50, "{spliced}");
 }
@@ -1269,7 +1272,7 @@ fn check_torn(disk: &FakeDisk, kept: &[u8], acked: &[&str], most_damaged: usize,
     let bytes = bytes(disk);
     assert!(bytes.starts_with(kept), "{what}");
     let acked: Vec<String> = acked.iter().map(|text| (*text).to_owned()).collect();
-    if let Err(reason) = judge(&bytes[kept.len()..], &acked, &[], most_damaged) {
+    if let Err(reason) = check_entries(&bytes[kept.len()..], &acked, &[], most_damaged) {
         panic!("{what}: {reason}");
     }
 }
@@ -1654,7 +1657,7 @@ fn the_naive_writer_glues_its_line_to_a_torn_tail() {
         let line = foreign_line(1);
         writer.append(&line[..line.len() - 1]).unwrap();
         let end = &bytes(&disk)[torn_line(&whole, len)..];
-        glued += usize::from(judge(end, &[text(1)], &[], 1).is_err());
+        glued += usize::from(check_entries(end, &[text(1)], &[], 1).is_err());
     }
     // All lengths except those at the end of a line.
     assert_eq!(glued, whole.len() - 50);

@@ -113,7 +113,7 @@ fn what_three_callers_write_is_in_the_file_once_and_in_order_while_another_syncs
             }
         }
         only(writer).close().unwrap();
-        stage.judge_closed();
+        stage.check_closed();
         assert!(stage.book().refused.is_empty());
     });
 }
@@ -144,7 +144,7 @@ fn a_write_that_fails_takes_nothing_and_what_was_queued_comes_later() {
         stage.disk.clear_faults();
         only(writer).close().unwrap();
         // This includes truncations: a refused entry does not come back with a power cut.
-        stage.judge_closed();
+        stage.check_closed();
     });
 }
 
@@ -180,7 +180,7 @@ fn an_entry_that_was_refused_does_not_come_back_with_a_power_cut() {
             assert!(stage.is_durable());
         }
         only(writer).close().unwrap();
-        stage.judge_closed();
+        stage.check_closed();
     });
 }
 
@@ -249,7 +249,7 @@ fn tickets_of_a_writer_that_ends_are_notified_and_nothing_acknowledged_is_missin
         });
         drop(writer);
         join(callers);
-        stage.judge();
+        stage.check_promises();
         // The last sync may happen after the drop.
         while stage.disk.faults_left() == 0 && !stage.is_durable() {
             yield_now();
@@ -285,7 +285,7 @@ fn after_a_sync_that_failed_none_succeeds_and_every_line_is_durable_or_rescued()
                 assert_eq!(second, first);
                 writer.queue(Draft::user("more")).unwrap_err();
                 turn();
-                assert_eq!(stage.all(), all, "written behind what may be lost");
+                assert_eq!(stage.all(), all, "written after bytes that may be lost");
             }
             let _ = wait(stage, &tickets);
         });
@@ -293,7 +293,7 @@ fn after_a_sync_that_failed_none_succeeds_and_every_line_is_durable_or_rescued()
         let _ = stage.sync(&writer);
         let rescue_files = writer.rescue().unwrap_or_default().files;
         let closed = only(writer).close().map_err(|error| error.kind());
-        stage.judge();
+        stage.check_promises();
         if stage.has_failed_sync() {
             assert_eq!(closed, Err(ErrorKind::SyncFailed));
             let safe = &stage.durable() | &stage.texts_in(&rescue_files);
@@ -308,7 +308,7 @@ fn after_a_sync_that_failed_none_succeeds_and_every_line_is_durable_or_rescued()
             assert_eq!(stage.disk.names().len(), 1 + rescue_files.len());
         } else {
             closed.unwrap();
-            stage.judge_closed();
+            stage.check_closed();
         }
     });
 }
@@ -349,7 +349,7 @@ fn an_entry_has_its_amended_usage_exactly_when_the_amendment_was_taken() {
         });
         join(callers);
         only(writer).close().unwrap();
-        stage.judge_closed();
+        stage.check_closed();
     });
 }
 
@@ -370,7 +370,7 @@ fn callers_of_a_writer_that_holds_next_to_nothing_wait_and_go_on() {
         });
         join(callers);
         only(writer).close().unwrap();
-        stage.judge_closed();
+        stage.check_closed();
         assert!(stage.book().refused.is_empty());
     });
 }
@@ -434,7 +434,7 @@ mod asynchronous {
             }
             drop(writer);
             join(tasks);
-            stage.judge();
+            stage.check_promises();
             let all = stage.all();
             for text in &stage.book().taken {
                 assert!(all.contains(text), "{text} is lost");

@@ -231,7 +231,7 @@ impl Stage {
     }
 
     /// Compares the file, which is undamaged, with the promises.
-    pub(crate) fn judge(&self) {
+    pub(crate) fn check_promises(&self) {
         let bytes = self.disk.bytes(PATH).unwrap_or_default();
         let book = self.book();
         let mut last = None;
@@ -247,7 +247,7 @@ impl Stage {
             let (caller, number) = text.split_once('-').unwrap();
             let number: u32 = number.parse().unwrap();
             let before = numbers.insert(caller.to_owned(), number);
-            assert!(before < Some(number), "{text} comes behind {before:?}");
+            assert!(before < Some(number), "{text} comes after {before:?}");
             found.insert(text);
         }
         for (text, written) in &book.acked {
@@ -267,8 +267,8 @@ impl Stage {
     }
 
     /// After a successful close everything is in the file and durable.
-    pub(crate) fn judge_closed(&self) {
-        self.judge();
+    pub(crate) fn check_closed(&self) {
+        self.check_promises();
         self.assert_durable(&self.book().taken);
         assert!(self.is_durable());
     }
