@@ -133,8 +133,8 @@ impl Session {
 
     /// Opens the session at `path` and builds the request that continues it. To see the request
     /// without writing anything, use [`History::request`]. Results for interrupted calls, and the
-    /// answer to a turn without one, are first written to the file (TURN-1, TURN-5), so that the
-    /// next entry continues the conversation that was sent.
+    /// answer to a turn without one, are first written to the file, as the client does (TURN-1,
+    /// TURN-5), so that the next entry continues the conversation that was sent.
     ///
     /// A crash during this call loses nothing; the synthetic entries are one write, all or none.
     ///

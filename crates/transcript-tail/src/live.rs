@@ -250,8 +250,8 @@ impl LivePath {
                 self.push_turn_updates(updates, changes);
             }
             EntryKind::TranscriptEngine => self.add_tombstone(text, changes),
-            // A line that is not a valid entry is hidden: its children become children of its
-            // parent.
+            // A line of another type with a uuid is added as hidden, so that its children become
+            // children of its parent.
             kind if kind.is_chain() || entry.uuid().is_some() => {
                 self.add_to_chain(offset, entry, text, changes);
             }
@@ -354,9 +354,11 @@ impl LivePath {
     /// Returns whether the conversation that ends with `leaf` continues the one that ended with
     /// `place`.
     fn follows(&mut self, leaf: u32, place: u32) -> bool {
+        // The summary of a compaction continues the conversation that it replaces.
         if self.tree.is_after_boundary(leaf, place) {
             return true;
         }
+        // Before the first move there is no abandoned branch to go back to.
         if self.moved_at > 0 && self.goes_back(leaf, place) {
             return false;
         }
@@ -364,6 +366,7 @@ impl LivePath {
         if tree.is_under(leaf, place) {
             return true;
         }
+        // A continuation of any line of the answer continues all of it (CHAIN-6).
         let (head, message) = tree.head(place);
         if tree.is_under(leaf, head) {
             return true;
@@ -522,13 +525,13 @@ fn shape(entry: &Envelope<'_>) -> NodeFlags {
     let is_boundary =
         kind == EntryKind::System && entry.sub_code() == SystemKind::CompactBoundary as u8;
     let has_result = entry.tools().any(|tool| tool.role == ToolRole::Result);
-    let says_more = flags.intersects(Flags::HAS_TEXT | Flags::HAS_OTHER_BLOCK);
+    let has_more = flags.intersects(Flags::HAS_TEXT | Flags::HAS_OTHER_BLOCK);
     let is_result = kind == EntryKind::User && has_result;
     let mut node_flags = NodeFlags::default();
     node_flags.set(NodeFlags::MESSAGE, is_message);
     node_flags.set(NodeFlags::ASSISTANT, kind == EntryKind::Assistant);
     node_flags.set(NodeFlags::RESULT, is_result);
-    node_flags.set(NodeFlags::RESULT_ALONE, is_result && !says_more);
+    node_flags.set(NodeFlags::RESULT_ALONE, is_result && !has_more);
     node_flags.set(NodeFlags::ATTACHMENT, kind == EntryKind::Attachment);
     node_flags.set(NodeFlags::BOUNDARY, is_boundary);
     node_flags.set(NodeFlags::SIDECHAIN, flags.contains(Flags::SIDECHAIN));

@@ -284,7 +284,7 @@ impl Draft {
     }
 
     /// Creates the entries of an answer of a model: one for each block of the message, each with
-    /// its id and usage, as clients write them (see `docs/format.md`, "Streamed replies").
+    /// its id and usage, as clients write them (see `docs/format.md`, "Parallel tools").
     ///
     /// # Errors
     /// When `message` is not a message of the API: an object with a list or a string as `content`.

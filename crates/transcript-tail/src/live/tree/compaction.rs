@@ -25,6 +25,8 @@ impl LiveTree {
         let Some(splice) = &mut self.splice else {
             return parent;
         };
+        // Children of the anchor follow the last preserved entry (COMPACT-4), and so do children of
+        // entries out of reach (COMPACT-7).
         if is_cut_off || above == splice.anchor {
             splice.before.push((child, parent));
             splice.tail
@@ -177,6 +179,8 @@ impl LiveTree {
     }
 
     fn link_again(&mut self, boundary: u32, kept: &[u32]) {
+        // Depths follow from parents. Preserved entries have the anchor above them, which is after the
+        // boundary, and may have entries after the boundary below them, so those are linked twice.
         let catch_up_to = || boundary..self.nodes.len() as u32;
         let order: Vec<u32> = catch_up_to()
             .chain(kept.iter().copied())
