@@ -105,8 +105,8 @@ impl ErrorKind {
                 "sync failed, written bytes may be lost in a power cut; reopen the file"
             }
             Self::InvalidEntry => {
-                "not an entry that readers take: a JSON object with a type, on a line of 64 MiB at \
-                 most, without NUL characters and halves of surrogate pairs"
+                "not an entry that readers accept: a JSON object with a type, on a line of 64 MiB at \
+                 most, without NUL characters or unpaired surrogates"
             }
             Self::UnknownParent => "the entry names a parent that is not in the file",
             Self::RepeatedUuid => "the file already has an entry with this uuid",
