@@ -1,13 +1,13 @@
-//! An agent that talks to a scripted model: every step is in the session before the next one
-//! starts, so that it can be killed at any moment and goes on when it is started again.
+//! An agent that talks to a scripted model. Every step is in the session before the next one
+//! starts, so the agent can be killed at any moment and continues when it is started again.
 //!
 //! ```sh
 //! cargo run -p transcript-session --example agent -- SESSION.jsonl 5
 //! ```
 //!
-//! It prints the id of each entry that is safe. The model is `script`; its replies come in pieces.
+//! It prints the id of each entry that is safe. The model is `script`; its replies are streamed.
 
-#![expect(clippy::print_stdout, reason = "it tells what is safe")]
+#![expect(clippy::print_stdout, reason = "it prints what is safe")]
 
 use std::env;
 use std::error::Error;
@@ -21,7 +21,7 @@ use transcript_session::{
     make,
 };
 
-/// After so many turns of one run the conversation is compacted.
+/// The conversation is compacted after this many turns of one run.
 const TURNS_IN_CONTEXT: usize = 3;
 
 #[tokio::main(flavor = "current_thread")]
@@ -45,8 +45,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
     Ok(session.close().await?)
 }
 
-/// Goes on with the session if there is one. Calls that were interrupted have results then, so the
-/// request is one that the API takes.
+/// Continues the session if it exists. Resuming adds results for interrupted calls, so the API
+/// accepts the request.
 fn open(path: &Path) -> Result<AsyncSession, Box<dyn Error>> {
     let options = SessionOptions::new().cwd(env::current_dir()?.to_string_lossy());
     if path.metadata().map_or(true, |found| found.len() == 0) {
@@ -57,7 +57,7 @@ fn open(path: &Path) -> Result<AsyncSession, Box<dyn Error>> {
     Ok(resumed.session.into())
 }
 
-/// One prompt, and everything up to the answer to it. Returns the entries.
+/// Runs one prompt, up to its answer. Returns the entries.
 async fn take_turn(session: &AsyncSession, turn: usize) -> Result<Vec<EntryId>, Box<dyn Error>> {
     let prompt = session.append(Draft::user(&question(turn))).await?;
     let mut entries = report(&[prompt]);
@@ -81,13 +81,13 @@ async fn take_turn(session: &AsyncSession, turn: usize) -> Result<Vec<EntryId>, 
     }
 }
 
-/// Sends the request, and puts the reply together as it comes.
+/// Sends the request, and assembles the reply from its events.
 async fn answer(request: &Request) -> Result<String, Box<dyn Error>> {
     let (send, mut network) = mpsc::channel::<Vec<u8>>(4);
     let reply = script(request);
     tokio::spawn(async move {
         for bytes in reply.as_bytes().chunks(61) {
-            // Nobody listens any more once the program ends.
+            // The receiver is gone when the program ends.
             let _ = send.send(bytes.to_vec()).await;
         }
     });
@@ -105,7 +105,7 @@ fn question(turn: usize) -> String {
     format!("How long is the year {}?", 1999 + turn)
 }
 
-/// The events of a reply: behind results an answer, else two calls.
+/// Returns the events of a reply: an answer if the request ends with results, else two calls.
 fn script(request: &Request) -> String {
     let id = uuid::Uuid::new_v4().simple();
     let last = request.messages.last().map(|message| message.json());
@@ -140,7 +140,7 @@ fn script(request: &Request) -> String {
         .collect()
 }
 
-/// Prints the ids of entries that are in the file; returns them.
+/// Prints the ids of entries that are in the file, and returns them.
 fn report(entries: &[Written]) -> Vec<EntryId> {
     let ids: Vec<_> = entries
         .iter()

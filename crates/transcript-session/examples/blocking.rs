@@ -1,10 +1,10 @@
-//! The same without tokio: one question and one answer in a session that is made or gone on with.
+//! The same without tokio: one question and one answer in a new or existing session.
 //!
 //! ```sh
 //! cargo run -p transcript-session --no-default-features --example blocking -- SESSION.jsonl
 //! ```
 
-#![expect(clippy::print_stdout, reason = "it tells what it does")]
+#![expect(clippy::print_stdout, reason = "it prints what it does")]
 
 use std::env;
 use std::error::Error;
@@ -20,14 +20,17 @@ fn main() -> Result<(), Box<dyn Error>> {
     let options = SessionOptions::new().cwd(env::current_dir()?.to_string_lossy());
     let session = if path.exists() {
         let resumed = Session::resume(&path, &options)?;
-        println!("going on after {} messages", resumed.request.messages.len());
+        println!(
+            "continuing after {} messages",
+            resumed.request.messages.len()
+        );
         resumed.session
     } else {
         Session::create(&path, &options)?
     };
     session.append(Draft::user("How long is a lunar month?"))?;
 
-    // A real client sends this to a provider.
+    // A real client sends this request to a provider.
     let request = session.request()?;
     println!("sending {} messages", request.messages.len());
     let reply = r#"{"id":"msg_01","type":"message","role":"assistant","model":"scripted",

@@ -1,4 +1,4 @@
-//! The same session for tokio: the session's own thread writes, tasks wait.
+//! The same session for tokio: the session's own thread writes while tasks wait.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -14,8 +14,8 @@ use crate::session::{Session, SessionConfig};
 
 /// One conversation, open for appending from tasks. Clones share it.
 ///
-/// What a crash may lose is as for [`Session`], method by method. A future that is dropped takes
-/// nothing back: what was handed over is written.
+/// Each method loses in a crash what the method of the same name of [`Session`] loses. Dropping a
+/// future cancels nothing: an entry that was handed over is written.
 #[derive(Clone, Debug)]
 pub struct AsyncSession {
     config: Arc<SessionConfig>,
@@ -57,7 +57,7 @@ impl AsyncSession {
         Ok(self.writer.queue(draft).await?)
     }
 
-    /// Appends what is not there yet; see [`Session::record`].
+    /// Appends the messages that the file does not contain yet; see [`Session::record`].
     ///
     /// # Errors
     /// As there.
@@ -123,7 +123,7 @@ impl AsyncSession {
             .await
     }
 
-    /// Takes back the last entry; see [`Session::tombstone`].
+    /// Removes the last entry from the conversation; see [`Session::tombstone`].
     ///
     /// # Errors
     /// As there.
@@ -156,7 +156,7 @@ impl AsyncSession {
             .await
     }
 
-    /// Makes the request that gets the next answer; see [`Session::request`].
+    /// Builds the request for the next answer; see [`Session::request`].
     ///
     /// # Errors
     /// As there.
@@ -164,7 +164,7 @@ impl AsyncSession {
         self.blocking(SessionConfig::request).await
     }
 
-    /// Makes everything so far survive a power cut; see [`Session::sync`].
+    /// Makes everything written so far survive a power cut; see [`Session::sync`].
     ///
     /// # Errors
     /// As there.
@@ -172,11 +172,11 @@ impl AsyncSession {
         Ok(self.writer.sync().await?)
     }
 
-    /// Takes no more, finishes what is on its way, writes and syncs everything; see
+    /// Accepts no more entries, finishes pending work, then writes and syncs everything; see
     /// [`Session::close`].
     ///
     /// # Errors
-    /// As there. When clones are alive the session's threads go on until the last is dropped.
+    /// As there. While clones are alive, the session's threads run until the last clone is dropped.
     pub async fn close(self) -> Result<(), Error> {
         Ok(self.writer.close().await?)
     }
@@ -193,7 +193,7 @@ impl AsyncSession {
         self.writer.writer().path()
     }
 
-    /// Does what reads the file on a thread that may wait.
+    /// Runs work that reads the file on a thread that may block.
     async fn blocking<T: Send + 'static>(
         &self,
         work: impl FnOnce(&SessionConfig, &Writer) -> Result<T, Error> + Send + 'static,
@@ -202,7 +202,8 @@ impl AsyncSession {
         let done = tokio::task::spawn_blocking(move || work(&config, writer.writer())).await;
         match done {
             Ok(done) => done,
-            // The only other end is that the runtime ends before the work began.
+            // Without a panic, the task can only have been cancelled: the runtime shut down before
+            // it started.
             Err(ended) => match ended.try_into_panic() {
                 Ok(panic) => std::panic::resume_unwind(panic),
                 Err(_) => Err(Error::closed(self.path())),

@@ -1,4 +1,4 @@
-//! Why a session cannot be used as asked.
+//! Errors of opening and using a session.
 
 use std::fmt;
 use std::io;
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use transcript_resume::Refusal;
 
-/// Why something did not work. It names the file and never quotes what an entry holds.
+/// Why an operation failed. Names the file and never quotes the content of an entry.
 #[derive(Debug)]
 pub struct Error {
     kind: ErrorKind,
@@ -28,22 +28,24 @@ enum Source {
 pub enum ErrorKind {
     /// The session cannot be read.
     Read(transcript_reader::ErrorKind),
-    /// Nothing was written, but for a failed sync: see [`transcript_writer::Error`].
+    /// Writing failed. Nothing was written, except after a failed sync: see
+    /// [`transcript_writer::Error`].
     Write(transcript_writer::ErrorKind),
-    /// A client would not go on from it.
+    /// A client would not continue the session.
     NotResumable(Refusal),
-    /// The store holds no session of that id, or only files without a byte.
+    /// The store has no session with that id, or only empty files.
     NoSuchSession,
-    /// Several sessions have an id that starts so: see [`Error::candidates`].
+    /// Several sessions have an id with that prefix: see [`Error::candidates`].
     Ambiguous,
-    /// The text cannot be the id of a session, or is shorter than 4 characters.
+    /// The text cannot be a session id, or is shorter than 4 characters.
     NotAnId,
-    /// What a compaction is to keep holds a call without its result, or a result without its call.
+    /// The entries that a compaction is to preserve contain a call without its result, or a result
+    /// without its call.
     SplitPair,
-    /// The entry lies before a compaction that kept others: what is a child of it would be shown
-    /// behind what was kept (case 91-d6). A fork at the entry can go back to it.
+    /// The entry is before a compaction that preserved entries: a child of it would appear after
+    /// the preserved entries (COMPACT-7). To go back to it, fork the session at the entry.
     BeforeCompaction,
-    /// There is a session at that path already.
+    /// A session already exists at that path.
     Exists,
     /// A copy of the session cannot be written.
     Fork,
@@ -108,7 +110,7 @@ impl Error {
         &self.path
     }
 
-    /// Returns whether the same call may work later without any change by the caller.
+    /// Returns whether the same call may succeed later without a change by the caller.
     #[must_use]
     pub fn is_retryable(&self) -> bool {
         match &self.source {
@@ -124,8 +126,8 @@ impl Error {
         }
     }
 
-    /// Returns the files of an [ambiguous](ErrorKind::Ambiguous) look-up, in their order; of another
-    /// error none.
+    /// Returns the matching files of an [ambiguous](ErrorKind::Ambiguous) look-up, sorted; empty
+    /// for any other error.
     #[must_use]
     pub fn candidates(&self) -> &[PathBuf] {
         match &self.source {
@@ -134,7 +136,7 @@ impl Error {
         }
     }
 
-    /// Returns the writer's own error, when it is one.
+    /// Returns the writer's own error, if it is one.
     #[must_use]
     pub fn as_writer(&self) -> Option<&transcript_writer::Error> {
         match &self.source {
@@ -166,35 +168,33 @@ impl From<transcript_writer::Error> for Error {
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let words = match (&self.source, self.kind) {
-            // They name the file themselves.
+        let text = match (&self.source, self.kind) {
+            // These errors already name the file.
             (Some(Source::Reader(error)), _) => return error.fmt(f),
             (Some(Source::Writer(error)), _) => return error.fmt(f),
             (_, ErrorKind::NotResumable(refusal)) => refusal.reason(),
-            (_, ErrorKind::NoSuchSession) => "no project here has such a session",
-            (_, ErrorKind::Ambiguous) => "several sessions have an id that starts so",
+            (_, ErrorKind::NoSuchSession) => "no project has this session",
+            (_, ErrorKind::Ambiguous) => "several sessions match this id",
             (_, ErrorKind::NotAnId) => {
-                "a session id, or at least 4 characters of its start, has letters, digits, `-` and `_`"
+                "not a session id: give at least its first 4 characters; only letters, digits, `-` and `_`"
             }
-            (_, ErrorKind::SplitPair) => {
-                "what is to be kept holds a call without its result, or a result without its call"
-            }
+            (_, ErrorKind::SplitPair) => "the preserved entries split a tool call from its result",
             (_, ErrorKind::BeforeCompaction) => {
-                "the entry lies before a compaction that kept others; fork the session there"
+                "the entry is before a compaction with preserved entries; fork the session there"
             }
-            (_, ErrorKind::Exists) => "there is a session already; open or resume it",
+            (_, ErrorKind::Exists) => "the session already exists; open or resume it",
             (_, ErrorKind::Fork) => "the copy of the session cannot be written",
             (_, ErrorKind::Read(_)) => "cannot be read",
             (_, ErrorKind::Write(_)) => "cannot be written",
         };
-        write!(f, "{}: {words}", self.path.display())
+        write!(f, "{}: {text}", self.path.display())
     }
 }
 
 impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self.source.as_ref()? {
-            // Their words are ours; what is behind them is not.
+            // The message of these errors is part of ours, so the source is their own source.
             Source::Reader(error) => std::error::Error::source(error),
             Source::Writer(error) => std::error::Error::source(error),
             Source::Io(error) => Some(error),

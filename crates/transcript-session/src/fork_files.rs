@@ -1,4 +1,4 @@
-//! The files of forks.
+//! Writes forks to files.
 
 use std::io::{self, BufWriter, Write};
 use std::path::{self, PathBuf};
@@ -13,20 +13,22 @@ use crate::error::{Error, ErrorKind};
 use crate::history::History;
 
 impl History {
-    /// Copies the conversation, up to `at` if it is given, into a session of its own, as
-    /// [`fork`](transcript_resume::fork) says. It is named after its id and stands beside this one,
-    /// or at `out`. The title is derived when none is given. Returns the path and the session id.
+    /// Copies the conversation, up to `at` if given, into a new session, as
+    /// [`fork`](transcript_resume::fork) describes. The copy is named after its id and placed next
+    /// to this session, or at `out`. Without a title, one is derived. Returns the path and the
+    /// session id.
     ///
-    /// `at` may be any entry, on any branch, before or behind a compaction; at a boundary the
-    /// conversation ends that it summed up.
+    /// `at` may be any entry, on any branch, before or after a compaction. At a boundary, the copy
+    /// ends with the conversation that the boundary summarized.
     ///
-    /// A crash leaves the whole copy or none; on return it survives a power cut. What earlier versions,
-    /// or file systems that have no files without a name, left of a copy that was killed is removed.
+    /// A crash leaves the complete copy or none; on return it survives a power cut. Also removes
+    /// incomplete copies that killed processes left behind (earlier versions, or file systems
+    /// without unnamed files).
     ///
     /// # Errors
     /// [`ErrorKind::NotResumable`] when there is no conversation or no such entry,
-    /// [`ErrorKind::Exists`] when there is a file at `out`, [`ErrorKind::Fork`] when the copy cannot
-    /// be written.
+    /// [`ErrorKind::Exists`] when `out` already exists, [`ErrorKind::Fork`] when the copy cannot be
+    /// written.
     pub fn fork(
         &self,
         policy: Policy,
@@ -51,8 +53,8 @@ impl History {
         let named = out.and_then(path::Path::file_stem);
         let named = named.and_then(|stem| Uuid::parse(stem.as_encoded_bytes()));
         let session = named.unwrap_or_else(new_id);
-        let beside = || source.with_file_name(format!("{session}.jsonl"));
-        let copy = out.map_or_else(beside, path::Path::to_owned);
+        let next_to_source = || source.with_file_name(format!("{session}.jsonl"));
+        let copy = out.map_or_else(next_to_source, path::Path::to_owned);
         if copy.exists() {
             return Err(Error::new(ErrorKind::Exists, &copy));
         }
@@ -87,8 +89,8 @@ impl History {
     }
 }
 
-/// The path that ends at an entry. What a compaction took out is still there in the session as it
-/// was before that.
+/// Returns the path that ends at an entry. An entry that a compaction dropped is found in the tree
+/// of the session as it was before that compaction.
 fn path_to<'h>(
     history: &'h History,
     policy: Policy,
@@ -99,7 +101,7 @@ fn path_to<'h>(
     let mut copies = index.with_uuid(id);
     let boundary = copies.find(|entry_ref| index.entry(*entry_ref).is_boundary());
     if let Some(boundary) = boundary {
-        // What was said when the compaction began.
+        // A fork at the boundary ends with the conversation as it was when the compaction began.
         let tree = Tree::before(index, policy, boundary);
         let path = tree.path();
         return (!path.entries.is_empty()).then_some((tree, path));

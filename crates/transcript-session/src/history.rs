@@ -1,4 +1,4 @@
-//! What stands in the file of a session.
+//! The contents of a session file.
 
 use std::cell::OnceCell;
 use std::path::Path;
@@ -12,9 +12,9 @@ use transcript_resume::{PathState, Policy, Tree, Usage, UsageTotals};
 use crate::error::Error;
 use crate::options::SessionOptions;
 
-/// A session as it was when it was read, to look at: nothing here writes, takes a lock or needs the
-/// right to write. It grows with the lines of the file, never with their
-/// bytes: at most 96 bytes a line.
+/// A session as it was when it was read. Read-only: nothing here writes, takes a lock or needs
+/// write permission. Its memory grows with the number of lines, not with their bytes: at most 96
+/// bytes a line.
 #[derive(Debug)]
 pub struct History {
     source: Source,
@@ -23,10 +23,10 @@ pub struct History {
 }
 
 impl History {
-    /// Reads the session at `path`. Damage in it is no error: the index has the findings.
+    /// Reads the session at `path`. Damage in it is not an error: the index has the findings.
     ///
     /// # Errors
-    /// When it is no regular file or the system fails to read.
+    /// When it is not a regular file or the system fails to read.
     pub fn open(path: &Path) -> Result<Self, Error> {
         Self::read(Source::open(path)?)
     }
@@ -39,7 +39,7 @@ impl History {
         Self::read_with(source, &LoadOptions::new())
     }
 
-    /// Reads an open file as `options` say.
+    /// Reads an open file with `options`.
     ///
     /// # Errors
     /// When the system fails to read.
@@ -58,14 +58,14 @@ impl History {
         &self.source
     }
 
-    /// Returns the index over it.
+    /// Returns the index of the file.
     #[must_use]
     pub fn index(&self) -> &Index {
         &self.index
     }
 
-    /// Links the entries under `policy`. What [`Policy::Recover`] misses is looked for in the other
-    /// files of the session, then in those of its folder; they are only read.
+    /// Links the entries under `policy`. Entries that [`Policy::Recover`] misses are looked up in
+    /// the other files of the session, then in those of its folder; these files are only read.
     #[must_use]
     pub fn tree(&self, policy: Policy) -> Tree<'_> {
         let tree = Tree::new(&self.index, policy);
@@ -81,8 +81,8 @@ impl History {
         Tree::with_others(&self.index, others)
     }
 
-    /// Returns the id of the session: the name of the file, as its lines may name another session;
-    /// else what the first line says that names one.
+    /// Returns the id of the session: the name of the file, because its lines may name another
+    /// session (FILE-10); without a usable name, the id in the first line that has one.
     #[must_use]
     pub fn session_id(&self) -> Option<String> {
         let stem = self.source.path().file_stem();
@@ -92,11 +92,12 @@ impl History {
         named.or_else(|| self.index.sessions().next().map(str::to_owned))
     }
 
-    /// Makes the request that continues the session, as [`Session::resume`](crate::Session::resume)
-    /// does, without writing anything: of `options` the policy and the model count.
+    /// Builds the request that continues the session, as
+    /// [`Session::resume`](crate::Session::resume) does, but writes nothing. Of `options` only the
+    /// policy and the model are used.
     ///
-    /// When a client would not go on, [`Path::refusal`](transcript_resume::Path::refusal) says why and
-    /// there are no messages.
+    /// When a client would not continue the session,
+    /// [`Path::refusal`](transcript_resume::Path::refusal) is the reason and there are no messages.
     ///
     /// # Errors
     /// When the system fails to read.
@@ -116,7 +117,8 @@ impl History {
         Ok(request.request(&tree, &mut Bodies::new(&self.source))?)
     }
 
-    /// Returns what the session was set to where its conversation ends: title, mode, model, to-do list.
+    /// Returns the settings of the session at the end of its conversation: title, mode, model,
+    /// to-do list.
     ///
     /// # Errors
     /// When the system fails to read.
@@ -126,8 +128,8 @@ impl History {
         Ok(state)
     }
 
-    /// Returns the tokens of all answers in the file, by model in the order of their names: those of
-    /// abandoned branches and of sidechains as well, as they were paid for. The tokens of the
+    /// Returns the tokens of all answers in the file by model, sorted by model name. Abandoned
+    /// branches and sidechains are included, because they were paid for. The tokens of the
     /// conversation alone are in [`Request::usage`].
     ///
     /// # Errors
@@ -138,7 +140,7 @@ impl History {
         Ok(totals.models())
     }
 
-    /// Returns what a person sees of the conversation: prompts, answers, calls with their results,
+    /// Returns the conversation as a person sees it: prompts, answers, calls with their results,
     /// compactions.
     ///
     /// # Errors

@@ -1,4 +1,4 @@
-//! Sessions for clients to embed: start one, go on with one, whatever state its file is in.
+//! Sessions for clients to embed: start a session, or continue one, whatever state its file is in.
 //!
 //! ```no_run
 //! use transcript_session::{Draft, SessionOptions, Session, Store};
@@ -13,7 +13,7 @@
 //! let path = session.path().to_owned();
 //! session.close()?;
 //!
-//! // Later, and after whatever happened in between.
+//! // Later, even after a crash in between.
 //! let resumed = Session::resume(&path, &options)?;
 //! for message in &resumed.request.messages {
 //!     println!("{}", message.json());
@@ -21,7 +21,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! To look at a session without opening it for writing, read its [`History`]:
+//! To read a session without opening it for writing, use its [`History`]:
 //!
 //! ```no_run
 //! use std::path::Path;
@@ -42,16 +42,17 @@
 //! | --- | --- | --- |
 //! | [`Session::append`], [`append_all`](Session::append_all), [`record`](Session::record), [`compact`](Session::compact), [`rewind`](Session::rewind), [`tombstone`](Session::tombstone), [`end_turn`](Session::end_turn) | never | what the [`SyncPolicy`] has not synced yet: the last 100 ms |
 //! | [`Session::queue`] | what was queued in the last 100 ms | the same |
-//! | [`Session::resume`] | nothing: what it adds it would add again | nothing |
-//! | [`Session::fork`], [`agent`](Session::agent) (what is said of it) | never | never |
+//! | [`Session::resume`] | nothing: the next call adds it again | nothing |
+//! | [`Session::fork`], [`agent`](Session::agent) (its metadata) | never | never |
 //! | [`Session::sync`], [`close`](Session::close) | never | never, if the disk does not lie |
 //!
-//! What was not acknowledged is in the file as a whole or not at all.
+//! An entry that was not acknowledged is in the file completely or not at all.
 //!
 //! With the feature `async` (on by default) [`AsyncSession`] is the same for tokio.
 //!
-//! With the feature `follow` (on by default) [`follow`] tells what is written to sessions while it
-//! happens: [`follow::Follower`] to one, [`follow::Watcher`] to all of [`Store::watch`].
+//! With the feature `follow` (on by default) [`follow`] reads sessions while they are written:
+//! [`follow::Follower`] one session, [`follow::Watcher`] (see [`Store::watch`]) all sessions of a
+//! store.
 
 #[cfg(feature = "async")]
 mod asynchronous;
@@ -91,7 +92,7 @@ pub use transcript_writer::{
     SyncPolicy, Team, Ticket, Writer, Written, ignore_file_size_signal,
 };
 
-/// The README, so that what it shows compiles.
+/// The README, as a doctest, so that its examples compile.
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
 struct Readme;

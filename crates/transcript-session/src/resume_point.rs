@@ -1,4 +1,4 @@
-//! What a writer has to know of a session that it goes on with.
+//! What a writer must know to continue a session.
 
 use std::collections::{HashMap, HashSet};
 
@@ -12,8 +12,8 @@ use crate::error::Error;
 use crate::history::History;
 
 impl History {
-    /// Returns what a writer has to know to go on where `tree`, one of this history, ends. Only the
-    /// bodies of entries with calls that have no result are read.
+    /// Returns what a writer must know to continue at the end of `tree`, which must be a tree of
+    /// this history. Reads only the bodies of entries with calls that have no result.
     ///
     /// # Errors
     /// When the system fails to read.
@@ -41,7 +41,7 @@ impl History {
     }
 }
 
-/// The last line of each kind that says how the session is set.
+/// Returns the last line of each kind of session state.
 fn state(source: &Source, index: &Index) -> Result<Vec<(Draft, u64)>, Error> {
     let mut bodies = Bodies::new(source);
     let mut seen = HashSet::new();
@@ -49,23 +49,25 @@ fn state(source: &Source, index: &Index) -> Result<Vec<(Draft, u64)>, Error> {
     for line in index.entries().rev() {
         if line.kind().is_state() && seen.insert(line.kind()) {
             let body = bodies.get(&line)?;
-            // What changed on disk since it was indexed is no concern of ours: the fingerprint shows it.
+            // A line that changed on disk since it was indexed is skipped: the fingerprint will
+            // detect the change.
             state.extend(Draft::copy(body.text).map(|draft| (draft, line.offset())));
         }
     }
     Ok(state)
 }
 
-/// The entry that the conversation goes on from: its last one, attachments under the leaf included,
-/// as they would not be under the leaf alone any more; not what was put back from outside the chain.
-/// What has no id cannot be a parent: the entry above it is taken then.
+/// Returns the entry that the next one becomes a child of: the last one of the path, including
+/// attachments below the leaf, because with a child next to them they would no longer be sent
+/// (CHAIN-10). Parallel siblings do not count, as they are outside the chain. An entry without an
+/// id cannot be a parent, so its nearest ancestor with an id is returned.
 fn leaf(index: &Index, path: &ConversationPath) -> Option<EntryId> {
     let entries = path.entries.iter().rev();
     let mut of_chain = entries.filter(|entry| entry.via != Via::SIBLING);
     of_chain.find_map(|entry| entry_id(&index.entry(entry.entry_no()), index))
 }
 
-/// What the boundary at which the conversation starts keeps.
+/// Returns the entries that the boundary at the start of the conversation preserves.
 fn kept(index: &Index, path: &ConversationPath) -> EntryIds {
     let boundary = path.entries.iter().rev();
     let boundary = boundary
@@ -81,7 +83,7 @@ fn kept(index: &Index, path: &ConversationPath) -> EntryIds {
     }
 }
 
-/// The last entry of each agent.
+/// Returns the last entry of each agent.
 fn agent_leaves(index: &Index) -> HashMap<String, EntryId> {
     let mut leaves = HashMap::new();
     let mut seen: HashSet<&str> = HashSet::new();
@@ -91,7 +93,7 @@ fn agent_leaves(index: &Index) -> HashMap<String, EntryId> {
             && entry_ref.flags().contains(Flags::SIDECHAIN)
             && let Some(id) = entry_id(&entry_ref, index)
         {
-            // Old clients name no agent.
+            // Old clients write no agent id.
             let agent = entry_ref.agent().unwrap_or_default();
             if seen.insert(agent) {
                 leaves.insert(agent.to_owned(), id);
@@ -101,8 +103,9 @@ fn agent_leaves(index: &Index) -> HashMap<String, EntryId> {
     leaves
 }
 
-/// The calls without a result, with the entries that make them. Results of calls that the
-/// conversation left, by a compaction or a rewind, must not lead back there.
+/// Returns the calls without a result, with the entries that make them. Calls that the conversation
+/// left, by a compaction or a rewind, are not included: a result below such a call would lead back
+/// to the abandoned branch.
 fn open_calls(
     source: &Source,
     index: &Index,
@@ -129,7 +132,8 @@ fn open_calls(
             continue;
         };
         let body = bodies.get(&entry_ref)?;
-        // What changed on disk since it was indexed is no concern of ours: the fingerprint shows it.
+        // A line that changed on disk since it was indexed is skipped: the fingerprint will detect
+        // the change.
         let Ok(envelope) = scanner.scan(body.text.as_bytes()) else {
             continue;
         };
@@ -163,8 +167,8 @@ pub(crate) fn entry_id(entry_ref: &EntryRef<'_>, index: &Index) -> Option<EntryI
     })
 }
 
-/// Whether `kept` holds a call without its result, or a result without its call. Calls that have no
-/// result stand for themselves.
+/// Returns whether `kept` contains a call without its result, or a result without its call. A call
+/// that has no result in the file is not split.
 pub(crate) fn splits_pair(index: &Index, kept: &[EntryId]) -> bool {
     let kept: HashSet<&EntryId> = kept.iter().collect();
     let (mut calls, mut results) = (HashMap::new(), HashMap::new());
@@ -177,7 +181,7 @@ pub(crate) fn splits_pair(index: &Index, kept: &[EntryId]) -> bool {
             let ends = match end.role() {
                 ToolRole::Use => &mut calls,
                 ToolRole::Result => &mut results,
-                // Both of them stand in one message.
+                // Call and result are in the same message.
                 ToolRole::ServerUse | ToolRole::ServerResult => continue,
             };
             *ends.entry(end.key()).or_insert(false) |= is_kept;
@@ -189,7 +193,8 @@ pub(crate) fn splits_pair(index: &Index, kept: &[EntryId]) -> bool {
         .any(|(call, is_kept)| other(call) != *is_kept)
 }
 
-/// The entry above `entry`: on the path of the conversation if it is there, else its parent.
+/// Returns the entry before `entry` on the path of the conversation; its parent when it is not on
+/// the path.
 pub(crate) fn above(tree: &Tree<'_>, entry: &EntryId) -> Option<EntryId> {
     let index = tree.index();
     let id_of = |number: usize| entry_id(&index.entry(number), index);

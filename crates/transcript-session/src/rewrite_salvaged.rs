@@ -1,4 +1,4 @@
-//! Entries that no other client would find.
+//! Entries that other clients would not find.
 
 use std::collections::HashSet;
 
@@ -10,12 +10,13 @@ use crate::error::Error;
 use crate::history::History;
 use crate::resume_point::entry_id;
 
-/// Returns the entries of the conversation that stand on damaged lines only, to be written again,
-/// each on a line of its own: the real client skips such lines, and with them everything above.
-/// They are taken out of what is `known` to be in the file.
+/// Returns the entries of the conversation that exist only on damaged lines, to be written again,
+/// each on its own line: the client skips a damaged line or reads only its first object (FILE-1,
+/// FILE-2), and so loses the links to everything before it. Removes these entries from `known`,
+/// because the writer does not accept an entry that the file already has.
 ///
-/// An entry is a child of the one that its line names; where that is lost, under the one before it
-/// in the conversation.
+/// Each keeps the parent that its line names; if that is lost, it becomes a child of the previous
+/// entry of the conversation.
 pub(crate) fn entries(
     history: &History,
     tree: &Tree<'_>,
@@ -51,7 +52,7 @@ pub(crate) fn entries(
             let draft = match above.clone() {
                 _ if is_there => Some(draft),
                 Some(above) => Some(draft.parent(above)),
-                // Nothing that could be written would be above it: it stays where it is.
+                // No entry that could be written would be its ancestor, so it is not rewritten.
                 None => None,
             };
             if let Some(draft) = draft {

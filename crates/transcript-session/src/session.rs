@@ -20,10 +20,9 @@ use crate::{resume_point, rewrite_salvaged};
 
 /// One conversation, open for appending. May be shared between threads.
 ///
-/// Every entry is a child of the one before it, in the file as in the conversation; results of tools
-/// are children of their calls. What is acknowledged survives the end of the process. Dropping a session
-/// writes what is queued and leaves the last sync to a thread; only [`close`](Self::close) tells
-/// whether that worked.
+/// Every entry becomes a child of the previous one; tool results become children of their calls. An
+/// acknowledged entry survives the end of the process. Dropping a session writes the queue and
+/// leaves the last sync to a thread; only [`close`](Self::close) reports whether that worked.
 #[derive(Debug)]
 pub struct Session {
     pub(crate) config: SessionConfig,
@@ -32,20 +31,21 @@ pub struct Session {
     restored: Vec<Written>,
 }
 
-/// A session that goes on, and what to go on with.
+/// A resumed session, and the request that continues it.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Resumed {
-    /// The session; the next entry is a child of the end of the conversation.
+    /// The session; the next entry becomes a child of the end of the conversation.
     pub session: Session,
-    /// The messages to send, without a new prompt, and what had to be made up or left out.
+    /// The messages to send, without a new prompt, and lists of what was synthesized or omitted.
     pub request: Request,
-    /// What the request was made of. It is as old as the request.
+    /// The history that the request was built from. It is as old as the request.
     pub history: History,
-    /// The made-up entries that are in the file now: results for calls that the end of the process
-    /// interrupted, the answer to a turn that has none. They are a part of the request.
+    /// The synthetic entries that were written to the file: results for calls that the end of the
+    /// process interrupted, and the answer to a turn that has none (TURN-1, TURN-5). They are part
+    /// of the request.
     pub added: Vec<Written>,
-    /// The session that this one is a copy of, as another process writes to it.
+    /// The original session, if another process was writing to it and this one is a fork.
     pub forked_from: Option<PathBuf>,
 }
 
@@ -67,21 +67,21 @@ struct Opened {
 }
 
 impl Session {
-    /// Starts a session at `path`, the name of which is the id of the session:
-    /// [`Store::new_session_path`](crate::Store::new_session_path) gives one. The file is made with the first
-    /// entry, readable by its owner alone, as are folders that have to be made.
+    /// Starts a session at `path`, whose file name is the id of the session; see
+    /// [`Store::new_session_path`](crate::Store::new_session_path). The file is created with the
+    /// first entry. It and any new folders are accessible to their owner only.
     ///
     /// A crash before the first entry leaves no file.
     ///
     /// # Errors
-    /// [`ErrorKind::Exists`] when there is such a file with something in it, and what opening it
-    /// runs into.
+    /// [`ErrorKind::Exists`] when the file exists and is not empty, and any error of opening it.
     pub fn create(path: &Path, options: &SessionOptions) -> Result<Self, Error> {
         if path.metadata().is_ok_and(|found| found.len() > 0) {
             return Err(Error::new(ErrorKind::Exists, path));
         }
         let config = SessionConfig::new(path, options);
-        // Should something appear in it before it is opened, it is not what was looked at.
+        // The fingerprint of an empty file: opening fails as `Changed` when something was written
+        // since the check.
         let mut known = ResumePoint::default();
         known.fingerprint = Some(Fingerprint::start());
         let writer = options.writer_of(None).create().open(path, known)?;
@@ -93,9 +93,9 @@ impl Session {
         })
     }
 
-    /// [Opens](Self::open) the session at `path` if there is one by now, or else
-    /// [starts](Self::create) it: programs that start at the same time all get in, as far as
-    /// [`SessionOptions::on_busy`] lets them.
+    /// [Opens](Self::open) the session at `path` if it exists, else [creates](Self::create) it.
+    /// Programs that start at the same time all get the session, as far as
+    /// [`SessionOptions::on_busy`] allows.
     ///
     /// # Errors
     /// As for [`open`](Self::open).
@@ -106,16 +106,16 @@ impl Session {
         }
     }
 
-    /// Opens the session at `path` where its conversation ends. Nothing is added, but that entries
-    /// which [`Policy::Recover`] brings back from damaged lines are written again, each on a line of
-    /// its own: other clients can follow the links to them then. A last line that was torn is
-    /// completed, or saved beside the file and cut off.
+    /// Opens the session at `path` at the end of its conversation. Adds nothing to the
+    /// conversation, but entries that [`Policy::Recover`] salvages from damaged lines are written
+    /// again, each on its own line, so that other clients can follow the links to them. A torn last
+    /// line is completed, or saved next to the file and truncated.
     ///
-    /// A crash in it loses nothing; the next opening does the rest.
+    /// A crash during this call loses nothing; the next opening finishes the work.
     ///
     /// # Errors
-    /// When the session cannot be read, or not be written to: see
-    /// [`SessionOptions::open`](transcript_writer::WriterOptions::open).
+    /// When the session cannot be read or written: see
+    /// [`WriterOptions::open`](transcript_writer::WriterOptions::open).
     pub fn open(path: &Path, options: &SessionOptions) -> Result<Self, Error> {
         let Opened {
             config,
@@ -132,15 +132,15 @@ impl Session {
         })
     }
 
-    /// Opens the session at `path` and makes the request that continues it; to only look at that, use
-    /// [`History::request`], which writes nothing. Results for calls that
-    /// were interrupted, and the answer to a turn without one, are written to the file first, as the
-    /// real client does (`facts/rig.md` 7): the file is a conversation that goes on from there.
+    /// Opens the session at `path` and builds the request that continues it. To see the request
+    /// without writing anything, use [`History::request`]. Results for interrupted calls, and the
+    /// answer to a turn without one, are first written to the file, as the client does (TURN-1,
+    /// TURN-5), so that the next entry continues the conversation that was sent.
     ///
-    /// A crash in it loses nothing: made-up entries are written with one write, all or none.
+    /// A crash during this call loses nothing; the synthetic entries are one write, all or none.
     ///
     /// # Errors
-    /// [`ErrorKind::NotResumable`] when there is no conversation in it, and as for
+    /// [`ErrorKind::NotResumable`] when the file has no conversation, and as for
     /// [`open`](Self::open).
     pub fn resume(path: &Path, options: &SessionOptions) -> Result<Resumed, Error> {
         let Opened {
@@ -177,18 +177,19 @@ impl Session {
 
     /// Writes one entry. On return it is in the kernel and in the conversation.
     ///
-    /// A kill of the process never loses it; a power cut may until the next sync.
+    /// A kill of the process never loses it; a power cut may, until the next sync.
     ///
     /// # Errors
-    /// When it could not be written; nothing of it is in the file then, but for a failed sync. See
-    /// [`Writer::append`].
+    /// When it could not be written. The file has nothing of it then, except after a failed sync.
+    /// See [`Writer::append`].
     pub fn append(&self, draft: Draft) -> Result<Written, Error> {
         Ok(self.writer.append(draft)?)
     }
 
     /// Writes entries with one write: a crash leaves all of them or none.
     ///
-    /// A kill of the process never loses what was acknowledged; a power cut may until the next sync.
+    /// A kill of the process never loses acknowledged entries; a power cut may, until the next
+    /// sync.
     ///
     /// # Errors
     /// As for [`append`](Self::append).
@@ -196,17 +197,17 @@ impl Session {
         Ok(self.writer.append_all(drafts)?)
     }
 
-    /// Queues an entry, to be written in 100 ms at most, before any that is appended later.
+    /// Queues an entry. It is written within 100 ms, before any entry that is appended later.
     ///
     /// A crash before that loses it.
     ///
     /// # Errors
-    /// When the queue is full and cannot be written, or the writer takes no more.
+    /// When the queue is full and cannot be written, or the writer has been closed or has failed.
     pub fn queue(&self, draft: Draft) -> Result<Ticket, Error> {
         Ok(self.writer.queue(draft)?)
     }
 
-    /// Appends those of `messages` that the file does not hold, by uuid; see [`Writer::record`].
+    /// Appends those of `messages` whose uuid is not in the file; see [`Writer::record`].
     ///
     /// A crash leaves all of them or none.
     ///
@@ -221,13 +222,13 @@ impl Session {
         Ok(self.writer.record(messages, start, team)?)
     }
 
-    /// Restarts the conversation with a summary of what was before; what `keep` names stays in it
-    /// word for word, and [`Compacted::kept`] says which entries those are. See [`Writer::compact`].
+    /// Restarts the conversation with a summary; the entries that `keep` selects are preserved word for
+    /// word, and [`Compacted::kept`] lists them. See [`Writer::compact`].
     ///
-    /// A crash leaves the whole compaction or none of it.
+    /// A crash leaves the complete compaction or nothing of it.
     ///
     /// # Errors
-    /// [`ErrorKind::SplitPair`] when [`Keep::Entries`] holds a call without its result or a result
+    /// [`ErrorKind::SplitPair`] when [`Keep::Entries`] contains a call without its result or a result
     /// without its call, and as for [`Writer::compact`].
     pub fn compact(
         &self,
@@ -269,32 +270,33 @@ impl Session {
         self.config.entries(&self.writer)
     }
 
-    /// Goes back to an entry: the next one is a child of it, and what came after it is left as a
-    /// branch. Nothing is cut out of the file. `None` goes back to before the first entry. See
-    /// [`Writer::rewind`].
+    /// Goes back to an entry: the next one becomes a child of it, and the entries after it become
+    /// an abandoned branch. Nothing is removed from the file. `None` goes back to before the first
+    /// entry. See [`Writer::rewind`].
     ///
-    /// A crash leaves the conversation as it was or as it is after the call.
+    /// A crash leaves the conversation as it was before or after the call.
     ///
     /// # Errors
-    /// [`ErrorKind::BeforeCompaction`] when the file cannot say so, and as for [`Writer::rewind`].
+    /// [`ErrorKind::BeforeCompaction`] when the entry is before a compaction and the file cannot
+    /// express that, and as for [`Writer::rewind`].
     pub fn rewind(&self, to: Option<EntryId>) -> Result<Written, Error> {
         self.config.rewind(&self.writer, to)
     }
 
-    /// Takes back the last entry of the conversation; see [`Writer::tombstone`].
+    /// Removes the last entry from the conversation; see [`Writer::tombstone`].
     ///
-    /// A crash leaves the conversation as it was or as it is after the call.
+    /// A crash leaves the conversation as it was before or after the call.
     ///
     /// # Errors
-    /// When it is not the last one, and as for [`append`](Self::append).
+    /// When it is not the last entry, and as for [`append`](Self::append).
     pub fn tombstone(&self, entry: &EntryId) -> Result<Written, Error> {
         self.config.tombstone(&self.writer, entry)
     }
 
-    /// Ends a turn: says where the conversation ends and re-appends `lines` (title, mode, cost) as
-    /// far as readers of the end of the file would miss them; see [`Writer::end_turn`].
+    /// Ends a turn: records where the conversation ends, and appends those of `lines` (title, mode,
+    /// cost) again that a reader of the end of the file would miss; see [`Writer::end_turn`].
     ///
-    /// A crash leaves all of these lines or none; they are no part of the conversation.
+    /// A crash leaves all of these lines or none; they are not part of the conversation.
     ///
     /// # Errors
     /// As for [`append`](Self::append).
@@ -302,10 +304,11 @@ impl Session {
         Ok(self.writer.end_turn(prompt, lines)?)
     }
 
-    /// Copies the conversation into a new session beside this one, with ids of its own; `at` ends it
-    /// at that entry. Returns the path of the copy, to be resumed. This session goes on as it was.
+    /// Copies the conversation, up to the entry `at` if given, into a new session with new ids next
+    /// to this one. Returns the path of the copy, which can be resumed. This session does not
+    /// change.
     ///
-    /// A crash leaves the whole copy or none; on return it survives a power cut.
+    /// A crash leaves the complete copy or none; on return it survives a power cut.
     ///
     /// # Errors
     /// [`ErrorKind::NotResumable`] when there is no conversation or no such entry,
@@ -314,10 +317,9 @@ impl Session {
         self.config.fork(&self.writer, at)
     }
 
-    /// Opens the session of a subagent of this one, in a file of its own, and writes what is said of
-    /// it beside that.
+    /// Opens the session of a subagent in its own file, and writes its metadata file next to it.
     ///
-    /// A crash leaves what was said of the agent before, or `meta`, whole.
+    /// A crash leaves the previous metadata or `meta`, complete.
     ///
     /// # Errors
     /// As for [`open`](Self::open).
@@ -325,7 +327,7 @@ impl Session {
         self.config.agent(agent, meta)
     }
 
-    /// Makes the request that gets the answer to what was said last, from the file as it is now.
+    /// Builds the request for the next answer, from the file as it is now.
     ///
     /// Nothing is written.
     ///
@@ -335,17 +337,17 @@ impl Session {
         self.config.request(&self.writer)
     }
 
-    /// Makes everything so far survive a power cut.
+    /// Makes everything written so far survive a power cut.
     ///
     /// # Errors
-    /// When it may not: [`Writer::rescue`] says what of it was saved then, and the session takes no
-    /// more. See [`Writer::sync`].
+    /// When the sync fails: [`Writer::rescue`] returns what was saved, and the session accepts no
+    /// more entries. See [`Writer::sync`].
     pub fn sync(&self) -> Result<(), Error> {
         Ok(self.writer.sync()?)
     }
 
-    /// Writes and syncs everything and ends the session's threads. On return nothing of it is lost
-    /// by any crash.
+    /// Writes and syncs everything and ends the session's threads. After that no crash loses any of
+    /// it.
     ///
     /// # Errors
     /// When something may be lost; see [`Writer::close`].
@@ -353,7 +355,7 @@ impl Session {
         Ok(self.writer.close()?)
     }
 
-    /// Returns the entry that the next one is a child of.
+    /// Returns the entry that the next one becomes a child of.
     #[must_use]
     pub fn leaf(&self) -> Option<EntryId> {
         self.writer.leaf()
@@ -365,20 +367,20 @@ impl Session {
         &self.config.path
     }
 
-    /// Returns what opening the file did to a last line without an end.
+    /// Returns the repair of an unfinished last line when the file was opened, if any.
     #[must_use]
     pub fn repair(&self) -> Option<&Repair> {
         self.repair.as_ref()
     }
 
-    /// Returns the entries of damaged lines that opening the file wrote again.
+    /// Returns the entries of damaged lines that were written again when the file was opened.
     #[must_use]
     pub fn restored(&self) -> &[Written] {
         &self.restored
     }
 
-    /// Returns the writer, for what is not here: what it has on its hands, what it rescued, whether
-    /// others may write to the file.
+    /// Returns the writer, for its statistics, its rescue files, and whether other users may write
+    /// to the file.
     #[must_use]
     pub fn writer(&self) -> &Writer {
         &self.writer
@@ -393,7 +395,7 @@ impl SessionConfig {
         }
     }
 
-    /// The request that answers what was said last.
+    /// Builds the request for the next answer.
     pub(crate) fn request(&self, writer: &Writer) -> Result<Request, Error> {
         let history = self.read_again(writer)?;
         history.request_as(&self.options, request::RequestOptions::new().live())
@@ -409,7 +411,7 @@ impl SessionConfig {
         if *keep == Keep::Nothing || *keep == Keep::Entries(Vec::new()) {
             return Ok(writer.compact(compaction, summary, &[])?);
         }
-        // The writer remembers no calls of what is long written.
+        // The writer does not remember calls that have results, so the file is read again.
         let history = self.read_again(writer)?;
         let kept = history.kept(keep, self.options.policy)?;
         if resume_point::splits_pair(history.index(), &kept) {
@@ -470,14 +472,14 @@ impl SessionConfig {
     }
 }
 
-/// Opens a session at the end of its conversation: reads it, writes again what else no other client
-/// would find, and then reads it once more.
+/// Opens a session at the end of its conversation: reads it, rewrites salvaged entries, and reads
+/// it again if it wrote any.
 fn open(config: &SessionConfig) -> Result<Opened, Error> {
     let mut is_repaired = config.options.policy == Policy::Vendor;
     let (mut repair, mut restored) = (None, Vec::new());
     loop {
         let history = History::open(&config.path)?;
-        // Where a conversation ends does not depend on other files, and to read them takes time.
+        // Where a conversation ends does not depend on other files, and reading them is slow.
         let tree = Tree::new(history.index(), config.options.policy);
         let mut known = history.resume_point(&tree)?;
         let lost = if is_repaired {
@@ -500,7 +502,8 @@ fn open(config: &SessionConfig) -> Result<Opened, Error> {
         let is_cut = matches!(repaired, Some(Repair::Cut { .. }));
         repair = repair.or(repaired);
         if is_cut {
-            // What stood there was read: the conversation may have ended in it.
+            // The conversation may have ended in the line that opening the file has truncated, so
+            // the file must be read again.
             writer.close()?;
             continue;
         }
@@ -520,8 +523,9 @@ fn open(config: &SessionConfig) -> Result<Opened, Error> {
     }
 }
 
-/// The entries that stand for what was made up and is written to the file, each under the one
-/// before, the first under `leaf`. A result under its call would leave what else is under that.
+/// Returns the synthetic entries that are written to the file, each a child of the previous one and
+/// the first a child of `leaf`. A result below its call would abandon the other children of the
+/// call.
 fn persisted_drafts(request: &Request, leaf: Option<EntryId>) -> Result<Vec<Draft>, InvalidEntry> {
     let mut above = leaf;
     let mut drafts = Vec::new();
@@ -534,7 +538,7 @@ fn persisted_drafts(request: &Request, leaf: Option<EntryId>) -> Result<Vec<Draf
             SyntheticKind::NoResponse => {
                 make::synthetic(texts::NO_RESPONSE, &uuid::Uuid::new_v4().to_string())
             }
-            // The others are made up again for each request.
+            // The other blocks are synthesized again for each request.
             _ => continue,
         };
         let id = EntryId::Uuid(Uuid(uuid::Uuid::new_v4().as_u128()));
@@ -547,13 +551,14 @@ fn persisted_drafts(request: &Request, leaf: Option<EntryId>) -> Result<Vec<Draf
     Ok(drafts)
 }
 
-/// Whether what is a child of an entry would be shown behind what a compaction kept, not behind it.
+/// Returns whether a child of `entry` would appear after the entries that a compaction preserved
+/// instead of after `entry` (COMPACT-7).
 fn is_before_compaction(history: &History, entry: &EntryId) -> bool {
     let index = history.index();
     let Some(id) = index.id(&entry.to_string()) else {
         return false;
     };
-    // Both policies agree on what a compaction took out, and another client may read the file.
+    // Both policies agree on what a compaction dropped, and another client may read the file.
     let tree = Tree::new(index, Policy::Vendor);
     let mut entry_refs = index.with_uuid(id).peekable();
     entry_refs.peek().is_some() && entry_refs.all(|entry_ref| tree.node(entry_ref).is_none())

@@ -1,4 +1,4 @@
-//! Where sessions are: a folder of projects, each a folder of sessions (`facts/sdk.md` 1).
+//! The store: a folder of projects, each a folder of sessions (see `docs/format.md`, "Files").
 
 use std::env;
 use std::fs;
@@ -9,24 +9,24 @@ use transcript_reader::{Listing, SessionFiles};
 
 use crate::error::{Error, ErrorKind};
 
-/// The shortest start of an id that is looked up.
+/// The shortest prefix of an id that is looked up.
 const MIN_PREFIX: usize = 4;
 
-/// A folder that holds projects.
+/// A folder of projects.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Store {
     root: PathBuf,
 }
 
 impl Store {
-    /// Takes the folder that holds the projects. It need not be there yet.
+    /// Creates a store for the folder that contains the projects. The folder need not exist yet.
     #[must_use]
     pub fn new(root: impl Into<PathBuf>) -> Self {
         Self { root: root.into() }
     }
 
-    /// Takes the folder that the real client uses: `projects` in `$CLAUDE_CONFIG_DIR`, else in
-    /// `.claude` in the home folder. `None` when neither is set.
+    /// Returns the store of the client: `projects` in `$CLAUDE_CONFIG_DIR`, else in `.claude` in
+    /// the home folder. `None` when neither is set.
     #[must_use]
     pub fn from_env() -> Option<Self> {
         let set = |name| env::var_os(name).filter(|value| !value.is_empty());
@@ -35,14 +35,14 @@ impl Store {
         Some(Self::new(config.join("projects")))
     }
 
-    /// Returns the folder that holds the projects.
+    /// Returns the folder that contains the projects.
     #[must_use]
     pub fn root(&self) -> &Path {
         &self.root
     }
 
-    /// Returns the folder of the sessions that work in `cwd`. Links are followed first, so that one
-    /// folder is one project by whatever name it is called.
+    /// Returns the folder of the sessions whose working folder is `cwd`. Symbolic links are
+    /// resolved, so that a folder is one project under all its names.
     #[must_use]
     pub fn project(&self, cwd: &Path) -> PathBuf {
         let real = fs::canonicalize(cwd).or_else(|_| std::path::absolute(cwd));
@@ -50,20 +50,20 @@ impl Store {
         self.root.join(project_key(&real.to_string_lossy()))
     }
 
-    /// Returns the path of a session that works in `cwd` and does not exist yet: its id is drawn at
-    /// random. No file is made.
+    /// Returns a path for a new session whose working folder is `cwd`, with a random id. Does not
+    /// create a file.
     #[must_use]
     pub fn new_session_path(&self, cwd: &Path) -> PathBuf {
         let id = uuid::Uuid::new_v4();
         self.project(cwd).join(format!("{id}.jsonl"))
     }
 
-    /// Finds a session in any of the projects, by its id or by at least 4 characters that its id
-    /// starts with. Files without a byte are passed over, as the clients do.
+    /// Finds a session in any project by its id, or by a prefix of at least 4 characters. Empty
+    /// files are skipped, as clients do.
     ///
     /// # Errors
-    /// [`ErrorKind::NotAnId`]; [`ErrorKind::NoSuchSession`]; [`ErrorKind::Ambiguous`], and
-    /// [`Error::candidates`] are the files: a whole id is ambiguous when it stands in two projects.
+    /// [`ErrorKind::NotAnId`]; [`ErrorKind::NoSuchSession`]; [`ErrorKind::Ambiguous`], with the
+    /// files in [`Error::candidates`]: a complete id is ambiguous when two projects have it.
     /// [`ErrorKind::Read`] when the folder of projects cannot be read.
     pub fn find(&self, id: &str) -> Result<PathBuf, Error> {
         if !is_id(id) || id.len() < MIN_PREFIX {
@@ -83,8 +83,8 @@ impl Store {
         }
     }
 
-    /// Returns the session with the newest conversation of the project at `cwd`; when it has none,
-    /// the newest of all ([`Listing::latest`]).
+    /// Returns the session with the newest conversation in the project of `cwd`; if that has none,
+    /// the newest of all projects ([`Listing::latest`]).
     ///
     /// # Errors
     /// [`ErrorKind::NoSuchSession`] when there is none, [`ErrorKind::Read`].
@@ -94,8 +94,8 @@ impl Store {
         latest.ok_or_else(|| Error::new(ErrorKind::NoSuchSession, &self.root))
     }
 
-    /// Watches all sessions of all projects, with their subagents, also those that come later. Nothing
-    /// is read before the watcher is asked.
+    /// Returns a watcher of all sessions of all projects, with their subagents, including those
+    /// created later. Reads nothing yet.
     #[cfg(feature = "follow")]
     #[must_use]
     pub fn watch(&self, options: &transcript_tail::FollowOptions) -> transcript_tail::Watcher {
@@ -104,8 +104,8 @@ impl Store {
         watcher
     }
 
-    /// Lists the sessions of all projects, those with the newest conversation first. A folder that is
-    /// not there yet has none.
+    /// Lists the sessions of all projects, newest conversation first. A folder that does not exist
+    /// yet has none.
     ///
     /// # Errors
     /// [`ErrorKind::Read`] when the folder of projects cannot be read.

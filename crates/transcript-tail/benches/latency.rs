@@ -1,9 +1,10 @@
-//! How soon a line that was written is in the hands of who follows, what waiting and bursts cost, and how fast a
-//! file is read from its start; beside `tail -F` and Python. Every reader is a process of its own. Those
-//! of a table take turns, or each has its own file at the same time where there is next to nothing to do.
+//! Measures how soon a follower gets a written line, the cost of waiting and of bursts, and how
+//! fast a file is read from its start; compared with `tail -F` and Python. Every reader is a
+//! separate process. The readers of a table take turns, or run at the same time on their own files
+//! when there is next to nothing to do.
 //!
-//! `cargo bench -p transcript-tail`; behind `--` the names of tables, `quick` for a shorter run, and a session
-//! for the last table. Figures of processes need Linux.
+//! `cargo bench -p transcript-tail`; after `--` the names of tables, `quick` for a shorter run, and
+//! a session for the last table. Figures of processes need Linux.
 
 #![expect(
     clippy::print_stdout,
@@ -22,7 +23,7 @@ use transcript_tail::{EventKind, FollowOptions, Follower};
 use transcript_testkit::rng::Rng;
 
 const LINE: usize = 1 << 10;
-/// After so many seconds without a line a reader ends: one was lost.
+/// A reader ends after this many seconds without a line, because a line was lost.
 const QUIET: u64 = 100;
 
 fn main() {
@@ -40,7 +41,7 @@ fn main() {
         _ if text.contains(&"--test") || text.contains(&"--list") => return,
         _ => {}
     }
-    // In the folder of the build: temporary folders may be in memory.
+    // In the build folder, because temporary folders may be in memory.
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let bench = Bench {
         folder: folder.path(),
@@ -64,8 +65,8 @@ fn main() {
     }
 }
 
-/// A way to follow a file: a program that is given the file, how many lines come, and after how many
-/// seconds without one it gives up.
+/// A way to follow a file: a program with the file, the number of lines, and the timeout in seconds
+/// as arguments.
 struct Way {
     name: &'static str,
     command: Vec<String>,
@@ -108,7 +109,7 @@ struct Bench<'a> {
 }
 
 impl Bench<'_> {
-    /// A line every millisecond.
+    /// One line every millisecond.
     fn steady(&self) {
         let (rounds, count) = if self.is_quick {
             (1, 1_000)
@@ -130,7 +131,7 @@ impl Bench<'_> {
         latencies("a line every millisecond", &self.ways, seen);
     }
 
-    /// Lines after 200 to 400 ms, so that who looks ever more seldom does so at its longest pause.
+    /// Lines after 200 to 400 ms, so that a reader that backs off is at its longest pause.
     fn gaps(&self) {
         let count = if self.is_quick { 20 } else { 400 };
         let seen = std::thread::scope(|scope| {
@@ -292,7 +293,7 @@ impl Bench<'_> {
         }
     }
 
-    /// Starts to follow a new file, in which one line stands.
+    /// Starts to follow a new file with one line.
     fn start(&self, way: &Way, count: usize) -> Reader {
         let path = tempfile::Builder::new()
             .suffix(".jsonl")
@@ -311,7 +312,7 @@ impl Bench<'_> {
         let mut ready = String::new();
         output.read_line(&mut ready).unwrap();
         assert_eq!(ready, "ready\n", "{}", way.name);
-        // It has to find that there is no more, and to fall asleep.
+        // Time for the reader to find that there is no more, and to go to sleep.
         std::thread::sleep(Duration::from_millis(300));
         Reader {
             child,
@@ -370,7 +371,7 @@ struct Seen {
     is_ordered: bool,
     /// How often the reading thread waited.
     waits: u64,
-    /// By how many KiB the peak of its memory grew.
+    /// The growth of its peak memory, in KiB.
     grown: u64,
     /// In the order of the lines, in nanoseconds.
     latencies: Vec<u64>,
@@ -395,7 +396,7 @@ fn latencies(title: &str, ways: &[Way], seen: Vec<Vec<Seen>>) {
     }
 }
 
-/// A line of `len` bytes with the time and its number.
+/// Returns a line of `len` bytes with the time and its number.
 fn line(number: usize, len: usize) -> Vec<u8> {
     let mut line = vec![b'x'; len];
     line[len - 3..].copy_from_slice(b"\"}\n");
@@ -407,13 +408,13 @@ fn line(number: usize, len: usize) -> Vec<u8> {
     line
 }
 
-/// Reads the time and the number of a [`line`].
+/// Parses the time and the number of a [`line`].
 fn parse(line: &[u8]) -> Option<(u64, usize)> {
     let number = |range| str::from_utf8(line.get(range)?).ok()?.parse::<u64>().ok();
     Some((number(7..27)?, number(34..44)? as usize))
 }
 
-/// The nanoseconds of a clock that all processes share, and Python has, too.
+/// Returns the nanoseconds of a clock that all processes share, including Python.
 #[cfg(unix)]
 fn now() -> u64 {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
@@ -426,7 +427,7 @@ fn now() -> u64 {
     now.map_or(0, |now| now.as_nanos() as u64)
 }
 
-/// What a process used so far, and those that it started.
+/// The resources used so far by a process and its children.
 #[derive(Clone, Copy, Default)]
 struct Used {
     nanoseconds: u64,
@@ -470,7 +471,7 @@ fn time(nanoseconds: u64) -> String {
     }
 }
 
-/// The reading process: says when it is ready, and in the end what it has seen.
+/// The reading process: reports when it is ready, and at the end what it has seen.
 fn read(way: &str, path: &Path, count: usize, quiet: Duration) {
     let mut record = Record {
         count: 0,
@@ -551,7 +552,7 @@ impl Record {
     }
 }
 
-/// How often this thread waited so far.
+/// Returns how often this thread has waited so far.
 fn waits() -> u64 {
     status(
         Path::new("/proc/thread-self/status"),
@@ -559,7 +560,7 @@ fn waits() -> u64 {
     )
 }
 
-/// The peak of the memory of this process, in KiB.
+/// Returns the peak memory of this process, in KiB.
 fn peak() -> u64 {
     status(Path::new("/proc/self/status"), "VmHWM")
 }

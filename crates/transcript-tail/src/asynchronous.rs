@@ -1,4 +1,4 @@
-//! The same for tokio: a thread follows, tasks wait.
+//! Events as a stream for tokio: a thread follows the files while tasks wait.
 
 use std::collections::VecDeque;
 use std::pin::Pin;
@@ -14,16 +14,17 @@ use crate::event::{EventKind, FollowEvent};
 use crate::follower::{Follower, Stopper};
 use crate::watcher::Watcher;
 
-/// How many bytes of text go to the task at once.
+/// The most bytes of text in one batch to the task.
 const BATCH: usize = 64 << 10;
 
 type Item = Result<FollowEvent, Error>;
 
-/// What a [`Follower`] or a [`Watcher`] tells, as a stream.
+/// The events of a [`Follower`] or a [`Watcher`] as a stream.
 ///
-/// A thread of its own follows; it is a batch of at most 64 KiB ahead of who reads the stream, or a
-/// line when that is longer. The stream ends when it is cancelled, and dropping it ends the thread.
-/// [`FollowEvent::checkpoint`] says where to go on from after each event, whatever the thread has read since.
+/// A separate thread follows the files. It is at most one batch of 64 KiB, or one longer line,
+/// ahead of the task that reads the stream. The stream ends when it is cancelled, and dropping it
+/// ends the thread. [`FollowEvent::checkpoint`] is the position right after its event, however far
+/// the thread has read since.
 ///
 /// ```
 /// use transcript_tail::{EventKind, Events, Follower, FollowOptions};
@@ -81,7 +82,8 @@ impl Events {
             while let Some(first) = source.next() {
                 let mut bytes = len(&first);
                 let mut batch = vec![first];
-                // An error ends the batch: asking again at once would only tell it again.
+                // An error ends the batch, because another call would return the same error at
+                // once.
                 while bytes < BATCH
                     && let Ok(Some(emitted)) = try_next(&mut source)
                 {
@@ -94,7 +96,7 @@ impl Events {
                 }
             }
         };
-        // Without a thread the channel is closed: the stream ends at once.
+        // Without a thread the channel is closed, and the stream ends at once.
         let _ = thread::Builder::new()
             .name("transcript-tail".to_owned())
             .spawn(work);
@@ -106,14 +108,14 @@ impl Events {
         }
     }
 
-    /// Ends the stream when `token` is cancelled; what was not taken by then is not told.
+    /// Ends the stream when `token` is cancelled; events that were not read by then are dropped.
     #[must_use]
     pub fn until(mut self, token: CancellationToken) -> Self {
         self.cancelled = Some(Box::pin(token.cancelled_owned()));
         self
     }
 
-    /// Waits for what comes next; `None` when the stream was cancelled. Dropping the future loses
+    /// Waits for the next event; `None` when the stream was cancelled. Dropping the future loses
     /// nothing.
     ///
     /// # Errors
@@ -122,7 +124,8 @@ impl Events {
         std::future::poll_fn(|context| Pin::new(&mut *self).poll_next(context)).await
     }
 
-    /// Returns what ends the stream from elsewhere. What was read by then is told still.
+    /// Returns a handle that ends the stream from elsewhere. Events that were read by then are
+    /// still returned.
     #[must_use]
     pub fn stopper(&self) -> Stopper {
         self.stopper.clone()
@@ -156,7 +159,7 @@ impl Drop for Events {
     }
 }
 
-/// How many bytes of text an item holds, and a little for itself.
+/// Returns the approximate size of an item: its text, and a little for itself.
 fn len(item: &Item) -> usize {
     let text = match item {
         Ok(emitted) => match &emitted.kind {

@@ -1,4 +1,4 @@
-//! What is told of a file.
+//! The events of a followed file.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use transcript_format::finding::Finding;
 use crate::file_position::{Checkpoint, FilePosition};
 use crate::live::ConversationChange;
 
-/// An event, the file that it is about, and where following stood then.
+/// An event, its file, and the position after it.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct FollowEvent {
@@ -20,46 +20,47 @@ pub struct FollowEvent {
 }
 
 impl FollowEvent {
-    /// Returns the place to go on from so that this event and those before it are not told again.
+    /// Returns the position after this event. A follower that starts there does not emit this event
+    /// or earlier ones again.
     #[must_use]
     pub fn checkpoint(&self) -> Checkpoint {
         self.position.checkpoint()
     }
 }
 
-/// Something that happened to a transcript, in the order of its file.
+/// An event of a transcript, in file order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum EventKind {
-    /// The file is there, and is read from `offset` on.
+    /// The file was opened, and is read from `offset` on.
     Open {
         /// The first byte that is read, which starts a line.
         offset: u64,
     },
-    /// A whole line that is one entry, or an entry that was brought back from a damaged line.
+    /// A complete line that is one entry, or an entry that was salvaged from a damaged line.
     Entry(FollowedEntry),
-    /// Something is wrong with a line. What could be brought back from it follows.
+    /// A line is damaged. Entries that could be salvaged from it follow.
     Damaged(Finding),
-    /// The file is not the one that it was, and is read from its start. What was told of it no
-    /// longer stands there.
+    /// The file was replaced or truncated, and is read from its start. Earlier events of it are
+    /// obsolete.
     Reset {
-        /// What happened to it.
+        /// The cause.
         reason: Reset,
-        /// Up to where the file that it was had been told.
+        /// The position in the old file up to which events were emitted.
         offset: u64,
     },
-    /// No file has the name any more. What is still written to the one that had it is told, until
-    /// another one takes the name.
+    /// The file does not have its name any more. What is still written to it is emitted until
+    /// another file takes the name.
     Gone {
-        /// Up to where the file was told.
+        /// The position up to which events were emitted.
         offset: u64,
-        /// How many bytes come after that without a newline: a torn line.
+        /// The number of bytes after that without a newline: a torn line.
         torn: u64,
     },
 }
 
 impl EventKind {
-    /// Returns the place in the file that it is about, in bytes.
+    /// Returns the offset in the file that the event is about, in bytes.
     #[must_use]
     pub fn offset(&self) -> u64 {
         match self {
@@ -78,15 +79,16 @@ impl EventKind {
 pub struct FollowedEntry {
     /// The offset of its first byte in the file.
     pub offset: u64,
-    /// How many bytes of the file it takes, without a newline.
+    /// The number of bytes that it takes in the file, without the newline.
     pub len: u64,
-    /// The number of its line, from 1 on. `None` when what comes before was not read.
+    /// The line number, from 1. `None` when the lines before were not read.
     pub line: Option<u64>,
-    /// Its text: of a healthy line exactly what stands there.
+    /// The text; of an undamaged line, exactly its bytes.
     pub text: String,
-    /// It was brought back from a line that holds more or less than one object.
+    /// Whether it was salvaged from a line that contains more or less than one object.
     pub is_salvaged: bool,
-    /// What it changed in the conversation. Empty without [`FollowOptions::changes`](crate::FollowOptions::changes).
+    /// The changes of the conversation by this entry. Empty without
+    /// [`FollowOptions::changes`](crate::FollowOptions::changes).
     pub changes: Vec<ConversationChange>,
 }
 
@@ -94,10 +96,10 @@ pub struct FollowedEntry {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Reset {
-    /// It became shorter than what was told of it. A file that loses a line which nobody was told of,
-    /// as a writer takes it back after an error, is not meant: that goes unseen.
+    /// The file became shorter than the part that was emitted. Not reported when only a line that
+    /// was not emitted is removed, as a writer does after a failed write.
     Truncated,
-    /// Another file took its name, or its bytes are others than those that were told.
+    /// Another file took its name, or bytes that were emitted have changed.
     Replaced,
 }
 

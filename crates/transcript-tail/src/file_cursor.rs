@@ -1,7 +1,8 @@
-//! One file by its name, and how far it was told. Nothing here waits.
+//! A followed file, by its name, and the position up to which its events were emitted. Nothing here
+//! waits.
 //!
-//! Every look asks the file system again: what the name leads to, how long the open file is, whether
-//! the bytes that were told still stand there. What woke us decides nothing.
+//! Every poll asks the file system again: which file has the name, how long the open file is, and
+//! whether the emitted bytes are unchanged. The hint that caused the poll decides nothing.
 
 use std::collections::VecDeque;
 use std::fs;
@@ -27,51 +28,52 @@ const CHUNK: u64 = 64 << 10;
 #[derive(Debug)]
 pub(crate) struct FileCursor {
     path: PathBuf,
-    /// Where to start in the file that is there first.
+    /// Where to start in the first file that is found.
     start: Option<StartAt>,
     cap: usize,
     trailing: Trailing,
-    /// Whether the file is read once; then up to this offset, as soon as it is open.
+    /// Whether the file is read once only; then up to this offset, which is known once the file is
+    /// open.
     is_once: bool,
     limit: Option<u64>,
-    /// A file that is read once was read to its end.
+    /// A file that is read once has been read to its end.
     is_done: bool,
     file: Option<OpenFile>,
-    /// Which file the place is in; kept when the file is closed.
+    /// The identity of the file of the position; kept when the file is closed.
     identity: Option<Identity>,
-    /// Behind the last line of which all was told.
+    /// The position after the last line of which all events were emitted.
     position: FilePosition,
-    /// Stands where the place is, and holds what follows it without a newline.
+    /// Splits the bytes after the position into lines, and holds the bytes after the last newline.
     framer: Framer,
-    /// The last bytes that the framer took of a line without a newline.
+    /// The last bytes of an unfinished line that the framer has taken.
     taken: LastBytes,
     early: Early,
     buffer: Vec<u8>,
-    /// What of the buffer was not framed yet.
+    /// The part of the buffer that is not framed yet.
     unread: Range<usize>,
     classifier: LineClassifier,
-    /// What the last line said and was not told yet.
+    /// Events of the last line that are not emitted yet.
     events: VecDeque<EventKind>,
-    /// Where the place moves when all of them were told.
+    /// The position to move to when all of them are emitted.
     next: Option<FilePosition>,
     open_reported: bool,
     is_gone: bool,
     is_absent: bool,
-    /// A file that is read once was read a second time.
+    /// A file that is read once was reset and is read a second time.
     is_reset: bool,
 }
 
-/// A line that was looked at before its newline came.
+/// A line that was parsed before its newline arrived.
 #[derive(Debug, Default)]
 struct Early {
-    /// How long it was.
+    /// Its length at that time.
     pending: u64,
-    /// What was told of it.
+    /// The entry that was emitted for it.
     emitted: Option<FollowedEntry>,
 }
 
 impl Early {
-    /// Whether this is what was told. A CR that came later changes nothing.
+    /// Returns whether this entry was emitted. A CR that arrives later does not matter.
     fn is(&self, entry: &FollowedEntry) -> bool {
         self.emitted.as_ref().is_some_and(|emitted| {
             emitted.offset == entry.offset && emitted.text.trim_end() == entry.text.trim_end()
@@ -114,13 +116,13 @@ impl FileCursor {
         }
     }
 
-    /// Behind the last line of which all was told.
+    /// Returns the position after the last line of which all events were emitted.
     pub(crate) fn position(&self) -> &FilePosition {
         &self.position
     }
 
-    /// Where to go on from after what was told. Before the file was opened that is where it was to
-    /// start.
+    /// Returns the checkpoint after the emitted events. Before the file is opened, that is where
+    /// reading is to start.
     pub(crate) fn checkpoint(&self) -> Checkpoint {
         match self.start {
             Some(StartAt::Checkpoint(checkpoint)) => checkpoint,
@@ -128,12 +130,12 @@ impl FileCursor {
         }
     }
 
-    /// How many bytes come after the last newline, as of the last look.
+    /// Returns the number of bytes after the last newline, as of the last poll.
     pub(crate) fn pending(&self) -> u64 {
         self.framer.pending()
     }
 
-    /// Whether the name leads to no file, as of the last look.
+    /// Returns whether no file had the name at the last poll.
     pub(crate) fn is_absent(&self) -> bool {
         self.is_absent
     }
@@ -142,19 +144,19 @@ impl FileCursor {
         self.file.is_some()
     }
 
-    /// Says how many lines stand before the place, which was found out elsewhere.
+    /// Sets the number of lines before the position, counted elsewhere.
     pub(crate) fn set_lines(&mut self, lines: Option<u64>) {
         self.position.set_lines(lines);
     }
 
-    /// Closes the file until the next look. A file that loses its name in between is not read to its
-    /// end.
+    /// Closes the file until the next poll. If the file loses its name before that, the rest of it
+    /// is not read.
     pub(crate) fn close(&mut self) {
         self.file = None;
         self.restart_line();
     }
 
-    /// Returns what comes next, if there is anything by now.
+    /// Returns the next event, if there is one now.
     pub(crate) fn next(&mut self) -> Result<Option<EventKind>, Error> {
         loop {
             if let Some(event) = self.events.pop_front() {
@@ -169,7 +171,7 @@ impl FileCursor {
                 return Ok(Some(event));
             }
             if let Some(position) = self.next.take() {
-                // A blank line says nothing.
+                // A blank line has no events.
                 self.position = position;
             }
             if !self.unread.is_empty() {
@@ -209,13 +211,13 @@ impl FileCursor {
         let is_emitted =
             |event: &EventKind| matches!(event, EventKind::Entry(entry) if early.is(entry));
         self.events.retain(|event| !is_emitted(event));
-        // Before a restart some of it was told.
+        // Some of its events were emitted before a restart.
         let emitted = self.events.len().min(self.position.emitted() as usize);
         self.events.drain(..emitted);
         Ok(())
     }
 
-    /// Looks what there is now; returns whether anything is new.
+    /// Checks for new bytes; returns whether there is anything new.
     fn poll(&mut self) -> Result<bool, Error> {
         if self.is_done {
             return Ok(false);
@@ -236,7 +238,7 @@ impl FileCursor {
             return Ok(true);
         }
         if len < emitted + self.framer.pending() {
-            // A writer took back what it could not finish.
+            // A writer truncated a line that it could not finish.
             self.restart_line();
         }
         let Some(file) = &self.file else {
@@ -246,7 +248,8 @@ impl FileCursor {
         let wanted = (len - read_from).min(CHUNK) as usize;
         self.buffer.resize(wanted, 0);
         let read = file.source.read_at(read_from, &mut self.buffer)?;
-        // What was read is of the file that was told, if the bytes before it are still the same now.
+        // The bytes belong to the file that was followed if the emitted bytes before them are still
+        // unchanged after the read.
         if !self.position.matches(&file.source)? {
             let reason = self.mismatch_reason()?;
             self.reset(reason);
@@ -258,7 +261,7 @@ impl FileCursor {
             Some(named) => named != file.identity,
         };
         if !self.line_is_unchanged(&file.source, read, is_last)? {
-            // The start of the line was taken back, and another line stands in its place.
+            // The start of the line was truncated, and another line was written in its place.
             self.restart_line();
             return Ok(true);
         }
@@ -270,13 +273,13 @@ impl FileCursor {
             return self.finish();
         }
         let identity = file.identity;
-        if self.trailing == Trailing::Whole && self.tell_early() {
+        if self.trailing == Trailing::Whole && self.emit_early() {
             return Ok(true);
         }
         match named {
             None => Ok(self.report_gone()),
             Some(named) if named != identity => {
-                // The old file was told up to its end.
+                // The old file was read to its end.
                 self.report_torn();
                 self.file = None;
                 self.open()
@@ -291,12 +294,12 @@ impl FileCursor {
         }
     }
 
-    /// Whether the file still holds what was read behind the place. A writer may take a line back and
-    /// write another one while we read, and nobody ever wrote what stands half in the one and half in
-    /// the other.
+    /// Returns whether the file still contains the bytes that were read after the position. While
+    /// we read, a writer may truncate a line and write another one, and a mix of the two was never
+    /// written by anyone.
     ///
-    /// Of a line that waits for its newline, which may be long, the start and the end must do; before
-    /// it is told, or is known to be the last one, all of it is compared.
+    /// Of a line that waits for its newline, which may be long, only the start and the end are
+    /// compared; before it is emitted, or is known to be the last line, all of it is.
     fn line_is_unchanged(
         &self,
         source: &Source,
@@ -320,7 +323,7 @@ impl FileCursor {
             && has(source, read_from, &self.buffer[..end])?)
     }
 
-    /// The file that the name leads to.
+    /// Returns the identity of the file that has the name now.
     fn named(&self) -> Result<Option<Identity>, Error> {
         match fs::metadata(&self.path) {
             Ok(metadata) => Ok(Some(Identity::of(&metadata))),
@@ -342,7 +345,7 @@ impl FileCursor {
         })
     }
 
-    /// Opens the file that has the name now; returns whether that is news.
+    /// Opens the file that has the name now; returns whether that causes an event.
     fn open(&mut self) -> Result<bool, Error> {
         let mut source = match Source::open(&self.path) {
             Ok(source) => source,
@@ -369,7 +372,7 @@ impl FileCursor {
         } else if known.is_some_and(|known| known != identity) && self.position.offset() > 0 {
             Some((Reset::Replaced, self.position.offset()))
         } else {
-            // Whether the same file still holds what was told, the next look finds out.
+            // The next poll finds out whether the same file still contains the emitted bytes.
             None
         };
         self.limit = self.is_once.then_some(source.len());
@@ -404,7 +407,8 @@ impl FileCursor {
         }
     }
 
-    /// Tells what comes after the last newline of a file that is read once; nothing comes then.
+    /// Emits the part after the last newline of a file that is read once, because no newline will
+    /// be waited for.
     fn finish(&mut self) -> Result<bool, Error> {
         self.is_done = true;
         let line = self.position.line();
@@ -420,8 +424,8 @@ impl FileCursor {
         }
     }
 
-    /// Tells the line that has no newline yet, if it is whole; returns whether it was.
-    fn tell_early(&mut self) -> bool {
+    /// Emits the unfinished line if it is a complete entry; returns whether it was.
+    fn emit_early(&mut self) -> bool {
         let (pending, bytes) = (self.framer.pending(), self.framer.partial());
         let may_be_whole = bytes.trim_ascii_end().ends_with(b"}");
         if !may_be_whole || self.early.pending == pending {
@@ -442,7 +446,7 @@ impl FileCursor {
         true
     }
 
-    /// Forgets what was read behind the place: it is read again.
+    /// Discards what was read after the position, so that it is read again.
     fn restart_line(&mut self) {
         self.early.pending = 0;
         self.framer = Framer::starting_at(self.position.offset(), self.cap);
@@ -450,7 +454,7 @@ impl FileCursor {
         self.unread = 0..0;
     }
 
-    /// Says, once, that the name is gone. What never was there cannot go.
+    /// Emits, once, that the name is gone. A file that never existed cannot be gone.
     fn report_gone(&mut self) -> bool {
         if let Some(start) = &mut self.start {
             start.start_from_beginning();
@@ -459,7 +463,7 @@ impl FileCursor {
             return false;
         }
         self.is_gone = true;
-        let torn = match self.is_told_early() {
+        let torn = match self.is_emitted_early() {
             true => 0,
             false => self.framer.pending(),
         };
@@ -470,22 +474,22 @@ impl FileCursor {
         true
     }
 
-    /// Whether all that comes after the last newline was told.
-    fn is_told_early(&self) -> bool {
+    /// Returns whether everything after the last newline was emitted.
+    fn is_emitted_early(&self) -> bool {
         let emitted = self.early.emitted.as_ref();
         emitted.is_some_and(|emitted| emitted.len == self.framer.pending())
     }
 
-    /// A line that no newline will end any more.
+    /// Reports an unfinished line that can never get its newline.
     fn report_torn(&mut self) {
         let len = self.framer.pending();
-        if len > 0 && !self.is_told_early() {
+        if len > 0 && !self.is_emitted_early() {
             self.events.push_back(EventKind::Damaged(Finding {
                 code: Code::TornTail,
                 line: self.position.line(),
                 offset: self.position.offset(),
                 len,
-                detail: "no newline ended it before its file went",
+                detail: "the file was removed before a newline ended the line",
             }));
         }
     }
@@ -502,8 +506,8 @@ fn is_absent(error: &io::Error) -> bool {
 mod tests {
     use super::*;
 
-    /// A read meets such bytes when a writer takes a line back and writes another one while it goes
-    /// from page to page; that is too rare to wait for.
+    /// Such a mix can be read when a writer truncates a line and writes another one while the read
+    /// proceeds from page to page; that is too rare to wait for in a test.
     #[test]
     fn a_read_that_mixes_two_lines_is_rejected() {
         let path = Path::new("a.jsonl");
@@ -517,7 +521,7 @@ mod tests {
         };
         assert!(is_unchanged(b"{\"new\":222}\n{\"a"));
         assert!(!is_unchanged(b"{\"old\":222}\n{\"a"));
-        // What has no newline yet is compared when it has.
+        // An unfinished line is compared when it has its newline.
         assert!(is_unchanged(b"{\"new\":222}\n{\"b"));
     }
 }

@@ -1,4 +1,4 @@
-//! Where following stands in a file, and how to know the file again.
+//! Positions in followed files, and how a file is recognized later.
 
 use std::fmt;
 use std::ops::Range;
@@ -9,15 +9,15 @@ use sha2::{Digest, Sha256};
 use transcript_format::fingerprint::{Fingerprint, HEAD_LEN, LastBytes, TAIL_LEN};
 use transcript_reader::{Error, Source};
 
-/// A place behind a newline, and the bytes by which the file is known again (`facts/reliability.md`
-/// 4, T9).
+/// A position after a newline, with a fingerprint of the bytes before it, by which the file is
+/// recognized.
 #[derive(Clone, Default, PartialEq)]
 pub(crate) struct FilePosition {
-    /// All before it was told.
+    /// The fingerprint of everything before the position, which was emitted.
     known: Fingerprint,
-    /// How many lines that is, when they were counted.
+    /// The number of lines before the position, if counted.
     lines: Option<u64>,
-    /// How much of what the line here says was told: a damaged one may say several things.
+    /// How many events of the line at the position were emitted: a damaged line may have several.
     emitted: u32,
 }
 
@@ -31,7 +31,7 @@ impl fmt::Debug for FilePosition {
 }
 
 impl FilePosition {
-    /// The start of a file.
+    /// Returns the start of a file.
     pub(crate) fn start() -> Self {
         Self {
             lines: Some(0),
@@ -39,7 +39,7 @@ impl FilePosition {
         }
     }
 
-    /// The place at `offset` in a file as it is now.
+    /// Returns the position at `offset` of a file as it is now.
     pub(crate) fn at(source: &Source, offset: u64) -> Result<Self, Error> {
         Ok(Self {
             known: Fingerprint::read(offset, |at, buffer| source.read_at(at, buffer))?,
@@ -52,7 +52,7 @@ impl FilePosition {
         self.known.offset()
     }
 
-    /// The number of the line that starts here.
+    /// Returns the number of the line that starts here.
     pub(crate) fn line(&self) -> Option<u64> {
         self.lines.map(|lines| lines + 1)
     }
@@ -65,17 +65,17 @@ impl FilePosition {
         self.lines
     }
 
-    /// How much of what the line here says was told.
+    /// Returns how many events of the line here were emitted.
     pub(crate) fn emitted(&self) -> u32 {
         self.emitted
     }
 
-    /// More of what the line here says was told, but not all.
+    /// Counts one more emitted event of the line here.
     pub(crate) fn count_emitted(&mut self) {
         self.emitted += 1;
     }
 
-    /// Moves behind a line, which is given without its newline.
+    /// Moves past a line, given without its newline.
     pub(crate) fn advance(&mut self, line: &[u8]) {
         self.known.push(line);
         self.known.push(b"\n");
@@ -83,14 +83,15 @@ impl FilePosition {
         self.lines = self.lines.map(|lines| lines + 1);
     }
 
-    /// Moves behind a line of `len` bytes that was not kept. `last` are its last ones, with the newline.
+    /// Moves past a line of `len` bytes that was not kept. `last` are its last bytes, with the
+    /// newline.
     pub(crate) fn advance_unread(&mut self, len: u64, last: &LastBytes) {
         self.known.skip(len + 1, last);
         self.emitted = 0;
         self.lines = self.lines.map(|lines| lines + 1);
     }
 
-    /// Whether the file holds before this place what was told of it.
+    /// Returns whether the part of the file before this position is what was emitted.
     pub(crate) fn matches(&self, source: &Source) -> Result<bool, Error> {
         self.known.matches(|at, buffer| source.read_at(at, buffer))
     }
@@ -106,7 +107,7 @@ impl FilePosition {
     }
 }
 
-/// Whether `bytes` stand at `offset`. Takes a constant amount of memory.
+/// Returns whether `bytes` are at `offset`. Uses constant memory.
 pub(crate) fn has(source: &Source, offset: u64, bytes: &[u8]) -> Result<bool, Error> {
     let mut buffer = [0; 4096];
     let mut at = offset;
@@ -120,7 +121,7 @@ pub(crate) fn has(source: &Source, offset: u64, bytes: &[u8]) -> Result<bool, Er
     Ok(true)
 }
 
-/// Whether a newline stands in `range`. Takes a constant amount of memory.
+/// Returns whether there is a newline in `range`. Uses constant memory.
 pub(crate) fn has_newline(source: &Source, range: Range<u64>) -> Result<bool, Error> {
     let mut buffer = vec![0; 64 << 10];
     let mut at = range.start;
@@ -138,10 +139,11 @@ pub(crate) fn has_newline(source: &Source, range: Range<u64>) -> Result<bool, Er
     Ok(false)
 }
 
-/// A place in a file to go on from later, also in another process. It holds no text of the file.
+/// A position in a file from which to continue later, also in another process. It contains no text
+/// of the file.
 ///
-/// As text (`Display`, [`FromStr`]) it has one line. Store it together with what was made of the
-/// events before it, and each line counts once, whenever the process ends.
+/// As text (`Display`, [`FromStr`]) it is one line. If it is stored together with the results of
+/// the events before it, each line is processed exactly once, whenever the process ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Checkpoint {
     offset: u64,
@@ -170,16 +172,17 @@ impl BytesFingerprint {
 }
 
 impl Checkpoint {
-    /// Returns the offset of the first byte that was not told, in bytes.
+    /// Returns the offset of the first byte that was not emitted.
     #[must_use]
     pub fn offset(&self) -> u64 {
         self.offset
     }
 
-    /// The place, if the file is still the one of the checkpoint.
+    /// Returns the position, if the file is still that of the checkpoint.
     pub(crate) fn position(&self, source: &Source) -> Result<Option<FilePosition>, Error> {
         let mut position = FilePosition::at(source, self.offset)?;
-        // Where the checkpoint knows less than the file can say now, less is compared.
+        // The checkpoint may have a shorter fingerprint than the file has now; then less is
+        // compared.
         position.known.shorten(self.head.len, self.tail.len);
         let known = &position.known;
         let is_same = BytesFingerprint::of(known.head()) == self.head
@@ -262,7 +265,7 @@ mod tests {
         Source::from_bytes(bytes, Path::new("a.jsonl"))
     }
 
-    /// A file of lines that grow, and the place behind all of them.
+    /// Returns a file of lines of growing length, and the position after all of them.
     fn passed(lines: usize) -> (Vec<u8>, FilePosition) {
         let (mut bytes, mut position) = (Vec::new(), FilePosition::start());
         for number in 0..lines {

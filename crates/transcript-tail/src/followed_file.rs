@@ -1,4 +1,5 @@
-//! One file with the conversation in it: what [`FileCursor`] finds, and what that changes.
+//! A followed file with its conversation: the events of [`FileCursor`], and the changes that they
+//! cause.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -18,7 +19,7 @@ pub(crate) struct FollowedFile {
     cursor: FileCursor,
     options: FollowOptions,
     live: Option<LivePath>,
-    /// The entries before this offset are not in `live` yet.
+    /// The entries before this offset still have to be added to `live`.
     catch_up_to: Option<u64>,
     error: Option<ErrorKind>,
 }
@@ -43,7 +44,7 @@ impl FollowedFile {
         self.cursor.checkpoint()
     }
 
-    /// The conversation, as far as it was told; `None` when it is not asked for.
+    /// Returns the conversation up to the emitted events; `None` when it was not requested.
     pub(crate) fn live(&self) -> Option<&LivePath> {
         self.live.as_ref()
     }
@@ -56,7 +57,7 @@ impl FollowedFile {
         &mut self.cursor
     }
 
-    /// Whether the last error was another one.
+    /// Returns whether this error differs from the last one.
     pub(crate) fn is_new_error(&mut self, error: &Error) -> bool {
         self.error.replace(error.kind()) != Some(error.kind())
     }
@@ -65,7 +66,7 @@ impl FollowedFile {
         self.error = None;
     }
 
-    /// Returns what comes next, if it is there by now.
+    /// Returns the next event, if there is one now.
     pub(crate) fn next(&mut self) -> Result<Option<FollowEvent>, Error> {
         if let Some(offset) = self.catch_up_to {
             self.catch_up(offset)?;
@@ -107,7 +108,7 @@ impl FollowedFile {
                     live.add(entry.offset, &entry.text, &mut changes);
                     changes.clear();
                 }
-                // Should the file be another one by now, the next look will find out.
+                // If the file was replaced, the next poll detects that.
                 Some(EventKind::Reset { .. }) | None => break,
                 Some(_) => {}
             }
@@ -118,7 +119,7 @@ impl FollowedFile {
     }
 }
 
-/// The conversation in the file of a session, before its first entry.
+/// Creates the conversation of a session file, before its first entry.
 fn live_path(file: &Path) -> LivePath {
     let id = file.file_stem().and_then(|stem| stem.to_str());
     id.map_or_else(LivePath::new, LivePath::of_session)

@@ -15,14 +15,15 @@ use crate::hints::{FsWatch, Notifier, PollBackoff, deadline, left};
 use crate::live::LivePath;
 use crate::options::FollowOptions;
 
-/// Follows one session: waits for what is written to its file, and tells it line by line.
+/// Follows one session: waits for new lines of its file and emits them.
 ///
-/// Each whole line is told once and in order; what comes after the last newline is not told before
-/// its newline comes, unless [`FollowOptions::trailing`] or [`FollowOptions::once`] asks for it. The file need not be there yet, and may be cut, replaced, moved and deleted. It is
+/// Each complete line is emitted once and in order; an unfinished last line is emitted when its
+/// newline arrives, or before that if [`FollowOptions::trailing`] or [`FollowOptions::once`] asks
+/// for it. The file need not exist yet, and may be truncated, replaced, moved and deleted. It is
 /// opened for reading only, and never locked.
 ///
-/// As an iterator it blocks until something happens, and ends when it is [stopped](Stopper). An error
-/// is told once; asking again waits until the file can be read.
+/// As an iterator it blocks until there is an event, and ends when it is [stopped](Stopper). An
+/// error is returned once; the next call waits until the file can be read.
 ///
 /// ```
 /// use transcript_tail::{EventKind, Follower, FollowOptions};
@@ -47,15 +48,15 @@ pub struct Follower {
     watch: FsWatch,
     notifier: Notifier,
     backoff: PollBackoff,
-    /// Whether a hint woke us last; `None` before we waited.
+    /// Whether the last wait ended with a hint; `None` before the first wait.
     by_hint: Option<bool>,
 }
 
 impl Follower {
-    /// Starts to follow the file at `path`. Nothing is read yet.
+    /// Creates a follower of the file at `path`. Nothing is read yet.
     #[must_use]
     pub fn new(path: &Path, options: &FollowOptions) -> Self {
-        // A path without a folder is in the one that we are in, and stays there.
+        // A relative path stays relative to the working folder of this moment.
         let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
         let notifier = Notifier::default();
         let watch = if options.has_events {
@@ -77,10 +78,10 @@ impl Follower {
         follower
     }
 
-    /// Returns what comes next, if it is there by now.
+    /// Returns the next event, if there is one now.
     ///
     /// # Errors
-    /// When the file is there and cannot be read. The next call tries again.
+    /// When the file exists and cannot be read. The next call tries again.
     pub fn try_next(&mut self) -> Result<Option<FollowEvent>, Error> {
         let emitted = self.followed.next()?;
         if let Some(emitted) = &emitted
@@ -94,11 +95,12 @@ impl Follower {
         Ok(emitted)
     }
 
-    /// Waits for what comes next, no longer than `timeout`. `None` when nothing came, or when this was
-    /// [stopped](Stopper).
+    /// Waits for the next event, at most for `timeout`. Returns `None` when there was none, or when
+    /// the follower was [stopped](Stopper).
     ///
     /// # Errors
-    /// As [`try_next`](Self::try_next); the same error is told once, until something else happens.
+    /// As [`try_next`](Self::try_next); the same error is returned once, until something else
+    /// happens.
     pub fn next_within(&mut self, timeout: Duration) -> Result<Option<FollowEvent>, Error> {
         let deadline = deadline(timeout);
         loop {
@@ -134,39 +136,40 @@ impl Follower {
         self.followed.path()
     }
 
-    /// Returns the offset behind the last line that was told, in bytes.
+    /// Returns the offset after the last emitted line, in bytes.
     #[must_use]
     pub fn offset(&self) -> u64 {
         self.checkpoint().offset()
     }
 
-    /// Returns how many bytes come after the last newline, as of the last look: the start of a line
-    /// that is being written, or was torn.
+    /// Returns the number of bytes after the last newline, as of the last poll: the start of a line
+    /// that is being written, or a torn line.
     #[must_use]
     pub fn pending_bytes(&self) -> u64 {
         self.followed.pending()
     }
 
-    /// Returns the place to go on from after what was told so far.
+    /// Returns the position after the events emitted so far.
     #[must_use]
     pub fn checkpoint(&self) -> Checkpoint {
         self.followed.checkpoint()
     }
 
-    /// Returns the conversation, as far as it was told; `None` without [`FollowOptions::changes`].
+    /// Returns the conversation up to the emitted events; `None` without
+    /// [`FollowOptions::changes`].
     #[must_use]
     pub fn live(&self) -> Option<&LivePath> {
         self.followed.live()
     }
 
-    /// Returns what ends the waiting from another thread.
+    /// Returns a handle that ends the waiting from another thread.
     #[must_use]
     pub fn stopper(&self) -> Stopper {
         Stopper(self.notifier.clone())
     }
 
-    /// Asks for events of the folder of the file, or of the nearest above it that is there, and of that of
-    /// the file that a link leads to.
+    /// Watches the folder of the file, or its nearest existing ancestor, and the folder of the
+    /// target if the file is a symbolic link.
     fn watch_folders(&mut self) {
         if !self.watch.is_on() {
             return;
@@ -192,13 +195,13 @@ impl Iterator for Follower {
     }
 }
 
-/// Ends the waiting of a [`Follower`] or a [`Watcher`](crate::Watcher), from any thread. Clones are the
-/// same one; dropping it does nothing.
+/// Ends the waiting of a [`Follower`] or a [`Watcher`](crate::Watcher), from any thread. Clones
+/// have the same effect; dropping it does nothing.
 #[derive(Clone, Debug)]
 pub struct Stopper(pub(crate) Notifier);
 
 impl Stopper {
-    /// Ends it: who waits gets `None`, and so does every later call.
+    /// Ends the waiting: the current call and every later one return `None`.
     pub fn stop(&self) {
         self.0.stop();
     }
@@ -218,8 +221,9 @@ impl WatchedNames {
         }
     }
 
-    /// Some systems tell real paths, others those that were asked for: names are compared. A name that
-    /// stands anywhere in the path may be that of a folder that has come.
+    /// Returns whether a changed path may concern the file. Only names are compared, because some
+    /// systems report real paths and others the requested ones. A name anywhere in the path may be
+    /// that of a new folder.
     fn may_concern(&self, changed: &Path) -> bool {
         let Some(name) = changed.file_name() else {
             return true;

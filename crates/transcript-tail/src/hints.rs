@@ -1,7 +1,7 @@
-//! Waits until the system says that something changed, or a time has passed.
+//! Waits until the system reports a change, or a time has passed.
 //!
-//! What the system says is a hint: it comes late, twice, or never (`facts/reliability.md` 4, T7).
-//! Whoever waits looks for itself afterwards.
+//! A report of the system is only a hint: it may come late, twice, or never. The caller polls
+//! afterwards.
 
 use std::collections::HashSet;
 use std::fs;
@@ -17,7 +17,7 @@ use transcript_reader::Identity;
 pub(crate) struct Hints {
     /// The files that the system named.
     pub(crate) paths: HashSet<PathBuf>,
-    /// Anything may have changed: hints were lost, or folders and names changed.
+    /// Anything may have changed: hints were lost, or folders or names changed.
     pub(crate) all: bool,
 }
 
@@ -27,7 +27,7 @@ impl Hints {
     }
 }
 
-/// Wakes whoever waits for hints. Clones ring the same one.
+/// Wakes the threads that wait for hints. Clones wake the same threads.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Notifier(Arc<Inner>);
 
@@ -45,7 +45,7 @@ struct State {
 
 impl Notifier {
     fn lock(&self) -> MutexGuard<'_, State> {
-        // A panic of another thread leaves nothing half done here.
+        // A panic of another thread leaves no inconsistent state here.
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -63,7 +63,7 @@ impl Notifier {
         self.lock().is_stopped
     }
 
-    /// Asks again and again for what comes next; `None` when it was stopped.
+    /// Calls `next` until it returns an item; `None` when it was stopped.
     pub(crate) fn until_stopped<T, E>(
         &self,
         mut next: impl FnMut() -> Result<Option<T>, E>,
@@ -87,29 +87,30 @@ impl Notifier {
     }
 }
 
-/// How long to wait for a hint before looking without one.
+/// The time to wait for a hint before polling without one.
 ///
-/// Events have to earn trust. Behind a change that one told of, or while nothing happens for long, we
-/// look once a second; while the last change was found without one, as on network file systems, every
-/// 1 to 100 ms, the more seldom the longer nothing happens.
+/// File-system events are trusted only after they have proved to work. After a change that was
+/// found by an event, or while nothing happens for a long time, the file is polled once a second.
+/// While the last change was found without one, as on network file systems, it is polled every 1 to
+/// 100 ms, less often the longer nothing happens.
 #[derive(Debug)]
 pub(crate) struct PollBackoff {
     pause: Duration,
-    /// How long nothing was found.
+    /// The time since something was last found.
     quiet: Duration,
-    /// Whether a hint told of the last change; `None` before the first one.
+    /// Whether the last change was found by a hint; `None` before the first one.
     is_hinted: Option<bool>,
 }
 
 impl PollBackoff {
     const SHORTEST: Duration = Duration::from_millis(1);
     pub(crate) const LONGEST: Duration = Duration::from_millis(100);
-    /// Where events are trusted: one of them may be lost.
+    /// The pause when events are trusted: one of them may still be lost.
     pub(crate) const HINTED: Duration = Duration::from_secs(1);
-    /// How long we look often when we know nothing of the events.
+    /// How long to poll often when it is unknown whether events work.
     const DOUBT: Duration = Duration::from_secs(10);
 
-    /// `has_events` says whether there may be hints at all.
+    /// Creates a back-off. `has_events` is whether there can be hints at all.
     pub(crate) fn new(has_events: bool) -> Self {
         Self {
             pause: Self::SHORTEST,
@@ -118,19 +119,20 @@ impl PollBackoff {
         }
     }
 
-    /// Whether hints are trusted.
+    /// Returns whether hints are trusted.
     pub(crate) fn is_hinted(&self) -> bool {
         self.is_hinted.unwrap_or(self.quiet >= Self::DOUBT)
     }
 
-    /// Something was found; by a hint or not. What was there before we waited says nothing of hints.
+    /// Records that something was found, by a hint or not. `None` means it was found before the
+    /// first wait, which says nothing about hints.
     pub(crate) fn found(&mut self, by_hint: Option<bool>) {
         self.is_hinted = by_hint.or(self.is_hinted);
         self.pause = Self::SHORTEST;
         self.quiet = Duration::ZERO;
     }
 
-    /// Nothing was found; returns how long to wait.
+    /// Records that nothing was found; returns how long to wait.
     pub(crate) fn pause(&mut self) -> Duration {
         let pause = if self.is_hinted() {
             Self::HINTED
@@ -143,15 +145,15 @@ impl PollBackoff {
     }
 }
 
-/// What is asked of the system: to say what changes in folders.
+/// A subscription to changes of folders.
 pub(crate) struct FsWatch {
     watcher: Option<RecommendedWatcher>,
-    /// The folders that are watched, and which ones these were: another folder may take the name.
+    /// The watched folders with their identities, because another folder may take the name.
     folders: Vec<(Folder, Option<Identity>)>,
     is_whole: bool,
 }
 
-/// A folder to watch, alone or with all below it.
+/// A folder to watch, alone or recursively.
 pub(crate) type Folder = (PathBuf, RecursiveMode);
 
 impl std::fmt::Debug for FsWatch {
@@ -164,15 +166,15 @@ impl std::fmt::Debug for FsWatch {
 }
 
 impl FsWatch {
-    /// Rings `notifier` with the hints that `on_event` makes of what changed. Where the system has no events
-    /// or no room for more watches nothing will ring.
+    /// Notifies `notifier` of the hints that `on_event` derives from changes. If the system has no
+    /// events or no room for more watches, there are no notifications.
     pub(crate) fn new(
         notifier: &Notifier,
         on_event: impl Fn(&Event, &mut Hints) + Send + 'static,
     ) -> Self {
         let notifier = notifier.clone();
         let handler = move |event: notify::Result<Event>| match event {
-            // Our own reading is told, too.
+            // Our own reading causes events, too.
             Ok(event) if matches!(event.kind, EventKind::Access(_)) => {}
             Ok(event) if !event.need_rescan() => {
                 let mut hints = Hints::default();
@@ -202,7 +204,7 @@ impl FsWatch {
         }
     }
 
-    /// The folder of `path`, or the nearest above it that is there.
+    /// Returns the folder of `path`, or its nearest existing ancestor.
     pub(crate) fn above(path: &Path) -> Option<Folder> {
         let mut above = path.ancestors().skip(1);
         let folder = above.find(|folder| folder.is_dir())?;
@@ -223,7 +225,7 @@ impl FsWatch {
             return;
         }
         for ((folder, _), _) in self.folders.drain(..) {
-            // A folder that was deleted is not watched any more.
+            // A deleted folder is not watched any more, so this may fail.
             let _ = watcher.unwatch(&folder);
         }
         self.is_whole = true;
@@ -233,23 +235,23 @@ impl FsWatch {
         self.folders = wanted;
     }
 
-    /// Whether the system is asked at all.
+    /// Returns whether anything is watched.
     pub(crate) fn is_on(&self) -> bool {
         self.watcher.is_some()
     }
 
-    /// Whether all that is to be watched is.
+    /// Returns whether everything that is wanted is watched.
     pub(crate) fn is_whole(&self) -> bool {
         self.is_whole
     }
 }
 
-/// A deadline that may lie beyond what a clock can say.
+/// Returns a deadline; `None` if it is beyond the range of the clock.
 pub(crate) fn deadline(timeout: Duration) -> Option<Instant> {
     Instant::now().checked_add(timeout)
 }
 
-/// How much time is left; the longest there is when there is no deadline.
+/// Returns the time left; the maximum if there is no deadline.
 pub(crate) fn left(deadline: Option<Instant>) -> Duration {
     deadline.map_or(Duration::MAX, |deadline| {
         deadline.saturating_duration_since(Instant::now())
@@ -273,7 +275,7 @@ mod backoff_tests {
         assert_eq!(pauses(&mut backoff, 2), [1000, 1000]);
         backoff.found(Some(false));
         assert_eq!(pauses(&mut backoff, 9), often);
-        // Nobody tells: that stays so, however long nothing happens.
+        // Without events the pauses stay short, however long nothing happens.
         assert!(pauses(&mut backoff, 1000).iter().all(|pause| *pause == 100));
         let mut alone = PollBackoff::new(false);
         assert!(pauses(&mut alone, 1000).iter().all(|pause| *pause <= 100));
@@ -282,7 +284,7 @@ mod backoff_tests {
     #[test]
     fn polling_slows_down_while_nothing_happens() {
         let mut backoff = PollBackoff::new(true);
-        // The file was there already.
+        // The file existed before the first wait.
         backoff.found(None);
         let often = pauses(&mut backoff, 1000);
         let often: Vec<_> = often.iter().take_while(|pause| **pause <= 100).collect();
@@ -298,7 +300,7 @@ mod tests {
 
     use super::*;
 
-    /// How many events the system keeps for us.
+    /// The size of the event queue of the system.
     const LIMIT: &str = "/proc/sys/fs/inotify/max_queued_events";
 
     #[test]
@@ -311,7 +313,8 @@ mod tests {
         }
         let folder = tempfile::tempdir().unwrap();
         let notifier = Notifier::default();
-        // Who reads the queue is held up at the first event. No event itself is of interest.
+        // The thread that reads the queue is blocked at the first event. The events themselves do
+        // not matter.
         let (flooded, wait) = mpsc::channel::<()>();
         let wait = Mutex::new(wait);
         let on_event = move |_: &Event, _: &mut Hints| {
@@ -319,7 +322,7 @@ mod tests {
         };
         let mut watch = FsWatch::new(&notifier, on_event);
         watch.keep(&[(folder.path().to_owned(), RecursiveMode::NonRecursive)]);
-        // The same event twice in a row is one.
+        // Two files in turn, because the system merges identical events in a row.
         let mut files = ["a", "b"].map(|name| fs::File::create(folder.path().join(name)).unwrap());
         for write in 0..limit + 1000 {
             files[write % 2].write_all(b"x").unwrap();
@@ -327,7 +330,7 @@ mod tests {
         drop(flooded);
         let hints = notifier.wait(Duration::from_secs(60));
         println!(
-            "overflow: rang behind {} writes, with nothing else to ring for",
+            "overflow: notified after {} writes, with no other reason to notify",
             limit + 1000
         );
         assert!(hints.all && hints.paths.is_empty());

@@ -21,21 +21,22 @@
 //!
 //! # Promises
 //!
-//! - Each whole line is told once and in order, with its offset. What has no newline yet is held, and
-//!   [counted](Follower::pending_bytes). A damaged line is a finding and ends nothing.
-//! - A file that is cut, replaced, moved, deleted, made again or that comes later is told as such. A
-//!   writer that takes back what it could not finish is not noticed.
-//! - With a [`Checkpoint`] a later process goes on where this one was: each line counts once, if the
-//!   checkpoint is stored together with what was made of the line.
+//! - Each complete line is emitted once and in order, with its offset. An unfinished line is held
+//!   back, and [counted](Follower::pending_bytes). A damaged line is a finding and does not end
+//!   following.
+//! - A file that is truncated, replaced, moved, deleted, or created later is reported as such. A
+//!   writer that rolls back a line that it could not finish causes no event.
+//! - With a [`Checkpoint`] a later process continues at the position of this one: each line is
+//!   processed exactly once, if the checkpoint is stored together with the results.
 //! - Files are opened for reading only. Nothing is locked.
 //!
-//! `docs/tail.md` of the project has the test of each (`facts/reliability.md` 4).
+//! `docs/tail.md` of the project lists the tests of each promise.
 //!
 //! # Limitations
 //!
-//! Lines that are written and taken back between two looks were never there for us. Entries that are
-//! torn over several lines by raw line feeds are told as damaged lines. Where a file is cut and filled
-//! with exactly the bytes that were told, it is the same file.
+//! Lines that are written and rolled back between two polls are not seen. An entry that raw line
+//! feeds split into several lines is reported as damaged lines. A file that is truncated and
+//! refilled with the same bytes counts as unchanged.
 
 #[cfg(feature = "async")]
 mod asynchronous;

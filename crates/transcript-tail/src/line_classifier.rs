@@ -1,4 +1,4 @@
-//! What a line says.
+//! Classifies lines.
 
 use std::collections::VecDeque;
 use std::path::Path;
@@ -10,14 +10,15 @@ use transcript_reader::{Bodies, Error, Index, Source};
 
 use crate::event::{EventKind, FollowedEntry};
 
-/// Makes events of lines. A line is read as [`Index`] reads it; a healthy one costs a scan.
+/// Turns lines into events. A line is classified as [`Index`] does; an undamaged one costs one
+/// scan.
 #[derive(Debug, Default)]
 pub(crate) struct LineClassifier {
     scanner: Scanner,
 }
 
 impl LineClassifier {
-    /// Adds what a line says to `events`. `line` is its number, `path` its file, for messages.
+    /// Adds the events of a line to `events`. `line` is its number, `path` its file, for messages.
     pub(crate) fn classify(
         &mut self,
         framed: Framed<'_>,
@@ -49,7 +50,7 @@ impl LineClassifier {
         classify_damaged(framed, line, path, events)
     }
 
-    /// The entry that a line is when nothing is wrong with it.
+    /// Returns the entry of a line that is undamaged.
     pub(crate) fn entry(&mut self, framed: &Line<'_>, line: Option<u64>) -> Option<FollowedEntry> {
         self.scanner.scan(framed.bytes).ok()?;
         let text = simdutf8::basic::from_utf8(framed.bytes).ok()?;
@@ -64,17 +65,18 @@ impl LineClassifier {
     }
 }
 
-/// What is wrong with a line, then what can be brought back from it.
+/// Adds the findings of a damaged line, then the entries that can be salvaged from it.
 fn classify_damaged(
     framed: Line<'_>,
     line: Option<u64>,
     path: &Path,
     events: &mut VecDeque<EventKind>,
 ) -> Result<(), Error> {
-    // What counts at the start of a file only, as a byte order mark does, must not stand at the start here.
+    // A byte order mark is only accepted at the start of a file, so other lines must not be at the
+    // start of this buffer.
     let before: &[u8] = if framed.offset == 0 { b"" } else { b"\n" };
     let at = framed.offset - before.len() as u64;
-    // Whether the end of the line is that of the file says what kind of damage it is.
+    // The kind of damage depends on whether the line ends with the file.
     let newline: &[u8] = if framed.terminated { b"\n" } else { b"" };
     let source = Source::from_bytes([before, framed.bytes, newline].concat(), path);
     let index = Index::load(&source)?;

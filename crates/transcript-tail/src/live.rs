@@ -10,7 +10,7 @@ use transcript_format::scan::{ContentKind, Envelope, Flags, Scanner, Text, ToolR
 use tree::{Key, LiveTree, NONE, NewNode, NodeFlags, ParentLink, PreservedForm, PreservedSpec};
 use turn::{TurnInput, TurnTracker, TurnUpdate};
 
-/// Something that an entry changed in the conversation that it belongs to.
+/// A change of the conversation by an entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ConversationChange {
@@ -20,21 +20,21 @@ pub struct ConversationChange {
     pub kind: ChangeKind,
 }
 
-/// What an entry changed. Uuids are those of entries; `None` for an entry that has none.
+/// The kind of a change. Uuids are those of entries; `None` for an entry that has none.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ChangeKind {
-    /// The conversation goes on at another place than where it stood: a rewind, or back from one,
-    /// or a pin. Calls on the branch that was left are no longer open.
+    /// The conversation continues at another place: after a rewind, the return from one, or a pin.
+    /// Calls on the abandoned branch are no longer open.
     Moved {
-        /// The leaf before.
+        /// The previous leaf.
         from: Option<Box<str>>,
-        /// The last entry that both have; `None` when it starts over.
+        /// The last entry that both paths have; `None` when the conversation starts over.
         fork: Option<Box<str>>,
-        /// The leaf now.
+        /// The new leaf.
         to: Option<Box<str>>,
     },
-    /// What came before was compacted.
+    /// The conversation before this entry was compacted.
     Boundary {
         /// The uuid of the boundary.
         uuid: Option<Box<str>>,
@@ -46,20 +46,21 @@ pub enum ChangeKind {
         /// The name of the tool.
         name: Option<Box<str>>,
     },
-    /// A call that was open has its result.
+    /// An open call got its result.
     CallClosed {
         /// The id of the call.
         id: Box<str>,
     },
-    /// An entry was taken back, and with it the results of its calls, which are no longer open.
+    /// An entry was tombstoned, together with the results of its calls, which are no longer open.
     Tombstoned {
         /// Its uuid.
         uuid: Box<str>,
     },
-    /// The turn is over: the answer to the last prompt is whole, or was cut short by the person or by
-    /// an error of the API. Calls that have no result by then will get none.
+    /// The turn is over: the answer to the last prompt is complete, or was interrupted by the
+    /// person or by an API error. Calls that have no result by then will get none.
     TurnEnded {
-        /// The uuid of the last line of the answer; of the interrupt or the error that cut it short.
+        /// The uuid of the last line of the answer; after an interruption, that of the interrupt or
+        /// the error.
         uuid: Option<Box<str>>,
     },
 }
@@ -70,65 +71,67 @@ pub enum ChangeKind {
 pub struct LiveEntry {
     /// The offset of its first byte in the file.
     pub offset: u64,
-    /// Its uuid, or what stands there instead of one.
+    /// Its uuid, or the text in place of one.
     pub uuid: Option<Box<str>>,
 }
 
-/// The path of the conversation in a file that grows.
+/// The path of the conversation in a growing file.
 ///
-/// Takes the entries of a file in their order, and knows after each of them which one ends the
-/// conversation and what leads there. The rules are those of policy `recover` of the resume crate
-/// (`facts/rig.md` 4 and 9), and where no link is damaged the result is the same: the last tip,
-/// what the last pin says, progress lines passed over, what a compaction keeps behind its summary,
-/// entries that were taken back left out, sidechains and other sessions aside.
+/// Takes the entries of a file in order, and knows after each of them the leaf of the conversation
+/// and the path to it. The rules are those of policy `recover` of the resume crate (areas LEAF and
+/// COMPACT of `docs/client-behaviour.md`). If no link is damaged the result is the same: the last
+/// tip or the pin; progress lines skipped; the entries that a compaction preserves after its
+/// summary; tombstoned entries, sidechains and other sessions omitted.
 ///
-/// # What is no move
+/// # What is not a move
 ///
-/// [`ChangeKind::Moved`] is told when a message, or a pin, ends the conversation elsewhere than
-/// under what it went through before. Lines of one answer next to each other, results under their own
-/// calls, attachments, system and progress lines outside the chain, and going on behind a compaction
-/// are no moves; [`Self::leaf`] may be another one after each.
+/// [`ChangeKind::Moved`] is emitted when a message or a pin ends the conversation outside the
+/// descendants of the previous path. Parallel lines of one answer, results below their own calls,
+/// attachments, system and progress lines outside the chain, and continuing after a compaction are
+/// not moves, although [`Self::leaf`] may change with each of them.
 ///
 /// # Turns
 ///
-/// A prompt of a person begins a turn. It is over with an answer that has text, no open call and a
-/// `stop_reason` other than `tool_use` and `pause_turn`; where clients write `null` there, with the
-/// `stop_hook_summary`, `turn_duration` or `last-prompt` line behind it, else with the next prompt.
-/// Also with an interrupt, or an error of the API. It is told once; an answer that
-/// follows without a prompt, after a hook that lets the model go on, is told again when it ends.
+/// A prompt of a person begins a turn. The turn is over with an answer that has text, no open call
+/// and a `stop_reason` other than `tool_use` and `pause_turn`. Where clients write `null` as the
+/// reason, it is over with the `stop_hook_summary`, `turn_duration` or `last-prompt` line after the
+/// answer, else with the next prompt. It is also over with an interrupt or an API error. The end is
+/// emitted once; if another answer follows without a prompt, because a hook let the model continue,
+/// its end is emitted again.
 ///
 /// # Damage
 ///
-/// An entry whose parent is unknown keeps the path: it is taken to go on from the leaf, until its
-/// parent comes, and is no move. Policy `recover` weighs what speaks for which parent and may decide
-/// otherwise. A line with a uuid that is there already changes nothing but which line is to be read,
-/// unless what a compaction keeps was written again behind it. Of what a compaction keeps, names
-/// that lead to no entry are left out, and a boundary that keeps entries has no parent of its own.
-/// Links never form a cycle: the one that would close it does not count. A parent that comes more
-/// than 4096 lines behind its child is not found, nor is what goes with an entry that is taken back
-/// when it stands that far behind it or, kept by a compaction, behind that one.
+/// An entry whose parent is unknown keeps the path: it counts as a child of the leaf until its
+/// parent arrives, and is not a move. Policy `recover` weighs the evidence for each parent and may
+/// decide otherwise. A line with a known uuid only replaces the line to be read, unless it repeats
+/// an entry that a compaction preserves after that compaction. Names of preserved entries that do
+/// not exist are ignored, and a boundary that preserves entries has no parent. Links never form a
+/// cycle: the one that would close it is ignored. A parent that is written more than 4096 lines
+/// after its child is not found. The same limit applies to the results and attachments that a
+/// tombstone also removes: they are found up to 4096 lines after the entry or, if a compaction
+/// preserved it, after the compaction.
 ///
 /// The tests compare leaf and path with the tree of the resume crate after every line, or after
 /// many. Where no link is damaged they are the same: 14,467 prefixes of real and recorded sessions
-/// and some 52,000 of generated ones. Where some are, another leaf or path comes out after 1 of 491
-/// prefixes of real sessions, 38 of 508 of recorded ones that were damaged on purpose, and one in
-/// five of generated ones.
+/// and some 52,000 of generated ones. With damaged links, leaf or path differ for 1 of 491 prefixes
+/// of real sessions, 38 of 508 of recorded sessions that were damaged on purpose, and one in five
+/// of generated ones.
 ///
 /// # Cost
 ///
-/// Constant time for each entry, amortised, but for the logarithm of its depth where it moves the
-/// path, where a pin is in force, and after a first move. 64 bytes of memory, of which 48 are the
-/// entry, the rest a table and room to grow. Uuids are kept in their 16 bytes, other ids as keyed
-/// hashes of 16 bytes and as text. More is kept while calls are open and parents unknown.
+/// Amortised constant time for each entry, plus the logarithm of its depth when it moves the path,
+/// while a pin is in force, and after a first move. 64 bytes of memory for each entry: 48 for the
+/// entry itself, the rest for a table and room to grow. Uuids are stored in 16 bytes, other ids as
+/// keyed hashes of 16 bytes and as text. Open calls and unknown parents take more.
 #[derive(Debug, Default)]
 pub struct LivePath {
     scanner: Scanner,
     tree: LiveTree,
     pin: Option<Pin>,
     leaf: Option<u32>,
-    /// The leaf that was told last.
+    /// The leaf that was last emitted.
     place: Option<u32>,
-    /// How many entries there were when the last move was told.
+    /// The number of entries at the time of the last emitted move.
     moved_at: u32,
     turn: TurnTracker,
 }
@@ -138,25 +141,25 @@ pub struct LivePath {
 struct Pin {
     leaf: Key,
     is_explicit: bool,
-    /// How many entries stand before it.
+    /// The number of entries before it.
     at: u32,
-    /// An entry comes after it.
+    /// An entry follows it.
     is_followed: bool,
-    /// The last one behind it that the conversation may end with.
+    /// The last entry after it that can be the leaf.
     last: Option<u32>,
-    /// A compaction came behind it.
-    is_lifted: bool,
+    /// A compaction followed it.
+    is_cleared: bool,
 }
 
 impl LivePath {
-    /// Starts with no entry. The session is the one that the first entry names.
+    /// Creates the path of an empty file. The session is the one that the first entry names.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// As [`Self::new`], for the file of the session with this id. Its entries count also where no
-    /// link connects them with what another session left at the start of the file.
+    /// As [`Self::new`], for the file of the session with this id. Entries of this session count
+    /// even if no link connects them with the entries of another session at the start of the file.
     #[must_use]
     pub fn of_session(id: &str) -> Self {
         let mut path = Self::default();
@@ -165,9 +168,9 @@ impl LivePath {
         path
     }
 
-    /// Takes the next entry of the file, which starts at `offset`, and adds to `changes` what it
-    /// changed, in this order: a move, a boundary, calls, the end of the turn. What is no JSON object
-    /// changes nothing.
+    /// Adds the next entry of the file, which starts at `offset`, and appends its changes to
+    /// `changes` in this order: a move, a boundary, calls, the end of the turn. Text that is not a
+    /// JSON object changes nothing.
     pub fn add(&mut self, offset: u64, text: &str, changes: &mut Vec<ConversationChange>) {
         let mut scanner = std::mem::take(&mut self.scanner);
         if let Ok(entry) = scanner.scan(text.as_bytes()) {
@@ -182,19 +185,19 @@ impl LivePath {
         self.scanner = scanner;
     }
 
-    /// Returns whether no entry was taken.
+    /// Returns whether no entry was added.
     pub(crate) fn is_empty(&self) -> bool {
         self.tree.len() == 0
     }
 
-    /// Returns the entry that ends the conversation; `None` before there is a message.
+    /// Returns the leaf of the conversation; `None` before the first message.
     #[must_use]
     pub fn leaf(&self) -> Option<LiveEntry> {
         self.leaf.map(|leaf| self.entry(leaf))
     }
 
-    /// Returns the live path, oldest first: the leaf and what is above it by its links, up to a
-    /// root or the boundary of a compaction. Walks all of it.
+    /// Returns the path, oldest first: the leaf and its ancestors up to a root or the boundary of a
+    /// compaction. Walks all of it.
     #[must_use]
     pub fn path(&self) -> Vec<LiveEntry> {
         let mut path: Vec<_> = self.tree.walk(self.leaf.unwrap_or(NONE)).collect();
@@ -202,20 +205,19 @@ impl LivePath {
         path.into_iter().map(|node| self.entry(node)).collect()
     }
 
-    /// Returns the ids of the calls of this turn that have no result, in the order in which they were
-    /// opened.
+    /// Returns the ids of the calls of this turn that have no result, in the order in which they
+    /// were opened.
     pub fn open_calls(&self) -> impl Iterator<Item = &str> {
         self.turn.open()
     }
 
-    /// Returns whether nothing is asked that was not answered: the last turn is over, or none has
-    /// begun.
+    /// Returns whether no prompt waits for an answer: the last turn is over, or none has begun.
     #[must_use]
     pub fn is_turn_over(&self) -> bool {
         self.turn.is_over()
     }
 
-    /// Returns roughly how much memory it takes, in bytes.
+    /// Returns the approximate memory in bytes.
     #[must_use]
     pub fn memory(&self) -> usize {
         size_of::<Self>() + self.tree.memory() + self.turn.memory()
@@ -247,8 +249,9 @@ impl LivePath {
                 self.turn.add_last_prompt(&mut updates);
                 self.push_turn_updates(updates, changes);
             }
-            EntryKind::TranscriptEngine => self.take_back(text, changes),
-            // What is a child of a line that is not an entry hangs above it.
+            EntryKind::TranscriptEngine => self.add_tombstone(text, changes),
+            // A line of another type with a uuid is added as hidden, so that its children become
+            // children of its parent.
             kind if kind.is_chain() || entry.uuid().is_some() => {
                 self.add_to_chain(offset, entry, text, changes);
             }
@@ -279,7 +282,7 @@ impl LivePath {
                 .has(node, NodeFlags::HIDDEN | NodeFlags::TOMBSTONED)
         {
             pin.is_followed |= !self.tree.is_sidechain(node);
-            pin.is_lifted |= is_boundary;
+            pin.is_cleared |= is_boundary;
             if self.tree.can_be_leaf(node) {
                 pin.last = Some(node);
             }
@@ -312,13 +315,12 @@ impl LivePath {
         }));
     }
 
-    /// Takes over the leaf. A message or a pin can move the path; what is written outside the chain
-    /// does not.
+    /// Updates the leaf. A message or a pin can move the path; entries outside the chain cannot.
     fn update_leaf(&mut self, can_move: bool, changes: &mut Vec<ChangeKind>) {
         let leaf = self.find_leaf();
         self.leaf = leaf;
-        // What was taken for a conversation, while nothing else was there, were the entries of a
-        // subagent.
+        // Before the first main entry, the entries of a subagent counted as the conversation; that
+        // path does not count for a move.
         let place = self.place.filter(|place| self.tree.is_main(*place));
         if place.is_none() && self.place.is_some() {
             self.turn = TurnTracker::default();
@@ -349,11 +351,14 @@ impl LivePath {
         }
     }
 
-    /// Whether the conversation that ends with `leaf` goes on from the one that ended with `place`.
+    /// Returns whether the conversation that ends with `leaf` continues the one that ended with
+    /// `place`.
     fn follows(&mut self, leaf: u32, place: u32) -> bool {
+        // The summary of a compaction continues the conversation that it replaces.
         if self.tree.is_after_boundary(leaf, place) {
             return true;
         }
+        // Before the first move there is no abandoned branch to go back to.
         if self.moved_at > 0 && self.goes_back(leaf, place) {
             return false;
         }
@@ -361,11 +366,12 @@ impl LivePath {
         if tree.is_under(leaf, place) {
             return true;
         }
+        // A continuation of any line of the answer continues all of it (CHAIN-6).
         let (head, message) = tree.head(place);
         if tree.is_under(leaf, head) {
             return true;
         }
-        // Lines of one answer can hang next to each other.
+        // Lines of one answer can be siblings.
         let above = tree.above(leaf);
         message != 0
             && [leaf, above]
@@ -373,8 +379,8 @@ impl LivePath {
                 .any(|node| node != NONE && tree.head(node).1 == message)
     }
 
-    /// Whether what leads on to `leaf`, beside the answer at `place`, was there before the last move,
-    /// which left it.
+    /// Returns whether the path to `leaf` leaves the answer at `place` for entries that existed
+    /// before the last move, which had abandoned them.
     fn goes_back(&mut self, leaf: u32, place: u32) -> bool {
         let tree = &mut self.tree;
         let fork = tree.fork(place, leaf);
@@ -386,13 +392,13 @@ impl LivePath {
         next != NONE && next < self.moved_at
     }
 
-    /// The rules of `Tree::leaf` in the resume crate.
+    /// Finds the leaf by the rules of `Tree::leaf` in the resume crate.
     fn find_leaf(&mut self) -> Option<u32> {
         let tip = self.tree.last_tip();
-        let Some(pin) = self.pin.as_ref().filter(|pin| !pin.is_lifted) else {
+        let Some(pin) = self.pin.as_ref().filter(|pin| !pin.is_cleared) else {
             return tip;
         };
-        // A uuid that is not there is ignored (case 41-22); the zero uuid lifts a pin that way.
+        // A pin on an unknown uuid is ignored; the uuid of zeros removes a pin that way (LEAF-6).
         let place = self.tree.find_live(pin.leaf);
         let Some(place) = place.filter(|place| self.tree.has(*place, NodeFlags::HAS_MESSAGE_ABOVE))
         else {
@@ -400,8 +406,8 @@ impl LivePath {
         };
         let last = match pin.is_followed {
             true => pin.last,
-            // The pin gives way to what is a child of it, unless a person chose the place
-            // (cases 41-23, 41-31).
+            // The pin gives way to its descendants, unless a person chose the place (LEAF-8,
+            // LEAF-11).
             false => tip.filter(|_| !pin.is_explicit),
         };
         let last = last.filter(|last| self.tree.leads_past(*last, place));
@@ -421,18 +427,18 @@ impl LivePath {
             at: self.tree.len(),
             is_followed: false,
             last: None,
-            is_lifted: false,
+            is_cleared: false,
         });
     }
 
-    /// A line of this engine that takes an entry back (`docs/format.md`, "Tombstones").
-    fn take_back(&mut self, text: &str, changes: &mut Vec<ChangeKind>) {
+    /// Applies a tombstone (`docs/format.md`, "Tombstones").
+    fn add_tombstone(&mut self, text: &str, changes: &mut Vec<ChangeKind>) {
         let line = Object::parse(text).ok();
         let Some(id) = line.as_ref().and_then(|line| line.str("tombstone")) else {
             return;
         };
         let key = self.tree.key(id.as_bytes());
-        if self.tree.take_back(key).is_none() {
+        if self.tree.tombstone(key).is_none() {
             return;
         }
         if let Some(pin) = &mut self.pin {
@@ -442,7 +448,7 @@ impl LivePath {
                 !tree.has(node, NodeFlags::HIDDEN | NodeFlags::TOMBSTONED)
                     && !tree.is_sidechain(node)
             });
-            pin.is_lifted = catch_up_to.clone().any(|node| {
+            pin.is_cleared = catch_up_to.clone().any(|node| {
                 tree.has(node, NodeFlags::BOUNDARY) && !tree.has(node, NodeFlags::TOMBSTONED)
             });
             pin.last = catch_up_to.find(|node| tree.can_be_leaf(*node));
@@ -461,7 +467,7 @@ impl LivePath {
         changes.push(ChangeKind::Tombstoned { uuid });
     }
 
-    /// What linking has to know of an entry of the chain.
+    /// Returns the fields of a chain entry that linking needs.
     fn line<'a>(&self, offset: u64, entry: &Envelope<'_>, id: Option<&'a [u8]>) -> NewNode<'a> {
         let parent = match entry.parent_uuid() {
             Some(parent) => ParentLink::To(self.tree.key(&parent.bytes())),
@@ -485,13 +491,13 @@ impl LivePath {
         }
     }
 
-    /// Reads what a boundary keeps.
+    /// Returns what a boundary preserves.
     fn preserved_spec(&self, text: &str) -> Option<PreservedSpec> {
         let line = Object::parse(text).ok()?;
         let metadata = line.object("compactMetadata")?;
         let key = |id: Raw<'_>| Some(self.tree.key(id.str()?.as_bytes()));
         let key_at = |object: &Object<'_>, name: &str| key(object.get(name)?);
-        // The list counts where both are there.
+        // The list takes precedence if both exist (COMPACT-3).
         if let Some(list) = metadata.get("preservedMessages").and_then(Raw::object) {
             let uuids = list.get("uuids").and_then(Raw::array).unwrap_or_default();
             return Some(PreservedSpec {
@@ -512,19 +518,20 @@ impl LivePath {
 fn shape(entry: &Envelope<'_>) -> NodeFlags {
     let (kind, flags) = (entry.kind(), entry.flags());
     let is_message = kind.is_message();
-    // A message without content is not there; what is a child of it hangs above (case 40-26).
+    // A message without content is dropped, and its children become children of its parent
+    // (FILE-6).
     let is_unusable =
         is_message && matches!(entry.content(), ContentKind::NoMessage | ContentKind::Null);
     let is_boundary =
         kind == EntryKind::System && entry.sub_code() == SystemKind::CompactBoundary as u8;
     let has_result = entry.tools().any(|tool| tool.role == ToolRole::Result);
-    let says_more = flags.intersects(Flags::HAS_TEXT | Flags::HAS_OTHER_BLOCK);
+    let has_more = flags.intersects(Flags::HAS_TEXT | Flags::HAS_OTHER_BLOCK);
     let is_result = kind == EntryKind::User && has_result;
     let mut node_flags = NodeFlags::default();
     node_flags.set(NodeFlags::MESSAGE, is_message);
     node_flags.set(NodeFlags::ASSISTANT, kind == EntryKind::Assistant);
     node_flags.set(NodeFlags::RESULT, is_result);
-    node_flags.set(NodeFlags::RESULT_ALONE, is_result && !says_more);
+    node_flags.set(NodeFlags::RESULT_ALONE, is_result && !has_more);
     node_flags.set(NodeFlags::ATTACHMENT, kind == EntryKind::Attachment);
     node_flags.set(NodeFlags::BOUNDARY, is_boundary);
     node_flags.set(NodeFlags::SIDECHAIN, flags.contains(Flags::SIDECHAIN));
@@ -540,7 +547,7 @@ mod tests {
     use super::tree::STEPS;
     use super::*;
 
-    /// Steps for each of the entries that `next` makes.
+    /// Counts the steps for each of the entries that `next` creates.
     fn steps(count: usize, mut next: impl FnMut(usize) -> String) -> f64 {
         let (mut live, mut changes) = (LivePath::new(), Vec::new());
         STEPS.set(0);
@@ -564,7 +571,7 @@ mod tests {
             let (mut lines, mut seed) = (Vec::new(), 0);
             steps(count, move |_| {
                 while lines.is_empty() {
-                    // All are one session, or the first one would make the others foreign.
+                    // All entries name one session, or the first one would make the others foreign.
                     let session = String::from_utf8_lossy(&generate::tidy_session(seed))
                         .replace("\"sessionId\"", "\"session\"");
                     lines.extend(session.split('\n').rev().map(str::to_owned));
@@ -580,15 +587,15 @@ mod tests {
 
     #[test]
     fn files_that_are_made_to_cost_much_do_not() {
-        // Two conversations that take turns: each entry moves the path.
+        // Two alternating branches: each entry moves the path.
         let turns = |count| steps(count, |at| user(at, at.checked_sub(2)));
-        // All go back to the first one.
+        // Every entry is a child of the first one.
         let fan = |count| steps(count, |at| user(at, (at > 0).then_some(0)));
-        // No parent is there.
+        // Every parent is missing.
         let lost = |count: usize| steps(count, |at| user(at, Some(at + count)));
-        // Each parent comes right behind its child.
+        // Each parent is written right after its child.
         let early = |count| steps(count, |at| user(at ^ 1, (at ^ 1).checked_sub(1)));
-        // Every other line takes the entry before it back.
+        // Every other line tombstones the entry before it.
         let tombstoned = |count| {
             steps(count, |at| match at % 2 {
                 0 => user(at, at.checked_sub(2)),
@@ -606,7 +613,7 @@ mod tests {
             ("fan", &fan),
             ("lost", &lost),
             ("early", &early),
-            ("dead", &tombstoned),
+            ("tombstoned", &tombstoned),
             ("pins", &pins),
         ];
         for (name, case) in cases {

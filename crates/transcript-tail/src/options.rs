@@ -1,10 +1,10 @@
-//! How to follow.
+//! Options for following files.
 
 use transcript_format::lines::DEFAULT_LINE_CAP;
 
 use crate::start::{StartAt, Trailing};
 
-/// How a [`Follower`](crate::Follower) or a [`Watcher`](crate::Watcher) works.
+/// Options of a [`Follower`](crate::Follower) or a [`Watcher`](crate::Watcher).
 #[derive(Clone, Debug)]
 pub struct FollowOptions {
     pub(crate) start: StartAt,
@@ -22,7 +22,7 @@ impl Default for FollowOptions {
 }
 
 impl FollowOptions {
-    /// From the first byte, with events of the system, lines up to 64 MiB, and without
+    /// From the first byte, with file-system events, lines up to 64 MiB, and without
     /// [changes](Self::changes).
     #[must_use]
     pub fn new() -> Self {
@@ -36,51 +36,53 @@ impl FollowOptions {
         }
     }
 
-    /// Sets where to start in files that are there already.
+    /// Sets where to start in files that already exist.
     #[must_use]
     pub fn start(mut self, start: StartAt) -> Self {
         self.start = start;
         self
     }
 
-    /// Sets what a last line without a newline is; [`Trailing::Pending`] by default.
+    /// Sets how to treat a last line without a newline; [`Trailing::Pending`] by default.
     #[must_use]
     pub fn trailing(mut self, trailing: Trailing) -> Self {
         self.trailing = trailing;
         self
     }
 
-    /// Reads each file once, up to the end that it has when it is opened, and follows nothing: a
-    /// follower has nothing more to say then, whatever happens to the file. A last line without a
-    /// newline is an entry when it is [whole](Trailing::Whole), else a [finding](crate::EventKind::Damaged).
+    /// Reads each file once, up to the end that it has when it is opened, and does not follow it:
+    /// after that a follower emits nothing, whatever happens to the file. A last line without a
+    /// newline is an entry if it is [complete](Trailing::Whole), else a
+    /// [finding](crate::EventKind::Damaged).
     ///
-    /// A file that is cut or overwritten while it is read is [reset](crate::EventKind::Reset) and read
-    /// once more; the second time reading ends there.
+    /// A file that is truncated or overwritten during that is [reset](crate::EventKind::Reset) and
+    /// read once more; a second change ends the reading.
     #[must_use]
     pub fn once(mut self) -> Self {
         self.is_once = true;
         self.trailing(Trailing::Whole)
     }
 
-    /// Sets the longest line that is kept, in bytes. A longer one is told as a finding and passed in
-    /// constant memory.
+    /// Sets the maximum length of a line, in bytes. A longer one is reported as a finding and
+    /// skipped in constant memory.
     #[must_use]
     pub fn line_cap(mut self, bytes: usize) -> Self {
         self.line_cap = bytes;
         self
     }
 
-    /// Looks every 1 to 100 ms and asks the system for no events. They are asked for by default, and
-    /// where they do not come it is found out: this is for who knows, or runs out of watches.
+    /// Polls every 1 to 100 ms and does not subscribe to file-system events. By default events are
+    /// used, and it is detected when they do not work; this option is for systems where that is
+    /// known, or that are short of watches.
     #[must_use]
     pub fn poll_only(mut self) -> Self {
         self.has_events = false;
         self
     }
 
-    /// Tells with each entry what it [changed](crate::ConversationChange) in the conversation. What stands before
-    /// the start is read, too, and memory grows with the entries: [`LivePath`](crate::LivePath) says
-    /// by how much.
+    /// Emits with each entry the [changes](crate::ConversationChange) of the conversation. The part
+    /// before the start is read too, and memory grows with the entries, as
+    /// [`LivePath`](crate::LivePath) describes.
     #[must_use]
     pub fn changes(mut self) -> Self {
         self.has_changes = true;

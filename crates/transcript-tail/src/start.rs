@@ -12,44 +12,46 @@ use crate::line_classifier::LineClassifier;
 /// How much is read at once.
 const CHUNK: u64 = 64 << 10;
 
-/// Where following starts in a file that is there when we look first. In one that comes later it starts
-/// at the first byte.
+/// Where following starts in a file that exists at the first poll. A file that is created later is
+/// read from its first byte.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum StartAt {
-    /// At its first byte.
+    /// At the first byte.
     #[default]
     Beginning,
-    /// Behind its last newline: only what is new is told.
+    /// After the last newline: only new lines are emitted.
     End,
-    /// At the first line that starts at this byte or behind it. A file that is shorter counts as
+    /// At the first line that starts at or after this byte. A shorter file counts as
     /// [truncated](Reset::Truncated).
     Offset(u64),
-    /// At the last lines that are entries, so many of them.
+    /// At the last lines that are entries, this many of them.
     Last(usize),
-    /// Where an earlier follower stood. A file that is another one is [told so](Reset).
+    /// At the position of an earlier follower. If the file is another one, it is [reset](Reset).
     Checkpoint(Checkpoint),
 }
 
-/// What to make of a last line that has no newline.
+/// How to treat a last line without a newline.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Trailing {
-    /// It is being written, and does not count before its newline comes.
+    /// It is still being written, and is held back until its newline arrives.
     #[default]
     Pending,
-    /// It counts once it is a whole object: nothing but a newline belongs behind that.
+    /// It is emitted once it is a complete object, because only a newline can follow that.
     Whole,
 }
 
 impl StartAt {
-    /// The file is not there yet. Where an earlier follower stood, it stood in another one.
+    /// Starts at the first byte of a file that does not exist yet. The position of an earlier
+    /// follower belongs to another file.
     pub(crate) fn start_from_beginning(&mut self) {
         if !matches!(self, Self::Checkpoint(_)) {
             *self = Self::Beginning;
         }
     }
 
-    /// The place in a file, or what happened to the file since it was known, and where that was.
+    /// Returns the start position in a file; or what happened to the file since the checkpoint, and
+    /// the offset of the checkpoint.
     pub(crate) fn position(
         &self,
         source: &Source,
@@ -79,8 +81,8 @@ impl StartAt {
     }
 }
 
-/// Returns the offset of the first line that starts at `offset` or behind it; `None` when the file is
-/// shorter. A line that has no newline yet is not passed.
+/// Returns the offset of the first line that starts at or after `offset`; `None` when the file is
+/// shorter. An unfinished line is not skipped.
 fn first_line_from(source: &Source, offset: u64) -> Result<Option<u64>, Error> {
     if offset == 0 || source.len() < offset {
         return Ok((offset == 0).then_some(0));
@@ -90,7 +92,7 @@ fn first_line_from(source: &Source, offset: u64) -> Result<Option<u64>, Error> {
     loop {
         let read = source.read_at(at, &mut buffer)?;
         if read == 0 {
-            // It stands in the middle of the last line: all of that is still to come.
+            // The offset is in the middle of the last line, which is emitted when it is finished.
             return end_of_lines(source).map(Some);
         }
         if let Some(end) = memchr::memchr(b'\n', &buffer[..read]) {
@@ -100,14 +102,14 @@ fn first_line_from(source: &Source, offset: u64) -> Result<Option<u64>, Error> {
     }
 }
 
-/// The offset behind the last newline.
+/// Returns the offset after the last newline.
 fn end_of_lines(source: &Source) -> Result<u64, Error> {
     offset_of_last(source, 0, Trailing::Pending, |_| true)
 }
 
-/// Returns where the last `count` entries of a file start that `counts` accepts: the offset of the
-/// line that holds the first of them. With 0 it is the offset behind the last newline. The file is
-/// read from its end, no further than needed.
+/// Returns the offset of the line where the last `count` entries of a file start that `counts`
+/// accepts. With 0 it is the offset after the last newline. The file is read from its end, no
+/// further than needed.
 ///
 /// # Errors
 /// When the system fails to read.
@@ -130,7 +132,7 @@ pub fn offset_of_last(
         let start = end.saturating_sub(CHUNK);
         let wanted = (end - start) as usize;
         if source.read_at(start, &mut buffer[..wanted])? < wanted {
-            // It became shorter: the next look tells.
+            // The file became shorter; the next poll reports that.
             return Ok(0);
         }
         let mut rest = &buffer[..wanted];
@@ -156,7 +158,7 @@ struct Search {
 }
 
 impl Search {
-    /// Takes the line before the last one that was visited; returns the answer once it is known.
+    /// Handles the line before the one that was handled last; returns the result once it is known.
     fn visit(
         &mut self,
         framed: Framed<'_>,

@@ -18,22 +18,24 @@ use crate::live::LivePath;
 use crate::options::FollowOptions;
 use crate::start::StartAt;
 
-/// A file that nothing was written to for so long is looked at no more often than the folders.
+/// A file that has been idle for this long is polled no more often than the folders.
 const ACTIVE: Duration = Duration::from_secs(10);
-/// So many files are kept open.
+/// The maximum number of files that are kept open.
 const MAX_OPEN: usize = 64;
-/// How many events of one file come in a row when others have some, too.
+/// The maximum number of events of one file in a row while other files have events.
 const IN_A_ROW: usize = 64;
-/// How far below a folder of projects transcripts stand: project, session, `subagents`, four more.
+/// The maximum depth of transcripts below a folder of projects: project, session, `subagents`, and
+/// four more.
 const MAX_DEPTH: usize = 7;
 
-/// Follows all sessions of a folder, or one session with its subagents; files that come later are
-/// followed from their first byte.
+/// Follows all sessions of a folder, or one session with its subagents; files that are created
+/// later are followed from their first byte.
 ///
-/// Of each file the promises of [`Follower`](crate::Follower) hold; between files there is no order.
-/// A file that is [`Gone`](crate::EventKind::Gone) is forgotten, and [opened](crate::EventKind::Open) from its
-/// start should it come again. At most 64 files are kept open: of another one that is replaced while
-/// it is closed, lines that nobody looked at in between are not told.
+/// The promises of [`Follower`](crate::Follower) hold for each file; events of different files are
+/// in no order. A file that is [`Gone`](crate::EventKind::Gone) is forgotten, and
+/// [opened](crate::EventKind::Open) at its start if it appears again. At most 64 files are kept
+/// open: if another file is replaced while it is closed, lines written since its last poll are
+/// lost.
 ///
 /// ```no_run
 /// use transcript_tail::{EventKind, FollowOptions, StartAt, Watcher};
@@ -53,9 +55,9 @@ pub struct Watcher {
     targets: Vec<Target>,
     options: FollowOptions,
     files: HashMap<Arc<Path>, WatchedFile>,
-    /// The files to look at, each once.
+    /// The files to poll, each once.
     ready: VecDeque<Arc<Path>>,
-    /// How many events the first of them has told in a row.
+    /// How many events the first of them has emitted in a row.
     in_a_row: usize,
     /// Errors of folders.
     errors: VecDeque<Error>,
@@ -64,21 +66,21 @@ pub struct Watcher {
     notifier: Notifier,
     backoff: PollBackoff,
     by_hint: Option<bool>,
-    /// When to look through the folders again.
+    /// The time of the next scan of the folders.
     next_scan: Instant,
     last_scan: Instant,
-    /// How long the last look through the folders took.
+    /// The duration of the last scan.
     scan_cost: Duration,
     is_first_scan: bool,
 }
 
 #[derive(Clone, Debug)]
 enum Target {
-    /// All transcripts below.
+    /// All transcripts below a folder.
     Folder(PathBuf),
     /// A session with its subagents.
     Session(PathBuf),
-    /// A file alone.
+    /// A single file.
     File(PathBuf),
 }
 
@@ -86,13 +88,13 @@ enum Target {
 struct WatchedFile {
     followed: FollowedFile,
     is_ready: bool,
-    /// When something was told last.
+    /// The time of the last event.
     active: Instant,
-    /// What the last look through the folders found.
+    /// The state of the file at the last scan.
     seen: Option<FileStamp>,
 }
 
-/// What tells that a file has changed, without opening it.
+/// Detects a change of a file without opening it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct FileStamp {
     len: u64,
@@ -111,8 +113,8 @@ impl FileStamp {
 }
 
 impl Watcher {
-    /// Follows nothing yet. The options hold for all that is added; their [`StartAt`] for files that
-    /// are there when following begins.
+    /// Creates a watcher of nothing. The options apply to all files that are added; their
+    /// [`StartAt`] only to files that exist when following begins.
     #[must_use]
     pub fn new(options: &FollowOptions) -> Self {
         let (notifier, now) = (Notifier::default(), Instant::now());
@@ -140,24 +142,24 @@ impl Watcher {
         }
     }
 
-    /// Adds all transcripts in a folder of projects or in that of one project, with those of
-    /// subagents. The folder need not be there yet. Links are followed.
+    /// Adds all transcripts in a folder of projects or of one project, including those of
+    /// subagents. The folder need not exist yet. Symbolic links are followed.
     pub fn add_folder(&mut self, path: &Path) {
         self.add(Target::Folder(absolute(path)));
     }
 
-    /// Adds a session and its subagents. The file need not be there yet.
+    /// Adds a session and its subagents. The file need not exist yet.
     pub fn add_session(&mut self, path: &Path) {
         self.add(Target::Session(absolute(path)));
     }
 
-    /// Adds one file. It need not be there yet.
+    /// Adds one file. It need not exist yet.
     pub fn add_file(&mut self, path: &Path) {
         self.add(Target::File(absolute(path)));
     }
 
-    /// Adds one file, which is started at another place than the [options](FollowOptions::start) say. Adding
-    /// its session too adds the subagents.
+    /// Adds one file with its own start instead of that of the [options](FollowOptions::start).
+    /// Also add its session to follow the subagents.
     pub fn add_file_at(&mut self, path: &Path, start: StartAt) {
         let path = absolute(path);
         self.follow(path.clone(), start);
@@ -165,7 +167,7 @@ impl Watcher {
         self.add(Target::File(path));
     }
 
-    /// Returns the conversation in a file, as far as it was told; `None` for a file that is not
+    /// Returns the conversation of a file up to the emitted events; `None` for a file that is not
     /// followed, and without [`FollowOptions::changes`].
     #[must_use]
     pub fn live(&self, path: &Path) -> Option<&LivePath> {
@@ -177,10 +179,11 @@ impl Watcher {
         self.next_scan = self.last_scan;
     }
 
-    /// Returns what comes next, if it is there by now.
+    /// Returns the next event, if there is one now.
     ///
     /// # Errors
-    /// When a file or a folder is there and cannot be read; each is told once, and the others go on.
+    /// When an existing file or folder cannot be read; each error is returned once, and the other
+    /// files are still followed.
     pub fn try_next(&mut self) -> Result<Option<FollowEvent>, Error> {
         if self.next_scan <= Instant::now() {
             self.scan();
@@ -217,8 +220,8 @@ impl Watcher {
         Ok(None)
     }
 
-    /// Waits for what comes next, no longer than `timeout`. `None` when nothing came, or when this was
-    /// [stopped](Stopper).
+    /// Waits for the next event, at most for `timeout`. Returns `None` when there was none, or when
+    /// the watcher was [stopped](Stopper).
     ///
     /// # Errors
     /// As [`try_next`](Self::try_next).
@@ -246,20 +249,20 @@ impl Watcher {
         }
     }
 
-    /// Returns what ends the waiting from another thread.
+    /// Returns a handle that ends the waiting from another thread.
     #[must_use]
     pub fn stopper(&self) -> Stopper {
         Stopper(self.notifier.clone())
     }
 
-    /// Returns the files that are followed, in no order.
+    /// Returns the followed files, in no order.
     pub fn files(&self) -> impl Iterator<Item = &Path> {
         self.files.keys().map(|path| &**path)
     }
 
     fn apply_hints(&mut self, hints: &Hints) {
         if hints.all {
-            // A storm of events does not make us do nothing else.
+            // Limits the time spent on scans when there are many events.
             self.next_scan = self.last_scan + self.scan_cost * 10;
         }
         for path in &hints.paths {
@@ -284,8 +287,8 @@ impl Watcher {
         }
     }
 
-    /// Whether a file that has come is one of those in a folder. Subagents of a session wait for the
-    /// next look through its folder.
+    /// Returns whether a new file is one of those of a watched folder. Subagents of a watched
+    /// session are found by the next scan of its folder.
     fn is_wanted(&self, path: &Path) -> bool {
         self.targets.iter().any(|target| match target {
             Target::Folder(folder) => {
@@ -301,7 +304,7 @@ impl Watcher {
         self.targets.iter().any(is_session)
     }
 
-    /// Follows a file, if it is not followed already.
+    /// Follows a file, unless it is followed already.
     fn follow(&mut self, path: PathBuf, start: StartAt) -> &mut WatchedFile {
         let path: Arc<Path> = Arc::from(path);
         let options = &self.options;
@@ -314,7 +317,7 @@ impl Watcher {
         })
     }
 
-    /// Has a file looked at; returns whether it is known.
+    /// Schedules a file for polling; returns whether it is followed.
     fn mark_ready(&mut self, path: &Path) -> bool {
         let Some((path, _)) = self.files.get_key_value(path) else {
             return false;
@@ -328,7 +331,7 @@ impl Watcher {
         true
     }
 
-    /// There is nothing new in the first of the files that are ready.
+    /// Removes the first of the ready files, because it has nothing new.
     fn mark_idle(&mut self, path: &Path) {
         self.ready.pop_front();
         self.in_a_row = 0;
@@ -350,7 +353,8 @@ impl Watcher {
         }
     }
 
-    /// Whether a file was asked for by its own name, so that it is waited for.
+    /// Returns whether a file was requested by its own path, so that following continues while it
+    /// is missing.
     fn is_named(&self, path: &Path) -> bool {
         self.targets.iter().any(|target| match target {
             Target::Folder(_) => false,
@@ -358,7 +362,7 @@ impl Watcher {
         })
     }
 
-    /// Looks through the folders for files that are new, have changed, or are gone.
+    /// Scans the folders for files that are new, have changed, or are gone.
     fn scan(&mut self) {
         let began = Instant::now();
         self.watch_folders();
@@ -388,8 +392,8 @@ impl Watcher {
         for path in missing {
             self.mark_ready(&path);
         }
-        // However many files there are, this takes a thousandth of the time, or a hundredth where
-        // nobody else tells.
+        // Whatever the number of files, scans take a thousandth of the time, or a hundredth without
+        // events.
         self.last_scan = Instant::now();
         self.scan_cost = self.last_scan - began;
         self.next_scan = self.last_scan
@@ -434,7 +438,7 @@ fn absolute(path: &Path) -> PathBuf {
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
 }
 
-/// What an event of the system may mean: a transcript was written to, or names changed.
+/// Adds the hints of a file-system event: a transcript was written, or names changed.
 fn collect_hints(event: &notify::Event, hints: &mut Hints) {
     let is_transcript = |path: &PathBuf| path.extension().is_some_and(|end| end == "jsonl");
     let are_names = !matches!(event.kind, EventKind::Modify(kind) if !is_name(kind));
@@ -453,13 +457,13 @@ fn is_name(kind: notify::event::ModifyKind) -> bool {
     !matches!(kind, ModifyKind::Data(_) | ModifyKind::Metadata(_))
 }
 
-/// The transcripts of targets.
+/// Collects the transcripts of targets.
 #[derive(Default)]
 struct FolderScan {
     files: Vec<PathBuf>,
-    /// The folder that is walked, without links.
+    /// The folder that is scanned, with links resolved.
     real: PathBuf,
-    /// The targets of links.
+    /// The targets of links that were visited.
     seen: HashSet<PathBuf>,
     errors: Vec<Error>,
 }
@@ -478,7 +482,7 @@ impl FolderScan {
                     Ok(agents) => self
                         .files
                         .extend(agents.into_iter().map(|agent| agent.path)),
-                    // The folder of the session may come later.
+                    // The folder of the session may be created later.
                     Err(error) if error.kind() == transcript_reader::ErrorKind::NotFound => {}
                     Err(error) => self.errors.push(error),
                 }
@@ -486,7 +490,7 @@ impl FolderScan {
         }
     }
 
-    /// Adds the transcripts below `folder`, which is `top` or stands below it.
+    /// Adds the transcripts below `folder`, which is `top` or a folder below it.
     fn walk(&mut self, top: &Path, folder: &Path, depth: usize) {
         let entries = match fs::read_dir(folder) {
             Ok(entries) => entries,
@@ -507,7 +511,8 @@ impl FolderScan {
                 continue;
             };
             if kind.is_symlink() {
-                // What stands below is found by its own name, and what has two names once.
+                // A target below `top` is found by its real path, and a target with two links is
+                // visited once.
                 match fs::canonicalize(&path) {
                     Ok(real) if !real.starts_with(&self.real) && self.seen.insert(real.clone()) => {
                     }
@@ -527,13 +532,15 @@ impl FolderScan {
     }
 }
 
-/// Whether a path below a folder is that of a transcript, be it a folder of projects or a project.
+/// Returns whether a path relative to a folder of projects, or to a project, is that of a
+/// transcript.
 fn is_transcript(below: &str) -> bool {
     let below = below.replace(std::path::MAIN_SEPARATOR, "/");
     TranscriptFile::at(&below).is_some() || TranscriptFile::at(&format!("p/{below}")).is_some()
 }
 
-/// Whether there may be transcripts in a folder: in projects, in sessions, below `subagents`.
+/// Returns whether a folder may contain transcripts: projects, sessions, and anything below
+/// `subagents`.
 fn may_hold_transcripts(below: &str) -> bool {
     let mut parts = below.split(std::path::MAIN_SEPARATOR).skip(1);
     match (parts.next(), parts.next()) {

@@ -1,7 +1,8 @@
-//! How fast entries of 2.4 KB are appended, beside what the system itself can do. Every way is
-//! measured in turn, five rounds; the table has medians.
+//! Measures how fast entries of 2.4 KB are appended, compared with bare writes. The ways are
+//! measured in turn, in five rounds; the table shows medians.
 //!
-//! `cargo bench -p transcript-writer --bench append`; a part of a name behind `--` runs that way alone.
+//! `cargo bench -p transcript-writer --bench append`; a part of a name after `--` runs that way
+//! alone.
 
 #![expect(
     clippy::print_stdout,
@@ -28,7 +29,7 @@ fn main() {
     if std::env::args().any(|argument| argument == "--test" || argument == "--list") {
         return;
     }
-    // In the folder of the build: temporary folders may be in memory.
+    // In the build folder, because temporary folders may be in memory.
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let bench = Bench {
         folder: folder.path().to_owned(),
@@ -105,7 +106,7 @@ fn median(mut values: Vec<f64>) -> f64 {
     values[values.len() / 2]
 }
 
-/// An entry of 2.4 KB, as a client has it.
+/// Returns an entry of 2.4 KB, as a client creates it.
 fn draft() -> Draft {
     let text = "The quick brown fox jumps over the lazy dog. ".repeat(44);
     Draft::user(&text)
@@ -328,7 +329,8 @@ fn runtime() -> tokio::runtime::Runtime {
         .unwrap()
 }
 
-/// How long one append takes while syncs run, beside a bare write under the same load.
+/// Measures the latency of one append while syncs run, compared with a bare write under the same
+/// load.
 fn latency(bench: &Bench) {
     let measure = |write: &mut dyn FnMut()| {
         let mut times: Vec<Duration> = (0..20_000)
@@ -381,7 +383,7 @@ fn latency(bench: &Bench) {
     }
 }
 
-/// How much memory 1 GB of appends takes.
+/// Measures the memory that 1 GB of appends takes.
 fn memory(bench: &Bench) {
     let resident = || {
         let status = fs::read_to_string(Path::new("/proc/self/status")).unwrap_or_default();

@@ -1,5 +1,5 @@
-//! The files of subagents: `SESSION/subagents/agent-ID.jsonl`, and what is said of them beside it
-//! (`facts/sdk.md` 3.5, `facts/corpus.md`).
+//! The files of subagents: `SESSION/subagents/agent-ID.jsonl`, and the metadata next to it (see
+//! `docs/format.md`, "Files").
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -13,11 +13,11 @@ use crate::error::{Error, ErrorKind};
 use crate::options::WriterOptions;
 use crate::writer::Writer;
 
-/// The id of a subagent. It is safe as a part of a file's name: letters, digits, `-` and `_`.
+/// The id of a subagent. It is safe as part of a file name: letters, digits, `-` and `_`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct AgentId(Box<str>);
 
-/// Why a text is no id of an agent.
+/// Why a text is not a valid agent id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InvalidAgentId;
 
@@ -30,10 +30,10 @@ impl fmt::Display for InvalidAgentId {
 impl std::error::Error for InvalidAgentId {}
 
 impl AgentId {
-    /// Takes an id.
+    /// Parses an id.
     ///
     /// # Errors
-    /// When it is empty, too long, has another character, or is the name of a device.
+    /// When it is empty, too long, has another character, or is a device name.
     pub fn new(id: &str) -> Result<Self, InvalidAgentId> {
         if !is_id(id) {
             return Err(InvalidAgentId);
@@ -47,19 +47,19 @@ impl AgentId {
         &self.0
     }
 
-    /// Returns the file of the agent, which belongs to the session at `session`.
+    /// Returns the path of the agent's file in the session at `session`.
     #[must_use]
     pub fn path(&self, session: &Path) -> PathBuf {
-        self.beside(session, "jsonl")
+        self.sibling(session, "jsonl")
     }
 
-    /// Returns the file with what is said of the agent.
+    /// Returns the path of the agent's metadata file.
     #[must_use]
     pub fn meta_path(&self, session: &Path) -> PathBuf {
-        self.beside(session, "meta.json")
+        self.sibling(session, "meta.json")
     }
 
-    fn beside(&self, session: &Path, ending: &str) -> PathBuf {
+    fn sibling(&self, session: &Path, ending: &str) -> PathBuf {
         let folder = session.with_extension("").join("subagents");
         folder.join(format!("agent-{}.{ending}", self.0))
     }
@@ -71,12 +71,13 @@ impl fmt::Display for AgentId {
     }
 }
 
-/// What is said of an agent. Readers use the call that started it and the agent above it.
+/// Metadata of an agent. Readers use the call that started it and its parent agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AgentMeta(ObjectBuf);
 
 impl AgentMeta {
-    /// An agent of the kind `agent_type`, started by the call `tool_use_id`.
+    /// Creates the metadata of an agent of the type `agent_type`, started by the call
+    /// `tool_use_id`.
     #[must_use]
     pub fn new(agent_type: &str, tool_use_id: &str) -> Self {
         let meta = ObjectBuf::new()
@@ -85,13 +86,13 @@ impl AgentMeta {
         Self(meta)
     }
 
-    /// Sets what the agent is to do.
+    /// Sets the description of the agent's task.
     #[must_use]
     pub fn description(self, description: &str) -> Self {
         Self(self.0.with("description", description))
     }
 
-    /// Sets the agent that started it, where that is not the session.
+    /// Sets the agent that started it, if the session itself did not.
     #[must_use]
     pub fn parent(self, agent: &AgentId) -> Self {
         Self(self.0.with("parentAgentId", agent.as_str()))
@@ -99,9 +100,9 @@ impl AgentMeta {
 }
 
 impl WriterOptions {
-    /// Opens the file of an agent of the session at `session`, to be made when it is missing. It is
-    /// a conversation of its own: entries say that they are a sidechain and of which agent, and
-    /// name the session as theirs.
+    /// Opens the file of an agent of the session at `session`, and creates it if it is missing. It
+    /// is a conversation of its own: its entries are marked as a sidechain of that agent and carry
+    /// the id of the session.
     ///
     /// # Errors
     /// As for [`open`](Self::open).
@@ -118,11 +119,13 @@ impl WriterOptions {
         options.open(&agent.path(session), known)
     }
 
-    /// Writes what is said of an agent, in place of what was said before: a crash leaves the one or
-    /// the other, whole. On return it survives a power cut. The file is its owner's alone.
+    /// Writes the metadata of an agent and replaces the previous metadata: a crash leaves one or
+    /// the other, complete. On return it survives a power cut. The file is accessible to its owner
+    /// only.
     ///
     /// # Errors
-    /// When it is longer than readers take, 1 MiB, or the system fails; what was said before stays.
+    /// When it is longer than readers accept, 1 MiB, or the system fails; the previous metadata
+    /// stays.
     pub fn write_agent_meta(
         &self,
         session: &Path,
@@ -138,7 +141,7 @@ impl WriterOptions {
         let io = |error| Error::io(&path, error);
         self.disk.write_new(&new, text.as_bytes()).map_err(io)?;
         self.disk.rename(&new, &path).map_err(|error| {
-            // Should it have got its name all the same, there is nothing to remove.
+            // If the rename did happen, there is nothing to remove.
             let _ = self.disk.remove(&new);
             io(error)
         })

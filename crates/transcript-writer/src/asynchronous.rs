@@ -1,4 +1,4 @@
-//! The same writer for tokio: the thread writes, tasks wait.
+//! The same writer for tokio: a thread writes while tasks wait.
 
 use tokio::sync::{Semaphore, oneshot};
 use tokio_util::sync::CancellationToken;
@@ -10,8 +10,8 @@ use crate::writer::{Ticket, Writer, Written};
 
 /// Writes entries to one session from tasks. Clones share the writer.
 ///
-/// A future that is dropped takes nothing back: an entry that was handed over is written. After
-/// [`cancel`](Self::cancellation) nothing more is handed over.
+/// Dropping a future cancels nothing: an entry that was handed over is written. After
+/// [`cancel`](Self::cancellation) no more entries are accepted.
 #[derive(Clone, Debug)]
 pub struct AsyncWriter {
     writer: std::sync::Arc<Writer>,
@@ -28,7 +28,7 @@ impl AsyncWriter {
         Self::with_cancellation(writer, CancellationToken::new())
     }
 
-    /// The same, ended by `cancel`.
+    /// As [`new`](Self::new), but ends when `cancel` is cancelled.
     #[must_use]
     pub fn with_cancellation(writer: Writer, cancel: CancellationToken) -> Self {
         let room = writer.room().min(Semaphore::MAX_PERMITS);
@@ -40,14 +40,14 @@ impl AsyncWriter {
         }
     }
 
-    /// Returns the token that ends the writer: appends that come later fail as closed, those that
-    /// are on their way are finished.
+    /// Returns the token that ends the writer: later appends fail as closed, pending ones are
+    /// finished.
     #[must_use]
     pub fn cancellation(&self) -> &CancellationToken {
         &self.cancel
     }
 
-    /// Returns the writer itself, for what does not wait.
+    /// Returns the writer itself, for the calls that do not block.
     #[must_use]
     pub fn writer(&self) -> &Writer {
         &self.writer
@@ -80,7 +80,7 @@ impl AsyncWriter {
         let _room = permits.await.map_err(|_| closed())?;
         let (reply, outcome) = oneshot::channel();
         self.writer.shared().submit(drafts, move |outcome| {
-            // Nobody waits any more; the entry is written all the same.
+            // The caller dropped its future; the entry is written all the same.
             let _ = reply.send(outcome);
         })?;
         outcome.await.map_err(|_| closed())?
@@ -103,7 +103,7 @@ impl AsyncWriter {
         self.append_all(Vec::new()).await.map(drop)
     }
 
-    /// Makes everything so far survive a power cut; see [`Writer::sync`].
+    /// Makes everything written so far survive a power cut; see [`Writer::sync`].
     ///
     /// # Errors
     /// As there.
@@ -112,10 +112,11 @@ impl AsyncWriter {
         self.blocking(move || writer.sync()).await
     }
 
-    /// Takes no more, finishes what is on its way, writes and syncs everything.
+    /// Accepts no more entries, finishes pending ones, then writes and syncs everything.
     ///
     /// # Errors
-    /// As for [`Writer::close`]. When clones are alive the threads go on until the last is dropped.
+    /// As for [`Writer::close`]. While clones are alive, the threads run until the last clone is
+    /// dropped.
     pub async fn close(self) -> Result<(), Error> {
         self.cancel.cancel();
         self.running.close();

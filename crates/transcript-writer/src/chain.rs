@@ -1,4 +1,4 @@
-//! Which entry the next one is a child of. Only what is in the file counts.
+//! Determines the parent of the next entry. Only entries in the file count.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -16,24 +16,25 @@ use crate::ids::EntryIds;
 pub struct ResumePoint {
     /// The ids of all entries.
     pub uuids: EntryIds,
-    /// The entry that the main conversation goes on from.
+    /// The entry where the main conversation continues.
     pub leaf: Option<EntryId>,
-    /// The same for each agent whose entries are in the file as a sidechain; sidechains without an
-    /// agent are those of the agent with the empty name.
+    /// The same for each agent whose entries are in the file as a sidechain. Sidechains without an
+    /// agent id have the empty name.
     pub agent_leaves: HashMap<String, EntryId>,
-    /// The calls that have no result yet: the id of the call, and the entry that makes it.
+    /// The calls without a result: the id of the call, and the entry that makes it.
     pub calls: HashMap<String, EntryId>,
-    /// The entries that the last compaction of the main conversation kept.
+    /// The entries that the last compaction of the main conversation preserved.
     pub kept: EntryIds,
-    /// Whether a `last-prompt` line names the end of the conversation. It is lifted when an entry is
-    /// put elsewhere.
+    /// Whether a `last-prompt` line names the end of the conversation. The pin is cleared when an
+    /// entry is added elsewhere.
     pub is_pinned: bool,
     /// Whether the conversation would end elsewhere without that line, as after a rewind.
     pub is_rewound: bool,
     /// The last line of each [kind of state](EntryKind::is_state) and the offset of its first byte,
-    /// for the [end of a turn](crate::Writer::end_turn). Lines of other kinds are passed over.
+    /// for [`end_turn`](crate::Writer::end_turn). Lines of other kinds are ignored.
     pub state: Vec<(Draft, u64)>,
-    /// What was read of the file, to know it again. Without it the file is taken as it is.
+    /// The fingerprint of what was read of the file, to recognize it. Without it the file is not
+    /// checked.
     pub fingerprint: Option<Fingerprint>,
 }
 
@@ -41,37 +42,37 @@ pub struct ResumePoint {
 #[derive(Debug)]
 pub(crate) struct Chains {
     known: EntryIds,
-    /// The last entry of the main chain, and those of the agents'.
+    /// The last entry of the main chain, and those of the agents.
     leaf: Option<EntryId>,
     agent_leaves: HashMap<Box<str>, EntryId>,
     calls: HashMap<Box<str>, EntryId>,
     main: Main,
-    /// What the batch that is not written yet changed, so that it can be taken back.
+    /// The changes by the current batch, to undo them if it cannot be written.
     journal: Vec<ChainChange>,
 }
 
-/// What is known of the main conversation beside its leaf.
+/// The state of the main conversation besides its leaf.
 #[derive(Clone, Debug, Default)]
 struct Main {
-    /// What the last compaction kept.
+    /// The entries that the last compaction preserved.
     kept: Arc<EntryIds>,
-    /// Entries with open calls that the conversation does not lead to any more.
+    /// Entries with open calls that are not part of the conversation any more.
     left: Arc<EntryIds>,
     is_pinned: bool,
     is_rewound: bool,
-    /// An entry was put where a pin does not lead.
+    /// An entry was added where the pin does not lead.
     has_left_pin: bool,
 }
 
 #[derive(Debug)]
 enum ChainChange {
-    ResumePoint(EntryId),
+    Known(EntryId),
     Leaf(Option<Box<str>>, Option<EntryId>),
     Call(Box<str>, Option<EntryId>),
     Main(Main),
 }
 
-/// Where an entry hangs.
+/// The parent of an entry.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ChainPosition {
     pub(crate) parent: Option<EntryId>,
@@ -106,17 +107,19 @@ impl Chains {
         self.known.contains(id)
     }
 
-    /// Whether the last compaction kept the entry: what follows it is a child of the summary.
+    /// Returns whether the last compaction preserved the entry: its successor is a child of the
+    /// summary.
     pub(crate) fn is_kept(&self, id: &EntryId) -> bool {
         self.main.kept.contains(id)
     }
 
-    /// Whether the end of the conversation was chosen, and nothing is a child of it yet.
+    /// Returns whether the end of the conversation was chosen by a rewind, and no entry follows it
+    /// yet.
     pub(crate) fn is_rewound(&self) -> bool {
         self.main.is_rewound
     }
 
-    /// Whether the draft has a result for a call that waits for it.
+    /// Returns whether the draft has a result for an open call.
     pub(crate) fn has_call_of(&self, draft: &Draft) -> bool {
         self.call_of(draft).is_some()
     }
@@ -126,25 +129,26 @@ impl Chains {
         calls.find(|entry| draft.chain.is_some() || !self.main.left.contains(entry))
     }
 
-    /// Whether a line has to lift a pin when the conversation starts over.
+    /// Returns whether a pin must be cleared when the conversation starts over.
     pub(crate) fn root_leaves_pin(&self) -> bool {
         self.main.is_pinned && self.leaf.is_some()
     }
 
-    /// Goes on from `leaf` instead of where the conversation is.
+    /// Continues the conversation after `leaf`.
     pub(crate) fn rewind(&mut self, leaf: Option<EntryId>) {
         self.leave_calls(leaf.as_slice());
         self.leaf = leaf;
         self.main.is_rewound = true;
     }
 
-    /// Whether an entry was put where a pin does not lead since this was asked last.
+    /// Returns whether an entry was added where the pin does not lead, and resets that.
     pub(crate) fn take_has_left_pin(&mut self) -> bool {
         std::mem::take(&mut self.main.has_left_pin)
     }
 
-    /// Results of open calls that are not in `stay` hang where the conversation is, not under their
-    /// call: they would lead back to what was left.
+    /// Abandons the open calls that are not in `stay`: their results become children of the current
+    /// leaf instead of the call, because a child of the call would lead back to the abandoned
+    /// branch.
     fn leave_calls(&mut self, stay: &[EntryId]) {
         let open = self.calls.values().filter(|entry| !stay.contains(entry));
         self.main.left = Arc::new(open.cloned().collect());
@@ -162,7 +166,7 @@ impl Chains {
         }
     }
 
-    /// Sets the last entry of a chain; returns the one before.
+    /// Sets the last entry of a chain; returns the previous one.
     fn set_leaf(&mut self, chain: Option<&str>, leaf: Option<EntryId>) -> Option<EntryId> {
         match (chain, leaf) {
             (None, leaf) => std::mem::replace(&mut self.leaf, leaf),
@@ -171,7 +175,7 @@ impl Chains {
         }
     }
 
-    /// Takes `draft` as the next entry, for now.
+    /// Places `draft` as the next entry, until [`commit`](Self::commit) or [`undo`](Self::undo).
     pub(crate) fn place(&mut self, draft: &Draft) -> Result<ChainPosition, ErrorKind> {
         if !draft.kind.is_chain() {
             if let Some(pin) = draft.pin {
@@ -189,7 +193,7 @@ impl Chains {
                 }
                 Some(parent.clone())
             }
-            // A result is a child of its own call, wherever the chain has got to.
+            // A result is a child of its own call, even when the chain has advanced since.
             Parent::Chain => source
                 .clone()
                 .or_else(|| self.leaf_of(draft.chain.as_deref()).cloned()),
@@ -198,8 +202,8 @@ impl Chains {
             if !self.known.insert(uuid.clone()) {
                 return Err(ErrorKind::RepeatedUuid);
             }
-            self.journal.push(ChainChange::ResumePoint(uuid.clone()));
-            // Nothing is a child of a progress line.
+            self.journal.push(ChainChange::Known(uuid.clone()));
+            // A progress line is never a parent.
             if draft.kind != EntryKind::Progress {
                 if is_main {
                     self.note_main(draft, parent.as_ref());
@@ -222,7 +226,7 @@ impl Chains {
         Ok(ChainPosition { parent, source })
     }
 
-    /// What the next entry of the main conversation changes but its leaf.
+    /// Updates the state of the main conversation, except the leaf, for its next entry.
     fn note_main(&mut self, draft: &Draft, parent: Option<&EntryId>) {
         let leaves_pin =
             self.main.is_pinned && draft.parent != Parent::Chain && parent != self.leaf.as_ref();
@@ -242,16 +246,16 @@ impl Chains {
         }
     }
 
-    /// A point to take the changes back to.
+    /// Returns a point to undo changes to.
     pub(crate) fn mark(&self) -> usize {
         self.journal.len()
     }
 
-    /// Takes back what was done since `mark`: it did not get into the file.
+    /// Undoes the changes since `mark`, because their lines were not written.
     pub(crate) fn undo(&mut self, mark: usize) {
         while self.journal.len() > mark {
             match self.journal.pop() {
-                Some(ChainChange::ResumePoint(uuid)) => {
+                Some(ChainChange::Known(uuid)) => {
                     self.known.remove(&uuid);
                 }
                 Some(ChainChange::Leaf(chain, leaf)) => {
@@ -269,12 +273,12 @@ impl Chains {
         }
     }
 
-    /// What was placed is in the file.
+    /// Keeps the changes, because their lines are in the file.
     pub(crate) fn commit(&mut self) {
         self.journal.clear();
     }
 
-    /// Another process wrote these.
+    /// Adds the ids of entries that another process wrote.
     pub(crate) fn note_foreign(&mut self, ids: Vec<EntryId>) {
         self.known.extend(ids);
     }

@@ -1,4 +1,4 @@
-//! Entries before they are written: what they say, and what has to be filled in.
+//! Entries before they are written: their contents, and the fields that are still to be filled in.
 
 use std::fmt;
 
@@ -16,7 +16,7 @@ use transcript_format::scan::{Flags, Scanner, ToolRole};
 pub enum EntryId {
     /// A uuid in its canonical form.
     Uuid(Uuid),
-    /// Any other string, as older tools wrote them.
+    /// Any other string, as written by older tools.
     Odd(Box<str>),
 }
 
@@ -43,9 +43,9 @@ impl fmt::Display for EntryId {
 
 /// An entry to be written: one JSON object.
 ///
-/// Its bytes stay as they are. What an entry of its kind needs and does not have is added when it
-/// is written: `uuid`, `parentUuid`, `timestamp`, `sessionId`, `cwd`, `version`, `isSidechain`,
-/// `userType`, and `sourceToolAssistantUUID` for results of tools.
+/// Its bytes stay as they are. Fields that an entry of its kind needs and that are missing are
+/// added when it is written: `uuid`, `parentUuid`, `timestamp`, `sessionId`, `cwd`, `version`,
+/// `isSidechain`, `userType`, and `sourceToolAssistantUUID` for tool results.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Draft {
     /// The members of the object, without its braces and without newlines.
@@ -53,25 +53,25 @@ pub struct Draft {
     pub(crate) kind: EntryKind,
     pub(crate) uuid: Option<EntryId>,
     pub(crate) parent: Parent,
-    /// The chain that it belongs to: the id of an agent, or the main one.
+    /// The chain that it belongs to: the id of an agent; `None` for the main chain.
     pub(crate) chain: Option<Box<str>>,
-    /// The calls that it makes, and those that it answers.
+    /// The ids of the calls that it makes, and of those that it answers.
     pub(crate) calls: Vec<Box<str>>,
     pub(crate) results: Vec<Box<str>>,
-    /// What a boundary of a compaction keeps; `None` for everything else.
+    /// The entries that a compaction boundary preserves; `None` for other entries.
     pub(crate) keeps: Option<Vec<EntryId>>,
-    /// Where a `last-prompt` line says that the conversation ends.
+    /// The pin that a `last-prompt` line sets or clears.
     pub(crate) pin: Option<Pin>,
     has: Members,
-    /// It stood in a file before: its escapes are not ours to judge.
+    /// It is a copy of a line of a file, so its escapes are not checked.
     is_copy: bool,
 }
 
-/// What a `last-prompt` line with a leaf does (`facts/rig.md` 4).
+/// What a `last-prompt` line with a leaf does (LEAF-6).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Pin {
-    /// Names no entry, and so lifts what was named before.
-    Lifted,
+    /// Names the uuid of zeros, and so clears the previous pin.
+    Cleared,
     /// Names the end of the conversation.
     Set,
 }
@@ -83,11 +83,11 @@ pub(crate) enum Parent {
     Chain,
     /// None: it starts a conversation.
     Root,
-    /// This one.
+    /// This entry.
     Entry(EntryId),
 }
 
-/// What stands in the text of a draft already.
+/// The members that the text of a draft already has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Members {
     uuid: bool,
@@ -102,7 +102,7 @@ struct Members {
     agent: bool,
 }
 
-/// Why a text is no entry. It names a byte of the text and never quotes it.
+/// Why a text is not an entry. Names a byte of the text and never quotes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InvalidEntry {
     reason: &'static str,
@@ -110,13 +110,13 @@ pub struct InvalidEntry {
 }
 
 impl InvalidEntry {
-    /// Returns the reason in a few words.
+    /// Returns a short description.
     #[must_use]
     pub fn reason(&self) -> &'static str {
         self.reason
     }
 
-    /// Returns the byte of the text where it stops being one.
+    /// Returns the offset of the first byte that is not valid.
     #[must_use]
     pub fn at(&self) -> usize {
         self.at
@@ -136,13 +136,13 @@ const fn invalid(reason: &'static str, at: usize) -> InvalidEntry {
 }
 
 impl Draft {
-    /// Takes a JSON object with a `type` as an entry.
+    /// Parses a JSON object with a `type` as an entry.
     ///
     /// # Errors
-    /// When readers would take the line for damage: no object, bad UTF-8, control bytes in strings,
-    /// too deep, too long, a repeated name among those that link entries, a `uuid` that is no
-    /// string. When a string holds what not all of them can: a NUL character (`\u0000`), or half of a
-    /// surrogate pair (`\ud83d` alone).
+    /// When readers would treat the line as damage: not an object, invalid UTF-8, control bytes in
+    /// strings, too deep, too long, a duplicate key among those that link entries, a `uuid` that is
+    /// not a string. Also when a string contains a character that some readers cannot represent:
+    /// NUL (`\u0000`), or half of a surrogate pair (`\ud83d` alone).
     pub fn entry(json: &str) -> Result<Self, InvalidEntry> {
         match unwanted_escape(json.trim_ascii()) {
             Some((reason, at)) => Err(invalid(reason, at)),
@@ -150,11 +150,11 @@ impl Draft {
         }
     }
 
-    /// Takes an entry that stands in a file already, to be written again word for word: as
-    /// [`entry`](Self::entry), but its strings may hold anything that another tool wrote.
+    /// Parses an entry of a file, to be written again word for word: as [`entry`](Self::entry), but
+    /// its strings may contain anything that another tool wrote.
     ///
     /// # Errors
-    /// When readers would take the line for damage.
+    /// When readers would treat the line as damage.
     pub fn copy(json: &str) -> Result<Self, InvalidEntry> {
         Ok(Self {
             is_copy: true,
@@ -165,7 +165,7 @@ impl Draft {
     fn read(json: &str) -> Result<Self, InvalidEntry> {
         let text = json.trim_ascii();
         if text.len() > DEFAULT_LINE_CAP {
-            return Err(invalid("longer than readers take", DEFAULT_LINE_CAP));
+            return Err(invalid("longer than readers accept", DEFAULT_LINE_CAP));
         }
         let mut scanner = Scanner::new();
         let envelope = scanner
@@ -173,21 +173,18 @@ impl Draft {
             .map_err(|error| invalid(error.kind.reason(), error.at))?;
         let flags = envelope.flags();
         if flags.contains(Flags::DUPLICATE_NAME) {
-            return Err(invalid("a name stands twice", 0));
+            return Err(invalid("duplicate key", 0));
         }
         if flags.contains(Flags::TOO_MANY) {
-            return Err(invalid(
-                "it has more members or blocks than readers take",
-                0,
-            ));
+            return Err(invalid("more members or blocks than readers accept", 0));
         }
         if flags.intersects(Flags::UUID_ODD | Flags::UUID_EMPTY | Flags::UUID_NULL) {
-            return Err(invalid("the uuid is no string", 0));
+            return Err(invalid("uuid is not a string", 0));
         }
         let object = Object::parse(text).map_err(|_| invalid("not a JSON object", 0))?;
         let kind_name = object.get("type").and_then(Raw::str);
         if kind_name.is_none_or(|name| name.is_empty()) {
-            return Err(invalid("there is no type", 0));
+            return Err(invalid("missing type", 0));
         }
         let has = |key: &str| object.get(key).is_some();
         let parent = match object.get("parentUuid") {
@@ -195,7 +192,7 @@ impl Draft {
             Some(raw) if raw.is_null() => Parent::Root,
             Some(raw) => match raw.str() {
                 Some(id) => Parent::Entry(EntryId::from(&*id)),
-                None => return Err(invalid("the parent is no string", 0)),
+                None => return Err(invalid("parentUuid is not a string", 0)),
             },
         };
         let agent = envelope.agent_id().map(|id| id.decode().into());
@@ -211,7 +208,7 @@ impl Draft {
             kind: envelope.kind(),
             uuid: envelope.uuid().map(|id| EntryId::from(&*id.decode())),
             parent,
-            // Clients of 1.0.x name no agent: their sidechains are one chain, apart from the main one.
+            // Clients of 1.0.x write no agent id: their sidechains count as one chain.
             chain: flags
                 .contains(Flags::SIDECHAIN)
                 .then(|| agent.unwrap_or_default()),
@@ -232,7 +229,7 @@ impl Draft {
                 agent: has("agentId"),
             },
             is_copy: false,
-            // Line ends can only be white space between the parts of the object.
+            // Line breaks can only be white space between the parts of the object.
             inside: if inside.contains(['\n', '\r']) {
                 inside.replace(['\n', '\r'], " ")
             } else {
@@ -241,7 +238,7 @@ impl Draft {
         })
     }
 
-    /// What a person wrote.
+    /// Creates a prompt.
     #[must_use]
     pub fn user(text: &str) -> Self {
         let text = make::user(text).text();
@@ -260,8 +257,8 @@ impl Draft {
         }
     }
 
-    /// What a tool returned for the call with this id, as text. For images, errors and the output for
-    /// clients make it of [`make::tool_result`] with `try_from`.
+    /// Returns the result of the call with this id, as text. Convert a [`make::tool_result`] with
+    /// `try_from` for images, errors and structured output.
     #[must_use]
     pub fn tool_result(call: &str, text: &str) -> Self {
         let entry = make::tool_result(make::ToolResult::text(call, text));
@@ -272,13 +269,13 @@ impl Draft {
         }
     }
 
-    /// The title that a person gave the session.
+    /// Returns the line that sets the title of the session.
     #[must_use]
     pub fn custom_title(title: &str) -> Self {
         Self::metadata(&make::custom_title(title))
     }
 
-    /// The tag that a person gave the session.
+    /// Returns the line that sets the tag of the session.
     #[must_use]
     pub fn tag(tag: &str) -> Self {
         Self::metadata(&make::tag(tag))
@@ -292,15 +289,15 @@ impl Draft {
         }
     }
 
-    /// Whether readers take the line that was made of the entry.
+    /// Returns whether readers accept the line that was made of the entry.
     pub(crate) fn is_readable(&self, line: &str) -> bool {
         line.len() <= DEFAULT_LINE_CAP && (self.is_copy || unwanted_escape(line).is_none())
     }
 
-    /// Says where the conversation ends.
+    /// Creates a line that states where the conversation ends.
     pub(crate) fn pin(leaf: EntryId) -> Self {
         let pin = if leaf == EntryId::Uuid(Uuid::ZERO) {
-            Pin::Lifted
+            Pin::Cleared
         } else {
             Pin::Set
         };
@@ -313,24 +310,25 @@ impl Draft {
         }
     }
 
-    /// Lifts what a pin said.
+    /// Creates a line that clears a pin.
     pub(crate) fn unpin() -> Self {
         Self::pin(EntryId::Uuid(Uuid::ZERO))
     }
 
-    /// What a model answered: one entry for each block of the message, all with its id and usage,
-    /// as clients write them (`facts/sdk.md` 2).
+    /// Creates the entries of an answer of a model: one for each block of the message, each with
+    /// its id and usage, as clients write them (see `docs/format.md`, "Parallel tools").
     ///
     /// # Errors
-    /// When `message` is no message of the API: an object with a list or a string as `content`.
+    /// When `message` is not a message of the API: an object with a list or a string as `content`.
     pub fn assistant(message: &str) -> Result<Vec<Self>, InvalidEntry> {
-        let message = Object::parse(message).map_err(|_| invalid("the message is no object", 0))?;
+        let message =
+            Object::parse(message).map_err(|_| invalid("the message is not an object", 0))?;
         let entries = make::assistant(&message)
-            .map_err(|_| invalid("the content of the message is no list", 0))?;
+            .map_err(|_| invalid("the content of the message is not a list", 0))?;
         entries.iter().map(Self::try_from).collect()
     }
 
-    /// Sets the parent, whatever the text says.
+    /// Sets the parent, and ignores one in the text.
     #[must_use]
     pub fn parent(mut self, parent: EntryId) -> Self {
         self.set_parent(Parent::Entry(parent));
@@ -346,7 +344,7 @@ impl Draft {
         self.parent = parent;
     }
 
-    /// Adds a member, in place of one of that name.
+    /// Adds a member, or replaces the one with that name.
     pub(crate) fn set(&mut self, key: &str, text: &str) {
         self.drop_member(key);
         self.inside.push(',');
@@ -355,8 +353,8 @@ impl Draft {
         self.inside.push_str(&quoted(text));
     }
 
-    /// Whether both say the same, whatever stands around it: the session that one of them names, the
-    /// order of the members, escapes.
+    /// Returns whether both have the same fields, regardless of `sessionId`, the order of the
+    /// members, and escapes.
     pub(crate) fn has_same_fields(&self, other: &Self) -> bool {
         let members = |draft: &Self| {
             let text = format!("{{{}}}", draft.inside);
@@ -369,7 +367,7 @@ impl Draft {
                 && members(self).is_some_and(|own| Some(own) == members(other))
     }
 
-    /// Returns a text that is a member.
+    /// Returns the value of a member that is a string.
     pub(crate) fn text_of(&self, key: &str) -> Option<String> {
         let text = format!("{{{}}}", self.inside);
         let object = Object::parse(&text).ok()?;
@@ -381,7 +379,7 @@ impl Draft {
         Object::parse(&text).is_ok_and(|object| object.get(key).is_some())
     }
 
-    /// Gives the entry an id when it is of a kind that has one.
+    /// Sets the id of the entry if its kind has one and it is missing.
     pub(crate) fn identify(&mut self, id: impl FnOnce() -> Uuid) {
         if self.kind.is_chain() && self.uuid.is_none() {
             self.uuid = Some(EntryId::Uuid(id()));
@@ -431,7 +429,7 @@ impl Draft {
         self.inside = members.join(",");
     }
 
-    /// Writes the line, newline included.
+    /// Writes the line, including the newline.
     pub(crate) fn write(&self, line: &mut String, fill: &Fill<'_>) {
         line.push('{');
         if self.kind.is_chain() {
@@ -485,13 +483,13 @@ impl Draft {
 impl TryFrom<&NewEntry> for Draft {
     type Error = InvalidEntry;
 
-    /// Takes an entry that was made; see [`Self::entry`] for what can be wrong with it.
+    /// Converts a new entry; see [`Self::entry`] for the errors.
     fn try_from(entry: &NewEntry) -> Result<Self, InvalidEntry> {
         Self::entry(&entry.text())
     }
 }
 
-/// The entries that a boundary of a compaction keeps.
+/// Returns the entries that a compaction boundary preserves.
 fn keeps(object: &Object<'_>, kind: EntryKind) -> Option<Vec<EntryId>> {
     let subtype = object.str("subtype")?;
     if kind != EntryKind::System || subtype != SystemKind::CompactBoundary.name() {
@@ -513,15 +511,15 @@ fn pin(object: &Object<'_>, kind: EntryKind) -> Option<Pin> {
     }
     let leaf = EntryId::from(&*object.str("leafUuid")?);
     Some(if leaf == EntryId::Uuid(Uuid::ZERO) {
-        Pin::Lifted
+        Pin::Cleared
     } else {
         Pin::Set
     })
 }
 
-/// Finds an escape that is JSON, and that not all readers can take: a NUL, which ends strings in some
-/// languages and no database stores; half of a surrogate pair, which is not a character. Returns what it is
-/// and where.
+/// Finds an escape that is valid JSON but that some readers cannot represent: NUL, which ends
+/// strings in some languages and which databases refuse, and half of a surrogate pair, which is not
+/// a character. Returns a description and the offset.
 fn unwanted_escape(json: &str) -> Option<(&'static str, usize)> {
     let bytes = json.as_bytes();
     let unit = |at: usize| {
@@ -544,7 +542,7 @@ fn unwanted_escape(json: &str) -> Option<(&'static str, usize)> {
     None
 }
 
-/// Returns what stands between the braces of an object.
+/// Returns the text between the braces of an object.
 fn inside(object: &str) -> &str {
     object
         .strip_prefix('{')
@@ -552,7 +550,7 @@ fn inside(object: &str) -> &str {
         .unwrap_or(object)
 }
 
-/// What is filled in where a draft has nothing; all but ids as JSON, empty for nothing.
+/// The values for the missing fields of a draft, as JSON except for ids; empty for none.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Fill<'a> {
     pub(crate) parent: Option<&'a EntryId>,
@@ -560,15 +558,15 @@ pub(crate) struct Fill<'a> {
     pub(crate) source: Option<&'a EntryId>,
     pub(crate) timestamp: &'a str,
     pub(crate) session: &'a str,
-    /// The agent whose file it is.
+    /// The agent, if the file is that of an agent.
     pub(crate) agent: &'a str,
     pub(crate) cwd: &'a str,
     pub(crate) version: &'a str,
 }
 
-/// `text` as JSON.
+/// Returns `text` as JSON.
 pub(crate) fn quoted(text: &str) -> String {
-    // A string always serialises: there is no key to be refused and no value out of range.
+    // Serializing a string cannot fail: it has no keys or numbers that could be invalid.
     serde_json::to_string(text).unwrap_or_default()
 }
 

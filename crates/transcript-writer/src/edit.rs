@@ -1,5 +1,5 @@
-//! What is done to a conversation beside adding to it: compaction, rewind, tombstones. Nothing is
-//! ever cut out of a file; entries are left behind, and lines say so.
+//! Changes of a conversation other than adding entries: compaction, rewind, tombstones. Nothing is
+//! ever removed from a file: new lines record that entries no longer count.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -18,30 +18,30 @@ use crate::writer::{WriteState, Writer, Written};
 pub struct Compacted {
     /// The boundary, where the conversation starts over.
     pub boundary: Written,
-    /// The summary of what was before. The next entry is a child of it.
+    /// The summary of the conversation before. The next entry becomes a child of it.
     pub summary: Written,
     /// The entries that stay in the conversation word for word, in their order.
     pub kept: Vec<EntryId>,
 }
 
 impl Writer {
-    /// Restarts the conversation with a summary of what was before. `kept` are the entries that
-    /// stay in the context word for word, in their order; they are named, not copied, and readers
-    /// put them behind the summary (`facts/rig.md` 9).
+    /// Restarts the conversation with a summary. The entries `kept` stay in the context word for
+    /// word, in this order; the boundary lists them, they are not copied, and readers move them
+    /// after the summary (COMPACT-3, COMPACT-4).
     ///
-    /// Everything that was queued is written first. Boundary and summary are one write: a crash
-    /// leaves both or no compaction; what is not all of it does not count, and is cut off when the
-    /// file is opened again. When a `last-prompt` line names the old end, a third line in the same
-    /// write lifts that: before the boundary, or behind the summary if that end was chosen by a
-    /// rewind; until it is whole, the old conversation is the one that counts then.
+    /// The queue is written first. Boundary and summary are one write: a crash leaves both or no
+    /// compaction; a partial compaction does not count and is truncated when the file is opened
+    /// again. When a `last-prompt` line names the old leaf, a third line in the same write clears
+    /// that pin: before the boundary, or after the summary if a rewind chose the leaf. In the
+    /// second case the old conversation remains in force until that line is complete.
     ///
-    /// A call and its result have to be kept together or not at all; whether they are is for the
-    /// caller to see to, as the writer remembers no results. A result that comes later for a call
-    /// that is not kept does not be a child of it any more.
+    /// A call and its result must both be preserved or neither. The caller must ensure that,
+    /// because the writer does not remember results. A later result for a call that is not
+    /// preserved does not become a child of the call.
     ///
     /// # Errors
-    /// [`ErrorKind::UnknownEntry`] when a kept entry is not in the file, and as for
-    /// [`append`](Self::append). The conversation is as it was then.
+    /// [`ErrorKind::UnknownEntry`] when a preserved entry is not in the file, and as for
+    /// [`append`](Self::append). The conversation is unchanged then.
     pub fn compact(
         &self,
         compaction: Compaction,
@@ -55,8 +55,9 @@ impl Writer {
                 return Err(ErrorKind::UnknownEntry);
             }
             let compaction = compaction.kept(&anchor, kept);
-            // A pin that only says where the conversation ends anyway can be lifted first, so that
-            // the summary is the last line that it takes. One that was chosen has to hold until then.
+            // A pin on the entry where the conversation would end anyway can be cleared first, so
+            // that the summary is the last line of the write. A pin that a rewind chose must hold
+            // until the summary is written.
             let is_pinned = chains.root_leaves_pin();
             let holds = is_pinned && chains.is_rewound();
             let first = (is_pinned && !holds).then(Draft::unpin);
@@ -79,35 +80,36 @@ impl Writer {
         })
     }
 
-    /// Goes back to an entry: the next one is a child of it, and what came after it is left as a
-    /// branch. Until there is a next one, a `last-prompt` line says where the conversation ends
-    /// (`facts/rig.md` 4).
+    /// Goes back to an entry: the next one becomes a child of it, and the entries after it become
+    /// an abandoned branch. Until there is a next entry, a `last-prompt` line states where the
+    /// conversation ends (LEAF-6, LEAF-11).
     ///
-    /// Readers put the lines of one answer and the results of its calls together again, wherever the
-    /// conversation goes on (`facts/rig.md` 5): going back to the middle of an answer goes back to
-    /// the whole answer. What must not come again is taken out by [`tombstone`](Self::tombstone).
+    /// Readers include all lines of one answer and the results of its calls, even when the path
+    /// only goes through one of them (CHAIN-6): going back to the middle of an answer goes back to
+    /// the whole answer. To remove an entry from the conversation for good, use
+    /// [`tombstone`](Self::tombstone).
     ///
-    /// `None` goes back to before the first entry, which no line can say: until the next entry,
+    /// `None` goes back to before the first entry. No line can express that: until the next entry,
     /// readers show the conversation as it was.
     ///
     /// # Errors
-    /// [`ErrorKind::UnknownEntry`] when it is not in the file, and as for
-    /// [`append`](Self::append). The conversation goes on where it was then.
+    /// [`ErrorKind::UnknownEntry`] when the entry is not in the file, and as for
+    /// [`append`](Self::append). The conversation is unchanged then.
     pub fn rewind(&self, to: Option<EntryId>) -> Result<Written, Error> {
         self.move_leaf(to, None)
     }
 
-    /// Takes back the last entry of the main conversation: the next one is a child of `parent`, the
-    /// entry above it, as after a [`rewind`](Self::rewind), and a line of our own type names the
-    /// entry that no longer counts. Readers that do not know that line see a branch that was left, or,
-    /// of an answer of several lines, the whole answer.
+    /// Removes the last entry from the main conversation: the next one becomes a child of `parent`,
+    /// the entry before it, as after a [`rewind`](Self::rewind), and an engine line marks the entry
+    /// as tombstoned. Readers that do not know engine lines show an abandoned branch or, if the
+    /// entry is one of several lines of an answer, the whole answer.
     ///
-    /// An entry with others under it cannot be taken out from between them: their links would have
-    /// to be written again. Go back to it first; what is under it is left then, too.
+    /// An entry with descendants cannot be removed alone, because their links would have to be
+    /// rewritten. Rewind to it first, which abandons its descendants too.
     ///
     /// # Errors
-    /// [`ErrorKind::NotTheLeaf`] when the entry is not the last one, [`ErrorKind::UnknownEntry`] when
-    /// `parent` is not in the file, and as for [`append`](Self::append).
+    /// [`ErrorKind::NotTheLeaf`] when the entry is not the last one, [`ErrorKind::UnknownEntry`]
+    /// when `parent` is not in the file, and as for [`append`](Self::append).
     pub fn tombstone(&self, entry: &EntryId, parent: Option<EntryId>) -> Result<Written, Error> {
         self.move_leaf(parent, Some(entry))
     }
@@ -140,18 +142,18 @@ impl Writer {
         written.pop().ok_or_else(|| shared.closed())
     }
 
-    /// Ends a turn: writes a `last-prompt` line with the end of the conversation and `prompt`, what
-    /// the person wrote last, and `lines`, the [state](EntryKind::is_state) of the session by now:
-    /// title, mode, cost. State that the file has already is written again only when it says
-    /// something else, or no longer stands in the last 64 KiB of the file, all that other readers
-    /// look at to list sessions (`facts/sdk.md` 4). Of lines of one kind the last one counts.
+    /// Ends a turn: writes a `last-prompt` line with the end of the conversation and `prompt`, the
+    /// last prompt of the person, followed by `lines`, the current [state](EntryKind::is_state) of
+    /// the session: title, mode, cost. A state line is skipped if the file already has the same one
+    /// within its last 64 KiB, which is all that other readers look at to list sessions. Of several
+    /// lines of one kind, only the last is written.
     ///
-    /// Kinds of which `lines` say nothing are carried along, word for word and whoever wrote them
-    /// last: a title that a person gave with another tool does not get lost behind a long turn. So
-    /// is the prompt before, without a `prompt`. State that is too long to stand in those 64 KiB
-    /// with the rest is left where it is.
+    /// State of kinds that `lines` does not contain is appended again, word for word and whoever
+    /// wrote it last, so that a long turn does not push a title that another tool set out of that
+    /// part. So is the previous prompt when `prompt` is `None`. State that does not fit into the 64
+    /// KiB with the rest is not appended again.
     ///
-    /// Lines that are no state are always written. Returns those that were written, in their order.
+    /// Lines that are not state are always written. Returns the lines that were written, in order.
     ///
     /// # Errors
     /// As for [`append`](Self::append).
@@ -174,10 +176,11 @@ impl Writer {
     }
 }
 
-/// How much of the end of a file others look at.
+/// The part at the end of a file that other readers look at to list sessions.
 const WINDOW: u64 = 64 << 10;
 
-/// About how many bytes a draft takes in the file, rather more: what is filled in, and a newline.
+/// Returns an upper estimate of the bytes of a draft in the file, with the fields that are filled
+/// in and the newline.
 fn room(line: &Draft) -> u64 {
     let filled_in = if line.kind.is_chain() { 1024 } else { 128 };
     (line.len() + filled_in) as u64
@@ -190,16 +193,17 @@ fn keep_last_of_each_kind(lines: &mut Vec<Draft>) {
     lines.reverse();
 }
 
-/// The last line of each kind of state: what it says and where it starts.
+/// The last line of each kind of state, and the offset where it starts.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct MetadataCache {
     lines: BTreeMap<EntryKind, (Draft, u64)>,
-    /// What the person wrote last, if a line says so.
+    /// The last prompt of the person, if a line has it.
     prompt: Option<String>,
 }
 
 impl MetadataCache {
-    /// The state of a file of `len` bytes: a line behind that was cut off when it was opened.
+    /// Creates the state of a file of `len` bytes. Lines after that are ignored: opening the file
+    /// truncated them.
     pub(crate) fn new(lines: &[(Draft, u64)], len: u64) -> Self {
         let mut metadata = Self::default();
         for (line, offset) in lines.iter().filter(|(_, offset)| *offset < len) {
@@ -208,7 +212,7 @@ impl MetadataCache {
         metadata
     }
 
-    /// Notes a line that is in the file, unless one of its kind stands further down.
+    /// Adds a line of the file, unless a later one of its kind is known.
     pub(crate) fn note(&mut self, line: &Draft, offset: u64) {
         if !line.kind.is_state() {
             return;
@@ -225,8 +229,8 @@ impl MetadataCache {
         self.lines.insert(line.kind, (line.clone(), offset));
     }
 
-    /// Adds the state of other kinds than those in `lines`, the shortest first, as far as all of it
-    /// can be seen at once.
+    /// Adds the state of kinds that `lines` does not have, shortest first, as long as all of it
+    /// fits into the window.
     fn carry_into(&self, lines: &mut Vec<Draft>) {
         let mut taken: u64 = lines.iter().map(room).sum();
         let is_given = |line: &&Draft| lines.iter().any(|given| given.kind == line.kind);
@@ -242,8 +246,9 @@ impl MetadataCache {
         }
     }
 
-    /// Those of `lines` that the file of `end` bytes does not say, or too far from where it will end
-    /// with them.
+    /// Returns those of `lines` that a file of `end` bytes does not have, or only before the window
+    /// that will be its end after they are written. Each added line moves the window, so this
+    /// repeats until no other line falls out of it.
     fn due(&self, lines: Vec<Draft>, end: u64) -> Vec<Draft> {
         let place = |line: &Draft| {
             let (metadata, offset) = self.lines.get(&line.kind)?;

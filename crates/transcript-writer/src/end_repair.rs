@@ -1,5 +1,4 @@
-//! What a kill or a full disk leaves at the end of a file, and what is done about it when the file
-//! is opened.
+//! Repairs the end of a file, as a kill or a full disk leaves it, when the file is opened.
 
 use std::io;
 use std::ops::Range;
@@ -15,53 +14,53 @@ use transcript_format::scan::Scanner;
 
 use crate::file::{Disk, File};
 
-/// What opening a file did to its end.
+/// The repair of the end of a file when it was opened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Repair {
-    /// The last line was whole but for its newline, which was added.
+    /// The last line was complete except for its newline, which was added.
     Completed {
         /// Where the line starts.
         offset: u64,
     },
-    /// The last line was torn, or the lines of a compaction were not all there. Their bytes were
-    /// saved in a file beside it and cut off.
+    /// The last line was torn, or lines of a compaction were missing. The bytes were saved in a
+    /// file next to it and truncated.
     Cut {
-        /// Where it started.
+        /// Where they started.
         offset: u64,
-        /// Its length in bytes.
+        /// The length in bytes.
         len: u64,
-        /// Where its bytes are now.
+        /// The file with the bytes.
         saved: PathBuf,
     },
-    /// The last line was damaged and stays as it is. It ends with a newline now, or gets one with
-    /// the next write.
+    /// The last line was damaged and was kept as it is. It ends with a newline now, or gets one
+    /// with the next write.
     Sealed {
         /// Where it starts.
         offset: u64,
         /// Its length in bytes, without the newline.
         len: u64,
-        /// Why it was not cut off.
+        /// Why it was not truncated.
         why: Kept,
     },
 }
 
-/// Why a damaged last line stays in the file.
+/// Why a damaged last line was kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Kept {
     /// Another process may still be writing it.
     OtherWriter,
-    /// A whole entry stands in it.
+    /// It contains a complete entry.
     HoldsEntry,
-    /// It is longer than any line that readers take, 64 MiB: a copy of it would fill the disk.
+    /// It is longer than any line that readers accept, 64 MiB, and a copy could fill the disk.
     TooLong,
-    /// The system did not let its bytes be saved in another file, or cut off.
+    /// The system did not allow saving its bytes to another file, or truncating.
     Failed(io::ErrorKind),
 }
 
 impl Repair {
-    /// Returns where the last line starts.
+    /// Returns the offset of the first byte that was repaired.
     #[must_use]
     pub fn offset(&self) -> u64 {
         match self {
@@ -75,24 +74,25 @@ impl Repair {
 pub(crate) struct EndRepair {
     /// The length of the file.
     pub(crate) len: u64,
-    /// Whether it ends with a newline or is empty; otherwise the next write has to start with one.
+    /// Whether the file ends with a newline or is empty; otherwise the next write must start with a
+    /// newline.
     pub(crate) is_ended: bool,
     pub(crate) repair: Option<Repair>,
 }
 
-/// Where no lease tells whether somebody writes, the file has to keep its length for this long.
+/// Without a lease to detect other writers, the length of the file must be stable for this long.
 const STABLE: Duration = Duration::from_millis(250);
 
 const BLOCK: u64 = 64 << 10;
 
-/// Readers skip longer lines, so that nothing is to be found in them.
+/// Readers skip longer lines, so searching them is useless.
 const LONGEST: u64 = DEFAULT_LINE_CAP as u64;
 
-/// Makes the file end with a newline. The lock is held; `is_alone` says whether nobody else has the
-/// file open for writing, if that is known.
+/// Makes the file end with a newline. The caller holds the lock; `is_alone` is whether no other
+/// process has the file open for writing, if known.
 ///
-/// A damaged line never fails the opening: what cannot be cut off stays, and what cannot be ended
-/// now is ended by the next write.
+/// A damaged line never prevents opening the file: a line that cannot be truncated is kept, and one
+/// that cannot be terminated now is terminated by the next write.
 pub(crate) fn repair_end(
     file: &dyn File,
     disk: &dyn Disk,
@@ -158,7 +158,7 @@ fn sealed(line: Range<u64>, why: Kept) -> Repair {
 fn end_line(file: &dyn File, len: u64, repair: Repair) -> io::Result<EndRepair> {
     let ended = append_newline(file);
     if let Err(error) = &ended {
-        tracing::warn!(%error, "the next write has to end the last line");
+        tracing::warn!(%error, "the last line could not be terminated yet");
     }
     Ok(EndRepair {
         len: if ended.is_ok() {
@@ -171,7 +171,7 @@ fn end_line(file: &dyn File, len: u64, repair: Repair) -> io::Result<EndRepair> 
     })
 }
 
-/// Saves the last bytes of the file in another one and cuts them off, or says why they stay.
+/// Saves the last bytes of the file to another file and truncates them, or returns why they stay.
 fn cut(
     file: &dyn File,
     disk: &dyn Disk,
@@ -183,14 +183,14 @@ fn cut(
         Ok(saved) => saved,
         Err(error) => return Ok(Err(Kept::Failed(error.kind()))),
     };
-    // A copy of what stays is of no use.
+    // The bytes stay in the file, so the copy is not needed.
     let keep = |why| {
         if let Err(error) = disk.remove(&saved) {
-            tracing::warn!(%error, "a copy that is not needed could not be removed");
+            tracing::warn!(%error, "could not remove an unneeded copy");
         }
         Ok(Err(why))
     };
-    // Somebody without the lock may have gone on writing since.
+    // A process without the lock may have written more since.
     if file.status()?.len != torn.end {
         return keep(Kept::OtherWriter);
     }
@@ -207,14 +207,16 @@ fn cut(
     }))
 }
 
-/// How many lines a compaction writes at most: the boundary, the summary, and one that lifts a pin.
+/// The maximum number of lines of a compaction: the boundary, the summary, and one that clears a
+/// pin.
 const COMPACTION_LINES: u64 = 3;
 
-/// Where the boundary of a compaction starts whose write did not get to its end: it says how many
-/// lines that write has. `tail` is where the part without a newline starts.
+/// Returns the offset of a compaction boundary whose write is incomplete, according to the number
+/// of lines that the boundary states. `tail` is the start of the part without a newline.
 ///
-/// It was not acknowledged. It is cut off although it is whole: to readers the last boundary of a
-/// file is the one that says what is kept, even one that leads to no summary (case 45-20).
+/// Such a compaction was not acknowledged. It is truncated although the boundary itself is
+/// complete: readers use the list of the last boundary of a file, even when it has no summary
+/// (COMPACT-8).
 fn torn_batch(file: &dyn File, tail: u64, torn: &[u8], is_whole: bool) -> io::Result<Option<u64>> {
     let mut lines = u64::from(is_whole);
     if is_whole && batch_lines(torn).is_some_and(|all| lines < all) {
@@ -235,10 +237,11 @@ fn torn_batch(file: &dyn File, tail: u64, torn: &[u8], is_whole: bool) -> io::Re
     Ok(None)
 }
 
-/// How many lines the write of a boundary has, as [`Writer::compact`](crate::Writer::compact) says.
+/// Returns how many lines the write of a boundary has, as recorded by
+/// [`Writer::compact`](crate::Writer::compact).
 fn batch_lines(line: &[u8]) -> Option<u64> {
     let line = std::str::from_utf8(line).ok()?;
-    // Most lines are none; they are not parsed for it.
+    // Avoids parsing other lines.
     if !line.contains("\"compact_boundary\"") {
         return None;
     }
@@ -248,9 +251,9 @@ fn batch_lines(line: &[u8]) -> Option<u64> {
     lines.filter(|_| is_boundary)
 }
 
-/// Whether readers may find a whole entry in a damaged line: at its start, behind NULs or a byte
-/// order mark, or as its end. Such a line is not cut: what
-/// is a child of the entry would lose its parent.
+/// Returns whether readers may find a complete entry in a damaged line: at its start, after NULs or
+/// a byte order mark, or at its end. Such a line is not truncated, because children of the entry
+/// would lose their parent.
 fn has_entry(line: &[u8]) -> bool {
     let mut text = line;
     while let [b'\0' | b' ' | b'\t' | b'\r', rest @ ..] | [0xEF, 0xBB, 0xBF, rest @ ..] = text {
@@ -262,10 +265,12 @@ fn has_entry(line: &[u8]) -> bool {
     Scanner::new().scan_first(text).is_ok() || !salvage::objects(line).is_empty()
 }
 
-/// Writes a side file, under another name when there is one of that name with other bytes: one with
-/// the same bytes was left by a process that died right behind this. Returns where it is.
+/// Writes a side file, under another name if that name is taken by a file with other bytes. A file
+/// with the same bytes is reused: a process that died right after this call wrote it. Returns the
+/// path.
 pub(crate) fn write_side_file(disk: &dyn Disk, path: &Path, bytes: &[u8]) -> io::Result<PathBuf> {
-    // Each is a line that was torn at the same place. Something else is wrong where there are more.
+    // Each file is a line that was torn at the same offset. More of them mean that something else
+    // is wrong.
     const NAMES: u32 = 10;
     for number in 0..NAMES {
         let mut name = path.as_os_str().to_owned();
@@ -284,7 +289,7 @@ pub(crate) fn write_side_file(disk: &dyn Disk, path: &Path, bytes: &[u8]) -> io:
     Err(io::ErrorKind::AlreadyExists.into())
 }
 
-/// Whether a file holds these bytes, and keeps them and its name over a power cut.
+/// Returns whether a file contains these bytes, and syncs it and its name.
 fn holds(disk: &dyn Disk, path: &Path, bytes: &[u8]) -> bool {
     disk.open(path, false).is_ok_and(|opened| {
         let file = &*opened.file;
@@ -298,7 +303,7 @@ fn holds(disk: &dyn Disk, path: &Path, bytes: &[u8]) -> bool {
     })
 }
 
-/// `SESSION.jsonl.torn-812`
+/// Returns a path like `SESSION.jsonl.torn-812`.
 pub(crate) fn side_file(path: &Path, what: &str, offset: u64) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(format!(".{what}-{offset}"));
@@ -321,7 +326,7 @@ fn append_newline(file: &dyn File) -> io::Result<()> {
     }
 }
 
-/// Where the last line starts that has no newline; `len` when there is none.
+/// Returns the start of the last line if it has no newline; `len` if it has one.
 fn last_line(file: &dyn File, len: u64) -> io::Result<u64> {
     let mut end = len;
     while end > 0 {
@@ -335,7 +340,7 @@ fn last_line(file: &dyn File, len: u64) -> io::Result<u64> {
     Ok(0)
 }
 
-/// Reads from `from` to `to`, all of it or nothing.
+/// Reads from `from` to `to`, completely or not at all.
 pub(crate) fn read(file: &dyn File, from: u64, to: u64) -> io::Result<Vec<u8>> {
     let mut bytes = vec![0; (to - from) as usize];
     if read_into(file, from, &mut bytes)? < bytes.len() {
@@ -344,7 +349,7 @@ pub(crate) fn read(file: &dyn File, from: u64, to: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Fills `buffer` from `from` on; returns how many bytes were there.
+/// Fills `buffer` from offset `from`; returns how many bytes were read.
 pub(crate) fn read_into(file: &dyn File, from: u64, buffer: &mut [u8]) -> io::Result<usize> {
     let mut done = 0;
     while done < buffer.len() {

@@ -1,13 +1,13 @@
-//! Why an entry was not written.
+//! Errors of the writer.
 
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Why an entry was not acknowledged. Nothing of it is in the file, unless the error
-/// [says so](Self::left_a_part), and but for a failed sync, after which it is there and in a
-/// [rescue file](crate::Writer::rescue).
+/// Why an entry was not acknowledged. Nothing of it is in the file, with two exceptions: the error
+/// [reports a part](Self::left_a_part), or a sync failed, after which the entry is in the file and
+/// in a [rescue file](crate::Writer::rescue).
 #[derive(Clone, Debug)]
 pub struct Error {
     kind: ErrorKind,
@@ -22,40 +22,41 @@ pub struct Error {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// There is no such file, and it was not to be made.
+    /// The file does not exist, and was not to be created.
     NotFound,
-    /// Opening or writing it is not allowed.
+    /// Opening or writing the file is not permitted.
     NotAllowed,
-    /// The path is no regular file with one name, or not the caller's: the source of the error says
-    /// which.
+    /// The path is not a regular file with one name, or not the caller's; the source of the error
+    /// is the reason.
     NotAFile,
     /// Another process writes to the session, or holds its lock for too long.
     Busy,
-    /// Another process writes to the session, and the caller wanted to go on in a fork then.
+    /// Another process writes to the session, and the caller asked for a fork in that case.
     Fork,
-    /// The file is not the one that was read before: shorter, or with other bytes.
+    /// The file is not the one that was read: it is shorter, or has other bytes.
     Changed,
-    /// The file was deleted, moved or replaced. Bytes would go where nobody looks; the writer takes
-    /// no more.
+    /// The file was deleted, moved or replaced, so new bytes would not be found under its name. The
+    /// writer accepts no more entries.
     Replaced,
-    /// The file became shorter than what was written to it. The writer takes no more.
+    /// The file became shorter than what was written to it. The writer accepts no more entries.
     Shrunk,
     /// No space, no quota, or a limit on the size of files.
     Full,
     /// The system failed to write.
     Io,
-    /// Bytes may not survive a power cut, though they were written: those from the offset of the error
-    /// on. The writer takes no more; [`Writer::rescue`](crate::Writer::rescue) says what was saved.
+    /// The bytes from the offset of the error on were written but may not survive a power cut. The
+    /// writer accepts no more entries; [`Writer::rescue`](crate::Writer::rescue) returns what was
+    /// saved.
     SyncFailed,
-    /// The entry is not one: no JSON object, no type, or what readers would take for damage or show
-    /// otherwise; see [`Draft::entry`](crate::Draft::entry). A line that is longer than readers take
-    /// when it is filled in is refused when it is written.
+    /// The entry is not valid: not a JSON object, without a type, or readers would treat it as
+    /// damage or display it differently; see [`Draft::entry`](crate::Draft::entry). The length
+    /// limit is checked when the line is written, with the fields that are filled in.
     InvalidEntry,
     /// The entry names a parent that is not in the file.
     UnknownParent,
     /// The file holds an entry with the same uuid.
     RepeatedUuid,
-    /// The file holds no such entry to keep or to go back to.
+    /// The file has no such entry to preserve or to go back to.
     UnknownEntry,
     /// The entry is not the last one of the conversation.
     NotTheLeaf,
@@ -88,26 +89,28 @@ impl ErrorKind {
         }
     }
 
-    const fn words(self) -> &'static str {
+    const fn text(self) -> &'static str {
         match self {
             Self::NotFound => "no such file",
             Self::NotAllowed => "writing is not allowed",
-            Self::NotAFile => "not a file to append to",
+            Self::NotAFile => "not a file that can be appended to",
             Self::Busy => "another process writes to it",
-            Self::Fork => "another process writes to it; go on in a fork",
+            Self::Fork => "another process writes to it; continue in a fork",
             Self::Changed => "not the file that was read; read it again",
-            Self::Replaced => "deleted, moved or replaced while it was open; open it again",
-            Self::Shrunk => "became shorter while it was open; open it again",
-            Self::Full => "no space for the entry",
+            Self::Replaced => "deleted, moved or replaced while it was open; reopen the file",
+            Self::Shrunk => "became shorter while it was open; reopen the file",
+            Self::Full => "no space left for the entry",
             Self::Io => "cannot be written",
-            Self::SyncFailed => "written bytes may not survive a power cut; open it again",
+            Self::SyncFailed => {
+                "sync failed, written bytes may be lost in a power cut; reopen the file"
+            }
             Self::InvalidEntry => {
-                "not an entry that readers take: a JSON object with a type, on a line of 64 MiB at \
-                 most, without NUL characters and halves of surrogate pairs"
+                "not an entry that readers accept: a JSON object with a type, on a line of 64 MiB at \
+                 most, without NUL characters or unpaired surrogates"
             }
             Self::UnknownParent => "the entry names a parent that is not in the file",
-            Self::RepeatedUuid => "the file holds an entry with the same uuid",
-            Self::UnknownEntry => "the file holds no such entry",
+            Self::RepeatedUuid => "the file already has an entry with this uuid",
+            Self::UnknownEntry => "the file has no such entry",
             Self::NotTheLeaf => {
                 "the entry is not the last one of the conversation; rewind to it first"
             }
@@ -156,18 +159,18 @@ impl Error {
         self
     }
 
-    pub(crate) fn with_a_part(mut self) -> Self {
+    pub(crate) fn with_partial_write(mut self) -> Self {
         self.left_a_part = true;
         self
     }
 
-    /// It will be the same next time.
-    pub(crate) fn for_good(mut self) -> Self {
+    /// Marks the error as permanent: the same call would fail again.
+    pub(crate) fn permanent(mut self) -> Self {
         self.is_final = true;
         self
     }
 
-    /// Returns what went wrong.
+    /// Returns the kind of error.
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         self.kind
@@ -185,14 +188,15 @@ impl Error {
         self.offset
     }
 
-    /// Returns whether a part of the entry is in the file: the system neither took all of it nor let the
-    /// part be cut off again. It is cut off before the next write, or stays as a damaged line.
+    /// Returns whether a part of the entry is in the file: the system did not write all of it and
+    /// did not allow truncating the part. The part is truncated before the next write, or stays as
+    /// a damaged line.
     #[must_use]
     pub fn left_a_part(&self) -> bool {
         self.left_a_part
     }
 
-    /// Returns whether the same call on the same writer may work later.
+    /// Returns whether the same call on the same writer may succeed later.
     #[must_use]
     pub fn is_retryable(&self) -> bool {
         let may_pass = matches!(self.kind, ErrorKind::Busy | ErrorKind::Full | ErrorKind::Io);
@@ -202,11 +206,11 @@ impl Error {
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.path.display(), self.kind.words())?;
+        write!(f, "{}: {}", self.path.display(), self.kind.text())?;
         if self.left_a_part {
-            f.write_str("; a part of it is left in the file, and could not be cut off")?;
+            f.write_str("; a part of it is in the file and could not be truncated")?;
         } else if matches!(self.kind, ErrorKind::Full) {
-            f.write_str("; nothing of it was kept")?;
+            f.write_str("; the file is unchanged")?;
         }
         if let Some(offset) = self.offset {
             write!(f, " (byte {offset})")?;

@@ -1,7 +1,6 @@
-//! Everything that the writer asks of a file system.
+//! Everything that the writer needs of a file system.
 //!
-//! The real one is in `sys`; tests put fakes and fault injectors in its place, and drive the same
-//! code.
+//! The real one is in `sys`; tests replace it by fakes and fault injectors and run the same code.
 
 use std::fmt::Debug;
 use std::io;
@@ -11,103 +10,103 @@ pub use crate::new_file::NewFile;
 
 /// An open session file.
 ///
-/// Every call is at most one system call that can fail, and none retries: what to do about a
-/// failure is for the log to decide. All of them may be called from several threads.
+/// Every call is at most one system call that can fail, and none retries, because the log decides
+/// how to handle a failure. All of them may be called from several threads.
 pub trait File: Debug + Send + Sync {
-    /// Writes at the end of the file, in one write; returns how many bytes were taken, which may be
-    /// fewer.
+    /// Writes at the end of the file, in one write; returns how many bytes were written, which may
+    /// be fewer.
     ///
     /// # Errors
-    /// When nothing of it was written, as far as the system says.
+    /// When nothing was written, as far as the system reports.
     fn append(&self, bytes: &[u8]) -> io::Result<usize>;
 
-    /// Returns the offset behind the bytes that the last [`append`](Self::append) took.
+    /// Returns the offset after the bytes that the last [`append`](Self::append) wrote.
     ///
     /// # Errors
-    /// When the system fails. By default this is the length of the file, which is the same while
-    /// nobody else writes.
+    /// When the system fails. By default this is the length of the file, which is the same as long
+    /// as no other process writes.
     fn position(&self) -> io::Result<u64> {
         self.status().map(|status| status.len)
     }
 
-    /// Reads from `offset` on; 0 at the end.
+    /// Reads at `offset`; returns 0 at the end.
     ///
     /// # Errors
     /// When the system fails to read.
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize>;
 
-    /// Cuts the file to `len` bytes.
+    /// Truncates the file to `len` bytes.
     ///
     /// # Errors
-    /// When the system refuses; the file is as it was.
+    /// When the system refuses; the file is unchanged.
     fn truncate(&self, len: u64) -> io::Result<()>;
 
     /// Makes the bytes and the length of the file survive a power cut.
     ///
     /// # Errors
-    /// When they may not. A later success says nothing about the bytes of a failed call: the system
-    /// may have dropped them.
+    /// When they may not survive. A later success does not cover the bytes of a failed call: the
+    /// system may have dropped them.
     fn sync(&self) -> io::Result<()>;
 
-    /// Returns the length, and whether a name still leads to the file.
+    /// Returns the length of the file, and whether it still has a name.
     ///
     /// # Errors
     /// When the system fails.
     fn status(&self) -> io::Result<Status>;
 
-    /// Returns which file it is.
+    /// Returns the identity of the file.
     ///
     /// # Errors
     /// When the system fails.
     fn identity(&self) -> io::Result<Identity>;
 
-    /// Takes the lock on the file if nobody else has it. It is advisory and released when the
-    /// process dies.
+    /// Takes the lock on the file if it is free; returns false otherwise. The lock is advisory and
+    /// released when the process ends.
     ///
     /// # Errors
-    /// When the system fails; `Ok(false)` when another has it.
+    /// When the system fails.
     fn try_lock(&self) -> io::Result<bool>;
 
-    /// Gives the lock back.
+    /// Releases the lock.
     ///
     /// # Errors
     /// When the system fails.
     fn unlock(&self) -> io::Result<()>;
 }
 
-/// What is cheap to ask of an open file.
+/// The properties of an open file that are cheap to query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Status {
-    /// Its length in bytes.
+    /// The length in bytes.
     pub len: u64,
-    /// Whether a name still leads to it; false after it was deleted or replaced.
+    /// Whether the file still has a name; false after it was deleted or replaced.
     pub is_linked: bool,
 }
 
-/// Which file a name or a handle stands for.
+/// Identifies a file, whatever its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Identity {
     /// The device.
     pub device: u64,
-    /// The file on it.
+    /// The number of the file on the device.
     pub file: u64,
 }
 
-/// A place with files.
+/// A file system.
 pub trait Disk: Debug + Send + Sync {
     /// Opens the file at `path` for appending.
     ///
-    /// Refuses what is not a regular file of the caller with one name, and symbolic links. With
-    /// `create` a missing file is made, readable by its owner alone, and its name made to survive a
-    /// power cut, as are folders that had to be made for it.
+    /// Refuses symbolic links, and anything but a regular file that has one name and belongs to the
+    /// caller. With `create`, creates a missing file, accessible to its owner only; its name, and
+    /// any folders created for it, survive a power cut.
     ///
     /// # Errors
-    /// When the system fails, or the file is not one to append to; as
-    /// [`WouldBlock`](io::ErrorKind::WouldBlock) while another process asks who writes to the file,
-    /// which takes it microseconds.
+    /// When the system fails, or the file cannot be appended to; as
+    /// [`WouldBlock`](io::ErrorKind::WouldBlock) while another process checks for writers of the
+    /// file, which takes microseconds.
     fn open(&self, path: &Path, create: bool) -> io::Result<Opened>;
 
-    /// Returns which file stands at `path`; `None` when there is none.
+    /// Returns the identity of the file at `path`; `None` when there is none.
     ///
     /// # Errors
     /// When the system fails.
@@ -119,24 +118,25 @@ pub trait Disk: Debug + Send + Sync {
     /// When it may not.
     fn sync_name(&self, path: &Path) -> io::Result<()>;
 
-    /// Writes a new file that only its owner can read, and makes it survive a power cut, as folders
-    /// that had to be made for it. At every moment the name leads to all of it or to nothing.
+    /// Writes a new file that only its owner can access, and makes it and any folders created for
+    /// it survive a power cut. At every moment the name refers to the complete file or does not
+    /// exist.
     ///
     /// # Errors
-    /// When there is such a file, or the system fails; then nothing is left of it.
+    /// When the file exists, or the system fails; nothing of the new file is left then.
     fn write_new(&self, path: &Path, bytes: &[u8]) -> io::Result<()>;
 
-    /// Takes the name away from a file.
+    /// Removes the name of a file.
     ///
     /// # Errors
     /// When the system fails.
     fn remove(&self, path: &Path) -> io::Result<()>;
 
-    /// Gives the file at `from` the name `to`, in place of what is there, and makes that survive a
-    /// power cut. At every moment `to` is the one or the other.
+    /// Renames the file at `from` to `to`, replaces a file that has that name, and makes the change
+    /// survive a power cut. At every moment `to` is the old or the new file.
     ///
     /// # Errors
-    /// When the system fails; the name may be the new one already.
+    /// When the system fails; the rename may have happened all the same.
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
 }
 
@@ -145,13 +145,13 @@ pub trait Disk: Debug + Send + Sync {
 pub struct Opened {
     /// The file.
     pub file: std::sync::Arc<dyn File>,
-    /// Whether it was made just now.
+    /// Whether the file was created by this call.
     pub is_new: bool,
     /// Whether another process had it open for writing right before; `None` when the system cannot
-    /// tell.
+    /// report that.
     pub has_other_writer: Option<bool>,
-    /// Whether it is on a network or in user space, where locks and appends may not hold.
+    /// Whether it is on a network or user-space file system, where locks and appends may not work.
     pub is_remote: bool,
-    /// Whether its mode lets other users write to it.
+    /// Whether its mode allows other users to write to it.
     pub others_may_write: bool,
 }

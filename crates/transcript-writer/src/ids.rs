@@ -1,25 +1,25 @@
-//! Sets of ids: a session has many, and the writer keeps all of them.
+//! Sets of ids. A session has many, and the writer keeps all of them.
 
 use std::collections::HashSet;
 
 use crate::draft::EntryId;
 
-/// A set of entry ids, at 16 bytes for each uuid and the room that a hash table leaves free.
+/// A set of entry ids. Takes 16 bytes for each uuid, plus the free space of a hash table.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EntryIds {
     uuids: HashSet<u128>,
-    /// Ids of older tools.
+    /// Ids of older tools that are not uuids.
     odd: HashSet<Box<str>>,
 }
 
 impl EntryIds {
-    /// No id.
+    /// Creates an empty set.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Adds an id; returns false when it was there.
+    /// Adds an id; returns false if the set already has it.
     pub fn insert(&mut self, id: EntryId) -> bool {
         match id {
             EntryId::Uuid(uuid) => self.uuids.insert(uuid.0),
@@ -27,7 +27,7 @@ impl EntryIds {
         }
     }
 
-    /// Takes an id out; returns false when it was not there.
+    /// Removes an id; returns false if the set does not have it.
     pub fn remove(&mut self, id: &EntryId) -> bool {
         match id {
             EntryId::Uuid(uuid) => self.uuids.remove(&uuid.0),
@@ -35,7 +35,7 @@ impl EntryIds {
         }
     }
 
-    /// Returns whether the id is one of them.
+    /// Returns whether the set has the id.
     #[must_use]
     pub fn contains(&self, id: &EntryId) -> bool {
         match id {
@@ -44,13 +44,13 @@ impl EntryIds {
         }
     }
 
-    /// Returns how many they are.
+    /// Returns the number of ids.
     #[must_use]
     pub fn len(&self) -> usize {
         self.uuids.len() + self.odd.len()
     }
 
-    /// Returns whether there is none.
+    /// Returns whether the set is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0

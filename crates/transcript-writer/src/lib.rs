@@ -1,4 +1,4 @@
-//! Appends to transcripts so that what was acknowledged survives.
+//! Appends entries to transcripts, such that acknowledged entries survive crashes.
 //!
 //! ```no_run
 //! use std::path::Path;
@@ -18,21 +18,22 @@
 //!
 //! | acknowledged by | lost by a kill of the process | lost by a power cut |
 //! | --- | --- | --- |
-//! | [`Writer::append`] | never | what the [`SyncPolicy`] has not synced yet |
-//! | [`Writer::queue`] | what was queued in the last 100 ms | the same |
-//! | [`Writer::flush`] | never | what is not synced yet |
+//! | [`Writer::append`] | never | entries that the [`SyncPolicy`] has not synced yet |
+//! | [`Writer::queue`] | entries queued in the last 100 ms | the same |
+//! | [`Writer::flush`] | never | entries not synced yet |
 //! | [`Writer::sync`], [`Writer::close`] | never | never, if the disk does not lie |
 //!
-//! The contract stands row by row in `docs/durability.md` of the project.
+//! `docs/durability.md` of the project lists the whole contract, with the test of each row.
 //!
 //! # Signals
 //!
-//! - A limit on the size of files (`ulimit -f`, `RLIMIT_FSIZE`) sends `SIGXFSZ`, which ends the process in
-//!   the middle of a write: nothing is acknowledged then, and the next opening mends the end of the file.
-//!   A program that calls [`ignore_file_size_signal`] when it starts gets [`ErrorKind::Full`] instead.
-//! - On Linux the opening of a session asks the kernel whether another process has the file open for
-//!   writing. When one opens it at that very moment, the kernel sends `SIGURG`, which does nothing unless
-//!   the program has a handler for it.
+//! - A limit on the size of files (`ulimit -f`, `RLIMIT_FSIZE`) sends `SIGXFSZ`, which ends the
+//!   process in the middle of a write: nothing is acknowledged then, and the next opening repairs
+//!   the end of the file. A program that calls [`ignore_file_size_signal`] when it starts gets
+//!   [`ErrorKind::Full`] instead.
+//! - On Linux, opening a session asks the kernel whether another process has the file open for
+//!   writing. When one opens it at that very moment, the kernel sends us `SIGURG`, which is ignored
+//!   unless the program has a handler for it.
 
 mod agents;
 #[cfg(feature = "async")]

@@ -1,7 +1,8 @@
-//! A file to which whole lines are appended, and nothing else is ever done.
+//! Appends whole lines to a file, and never changes what is before them.
 //!
-//! The rules: one write for a batch, under a lock; a newline before it when the file does not end with one; a failed write is cut off again. What another
-//! process does to the file is noticed before the next batch, and told.
+//! The rules: one write for a batch, under a lock; a newline before it when the file does not end
+//! with one; a failed write is truncated. Changes by other processes are detected before each batch
+//! and reported.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -17,19 +18,19 @@ use crate::error::{Error, ErrorKind};
 use crate::file::{Disk, File, Opened};
 use crate::options::OnBusy;
 
-/// How often the name of the file is looked at: it may lead to another one by now.
+/// How often to check that the name still refers to the file.
 const CHECK_NAME: Duration = Duration::from_millis(100);
 
-/// How long another writer may have the file open before it counts as one.
+/// How long another writer may have the file open before it counts as a writer.
 const FORK_GRACE: Duration = Duration::from_millis(50);
 
-/// How long to wait for another process that asks who writes to the file.
+/// How long to wait for another process that is checking for writers of the file.
 const ASKS: Duration = Duration::from_millis(1);
 
-/// How much that others appended is read to see what it is.
+/// The most foreign bytes that are read to see what they are.
 const MAX_GROWTH: u64 = 16 << 20;
 
-/// How often a batch is written again that ended up after half a line of another process.
+/// How often to rewrite a batch that was placed after an unfinished line of another process.
 const ATTEMPTS: u32 = 3;
 
 pub(crate) struct Log {
@@ -40,56 +41,56 @@ pub(crate) struct Log {
     lock_wait: Duration,
     file: Option<Arc<dyn File>>,
     is_remote: bool,
-    /// The length behind the last line that was looked at; `None` when the end is in doubt.
+    /// The length after the last checked line; `None` when the end is in doubt.
     end: Option<u64>,
-    /// What a failed write left in the file and could not be cut off yet.
+    /// A part of a failed write that could not be truncated yet.
     pending_truncate: Option<PendingTruncate>,
-    /// Where something was cut off since this was asked for the last time.
+    /// The offset of a truncation since [`take_truncated`](Self::take_truncated) was last called.
     cut: Option<u64>,
-    /// What was read of the file before it was opened.
+    /// The fingerprint of what was read before the file was opened.
     fingerprint: Option<Fingerprint>,
     /// What others appended between the reading and the opening.
     since: Foreign,
-    /// Where others appended an entry at the same time as we did.
+    /// The offset where others appended an entry at the same time as we did.
     intruded: Option<u64>,
     name_checked: Option<Instant>,
     repair: Option<Repair>,
     others_may_write: bool,
-    /// The file is not ours any more: every later call fails the same way.
+    /// The error of every later call, after the file was replaced or became shorter.
     broken: Option<Error>,
 }
 
-/// A part of `bytes` stands in the file at `offset`, and must not stay there.
+/// A part of `bytes` is in the file at `offset` and must be removed.
 struct PendingTruncate {
     offset: u64,
     bytes: Vec<u8>,
 }
 
-/// What a batch came to.
+/// The result of appending a batch.
 #[derive(Debug)]
 pub(crate) struct Appended {
     /// The offset of its first byte.
     pub(crate) offset: u64,
-    /// The offset of each line, when others wrote into the batch and it does not stand in one piece.
+    /// The offset of each line, if lines of others are between them.
     pub(crate) moved: Option<Vec<u64>>,
     /// What other processes appended.
     pub(crate) foreign: Foreign,
 }
 
-/// What other processes appended, as far as it matters to us.
+/// What other processes appended, as far as it matters to the writer.
 #[derive(Debug, Default)]
 pub(crate) struct Foreign {
-    /// The entries.
+    /// The ids of entries.
     pub(crate) ids: Vec<EntryId>,
-    /// The last line of each kind of state, and where it starts.
+    /// The last line of each kind of state, and its offset.
     pub(crate) state: Vec<(Draft, u64)>,
-    /// It was too much to look at: there may be any lines of state.
+    /// There was too much to read, so there may be any state lines.
     pub(crate) is_unread: bool,
 }
 
 impl Foreign {
-    /// Reads what stands at `offset`. Of a last line without a newline only the state is taken: an
-    /// entry may still be under way.
+    /// Parses the bytes at `offset`. Of a last line without a newline, only state is used: an entry
+    /// may still be incomplete.
     fn read(bytes: &[u8], offset: u64) -> Self {
         let (mut scanner, mut foreign) = (Scanner::new(), Self::default());
         let mut end = offset;
@@ -166,13 +167,13 @@ impl Log {
         self.repair.as_ref()
     }
 
-    /// Whether the mode of the file lets other users write to it.
+    /// Returns whether the mode of the file allows other users to write to it.
     pub(crate) fn others_may_write(&self) -> bool {
         self.others_may_write
     }
 
-    /// Looks at what others appended, before something is made that depends on it. Returns the
-    /// length of the file, 0 when it is not made yet.
+    /// Reads what others appended, for plans that depend on it. Returns the length of the file, 0
+    /// if it was not created yet.
     pub(crate) fn read_growth(&mut self) -> Result<(u64, Foreign), Error> {
         if let Some(broken) = &self.broken {
             return Err(broken.clone());
@@ -195,13 +196,13 @@ impl Log {
         Ok((len, foreign))
     }
 
-    /// Whether the file is on a network or in user space: every write is synced there, and only
-    /// one process may write.
+    /// Returns whether the file is on a network or user-space file system. Every write is synced
+    /// there, and only one process may write.
     pub(crate) fn is_remote(&self) -> bool {
         self.is_remote
     }
 
-    /// Opens what is there and mends its end; returns its length. A file that is to be made is made by
+    /// Opens an existing file and repairs its end; returns its length. A missing file is created by
     /// the first batch.
     pub(crate) fn open(&mut self, fingerprint: Option<Fingerprint>) -> Result<u64, Error> {
         self.fingerprint = fingerprint;
@@ -246,7 +247,7 @@ impl Log {
         self.name_checked = Some(Instant::now());
         self.file = Some(Arc::clone(&file));
         if let Some(repair) = &self.repair {
-            tracing::warn!(offset = repair.offset(), "the end of the file was mended");
+            tracing::warn!(offset = repair.offset(), "repaired the end of the file");
         }
         if others_may_write {
             tracing::warn!("other users may write to the file");
@@ -254,8 +255,9 @@ impl Log {
         Ok(repaired.len)
     }
 
-    /// Opens the file when nobody else has it open for writing, or turns are to be taken. A child of
-    /// any process holds a copy of what that has open until its own program runs: that passes.
+    /// Opens the file if no other process has it open for writing, or if turns are taken. Retries
+    /// for a moment: a forked child holds copies of the open files of its parent until it executes
+    /// its own program.
     fn open_alone(&self) -> Result<Opened, Error> {
         let start = Instant::now();
         loop {
@@ -281,7 +283,7 @@ impl Log {
         }
     }
 
-    /// Compares the file with what was read of it. Lines that others added since count as growth.
+    /// Compares the file with its fingerprint. Lines that others have added since count as growth.
     fn compare(
         &self,
         file: &Arc<dyn File>,
@@ -303,8 +305,8 @@ impl Log {
 
     /// Appends whole lines as one batch.
     ///
-    /// When it fails, nothing of them is in the file; if the system does not let us cut the file,
-    /// what is left of them stands on a line of its own.
+    /// When it fails, nothing of them is in the file, or, if the system refuses to truncate the
+    /// file, a part of them remains as a line of its own.
     pub(crate) fn append(&mut self, lines: &[u8]) -> Result<Appended, Error> {
         if let Some(broken) = &self.broken {
             return Err(broken.clone());
@@ -321,7 +323,7 @@ impl Log {
         let offset = self.write_lines(&file, len, lines)?;
         let end = offset + lines.len() as u64;
         self.end = Some(end);
-        // The lines are in the file: that the question fails is no failure to append them.
+        // The lines are in the file, so a failed query is not a failure to append them.
         let is_alone = file.position().map_or(true, |position| position == end);
         let moved = if is_alone {
             None
@@ -339,9 +341,9 @@ impl Log {
         })
     }
 
-    /// Finds the lines of a batch behind `from`, where others wrote as well. Those that are not whole
-    /// are written again, behind a newline in the same write, so that nothing can come between.
-    /// Returns where each line stands.
+    /// Finds the lines of a batch after `from`, where other processes wrote too. Lines that were
+    /// broken are written again, after a newline in the same write, so that no other write can
+    /// split them. Returns the offset of each line.
     fn locate_lines(
         &mut self,
         file: &Arc<dyn File>,
@@ -349,7 +351,7 @@ impl Log {
         lines: &[u8],
         foreign: &mut Foreign,
     ) -> Result<Vec<u64>, Error> {
-        // In doubt until all is well: the next batch looks at the last byte then.
+        // In doubt until all lines are found: the next batch then checks the last byte.
         self.end = None;
         let batch = lines;
         let lines: Vec<&[u8]> = lines.split_inclusive(|byte| *byte == b'\n').collect();
@@ -375,51 +377,55 @@ impl Log {
                 break;
             }
             if let Err(error) = self.write(file, now, &[b"\n", &*missing].concat()) {
-                // The lines that are whole must not stay without the others, if that can be helped.
+                // If possible, the complete lines must not stay without the others.
                 let is_gone = self.pending_truncate.is_none()
                     && bytes.ends_with(batch)
                     && self.defer_truncate(file, now - batch.len() as u64, batch);
-                return Err(if is_gone { error } else { error.with_a_part() });
+                return Err(if is_gone {
+                    error
+                } else {
+                    error.with_partial_write()
+                });
             }
         }
         Err(self.busy())
     }
 
-    /// Writes whole lines at the end, which is `len`, behind a newline if there is none. Returns
-    /// the offset of the first.
+    /// Writes whole lines at the end, which is `len`, after a newline if the file does not end with
+    /// one. Returns the offset of the first.
     fn write_lines(&mut self, file: &Arc<dyn File>, len: u64, lines: &[u8]) -> Result<u64, Error> {
         if self.end == Some(len) || !self.ends_mid_line(file, len)? {
             return self.write(file, len, lines);
         }
-        tracing::warn!(offset = len, "a line without an end was sealed");
+        tracing::warn!(offset = len, "terminated an unfinished line");
         Ok(self.write(file, len, &[b"\n", lines].concat())? + 1)
     }
 
-    /// Looks at what happened to the file since the last batch; returns its length.
+    /// Checks for changes of the file since the last batch; returns its length.
     fn check_file(&mut self, file: &Arc<dyn File>, foreign: &mut Foreign) -> Result<u64, Error> {
         let status = self.status(file)?;
         if !status.is_linked || self.has_new_name(file)? {
-            return Err(self.fail_for_good(ErrorKind::Replaced));
+            return Err(self.fail_permanently(ErrorKind::Replaced));
         }
         if let Some(offset) = self.intruded {
-            return Err(self.busy().at(offset).for_good());
+            return Err(self.busy().at(offset).permanent());
         }
         let len = self.truncate_pending(file, status.len)?;
         let Some(end) = self.end else {
             return Ok(len);
         };
         if len < end {
-            return Err(self.fail_for_good(ErrorKind::Shrunk));
+            return Err(self.fail_permanently(ErrorKind::Shrunk));
         }
         if len > end {
             foreign.extend(self.read_foreign(file, end, len)?);
-            // Their last line may not have an end.
+            // Their last line may be unfinished.
             self.end = None;
         }
         Ok(len)
     }
 
-    /// Cuts off what a failed write left behind, if that could not be done then.
+    /// Truncates the rest of a failed write, if that is pending.
     pub(crate) fn clean_up(&mut self) -> Result<(), Error> {
         if self.pending_truncate.is_none() {
             return Ok(());
@@ -432,17 +438,17 @@ impl Log {
         self.truncate_pending(&file, len).map(drop)
     }
 
-    /// Returns where something was cut off since the last call.
+    /// Returns and clears the offset of the last truncation.
     pub(crate) fn take_truncated(&mut self) -> Option<u64> {
         self.cut.take()
     }
 
-    /// Gives the file back.
+    /// Closes the file.
     pub(crate) fn release(&mut self) {
         self.file = None;
     }
 
-    /// Cuts off what a failed write left behind, if that could not be done then. Returns the length.
+    /// Truncates the rest of a failed write, if that is pending. Returns the length of the file.
     fn truncate_pending(&mut self, file: &Arc<dyn File>, len: u64) -> Result<u64, Error> {
         let Some(pending_truncate) = &self.pending_truncate else {
             return Ok(len);
@@ -455,12 +461,12 @@ impl Log {
             self.cut = Some(offset);
             return Ok(offset);
         }
-        // Others wrote behind it: it is not ours to cut any more.
+        // Another process wrote after it, so truncating would remove foreign bytes.
         self.pending_truncate = None;
         Ok(len)
     }
 
-    /// Whether nothing but a part of our own bytes comes after `pending_truncate.offset`.
+    /// Returns whether only a part of our own bytes follows `pending_truncate.offset`.
     fn is_own_bytes(
         &self,
         file: &Arc<dyn File>,
@@ -476,7 +482,7 @@ impl Log {
         Ok(self.read(file, pending_truncate.offset, len)? == ours)
     }
 
-    /// Whether the name leads to another file by now. It is looked at now and then.
+    /// Returns whether the name now refers to another file. Checked only every [`CHECK_NAME`].
     fn has_new_name(&mut self, file: &Arc<dyn File>) -> Result<bool, Error> {
         let is_fresh = |at: Instant| at.elapsed() < CHECK_NAME;
         if self.name_checked.is_some_and(is_fresh) {
@@ -489,8 +495,8 @@ impl Log {
         Ok(there != Some(ours))
     }
 
-    /// Reads what others appended. Lines outside the conversation, such as a title, are welcome;
-    /// entries are not, unless we take turns.
+    /// Reads what others appended. Metadata lines such as a title are accepted; entries are not,
+    /// unless turns are taken.
     fn read_foreign(&self, file: &Arc<dyn File>, from: u64, to: u64) -> Result<Foreign, Error> {
         if to - from > MAX_GROWTH {
             return match self.on_busy {
@@ -503,12 +509,12 @@ impl Log {
         }
         let foreign = Foreign::read(&self.read(file, from, to)?, from);
         if !foreign.ids.is_empty() && self.on_busy != OnBusy::Share {
-            return Err(self.busy().at(from).for_good());
+            return Err(self.busy().at(from).permanent());
         }
         Ok(foreign)
     }
 
-    /// Writes `bytes` at the end, which is `len`, whole or not at all. Returns `len`.
+    /// Writes `bytes` at the end, which is `len`, completely or not at all. Returns `len`.
     fn write(&mut self, file: &Arc<dyn File>, len: u64, bytes: &[u8]) -> Result<u64, Error> {
         let mut written = 0;
         while written < bytes.len() {
@@ -524,7 +530,7 @@ impl Log {
         Ok(len)
     }
 
-    /// Cuts off what a failed write left behind, now or before the next batch.
+    /// Truncates the rest of a failed write, now or before the next batch.
     fn roll_back(
         &mut self,
         file: &Arc<dyn File>,
@@ -534,10 +540,14 @@ impl Log {
     ) -> Error {
         let is_gone = self.defer_truncate(file, len, bytes);
         let error = self.io(cause).at(len);
-        if is_gone { error } else { error.with_a_part() }
+        if is_gone {
+            error
+        } else {
+            error.with_partial_write()
+        }
     }
 
-    /// Notes that a part of `bytes` stands at `offset` and must not, and cuts it off if possible.
+    /// Records that a part of `bytes` at `offset` must be removed, and truncates it if possible.
     /// Returns whether nothing of it is left.
     fn defer_truncate(&mut self, file: &Arc<dyn File>, offset: u64, bytes: &[u8]) -> bool {
         self.pending_truncate = Some(PendingTruncate {
@@ -548,7 +558,7 @@ impl Log {
             .status(file)
             .and_then(|status| self.truncate_pending(file, status.len));
         if let Err(error) = &settled {
-            tracing::warn!(offset, %error, "a failed write is not cut off yet");
+            tracing::warn!(offset, %error, "a failed write could not be truncated yet");
         }
         settled.is_ok_and(|len| len <= offset)
     }
@@ -568,7 +578,7 @@ impl Log {
         file.status().map_err(|error| self.io(error))
     }
 
-    /// Takes the lock, waiting for it as long as is allowed.
+    /// Takes the lock, and waits for it at most for `lock_wait`.
     fn lock(&self, file: &Arc<dyn File>) -> Result<Lock, Error> {
         let mut deadline = None;
         let mut pause = Duration::from_micros(50);
@@ -576,7 +586,7 @@ impl Log {
             match file.try_lock() {
                 Ok(true) => return Ok(Lock(Arc::clone(file))),
                 Ok(false) => {
-                    // As a rule nobody else has it, and the clock is not asked.
+                    // Usually the lock is free and the clock is not queried.
                     let now = Instant::now();
                     if now >= *deadline.get_or_insert(now + self.lock_wait) {
                         return Err(self.busy());
@@ -597,9 +607,9 @@ impl Log {
         })
     }
 
-    fn fail_for_good(&mut self, kind: ErrorKind) -> Error {
+    fn fail_permanently(&mut self, kind: ErrorKind) -> Error {
         let error = self.error(kind);
-        tracing::error!(kind = kind.name(), "the file is not ours any more");
+        tracing::error!(kind = kind.name(), "giving up the file");
         self.broken = Some(error.clone());
         error
     }
@@ -613,8 +623,8 @@ impl Log {
     }
 }
 
-/// Finds each of `lines` in `bytes`, which start at `start`, where it stands on its own; and the
-/// lines of others there. What stands before the first newline is of before.
+/// Finds each of `lines` as a complete line in `bytes`, which start at offset `start`, and collects
+/// the lines of others. Bytes before the first newline belong to an older line.
 fn match_lines(bytes: &[u8], start: u64, lines: &[&[u8]]) -> (Vec<Option<u64>>, Foreign) {
     let mut places = vec![None; lines.len()];
     let mut others = Foreign::default();
@@ -638,9 +648,9 @@ struct Lock(Arc<dyn File>);
 
 impl Drop for Lock {
     fn drop(&mut self) {
-        // The lock also goes with the handle; nothing better can be done here.
+        // The lock is also released with the handle; nothing else can be done here.
         if let Err(error) = self.0.unlock() {
-            tracing::warn!(%error, "the lock could not be given back");
+            tracing::warn!(%error, "could not release the lock");
         }
     }
 }

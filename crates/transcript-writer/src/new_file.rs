@@ -1,16 +1,16 @@
-//! Files that are there whole or not at all.
+//! Files that appear complete or not at all.
 
 use std::fs::{self, File};
 use std::io::{self, Seek, SeekFrom, Write};
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-/// A new file that only its owner can read, and that nobody sees before it is
-/// [kept](Self::keep). When it is dropped, or the process is killed, nothing is left of it.
+/// A new file that only its owner can access, and that is invisible until it is [kept](Self::keep).
+/// When it is dropped, or the process is killed, nothing is left of it.
 ///
-/// Where the file system has no files without a name, it has one that starts with `.transcript-`
-/// in the same folder until then. A kill leaves that there; [`remove_stale`](Self::remove_stale)
-/// removes it.
+/// On a file system without unnamed files it has a name that starts with `.transcript-` in the same
+/// folder until then. A kill leaves that file behind; [`remove_stale`](Self::remove_stale) removes
+/// it.
 #[derive(Debug)]
 pub struct NewFile(Kind);
 
@@ -21,21 +21,20 @@ enum Kind {
     Named(tempfile::NamedTempFile),
 }
 
-/// The starts of the names that files have before they are kept; the second one is that of older
-/// versions.
+/// The prefixes of temporary names; the second is that of older versions.
 const PREFIXES: [&str; 2] = [".transcript-", ".fork-"];
 
-/// How many letters and digits follow them.
+/// The number of random characters after the prefix.
 const RANDOM: usize = 6;
 
-/// A file that is older, and that nobody has locked, was left by a process that was killed.
+/// An unlocked temporary file that is older than this was left behind by a killed process.
 const STALE: Duration = Duration::from_secs(60);
 
-/// Runs of NULs of this size are left out: they stay a hole.
+/// Runs of NULs of this size become holes in the file.
 const BLOCK: usize = 64 << 10;
 
 impl NewFile {
-    /// Makes a file in the folder of `path`, which is the name that it is to get.
+    /// Creates a file in the folder of `path`, the name that it will get.
     ///
     /// # Errors
     /// When the system fails; when everybody may write to the folder and it is not the caller's.
@@ -57,7 +56,8 @@ impl NewFile {
             .tempfile_in(folder)?;
         #[cfg(unix)]
         crate::sys::set_mode(file.as_file(), 0o600)?;
-        // Says that it is in use. Without it the age alone has to tell.
+        // The lock marks the file as in use; without it only its age distinguishes it from a stale
+        // file.
         let _ = file.as_file().try_lock();
         Ok(Self(Kind::Named(file)))
     }
@@ -70,7 +70,8 @@ impl NewFile {
         }
     }
 
-    /// Writes `bytes` and leaves out long runs of NULs: those read as NULs, and take no space.
+    /// Writes `bytes`, with holes in place of long runs of NULs: holes read as NULs and take no
+    /// space.
     ///
     /// # Errors
     /// When the system fails.
@@ -87,11 +88,11 @@ impl NewFile {
         file.set_len(end)
     }
 
-    /// Gives the file its name, in the folder that it was made in, and makes both survive a power
-    /// cut.
+    /// Gives the file its name, which must be in the folder that it was created in, and makes both
+    /// survive a power cut.
     ///
     /// # Errors
-    /// As [`AlreadyExists`](io::ErrorKind::AlreadyExists) when there is such a file; when the system
+    /// As [`AlreadyExists`](io::ErrorKind::AlreadyExists) when such a file exists; when the system
     /// fails. Nothing is left of the file then.
     pub fn keep(self, path: &Path) -> io::Result<()> {
         self.file().sync_all()?;
@@ -104,13 +105,13 @@ impl NewFile {
             Kind::Named(file) => file.persist_noclobber(path)?,
         };
         sync_name(&file, path).inspect_err(|_| {
-            // Nobody was told of it.
+            // The caller never learned of the file.
             let _ = fs::remove_file(path);
         })
     }
 
-    /// Removes the files that processes left in `folder` which were killed before they could keep
-    /// them. Those of running processes stay.
+    /// Removes the temporary files of killed processes from `folder`. Those of running processes
+    /// stay.
     pub fn remove_stale(folder: &Path) {
         let Ok(entries) = fs::read_dir(folder) else {
             return;
@@ -118,7 +119,7 @@ impl NewFile {
         for entry in entries.flatten() {
             let name = entry.file_name();
             if name.to_str().is_some_and(is_ours) && is_stale(&entry.path()) {
-                // Another process may have done it.
+                // Another process may have removed it.
                 let _ = fs::remove_file(entry.path());
             }
         }
@@ -135,14 +136,14 @@ impl Write for NewFile {
     }
 }
 
-/// The folder that a name is in.
+/// Returns the folder of a path.
 pub(crate) fn folder_of(path: &Path) -> &Path {
     let folder = path.parent();
     let folder = folder.filter(|folder| !folder.as_os_str().is_empty());
     folder.unwrap_or(Path::new("."))
 }
 
-/// A file without a name, where the system can give it one later.
+/// Creates a file without a name, if the system can name it later.
 #[cfg(target_os = "linux")]
 fn unnamed(folder: &Path) -> Option<File> {
     use std::os::unix::fs::OpenOptionsExt;
@@ -152,7 +153,7 @@ fn unnamed(folder: &Path) -> Option<File> {
     let mut options = fs::OpenOptions::new();
     options.read(true).write(true).mode(0o600);
     options.custom_flags(libc::O_TMPFILE | libc::O_CLOEXEC);
-    // Whatever fails, a file with a name may work, or fails for a better reason.
+    // Whatever fails here, a file with a name may work, or fails with a more useful error.
     options.open(folder).ok()
 }
 
@@ -167,12 +168,12 @@ fn link(file: &File, path: &Path) -> io::Result<()> {
 
 #[cfg(unix)]
 fn sync_name(file: &File, path: &Path) -> io::Result<()> {
-    // That the file has a name now is for it to say, too.
+    // The number of names of the file is part of its metadata, so it has to be synced too.
     file.sync_all()?;
     crate::sys::sync_folder(path)
 }
 
-/// Folders cannot be synced here; the file system keeps names by itself.
+/// Folders cannot be synced here; the file system makes names durable itself.
 #[cfg(not(unix))]
 fn sync_name(file: &File, _path: &Path) -> io::Result<()> {
     file.sync_all()
@@ -205,7 +206,7 @@ mod tests {
         names
     }
 
-    /// Both kinds, wherever the test runs.
+    /// Both kinds, so that each is tested on every system.
     const KINDS: [fn(&Path) -> NewFile; 2] = [
         |path| NewFile::beside(path).unwrap(),
         |path| NewFile::named(folder_of(path)).unwrap(),

@@ -1,4 +1,4 @@
-//! How a session is opened for writing.
+//! Options for opening a session for writing.
 
 use std::fmt;
 use std::path::Path;
@@ -14,13 +14,13 @@ use crate::file::Disk;
 use crate::sys::RealDisk;
 use crate::writer::Writer;
 
-/// When written bytes are made to survive a power cut. They survive the end of the process, however
-/// it ends, as soon as they are acknowledged.
+/// When written bytes are synced, so that they survive a power cut. Acknowledged bytes survive the
+/// end of the process under every policy, however it ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SyncPolicy {
-    /// When the caller asks for it, and when the writer is closed.
+    /// When the caller calls `sync`, and when the writer is closed.
     None,
-    /// At most this long after they were written, and the time that one sync takes.
+    /// At most this long after they were written, plus the duration of one sync.
     Interval(Duration),
     /// Before an append is acknowledged. Appends that wait at the same time share a sync.
     Each,
@@ -29,16 +29,17 @@ pub enum SyncPolicy {
 /// What to do when another process writes to the session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OnBusy {
-    /// Fail: at opening when another process has the file open for writing, later when entries
-    /// appear that are not ours. Lines outside the conversation, such as a title, are welcome.
+    /// Fail: on opening, when another process has the file open for writing; later, when another
+    /// process adds entries. Metadata lines of others, such as a title, are accepted.
     Fail,
-    /// Take turns. Each process goes on from its own last entry, so the conversation branches.
+    /// Take turns. Each process continues from its own last entry, so the conversation gets
+    /// branches.
     Share,
-    /// As `Fail`, but the error asks the caller to go on in a fork.
+    /// As `Fail`, but the error asks the caller to continue in a fork.
     Fork,
 }
 
-/// How to open a session for writing.
+/// Options for opening a session for writing.
 #[derive(Clone)]
 pub struct WriterOptions {
     pub(crate) create: bool,
@@ -85,71 +86,73 @@ impl fmt::Debug for WriterOptions {
 }
 
 impl WriterOptions {
-    /// An existing file, synced every 100 ms, alone.
+    /// An existing file, a sync every 100 ms, and an error when another process writes.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Makes the file when it is missing, at the first write: a session without an entry leaves no
-    /// file. It is readable by its owner alone, and so are folders made for it.
+    /// Creates a missing file with the first write: a session without an entry leaves no file. The
+    /// file and any new folders are accessible to their owner only.
     #[must_use]
     pub fn create(mut self) -> Self {
         self.create = true;
         self
     }
 
-    /// Sets when written bytes are made to survive a power cut; every 100 ms by default.
+    /// Sets when written bytes are synced, so that they survive a power cut; every 100 ms by
+    /// default.
     #[must_use]
     pub fn sync(mut self, policy: SyncPolicy) -> Self {
         self.sync = policy;
         self
     }
 
-    /// Sets what to do when another process writes to the session; fail by default.
+    /// Sets what to do when another process writes to the session; by default an error.
     #[must_use]
     pub fn on_busy(mut self, on_busy: OnBusy) -> Self {
         self.on_busy = on_busy;
         self
     }
 
-    /// Sets how long to wait for the lock of the file; 2 s by default. Others hold it for one write.
+    /// Sets how long to wait for the lock of the file; 2 s by default. Other writers hold it for
+    /// one write.
     #[must_use]
     pub fn lock_wait(mut self, wait: Duration) -> Self {
         self.lock_wait = wait;
         self
     }
 
-    /// Sets how many bytes the writer holds at most, queued ones and those not yet synced together;
-    /// 16 MiB by default. When it holds half of that in either, callers wait.
+    /// Sets the maximum number of bytes that the writer holds, queued and unsynced together; 16 MiB
+    /// by default. Callers wait while either of the two takes more than half of that.
     #[must_use]
     pub fn queue_bytes(mut self, bytes: usize) -> Self {
         self.queue_bytes = bytes;
         self
     }
 
-    /// Sets the session id for entries that have none; the name of the file by default.
+    /// Sets the session id of entries that have none; the name of the file by default.
     #[must_use]
     pub fn session_id(mut self, id: impl Into<String>) -> Self {
         self.session_id = Some(id.into());
         self
     }
 
-    /// Sets the working folder for entries that name none.
+    /// Sets the working folder of entries that name none.
     #[must_use]
     pub fn cwd(mut self, cwd: impl Into<String>) -> Self {
         self.cwd = cwd.into();
         self
     }
 
-    /// Sets the version of the client for entries that name none.
+    /// Sets the client version of entries that name none.
     #[must_use]
     pub fn version(mut self, version: impl Into<String>) -> Self {
         self.version = version.into();
         self
     }
 
-    /// Sets where files are.
+    /// Sets the file system.
     #[must_use]
     pub fn disk(mut self, disk: Arc<dyn Disk>) -> Self {
         self.disk = disk;
@@ -163,22 +166,22 @@ impl WriterOptions {
         self
     }
 
-    /// Sets the source of ids.
+    /// Sets the source of new ids.
     #[must_use]
     pub fn ids(mut self, ids: Arc<dyn Fn() -> Uuid + Send + Sync>) -> Self {
         self.ids = ids;
         self
     }
 
-    /// Opens the session at `path`. `known` is what a reader found in it.
+    /// Opens the session at `path`. `known` describes its contents, as a reader found them.
     ///
-    /// A last line that a kill or a full disk left without an end is completed, cut off or sealed:
-    /// [`Writer::repair`] says what was done.
+    /// An unfinished last line, as a kill or a full disk leaves it, is completed, truncated or
+    /// terminated with a newline; [`Writer::repair`] returns which.
     ///
     /// # Errors
-    /// When the file is missing and was not to be made, is no regular file with one name that
-    /// belongs to the caller, is not the one that was read, is written to by another process, or
-    /// the system fails.
+    /// When the file is missing and [`create`](Self::create) was not called; when it is not a
+    /// regular file that has one name and belongs to the caller; when it is not the file that was
+    /// read, or another process writes to it; when the system fails.
     pub fn open(&self, path: &Path, known: ResumePoint) -> Result<Writer, Error> {
         Writer::open(self, path, known)
     }

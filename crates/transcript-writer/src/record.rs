@@ -1,4 +1,4 @@
-//! Appends what is not there yet of a list of messages.
+//! Appends those messages of a list that the file does not contain yet.
 
 use transcript_format::kind::EntryKind;
 
@@ -7,44 +7,45 @@ use crate::draft::{Draft, EntryId, Parent};
 use crate::error::{Error, ErrorKind};
 use crate::writer::{WriteState, Writer, Written};
 
-/// The team that messages are of.
+/// The team that messages belong to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Team {
     /// The name of the team.
     pub name: String,
-    /// The name of the agent in it.
+    /// The name of the agent in the team.
     pub agent: String,
 }
 
-/// What recording a list of messages came to.
+/// The result of recording a list of messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RecordOutcome {
     /// The entries that were added.
     pub entries: Vec<Written>,
-    /// The last entry that was added; without one, the last known entry at the start of the list
-    /// or else the parent that was given.
+    /// The last entry that was added; without one, the last known entry at the start of the list,
+    /// or else the given parent.
     pub last: Option<EntryId>,
 }
 
-/// What to add of a list.
+/// What to add of a list of messages.
 #[derive(Default)]
 struct Plan {
     drafts: Vec<Draft>,
-    /// The entry that the first of them is a child of.
+    /// The parent of the first entry.
     start: Option<EntryId>,
 }
 
 impl Writer {
-    /// Appends those of `messages` whose uuid the file does not hold, in one write: all of them or
-    /// none. Only users, assistants, system entries and attachments are kept; progress, stream
-    /// events and what only goes over a wire are passed over.
+    /// Appends those of `messages` whose uuid is not in the file, with one write: all of them or
+    /// none. Only user, assistant, system and attachment entries are written; progress, stream
+    /// events and messages that only occur on a wire are skipped.
     ///
-    /// The first new one is a child of the last known one, as long as known ones stand at the start of
-    /// the list; else under `start`; else at the end of the conversation. Known ones behind it move
-    /// nothing: after a compaction the new boundary and summary stand before the kept messages, and
-    /// must not be chained to them, nor must what follows a summary that is known. What `messages`
-    /// say of their parents does not count. A result is a child of its call, a boundary is a new root.
+    /// The parent of the first new message is the last of the known messages at the start of the
+    /// list; if the list does not start with a known one, `start`; else the end of the
+    /// conversation. Known messages after a new one do not change the parent: after a compaction,
+    /// the new boundary and summary precede the preserved messages and must not become children of
+    /// them, and the entries after a known summary must not either. The parents in `messages` are
+    /// ignored. A result becomes a child of its call, a boundary a new root.
     ///
     /// # Errors
     /// [`ErrorKind::UnknownParent`] when `start` is not in the file, and as for
@@ -115,7 +116,7 @@ impl Plan {
     }
 }
 
-/// Whether a message is one that sessions keep.
+/// Returns whether sessions contain messages of this kind.
 fn is_kept_on_disk(message: &Draft) -> bool {
     message.kind.is_chain() && message.kind != EntryKind::Progress
 }

@@ -1,5 +1,5 @@
-//! Makes written bytes survive a power cut, on a thread of its own: no append waits for the disk
-//! unless its caller wants to.
+//! Makes written bytes survive a power cut, on a separate thread, so that appends wait for the disk
+//! only if the caller asks for it.
 
 use std::collections::VecDeque;
 use std::io;
@@ -13,54 +13,54 @@ use crate::file::{Disk, File};
 use crate::options::SyncPolicy;
 use crate::threads::{Condvar, Instant, Mutex, MutexGuard, PoisonError};
 
-/// What the threads that write and the one that syncs have in common.
+/// The state shared by the threads that write and the thread that syncs.
 ///
-/// Bytes are counted from the opening on: `written` of them are in the kernel, `synced` survive a
-/// power cut.
+/// Bytes are counted from the opening of the file: `written` of them are in the kernel, `synced`
+/// survive a power cut.
 pub(crate) struct Syncer {
     state: Mutex<State>,
-    /// There is something to do for the thread.
+    /// Notified when the thread has work.
     work: Condvar,
-    /// Something was synced, or failed.
+    /// Notified after a sync, successful or not.
     done: Condvar,
     disk: Arc<dyn Disk>,
     path: PathBuf,
     policy: SyncPolicy,
-    /// How many unsynced bytes are held.
+    /// The maximum number of unsynced bytes to hold.
     most: usize,
 }
 
-/// What was saved of entries that may not survive a power cut, as a sync failed. They are all in the
-/// session file, as far as the running system shows it.
+/// What was saved of entries that may not survive a power cut because a sync failed. The running
+/// system still shows all of them in the session file.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Rescue {
-    /// The files that entries were saved in, whole lines in their order, each named after the offset
-    /// in the session file from which on a power cut may take something: as a rule one, and another
-    /// for entries that were written while the sync failed.
+    /// The files with the saved entries, as complete lines in order. The name of each contains the
+    /// offset in the session file from which a power cut may lose bytes. Usually one file, and
+    /// another for entries that were written while the sync failed.
     pub files: Vec<PathBuf>,
-    /// How many entries may not survive.
+    /// The number of entries that may not survive.
     pub unsynced: u64,
-    /// How many of them are in the files. Fewer, the last ones, when there were more than the writer
-    /// keeps copies of: under [`SyncPolicy::None`] a quarter of
+    /// How many of them are in the files. If fewer, the last ones are missing, because there were
+    /// more than the writer keeps copies of: under [`SyncPolicy::None`] a quarter of
     /// [`queue_bytes`](crate::WriterOptions::queue_bytes).
     pub saved: u64,
-    /// The lines of entries that the writer had copies of and could not save in a file. The caller may
-    /// know a better place.
+    /// The lines of entries that the writer had copies of but could not save to a file, for the
+    /// caller to save elsewhere.
     pub unsaved: Vec<u8>,
     /// Why they could not be saved.
     pub error: Option<Arc<io::Error>>,
 }
 
-/// Lines that were written at once.
+/// Lines of one write.
 pub(crate) struct Batch<'a> {
     pub(crate) lines: &'a [u8],
-    /// Where they stand in the file.
+    /// Their offset in the file.
     pub(crate) offset: u64,
     pub(crate) entries: u64,
 }
 
-/// How much was written, or synced.
+/// A number of written or synced bytes and entries.
 #[derive(Clone, Copy, Default)]
 struct Count {
     bytes: u64,
@@ -72,11 +72,11 @@ struct State {
     file: Option<Arc<dyn File>>,
     written: Count,
     synced: Count,
-    /// Where in the file the first byte stands that is not synced; and the first one that was written
-    /// since the sync began that runs.
+    /// The offset in the file of the first unsynced byte, and of the first byte written since the
+    /// current sync began.
     first_unsynced: Option<u64>,
     first_of_next: Option<u64>,
-    /// Somebody waits until this much is synced.
+    /// A caller waits until this many bytes are synced.
     wanted: u64,
     dirty_since: Option<Instant>,
     unsynced: Copies,
@@ -87,19 +87,19 @@ struct State {
     has_ended: bool,
 }
 
-/// Copies of what is not synced, in order. They are all that is left of it when a sync fails: the
-/// system may have dropped its own.
+/// Copies of unsynced lines, in order. When a sync fails they are the only reliable copy, because
+/// the system may have dropped its own.
 #[derive(Default)]
 struct Copies {
     chunks: VecDeque<Vec<u8>>,
     /// The count of bytes up to the start of the first chunk.
     start: u64,
     len: usize,
-    /// Chunks to use again: memory that the kernel does not have to find again.
+    /// Chunks for reuse, to avoid new page faults.
     spare: Vec<Vec<u8>>,
 }
 
-/// How much one chunk holds.
+/// The capacity of one chunk.
 const CHUNK: usize = 256 << 10;
 
 impl Copies {
@@ -118,7 +118,7 @@ impl Copies {
         }
     }
 
-    /// Drops the chunks that end at `end` or before.
+    /// Drops the chunks that end at or before `end`.
     fn drop_until(&mut self, end: u64) {
         while let Some(first) = self.chunks.front() {
             let first_end = self.start + first.len() as u64;
@@ -140,7 +140,7 @@ impl Copies {
         }
     }
 
-    /// Takes out everything behind `synced`.
+    /// Removes and returns everything after `synced`.
     fn take(&mut self, synced: u64) -> Vec<u8> {
         let skip = synced.saturating_sub(self.start) as usize;
         let bytes = std::mem::take(self).chunks.into_iter().collect::<Vec<_>>();
@@ -167,11 +167,11 @@ impl Syncer {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        // No code that holds it panics between two changes that belong together.
+        // No code that holds the lock panics between two changes that belong together.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Fails when a sync failed before: nothing is to be written behind bytes that may be lost.
+    /// Fails if a sync has failed: nothing may be written after bytes that may be lost.
     pub(crate) fn check(&self) -> Result<(), Error> {
         self.state().failed.clone().map_or(Ok(()), Err)
     }
@@ -186,7 +186,7 @@ impl Syncer {
         state.written.bytes - state.synced.bytes
     }
 
-    /// Every write has to be synced before it is acknowledged, whatever the policy.
+    /// From now on, every write is synced before it is acknowledged, whatever the policy.
     pub(crate) fn sync_each(&self) {
         self.state().each = true;
     }
@@ -195,12 +195,13 @@ impl Syncer {
         self.state().each
     }
 
-    /// Waits until there is room for more unsynced bytes. A sync is asked for long before.
+    /// Waits until there is room for more unsynced bytes. A sync is requested at half of the limit.
     pub(crate) fn wait_for_room(&self) {
         let mut state = self.state();
         while state.unsynced.len > self.most / 2 && state.failed.is_none() && !state.stop {
             if self.policy == SyncPolicy::None && !state.each {
-                // Nobody asked for a sync, so the copies are for one that may come: the oldest go.
+                // Without a sync policy, the copies only serve a sync that the caller may request,
+                // so they may be dropped.
                 while state.unsynced.len > self.most / 2 {
                     state.unsynced.drop_first();
                 }
@@ -220,7 +221,7 @@ impl Syncer {
         }
     }
 
-    /// Takes note of lines that are in the kernel. Returns the count of bytes up to their end.
+    /// Records lines that are in the kernel. Returns the count of bytes up to their end.
     pub(crate) fn written(&self, file: &Arc<dyn File>, batch: &Batch<'_>) -> u64 {
         let mut state = self.state();
         if state.file.is_none() {
@@ -232,7 +233,7 @@ impl Syncer {
         state.first_unsynced.get_or_insert(batch.offset);
         state.first_of_next.get_or_insert(batch.offset);
         if state.failed.is_some() {
-            // Written while the sync failed: as unsafe as what came before.
+            // They were written while the sync failed, and are as unsafe as the lines before.
             state.rescue.unsynced += batch.entries;
             self.rescue_lines(&mut state, batch.offset, batch.lines);
             return end;
@@ -242,16 +243,17 @@ impl Syncer {
         if is_first {
             state.dirty_since = Some(Instant::now());
         }
-        // The thread waits for the first byte; after that it waits for the clock.
+        // The thread only has to be woken for the first unsynced byte; after that it waits for its
+        // deadline.
         if is_first && !matches!(self.policy, SyncPolicy::None) {
             self.work.notify_one();
         }
         end
     }
 
-    /// Takes note that a failed write was cut off at `offset`: a sync may have come between the two,
-    /// and a power cut would bring the entry back. The cut counts as one byte, a blank line among the
-    /// copies.
+    /// Records that a failed write was truncated at `offset`. A sync between the write and the
+    /// truncation may have made the bytes durable, and a power cut would restore them. The
+    /// truncation counts as one byte to sync, and is a blank line among the copies.
     pub(crate) fn cut(&self, file: &Arc<dyn File>, offset: u64) {
         if self.check().is_ok() {
             let cut = Batch {
@@ -289,23 +291,23 @@ impl Syncer {
         self.wait(end)
     }
 
-    /// Ends the thread, after a last sync.
+    /// Ends the thread after a last sync.
     pub(crate) fn stop(&self) {
         self.state().stop = true;
         self.work.notify_one();
     }
 
-    /// Waits until the thread has ended and given the file back, but not for ever.
+    /// Waits until the thread has ended and closed the file, but at most for `most`.
     pub(crate) fn wait_for_end(&self, most: Duration) {
         let state = self.state();
         let ended = self
             .done
             .wait_timeout_while(state, most, |state| !state.has_ended);
-        // A disk that hangs keeps the thread; nothing is left to do about it here.
+        // A disk that hangs blocks the thread; that cannot be helped here.
         drop(ended);
     }
 
-    /// The thread.
+    /// Runs the thread.
     pub(crate) fn run(&self) {
         let mut state = self.sync_on();
         state.file = None;
@@ -369,7 +371,8 @@ impl Syncer {
         state
     }
 
-    /// A failed sync is final: the system may have dropped the bytes and will not say so again.
+    /// Handles a failed sync. It is final: the system may have dropped the bytes, and a later sync
+    /// would succeed all the same.
     fn fail(&self, state: &mut State, error: io::Error) {
         tracing::error!(%error, unsynced = state.unsynced.len, "a sync failed");
         let offset = state.first_unsynced.unwrap_or_default();
@@ -380,11 +383,11 @@ impl Syncer {
         self.rescue_lines(state, offset, &lines);
     }
 
-    /// Saves lines in a file of their own.
+    /// Saves lines to a rescue file.
     fn rescue_lines(&self, state: &mut State, offset: u64, lines: &[u8]) {
         let entries = lines.split(|byte| *byte == b'\n');
         let entries = entries.filter(|line| !line.is_empty()).count() as u64;
-        // Nothing but cuts.
+        // Only truncations, no entries.
         if entries == 0 {
             return;
         }

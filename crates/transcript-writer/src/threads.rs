@@ -1,6 +1,6 @@
-//! The threads, locks and clock that callers and the two threads meet with: those of std, or with
-//! the feature `shuttle` those of a model checker, so that tests can try orders that a machine
-//! seldom takes.
+//! The threads, locks and clock by which callers and the two threads of the writer are coordinated:
+//! those of std, or with the feature `shuttle` those of a model checker, so that tests can try
+//! schedules that a machine seldom produces.
 
 #[cfg(not(feature = "shuttle"))]
 pub(crate) use std::{
@@ -15,7 +15,7 @@ pub(crate) use model::{
     AtomicBool, Builder, Condvar, Instant, JoinHandle, Mutex, MutexGuard, PoisonError,
 };
 
-/// What shuttle has, and what it lacks: a wait that ends by itself, and a clock.
+/// Adds what shuttle lacks: a wait with a timeout, and a clock.
 #[cfg(feature = "shuttle")]
 mod model {
     use std::cell::Cell;
@@ -34,7 +34,7 @@ mod model {
     #[derive(Default)]
     pub(crate) struct Mutex<T>(shuttle::sync::Mutex<T>);
 
-    /// Knows its mutex, so that a timed wait can let go of it.
+    /// Knows its mutex, so that a timed wait can release it.
     pub(crate) struct MutexGuard<'a, T> {
         mutex: &'a Mutex<T>,
         guard: shuttle::sync::MutexGuard<'a, T>,
@@ -46,7 +46,7 @@ mod model {
         }
 
         pub(crate) fn lock(&self) -> LockResult<MutexGuard<'_, T>> {
-            // A panic ends the whole run, so that nothing is ever poisoned.
+            // A panic ends the whole run, so a mutex is never poisoned.
             let guard = self.0.lock().unwrap_or_else(PoisonError::into_inner);
             Ok(MutexGuard { mutex: self, guard })
         }
@@ -66,8 +66,9 @@ mod model {
         }
     }
 
-    /// Who waits without a time is woken by a notice, or deadlocks, which shuttle tells. Who waits
-    /// with a time looks whether there was a notice, and after a few looks its time is over.
+    /// A thread that waits without a timeout is woken by a notification or deadlocks, which shuttle
+    /// reports. A thread that waits with a timeout polls for a notification, and times out after a
+    /// few polls.
     #[derive(Default)]
     pub(crate) struct Condvar {
         inner: shuttle::sync::Condvar,
@@ -95,7 +96,7 @@ mod model {
         ) -> LockResult<MutexGuard<'a, T>> {
             let MutexGuard { mutex, guard } = guard;
             if thread_rng().gen_ratio(1, 16) {
-                // Without a reason, as the real one may.
+                // A spurious wake-up, as real condition variables have them.
                 drop(guard);
                 return mutex.lock();
             }
@@ -104,7 +105,7 @@ mod model {
             Ok(MutexGuard { mutex, guard })
         }
 
-        /// Also returns whether the time is over.
+        /// Also returns whether the wait timed out.
         pub(crate) fn wait_timeout<'a, T>(
             &self,
             guard: MutexGuard<'a, T>,
@@ -146,15 +147,15 @@ mod model {
     }
 
     thread_local! {
-        /// All threads of the model are one, so that this is one clock.
+        /// All threads of the model run on one thread, so this is one clock for all of them.
         static NOW: Cell<Duration> = const { Cell::new(Duration::ZERO) };
     }
 
-    /// How long it takes to ask for the time.
+    /// How much time passes with each query of the clock.
     const TICK: Duration = Duration::from_micros(10);
 
-    /// A time that passes when it is asked for and when somebody has waited for it: a run says the
-    /// same again whenever its schedule is run again.
+    /// A clock that advances only when it is queried or when a wait times out, so that a replayed
+    /// schedule gives the same times.
     #[derive(Clone, Copy)]
     pub(crate) struct Instant(Duration);
 
@@ -171,7 +172,7 @@ mod model {
             self.0.saturating_sub(earlier.0)
         }
 
-        /// Makes it this time, if it is not later.
+        /// Advances the clock to this time, if it is later.
         fn pass(self) -> Self {
             NOW.set(NOW.get().max(self.0));
             self

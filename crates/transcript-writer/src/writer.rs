@@ -21,28 +21,28 @@ use crate::threads::{
     AtomicBool, Builder, Condvar, Instant, JoinHandle, Mutex, MutexGuard, PoisonError,
 };
 
-/// How long a queued entry may wait.
+/// The longest time that an entry stays queued.
 const QUEUE_TIME: Duration = Duration::from_millis(100);
 
-/// How long the thread looks for more work before it sleeps.
+/// How long the thread spins for more work before it sleeps.
 const LINGER: Duration = Duration::from_micros(20);
 
 /// How long dropping a writer waits for its last sync.
 const END_TIME: Duration = Duration::from_secs(1);
 
-/// A queue of this size is written at once: more in one write is no faster.
+/// A queue of this size is written at once, because larger writes are no faster.
 const QUEUE_BYTES: usize = 256 << 10;
 
-/// How long the writer waits at most before it tries a failed write again by itself.
+/// The longest pause before the writer retries a failed write by itself.
 const MAX_PAUSE: Duration = Duration::from_secs(5);
 
 /// An entry that is in the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Written {
-    /// Its id; `None` for a line outside the conversation.
+    /// Its id; `None` for a metadata line.
     pub uuid: Option<EntryId>,
-    /// The entry that it is a child of.
+    /// Its parent.
     pub parent: Option<EntryId>,
     /// The offset of its first byte in the file.
     pub offset: u64,
@@ -50,28 +50,29 @@ pub struct Written {
     pub len: u64,
 }
 
-/// What the writer has on its hands.
+/// The current state of the writer in numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Stats {
-    /// Entries that were queued and are not in the file.
+    /// The number of queued entries that are not in the file.
     pub unacknowledged: u64,
-    /// Bytes that are in the file and would not survive a power cut.
+    /// The number of bytes in the file that would not survive a power cut.
     pub unsynced_bytes: u64,
-    /// How many writes failed since the last one that did not.
+    /// The number of failed writes since the last successful one.
     pub failures: u32,
-    /// How many entries were written since the opening.
+    /// The number of entries written since the file was opened.
     pub written: u64,
 }
 
 /// Writes entries to one session. May be shared between threads.
 ///
-/// What [`append`](Self::append) acknowledged is in the kernel: it survives the end of this
-/// process, by whatever cause, and every process can read it. It survives a power cut when the
-/// policy has synced it, at the latest when [`sync`](Self::sync) or [`close`](Self::close) return.
+/// An entry that [`append`](Self::append) acknowledged is in the kernel: it survives the end of
+/// this process, whatever the cause, and every process can read it. It survives a power cut once it
+/// was synced by the policy, and at the latest when [`sync`](Self::sync) or [`close`](Self::close)
+/// return.
 ///
-/// Dropping a writer writes what is queued, as far as it can, and leaves the last sync to a thread;
-/// only [`close`](Self::close) tells whether that worked.
+/// Dropping a writer writes the queue, as far as possible, and leaves the last sync to a thread;
+/// only [`close`](Self::close) reports whether that worked.
 pub struct Writer {
     shared: Arc<Shared>,
     threads: Vec<JoinHandle<()>>,
@@ -79,16 +80,16 @@ pub struct Writer {
 
 pub(crate) struct Shared {
     core: Mutex<Core>,
-    /// The queue needs to be written now, or the writer ends.
+    /// Notified when the queue must be written now, or the writer ends.
     work: Condvar,
-    /// As `Core::is_urgent`, to be seen without the lock.
+    /// A copy of `Core::is_urgent` that can be read without the lock.
     has_urgent: AtomicBool,
     syncer: Syncer,
     ids: Arc<dyn Fn() -> Uuid + Send + Sync>,
-    /// How many bytes may be queued.
+    /// The maximum number of queued bytes.
     most: usize,
     path: PathBuf,
-    /// The file is that of an agent.
+    /// Whether this is the file of an agent.
     is_agent: bool,
 }
 
@@ -98,20 +99,22 @@ struct Core {
     metadata: MetadataCache,
     queue: VecDeque<QueuedGroup>,
     queue_bytes: usize,
-    /// Memory for the lines of a batch.
+    /// Buffer for the lines of a batch, reused.
     lines: String,
-    /// When the queue is to be written; `None` when nothing in it has a time.
+    /// When the queue must be written; `None` when no queued entry has a deadline.
     due: Option<Instant>,
-    /// Somebody waits for an entry in the queue.
+    /// A caller waits for an entry in the queue.
     is_urgent: bool,
-    /// The thread waits to be woken. To wake one that does not is a system call for nothing.
+    /// The thread waits for a notification. Notifying a thread that does not wait would be a wasted
+    /// system call.
     is_asleep: bool,
     next_ticket: u64,
     failures: u32,
     written: u64,
     is_closed: bool,
     clock: Arc<dyn Fn() -> SystemTime + Send + Sync>,
-    /// The last timestamp, as JSON, and its millisecond: entries come faster than that.
+    /// The last timestamp as milliseconds and as JSON, reused because several entries are written
+    /// per millisecond.
     timestamp: (i64, String),
     session: String,
     agent: String,
@@ -119,7 +122,7 @@ struct Core {
     version: String,
 }
 
-/// What a batch is planned by.
+/// The state that a batch is planned from.
 pub(crate) struct WriteState<'a> {
     pub(crate) chains: &'a Chains,
     pub(crate) metadata: &'a MetadataCache,
@@ -133,13 +136,13 @@ struct QueuedGroup {
     reply: Reply,
 }
 
-/// What a batch came to.
+/// The result of writing a batch.
 #[derive(Default)]
 #[must_use]
 struct WrittenBatch {
     /// The caller's own entries.
     own: Vec<Written>,
-    /// Those of others, who are not told yet.
+    /// Entries of other callers, who still have to be notified.
     others: Vec<(Reply, Vec<Written>)>,
     /// The count of bytes up to the end of the batch.
     end: u64,
@@ -148,9 +151,9 @@ struct WrittenBatch {
 pub(crate) type WriteResult = Result<Vec<Written>, Error>;
 
 enum Reply {
-    /// To the caller who has the lock.
+    /// To the caller who holds the lock.
     Here,
-    /// To whoever waits. The entries are not kept when they cannot be written.
+    /// To a callback. The entries are discarded when they cannot be written.
     #[cfg(feature = "async")]
     Call(Box<dyn FnOnce(WriteResult) + Send>),
     /// To a ticket. The entry stays queued until it is written.
@@ -236,19 +239,19 @@ impl Writer {
         Ok(Self { shared, threads })
     }
 
-    /// Writes one entry, behind everything that was queued before. On return it is in the kernel.
+    /// Writes one entry, after everything that was queued before. On return it is in the kernel.
     ///
     /// # Errors
-    /// When it could not be written: nothing of it is in the file then, it is not kept, and the
-    /// same call may be made again if the error [is retryable](Error::is_retryable). Under
-    /// [`SyncPolicy::Each`](crate::SyncPolicy::Each) a failed sync is an error too; the entry is in
-    /// the file and in a [rescue file](Self::rescue) then.
+    /// When it could not be written. The file has nothing of it then, the entry is discarded, and
+    /// the same call may be repeated if the error [is retryable](Error::is_retryable). Under
+    /// [`SyncPolicy::Each`](crate::SyncPolicy::Each) a failed sync is an error too; the entry is
+    /// then in the file and in a [rescue file](Self::rescue).
     pub fn append(&self, draft: Draft) -> Result<Written, Error> {
         let mut written = self.append_all(vec![draft])?;
         written.pop().ok_or_else(|| self.shared.closed())
     }
 
-    /// Writes entries with one write: all of them or none. Rows of one message stay together.
+    /// Writes entries with one write: all of them or none. The lines of one message stay together.
     ///
     /// # Errors
     /// As for [`append`](Self::append).
@@ -256,14 +259,14 @@ impl Writer {
         self.shared.append(drafts)
     }
 
-    /// Queues an entry. It is written at most 100 ms later, before any entry that is appended
-    /// later, and until then it can be [amended](Ticket::amend). When it cannot be written it stays
-    /// queued and is tried again.
+    /// Queues an entry. It is written within 100 ms, before any entry that is appended later; until
+    /// then it can be [amended](Ticket::amend). If it cannot be written, it stays queued and is
+    /// retried.
     ///
     /// A crash before it is written loses it.
     ///
     /// # Errors
-    /// When the queue is full and cannot be written, or the writer takes no more.
+    /// When the queue is full and cannot be written, or the writer has been closed or has failed.
     pub fn queue(&self, draft: Draft) -> Result<Ticket, Error> {
         self.shared.queue(draft)
     }
@@ -271,16 +274,16 @@ impl Writer {
     /// Writes everything that is queued. On return it is in the kernel.
     ///
     /// # Errors
-    /// When it could not be written. It stays queued if the error [is
-    /// retryable](Error::is_retryable); otherwise each ticket is told.
+    /// When it could not be written. The entries stay queued if the error [is
+    /// retryable](Error::is_retryable); otherwise their tickets get the error.
     pub fn flush(&self) -> Result<(), Error> {
         self.shared.append(Vec::new()).map(drop)
     }
 
-    /// Makes everything so far survive a power cut.
+    /// Makes everything written so far survive a power cut.
     ///
     /// # Errors
-    /// When it may not; see [`rescue`](Self::rescue). Every later call fails too.
+    /// When the sync fails; see [`rescue`](Self::rescue). Every later call fails too.
     pub fn sync(&self) -> Result<(), Error> {
         self.flush()?;
         self.shared.syncer.wait_for_all()
@@ -289,8 +292,8 @@ impl Writer {
     /// Writes and syncs everything and ends the threads.
     ///
     /// # Errors
-    /// When something queued could not be written, and is lost, or may not survive a power cut; or
-    /// when a part of a failed write could not be cut off.
+    /// When a queued entry could not be written and is lost, or may not survive a power cut, or
+    /// when a part of a failed write could not be truncated.
     pub fn close(mut self) -> Result<(), Error> {
         let synced = self.sync();
         let cleaned = self.shared.end();
@@ -302,21 +305,21 @@ impl Writer {
         synced.and(cleaned)
     }
 
-    /// Returns what opening the file did to a last line without an end.
+    /// Returns the repair of an unfinished last line when the file was opened, if any.
     #[must_use]
     pub fn repair(&self) -> Option<Repair> {
         self.shared.core().log.repair().cloned()
     }
 
-    /// Returns what was saved of the entries that were written and not synced when a sync failed;
-    /// `None` as long as none did.
+    /// Returns what was saved of the unsynced entries when a sync failed; `None` if no sync has
+    /// failed.
     #[must_use]
     pub fn rescue(&self) -> Option<Rescue> {
         self.shared.syncer.rescue()
     }
 
-    /// Returns whether the mode of the file lets other users write to it. What they write would become a
-    /// part of the conversation; `chmod 600` keeps the session its owner's.
+    /// Returns whether the mode of the file allows other users to write to it. What they write
+    /// would become part of the conversation; `chmod 600` prevents that.
     #[must_use]
     pub fn others_may_write(&self) -> bool {
         self.shared.core().log.others_may_write()
@@ -334,7 +337,7 @@ impl Writer {
         &self.shared.path
     }
 
-    /// Returns what the writer has on its hands.
+    /// Returns the current state of the writer in numbers.
     #[must_use]
     pub fn stats(&self) -> Stats {
         let unsynced_bytes = self.shared.syncer.unsynced_bytes();
@@ -351,7 +354,7 @@ impl Writer {
         }
     }
 
-    /// How many bytes may be on their way.
+    /// Returns the maximum number of bytes that may be pending.
     #[cfg(feature = "async")]
     pub(crate) fn room(&self) -> usize {
         self.shared.most.max(1)
@@ -365,7 +368,7 @@ impl Writer {
 impl Drop for Writer {
     fn drop(&mut self) {
         if !self.threads.is_empty() {
-            // The threads end by themselves: a disk that hangs must not hang the caller.
+            // The threads end by themselves: a disk that hangs must not block the caller.
             let flushed = self.flush();
             if let Err(error) = flushed.and(self.shared.end()) {
                 tracing::error!(kind = error.kind().name(), "queued entries were lost");
@@ -385,8 +388,8 @@ impl fmt::Debug for Writer {
 
 impl Shared {
     fn core(&self) -> MutexGuard<'_, Core> {
-        // A panic of the caller's clock is the only one that can happen while it is held, and it
-        // happens before anything is changed.
+        // Only the caller's clock can panic while the lock is held, and that happens before
+        // anything is changed.
         self.core.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -402,14 +405,14 @@ impl Shared {
         for draft in drafts {
             draft.identify(|| (self.ids)());
             if self.is_agent {
-                // The sidechain of its session is the main conversation of its own file.
+                // In its own file, the sidechain of the agent is the main chain.
                 draft.chain = None;
             }
         }
     }
 
-    /// Writes what is queued, and behind it what `plan` makes of where the chains are then, as a
-    /// batch of its own. `plan` also says what becomes of it when it is in the file.
+    /// Writes the queue, then, as a batch of its own, the entries that `plan` creates from the
+    /// state after that. Once they are in the file, `settle` updates the chains.
     pub(crate) fn append_planned<T>(
         &self,
         plan: impl FnOnce(WriteState<'_>) -> Result<(Vec<Draft>, T), ErrorKind>,
@@ -448,7 +451,7 @@ impl Shared {
         Ok((self.acknowledge(drained)?, more))
     }
 
-    /// Learns what others appended; returns the length of the file.
+    /// Reads what other processes appended; returns the length of the file.
     fn read_growth(&self, core: &mut Core) -> Result<u64, Error> {
         let looked = core.log.read_growth();
         self.note_truncate(core);
@@ -473,8 +476,8 @@ impl Shared {
         self.acknowledge(drained)
     }
 
-    /// Waits for the sync where every entry is synced, tells those who wait, and returns what became
-    /// of the caller's own entries.
+    /// Waits for the sync if every write is synced, notifies the other callers, and returns the
+    /// caller's own entries.
     fn acknowledge(&self, drained: WrittenBatch) -> WriteResult {
         let synced = if self.syncer.syncs_each() {
             self.syncer.wait(drained.end)
@@ -498,7 +501,7 @@ impl Shared {
             let written = drained.and_then(|drained| self.acknowledge(drained));
             core = self.core();
             self.check_open(&core)?;
-            // What cannot be written is kept, as long as there is room.
+            // After a failed write its entries stay queued, and there may be no room for this one.
             if core.queue_bytes + draft.len() > self.most {
                 written?;
             }
@@ -525,7 +528,8 @@ impl Shared {
         })
     }
 
-    /// Queues entries for the thread, and calls back when they are in the file or cannot be.
+    /// Queues entries for the thread, and calls `reply` when they are in the file or cannot be
+    /// written.
     #[cfg(feature = "async")]
     pub(crate) fn submit(
         &self,
@@ -568,12 +572,12 @@ impl Shared {
         cleaned
     }
 
-    /// The thread that writes what nobody else does.
+    /// The thread that writes entries for which no caller writes.
     fn run(&self) {
         let mut core = self.core();
         loop {
             if core.is_closed {
-                // Whoever still waits has to hear about it.
+                // Callers that still wait must be notified.
                 for group in core.take_queue() {
                     group.reply.send(Err(self.closed()));
                 }
@@ -611,8 +615,8 @@ impl Shared {
         }
     }
 
-    /// Stays awake for a moment: who just got an answer often comes with the next entry, and to wake
-    /// a thread takes longer than to write one.
+    /// Stays awake for a moment: a caller that just got a reply often sends the next entry, and
+    /// waking a thread takes longer than writing an entry.
     fn linger(&self) {
         let start = Instant::now();
         while !self.has_urgent.load(Ordering::Relaxed) && start.elapsed() < LINGER {
@@ -620,7 +624,7 @@ impl Shared {
         }
     }
 
-    /// Writes the queue, and `own` behind it, as one batch.
+    /// Writes the queue, followed by `own`, as one batch.
     fn write_queue(
         &self,
         core: &mut Core,
@@ -718,7 +722,7 @@ impl Shared {
             for (draft, entry) in group.drafts.iter().zip(&written) {
                 core.metadata.note(draft, entry.offset);
             }
-            // The line that lifts a pin is nobody's.
+            // The line that clears a pin belongs to no caller.
             for entry in written.drain(group.drafts.len()..) {
                 core.metadata.note(&Draft::unpin(), entry.offset);
             }
@@ -730,7 +734,7 @@ impl Shared {
         self.notify_others(drained, refused)
     }
 
-    /// What was cut off may have been synced before: the cut has to be, too.
+    /// Has a truncation synced: the truncated bytes may have been synced before.
     fn note_truncate(&self, core: &mut Core) {
         if let Some(offset) = core.log.take_truncated()
             && let Some(file) = core.log.file()
@@ -739,7 +743,8 @@ impl Shared {
         }
     }
 
-    /// When the caller's own entries were refused, the others have to hear that theirs were not.
+    /// When the caller's own entries were refused, the other callers must still learn that theirs
+    /// were written.
     fn notify_others(
         &self,
         drained: WrittenBatch,
@@ -756,9 +761,9 @@ impl Shared {
 }
 
 impl QueuedGroup {
-    /// About how many bytes it takes.
+    /// Returns the approximate number of bytes.
     fn len(&self) -> usize {
-        // What is filled in takes a few hundred.
+        // The fields that are filled in take a few hundred bytes.
         self.drafts.iter().map(|draft| draft.len() + 512).sum()
     }
 }
@@ -772,7 +777,7 @@ impl Core {
         }
     }
 
-    /// Another process wrote this.
+    /// Takes over what another process wrote.
     fn note_foreign(&mut self, foreign: Foreign) {
         self.chains.note_foreign(foreign.ids);
         if foreign.is_unread {
@@ -793,7 +798,8 @@ impl Core {
         std::mem::take(&mut self.queue)
     }
 
-    /// A batch failed: tickets go back into the queue, the others are told.
+    /// Handles the groups of a failed batch: tickets go back into the queue, other callers get the
+    /// error.
     fn requeue(&mut self, groups: impl Iterator<Item = QueuedGroup>, error: &Error) {
         self.failures = self.failures.saturating_add(1);
         for group in groups {
@@ -831,7 +837,8 @@ impl Batch {
                 }
             }
         }
-        // Behind what it is for: until this line is whole, the pin holds and nothing has changed.
+        // After the entries: until this line is complete, the pin is in force and the conversation
+        // unchanged.
         if core.chains.take_has_left_pin() {
             written.push(self.add_one(core, &Draft::unpin())?);
         }
@@ -910,16 +917,16 @@ impl Ticket {
         self.uuid.as_ref()
     }
 
-    /// Returns what became of the entry, if that is known by now.
+    /// Returns the result for the entry, if it is known yet.
     #[must_use]
     pub fn outcome(&self) -> Option<Result<Written, Error>> {
         let outcome = self.state.outcome.lock();
         outcome.unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Sets `usage` and `stop_reason` of the message, both as JSON: they arrive when a reply ends.
-    /// Returns false when the entry is written already, or they are no JSON on one line; then
-    /// nothing is changed.
+    /// Sets `usage` and `stop_reason` of the message, both as JSON, because they arrive at the end
+    /// of a reply. Returns false, and changes nothing, when the entry is already written or a value
+    /// is not JSON on one line.
     pub fn amend(&self, usage: Option<&str>, stop_reason: Option<&str>) -> bool {
         let mut core = self.shared.core();
         let group = core

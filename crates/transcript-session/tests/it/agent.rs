@@ -1,4 +1,4 @@
-//! The example `agent`, killed again and again.
+//! The example `agent`, killed over and over.
 
 use std::collections::HashSet;
 use std::env;
@@ -12,10 +12,10 @@ use transcript_testkit::rng::Rng;
 
 use crate::support::{Place, assert_unhurt, lines};
 
-/// How many kills in `make test`; `TRANSCRIPT_SOAK=20` makes them 500.
+/// The number of kills in `make test`; `TRANSCRIPT_SOAK=20` makes it 500.
 const KILLS: u64 = 25;
 
-/// More entries than these a session does not get: it is read once for each of them.
+/// The maximum number of entries of a session, because it is read once for each of them.
 const ENTRIES: usize = 600;
 
 #[test]
@@ -66,8 +66,8 @@ fn an_agent_that_is_killed_at_any_moment_goes_on_as_if_nothing_had_happened() {
     assert!(reported > 0 && added > 0 && compactions > 0);
 }
 
-/// Starts the agent, waits until it has told of some entries, and a moment more, and kills it.
-/// Returns what it told.
+/// Starts the agent, waits until it has reported some entries and for a random moment more, and
+/// kills it. Returns the output.
 fn run_and_kill(agent: &Path, path: &Path, rng: &mut Rng) -> Vec<String> {
     let mut child = Command::new(agent)
         .arg(path)
@@ -88,12 +88,12 @@ fn run_and_kill(agent: &Path, path: &Path, rng: &mut Rng) -> Vec<String> {
     child.kill().unwrap();
     child.wait().unwrap();
     output.read_to_string(&mut reported).unwrap();
-    // The last line may be torn, too: it was not told.
+    // The last line of the output may be torn too; it does not count as reported.
     let whole = reported.rfind('\n').map_or(0, |at| at + 1);
     reported[..whole].lines().map(str::to_owned).collect()
 }
 
-/// Builds an example of this crate, as the tests of one file alone do not.
+/// Builds an example of this crate, because running the tests of one file alone does not.
 fn example(name: &str) -> PathBuf {
     let test = env::current_exe().unwrap();
     let profile = test.ancestors().nth(2).unwrap();

@@ -1,4 +1,4 @@
-//! Looking at a session writes nothing, and a file that was replaced is noticed.
+//! Reading a session writes nothing, and a replaced file is noticed.
 
 use std::fs;
 use std::path::Path;
@@ -10,7 +10,7 @@ use transcript_session::{Draft, ErrorKind, History, Policy, Session};
 
 use crate::support::{Place, answer, answer_text, call, create, messages, options, say};
 
-/// The bytes of a file and when they were written.
+/// Returns the bytes of a file, its modification time, and the number of files next to it.
 fn state(path: &Path) -> (Vec<u8>, SystemTime, usize) {
     let modified = fs::metadata(path).unwrap().modified().unwrap();
     let names = fs::read_dir(path.parent().unwrap()).unwrap().count();
@@ -28,7 +28,7 @@ fn a_history_shows_request_state_usage_and_items_and_writes_nothing() {
         session
             .append(Draft::entry(r#"{"type":"custom-title","customTitle":"Tides"}"#).unwrap())
             .unwrap();
-        // To go on means to write results for the call.
+        // Resuming would write results for this call.
         answer(&session, "m2", &json!([call("t1")]));
         session.close().unwrap();
         let mut bytes = fs::read(&place.path).unwrap();
@@ -53,7 +53,7 @@ fn a_history_shows_request_state_usage_and_items_and_writes_nothing() {
         );
         assert_eq!(state(&place.path), before);
 
-        // It is the request that going on starts with.
+        // It is the same request as that of `resume`.
         let resumed = Session::resume(&place.path, &options).unwrap();
         assert_eq!(messages(&resumed.request), messages(&request));
         assert!(!resumed.added.is_empty());
@@ -63,7 +63,7 @@ fn a_history_shows_request_state_usage_and_items_and_writes_nothing() {
     }
 }
 
-/// A session that says `text`, with ids of its own.
+/// Returns the bytes of a session with the prompt `text` and its own ids.
 fn written(path: &Path, text: &str) -> Vec<u8> {
     let session = create(path);
     for number in 0..3 {

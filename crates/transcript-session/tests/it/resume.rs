@@ -1,4 +1,4 @@
-//! Sessions that stopped somewhere, and what goes on from there.
+//! Sessions that stopped at any point, and how they continue.
 
 use std::fs;
 
@@ -47,7 +47,7 @@ fn interrupted_calls_get_results_that_are_in_the_file() {
         resumed.session.close().unwrap();
         assert_unhurt(&place.path);
 
-        // What was made up is made up once.
+        // Synthetic entries are added once.
         let again = Session::resume(&place.path, &options).unwrap();
         assert_eq!(again.added, []);
         assert_eq!(messages(&again.request), before, "{policy:?}");
@@ -118,7 +118,7 @@ fn an_entry_that_is_only_on_a_damaged_line_is_written_again_and_every_client_fin
         .rposition(|byte| *byte == b'\n')
         .unwrap()
         + 1;
-    // An older tool died in a line, and the next one went on in it.
+    // An older tool died in the middle of a line, and the next one appended to that line.
     let glued = [&bytes[..last], b"{\"type\":\"assis", &bytes[last..]].concat();
     fs::write(&place.path, &glued).unwrap();
     assert_eq!(path_of(&place.path, Policy::Vendor).len(), 1);
@@ -139,7 +139,7 @@ fn an_entry_that_is_only_on_a_damaged_line_is_written_again_and_every_client_fin
     let again = Session::resume(&place.path, &options()).unwrap();
     assert_eq!(again.session.restored(), []);
     drop(again);
-    // The policy of the client brings nothing back.
+    // Policy `vendor` salvages nothing.
     fs::write(&place.path, &glued).unwrap();
     let vendor = SessionOptions::new().policy(Policy::Vendor);
     assert_eq!(Session::open(&place.path, &vendor).unwrap().restored(), []);
@@ -190,8 +190,8 @@ fn what_a_torn_end_left_is_not_a_parent() {
     }
 }
 
-/// The blocks of a request without the line ends that joining texts adds, and results without the
-/// reminders in them: which result takes a reminder depends on what follows.
+/// Returns the blocks of a request without the line feeds that joining texts adds, and results
+/// without reminders: which result takes a reminder depends on the entries after it (NOTE-3).
 fn blocks(request: &Request) -> Vec<String> {
     let blocks = request.messages.iter().flat_map(|message| message.blocks());
     let texts = blocks.map(|block| {
@@ -207,7 +207,7 @@ fn blocks(request: &Request) -> Vec<String> {
     texts.collect()
 }
 
-/// What a client got before it went on is what it gets after it did, and its own entries behind it.
+/// After resuming, a client gets the same messages as before, followed by its own entries.
 #[test]
 fn going_on_from_a_damaged_session_loses_nothing_of_what_was_resumed() {
     let mut place = Place::new();
@@ -224,7 +224,8 @@ fn going_on_from_a_damaged_session_loses_nothing_of_what_was_resumed() {
         let last = resumed.request.path.entries.last().unwrap();
         let last = resumed.history.index().entry(last.entry_no());
         if last.uuid().is_none() || last.is_boundary() {
-            // Nothing can be a child of the one, and what is a child of the other starts over.
+            // In the one file no entry can be a parent; in the other a child starts a new
+            // conversation.
             continue;
         }
         restored += resumed.session.restored().len();
@@ -232,11 +233,11 @@ fn going_on_from_a_damaged_session_loses_nothing_of_what_was_resumed() {
         answer_text(&resumed.session, "A new answer");
         let path = resumed.session.path().to_owned();
         resumed.session.close().unwrap();
-        // Thoughts are for the model that had them.
+        // Thinking is only sent to the model that produced it.
         let model = resumed.request.model.clone().unwrap_or_default();
         let after = Session::resume(&path, &options().model(model)).unwrap();
         let mut after = blocks(&after.request);
-        // What is made up for a lost start is not needed where the start is another one.
+        // A text synthesized for a lost start is not needed when the history starts elsewhere.
         let before = before
             .into_iter()
             .filter(|block| block != transcript_resume::texts::START_MISSING);

@@ -70,7 +70,8 @@ fn a_start_of_an_id_is_enough_when_it_is_of_one_session_alone() {
     let error = store.find("aaaa").unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Ambiguous);
     assert_eq!(error.candidates(), [copy.clone(), one.clone(), two.clone()]);
-    // A whole id, too, when two projects have such a file; but not when one is the start of another.
+    // A complete id is ambiguous too when two projects have it, but not when it is also the prefix
+    // of another id.
     assert_eq!(
         store.find("aaaa2").unwrap_err().candidates(),
         [copy.clone(), two]
@@ -140,7 +141,7 @@ fn a_session_that_another_process_writes_to_goes_on_in_a_copy() {
     say(&session, "x");
     answer_text(&session, "y");
     session.close().unwrap();
-    // To the system it makes no difference whose open file it is.
+    // The system does not distinguish whose open file it is.
     let other = fs::OpenOptions::new()
         .append(true)
         .open(&place.path)
@@ -186,7 +187,7 @@ fn what_a_session_writes_is_seen_by_who_watches_the_store() {
     let mut entries = Vec::new();
     while entries.len() < 2 {
         let reported = watcher.next_within(Duration::from_secs(20)).unwrap();
-        let reported = reported.expect("it is told");
+        let reported = reported.expect("it is reported");
         assert_eq!(*reported.path, *path);
         if let EventKind::Entry(entry) = reported.kind {
             entries.push(entry);

@@ -1,4 +1,4 @@
-//! Sessions to try things on.
+//! Sessions for tests.
 
 use std::collections::HashSet;
 use std::fs;
@@ -14,9 +14,9 @@ use transcript_session::{Draft, EntryId, History, Session, SessionOptions, Writt
 
 pub(crate) const POLICIES: [Policy; 2] = [Policy::Vendor, Policy::Recover];
 
-/// The path of a session in a folder of its own. The tests of this binary take turns: a child that
-/// is being started holds a copy of each open file of this process for a moment, and an open session
-/// looks as if somebody else wrote to it.
+/// The path of a session in its own folder. The tests of this binary run one after another: while a
+/// child process is being started it holds a copy of each open file of this process for a moment,
+/// and an open session then looks as if another process wrote to it.
 pub(crate) struct Place {
     pub(crate) path: PathBuf,
     folder: TempDir,
@@ -34,7 +34,7 @@ impl Place {
         }
     }
 
-    /// Takes another folder.
+    /// Switches to another folder.
     pub(crate) fn renew(&mut self) {
         self.folder = tempfile::tempdir().unwrap();
         self.path = Self::path_in(&self.folder);
@@ -63,7 +63,7 @@ pub(crate) fn say(session: &Session, text: &str) -> EntryId {
     id(&session.append(Draft::user(text)).unwrap())
 }
 
-/// An answer with these blocks; returns the last of its entries.
+/// Appends an answer with these blocks; returns the last of its entries.
 pub(crate) fn answer(session: &Session, message: &str, content: &Value) -> EntryId {
     let message = json!({"id": message, "role": "assistant", "model": "m", "type": "message",
         "content": content, "stop_reason": "end_turn", "usage": {"output_tokens": 1}});
@@ -89,7 +89,7 @@ pub(crate) fn result(session: &Session, call: &str) -> EntryId {
     id(&session.append(Draft::try_from(&result).unwrap()).unwrap())
 }
 
-/// The request that a client sends when it comes back.
+/// Returns the request that a client sends when it resumes the session.
 pub(crate) fn request(path: &Path, policy: Policy) -> Request {
     let history = History::open(path).unwrap();
     let tree = history.tree(policy);
@@ -106,7 +106,7 @@ pub(crate) fn messages(request: &Request) -> Vec<String> {
         .collect()
 }
 
-/// The uuids of the path.
+/// Returns the uuids of the path.
 pub(crate) fn path_of(path: &Path, policy: Policy) -> Vec<String> {
     let history = History::open(path).unwrap();
     let index = history.index();
@@ -120,7 +120,7 @@ pub(crate) fn path_of(path: &Path, policy: Policy) -> Vec<String> {
         .collect()
 }
 
-/// The lines of a file that are JSON, and whether there is a torn one at its end.
+/// Returns the lines of a file that are JSON, and whether there is a torn one at its end.
 pub(crate) fn lines(path: &Path) -> (Vec<Value>, bool) {
     let bytes = fs::read(path).unwrap();
     let whole = bytes
@@ -134,9 +134,9 @@ pub(crate) fn lines(path: &Path) -> (Vec<Value>, bool) {
     (lines.collect(), whole < bytes.len())
 }
 
-/// A session in which nothing is amiss: every line is whole but perhaps the last, no uuid stands
-/// twice, every parent is there, nothing of the conversation is on a branch, no link had to be
-/// guessed, and the request is one that the API takes. Both policies see the same.
+/// Asserts that a session is undamaged: every line is complete except perhaps the last, no uuid is
+/// repeated, every parent exists, no part of the conversation is on a branch, no link had to be
+/// guessed, and the API would accept the request. Both policies agree.
 pub(crate) fn assert_unhurt(path: &Path) {
     let (lines, _) = lines(path);
     let mut seen = HashSet::new();

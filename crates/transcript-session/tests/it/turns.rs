@@ -21,7 +21,7 @@ fn compaction() -> Compaction {
     Compaction::new(Trigger::Auto, 150_000)
 }
 
-/// A turn with two calls side by side; returns its entries.
+/// Appends a turn with two parallel calls; returns its entries.
 fn talk(session: &Session, turn: usize) -> Vec<EntryId> {
     let [first, second] = ["a", "b"].map(|name| format!("toolu_{turn}{name}"));
     let prompt = say(session, &format!("Question {turn}"));
@@ -35,7 +35,7 @@ fn talk(session: &Session, turn: usize) -> Vec<EntryId> {
     vec![prompt, first_call, last, second_result, first_result, end]
 }
 
-/// A session, the way to compact it, and what to keep.
+/// Prepares a session for a compaction, and returns the entries to preserve.
 type Prepare = fn(&Session) -> Vec<EntryId>;
 const SESSIONS: [(&str, Prepare); 4] = [
     ("plain", |session| {
@@ -64,7 +64,8 @@ const SESSIONS: [(&str, Prepare); 4] = [
     }),
 ];
 
-/// The file after a compaction, or after a kill in its write once `taken` bytes of that were taken.
+/// Returns the file after a compaction, or after a kill during its write when only `taken` bytes
+/// were written.
 fn compacted(before: &[u8], kept: &[EntryId], taken: Option<usize>) -> Vec<u8> {
     let place = tempfile::NamedTempFile::new().unwrap();
     fs::write(&place, before).unwrap();
@@ -87,7 +88,7 @@ fn compacted(before: &[u8], kept: &[EntryId], taken: Option<usize>) -> Vec<u8> {
 
 #[test]
 fn a_crash_at_any_byte_of_a_compaction_leaves_a_session_that_goes_on() {
-    // All bytes with TRANSCRIPT_SOAK=20.
+    // Every byte with TRANSCRIPT_SOAK=20.
     let step = env::var("TRANSCRIPT_SOAK").map_or(23, |_| 1);
     let mut place = Place::new();
     let (mut crashes, mut done) = (0, 0);
@@ -102,7 +103,7 @@ fn a_crash_at_any_byte_of_a_compaction_leaves_a_session_that_goes_on() {
             place.renew();
             fs::write(&place.path, compacted(&before, &kept, Some(taken))).unwrap();
             let resumed = Session::resume(&place.path, &options()).unwrap();
-            // An open call is answered first; whatever is there then is one unbroken conversation.
+            // Resuming first answers an open call; the result is one unbroken conversation.
             assert_unhurt(&place.path);
             let [vendor, recover] = POLICIES.map(|policy| path_of(&place.path, policy));
             assert_eq!(vendor, recover, "{name} {taken}");
@@ -151,7 +152,7 @@ fn a_rewind_goes_back_to_what_a_compaction_left_only_where_readers_can_see_it() 
         let gone = session.rewind(old.last().cloned());
         if keeps {
             assert_eq!(gone.unwrap_err().kind(), ErrorKind::BeforeCompaction);
-            // What was kept is there, and so is a copy of what was not.
+            // The preserved entries exist, and the copy contains the others too.
             session.rewind(kept.last().cloned()).unwrap();
             let copy = session.fork(old.last()).unwrap();
             for policy in POLICIES {
@@ -249,7 +250,7 @@ fn a_fork_has_the_conversation_and_no_id_of_its_source() {
     assert!(matches!(nothing.kind(), ErrorKind::NotResumable(_)));
     let files = fs::read_dir(place.path.parent().unwrap()).unwrap().count();
     assert_eq!(files, 3, "no part of a copy is left");
-    // The copy goes on by itself.
+    // The copy can be continued on its own.
     let resumed = Session::resume(&copy, &options()).unwrap();
     say(&resumed.session, "z");
     assert_unhurt(&copy);

@@ -1,11 +1,12 @@
-//! The entries of a file that grows, linked.
+//! The linked entries of a growing file.
 //!
-//! An entry is linked once, when it comes, and keeps a second link further up, so that two entries
-//! are compared in a number of steps that grows with the logarithm of their depth (jump pointers of
-//! a skew-binary tree). Links are changed later in four cases only: a parent that comes behind its
-//! child and an entry that is written again behind a compaction, which move what was written close by
-//! and at most [`NEAR`] lines; a compaction that keeps entries, and its end with the next one, which
-//! move what is kept and what came since the boundary.
+//! An entry is linked once, when it is added, and keeps a second link to a more distant ancestor,
+//! so that comparing two entries takes a number of steps that grows with the logarithm of their
+//! depth (jump pointers of a skew-binary tree). Links change later in four cases only: a parent
+//! that is written after its child, and an entry that is repeated after a compaction, which move
+//! entries close by and at most [`NEAR`] lines; a compaction that preserves entries, and the end of
+//! its effect with the next one, which move the preserved entries and those added since the
+//! boundary.
 
 mod compaction;
 mod tombstones;
@@ -17,77 +18,78 @@ use bitflags::bitflags;
 use hashbrown::HashTable;
 use transcript_format::ids::Uuid;
 
-/// No entry.
+/// Stands for no entry.
 pub(super) const NONE: u32 = u32::MAX;
 
-/// How far behind an entry what is a child of it is looked for, when it is moved or taken back. Real
-/// files have up to nine lines between (`facts/corpus.md` 3.3).
+/// How far after an entry its children are searched when it is moved or tombstoned. In real files a
+/// child is at most nine lines after its parent.
 const NEAR: usize = 4096;
 
-/// How far before an entry what is a child of it is looked for.
+/// How far before an entry its children are searched.
 const NEAR_BEFORE: usize = 64;
 
-/// An id in 16 bytes: the value of a uuid, or a keyed hash of another text.
+/// An id in 16 bytes: the value of a uuid, or a keyed hash of any other text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Key([u64; 2]);
 
 bitflags! {
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
     pub(super) struct NodeFlags: u16 {
-        /// It has an id.
+        /// The entry has an id.
         const HAS_ID = 1;
-        /// Its id is no uuid.
+        /// Its id is not a uuid.
         const ODD_ID = 1 << 1;
         const MESSAGE = 1 << 2;
         const ASSISTANT = 1 << 3;
-        /// A user line with results.
+        /// A user entry with results.
         const RESULT = 1 << 4;
-        /// It holds one result, and nothing else.
+        /// It contains one result and nothing else.
         const RESULT_ALONE = 1 << 5;
         const ATTACHMENT = 1 << 6;
         const BOUNDARY = 1 << 7;
         const SIDECHAIN = 1 << 8;
-        /// Passed over: a progress line, or a message without content.
+        /// Skipped by the path: a progress line, or a message without content.
         const HIDDEN = 1 << 9;
-        /// Taken back.
+        /// Removed by a tombstone.
         const TOMBSTONED = 1 << 10;
-        /// Of another session, and linked to nothing of this one.
+        /// An entry of another session that is linked to no entry of this one.
         const FOREIGN = 1 << 11;
-        /// A message stands here or above.
+        /// It is a message, or has one as an ancestor.
         const HAS_MESSAGE_ABOVE = 1 << 12;
-        /// Its parent has not come yet, or never will.
+        /// Its parent is not in the file, so it was linked to a guessed one.
         const GUESSED = 1 << 13;
-        /// An attachment that went with what it is a child of, as long as nothing goes on from it.
+        /// An attachment that is tombstoned with its parent, as long as no other entry continues
+        /// from it.
         const DROPPED_ATTACHMENT = 1 << 14;
     }
 }
 
-/// What linking has to know of an entry.
+/// The fields of an entry that linking needs.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct NewNode<'a> {
     pub(super) offset: u64,
-    /// Its id as it stands in the line.
+    /// Its id as written in the line.
     pub(super) id: Option<&'a [u8]>,
     pub(super) parent: ParentLink,
     pub(super) node_flags: NodeFlags,
-    /// Of an answer: a hash of its `message.id`; 0 for none.
+    /// For an answer, a hash of its `message.id`; 0 for none.
     pub(super) message: u32,
-    /// Of one call or one result: a hash of its id; 0 for none.
+    /// For a single call or result, a hash of its id; 0 for none.
     pub(super) tool: u16,
     /// A hash of the session that it names.
     pub(super) session: Option<u64>,
 }
 
-/// What a line names as its parent.
+/// The parent that a line names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ParentLink {
     Root,
-    /// No entry can be meant.
+    /// Something that cannot be the id of an entry.
     Odd,
     To(Key),
 }
 
-/// What a boundary says about the entries that it keeps.
+/// The entries that a boundary preserves.
 #[derive(Debug)]
 pub(super) struct PreservedSpec {
     pub(super) anchor: Option<Key>,
@@ -96,24 +98,24 @@ pub(super) struct PreservedSpec {
 
 #[derive(Debug)]
 pub(super) enum PreservedForm {
-    /// All of them, oldest first; `None` for what is not an id.
+    /// A list of all of them, oldest first; `None` for an item that is not an id.
     List(Vec<Option<Key>>),
     /// The first and the last one.
     Ends([Option<Key>; 2]),
 }
 
-/// An entry. Numbers are those of other entries, in the order of the file.
+/// An entry. Links are numbers of other entries, in file order.
 #[derive(Clone, Copy, Debug)]
 struct Node {
     key: [u64; 2],
     offset: u64,
     parent: u32,
-    /// An entry further up; itself where there is none.
+    /// A more distant ancestor; the entry itself if there is none.
     jump: u32,
-    /// How many entries are above.
+    /// The number of ancestors.
     depth: u32,
-    /// How many entries go on from here, attachments aside. Of one that does not show: the nearest
-    /// one above that does.
+    /// The number of children except attachments. For a hidden entry instead: its nearest visible
+    /// ancestor.
     child_count: u32,
     message: u32,
     tool: u16,
@@ -122,18 +124,18 @@ struct Node {
 
 const _: () = assert!(size_of::<Node>() == 48);
 
-/// A compaction that keeps entries, in force.
+/// The compaction with preserved entries that is in force.
 #[derive(Debug)]
 struct Splice {
     boundary: u32,
-    /// What the kept entries follow.
+    /// The entry that the preserved entries follow.
     anchor: u32,
-    /// The last one of them: what was a child of the anchor follows it.
+    /// The last preserved entry: children of the anchor follow it.
     tail: u32,
     kept: HashSet<u32>,
-    /// Every name was found, so what is not named is cut off.
+    /// All names were found, so entries that are not named are out of reach (COMPACT-7).
     is_whole: bool,
-    /// Parents as they were before.
+    /// The previous parents, to undo the splice.
     before: Vec<(u32, u32)>,
 }
 
@@ -142,23 +144,23 @@ pub(super) struct LiveTree {
     nodes: Vec<Node>,
     by_key: HashTable<u32>,
     hashes: [RandomState; 2],
-    /// Ids that are no uuids.
+    /// Ids that are not uuids.
     odd: HashMap<u32, Box<str>>,
     /// The tips, and entries that were tips once.
     tips: BinaryHeap<u32>,
-    /// Entries whose parent has not come yet.
+    /// Entries whose parent is not in the file yet.
     waiting: HashMap<Key, Vec<u32>>,
-    /// All messages so far are those of a subagent.
+    /// All messages so far are sidechain entries.
     is_all_sidechain: bool,
     /// The sessions whose entries are linked with each other.
     own: HashSet<u64>,
-    /// An entry named a session.
+    /// Whether an entry named a session.
     has_session: bool,
     last_boundary: u32,
     splice: Option<Splice>,
-    /// The last boundary that says what it keeps, while its anchor has not come yet.
+    /// The last boundary that preserves entries, while its anchor is missing.
     pending: Option<(u32, PreservedSpec)>,
-    /// An entry was taken back.
+    /// Whether an entry was tombstoned.
     has_tombstoned: bool,
 }
 
@@ -194,12 +196,12 @@ impl LiveTree {
         }
     }
 
-    /// A hash of any text.
+    /// Returns a hash of any text.
     pub(super) fn hash(&self, text: &[u8]) -> u64 {
         self.hashes[0].hash_one(text)
     }
 
-    /// The entry or the progress line with this id.
+    /// Returns the entry or the progress line with this id.
     fn find(&self, key: Key) -> Option<u32> {
         let is_it = |node: &u32| self.nodes[*node as usize].key == key.0;
         self.by_key
@@ -207,7 +209,7 @@ impl LiveTree {
             .copied()
     }
 
-    /// Lets `node` be the one with its id.
+    /// Makes `node` the entry with its id.
     fn name(&mut self, node: u32) {
         let Self {
             nodes,
@@ -221,13 +223,13 @@ impl LiveTree {
         *entry.or_insert(node).get_mut() = node;
     }
 
-    /// The entry with this id; where it was taken back, the one above it that shows.
+    /// Returns the entry with this id; for a tombstoned one, its nearest visible ancestor.
     pub(super) fn find_live(&mut self, key: Key) -> Option<u32> {
         let node = self
             .find(key)
             .filter(|node| !self.has(*node, NodeFlags::HIDDEN))?;
-        // What was taken back and was a child of an entry that a compaction left behind is a child of the
-        // last one that it keeps.
+        // A tombstoned child of an entry that a compaction cut off becomes a child of the last
+        // preserved entry.
         let parent = self.raw_parent(node);
         let above = match &self.splice {
             Some(splice)
@@ -242,7 +244,7 @@ impl LiveTree {
         (above != NONE && !self.is_cut_off(above)).then_some(above)
     }
 
-    /// The entry with this id that may be one of those that a compaction keeps or their anchor.
+    /// Returns the entry with this id, if it can be preserved by a compaction or be an anchor.
     fn entry(&self, key: Option<Key>) -> Option<u32> {
         let node = self.find(key?)?;
         (!self.has(node, NodeFlags::HIDDEN) && !self.is_cut_off(node)).then_some(node)
@@ -270,7 +272,7 @@ impl LiveTree {
         self.nodes.len() as u32
     }
 
-    /// What is kept, in bytes.
+    /// Returns the memory in bytes.
     pub(super) fn memory(&self) -> usize {
         let odd = self.odd.values().map(|id| id.len()).sum::<usize>();
         let waiting = self.waiting.len() * size_of::<(Key, Vec<u32>, u64)>() * 2;
@@ -289,8 +291,8 @@ impl LiveTree {
 // -------------------------------------------------------------------------------------------------
 
 impl LiveTree {
-    /// The nearest one of `node` and those above that shows; [`NONE`] when none does. What was
-    /// taken back in a row is passed over at once the next time.
+    /// Returns `node` or its nearest visible ancestor; [`NONE`] if there is none. Compresses the
+    /// links over hidden entries, so that a run of tombstoned entries is walked only once.
     fn shown(&mut self, mut node: u32) -> u32 {
         for _ in 0..=self.nodes.len() {
             step();
@@ -306,12 +308,12 @@ impl LiveTree {
         NONE
     }
 
-    /// The entry above `node`, also one that was taken back.
+    /// Returns the parent of `node`, including a tombstoned one.
     fn raw_parent(&self, node: u32) -> u32 {
         self.line_at(self.nodes[node as usize].parent)
     }
 
-    /// What is meant by a link to `at`: past progress lines.
+    /// Resolves a link to `at`: progress lines are skipped (CHAIN-2).
     fn line_at(&self, mut at: u32) -> u32 {
         for _ in 0..NEAR {
             step();
@@ -323,13 +325,13 @@ impl LiveTree {
         at
     }
 
-    /// The entry above `node` that shows; [`NONE`] for a root.
+    /// Returns the nearest visible ancestor of `node`; [`NONE`] for a root.
     pub(super) fn above(&mut self, node: u32) -> u32 {
         let parent = self.nodes[node as usize].parent;
         self.shown(parent)
     }
 
-    /// `node` and those above it that show, nearest first.
+    /// Returns `node` and its ancestors that are visible, nearest first.
     pub(super) fn walk(&self, node: u32) -> impl Iterator<Item = u32> + '_ {
         let parent = |node: &u32| Some(self.nodes[*node as usize].parent).filter(|at| *at != NONE);
         std::iter::successors(Some(node).filter(|node| *node != NONE), parent)
@@ -337,7 +339,7 @@ impl LiveTree {
             .filter(|node| !self.has(*node, NodeFlags::HIDDEN | NodeFlags::TOMBSTONED))
     }
 
-    /// The one of `node` and those above that has `depth` above itself.
+    /// Returns the one of `node` and its ancestors that has `depth` ancestors.
     fn at_depth(&self, node: u32, depth: u32) -> u32 {
         let mut at = node;
         loop {
@@ -351,7 +353,8 @@ impl LiveTree {
                 true => own.jump,
                 false => own.parent,
             };
-            // What a compaction cut off is not linked again, and may name entries further down.
+            // An entry that a compaction cut off is not linked again, and may have links to entries
+            // of a greater depth.
             if next == NONE || self.nodes[next as usize].depth >= own.depth {
                 return NONE;
             }
@@ -359,14 +362,14 @@ impl LiveTree {
         }
     }
 
-    /// Whether `node` is `above` or stands under it.
+    /// Returns whether `node` is `above` or one of its descendants.
     pub(super) fn is_under(&self, node: u32, above: u32) -> bool {
         let depth = self.nodes[above as usize].depth;
         self.nodes[node as usize].depth >= depth && self.at_depth(node, depth) == above
     }
 
-    /// Whether the conversation that ends with `leaf` shows `node`: that is above it, or is a
-    /// line or a result of an answer of which a line does.
+    /// Returns whether the path to `leaf` shows `node`: as an ancestor, or as a line or a result of
+    /// an answer of which another line is an ancestor (CHAIN-6).
     pub(super) fn leads_past(&mut self, leaf: u32, node: u32) -> bool {
         if self.is_under(leaf, node) {
             return true;
@@ -377,8 +380,8 @@ impl LiveTree {
             && self.is_under(leaf, head)
     }
 
-    /// The entry on the way from `above` down to `node`, which is a child of it, that has `between`
-    /// entries above it there; [`NONE`] when `node` is above that.
+    /// Returns the entry on the way from `above` down to `node` that has `between` entries above it
+    /// there, where 0 is a child of `above`; [`NONE`] if `node` is too close.
     pub(super) fn below(&self, above: u32, node: u32, between: u32) -> u32 {
         let depth = |node: u32| self.nodes[node as usize].depth;
         let wanted = depth(above).saturating_add(between).saturating_add(1);
@@ -388,8 +391,8 @@ impl LiveTree {
         }
     }
 
-    /// The first message under `above` on the way down to `node` that does not belong to `answer`;
-    /// [`NONE`] when there is none nearby.
+    /// Returns the first message below `above` on the way down to `node` that does not belong to
+    /// `answer`; [`NONE`] if there is none nearby.
     pub(super) fn next_message(&mut self, above: u32, node: u32, answer: u32) -> u32 {
         for between in 0..NEAR_BEFORE as u32 {
             let at = self.below(above, node, between);
@@ -403,7 +406,7 @@ impl LiveTree {
         NONE
     }
 
-    /// The last entry that is above both; [`NONE`] when none does.
+    /// Returns the last common ancestor of both; [`NONE`] if there is none.
     pub(super) fn fork(&mut self, one: u32, other: u32) -> u32 {
         let depth = |links: &Self, node: u32| links.nodes[node as usize].depth;
         let least = depth(self, one).min(depth(self, other));
@@ -429,8 +432,8 @@ impl LiveTree {
         self.shown(pair[0])
     }
 
-    /// Whether a compaction that came behind `place` is above `node`: the last one, or one that
-    /// all of its conversation starts with.
+    /// Returns whether `node` is below a compaction that came after `place`: the last one, or one
+    /// at the root of its path.
     pub(super) fn is_after_boundary(&self, node: u32, place: u32) -> bool {
         let last = self.last_boundary;
         if last != NONE && last > place && self.is_under(node, last) {
@@ -440,9 +443,9 @@ impl LiveTree {
         root != NONE && root > place && self.has(root, NodeFlags::BOUNDARY)
     }
 
-    /// The first line of the answer that `node` stands in or right behind, and its `message`: up
-    /// past results, attachments, system lines, and lines of the same answer. A prompt stands for
-    /// itself.
+    /// Returns the first line of the answer that `node` belongs to or directly follows, and its
+    /// `message`, by walking up past results, attachments, system entries, and lines of the same
+    /// answer. A prompt is its own head.
     pub(super) fn head(&mut self, node: u32) -> (u32, u32) {
         let (mut head, mut message) = (NONE, 0);
         let mut at = self.shown(node);
@@ -486,7 +489,7 @@ impl LiveTree {
         !self.is_all_sidechain && self.has(node, NodeFlags::SIDECHAIN)
     }
 
-    /// Whether the conversation may end here, as `Tree::leaf` of the resume crate has it.
+    /// Returns whether the entry can be the leaf, as `Tree::leaf` of the resume crate defines it.
     pub(super) fn can_be_leaf(&self, node: u32) -> bool {
         self.has(node, NodeFlags::HAS_MESSAGE_ABOVE)
             && !self.has(
@@ -497,7 +500,7 @@ impl LiveTree {
             && !self.is_cut_off(node)
     }
 
-    /// Whether the entry is one of the conversation, in any of its branches.
+    /// Returns whether the entry belongs to the main conversation, on any branch.
     pub(super) fn is_main(&self, node: u32) -> bool {
         !self.has(node, NodeFlags::HIDDEN | NodeFlags::FOREIGN) && !self.is_sidechain(node)
     }
@@ -510,7 +513,7 @@ impl LiveTree {
             && !self.is_cut_off(node)
     }
 
-    /// Counts `node` at the entry that it is a child of.
+    /// Counts `node` as a child of its parent.
     fn count_child(&mut self, node: u32) {
         let above = self.above(node);
         if above != NONE && self.has_children(node) {
@@ -541,7 +544,7 @@ impl LiveTree {
         }
     }
 
-    /// The last entry in the file that the conversation may end with.
+    /// Returns the last entry in file order that can be the leaf.
     pub(super) fn last_tip(&mut self) -> Option<u32> {
         while let Some(tip) = self.tips.peek().copied() {
             step();
@@ -553,7 +556,7 @@ impl LiveTree {
         None
     }
 
-    /// Counts again what leads on from `nodes`, which none but these are children of.
+    /// Recomputes the child counts of `nodes`, whose children are all among `nodes`.
     fn count_again(&mut self, nodes: &[u32]) {
         for node in nodes {
             step();
@@ -576,13 +579,13 @@ impl LiveTree {
 // -------------------------------------------------------------------------------------------------
 
 impl LiveTree {
-    /// Lets entries of `session` count, whatever they are linked with.
+    /// Makes entries of `session` count, whatever they are linked with.
     pub(super) fn own(&mut self, session: u64) {
         self.own.insert(session);
     }
 
-    /// Adds an entry; `None` for one that is there already. Where its parent is unknown it hangs
-    /// under `leaf`, until that parent comes.
+    /// Adds an entry; returns `None` for a repeated one. If its parent is unknown, it becomes a
+    /// child of `leaf` until the parent arrives.
     pub(super) fn add(&mut self, line: &NewNode<'_>, leaf: Option<u32>) -> Option<u32> {
         let key = line.id.map(|id| self.key(id));
         let node = self.len();
@@ -596,7 +599,7 @@ impl LiveTree {
         if let Some(known) = key.and_then(|key| self.find(key)) {
             let is_new = match line.node_flags.contains(NodeFlags::HIDDEN) {
                 true => false,
-                // What was taken back and is written again counts from here on.
+                // A tombstoned entry that is written again counts from here on.
                 false => self.has(known, NodeFlags::HIDDEN | NodeFlags::TOMBSTONED),
             };
             if !is_new {
@@ -660,13 +663,13 @@ impl LiveTree {
         Some(node)
     }
 
-    /// Whether an entry whose parent is unknown can only go on from where the conversation stands.
+    /// Returns whether an entry with an unknown parent can only continue from the current leaf.
     fn follows_leaf(&self, node_flags: NodeFlags) -> bool {
         !node_flags.contains(NodeFlags::FOREIGN)
             && (self.is_all_sidechain || !node_flags.contains(NodeFlags::SIDECHAIN))
     }
 
-    /// Whether an entry is of another session than those that are linked so far.
+    /// Returns whether an entry belongs to another session than the linked entries.
     fn is_foreign(&mut self, line: &NewNode<'_>, parent: Option<u32>) -> bool {
         let Some(session) = line
             .session
@@ -693,7 +696,7 @@ impl LiveTree {
         }
     }
 
-    /// An entry of this session is a child of `node`, which is then no foreign one.
+    /// Clears the foreign mark of `node`, because an entry of this session is its child.
     fn unmark_foreign(&mut self, node: u32) {
         let mut at = node;
         while at != NONE && self.has(at, NodeFlags::FOREIGN) {
@@ -706,7 +709,7 @@ impl LiveTree {
         }
     }
 
-    /// A message outside of sidechains makes the file that of a main conversation.
+    /// A message outside of sidechains makes this the file of a main conversation.
     fn mark_main(&mut self, node: u32) {
         let is_main_message = self.has(node, NodeFlags::MESSAGE)
             && !self.has(
@@ -720,7 +723,7 @@ impl LiveTree {
         }
     }
 
-    /// Sets what follows from the parent of `node`.
+    /// Sets the fields that depend on the parent of `node`.
     fn link(&mut self, node: u32) {
         step();
         let own = self.nodes[node as usize];
@@ -728,7 +731,7 @@ impl LiveTree {
             && !own
                 .node_flags
                 .intersects(NodeFlags::HIDDEN | NodeFlags::TOMBSTONED);
-        let (mut depth, mut jump, mut says) = (0, node, is_message);
+        let (mut depth, mut jump, mut has_message) = (0, node, is_message);
         if let Some(parent) = self.nodes.get(own.parent as usize) {
             depth = parent.depth.saturating_add(1);
             let far = &self.nodes[parent.jump as usize];
@@ -736,7 +739,7 @@ impl LiveTree {
             let is_even =
                 parent.depth.wrapping_sub(far.depth) == far.depth.wrapping_sub(farther.depth);
             jump = if is_even { far.jump } else { own.parent };
-            says |= parent.node_flags.contains(NodeFlags::HAS_MESSAGE_ABOVE);
+            has_message |= parent.node_flags.contains(NodeFlags::HAS_MESSAGE_ABOVE);
         }
         let child_count = match own
             .node_flags
@@ -747,13 +750,14 @@ impl LiveTree {
         };
         let node = &mut self.nodes[node as usize];
         (node.depth, node.jump, node.child_count) = (depth, jump, child_count);
-        node.node_flags.set(NodeFlags::HAS_MESSAGE_ABOVE, says);
+        node.node_flags
+            .set(NodeFlags::HAS_MESSAGE_ABOVE, has_message);
     }
 
-    /// The parent of `child` has come, or is another one than it was.
+    /// Makes `child` a child of `parent`, because the parent arrived or has changed.
     fn move_under(&mut self, child: u32, parent: u32) {
         if self.is_under(parent, child) {
-            // What came in between was taken to go on from the child.
+            // Entries in between were taken for descendants of the child.
             let Some(guessed) = self.last_guess(parent, child) else {
                 return;
             };
@@ -766,7 +770,7 @@ impl LiveTree {
         self.set_parent(child, parent);
     }
 
-    /// The topmost entry from `node` up to `top` whose parent is not known.
+    /// Returns the topmost entry from `node` up to `top` whose parent was guessed.
     fn last_guess(&self, node: u32, top: u32) -> Option<u32> {
         let parent = |node: &u32| Some(self.nodes[*node as usize].parent).filter(|at| *at != NONE);
         let path = std::iter::successors(Some(node), parent).take(NEAR);
@@ -795,7 +799,7 @@ impl LiveTree {
         }
     }
 
-    /// `top` and what is a child of it nearby, each behind what it is a child of.
+    /// Returns `top` and its descendants nearby, parents before children.
     fn with_descendants(&self, top: u32) -> Vec<u32> {
         let first = top.saturating_sub(NEAR_BEFORE as u32);
         let end = self.nodes.len().min(top as usize + NEAR) as u32;
@@ -814,8 +818,8 @@ impl LiveTree {
         }
     }
 
-    /// A uuid that is there stands on another line, which is the one to read from now on. That
-    /// changes no link, but where what a compaction keeps was written again behind it.
+    /// Handles a repeated uuid: the new line is the one to read from now on. Links only change when
+    /// an entry that a compaction preserves is repeated after that compaction.
     fn repeat(&mut self, known: u32, offset: u64, parent: Option<u32>) {
         self.nodes[known as usize].offset = offset;
         let is_behind = |parent: u32| {
@@ -827,7 +831,7 @@ impl LiveTree {
     }
 }
 
-/// Counts what is looked at, for the test that says that it grows with the file and no faster.
+/// Counts steps, for the test that the cost grows with the file and no faster.
 #[inline]
 fn step() {
     #[cfg(test)]

@@ -1,7 +1,7 @@
-//! Which calls are open, and whether the turn is over.
+//! Tracks open calls, and whether the turn is over.
 //!
-//! What counts as a prompt, as an answer and as an end is what the state of a listed session counts
-//! (`docs/listing.md`, "State").
+//! What counts as a prompt, as an answer and as an end is defined as for the state of a listed
+//! session (`docs/listing.md`, "State").
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
@@ -13,7 +13,7 @@ use transcript_reader::Prompt;
 
 use super::ChangeKind;
 
-/// How many results are kept that came before their calls.
+/// The maximum number of results that are kept because they arrived before their calls.
 const MAX_EARLY: usize = 64;
 
 #[derive(Debug)]
@@ -24,9 +24,10 @@ pub(super) struct TurnTracker {
     count: u64,
     early: VecDeque<Box<str>>,
     is_over: bool,
-    /// The last line of an answer that may be whole: nothing but what ends a turn came since.
+    /// The last line of an answer that may be complete: since then there were only entries that end
+    /// a turn.
     answer: Option<u32>,
-    /// What the turn ended with, and the `message` of that line.
+    /// The entry that ended the turn, and its `message`.
     end: Option<(u32, u32)>,
 }
 
@@ -60,11 +61,11 @@ pub(super) struct TurnInput<'a> {
     pub(super) message: u32,
 }
 
-/// What an entry did to the turn.
+/// The effect of an entry on the turn.
 #[derive(Debug)]
 pub(super) enum TurnUpdate {
     Call(ChangeKind),
-    /// The turn is over, with this entry.
+    /// The turn is over with this entry.
     Ended(Option<u32>),
 }
 
@@ -77,7 +78,7 @@ impl TurnTracker {
         self.open.values().map(|call| &*call.id)
     }
 
-    /// Keeps the open calls for whose entries `stays` holds.
+    /// Drops the open calls whose entries do not satisfy `stays`.
     pub(super) fn retain(&mut self, mut stays: impl FnMut(u32) -> bool) {
         let by_id = &mut self.by_id;
         self.open.retain(|_, call| {
@@ -89,7 +90,7 @@ impl TurnTracker {
         });
     }
 
-    /// Entries were taken back.
+    /// Drops the calls of entries that were tombstoned.
     pub(super) fn forget(&mut self, is_gone: impl Fn(u32) -> bool) {
         self.retain(|node| !is_gone(node));
         self.answer.take_if(|node| is_gone(*node));
@@ -110,8 +111,8 @@ impl TurnTracker {
         }
     }
 
-    /// A `last-prompt` line: clients write it at the end of a turn, and newer ones in the middle of
-    /// one too (`facts/rig.md`, "Exit").
+    /// Handles a `last-prompt` line: clients write it at the end of a turn, and 2.1.329 also in the
+    /// middle of one.
     pub(super) fn add_last_prompt(&mut self, updates: &mut Vec<TurnUpdate>) {
         self.end_with_answer(updates);
     }
@@ -185,7 +186,8 @@ impl TurnTracker {
         }
     }
 
-    /// A prompt begins a turn. An answer before it, that nothing said to be whole, is.
+    /// Begins a turn with a prompt. An answer before it that was not marked as complete is
+    /// complete.
     fn begin(&mut self, updates: &mut Vec<TurnUpdate>) {
         self.end_with_answer(updates);
         self.open.clear();
@@ -204,7 +206,7 @@ impl TurnTracker {
         }
     }
 
-    /// The turn is over, whatever is open.
+    /// Ends the turn, whatever is open.
     fn end(&mut self, input: Option<TurnInput<'_>>, updates: &mut Vec<TurnUpdate>) {
         self.open.clear();
         self.by_id.clear();
@@ -247,7 +249,7 @@ impl TurnTracker {
             self.open.remove(&number);
             updates.push(TurnUpdate::Call(ChangeKind::CallClosed { id: id.into() }));
         } else {
-            // A fast tool's result may be written before its call.
+            // The result of a fast tool may be written before its call.
             self.early.push_back(id.into());
             if self.early.len() > MAX_EARLY {
                 self.early.pop_front();
@@ -255,7 +257,7 @@ impl TurnTracker {
         }
     }
 
-    /// What is kept, in bytes.
+    /// Returns the memory in bytes.
     pub(super) fn memory(&self) -> usize {
         let ids = self.open.values().map(|call| 2 * call.id.len());
         let early = self.early.iter().map(|id| id.len());
@@ -263,7 +265,7 @@ impl TurnTracker {
     }
 }
 
-/// What the envelope does not say of an answer.
+/// The fields of an answer that the envelope does not have.
 #[derive(Default)]
 struct AnswerLine<'a> {
     stop: Option<Box<str>>,

@@ -1,4 +1,4 @@
-//! Lines that come byte by byte.
+//! Lines that arrive byte by byte.
 
 use std::fs;
 use std::io::Write;
@@ -48,18 +48,18 @@ fn a_line_is_reported_with_its_newline_wherever_we_look() {
         assert_eq!((follower.offset(), follower.pending_bytes()), (end, 0));
     }
     println!(
-        "bytes: {lines} lines, a look after each of {looks} bytes, each line told once, whole"
+        "bytes: {lines} lines, a look after each of {looks} bytes, each line emitted once, complete"
     );
 }
 
-/// A long line without its newline, all of whose text is one letter.
+/// Returns the start of a long line, without a newline, whose text is one repeated letter.
 fn start(len: usize) -> String {
     line(1, len + 100)[..len].to_owned()
 }
 
-/// Follows a file that holds `before`, and returns what is told when it holds `after`. In between it
-/// is not looked at.
-fn told_of(path: &Path, cap: usize, before: &str, after: &str) -> Vec<(u64, u64)> {
+/// Follows a file that contains `before`, and returns the events when it contains `after`. There is
+/// no poll in between.
+fn events_of(path: &Path, cap: usize, before: &str, after: &str) -> Vec<(u64, u64)> {
     fs::write(path, before).unwrap();
     let options = FollowOptions::new().poll_only().line_cap(cap);
     let mut follower = Follower::new(path, &options);
@@ -77,30 +77,33 @@ fn told_of(path: &Path, cap: usize, before: &str, after: &str) -> Vec<(u64, u64)
 #[test]
 fn of_a_line_that_waits_the_start_and_the_end_are_compared() {
     let (_folder, path) = place();
-    // Another line at its start, and behind that the same letters.
+    // Another line at its start, followed by the same letters.
     let other = line(2, 90) + &start(4_910);
-    assert_eq!(told_of(&path, usize::MAX, &start(5_000), &other), [(0, 89)]);
-    // A newline far behind its start.
+    assert_eq!(
+        events_of(&path, usize::MAX, &start(5_000), &other),
+        [(0, 89)]
+    );
+    // A newline far after its start.
     let long = start(90_000);
     let other = long[..89_500].to_owned() + "\n" + &long[..499];
-    assert_eq!(told_of(&path, usize::MAX, &long, &other), [(0, 89_500)]);
-    // So it is with a line that is not kept.
+    assert_eq!(events_of(&path, usize::MAX, &long, &other), [(0, 89_500)]);
+    // The same for a line that is too long to be kept.
     let other = long[..89_500].to_owned() + "\n" + &line(3, 0)[..30] + &long[..469];
-    assert_eq!(told_of(&path, 600, &long, &other), [(0, 89_500)]);
+    assert_eq!(events_of(&path, 600, &long, &other), [(0, 89_500)]);
 }
 
 #[test]
 fn before_it_is_reported_all_of_a_line_is_compared() {
     let (_folder, path) = place();
     let long = start(90_000);
-    // A newline where nothing is compared while the line waits.
+    // A newline in a place that is not compared while the line waits.
     let mut other = long.clone();
     other.replace_range(80_000..80_001, "\n");
     for cap in [usize::MAX, 600] {
-        assert_eq!(told_of(&path, cap, &long, &other), []);
+        assert_eq!(events_of(&path, cap, &long, &other), []);
         let whole = other.clone() + "\n";
         assert_eq!(
-            told_of(&path, cap, &long, &whole),
+            events_of(&path, cap, &long, &whole),
             [(0, 80_000), (80_001, 9_999)]
         );
     }

@@ -1,10 +1,10 @@
-//! What this binary does when a test runs it again.
+//! The tasks of this binary when a test runs it again.
 
 use std::path::Path;
 
 use crate::support::task;
 
-/// In an ordinary run of the tests it has nothing to do.
+/// Does nothing in an ordinary run of the tests.
 #[test]
 fn child() {
     let Some(words) = task() else {

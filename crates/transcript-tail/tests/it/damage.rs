@@ -1,4 +1,4 @@
-//! Damaged lines: all of them are told, and as the index tells them.
+//! Damaged lines: all of them are reported, exactly as the index reports them.
 
 use std::collections::BTreeSet;
 use std::fs::{self, OpenOptions};
@@ -22,25 +22,26 @@ struct Tally {
     entries: usize,
     salvaged: usize,
     findings: usize,
-    /// Files in which the index may join lines, which a follower cannot: they are not compared.
+    /// Files in which the index may join lines, which a follower cannot do: they are not compared.
     joined: usize,
     silent: usize,
 }
 
-/// Damage that a reader of lines can find in one. Notes about whole entries are no events.
+/// Returns whether a reader of single lines can find this damage. Notes about whole entries are not
+/// events.
 fn is_of_a_line(code: Code) -> bool {
     let name = code.as_str();
     let is_of_a_line = name.starts_with("L-") || name.starts_with("T-") || name == "B-LINE";
     is_of_a_line && code.severity() == Severity::Damage
 }
 
-/// Follows a file, and compares that with what the index says of it.
+/// Follows a file, and compares the events with the index of the file.
 fn compare(path: &Path, bytes: &[u8], tally: &mut Tally) {
-    // A line without its newline is not told.
+    // A line without its newline is not emitted.
     let bytes = [bytes.strip_suffix(b"\n").unwrap_or(bytes), b"\n"].concat();
     fs::write(path, &bytes).unwrap();
     let Ok(source) = Source::open(path) else {
-        // Damage made it look like no text at all.
+        // The damage made the file look like binary data.
         return;
     };
     let index = Index::load(&source).unwrap();
@@ -90,7 +91,7 @@ fn compare(path: &Path, bytes: &[u8], tally: &mut Tally) {
         let (offset, len) = (entry_ref.offset(), entry_ref.byte_len());
         (entry_ref.line(), offset, len)
     });
-    // What it joins stands on damaged lines that follow each other.
+    // Joined entries are on consecutive damaged lines.
     let damaged: BTreeSet<u64> = findings.iter().map(|(_, _, line, _)| *line).collect();
     if damaged.iter().any(|line| damaged.contains(&(line + 1))) {
         tally.joined += 1;
@@ -180,7 +181,7 @@ fn a_line_beyond_the_cap_is_passed_in_constant_memory() {
     assert!(output.status.success(), "{said}");
 }
 
-/// Follows a file with a hole, and says how much memory that took.
+/// Follows a file with a hole, and prints how much memory that took.
 pub(crate) fn sparse(path: &Path, start: u64, len: u64) {
     let mut follower = Follower::new(path, &FollowOptions::new().poll_only().line_cap(16 << 20));
     let emitted = drain(&mut follower);

@@ -1,4 +1,4 @@
-//! Events of the system that come late, or never.
+//! File-system events that arrive late, or never.
 
 use std::fs;
 use std::path::Path;
@@ -10,7 +10,7 @@ use transcript_tail::{EventKind, FollowEvent, FollowOptions, Follower};
 
 use crate::support::{Done, append, appender, drain, folder, line, numbers, often, place};
 
-/// Waits until an event comes, for long.
+/// Waits for an event, for a long time.
 fn wait(follower: &mut Follower) -> FollowEvent {
     let emitted = follower.next_within(Duration::from_secs(60)).unwrap();
     emitted.expect("nothing came")
@@ -25,7 +25,7 @@ fn what_is_written_under_another_name_is_found_without_an_event() {
     let mut follower = Follower::new(&path, &FollowOptions::new());
     drain(&mut follower);
     fs::hard_link(&path, &other).unwrap();
-    // Events are trusted when one of them came, and then one does not.
+    // Events are trusted after one of them arrived; then one does not arrive.
     for number in (1..often(5, 2)).step_by(2) {
         for (number, path) in [(number, &path), (number + 1, &other)] {
             let writer = thread::spawn({
@@ -65,7 +65,7 @@ fn a_folder_that_takes_the_place_of_the_watched_one_is_found() {
         );
         assert_eq!(numbers([&wait(&mut follower)]), [number]);
         fs::remove_dir_all(&old).unwrap();
-        // What comes then is in the new folder.
+        // The next events are about the new folder.
         append(&path, line(1_000 + number, 0).as_bytes());
         assert_eq!(numbers([&wait(&mut follower)]), [1_000 + number]);
     }
@@ -102,5 +102,5 @@ fn a_flood_of_events_about_other_files_loses_nothing() {
         }
     });
     assert_eq!(numbers(&emitted), (0..lines).collect::<Vec<_>>());
-    println!("flood: {lines} lines told once");
+    println!("flood: {lines} lines emitted once");
 }

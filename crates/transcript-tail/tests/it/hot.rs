@@ -1,4 +1,4 @@
-//! A reader that looks all the time, beside writers that do not wait for it.
+//! A reader that polls all the time, next to writers that do not wait for it.
 
 use std::fs::{self, OpenOptions};
 use std::io::Write;
@@ -16,7 +16,7 @@ use crate::support::{
     Done, appender, child_of, fast_folder, folder, line, number_of, often, place, rng,
 };
 
-/// What a hot reader saw.
+/// What a busy reader saw.
 #[derive(Debug, Default)]
 struct Seen {
     lines: usize,
@@ -26,9 +26,9 @@ struct Seen {
     resets: usize,
     /// How often the file ended in the middle of a line.
     partial: usize,
-    /// How often it looked and there was nothing new.
+    /// How often a poll found nothing new.
     waits: usize,
-    /// Behind the last entry.
+    /// The offset after the last entry.
     end: u64,
     wrong_offsets: usize,
 }
@@ -38,7 +38,7 @@ impl Seen {
         self.lost + self.doubled + self.torn + self.wrong_offsets
     }
 
-    /// Takes the entry that should have the number after those before it.
+    /// Checks that the entry has the next number.
     fn take(&mut self, entry: &FollowedEntry) {
         let number = number_of(&entry.text);
         self.lost += number.saturating_sub(self.lines);
@@ -62,7 +62,7 @@ impl Seen {
     }
 }
 
-/// Follows until as many lines were told, or nothing comes for long.
+/// Follows until `lines` lines were emitted, or there was nothing for a long time.
 fn read(follower: &mut Follower, lines: usize) -> Seen {
     let mut seen = Seen::default();
     while seen.lines < lines {
@@ -96,7 +96,7 @@ fn hot(name: &str, lines: usize, write: impl FnOnce(&Path) + Send) {
     assert_eq!(fs::metadata(&path).unwrap().len(), seen.end);
 }
 
-/// Text of an odd length: most of it short, some longer than a page or than what is read at once.
+/// Returns text of odd length: usually short, sometimes longer than a page or than one read.
 fn text(number: usize) -> String {
     let len = match number % 10_007 {
         17 => 70_001,
@@ -116,7 +116,7 @@ fn beside_our_writer_each_line_is_reported_once() {
         let writer = options.open(path, ResumePoint::default()).unwrap();
         let mut number = 0;
         while number < lines {
-            // One line, or some at once.
+            // One line, or several at once.
             let count = [1, 1, 1, 7, 61][number % 5].min(lines - number);
             let draft = |number| {
                 let text = text(number);
@@ -148,7 +148,7 @@ fn beside_a_naive_writer_each_line_is_reported_once() {
 
 #[test]
 fn of_a_line_that_is_taken_back_nothing_is_reported() {
-    let mut rng = rng("taken back");
+    let mut rng = rng("truncated");
     let folder = fast_folder();
     let path = folder.path().join("s1.jsonl");
     let lines = often(40_000, 10_000);
@@ -157,11 +157,11 @@ fn of_a_line_that_is_taken_back_nothing_is_reported() {
         scope.spawn(|| write_and_take_back(&path, lines, &mut rng));
         read(&mut follower, lines)
     });
-    println!("taken back, hot: {seen:?}");
+    println!("truncated, hot: {seen:?}");
     assert_eq!((seen.lines, seen.violations(), seen.resets), (lines, 0, 0));
 }
 
-/// Writes the start of a line, takes it back, and writes another one.
+/// Writes the start of a line, truncates it, and writes another line.
 fn write_and_take_back(path: &Path, lines: usize, rng: &mut Rng) {
     let mut file = appender(path);
     let mut end = 0;
@@ -173,7 +173,7 @@ fn write_and_take_back(path: &Path, lines: usize, rng: &mut Rng) {
         };
         let whole = line(number, len);
         for _ in 0..rng.below(3) {
-            // Never one that must be told.
+            // Never one that must be emitted.
             let len = *rng.pick(&[whole.len(), whole.len() + 1, 200, 9_000, 70_000]);
             let other = line(900_000_000 + number, len);
             let len = *rng.pick(&[
@@ -201,7 +201,7 @@ fn pause(rng: &mut Rng) {
 
 #[test]
 fn what_our_writer_takes_back_for_want_of_space_is_not_seen() {
-    // The limit is one of a process.
+    // The limit applies to a whole process.
     let deaf = ["sh", "-c", r#"trap '' XFSZ; exec "$0" "$@""#];
     let folder = fast_folder();
     let path = folder.path().join("s1.jsonl");
@@ -214,7 +214,7 @@ fn what_our_writer_takes_back_for_want_of_space_is_not_seen() {
     assert!(output.status.success(), "{said}");
 }
 
-/// Appends with our writer under a limit that cuts it short again and again, and follows.
+/// Appends with our writer under a file-size limit that repeatedly cuts writes short, and follows.
 pub(crate) fn limited(path: &Path, lines: usize) {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let maximum = getrlimit(Resource::Fsize).maximum;
@@ -254,7 +254,7 @@ pub(crate) fn limited(path: &Path, lines: usize) {
         read(&mut follower, lines)
     });
     let refused = refused.load(Ordering::Relaxed);
-    println!("limit: {refused} appends cut short and taken back; {seen:?}");
+    println!("limit: {refused} appends cut short and truncated; {seen:?}");
     assert_eq!((seen.lines, seen.violations(), seen.resets), (lines, 0, 0));
 }
 
@@ -273,7 +273,7 @@ fn files_that_take_the_name_one_after_the_other_lose_nothing() {
             let mut number = 0;
             let mut file = appender(&path);
             for swap in 0..=swaps {
-                // Under load: lines go on until the reader has seen this file.
+                // Under load, more lines are written until the reader has seen this file.
                 let mut left = rng.range(1, 60);
                 let first = number;
                 while left > 0 || files.load(Ordering::Acquire) <= swap {
@@ -340,7 +340,7 @@ fn a_line_that_is_written_just_before_a_swap_is_reported() {
             for swap in 0..swaps {
                 let mut next = appender(&other);
                 next.write_all(line(swap * 2 + 2, 0).as_bytes()).unwrap();
-                // The reader has read all, and looks.
+                // The reader has read everything, and polls.
                 while emitted.load(Ordering::Acquire) <= swap * 2
                     && !is_over.load(Ordering::Acquire)
                 {

@@ -1,4 +1,4 @@
-//! A reader that is killed, and goes on from what it wrote.
+//! A reader that is killed, and continues from its stored checkpoint.
 
 use std::collections::BTreeMap;
 use std::fs::{self, OpenOptions};
@@ -12,7 +12,7 @@ use transcript_tail::{EventKind, FollowOptions, Follower, StartAt};
 
 use crate::support::{Done, Running, appender, child_of, line, often, place, rng};
 
-/// Follows, and writes each entry down in one write together with where to go on.
+/// Follows, and writes each entry together with its checkpoint in one write.
 pub(crate) fn follow(path: &Path, output: &Path) {
     let mut options = OpenOptions::new();
     let mut file = options
@@ -21,7 +21,8 @@ pub(crate) fn follow(path: &Path, output: &Path) {
         .create(true)
         .open(output)
         .unwrap();
-    // Records are short: the last whole one stands near the end. Half a record was not written.
+    // Records are short, so the last complete one is near the end. An incomplete record does not
+    // count.
     let len = file.seek(SeekFrom::End(0)).unwrap();
     let near = len.saturating_sub(4096);
     file.seek(SeekFrom::Start(near)).unwrap();
@@ -71,7 +72,7 @@ fn a_reader_that_is_killed_again_and_again_writes_each_line_down_once() {
                 *due.entry((offset, format!("u{number}"))).or_default() += 1;
                 number += 1;
                 if rng.one_in(6) {
-                    // Two on one line: more than one thing is told of it.
+                    // Two objects on one line: the line causes more than one event.
                     bytes.pop();
                     let second = offset + bytes.len() as u64;
                     *due.entry((second, format!("u{number}"))).or_default() += 1;
@@ -96,7 +97,7 @@ fn a_reader_that_is_killed_again_and_again_writes_each_line_down_once() {
             let child = start();
             let deadline = Instant::now() + Duration::from_secs(60);
             while len() < wanted {
-                assert!(Instant::now() < deadline, "nothing is told any more");
+                assert!(Instant::now() < deadline, "nothing is emitted any more");
                 thread::sleep(Duration::from_micros(50));
             }
             for _ in 0..own.below(20_000) {
@@ -112,7 +113,7 @@ fn a_reader_that_is_killed_again_and_again_writes_each_line_down_once() {
             .unwrap()
             .contains(&format!(" 1:{end}:"))
         {
-            assert!(Instant::now() < deadline, "the end was not told");
+            assert!(Instant::now() < deadline, "the end was not emitted");
             thread::sleep(Duration::from_millis(5));
         }
     });

@@ -1,4 +1,4 @@
-//! Files and folders that come later.
+//! Files and folders that are created later.
 
 use std::fs;
 use std::thread;

@@ -1,4 +1,4 @@
-//! The path of a conversation that grows is the one that a tree of all that is there has.
+//! The live path of a growing conversation is the path of a tree of the same entries.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -15,23 +15,23 @@ use transcript_testkit::rng::Rng;
 use transcript_testkit::{generate, shared};
 
 // ---------------------------------------------------------------------------------------------
-// Beside the tree
+// Compared with the tree
 // ---------------------------------------------------------------------------------------------
 
 /// What was compared.
 #[derive(Debug, Default)]
 struct Count {
-    /// Prefixes without damage to a link.
+    /// Prefixes without damaged links.
     sound: usize,
-    /// Those of which the leaf or the path is another one.
+    /// Those with another leaf or path.
     different: usize,
     damaged: usize,
     different_damaged: usize,
-    /// Sound prefixes of which `vendor` has another leaf.
+    /// Undamaged prefixes with another leaf under `vendor`.
     different_vendor: usize,
 }
 
-/// The ends of the lines, in bytes.
+/// Returns the ends of the lines, in bytes.
 fn ends(bytes: &[u8]) -> Vec<usize> {
     let mut ends: Vec<usize> = memchr_all(bytes).map(|at| at + 1).collect();
     if ends.last() != Some(&bytes.len()) {
@@ -51,8 +51,8 @@ fn index(bytes: &[u8], name: &Path) -> (Source, Index) {
     (source, index)
 }
 
-/// Whether links of the prefix are damaged: an entry is lost, written twice or of another session,
-/// or what a compaction keeps is not there or cannot stand where it says.
+/// Returns whether links of the prefix are damaged: an entry is lost, repeated or of another
+/// session, or preserved entries are missing or out of place.
 fn is_damaged(tree: &Tree<'_>) -> bool {
     if tree
         .index()
@@ -61,12 +61,13 @@ fn is_damaged(tree: &Tree<'_>) -> bool {
     {
         return true;
     }
-    // Behind a boundary alone the tree goes by time, of which the live path knows nothing.
+    // After a boundary alone the tree goes by timestamps (LEAF-14), which the live path does not
+    // know.
     if matches!(tree.leaf(), Some((_, LeafReason::Newest))) {
         return true;
     }
-    // A lost parent behind a progress line has no finding of its own. One whose line is there, but is
-    // no entry, leads on to what that names.
+    // A missing parent above a progress line has no finding. A parent whose line is not an entry is
+    // replaced by the parent that it names.
     let path = tree.path();
     let is_repaired = |decision: &Decision| match decision {
         Decision::Bridge { evidence, .. } => *evidence != Evidence::Unusable,
@@ -92,7 +93,8 @@ fn is_damaged(tree: &Tree<'_>) -> bool {
     })
 }
 
-/// Whether a boundary keeps entries and is a child of them, or names lines that are none.
+/// Returns whether a boundary is a child of the entries that it preserves, or names lines that are
+/// not entries.
 fn is_odd_boundary(index: &Index, entry: &EntryRef<'_>) -> bool {
     let boundary = entry
         .is_boundary()
@@ -111,7 +113,7 @@ fn is_odd_boundary(index: &Index, entry: &EntryRef<'_>) -> bool {
     entry.parent().is_some() || lines.any(is_no_entry)
 }
 
-/// The leaf of the tree and what is above it by parents, oldest first, as offsets.
+/// Returns the leaf of the tree and its ancestors, oldest first, as offsets.
 fn path_of(tree: &Tree<'_>) -> Vec<u64> {
     let mut path = Vec::new();
     let mut seen = HashSet::new();
@@ -127,7 +129,7 @@ fn path_of(tree: &Tree<'_>) -> Vec<u64> {
     path
 }
 
-/// Adds the candidates of the file one by one, and compares after those that `looks` picks.
+/// Adds the entries of the file one by one, and compares after those that `looks` selects.
 fn compare(bytes: &[u8], name: &Path, looks: impl Fn(usize) -> bool, count: &mut Count) {
     let (source, whole) = index(bytes, name);
     let mut bodies = Bodies::new(&source);
@@ -149,7 +151,7 @@ fn compare(bytes: &[u8], name: &Path, looks: impl Fn(usize) -> bool, count: &mut
             continue;
         }
         let (_, index) = index(&bytes[..*end], name);
-        // What the end of the file is needed for to be read is not there yet.
+        // This line can only be read with later lines, which are missing.
         if index.len() != next {
             continue;
         }
@@ -174,8 +176,8 @@ fn compare(bytes: &[u8], name: &Path, looks: impl Fn(usize) -> bool, count: &mut
     }
 }
 
-/// A tidy session in which entries are taken back, as a rule some of the last few, and none from
-/// before the last compaction.
+/// Returns an undamaged session in which entries are tombstoned, usually some of the last few, and
+/// none from before the last compaction.
 fn with_tombstones(seed: u64) -> Vec<u8> {
     let bytes = generate::tidy_session(seed);
     let mut rng = Rng::new(seed);
@@ -208,8 +210,8 @@ fn with_tombstones(seed: u64) -> Vec<u8> {
 
 #[test]
 fn generated_sessions_have_the_leaf_and_the_path_of_the_tree_after_each_line() {
-    // Where some lines of a message lack its id, the live path does not see that a result belongs to
-    // the lines above a pin: so many prefixes differ, and no more.
+    // If some lines of a message lack its id, the live path does not see that a result belongs to
+    // the lines before a pin: this many prefixes differ, and no more.
     for (kind, make, known) in [
         ("tidy", generate::tidy_session as fn(u64) -> Vec<u8>, 0),
         ("unique", generate::session_of_unique_uuids, 0),
@@ -226,7 +228,7 @@ fn generated_sessions_have_the_leaf_and_the_path_of_the_tree_after_each_line() {
     }
 }
 
-/// All transcripts under `folder`, in order.
+/// Returns all transcripts below `folder`, sorted.
 fn transcripts(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut folders = vec![folder.to_path_buf()];
@@ -249,7 +251,7 @@ fn transcripts(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Compares after each line of a file that has up to 300, of others after as many as `most`.
+/// Compares after each line of a file with up to 300 lines, of other files after `most` lines.
 fn compare_files(files: &[PathBuf], most: usize) -> Count {
     let mut count = Count::default();
     for file in files {
@@ -297,19 +299,18 @@ fn sessions_of_real_clients_have_the_leaf_and_the_path_of_the_tree() {
 // Moves
 // ---------------------------------------------------------------------------------------------
 
-/// What a tree says of moves: the last message that was on its path, with the lines and results of
-/// answers outside the chain, is no longer there, or one that was not is there again, and no
-/// compaction came since.
+/// Detects moves from trees: the last message of the path, with parallel siblings, is not on it any
+/// more, or one that was not on it is back, without a compaction since.
 #[derive(Default)]
 struct Moves {
     /// The messages of the path, by their offsets.
     path: Vec<u64>,
-    /// Those that ever were on it.
+    /// All that ever were on it.
     seen: HashSet<u64>,
 }
 
 impl Moves {
-    /// Whether the conversation moved with the last line.
+    /// Returns whether the conversation moved with the last line.
     fn look(&mut self, tree: &Tree<'_>, can_move: bool) -> bool {
         let path = tree.path();
         let entries = path
@@ -319,7 +320,7 @@ impl Moves {
         let entries: Vec<_> = entries.collect();
         let messages = entries.iter().filter(|entry| entry.kind().is_message());
         let messages: Vec<u64> = messages.map(EntryRef::offset).collect();
-        // Where only entries of a subagent had come, those were no conversation.
+        // Entries of a subagent alone are not a conversation.
         let place = self.path.last().copied().filter(|place| {
             let entry = tree
                 .index()
@@ -497,7 +498,7 @@ fn with(line: &str, key: &str, value: &Value) -> String {
     line.to_string()
 }
 
-/// A file that grows, and what was told of it.
+/// A growing file, and the changes that were reported.
 #[derive(Default)]
 struct Grown {
     live: LivePath,
@@ -513,7 +514,7 @@ impl Grown {
         grown
     }
 
-    /// Adds a line, and returns in words what it changed.
+    /// Adds a line, and returns its changes as text.
     fn add(&mut self, line: &str) -> String {
         let mut changes = Vec::new();
         self.live.add(self.offset, line, &mut changes);
@@ -564,7 +565,7 @@ fn words(kind: ChangeKind) -> String {
     }
 }
 
-/// Adds the lines one by one, and checks what each of them changed.
+/// Adds the lines one by one, and checks the changes of each.
 #[track_caller]
 fn check(lines: &[(String, &str)]) -> Grown {
     let mut grown = Grown::default();
@@ -619,7 +620,7 @@ fn parallel_calls_and_their_results_are_not_moves() {
         (result("r1", "a1", "a1"), "closed call-a1"),
         (say("b1", "r1", "m2"), ""),
     ]);
-    // Lines of one answer next to each other.
+    // Parallel lines of one answer.
     check(&[
         (ask("u1", ""), ""),
         (call("a1", "u1", "m1"), "opened call-a1 Read"),
@@ -671,7 +672,7 @@ fn what_is_written_beside_the_chain_is_not_a_move_and_hides_none() {
         (say("a2", "p2", "m2"), ""),
         (attachment("t1", "a1"), ""),
     ]);
-    // As the tree has it, an attachment is a tip.
+    // An attachment is a tip, as in the tree.
     assert_eq!(grown.path(), "u1 a1 t1");
     assert_eq!(grown.add(&ask("u3", "a2")), "ended with a2");
     assert_eq!(grown.path(), "u1 a1 u2 a2 u3");
@@ -695,14 +696,15 @@ fn a_pin_of_a_person_moves_the_path_and_the_zero_uuid_lifts_it() {
     assert_eq!(grown.path(), "u1 a1");
     assert_eq!(grown.add(&pin(zero, true)), "moved from a1 over a1 to a2");
     assert_eq!(grown.add(&pin("u1", true)), "moved from a2 over u1 to u1");
-    // What is written under the pin goes on; going on under what it hid brings that back.
+    // Entries below the pin continue the conversation; continuing below the hidden branch restores
+    // that.
     assert_eq!(grown.add(&ask("u3", "a2")), "moved from u1 over u1 to u3");
     assert_eq!(grown.path(), "u1 a1 u2 a2 u3");
-    // What is written elsewhere leaves the conversation at the pin (case 41-20).
+    // An entry elsewhere leaves the conversation at the pin (LEAF-10).
     assert_eq!(grown.add(&pin("a2", true)), "moved from u3 over a2 to a2");
     assert_eq!(grown.add(&ask("u4", "a1")), "");
     assert_eq!(grown.leaf(), "a2");
-    // The uuid of a pin may come behind it.
+    // The entry of a pin may be written after the pin.
     let mut grown = Grown::of(&[pin("a1", false), ask("u1", ""), say("a1", "u1", "m1")]);
     assert_eq!(grown.add(&ask("u2", "u1")), "ended with a1");
     assert_eq!(grown.leaf(), "a1");
@@ -744,7 +746,7 @@ fn going_on_after_a_compaction_is_not_a_move() {
     assert_eq!(plain.path(), "b s");
     assert_eq!(plain.add(&ask("u3", "s")), "ended with a2");
     assert_eq!(plain.path(), "b s u3");
-    // Going on where the conversation stood before it is one.
+    // Continuing where the conversation was before is a move.
     assert_eq!(plain.add(&ask("u4", "a2")), "moved from u3 over - to u4");
 
     let list = json!({"preservedMessages": {"anchorUuid": "s", "uuids": ["u2", "a2"]}});
@@ -758,9 +760,9 @@ fn going_on_after_a_compaction_is_not_a_move() {
             assert_eq!(grown.path(), "b s u2 a2");
             assert_eq!(grown.add(&ask("u3", next)), "ended with a2");
             assert_eq!(grown.path(), "b s u2 a2 u3", "under {next}");
-            // A rewind behind it is one.
+            // A rewind after it is a move.
             assert_eq!(grown.add(&ask("u4", "u2")), "moved from u3 over u2 to u4");
-            // The next compaction ends what this one keeps.
+            // The next compaction ends the effect of this one.
             assert_eq!(grown.add(&boundary("c", &json!({}))), "boundary c");
             assert_eq!(grown.path(), "u1 a1 u2 u4");
             assert_eq!(grown.add(&summary("t", "c")), "");
@@ -784,12 +786,12 @@ fn what_a_tombstone_takes_back_is_no_longer_on_the_path() {
     assert_eq!(grown.path(), "u1 a1 r1");
     assert_eq!(grown.add(&tombstone("a1")), "took back a1");
     assert_eq!(grown.path(), "u1");
-    // Another tool goes on under what was taken back, and a result comes late.
+    // Another tool continues below a tombstoned entry, and a result arrives late.
     assert_eq!(grown.add(&result("r2", "a2", "a2")), "");
     assert_eq!(grown.path(), "u1");
     assert_eq!(grown.add(&say("b1", "a2", "m2")), "");
     assert_eq!(grown.path(), "u1 b1");
-    // The turn goes on when what ended it is taken back.
+    // The turn continues when the entry that ended it is tombstoned.
     assert_eq!(
         grown.add(&system("s1", "b1", "turn_duration")),
         "ended with b1"
@@ -797,7 +799,7 @@ fn what_a_tombstone_takes_back_is_no_longer_on_the_path() {
     assert!(grown.live.is_turn_over());
     assert_eq!(grown.add(&tombstone("b1")), "took back b1");
     assert!(!grown.live.is_turn_over());
-    // What is written again counts again.
+    // An entry that is written again counts again.
     assert_eq!(grown.add(&say("b1", "u1", "m3")), "");
     assert_eq!(grown.path(), "u1 b1");
 }
@@ -811,7 +813,7 @@ fn a_file_of_a_subagent_is_its_own_conversation_and_a_sidechain_in_another_file_
         (side(result("x3", "x2", "x2")), "closed call-x2"),
     ]);
     assert_eq!(grown.path(), "x1 x2 x3");
-    // A message of the main conversation shows what the file is; that is not a move.
+    // A message of the main conversation shows the type of the file; that is not a move.
     assert_eq!(grown.add(&ask("u1", "")), "");
     assert_eq!(grown.add(&call("a1", "u1", "m2")), "opened call-a1 Read");
     assert_eq!(grown.add(&side(ask("y1", "a1"))), "");
@@ -841,7 +843,7 @@ fn a_turn_is_over_once_and_with_its_whole_answer() {
         (system("s1", "b3", "stop_hook_summary"), ""),
         (system("s2", "s1", "turn_duration"), ""),
         (pin("s2", false), ""),
-        // A hook lets the model go on.
+        // A hook lets the model continue.
         (
             line("c1", "s2", "m3", Some("end_turn"), &text),
             "ended with c1",
@@ -853,7 +855,7 @@ fn a_turn_is_over_once_and_with_its_whole_answer() {
         ),
     ]);
     assert!(grown.live.is_turn_over());
-    // Where it is null, what follows tells.
+    // If the reason is null, the next lines decide.
     for end in [
         system("s1", "a1", "stop_hook_summary"),
         system("s1", "a1", "turn_duration"),
@@ -867,7 +869,7 @@ fn a_turn_is_over_once_and_with_its_whole_answer() {
             (pin("a1", false), ""),
         ]);
     }
-    // In the middle of a turn it does not.
+    // In the middle of a turn it does not end the turn.
     check(&[
         (ask("u1", ""), ""),
         (pin("u1", false), ""),
@@ -875,7 +877,7 @@ fn a_turn_is_over_once_and_with_its_whole_answer() {
         (call("a2", "a1", "m1"), "opened call-a2 Read"),
         (pin("a2", false), ""),
         (system("s1", "a2", "stop_hook_summary"), ""),
-        // What an answer says beside a call is not its end.
+        // Text next to a call does not end the answer.
         (say("a3", "a2", "m1"), ""),
         (system("s2", "a3", "stop_hook_summary"), ""),
         (line("a4", "a3", "m1", Some("end_turn"), &text), ""),
@@ -898,7 +900,7 @@ fn a_turn_that_is_cut_short_is_over() {
     let error = with(&say("e1", "u2", "m2"), "isApiErrorMessage", &json!(true));
     assert_eq!(grown.add(&error), "ended with e1");
     assert!(grown.live.is_turn_over());
-    // What clients write by themselves begins no turn.
+    // User entries that clients create themselves do not begin a turn.
     let output = "<local-command-stdout>on</local-command-stdout>";
     assert_eq!(grown.add(&user("o1", "e1", output)), "");
     assert_eq!(
@@ -962,7 +964,7 @@ fn entries_of_another_session_count_once_they_are_linked() {
         "moved from a1 over - to u2, ended with a1"
     );
     assert_eq!(grown.path(), "x1 x2 u2");
-    // The file of a session that starts with what another one left.
+    // The file of a session that starts with entries of another one.
     let mut named = LivePath::of_session("s");
     let mut changes = Vec::new();
     for (offset, line) in [other(ask("x1", "")), ask("u1", "")].iter().enumerate() {

@@ -1,7 +1,7 @@
 //! Tests of the follow library.
 //!
-//! `TRANSCRIPT_SOAK=n` makes the long ones longer, `TRANSCRIPT_SEED=n` repeats a run. `docs/tail.md`
-//! says which of them proves what.
+//! `TRANSCRIPT_SOAK=n` makes the long ones longer, `TRANSCRIPT_SEED=n` repeats a run.
+//! `docs/tail.md` lists what each of them proves.
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 #![expect(clippy::print_stdout, reason = "the counts are the result")]

@@ -1,4 +1,5 @@
-//! What a follower must tell, in the obvious way: with all bytes of all files at hand.
+//! A model of a follower: computes the expected events in the obvious way, from all bytes of all
+//! files.
 
 use std::path::Path;
 
@@ -8,7 +9,7 @@ use transcript_tail::{
 
 use crate::world::World;
 
-/// Something that must be told.
+/// An expected event.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Due {
     Open(usize),
@@ -17,7 +18,7 @@ pub(crate) enum Due {
         line: u64,
         text: String,
     },
-    /// A line that is not an object: something must be said about it.
+    /// A line that is not an object: some event must report it.
     Damaged {
         offset: usize,
         line: u64,
@@ -39,11 +40,11 @@ pub(crate) enum Due {
     },
 }
 
-/// Where a perfect follower stands.
+/// The position of a perfect follower.
 pub(crate) struct Model {
     pub(crate) cap: usize,
     current: Option<usize>,
-    /// All that was told of the file.
+    /// All bytes of the file that were emitted.
     pub(crate) emitted: Vec<u8>,
     open_reported: bool,
     is_gone: bool,
@@ -60,7 +61,7 @@ impl Model {
         }
     }
 
-    /// The process ended, and another one goes on from the checkpoint.
+    /// The process ended, and another one continues from the checkpoint.
     pub(crate) fn restart(&mut self) {
         self.current = None;
         self.open_reported = false;
@@ -72,7 +73,7 @@ impl Model {
         current.map_or(0, |bytes| bytes.len() - self.emitted.len())
     }
 
-    /// What must be told when somebody looks now.
+    /// Returns the events that a poll must emit now.
     pub(crate) fn look(&mut self, world: &World) -> Vec<Due> {
         let mut due = Vec::new();
         loop {
@@ -127,7 +128,7 @@ impl Model {
         self.current = Some(number);
     }
 
-    /// Whether what was told still stands there.
+    /// Checks whether the emitted bytes are unchanged.
     fn compare(&mut self, bytes: &[u8], due: &mut Vec<Due>) {
         if bytes.starts_with(&self.emitted) {
             return;
@@ -164,13 +165,13 @@ impl Model {
     }
 }
 
-/// Somebody who looks at a file now and then.
+/// A reader that polls a file now and then.
 pub(crate) trait Reader {
-    /// What it says is due, compared with what is due.
+    /// Polls, and compares the events with the expected ones.
     fn look(&mut self, due: &[Due]) -> Result<(), String>;
-    /// Its process ends, and another one goes on.
+    /// Its process ends, and another one continues.
     fn restart(&mut self);
-    /// The offset and the pending bytes, if it says so.
+    /// Returns the offset and the pending bytes, if known.
     fn place(&self) -> Option<(u64, u64)>;
 }
 
@@ -214,7 +215,7 @@ impl Reader for Ours {
     }
 }
 
-/// Compares what was told with what was due.
+/// Compares the emitted events with the expected ones.
 pub(crate) fn compare(due: &[Due], emitted: &[FollowEvent]) -> Result<(), String> {
     let mut rest = emitted;
     for due in due {
@@ -277,7 +278,7 @@ fn is(due: &Due, event: &EventKind) -> bool {
     }
 }
 
-/// Whether an event tells of a damaged line, and only what stands in it.
+/// Returns whether an event reports a damaged line, and only bytes of that line.
 fn is_about(emitted: &FollowEvent, offset: usize, line: u64, bytes: &[u8]) -> bool {
     let within = |at: u64, len: u64| {
         let start = usize::try_from(at).ok()?.checked_sub(offset)?;

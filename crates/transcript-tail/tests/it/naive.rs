@@ -1,4 +1,4 @@
-//! Tails as scripts have them, each with one flaw: what the model must catch.
+//! Followers as scripts implement them, each with one flaw that the model must catch.
 
 use std::fs::{self, File};
 use std::os::unix::fs::{FileExt, MetadataExt};
@@ -9,30 +9,30 @@ use crate::sequences::{ALL, Op, Run, Tally};
 use crate::support::{fast_folder, rng};
 use crate::world::World;
 
-/// What is wrong with a tail.
+/// The flaw of a follower.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Flaw {
-    /// Nothing that is seen in lines: it reads all of the file at each look.
+    /// None that lines can show: it reads the whole file at each poll.
     None,
-    /// The offset is counted in characters.
+    /// Counts the offset in characters.
     Characters,
-    /// What was read is decoded before its line is whole.
+    /// Decodes bytes before their line is complete.
     Decoded,
-    /// The offset moves past a line that has no newline yet.
+    /// Moves the offset past an unfinished line.
     Passed,
-    /// A line that has no newline yet is told.
+    /// Emits an unfinished line.
     Early,
-    /// A file that became shorter is waited for to become longer.
+    /// Waits for a file that became shorter to grow again.
     NotShorter,
-    /// Only the length says that a file is another one.
+    /// Detects another file by its length only.
     ByLength,
-    /// The open file is read, whatever has the name.
+    /// Reads the open file, whichever file has the name.
     ByDescriptor,
-    /// The old file is not read to its end.
+    /// Does not read the old file to its end.
     NotDrained,
-    /// When the file goes, what is left is told as a line.
+    /// Emits the unfinished rest as a line when the file is removed.
     TornAsLine,
-    /// A restart reads from the start.
+    /// Starts over after a restart.
     Forgetful,
 }
 
@@ -40,9 +40,9 @@ struct Naive {
     path: PathBuf,
     flaw: Flaw,
     file: Option<File>,
-    /// What was told.
+    /// What was emitted.
     emitted: Vec<u8>,
-    /// What was read and not told, as text.
+    /// What was read and not emitted, as text.
     text: String,
 }
 
@@ -90,7 +90,7 @@ impl Naive {
         }
     }
 
-    /// Whether another file has the name; `None` when there is none.
+    /// Returns whether another file has the name; `None` when there is none.
     fn is_other(&self) -> Option<bool> {
         let named = fs::metadata(&self.path).ok()?;
         let file = self.file.as_ref()?.metadata().ok()?;
@@ -123,7 +123,7 @@ impl Naive {
             Flaw::Characters => {
                 let end = new.iter().rposition(|b| *b == b'\n').map_or(0, |at| at + 1);
                 let text = String::from_utf8_lossy(&new[..end]);
-                // As many bytes as there are characters.
+                // Treats the number of characters as a number of bytes.
                 self.emitted
                     .resize(self.emitted.len() + text.chars().count(), 0);
                 lines.extend(text.lines().map(str::to_owned));
@@ -155,11 +155,11 @@ impl Naive {
 }
 
 impl Reader for Naive {
-    /// Only the lines that are objects: it cannot say more.
+    /// Only compares lines that are objects, because it cannot report others.
     fn look(&mut self, due: &[Due]) -> Result<(), String> {
         let emitted = self.lines();
         let is_object = |line: &String| {
-            // Bytes that are no text became that character.
+            // Invalid UTF-8 was replaced by that character.
             let is_text = !line.contains('\u{fffd}');
             is_text && serde_json::from_str::<serde_json::Map<_, serde_json::Value>>(line).is_ok()
                 || self.flaw == Flaw::TornAsLine && line.starts_with('{') && !line.ends_with('}')
@@ -190,7 +190,7 @@ impl Reader for Naive {
     }
 }
 
-/// Returns how many of 200 sequences of `ops` the tail fails.
+/// Returns how many of 200 sequences of `ops` the follower fails.
 fn failures(flaw: Flaw, ops: &[Op]) -> usize {
     let mut rng = rng(&format!("naive, {flaw:?}"));
     let mut failures = 0;

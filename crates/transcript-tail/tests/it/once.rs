@@ -15,7 +15,7 @@ fn drain(follower: &mut Follower) -> Vec<String> {
     words
 }
 
-/// What is in a file with this text, read once.
+/// Returns the events of a file with this text, read once.
 fn once(text: &str, start: StartAt) -> Vec<String> {
     let (_folder, path) = place();
     fs::write(&path, text).expect("the file is written");
@@ -57,7 +57,7 @@ fn what_happens_after_the_end_is_not_read_and_reading_ends() {
             break;
         };
         emitted.push(word(&next));
-        // Another file takes the name, again and again.
+        // Another file repeatedly takes the name.
         let other = folder.path().join("other");
         fs::write(&other, line(number)).expect("the other file is written");
         fs::rename(&other, &path).expect("it takes the name");
@@ -110,10 +110,10 @@ fn a_whole_last_line_is_reported_before_its_newline_when_asked_for_and_once() {
     assert_eq!(drain(&mut follower), ["u2 28"]);
     append(&path, &("\r\n".to_owned() + line(3).trim_end()));
     assert_eq!(drain(&mut follower), ["u3 57"]);
-    // A checkpoint stands before a line whose newline was not there.
+    // The checkpoint is before a line whose newline was missing.
     assert_eq!(early.offset(), 0);
 
-    // What takes the place of a line that was taken back is told, also when it is as long.
+    // The replacement of a truncated line is emitted, also when it has the same length.
     let file = OpenOptions::new()
         .write(true)
         .open(&path)
@@ -124,7 +124,7 @@ fn a_whole_last_line_is_reported_before_its_newline_when_asked_for_and_once() {
     file.set_len(57).expect("it is cut");
     append(&path, &(line(5) + &line(6)));
     assert_eq!(drain(&mut follower), ["u5 57", "u6 85"]);
-    // What is glued to it makes it damaged, and what was told stays told once.
+    // Bytes appended to the line make it damaged; the emitted entry is not emitted again.
     append(&path, line(7).trim_end());
     assert_eq!(drain(&mut follower), ["u7 113"]);
     append(&path, &line(8));

@@ -1,4 +1,4 @@
-//! A follower touches nothing.
+//! A follower changes nothing.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions, Permissions};
@@ -14,7 +14,7 @@ use crate::support::{Running, append, child_of, line, number_of, numbers, place,
 /// The user and the group that own nothing.
 const NOBODY: u32 = 65_534;
 
-/// Follows until as many lines were told.
+/// Follows until `lines` lines were emitted.
 pub(crate) fn look(path: &Path, lines: usize) {
     let mut follower = Follower::new(path, &FollowOptions::new());
     let mut emitted = Vec::new();
@@ -37,7 +37,8 @@ pub(crate) fn meddle(path: &Path) {
     fs::rename(path, path.with_extension("old")).unwrap();
 }
 
-/// The calls of a child that name something in the folder, and those of them that a reader must not make.
+/// Returns the system calls of a child that name something in the folder, and those of them that a
+/// reader must not make.
 fn calls(
     task: &str,
     path: &Path,
@@ -60,7 +61,7 @@ fn calls(
     let folder = path.parent().unwrap().to_str().unwrap();
     let (mut calls, mut wrong) = (BTreeMap::new(), Vec::new());
     let log = fs::read_to_string(log.path()).unwrap();
-    // Of a call that was interrupted the second half says nothing new.
+    // The second half of an interrupted call adds nothing.
     let is_whole = |call: &&str| call.contains(folder) && !call.contains(" resumed>");
     for call in log.lines().filter(is_whole) {
         let (before, args) = call.split_once('(').unwrap_or((call, ""));
@@ -101,7 +102,7 @@ fn no_call_of_a_follower_writes_locks_or_sets_a_time() {
     append(&path, line(0, 0).as_bytes());
     let write = |log: &Path| {
         let deadline = Instant::now() + Duration::from_secs(60);
-        // What it never opened it cannot read to the end.
+        // The child cannot read a file to its end that it never opened.
         while !fs::read_to_string(log).unwrap().contains("s1.jsonl>") {
             assert!(Instant::now() < deadline, "it does not look");
             thread::sleep(Duration::from_millis(5));

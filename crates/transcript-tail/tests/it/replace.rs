@@ -1,4 +1,4 @@
-//! Files that become other files: refilled, swapped, made again with the number of the old one.
+//! Files that become other files: refilled, swapped, created again with the old inode number.
 
 use std::collections::HashSet;
 use std::fs::{self, OpenOptions};
@@ -11,7 +11,7 @@ use transcript_tail::{
 
 use crate::support::{append, drain, fast_folder, folder, line, numbers, often, place, rng};
 
-/// The reasons of all resets.
+/// Returns the reasons of all resets.
 fn resets(emitted: &[FollowEvent]) -> Vec<Reset> {
     let resets = emitted.iter().filter_map(|emitted| match emitted.kind {
         EventKind::Reset { reason, .. } => Some(reason),
@@ -20,7 +20,8 @@ fn resets(emitted: &[FollowEvent]) -> Vec<Reset> {
     resets.collect()
 }
 
-/// A line as it is on disk: what differs stands before bytes that are the same on each.
+/// Returns a line like a real one: the part that differs is followed by bytes that are the same in
+/// each line.
 fn usual(number: usize, text: &str) -> String {
     format!(
         "{{\"parentUuid\":null,\"isSidechain\":false,\"type\":\"user\",\"message\":{{\"role\":\"user\",\
@@ -52,7 +53,7 @@ fn a_file_that_is_emptied_and_filled_again_is_another_one() {
         assert_eq!(numbers(&drain(&mut follower)).len(), old.len());
         let emitted = follower.offset();
         let mut new: Vec<String> = match kind {
-            // Below the offset, up to it, and beyond.
+            // Shorter than the offset, exactly as long, and longer.
             0 => (0..old.len() - 1)
                 .map(|n| usual(1_000 + n, "Hello."))
                 .collect(),
@@ -60,9 +61,9 @@ fn a_file_that_is_emptied_and_filled_again_is_another_one() {
             2 => (0..old.len() + 9)
                 .map(|n| usual(1_000 + n, "Hello."))
                 .collect(),
-            // The same first line, and as many bytes.
+            // The same first line, and the same number of bytes.
             3 => (0..old.len()).map(|n| usual(1_000 * n, "Hello.")).collect(),
-            // The last line only, of the same length, as a rewind makes it.
+            // Only the last line differs, with the same length, as after a rewind.
             4 => old[..old.len() - 1].to_vec(),
             // Lines of other lengths.
             _ => (0..old.len())
@@ -73,7 +74,7 @@ fn a_file_that_is_emptied_and_filled_again_is_another_one() {
             new.push(usual(1_000, "Hellp."));
         }
         if new.concat().len() as u64 == emitted && old == new {
-            // One line, the same one.
+            // Only one line, and the same one.
             continue;
         }
         refill(&path, new.concat().as_bytes());
@@ -154,7 +155,7 @@ fn a_checkpoint_is_worth_nothing_for_another_file() {
             .poll_only()
             .start(StartAt::Checkpoint(checkpoint));
         let mut follower = Follower::new(&path, &options);
-        // Before anything is read it stands where it is to go on.
+        // Before anything is read, it is where reading is to continue.
         assert_eq!(follower.checkpoint(), checkpoint);
         assert_eq!(follower.offset(), checkpoint.offset());
         let emitted = drain(&mut follower);
@@ -197,7 +198,7 @@ fn what_a_file_lost_when_it_went_is_reported_but_not_as_a_line() {
             emitted = drain(&mut follower);
             fs::remove_file(&path).unwrap();
         } else {
-            // It is gone before all of it was told.
+            // The file is removed before all of it was emitted.
             emitted.extend(follower.try_next().unwrap());
             fs::remove_file(&path).unwrap();
         }
@@ -214,7 +215,7 @@ fn what_a_file_lost_when_it_went_is_reported_but_not_as_a_line() {
 #[test]
 fn a_checkpoint_within_a_damaged_line_goes_on_there() {
     let (_folder, path) = place();
-    // Two on a line, and one behind bytes that are none.
+    // Two objects on a line, and one after invalid bytes.
     let glued = line(1, 0).trim_end().to_owned() + &line(2, 0);
     let bytes = [
         line(0, 0),

@@ -1,4 +1,4 @@
-//! Random sequences of all that can happen to a file, against the model.
+//! Random sequences of everything that can happen to a file, compared with the model.
 
 use tempfile::TempDir;
 use transcript_tail::FollowOptions;
@@ -8,7 +8,7 @@ use crate::model::{Model, Ours, Reader};
 use crate::support::{fast_folder, folder, line, often, rng, soak};
 use crate::world::{Link, World};
 
-/// What can happen.
+/// An operation on the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Op {
     Append,
@@ -26,7 +26,7 @@ pub(crate) enum Op {
 }
 
 pub(crate) const ALL: [Op; 15] = [
-    // What is usual comes more often.
+    // Common operations are more frequent.
     Op::Append,
     Op::Append,
     Op::Append,
@@ -69,7 +69,7 @@ pub(crate) struct Run<'a, R> {
 }
 
 impl<'a, R: Reader> Run<'a, R> {
-    /// Does some of `ops` and looks now and then.
+    /// Runs some of `ops` and polls now and then.
     pub(crate) fn sequence(
         seed: u64,
         folder: TempDir,
@@ -121,7 +121,7 @@ impl<'a, R: Reader> Run<'a, R> {
         let place = (self.model.emitted.len(), self.model.pending(&self.world));
         let place = (place.0 as u64, place.1 as u64);
         match self.reader.place() {
-            Some(stands) if stands != place => Err(format!("stands at {stands:?}, not {place:?}")),
+            Some(at) if at != place => Err(format!("is at {at:?}, not {place:?}")),
             _ => Ok(()),
         }
     }
@@ -134,7 +134,8 @@ impl<'a, R: Reader> Run<'a, R> {
         }
     }
 
-    /// An entry: where all of it is compared, one that is the same in many places.
+    /// Returns an entry; if all of it is compared, one whose bytes are similar to others in many
+    /// places.
     fn entry(&self, number: usize, len: usize) -> Vec<u8> {
         let mut line = line(number, len).into_bytes();
         if self.model.cap < usize::MAX || len > 10_000 {
@@ -150,7 +151,7 @@ impl<'a, R: Reader> Run<'a, R> {
         let number = self.next;
         let len = match self.rng.below(12) {
             0 => self.rng.range(1_000, 9_000),
-            // Longer than what is read at once.
+            // Longer than one read.
             1 if self.rng.one_in(12) => self.rng.range(60_000, 200_000),
             _ => self.rng.below(300),
         };
@@ -163,7 +164,7 @@ impl<'a, R: Reader> Run<'a, R> {
                 .chain(*b"\n")
                 .collect(),
             3 => [&vec![0; self.rng.range(1, 70)], &healthy[..]].concat(),
-            // Torn, with the next line glued to it or without.
+            // Torn, with or without the next line appended to it.
             4 => healthy[..self.rng.below(healthy.len())].to_vec(),
             5 => [&healthy[..self.rng.range(1, healthy.len() - 1)], b"\n"].concat(),
             6 => healthy[..healthy.len() - 1].to_vec(),
@@ -187,7 +188,7 @@ impl<'a, R: Reader> Run<'a, R> {
         lines
     }
 
-    /// The file with the name; a new one when there is none.
+    /// Returns the file with the name; creates one when there is none.
     fn named(&mut self) -> usize {
         match self.world.named {
             Some(number) => number,
@@ -214,7 +215,7 @@ impl<'a, R: Reader> Run<'a, R> {
             let (piece, others) = rest.split_at(len.min(rest.len()));
             self.world.append(number, piece);
             rest = others;
-            // Not byte by byte through long lines.
+            // Long lines are not written byte by byte.
             if rest.len() > 4_000 {
                 let (piece, others) = rest.split_at(rest.len() - self.rng.range(1, 4_000));
                 self.world.append(number, piece);
@@ -323,7 +324,7 @@ impl<'a, R: Reader> Run<'a, R> {
                 self.maybe_look()?;
                 self.world.cut(number, end);
                 self.maybe_look()?;
-                // Now and then just as long as what was taken back.
+                // Sometimes exactly as long as the truncated part.
                 let next = self.next;
                 let other = self.entry(next, part.len());
                 match self.rng.below(3) {
@@ -343,7 +344,7 @@ impl<'a, R: Reader> Run<'a, R> {
         }
     }
 
-    /// Empties a file and writes others into it: fewer bytes, as many, or more.
+    /// Empties a file and refills it with fewer, as many, or more bytes.
     fn refill(&mut self) -> Result<(), String> {
         let number = self.named();
         let old = self.world.files[number].bytes.clone();
@@ -380,7 +381,7 @@ impl<'a, R: Reader> Run<'a, R> {
         self.append_in_pieces(number, &new)
     }
 
-    /// Writes over bytes that a follower remembers, or was not told yet.
+    /// Overwrites bytes that a follower remembers, or that were not emitted yet.
     fn overwrite(&mut self) -> Result<(), String> {
         let number = self.named();
         let (len, emitted) = (
@@ -393,7 +394,7 @@ impl<'a, R: Reader> Run<'a, R> {
         let (from, to) = match self.rng.below(3) {
             0 => (0, emitted.min(256)),
             1 => (emitted.saturating_sub(64), emitted),
-            // Of a line that waits for its newline, the start is compared.
+            // Of a line that waits for its newline, only the start is compared.
             _ => (emitted, emitted + 60_000),
         };
         let to = to.min(len);
@@ -437,7 +438,7 @@ impl<'a, R: Reader> Run<'a, R> {
     }
 }
 
-/// Many sequences with our follower.
+/// Checks many sequences with our follower.
 fn check(
     name: &str,
     count: usize,
@@ -496,7 +497,7 @@ fn so_it_is_with_events_of_the_system() {
 
 #[test]
 fn so_it_is_with_lines_beyond_the_cap() {
-    // What a line beyond the cap held is not remembered, and so not compared.
+    // The bytes of a line beyond the cap are not remembered, and so not compared.
     let ops: Vec<Op> = ALL.into_iter().filter(|op| *op != Op::Overwrite).collect();
     let options = FollowOptions::new().poll_only().line_cap(500);
     check(

@@ -35,7 +35,7 @@ async fn a_future_that_is_dropped_loses_nothing() {
     let mut events = Events::from(watcher);
     let mut words = Vec::new();
     while words.len() < 10 {
-        // Every second future is dropped behind its first look.
+        // Every second future is dropped after its first poll.
         let first = {
             let mut next = std::pin::pin!(events.next());
             std::future::poll_fn(|context| Poll::Ready(next.as_mut().poll(context))).await
@@ -87,11 +87,11 @@ async fn dropping_a_stream_ends_its_thread() {
     events.next().await.unwrap().unwrap();
     assert!(is_open());
     drop(events);
-    // It holds the file until it ends.
+    // The thread keeps the file open until it ends.
     let mut looks = 0;
     while is_open() {
         looks += 1;
-        assert!(looks < 20_000, "the thread goes on");
+        assert!(looks < 20_000, "the thread continues");
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
 }

@@ -1,4 +1,4 @@
-//! What all of these tests need.
+//! Shared by all of these tests.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;
@@ -15,12 +15,12 @@ pub(crate) fn soak() -> usize {
     number("TRANSCRIPT_SOAK").map_or(1, |n| n.max(1) as usize)
 }
 
-/// Returns `short`, or in a soak as many times `long` as was asked for.
+/// Returns `short`, or in a soak run `long` times the requested factor.
 pub(crate) fn often(short: usize, long: usize) -> usize {
     if soak() == 1 { short } else { soak() * long }
 }
 
-/// Returns random numbers for the test `name`, and prints how to get them again.
+/// Returns random numbers for the test `name`, and prints how to reproduce them.
 pub(crate) fn rng(name: &str) -> Rng {
     let seed = number("TRANSCRIPT_SEED").unwrap_or_else(|| u64::from(std::process::id()));
     println!("{name}: TRANSCRIPT_SEED={seed}");
@@ -31,13 +31,14 @@ fn number(variable: &str) -> Option<u64> {
     std::env::var(variable).ok()?.parse().ok()
 }
 
-/// Returns a folder on a disk, where a write is cut at the end of a page and numbers of files are used
-/// again.
+/// Returns a folder on a disk, where writes are split at the end of a page and inode numbers are
+/// reused.
 pub(crate) fn folder() -> TempDir {
     tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap()
 }
 
-/// Returns a folder in memory if there is one: many files that are cut and replaced take long on a disk.
+/// Returns a folder in memory if there is one, because truncating and replacing many files takes
+/// long on a disk.
 pub(crate) fn fast_folder() -> TempDir {
     tempfile::tempdir_in("/dev/shm").unwrap_or_else(|_| folder())
 }
@@ -53,14 +54,14 @@ pub(crate) fn append(path: &Path, bytes: &[u8]) {
     appender(path).write_all(bytes).unwrap();
 }
 
-/// Opens a file to append to it, and makes it when it is missing.
+/// Opens a file for appending, and creates it if it is missing.
 pub(crate) fn appender(path: &Path) -> File {
     let mut options = OpenOptions::new();
     options.append(true).create(true).open(path).unwrap()
 }
 
-/// Returns the line of an entry, of `len` bytes with its newline where that is possible. Its number
-/// stands near its start and at its end.
+/// Returns the line of an entry, of `len` bytes with its newline where possible. Its number is near
+/// its start and at its end.
 pub(crate) fn line(number: usize, len: usize) -> String {
     let start = format!("{{\"type\":\"user\",\"uuid\":\"u{number}\",\"text\":\"");
     let end = format!("\",\"n\":{number}}}\n");
@@ -68,7 +69,7 @@ pub(crate) fn line(number: usize, len: usize) -> String {
     start + &"x".repeat(room) + &end
 }
 
-/// Returns everything that is there by now.
+/// Returns all events that there are now.
 pub(crate) fn drain(follower: &mut Follower) -> Vec<FollowEvent> {
     std::iter::from_fn(|| follower.try_next().unwrap()).collect()
 }
@@ -100,11 +101,11 @@ pub(crate) fn works(words: &[&str]) -> bool {
     command.is_ok_and(|status| status.success())
 }
 
-/// Says which child this process is to be.
+/// The environment variable with the task of a child process.
 const TASK: &str = "TRANSCRIPT_TAIL_TASK";
 
-/// This binary, to be run again with `child` as its only test; `prefix` are the words of another
-/// program that runs it. It is told the task and what that needs.
+/// Returns a command that runs this binary again with `child` as its only test, with the task and
+/// its arguments; `prefix` is the command line of another program that runs it.
 pub(crate) fn child_of(prefix: &[&str], task: &str, words: &[&str]) -> Command {
     let binary = std::env::current_exe().unwrap();
     let mut command = match prefix {
@@ -122,13 +123,13 @@ pub(crate) fn child_of(prefix: &[&str], task: &str, words: &[&str]) -> Command {
     command
 }
 
-/// The task of this process, and what that needs, when it is a child.
+/// Returns the task of this process and its arguments, if it is a child.
 pub(crate) fn task() -> Option<Vec<String>> {
     let task = std::env::var(TASK).ok()?;
     Some(task.split('\n').map(str::to_owned).collect())
 }
 
-/// Says that something is over, also when a test fails: nobody goes on for ever.
+/// Signals the end of something, also when a test fails, so that no thread runs forever.
 pub(crate) struct Done<'a>(pub(crate) &'a AtomicBool);
 
 impl Drop for Done<'_> {
@@ -137,7 +138,7 @@ impl Drop for Done<'_> {
     }
 }
 
-/// A child that is ended with the test, whatever happens.
+/// A child that is killed at the end of the test, whatever happens.
 pub(crate) struct Running(pub(crate) Child);
 
 impl Running {

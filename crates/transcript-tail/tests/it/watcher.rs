@@ -9,15 +9,15 @@ use transcript_tail::{EventKind, FollowOptions, StartAt, Watcher};
 
 use crate::words::{append, line, word};
 
-/// Long enough for any machine; who waits for it in vain has failed.
+/// Long enough for any machine; a wait that takes longer has failed.
 const LONG: Duration = Duration::from_secs(20);
 
-/// Waits for so many events; what each file told, by its path below `folder`.
+/// Waits for `count` events; returns the events of each file by its path below `folder`.
 fn emitted(watcher: &mut Watcher, folder: &Path, count: usize) -> BTreeMap<String, Vec<String>> {
     let mut all: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for _ in 0..count {
         let emitted = watcher.next_within(LONG).expect("no error");
-        let emitted = emitted.unwrap_or_else(|| panic!("no event behind {all:?}"));
+        let emitted = emitted.unwrap_or_else(|| panic!("no event after {all:?}"));
         let below = emitted.path.strip_prefix(folder).expect("it is below");
         let path = below.to_string_lossy().into_owned();
         all.entry(path).or_default().push(word(&emitted));
@@ -41,7 +41,7 @@ fn check(found: &BTreeMap<String, Vec<String>>, expected: &[(&str, &[&str])]) {
     assert_eq!(found, words(expected));
 }
 
-/// Both with events of the system and without.
+/// With and without file-system events.
 fn ways() -> [FollowOptions; 2] {
     [FollowOptions::new(), FollowOptions::new().poll_only()]
 }
@@ -95,7 +95,7 @@ fn a_project_is_followed_by_its_own_folder() {
         let root = tempfile::tempdir().unwrap();
         let project = root.path().join("-p");
         let mut watcher = Watcher::new(&options);
-        // It comes later.
+        // It is created later.
         watcher.add_folder(&project);
         assert!(watcher.try_next().unwrap().is_none());
         append(&project.join("s1.jsonl"), &line(1));
@@ -223,7 +223,7 @@ fn a_link_is_one_more_name_and_a_loop_ends() {
 fn what_cannot_be_read_is_reported_once_and_the_others_go_on() {
     let root = tempfile::tempdir().unwrap();
     append(&root.path().join("-p/s1.jsonl"), &line(1));
-    // A program, by its first bytes.
+    // A binary, by its first bytes.
     fs::write(root.path().join("-p/s2.jsonl"), b"\x7fELF\0\0\0\0").unwrap();
     let mut watcher = Watcher::new(&FollowOptions::new());
     watcher.add_folder(root.path());
@@ -239,17 +239,17 @@ fn what_cannot_be_read_is_reported_once_and_the_others_go_on() {
     }
     assert_eq!((errors, entries), (1, 1));
     for number in 2..6 {
-        // It is written to, and still what it was.
+        // It is written to, and is still a binary.
         append(&root.path().join("-p/s2.jsonl"), "x");
         append(&root.path().join("-p/s1.jsonl"), &line(number));
-        let emitted = watcher.next_within(LONG).expect("the error was told");
+        let emitted = watcher.next_within(LONG).expect("the error was emitted");
         assert!(matches!(
             emitted.expect("an event").kind,
             EventKind::Entry(_)
         ));
-        // The other one is looked at, too.
+        // The other file is polled, too.
         let emitted = watcher.next_within(Duration::from_millis(50));
-        assert!(emitted.expect("the error was told").is_none());
+        assert!(emitted.expect("the error was emitted").is_none());
     }
 }
 

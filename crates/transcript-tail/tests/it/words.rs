@@ -1,4 +1,4 @@
-//! Files to follow, and events in words.
+//! Files to follow, and events as text.
 
 use std::fs::{self, OpenOptions};
 use std::io::Write;
@@ -7,19 +7,19 @@ use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 use transcript_tail::{EventKind, FollowEvent};
 
-/// An entry of 27 bytes, for numbers of one digit, and its newline.
+/// Returns an entry of 27 bytes, for numbers of one digit, and its newline.
 pub(crate) fn line(number: usize) -> String {
     format!("{{\"type\":\"user\",\"uuid\":\"u{number}\"}}\n")
 }
 
-/// A folder, and the path of a session in it.
+/// Returns a folder, and the path of a session in it.
 pub(crate) fn place() -> (TempDir, PathBuf) {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("s1.jsonl");
     (folder, path)
 }
 
-/// Appends to a file, which is made with its folders when it is not there.
+/// Appends to a file; creates it and its folders if missing.
 pub(crate) fn append(path: &Path, text: &str) {
     let folder = path.parent().expect("a folder");
     fs::create_dir_all(folder).expect("the folder is made");
@@ -28,7 +28,7 @@ pub(crate) fn append(path: &Path, text: &str) {
     written.expect("the file is written");
 }
 
-/// What an event is, in a word and numbers.
+/// Returns an event as a word and numbers.
 pub(crate) fn word(emitted: &FollowEvent) -> String {
     match &emitted.kind {
         EventKind::Open { offset } => format!("open {offset}"),

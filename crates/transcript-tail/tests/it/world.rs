@@ -7,12 +7,12 @@ use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
-/// The files by number, what is in them, and which of them has the name.
+/// The files by number, their contents, and which of them has the name.
 pub(crate) struct World {
     folder: TempDir,
     pub(crate) path: PathBuf,
     pub(crate) files: Vec<Shadow>,
-    /// The file that the name leads to.
+    /// The file that has the name.
     pub(crate) named: Option<usize>,
     /// How often the folder was moved.
     moves: usize,
@@ -20,7 +20,7 @@ pub(crate) struct World {
 
 pub(crate) struct Shadow {
     file: File,
-    /// A name that it has besides.
+    /// Another name of the file.
     other: Option<PathBuf>,
     pub(crate) bytes: Vec<u8>,
 }
@@ -46,7 +46,7 @@ impl World {
         self.folder.path().join("other").join(name)
     }
 
-    /// Makes a file at `path`.
+    /// Creates a file at `path`.
     fn make(&mut self, path: &Path, other: Option<PathBuf>, bytes: &[u8]) -> usize {
         let mut options = OpenOptions::new();
         let mut file = options.append(true).create_new(true).open(path).unwrap();
@@ -56,16 +56,16 @@ impl World {
         self.files.len() - 1
     }
 
-    /// Makes a file elsewhere, which keeps that name.
+    /// Creates a file elsewhere, which keeps that name.
     pub(crate) fn make_beside(&mut self, bytes: &[u8]) -> usize {
         let path = self.beside(&format!("f{}", self.files.len()));
         self.make(&path, Some(path.clone()), bytes)
     }
 
-    /// Makes a file with the name, which must be free.
+    /// Creates a file with the name, which must be free.
     pub(crate) fn create(&mut self, bytes: &[u8]) -> usize {
         fs::create_dir_all(self.project()).unwrap();
-        // A link that leads nowhere may have it.
+        // A dangling symbolic link may have the name.
         let _ = fs::remove_file(&self.path);
         let number = self.make(&self.path.clone(), None, bytes);
         self.named = Some(number);
@@ -78,17 +78,17 @@ impl World {
         shadow.bytes.extend(bytes);
     }
 
-    /// Makes a file shorter.
+    /// Truncates a file.
     pub(crate) fn cut(&mut self, number: usize, len: usize) {
         let shadow = &mut self.files[number];
         shadow.file.set_len(len as u64).unwrap();
         shadow.bytes.truncate(len);
     }
 
-    /// Writes over bytes of a file.
+    /// Overwrites bytes of a file.
     pub(crate) fn overwrite(&mut self, number: usize, at: usize, bytes: &[u8]) {
         let shadow = &mut self.files[number];
-        // What a file that is open for appending is told to write elsewhere goes to its end on Linux.
+        // On Linux, positioned writes to a file that is open for appending go to its end.
         let path = format!(
             "/proc/self/fd/{}",
             std::os::fd::AsRawFd::as_raw_fd(&shadow.file)
@@ -98,7 +98,7 @@ impl World {
         shadow.bytes[at..at + bytes.len()].copy_from_slice(bytes);
     }
 
-    /// Gives the name to another file at once; the one that had it loses it.
+    /// Atomically gives the name to another file; the previous one loses it.
     pub(crate) fn swap_in(&mut self, number: usize, by: Link) {
         fs::create_dir_all(self.project()).unwrap();
         let other = self.files[number].other.clone().unwrap();
@@ -111,7 +111,7 @@ impl World {
             Link::Hard => {
                 fs::hard_link(&other, &step).unwrap();
                 fs::rename(&step, &self.path).unwrap();
-                // Two names of one file: renaming does nothing.
+                // Renaming does nothing when both are names of one file.
                 let _ = fs::remove_file(&step);
             }
             Link::Symbolic => {
@@ -122,7 +122,7 @@ impl World {
         self.named = Some(number);
     }
 
-    /// Takes the name away; the file is elsewhere then.
+    /// Removes the name; the file is elsewhere then.
     pub(crate) fn move_away(&mut self) -> Option<usize> {
         let number = self.named.take()?;
         let other = self.beside(&format!("moved{}-{number}", self.files.len()));
@@ -130,7 +130,7 @@ impl World {
             fs::rename(&self.path, &other).unwrap();
             self.files[number].other = Some(other);
         } else {
-            // It keeps its other name, and what leads to it goes.
+            // The file keeps its other name, and the link to it is removed.
             fs::remove_file(&self.path).unwrap();
         }
         Some(number)
@@ -155,7 +155,7 @@ impl World {
         self.project().is_dir()
     }
 
-    /// Gives the folder another name, which is returned.
+    /// Renames the folder; returns the new name.
     pub(crate) fn move_folder_away(&mut self) -> PathBuf {
         self.moves += 1;
         let other = self.folder.path().join(format!("elsewhere{}", self.moves));
@@ -164,7 +164,7 @@ impl World {
         other
     }
 
-    /// Gives the folder its name back, with the file that has the name in it.
+    /// Renames the folder back, including the file with the name in it.
     pub(crate) fn move_folder_back(&mut self, other: &Path, named: Option<usize>) {
         fs::rename(other, self.project()).unwrap();
         self.named = named;

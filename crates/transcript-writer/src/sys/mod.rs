@@ -1,7 +1,7 @@
 //! The file system of this machine.
 //!
-//! This is the only module of the crate with `unsafe`: calls into the system that the standard
-//! library does not have.
+//! The only module of the crate with `unsafe`: system calls that the standard library does not
+//! have.
 
 #[cfg(unix)]
 mod unix;

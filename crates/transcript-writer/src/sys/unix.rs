@@ -16,7 +16,8 @@ pub struct RealDisk;
 
 impl Disk for RealDisk {
     fn open(&self, path: &Path, create: bool) -> io::Result<Opened> {
-        // Asked before our own handle for writing exists, as that would count too.
+        // Checked before we open the file for writing ourselves, because our own handle would count
+        // too.
         let (is_new, has_other_writer) = match open_at(path, Access::Read) {
             Ok((file, _)) => (false, has_writer(&file)),
             Err(error) if create && error.kind() == io::ErrorKind::NotFound => (true, Some(true)),
@@ -28,7 +29,7 @@ impl Disk for RealDisk {
             Some(file) => (file, false),
             None => open_at(path, Access::Append)?,
         };
-        // Whoever made it in between has it open.
+        // The process that created the file in between has it open.
         let has_other_writer = if is_new {
             Some(false)
         } else {
@@ -81,13 +82,13 @@ enum Access {
 
 fn options() -> fs::OpenOptions {
     let mut options = fs::OpenOptions::new();
-    // A pipe in place of the file must not make the caller wait.
+    // Without O_NONBLOCK, a pipe in place of the file would block the caller.
     options.custom_flags(libc::O_CLOEXEC | libc::O_NOFOLLOW | libc::O_NONBLOCK);
     options
 }
 
-/// Opens what is there, if it is a regular file of the caller with one name. Also returns whether
-/// other users may write to it.
+/// Opens an existing file, if it is a regular file that has one name and belongs to the caller.
+/// Also returns whether other users may write to it.
 fn open_at(path: &Path, access: Access) -> io::Result<(fs::File, bool)> {
     let refused = |reason: String| io::Error::new(io::ErrorKind::InvalidInput, reason);
     let special = "it is a pipe, a socket or a device";
@@ -114,7 +115,7 @@ fn open_at(path: &Path, access: Access) -> io::Result<(fs::File, bool)> {
         return Err(refused(special.to_owned()));
     }
     if metadata.nlink() == 0 {
-        // Deleted while it was opened.
+        // It was deleted while it was opened.
         return Err(io::ErrorKind::NotFound.into());
     }
     if metadata.nlink() > 1 {
@@ -133,7 +134,7 @@ fn open_at(path: &Path, access: Access) -> io::Result<(fs::File, bool)> {
     Ok((file, metadata.mode() & 0o022 != 0))
 }
 
-/// Makes a file; `None` when somebody else did so right before.
+/// Creates a file; `None` when another process created it right before.
 fn create_at(path: &Path) -> io::Result<Option<fs::File>> {
     make_folders(path)?;
     refuse_public_folder(path)?;
@@ -155,8 +156,8 @@ fn create_at(path: &Path) -> io::Result<Option<fs::File>> {
     }
 }
 
-/// Refuses to make a file where another user could replace it: in a folder that everybody may write
-/// to, unless it is the caller's own, or one like `/tmp`.
+/// Refuses to create a file where another user could replace it: in a folder that everybody may
+/// write to, unless the folder is the caller's own or is like `/tmp` (owned by root, sticky).
 pub(crate) fn refuse_public_folder(path: &Path) -> io::Result<()> {
     let folder = fs::metadata(folder_of(path))?;
     let is_public = folder.mode() & 0o002 != 0;
@@ -174,7 +175,7 @@ pub(crate) fn refuse_public_folder(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// A umask may have taken away from the owner, too.
+/// Sets the mode if it differs: a umask may have removed permissions of the owner, too.
 pub(crate) fn set_mode(file: &fs::File, mode: u32) -> io::Result<()> {
     if file.metadata()?.mode() & 0o777 == mode {
         return Ok(());
@@ -182,7 +183,7 @@ pub(crate) fn set_mode(file: &fs::File, mode: u32) -> io::Result<()> {
     file.set_permissions(fs::Permissions::from_mode(mode))
 }
 
-/// Makes the folders above `path` that are not there, and makes their names survive.
+/// Creates the missing folders of `path`, and makes their names survive a power cut.
 fn make_folders(path: &Path) -> io::Result<()> {
     let missing: Vec<&Path> = path
         .ancestors()
@@ -205,11 +206,11 @@ pub(crate) fn sync_folder(path: &Path) -> io::Result<()> {
     fs::File::open(folder_of(path))?.sync_all()
 }
 
-/// Lets a write beyond the limit on the size of files (`ulimit -f`) fail as a full disk does. Without
-/// it the signal `SIGXFSZ` ends the process in the middle of the write.
+/// Makes a write beyond the limit on the size of files (`ulimit -f`) fail like a full disk.
+/// Otherwise the signal `SIGXFSZ` ends the process in the middle of the write.
 ///
-/// It changes how the whole process takes that signal, so the program has to ask for it, once, when
-/// it starts; the writer never does by itself. A handler of the program's own does as well.
+/// This changes the signal for the whole process, so the program has to call it, once, when it
+/// starts; the writer never does. A signal handler of the program works as well.
 pub fn ignore_file_size_signal() {
     #[expect(unsafe_code, reason = "not in the standard library")]
     // SAFETY: the signal is a valid one that may be ignored, and no handler of ours is installed.
@@ -225,8 +226,8 @@ fn identity(metadata: &fs::Metadata) -> Identity {
     }
 }
 
-/// Asks for nothing but length and names: a kernel that is asked for the times of a file has to
-/// write them again with the next write, which costs as much again as the question.
+/// Queries only the length and the number of names: after a query for the times of a file, the
+/// kernel has to update them with the next write, which costs as much as the query itself.
 #[cfg(target_os = "linux")]
 fn status(file: &fs::File) -> io::Result<Status> {
     let mut answer = std::mem::MaybeUninit::<libc::statx>::zeroed();
@@ -269,15 +270,15 @@ fn user() -> u32 {
     }
 }
 
-/// Whether anybody has the file open for writing. A lease for reading is refused then.
+/// Returns whether any process has the file open for writing: the kernel refuses a read lease then.
 ///
-/// Whoever opens the file for writing while we hold the lease waits until we gave it back, or, if it
-/// does not want to wait, as we do not, gets `EWOULDBLOCK`; and the kernel tells us by a signal. By
-/// default that is `SIGIO`, which ends a process that does not expect it. `SIGURG` is ignored unless
-/// the program has a handler for it, and programs that do have to expect it at any time.
+/// A process that opens the file for writing while we hold the lease blocks until we release it,
+/// or, with O_NONBLOCK as we use it, fails with `EWOULDBLOCK`; and the kernel notifies us by a
+/// signal. The default signal is `SIGIO`, which ends a process without a handler for it. `SIGURG`
+/// is ignored unless the program has a handler, and such programs must expect it at any time.
 #[cfg(target_os = "linux")]
 fn has_writer(file: &fs::File) -> Option<bool> {
-    // Not in libc for all architectures, but the same on all of them that Rust has.
+    // Not in libc for all architectures, but the same on all that Rust supports.
     const F_SETSIG: libc::c_int = 10;
     let control = |command: libc::c_int, value: libc::c_int| {
         #[expect(unsafe_code, reason = "not in the standard library")]
@@ -302,7 +303,7 @@ fn has_writer(_file: &fs::File) -> Option<bool> {
     None
 }
 
-/// Whether the file is on a network or in user space, by the magic number of the file system.
+/// Returns whether the file is on a network or user-space file system, by its magic number.
 #[cfg(target_os = "linux")]
 fn is_remote(file: &fs::File) -> bool {
     let mut status = std::mem::MaybeUninit::<libc::statfs>::uninit();
@@ -315,7 +316,7 @@ fn is_remote(file: &fs::File) -> bool {
         }
         status.assume_init().f_type
     };
-    // The width differs between systems.
+    // The width of the field differs between systems.
     is_remote_kind(kind as i64)
 }
 
@@ -352,7 +353,7 @@ impl File for RealFile {
     }
 
     fn position(&self) -> io::Result<u64> {
-        // With O_APPEND each write moves the position of the handle to its own end.
+        // With O_APPEND each write moves the position of the handle to the end of that write.
         (&self.0).stream_position()
     }
 
@@ -403,7 +404,7 @@ mod tests {
         for local in [0xEF53, 0x0102_1994, 0x9123_683E, 0x5846_5342, 0x794C_7630] {
             assert!(!is_remote_kind(local), "{local:x}");
         }
-        // Some kernels give the number with its sign.
+        // Some kernels sign-extend the number.
         assert!(is_remote_kind(i64::from(0xFF53_4D42_u32.cast_signed())));
     }
 }

@@ -1,4 +1,4 @@
-//! Windows: append access, a lock on the whole file. Written, never run (see `docs/durability.md`).
+//! Windows: append access and a lock on the whole file. Never run yet (see `docs/durability.md`).
 
 use std::fs;
 use std::io::{self, Write};
@@ -13,7 +13,7 @@ use crate::new_file::NewFile;
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RealDisk;
 
-/// Others may read, write and delete while we have the file open.
+/// Other processes may read, write and delete the file while we have it open.
 const SHARE_ALL: u32 = 1 | 2 | 4;
 
 impl Disk for RealDisk {
@@ -49,7 +49,7 @@ impl Disk for RealDisk {
     }
 
     fn sync_name(&self, _path: &Path) -> io::Result<()> {
-        // Folders cannot be synced here; the file system keeps names by itself.
+        // Folders cannot be synced here; the file system makes names durable itself.
         Ok(())
     }
 
@@ -71,10 +71,10 @@ impl Disk for RealDisk {
     }
 }
 
-/// There is no such signal here.
+/// Does nothing, because Windows does not have this signal.
 pub fn ignore_file_size_signal() {}
 
-/// The standard library has no stable file id here; the time of creation stands in for it.
+/// The standard library has no stable file id for Windows; the creation time replaces it.
 fn identity(metadata: &fs::Metadata) -> Identity {
     use std::os::windows::fs::MetadataExt;
     Identity {

@@ -1,4 +1,4 @@
-//! The process that appends until it is stopped, and how to start it and hear from it.
+//! The child process that appends until it is stopped, and how to start it and read its reports.
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read, Write};
@@ -13,13 +13,13 @@ use transcript_writer::{
     WriterOptions,
 };
 
-/// What the child does.
+/// The task of the child.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Task {
     /// Appends with the writer of this crate.
     #[default]
     Ours,
-    /// Appends as people do: the line, then the newline; no lock, no look at the tail.
+    /// Appends naively: the line, then the newline; no lock, no check of the end of the file.
     Naive,
     /// Holds the lock of the file until standard input ends.
     Hold,
@@ -44,23 +44,23 @@ const TASKS: [(&str, Task); 8] = [
     ("full-naive", Task::FullNaive),
 ];
 
-/// What is asked of the child.
+/// What the child is asked to do.
 #[derive(Clone, Debug)]
 pub(crate) struct Job {
     pub(crate) task: Task,
     pub(crate) path: PathBuf,
     pub(crate) writer: u64,
-    /// The number of the first record; each record has one, in order.
+    /// The number of the first record; records are numbered in order.
     pub(crate) first: u64,
     pub(crate) count: u64,
-    /// The bytes of text in a record, in turn.
+    /// The text sizes of the records in bytes, used in rotation.
     pub(crate) sizes: Vec<usize>,
     pub(crate) sync: SyncPolicy,
-    /// Asks for a sync after as many records; 0: never.
+    /// The number of records between syncs; 0: never.
     pub(crate) sync_every: u64,
     pub(crate) on_busy: OnBusy,
     pub(crate) lock_wait: Duration,
-    /// The last entry of the file, which the next one is a child of.
+    /// The last entry of the file, and the parent of the next one.
     pub(crate) leaf: Option<String>,
 }
 
@@ -86,7 +86,7 @@ impl Job {
         self.start_under(&[])
     }
 
-    /// Starts the child under another program, whose words come before its own.
+    /// Starts the child under another program with the arguments `prefix`.
     pub(crate) fn start_under(&self, prefix: &[&str]) -> Life {
         let binary = std::env::current_exe().unwrap();
         let own = [
@@ -171,7 +171,7 @@ impl Job {
         }
     }
 
-    /// Opens the session as the job says.
+    /// Opens the session for the job.
     pub(crate) fn open(&self) -> Result<Writer, Error> {
         let mut known = ResumePoint::default();
         if let Some(leaf) = &self.leaf {
@@ -186,7 +186,7 @@ impl Job {
             .open(&self.path, known)
     }
 
-    /// Returns the record `number` as an entry that lacks what the writer fills in.
+    /// Returns the record `number` as an entry without the fields that the writer fills in.
     pub(crate) fn draft(&self, number: u64) -> Draft {
         Draft::entry(&format!("{{{}}}", self.members(number))).unwrap()
     }
@@ -210,7 +210,7 @@ fn naive_id(writer: u64, number: u64) -> String {
     format!("{writer:08x}-0000-4000-8000-{number:012x}")
 }
 
-/// Returns the text of the record `number`: one letter, again and again.
+/// Returns the text of the record `number`: one letter, repeated.
 pub(crate) fn text(number: u64, sizes: &[usize]) -> String {
     let letter = char::from(b'a' + (number % 26) as u8);
     String::from(letter).repeat(size(number, sizes))
@@ -227,17 +227,17 @@ pub(crate) struct Life {
     stdout: BufReader<ChildStdout>,
 }
 
-/// What the child says.
+/// A report of the child.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Event {
     Opened(Fix),
     Ack(Ack),
-    /// An open or an append failed: the name of the kind, and the number of the record.
+    /// An open or an append failed: the name of the error kind, and the number of the record.
     Failed(String, u64),
-    /// A sync: `ok` or the name of the kind.
+    /// A sync: `ok` or the name of the error kind.
     Synced(String),
     Closed(String),
-    /// Where lines went after a failed sync.
+    /// A rescue file after a failed sync.
     Rescue(PathBuf),
     /// It holds the lock.
     Held,
@@ -245,18 +245,18 @@ pub(crate) enum Event {
     Counts(Vec<u64>),
 }
 
-/// A record that the writer says is in the file.
+/// A record that the writer reported to be in the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Ack {
     pub(crate) writer: u64,
     pub(crate) number: u64,
     pub(crate) uuid: String,
     pub(crate) parent: Option<String>,
-    /// Offset and length; the naive writer knows neither.
+    /// Offset and length; `None` for the naive writer.
     pub(crate) place: Option<(u64, u64)>,
 }
 
-/// What opening did to the tail.
+/// The repair of the end of the file on opening.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Fix {
     None,
@@ -266,12 +266,12 @@ pub(crate) enum Fix {
 }
 
 impl Life {
-    /// Waits for what the child says next; `None` when it has ended.
+    /// Waits for the next report of the child; `None` when it has ended.
     pub(crate) fn next(&mut self) -> Option<Event> {
         loop {
             let mut line = Vec::new();
             self.stdout.read_until(b'\n', &mut line).unwrap();
-            // Half a line at the end was not said.
+            // An unfinished last line does not count.
             line.pop_if(|last| *last == b'\n')?;
             let line = String::from_utf8(line).unwrap();
             if let Some(said) = line.strip_prefix("> ") {
@@ -280,7 +280,7 @@ impl Life {
         }
     }
 
-    /// Waits for as many acknowledgements, and returns what was said until then.
+    /// Waits for `acks` acknowledgements, and returns the reports until then.
     pub(crate) fn until(&mut self, acks: usize) -> Vec<Event> {
         let mut events = Vec::new();
         let mut left = acks;
@@ -293,20 +293,20 @@ impl Life {
         events
     }
 
-    /// Kills the child and returns what it had said before it died.
+    /// Kills the child and returns its reports before that.
     pub(crate) fn kill(mut self) -> Vec<Event> {
         self.child.kill().unwrap();
         self.finish().0
     }
 
-    /// Waits for the child to end and returns what it said until then.
+    /// Waits for the child to end and returns its reports.
     pub(crate) fn finish(mut self) -> (Vec<Event>, ExitStatus) {
         drop(self.stdin.take());
         let events = std::iter::from_fn(|| self.next()).collect();
         (events, self.child.wait().unwrap())
     }
 
-    /// Ends standard input of the child.
+    /// Closes standard input of the child.
     pub(crate) fn release(&mut self) {
         drop(self.stdin.take());
     }
@@ -326,7 +326,7 @@ pub(crate) fn acks(events: &[Event]) -> Vec<Ack> {
     acks.collect()
 }
 
-/// Returns what opening did, if the child got so far.
+/// Returns the repair on opening, if the child got that far.
 pub(crate) fn fix(events: &[Event]) -> Option<Fix> {
     events.iter().find_map(|event| match event {
         Event::Opened(fix) => Some(fix.clone()),
@@ -363,37 +363,37 @@ fn decode(said: &str) -> Event {
 
 const VARIABLE: &str = "TRANSCRIPT_CRASH_JOB";
 
-/// The child; in an ordinary run of the tests it has nothing to do.
+/// The child; does nothing in an ordinary run of the tests.
 #[test]
 fn child() {
     let Ok(job) = std::env::var(VARIABLE) else {
         return;
     };
     let job = Job::decode(&job);
-    let voice = Voice::new();
+    let reporter = Reporter::new();
     match job.task {
-        Task::Ours => append(&job, &voice),
-        Task::Naive => append_naively(&job, &voice),
-        Task::Hold => hold(&job, &voice),
-        Task::Open => open(&job, &voice),
-        Task::Limit | Task::LimitNaive => crate::limit::child(&job, &voice),
-        Task::Full | Task::FullNaive => crate::full::child(&job, &voice),
+        Task::Ours => append(&job, &reporter),
+        Task::Naive => append_naively(&job, &reporter),
+        Task::Hold => hold(&job, &reporter),
+        Task::Open => open(&job, &reporter),
+        Task::Limit | Task::LimitNaive => crate::limit::child(&job, &reporter),
+        Task::Full | Task::FullNaive => crate::full::child(&job, &reporter),
     }
 }
 
-/// Standard output without a buffer: what is said before a crash was said.
-pub(crate) struct Voice(File);
+/// Unbuffered standard output, so that reports before a crash are not lost.
+pub(crate) struct Reporter(File);
 
-impl Voice {
+impl Reporter {
     fn new() -> Self {
         let stdout = std::io::stdout().as_fd().try_clone_to_owned().unwrap();
-        let voice = Self(stdout.into());
-        // The test harness began a line.
-        (&voice.0).write_all(b"\n").unwrap();
-        voice
+        let reporter = Self(stdout.into());
+        // The test harness has begun a line.
+        (&reporter.0).write_all(b"\n").unwrap();
+        reporter
     }
 
-    pub(crate) fn say(&self, what: &str) {
+    pub(crate) fn report(&self, what: &str) {
         (&self.0)
             .write_all(format!("> {what}\n").as_bytes())
             .unwrap();
@@ -404,12 +404,14 @@ fn result(result: Result<(), Error>) -> &'static str {
     result.map_or_else(|error| error.kind().name(), |()| "ok")
 }
 
-fn append(job: &Job, voice: &Voice) {
+fn append(job: &Job, reporter: &Reporter) {
     let writer = match job.open() {
         Ok(writer) => writer,
-        Err(error) => return voice.say(&format!("failed {} {}", error.kind().name(), job.first)),
+        Err(error) => {
+            return reporter.report(&format!("failed {} {}", error.kind().name(), job.first));
+        }
     };
-    voice.say(&match writer.repair() {
+    reporter.report(&match writer.repair() {
         None => "opened none".to_owned(),
         Some(Repair::Completed { offset }) => format!("opened completed {offset}"),
         Some(Repair::Cut { offset, len, saved }) => {
@@ -427,59 +429,59 @@ fn append(job: &Job, voice: &Voice) {
                 let (uuid, parent) = (id(written.uuid), id(written.parent));
                 let (offset, len) = (written.offset, written.len);
                 let who = job.writer;
-                voice.say(&format!(
+                reporter.report(&format!(
                     "ack {who} {number} {uuid} {parent} {offset} {len}"
                 ));
                 (number, left, failures) = (number + 1, left - 1, 0);
             }
-            // The same record again.
+            // Retries the same record.
             Err(error) => {
-                voice.say(&format!("failed {} {number}", error.kind().name()));
+                reporter.report(&format!("failed {} {number}", error.kind().name()));
                 failures += 1;
             }
         }
         if job.sync_every > 0 && number % job.sync_every == 0 {
-            voice.say(&format!("synced {}", result(writer.sync())));
+            reporter.report(&format!("synced {}", result(writer.sync())));
         }
     }
     if let Some(rescue) = writer.rescue().and_then(|mut rescue| rescue.files.pop()) {
-        voice.say(&format!("rescue {}", rescue.display()));
+        reporter.report(&format!("rescue {}", rescue.display()));
     }
-    voice.say(&format!("closed {}", result(writer.close())));
+    reporter.report(&format!("closed {}", result(writer.close())));
 }
 
-fn open(job: &Job, voice: &Voice) {
+fn open(job: &Job, reporter: &Reporter) {
     let mut opened = 0;
     for number in 0..job.count {
         match job.open().and_then(Writer::close) {
             Ok(()) => opened += 1,
-            Err(error) => voice.say(&format!("failed {} {number}", error.kind().name())),
+            Err(error) => reporter.report(&format!("failed {} {number}", error.kind().name())),
         }
     }
-    voice.say(&format!("counts {opened}"));
+    reporter.report(&format!("counts {opened}"));
 }
 
-fn append_naively(job: &Job, voice: &Voice) {
+fn append_naively(job: &Job, reporter: &Reporter) {
     let writer = NaiveWriter::open_plain(&job.path).unwrap();
-    voice.say("opened none");
+    reporter.report("opened none");
     for number in job.first..job.first.saturating_add(job.count) {
         writer.append(job.naive_line(number).as_bytes()).unwrap();
         let who = job.writer;
-        voice.say(&format!(
+        reporter.report(&format!(
             "ack {who} {number} {} - - -",
             naive_id(who, number)
         ));
     }
-    voice.say("closed ok");
+    reporter.report("closed ok");
 }
 
 /// A writer for the tests that run in the child.
-pub(crate) enum Pen {
+pub(crate) enum AnyWriter {
     Ours(Box<Writer>),
     Naive(NaiveWriter),
 }
 
-impl Pen {
+impl AnyWriter {
     pub(crate) fn open(job: &Job) -> Self {
         match job.task {
             Task::LimitNaive | Task::FullNaive => {
@@ -521,11 +523,11 @@ impl Pen {
     }
 }
 
-fn hold(job: &Job, voice: &Voice) {
+fn hold(job: &Job, reporter: &Reporter) {
     let file = fs::File::open(&job.path).unwrap();
     file.lock().unwrap();
-    voice.say("held");
+    reporter.report("held");
     std::io::stdin().read_to_end(&mut Vec::new()).unwrap();
     file.unlock().unwrap();
-    voice.say("closed ok");
+    reporter.report("closed ok");
 }

@@ -1,15 +1,15 @@
-//! Disks without space, which get some back, again and again.
+//! Disks that repeatedly run out of space and get some back.
 
 use std::fs;
 
 use rustix::fs::FallocateFlags;
 use transcript_testkit::rng::Rng;
 
-use crate::driver::{Event, Job, Pen, Task, Voice};
+use crate::driver::{AnyWriter, Event, Job, Reporter, Task};
 use crate::ledger::Ledger;
 use crate::support::{alone, folder, soak, works};
 
-/// Makes a file system at `$2` that nobody else sees, and runs the rest in it.
+/// Mounts a private file system at `$2`, and runs the rest of the arguments in it.
 const MEMORY: &str = r#"mount -t tmpfs -o size="$1" none "$2" && shift 2 && exec "$@""#;
 const DISK: &str = r#"truncate -s "$1" "$2.img" && mkfs.ext4 -q -m 0 "$2.img" &&
     mount -o loop "$2.img" "$2" && shift 2 && exec "$@""#;
@@ -64,11 +64,11 @@ fn check(task: Task, name: &str, script: &str) {
 }
 
 /// Leaves little space, appends until there is none, and frees it again.
-pub(crate) fn child(job: &Job, voice: &Voice) {
+pub(crate) fn child(job: &Job, reporter: &Reporter) {
     let ballast = job.path.with_file_name("ballast");
     let mut rng = Rng::new(u64::from(std::process::id()));
     let mut ledger = Ledger::new(&job.path, &job.sizes);
-    let pen = Pen::open(job);
+    let appender = AnyWriter::open(job);
     let (mut failures, mut appended, mut damage, mut number) = (0, 0, 0, 0);
     for _ in 0..job.count {
         let free = rustix::fs::statvfs(job.path.parent().unwrap()).unwrap();
@@ -76,13 +76,14 @@ pub(crate) fn child(job: &Job, voice: &Voice) {
         let take = (free.f_bavail * free.f_frsize).saturating_sub(room);
         let file = fs::File::create(&ballast).unwrap();
         if take > 0 {
-            // Where some of it is kept back, less is left: the more often is it full.
+            // A file system may reserve some of the space; then less is left, and the disk is full
+            // more often.
             let _ = rustix::fs::fallocate(&file, FallocateFlags::empty(), 0, take);
         }
         drop(file);
         let (mut acks, mut left) = (Vec::new(), 2);
         while left > 0 {
-            match pen.append(job, number) {
+            match appender.append(job, number) {
                 Some(ack) => acks.push(ack),
                 None => left -= 1,
             }
@@ -91,7 +92,7 @@ pub(crate) fn child(job: &Job, voice: &Voice) {
         failures += 2;
         damage += usize::from(!ledger.read().is_empty());
         fs::remove_file(&ballast).unwrap();
-        match pen.append(job, number) {
+        match appender.append(job, number) {
             Some(ack) => acks.push(ack),
             None => damage += 1,
         }
@@ -100,9 +101,9 @@ pub(crate) fn child(job: &Job, voice: &Voice) {
         damage += ledger.lost(&acks);
         appended += acks.len();
     }
-    assert!(matches!(pen, Pen::Naive(_)) || ledger.orphans() == 0);
+    assert!(matches!(appender, AnyWriter::Naive(_)) || ledger.orphans() == 0);
     damage += ledger.torn + ledger.spliced + ledger.bad + ledger.doubled;
-    voice.say(&format!(
+    reporter.report(&format!(
         "counts {} {failures} {appended} {damage}",
         job.count
     ));

@@ -9,7 +9,7 @@ use crate::driver::{Event, Fix, Job, Task, acks, fix};
 use crate::ledger::Ledger;
 use crate::support::{alone, folder, rng, soak};
 
-/// Bytes of text. None of them divides a page.
+/// Text sizes in bytes. None of them divides a page.
 const SIZES: [usize; 6] = [1, 100, 999, 4_097, 65_537, 1_000_003];
 
 #[derive(Debug, Default)]
@@ -71,7 +71,7 @@ fn a_naive_writer_loses_lines_to_a_kill() {
     assert!(total.violations() > 0, "{total:?}");
 }
 
-/// Kills one process after the other on the same file; a naive one until the first damage.
+/// Repeatedly kills processes that append to the same file; a naive one until the first damage.
 fn kill_again_and_again(task: Task, size: usize, kills: usize, rng: &mut Rng) -> Tally {
     let folder = folder();
     let path = folder.path().join("session.jsonl");
@@ -79,7 +79,7 @@ fn kill_again_and_again(task: Task, size: usize, kills: usize, rng: &mut Rng) ->
     job.sizes = vec![size];
     let mut ledger = Ledger::new(&path, &job.sizes);
     let mut tally = Tally::default();
-    // About 2 MB in a life.
+    // About 2 MB per process.
     let most = (2_000_000 / (size + 300)).clamp(2, 300);
     let mut tail = Vec::new();
     for _ in 0..kills {
@@ -109,7 +109,7 @@ fn kill_again_and_again(task: Task, size: usize, kills: usize, rng: &mut Rng) ->
         if tally.violations() > 0 {
             return tally;
         }
-        // The record after the last acknowledged one may be there too.
+        // The record after the last acknowledged one may be in the file too.
         job.first = acks.last().map_or(job.first, |ack| ack.number) + 2;
         job.leaf = ledger.leaf();
     }
@@ -125,8 +125,8 @@ fn kill_again_and_again(task: Task, size: usize, kills: usize, rng: &mut Rng) ->
     tally
 }
 
-/// Waits until the file grows, so that a kill comes while a line is being written; not for ever, as
-/// the process may wait for us.
+/// Waits until the file grows, so that a kill hits while a line is being written. The wait is
+/// limited, because the process may wait for us.
 fn wait_for_growth(path: &Path) {
     let len = || fs::metadata(path).map_or(0, |metadata| metadata.len());
     let before = len();
@@ -139,17 +139,17 @@ fn count(task: Task, ledger: &Ledger, tally: &mut Tally) {
     tally.doubled = ledger.doubled;
     tally.spliced = ledger.spliced;
     tally.other = ledger.torn + ledger.bad;
-    // The naive writer names no parents.
+    // The naive writer writes no parents.
     if task == Task::Ours {
         tally.orphans = ledger.orphans();
     }
 }
 
-/// Asserts that opening reported what it found behind the last newline, at `offset`, and kept it.
+/// Asserts that opening reported the bytes after the last newline, at `offset`, and saved them.
 pub(crate) fn check_repair(fix: Option<&Fix>, offset: u64, tail: &[u8]) {
     let is_whole = || serde_json::from_slice::<serde_json::Value>(tail).is_ok();
     match fix {
-        // Killed before it could tell.
+        // Killed before it could report.
         None => {}
         Some(Fix::None) => assert_eq!(tail.len(), 0, "a torn tail was not reported"),
         Some(Fix::Completed(at)) => {

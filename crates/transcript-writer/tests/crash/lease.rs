@@ -1,4 +1,5 @@
-//! Openings while others open the file, too: asking who writes must hurt neither side.
+//! Opens a session while others open the file too: the check for other writers must disturb neither
+//! side.
 
 use std::fs::{self, OpenOptions};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -21,7 +22,7 @@ fn whoever_opens_the_file_at_the_same_time_neither_kills_nor_fails_an_opening() 
     let is_over = AtomicBool::new(false);
     let mut foreign = 0;
     thread::scope(|scope| {
-        // As the real client: for each line it opens the file and closes it.
+        // Like the real client: opens and closes the file for each line.
         let others = scope.spawn(|| {
             let mut count = 0;
             while !is_over.load(Ordering::Relaxed) {
@@ -41,7 +42,7 @@ fn whoever_opens_the_file_at_the_same_time_neither_kills_nor_fails_an_opening() 
         }
     });
     println!(
-        "lease: {} openings beside {foreign} of others",
+        "lease: {} openings, {foreign} by others at the same time",
         2 * job.count
     );
     assert!(foreign > job.count as i32 / 4);

@@ -1,4 +1,4 @@
-//! What is in the file, read without any code of ours.
+//! Reads the contents of the file without code of the project.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -9,25 +9,26 @@ use serde::Deserialize;
 
 use crate::driver::{Ack, size};
 
-/// The lines of a session file, read bit by bit as it grows.
+/// The lines of a session file, read incrementally as it grows.
 pub(crate) struct Ledger {
     path: PathBuf,
-    /// The bytes of text in the records of each writer, in turn; of the last one, if there are more.
+    /// The text sizes of the records of each writer, used in rotation; those of the last one for
+    /// any further writers.
     sizes: Vec<Vec<usize>>,
-    /// Where the first line begins that was not looked at yet.
+    /// The start of the first line that was not read yet.
     at: u64,
     pub(crate) records: Vec<Record>,
     by_uuid: HashMap<String, usize>,
-    /// Lines that hold a part of a record and nothing else.
+    /// The number of lines with only a part of a record.
     pub(crate) torn: usize,
-    /// Lines that hold a whole record behind something else.
+    /// The number of lines with a complete record after something else.
     pub(crate) spliced: usize,
-    /// Other lines that are no record.
+    /// The number of other lines that are not records.
     pub(crate) bad: usize,
     pub(crate) doubled: usize,
 }
 
-/// A whole line.
+/// A complete line.
 #[derive(Clone, Debug)]
 pub(crate) struct Record {
     pub(crate) writer: u64,
@@ -68,13 +69,13 @@ impl Ledger {
         }
     }
 
-    /// Says that the next writer has other sizes.
+    /// Sets the text sizes of the next writer.
     pub(crate) fn and(mut self, sizes: &[usize]) -> Self {
         self.sizes.push(sizes.to_vec());
         self
     }
 
-    /// Reads what was added since; returns the bytes behind the last newline.
+    /// Reads what was appended since the last call; returns the bytes after the last newline.
     pub(crate) fn read(&mut self) -> Vec<u8> {
         let mut bytes = Vec::new();
         match File::open(&self.path) {
@@ -93,7 +94,7 @@ impl Ledger {
         bytes.split_off(start)
     }
 
-    /// Where the line after the last newline begins.
+    /// Returns the start of the line after the last newline.
     pub(crate) fn end(&self) -> u64 {
         self.at
     }
@@ -116,7 +117,7 @@ impl Ledger {
             self.doubled += usize::from(again.is_some());
             self.records.push(record);
         } else if !bytes.is_empty() {
-            // A record has three braces that open at most, and its text has none.
+            // A record has at most three opening braces, and its text has none.
             let mut starts = (1..bytes.len()).filter(|at| bytes[*at] == b'{');
             if starts.any(|at| self.parse(&bytes[at..]).is_some()) {
                 self.spliced += 1;
@@ -128,7 +129,7 @@ impl Ledger {
         }
     }
 
-    /// Returns the record if the line is one, and its text is the one that was asked for.
+    /// Returns the record if the line is one, and its text is the requested one.
     fn parse<'a>(&self, bytes: &'a [u8]) -> Option<Line<'a>> {
         let line: Line<'_> = serde_json::from_slice(bytes).ok()?;
         let text = line.message.content.as_bytes();
@@ -138,13 +139,12 @@ impl Ledger {
         (is_whole && text.iter().all(|byte| *byte == letter)).then_some(line)
     }
 
-    /// Counts the acknowledged records that are not where the acknowledgement says, or not what it
-    /// says.
+    /// Counts the acknowledged records that are missing at their offset, or have other contents.
     pub(crate) fn lost(&self, acks: &[Ack]) -> usize {
         acks.iter().filter(|ack| !self.has(ack)).count()
     }
 
-    /// Says what stands where the first of the lost records should.
+    /// Describes what is at the place of the first lost record.
     pub(crate) fn explain(&self, acks: &[Ack]) -> String {
         let bytes = std::fs::read(&self.path).unwrap();
         let lost = acks.iter().filter(|ack| !self.has(ack)).take(3);
@@ -172,17 +172,17 @@ impl Ledger {
         })
     }
 
-    /// Counts the records whose parent is in no line before them; the first one needs none.
+    /// Counts the records whose parent is not in an earlier line; the first one needs none.
     pub(crate) fn orphans(&self) -> usize {
-        let hangs = |(at, record): (usize, &Record)| match &record.parent {
+        let has_parent = |(at, record): (usize, &Record)| match &record.parent {
             Some(parent) => self.by_uuid.get(parent).is_some_and(|before| *before < at),
             None => at == 0,
         };
         let records = self.records.iter().enumerate();
-        records.filter(|record| !hangs(*record)).count()
+        records.filter(|record| !has_parent(*record)).count()
     }
 
-    /// Returns whether the records of each writer are in the order of their numbers.
+    /// Returns whether the records of each writer are in numerical order.
     pub(crate) fn is_in_order(&self) -> bool {
         let mut last = HashMap::new();
         self.records.iter().all(|record| {

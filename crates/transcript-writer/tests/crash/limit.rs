@@ -1,8 +1,8 @@
-//! Writes that are cut short at every byte: a limit on the size of files.
+//! Writes that are cut short at every byte, by a limit on the size of files.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use crate::driver::{Event, Job, Pen, Task, Voice};
+use crate::driver::{AnyWriter, Event, Job, Reporter, Task};
 use crate::ledger::Ledger;
 use crate::support::{alone, fast_folder, soak};
 
@@ -39,7 +39,7 @@ fn sweep(task: Task, size: usize) -> [u64; 4] {
     let folder = fast_folder();
     let mut job = Job::new(task, &folder.path().join("session.jsonl"));
     job.sizes = vec![size];
-    // Every byte in the long form.
+    // Every byte in a soak run.
     job.count = if soak() == 1 { 13 } else { 1 };
     let (events, status) = job.start().finish();
     assert!(status.success());
@@ -49,22 +49,22 @@ fn sweep(task: Task, size: usize) -> [u64; 4] {
     }
 }
 
-/// Lets the file grow by no more than 0, then `count`, then twice `count` … bytes.
-pub(crate) fn child(job: &Job, voice: &Voice) {
-    // As the command does: otherwise the first write beyond the limit ends the process.
+/// Allows the file to grow by 0, then `count`, then twice `count` … bytes.
+pub(crate) fn child(job: &Job, reporter: &Reporter) {
+    // As the command does; otherwise the first write beyond the limit ends the process.
     transcript_writer::ignore_file_size_signal();
     let (mut cases, mut failures, mut appended, mut damage) = (0, 0, 0, 0);
     let mut ledger = Ledger::new(&job.path, &job.sizes);
-    let pen = Pen::open(job);
+    let appender = AnyWriter::open(job);
     let mut number = 0;
     for room in (0..=MOST).step_by(job.count as usize) {
         let mut acks = Vec::new();
         let before = ledger.end();
         limit(Some(before + room));
-        // More than fit, and twice more: it must stay well.
+        // More records than fit, and then two more, which must be written.
         let mut left = 2;
         while left > 0 {
-            match pen.append(job, number) {
+            match appender.append(job, number) {
                 Some(ack) => acks.push(ack),
                 None => left -= 1,
             }
@@ -73,7 +73,7 @@ pub(crate) fn child(job: &Job, voice: &Voice) {
         failures += 2;
         damage += usize::from(!ledger.read().is_empty());
         limit(None);
-        match pen.append(job, number) {
+        match appender.append(job, number) {
             Some(ack) => acks.push(ack),
             None => damage += 1,
         }
@@ -84,12 +84,12 @@ pub(crate) fn child(job: &Job, voice: &Voice) {
         appended += acks.len();
         assert!(room < 2_000 || acks.len() > 1 || job.sizes[0] > 1_000);
     }
-    assert!(matches!(pen, Pen::Naive(_)) || ledger.orphans() == 0);
+    assert!(matches!(appender, AnyWriter::Naive(_)) || ledger.orphans() == 0);
     damage += ledger.torn + ledger.spliced + ledger.bad + ledger.doubled;
-    voice.say(&format!("counts {cases} {failures} {appended} {damage}"));
+    reporter.report(&format!("counts {cases} {failures} {appended} {damage}"));
 }
 
-/// Sets how long files of this process may become.
+/// Sets the maximum size of files of this process.
 fn limit(bytes: Option<u64>) {
     let Rlimit { maximum, .. } = getrlimit(Resource::Fsize);
     let current = bytes.or(maximum);

@@ -28,7 +28,7 @@ fn eight_processes_take_turns_and_nothing_is_lost() {
 #[test]
 fn eight_naive_processes_break_the_lines_of_each_other() {
     let _alone = alone();
-    // On one core they hardly meet.
+    // On a single core they rarely interfere.
     let breaks = |_| {
         let (ledger, acked) = together(Task::Naive, 2_000);
         damage(&ledger) + ledger.lost(&acked) > 0
@@ -98,7 +98,7 @@ fn the_death_of_one_process_damages_no_line_of_another() {
     for _ in 0..soak() {
         let (ledger, survivor, others) = survive(Task::Ours, Task::Ours);
         assert_eq!(ledger.spliced + ledger.bad + ledger.doubled, 0);
-        // Those of the killed processes were acknowledged too.
+        // Records of the killed processes were acknowledged too.
         assert_eq!(ledger.lost(&survivor) + ledger.lost(&others), 0);
         assert!(ledger.is_in_order());
     }
@@ -131,8 +131,8 @@ fn lines_of_ours_that_were_acknowledged_outlive_us_beside_a_foreign_writer() {
 
 const KILLS: usize = 100;
 
-/// Lets one process append while others beside it are killed, one after the other. Returns what is
-/// in the file, what the first process acknowledged, and what the others did.
+/// Lets one process append while others next to it are killed, one after the other. Returns the
+/// contents of the file, the acknowledgements of the first process, and those of the others.
 fn survive(first: Task, second: Task) -> (Ledger, Vec<Ack>, Vec<Ack>) {
     let folder = folder();
     let path = folder.path().join("session.jsonl");
@@ -147,7 +147,7 @@ fn survive(first: Task, second: Task) -> (Ledger, Vec<Ack>, Vec<Ack>) {
         let thread = scope.spawn(move || {
             while !stop.load(Ordering::Relaxed) {
                 let events = survivor.until(10);
-                // It never ends by itself.
+                // The process never ends by itself.
                 assert!(!events.is_empty());
                 seen.extend(events);
             }

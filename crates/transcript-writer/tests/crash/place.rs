@@ -1,4 +1,4 @@
-//! What stands at the path: other files, links, nothing; before and while a session is open.
+//! What can be at the path: other files, links, nothing; before and while a session is open.
 
 use std::fs::{self, OpenOptions};
 use std::os::unix::fs::{chown, symlink};
@@ -16,7 +16,7 @@ fn open(path: &Path) -> Writer {
         .unwrap()
 }
 
-/// Asserts that the writer takes nothing from now on.
+/// Asserts that the writer accepts nothing from now on.
 fn is_latched(writer: &Writer, kind: ErrorKind) {
     for _ in 0..3 {
         let error = writer.append(Draft::user("Lost?")).unwrap_err();
@@ -53,7 +53,7 @@ fn a_deleted_file_gets_no_line() {
     fs::remove_file(&path).unwrap();
     is_latched(&writer, ErrorKind::Replaced);
     assert_eq!(old.metadata().unwrap().len(), len);
-    // Another one in its place changes nothing.
+    // Another file in its place changes nothing.
     fs::write(&path, "").unwrap();
     is_latched(&writer, ErrorKind::Replaced);
     assert_eq!(fs::read(&path).unwrap(), b"");
@@ -68,7 +68,7 @@ fn a_moved_file_is_noticed() {
     writer.append(Draft::user("First.")).unwrap();
     fs::rename(&path, &away).unwrap();
     fs::write(&path, "").unwrap();
-    // The name is looked at from time to time only.
+    // The name is checked only from time to time.
     let mut before = 0;
     while writer.append(Draft::user("Where to?")).is_ok() {
         before += 1;
@@ -76,7 +76,7 @@ fn a_moved_file_is_noticed() {
     println!("moved: noticed after {before} appends");
     is_latched(&writer, ErrorKind::Replaced);
     assert_eq!(fs::read(&path).unwrap(), b"");
-    // All that was acknowledged is where the file went.
+    // All acknowledged entries are in the moved file.
     let lines = fs::read(&away).unwrap();
     assert_eq!(
         lines.iter().filter(|byte| **byte == b'\n').count(),
@@ -110,7 +110,7 @@ fn a_dropped_writer_lets_go_of_the_file() {
         let mut known = ResumePoint::default();
         known.leaf = writer.append(Draft::user("Again.")).unwrap().uuid;
         drop(writer);
-        // Nobody else has it open for writing: opening fails otherwise.
+        // No other process has it open for writing, or opening would fail.
         WriterOptions::new()
             .open(&path, known)
             .unwrap()

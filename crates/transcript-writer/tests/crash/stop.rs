@@ -37,7 +37,7 @@ fn a_stopped_lock_holder_makes_others_busy_until_it_goes_on() {
     assert_eq!(error.kind(), ErrorKind::Busy);
     assert_eq!(fs::read(&path).unwrap(), before);
 
-    // What it was told meanwhile waits for it.
+    // The reports that it wrote in the meantime are still in the pipe.
     holder.release();
     holder.signal(Signal::CONT);
     assert_eq!(holder.finish().0, [Event::Closed("ok".to_owned())]);

@@ -1,4 +1,4 @@
-//! What all of these tests need.
+//! Shared by all of these tests.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -14,7 +14,7 @@ pub(crate) fn soak() -> usize {
     number("TRANSCRIPT_SOAK").map_or(1, |n| n.max(1) as usize)
 }
 
-/// Returns random numbers for the test `name`, and prints how to get them again.
+/// Returns random numbers for the test `name`, and prints how to reproduce them.
 pub(crate) fn rng(name: &str) -> Rng {
     let seed = number("TRANSCRIPT_SEED").unwrap_or_else(|| u64::from(std::process::id()));
     println!("{name}: TRANSCRIPT_SEED={seed}");
@@ -25,22 +25,23 @@ fn number(variable: &str) -> Option<u64> {
     std::env::var(variable).ok()?.parse().ok()
 }
 
-/// Lets the tests of this binary run one after the other.
+/// Makes the tests of this binary run one after another.
 ///
-/// A child that is being started holds a copy of each open file of this process for a moment, until
-/// its own program runs. A lease is refused then, and an open session looks as if somebody else
-/// wrote to it.
+/// While a child process is being started it holds a copy of each open file of this process for a
+/// moment, until it executes its own program. A lease is refused then, and an open session looks as
+/// if another process wrote to it.
 pub(crate) fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Returns a folder on a disk, where a write is cut at the end of a page.
+/// Returns a folder on a disk, where writes are split at the end of a page.
 pub(crate) fn folder() -> TempDir {
     tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap()
 }
 
-/// Returns a folder in memory if there is one: many small files, each synced, take long on a disk.
+/// Returns a folder in memory if there is one, because syncing many small files takes long on a
+/// disk.
 pub(crate) fn fast_folder() -> TempDir {
     tempfile::tempdir_in("/dev/shm").unwrap_or_else(|_| folder())
 }
@@ -56,7 +57,7 @@ pub(crate) fn works(words: &[&str]) -> bool {
         .is_ok_and(|status| status.success())
 }
 
-/// Returns whether strace may look into a child here; prints why the test is skipped otherwise.
+/// Returns whether strace can trace a child here; otherwise prints why the test is skipped.
 pub(crate) fn has_strace() -> bool {
     let has = works(&["strace", "-f", "-qq", "-o", "/dev/null", "true"]);
     if !has {
@@ -70,7 +71,7 @@ pub(crate) fn mode(path: &Path) -> u32 {
     fs::metadata(path).unwrap().permissions().mode() & 0o7777
 }
 
-/// Returns what else is in the folder of `path`.
+/// Returns the other files in the folder of `path`.
 pub(crate) fn beside(path: &Path) -> Vec<PathBuf> {
     fs::read_dir(path.parent().unwrap())
         .unwrap()

@@ -29,7 +29,7 @@ fn nothing_is_called_durable_after_a_failed_sync() {
             let mut job = Job::new(Task::Ours, &path);
             (job.sync, job.count, job.sync_every) = (policy, 24, 3);
             job.sizes = vec![100, 999, 4_097];
-            // One failure and then successes: they must not be believed.
+            // One failure and then successes, which must not be trusted.
             let inject = format!("inject=fdatasync:error=EIO:when={at}");
             let prefix = [
                 "strace",
@@ -52,7 +52,7 @@ fn nothing_is_called_durable_after_a_failed_sync() {
                 _ => false,
             };
             let Some(first) = events.iter().position(is_failure) else {
-                // All was synced before.
+                // Everything was synced before.
                 assert!(events.contains(&Event::Closed("ok".to_owned())));
                 continue;
             };
@@ -71,7 +71,7 @@ fn nothing_is_called_durable_after_a_failed_sync() {
                 Event::Rescue(path) => Some(path.clone()),
                 _ => None,
             });
-            // What was acknowledged since the last good sync may be gone from the disk.
+            // Entries that were acknowledged since the last successful sync may be lost.
             let synced = |event: &Event| *event == Event::Synced("ok".to_owned());
             let last = events[..first].iter().rposition(synced).unwrap_or(0);
             let unsynced: Vec<&str> = events[last..first]

@@ -1,4 +1,4 @@
-//! `kill -9` before each system call that the writer makes.
+//! `kill -9` before each system call of the writer.
 
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
@@ -9,10 +9,10 @@ use crate::kill::check_repair;
 use crate::ledger::Ledger;
 use crate::support::{alone, folder, has_strace, soak};
 
-/// Calls on the session file itself: strace is told its path.
+/// Calls on the session file itself: strace gets its path.
 const ON_THE_FILE: [&str; 4] = ["flock", "pread64", "fstat,statx", "fcntl"];
 
-/// Calls that happen to side files and folders too.
+/// Calls on side files and folders too.
 const ANYWHERE: [&str; 9] = [
     "write",
     "openat",
@@ -33,16 +33,16 @@ fn a_kill_before_any_system_call_loses_nothing_acknowledged() {
     }
     let folder = folder();
     let template = template(&folder.path().join("template.jsonl"));
-    // 200 in the long form.
+    // 200 in a soak run.
     let appends = (8 * soak() as u64).min(200);
     let (mut kills, mut acked, mut torn) = (0, 0, 0);
     let path = folder.path().join("project").join("session.jsonl");
     for (name, template) in [("torn", &template[..]), ("new", &[])] {
         for (calls, on_the_file) in calls() {
             let mut points = 0;
-            // Loading the program takes a few dozen calls, and there are a few threads.
+            // Loading the program takes a few dozen calls, and there are several threads.
             for at in 1..appends * 20 + 200 {
-                // Without what the last run saved beside it.
+                // Removes what the last run saved next to the file.
                 let _ = fs::remove_dir_all(path.parent().unwrap());
                 if !template.is_empty() {
                     fs::create_dir(path.parent().unwrap()).unwrap();
@@ -77,7 +77,7 @@ struct Run {
     torn: bool,
 }
 
-/// Kills a writer at the call number `at`, looks at the file, and goes on with another writer.
+/// Kills a writer at the call number `at`, checks the file, and continues with another writer.
 fn kill_at(path: &Path, calls: &str, on_the_file: bool, at: u64, appends: u64) -> Run {
     let mut job = Job::new(Task::Ours, path);
     job.sizes = vec![100, 999, 4_097];
@@ -121,7 +121,7 @@ fn kill_at(path: &Path, calls: &str, on_the_file: bool, at: u64, appends: u64) -
     }
 }
 
-/// Two entries and the first bytes of a third, so that opening has something to mend.
+/// Returns two entries and the first bytes of a third, so that opening has something to repair.
 fn template(path: &Path) -> Vec<u8> {
     let mut job = Job::new(Task::Ours, path);
     (job.sizes, job.count) = (vec![100, 999, 4_097], 3);

@@ -1,4 +1,4 @@
-//! A session that was cut at any byte.
+//! A session that was truncated at any byte.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -70,7 +70,7 @@ fn a_session_cut_at_any_byte_keeps_every_whole_line() {
     assert_eq!((nothing, completed), (ENTRIES + 1, ENTRIES));
 }
 
-/// A file with one line and a hole of `len` bytes behind it.
+/// Creates a file with one line followed by a hole of `len` bytes.
 fn with_a_hole(path: &Path, len: u64) -> u64 {
     let line =
         "{\"type\":\"user\",\"uuid\":\"a\",\"message\":{\"role\":\"user\",\"content\":\"x\"}}\n";
@@ -126,7 +126,7 @@ fn a_hole_longer_than_any_line_stays_and_takes_neither_memory_nor_space() {
     assert!(taken(&path) < 1 << 20, "{}", taken(&path));
 }
 
-/// Makes a session with prompts, calls, results and answers; returns its bytes.
+/// Creates a session with prompts, calls, results and answers; returns its bytes.
 fn conversation(path: &Path) -> Vec<u8> {
     let writer = WriterOptions::new()
         .create()

@@ -1,4 +1,4 @@
-//! The front for tokio.
+//! The interface for tokio.
 
 use std::collections::HashSet;
 use std::fs;
@@ -100,7 +100,7 @@ async fn a_dropped_future_takes_nothing_back() {
     let writer = session.open(WriterOptions::new());
     {
         let mut append = Box::pin(writer.append(Draft::user("x")));
-        // Polled once, it is handed over; then nobody waits for it any more.
+        // The first poll hands the entry over; then the future is dropped.
         let once = std::future::poll_fn(|context| {
             std::task::Poll::Ready(append.as_mut().poll(context).is_ready())
         });

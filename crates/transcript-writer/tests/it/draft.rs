@@ -1,4 +1,4 @@
-//! Entries that were made are taken as they are, and get what they do not have.
+//! Entries are written as they are given, with the missing fields filled in.
 
 use std::fs;
 use std::path::Path;
@@ -81,9 +81,12 @@ fn the_short_forms_are_those_entries() {
         Draft::try_from(&make::user("a\u{2028}\"b\"")).unwrap()
     );
     for (message, reason) in [
-        ("[]", "the message is no object"),
-        ("{}", "the content of the message is no list"),
-        (r#"{"content":7}"#, "the content of the message is no list"),
+        ("[]", "the message is not an object"),
+        ("{}", "the content of the message is not a list"),
+        (
+            r#"{"content":7}"#,
+            "the content of the message is not a list",
+        ),
     ] {
         assert_eq!(Draft::assistant(message).unwrap_err().reason(), reason);
     }
@@ -106,7 +109,7 @@ fn strings_that_not_all_readers_can_take_are_refused_and_copies_kept() {
         (r"\ud83d\ud83d\ude00", Some((0, HALF))),
         (r"\ud83d\ude00\ude00", Some((12, HALF))),
         (r"\\\u0000", Some((2, NUL))),
-        // None of these is one.
+        // None of these is refused.
         (r"\ud83d\ude00", None),
         (r"\uD83D\uDE00\u0001", None),
         (r"\\u0000", None),
@@ -127,7 +130,7 @@ fn strings_that_not_all_readers_can_take_are_refused_and_copies_kept() {
     }
 }
 
-/// What `written` writes, without what it is read with.
+/// Appends drafts without reading them back.
 fn append(disk: &FakeDisk, drafts: Vec<Draft>) -> Result<Vec<Written>, Error> {
     let options = WriterOptions::new().create().disk(Arc::new(disk.clone()));
     let writer = options.open(Path::new("s.jsonl"), ResumePoint::default())?;
@@ -159,11 +162,11 @@ fn what_is_filled_in_is_held_to_the_same_rules() {
         .unwrap();
     let error = writer.append(Draft::user("a")).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InvalidEntry);
-    // It names no folder.
+    // The entry names no folder.
     writer
         .append(Draft::entry(r#"{"type":"tag","tag":"t"}"#).unwrap())
         .unwrap();
-    // What arrives with the end of an answer.
+    // Fields that arrive at the end of an answer.
     let reply = r#"{"id":"m","content":[{"type":"text","text":"x"}]}"#;
     let ticket = writer
         .queue(Draft::assistant(reply).unwrap().remove(0))

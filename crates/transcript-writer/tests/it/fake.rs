@@ -1,4 +1,4 @@
-//! The real writer on the fake disk: what the tests of faults and of the model share, and what a
+//! The real writer on the fake disk: shared by the tests of faults and of the model, and what a
 //! power cut leaves.
 
 use std::collections::{HashMap, HashSet};
@@ -19,13 +19,13 @@ use transcript_writer::{
 
 pub(crate) const PATH: &str = "/sessions/1999463e-ee08-4b08-99d5-2d9a36fd8293.jsonl";
 
-/// How many times as many seeds are tried as usual.
+/// Returns how many times the usual number of seeds to try.
 pub(crate) fn soak() -> u64 {
     let times = std::env::var("TRANSCRIPT_SOAK").ok();
     times.and_then(|times| times.parse().ok()).unwrap_or(1)
 }
 
-/// No thread syncs, nothing waits, and no two runs differ but in their ids.
+/// Returns options without a sync thread and without waits, so that runs differ only in their ids.
 pub(crate) fn options(disk: &FakeDisk) -> WriterOptions {
     static IDS: AtomicU64 = AtomicU64::new(1);
     WriterOptions::new()
@@ -41,7 +41,7 @@ pub(crate) fn options(disk: &FakeDisk) -> WriterOptions {
         }))
 }
 
-/// Opens with what a reader finds in the file.
+/// Opens the file with a resume point, as a reader finds it.
 pub(crate) fn open_with(disk: &FakeDisk, options: &WriterOptions) -> transcript_writer::Writer {
     let known = known(&disk.bytes(PATH).unwrap_or_default());
     match options.open(Path::new(PATH), known) {
@@ -54,13 +54,13 @@ pub(crate) fn open(disk: &FakeDisk) -> Writer {
     open_with(disk, &options(disk))
 }
 
-/// Opens without a look at what is there.
+/// Opens the file without reading it.
 pub(crate) fn open_unread(disk: &FakeDisk) -> Writer {
     let writer = options(disk).open(Path::new(PATH), ResumePoint::default());
     writer.unwrap()
 }
 
-/// Text of odd length that tells its number.
+/// Returns text of odd length that contains its number.
 pub(crate) fn text(number: usize) -> String {
     format!("r{number}:{}", "x".repeat(number * 37 % 211))
 }
@@ -73,7 +73,7 @@ pub(crate) fn user(number: usize) -> Draft {
     Draft::user(&text(number))
 }
 
-/// A line as another tool writes it.
+/// Returns a line as another tool writes it.
 pub(crate) fn foreign_line(number: usize) -> Vec<u8> {
     let entry = json!({
         "type": "user", "uuid": format!("foreign-{number}"), "parentUuid": null,
@@ -82,7 +82,7 @@ pub(crate) fn foreign_line(number: usize) -> Vec<u8> {
     format!("{entry}\n").into_bytes()
 }
 
-/// The lines of a file: the value of each, `None` for one that is damaged or has no end.
+/// Returns the values of the lines of a file, `None` for one that is damaged or unfinished.
 pub(crate) fn values(bytes: &[u8]) -> Vec<Option<Value>> {
     let lines = bytes.split_inclusive(|byte| *byte == b'\n');
     lines
@@ -94,7 +94,7 @@ pub(crate) fn damaged(bytes: &[u8]) -> usize {
     values(bytes).iter().filter(|value| value.is_none()).count()
 }
 
-/// What the entries of a person say, in file order.
+/// Returns the texts of user entries, in file order.
 pub(crate) fn texts(bytes: &[u8]) -> Vec<String> {
     texts_in(&values(bytes))
 }
@@ -106,9 +106,9 @@ fn texts_in(values: &[Option<Value>]) -> Vec<String> {
         .collect()
 }
 
-/// Why a file is not what was promised: `acked` are there once and in order, of `maybe` each at
-/// most once, nothing else, and at most so many lines are damaged.
-pub(crate) fn judge(
+/// Returns an error unless the entries of `acked` are in the file once and in order, those of
+/// `maybe` at most once each, no others, and at most `damaged` damaged lines.
+pub(crate) fn check_entries(
     bytes: &[u8],
     acked: &[String],
     maybe: &[String],
@@ -119,7 +119,7 @@ pub(crate) fn judge(
     let found = texts_in(&values);
     let mut seen = HashSet::new();
     if let Some(twice) = found.iter().find(|text| !seen.insert(*text)) {
-        return Err(format!("{} stands twice", short(twice)));
+        return Err(format!("{} is repeated", short(twice)));
     }
     if let Some(lost) = acked.iter().find(|text| !seen.contains(text)) {
         return Err(format!("{} is lost", short(lost)));
@@ -151,7 +151,7 @@ pub(crate) fn judge(
     Ok(())
 }
 
-/// What a reader finds in a file.
+/// Returns the resume point of a file.
 pub(crate) fn known(bytes: &[u8]) -> ResumePoint {
     let mut known = ResumePoint::default();
     let mut calls: HashMap<String, EntryId> = HashMap::new();
@@ -194,8 +194,8 @@ pub(crate) fn known(bytes: &[u8]) -> ResumePoint {
     known
 }
 
-/// Appends entries of random sizes, syncs now and then, and returns the texts that were
-/// acknowledged, and how many of them by a sync.
+/// Appends entries of random sizes and syncs now and then. Returns the acknowledged texts, and how
+/// many of them were synced.
 fn write_some(writer: &Writer, rng: &mut Rng, first: usize) -> (Vec<String>, usize) {
     let (mut acked, mut synced) = (Vec::new(), 0);
     for number in first..first + rng.range(1, 30) {
@@ -234,7 +234,7 @@ fn what_sync_acknowledged_survives_every_power_cut_and_the_rest_is_a_prefix() {
             let writer = open_unread(&disk);
             let before = all.len();
             let (acked, synced) = write_some(&writer, &mut rng, round * 100);
-            // The writer must not get to a last sync; its handles are dead when it is dropped.
+            // The writer must not reach its last sync; its handles fail after the power cut.
             let loss = disk.cut_power(seed * 3 + round as u64);
             drop(writer);
             cuts += 1;
@@ -246,17 +246,18 @@ fn what_sync_acknowledged_survives_every_power_cut_and_the_rest_is_a_prefix() {
             let damage = damage - usize::from(is_torn);
             all.extend(acked);
             let what = format!("seed {seed}, round {round}, {loss:?}");
-            // Whatever was synced is there, in order and once.
+            // All synced entries are in the file, once and in order.
             let sure = &all[..before + synced];
             assert_eq!(found.get(..sure.len()), Some(sure), "{what}");
             match loss {
                 Loss::InOrder => {
                     assert_eq!(found[..], all[..found.len()], "{what}");
-                    // What got damaged is the end.
+                    // Only the end was damaged.
                     assert!(damage <= old_damage, "{what}");
                 }
                 Loss::Reordered => {
-                    // Of unsynced lines some may be missing; none is new, twice or in another place.
+                    // Some unsynced lines may be missing; none is new, repeated or in another
+                    // place.
                     let mut rest = all.iter();
                     let is_there = |text: &String| rest.any(|other| other == text);
                     assert!(found.iter().all(is_there), "{what}");
@@ -265,7 +266,7 @@ fn what_sync_acknowledged_survives_every_power_cut_and_the_rest_is_a_prefix() {
             lost += usize::from(found.len() < all.len());
             torn += usize::from(is_torn);
             nuls += usize::from(bytes.contains(&0));
-            // What was found is what the next one goes on from, and it is durable by now.
+            // The next round continues from the lines found, which are durable by now.
             all = found;
             old_damage = damage;
         }
@@ -275,7 +276,7 @@ fn what_sync_acknowledged_survives_every_power_cut_and_the_rest_is_a_prefix() {
         all.push("last".to_owned());
         assert_eq!(texts(&disk.durable(PATH).unwrap()), all, "seed {seed}");
     }
-    // The cuts did cut.
+    // The power cuts had an effect.
     assert!(lost * 2 > cuts, "{lost} of {cuts} lost something");
     assert!(torn * 20 > cuts, "{torn} of {cuts} left a torn line");
     assert!(nuls * 20 > cuts, "{nuls} of {cuts} left NULs");
@@ -298,7 +299,8 @@ fn the_naive_writer_glues_an_entry_to_what_a_power_cut_left() {
         writer.append(&line[..line.len() - 1]).unwrap();
         writer.sync().unwrap();
         let acked = [kept, vec![text(99)]].concat();
-        spoilt += usize::from(judge(&disk.durable(PATH).unwrap(), &acked, &[], 20).is_err());
+        spoilt +=
+            usize::from(check_entries(&disk.durable(PATH).unwrap(), &acked, &[], 20).is_err());
     }
     assert!(spoilt > 50, "{spoilt}");
 }
@@ -312,7 +314,7 @@ fn the_naive_writer_believes_a_sync_that_lies() {
     writer.sync().unwrap_err();
     writer.sync().unwrap();
     disk.cut_power(1);
-    assert!(judge(&disk.bytes(PATH).unwrap(), &[text(1)], &[], 9).is_err());
+    assert!(check_entries(&disk.bytes(PATH).unwrap(), &[text(1)], &[], 9).is_err());
 }
 
 #[test]

@@ -1,4 +1,5 @@
-//! Every operation fails once, every error has its outcome, every kill leaves what was acknowledged.
+//! Every operation fails once, every error has its outcome, and every kill leaves the acknowledged
+//! entries.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -16,8 +17,8 @@ use transcript_writer::{
 };
 
 use crate::fake::{
-    PATH, damaged, foreign_line, judge, known, open, open_with, options, text, texts, texts_of,
-    user,
+    PATH, check_entries, damaged, foreign_line, known, open, open_with, options, text, texts,
+    texts_of, user,
 };
 
 fn bytes(disk: &FakeDisk) -> Vec<u8> {
@@ -26,7 +27,7 @@ fn bytes(disk: &FakeDisk) -> Vec<u8> {
 
 #[track_caller]
 fn check(disk: &FakeDisk, acked: &[String], most_damaged: usize, what: &str) {
-    if let Err(reason) = judge(&bytes(disk), acked, &[], most_damaged) {
+    if let Err(reason) = check_entries(&bytes(disk), acked, &[], most_damaged) {
         panic!(
             "{what}: {reason}\n{}",
             String::from_utf8_lossy(&bytes(disk))
@@ -38,7 +39,7 @@ fn try_open(disk: &FakeDisk, options: &WriterOptions) -> Result<Writer, Error> {
     options.open(Path::new(PATH), known(&bytes(disk)))
 }
 
-/// A file with three entries of another tool, and half of a fourth.
+/// Creates a file with three entries of another tool, and half of a fourth.
 fn prepare(disk: &FakeDisk) -> Vec<String> {
     let mut file: Vec<u8> = (900..903).flat_map(foreign_line).collect();
     file.extend_from_slice(&foreign_line(903)[..60]);
@@ -48,10 +49,10 @@ fn prepare(disk: &FakeDisk) -> Vec<String> {
 
 // ---- one fault at a time -------------------------------------------------------------------
 
-/// A fault and its name, as often as it is needed.
+/// A fault with its name, created as often as needed.
 type Mishap = (&'static str, fn() -> Fault);
 
-/// What may go wrong with one operation.
+/// Returns the ways in which one operation may fail.
 fn mishaps() -> Vec<Mishap> {
     vec![
         ("error", || Fault::error(io::ErrorKind::Other)),
@@ -71,15 +72,16 @@ fn mishaps() -> Vec<Mishap> {
     ]
 }
 
-/// Opens, appends, queues, syncs and closes, each again when it failed. Returns what was
-/// acknowledged, or why what happened must not.
+/// Opens, appends, queues, syncs and closes, and retries each failed call once. Returns the
+/// acknowledged entries, or which promise was broken.
 fn scenario(disk: &FakeDisk, mut acked: Vec<String>) -> Result<Vec<String>, String> {
     let options = options(disk);
     let again = |what: &str, disk: &FakeDisk, acked: &[String], error: Error| {
         if disk.faults_left() > 0 {
             return Err(format!("{what}: {error:?} without a reason"));
         }
-        judge(&bytes(disk), acked, &[], 1).map_err(|reason| format!("{what} failed: {reason}"))
+        check_entries(&bytes(disk), acked, &[], 1)
+            .map_err(|reason| format!("{what} failed: {reason}"))
     };
     let writer = match try_open(disk, &options) {
         Ok(writer) => writer,
@@ -104,7 +106,8 @@ fn scenario(disk: &FakeDisk, mut acked: Vec<String>) -> Result<Vec<String>, Stri
         if number == 3 {
             acked.extend(texts_of([30, 31]));
         }
-        judge(&bytes(disk), &acked, &[], 1).map_err(|reason| format!("{what}: {reason}"))?;
+        check_entries(&bytes(disk), &acked, &[], 1)
+            .map_err(|reason| format!("{what}: {reason}"))?;
     }
     let queue = || -> Result<(), String> {
         for number in 6..8 {
@@ -146,7 +149,7 @@ fn scenario(disk: &FakeDisk, mut acked: Vec<String>) -> Result<Vec<String>, Stri
             .ok_or("no rescue file")?;
         let rescued = disk.durable(rescue).unwrap_or_default();
         let own = &acked[acked.len() - 10..];
-        judge(&rescued, own, &[], 0).map_err(|reason| format!("rescue file: {reason}"))?;
+        check_entries(&rescued, own, &[], 0).map_err(|reason| format!("rescue file: {reason}"))?;
         return Ok(acked);
     }
     if let Err(error) = writer.append(user(8)) {
@@ -158,7 +161,8 @@ fn scenario(disk: &FakeDisk, mut acked: Vec<String>) -> Result<Vec<String>, Stri
     match writer.close() {
         Ok(()) => {
             let sure = disk.durable(PATH).unwrap_or_default();
-            judge(&sure, &acked, &[], 1).map_err(|reason| format!("after close: {reason}"))?;
+            check_entries(&sure, &acked, &[], 1)
+                .map_err(|reason| format!("after close: {reason}"))?;
         }
         Err(error) if error.kind() == ErrorKind::SyncFailed => {}
         Err(error) => return Err(format!("close: {error:?}")),
@@ -176,10 +180,10 @@ fn every_operation_may_fail_once_and_nothing_is_lost_doubled_or_invented() {
                 let prior = prepare(&disk);
                 disk.set(mishap().at(op, nth));
                 let what = format!("{op:?} {nth}, {name}");
-                // A torn tail that cannot be saved or cut off stays, on a line of its own.
+                // A torn tail that cannot be saved or truncated stays as a line of its own.
                 let damaged = usize::from(matches!(op, Op::WriteNew | Op::Truncate));
                 let result = scenario(&disk, prior)
-                    .and_then(|acked| judge(&bytes(&disk), &acked, &[], damaged));
+                    .and_then(|acked| check_entries(&bytes(&disk), &acked, &[], damaged));
                 if let Err(reason) = result {
                     failures.push(format!("{what}: {reason}"));
                 }
@@ -215,7 +219,7 @@ fn every_operation_may_fail_from_some_point_on_and_what_was_acknowledged_stays()
                         Err(_) => refused.push(text(number)),
                     }
                     if number % 7 == 3 {
-                        // Whether it works or not, it changes nothing about the file.
+                        // Whether it succeeds or not, it does not change the file.
                         let _ = writer.sync();
                     }
                 }
@@ -226,7 +230,7 @@ fn every_operation_may_fail_from_some_point_on_and_what_was_acknowledged_stays()
                     refused.push(text(20));
                 }
             }
-            if let Err(reason) = judge(&bytes(&disk), &acked, &[], 1) {
+            if let Err(reason) = check_entries(&bytes(&disk), &acked, &[], 1) {
                 failures.push(format!("{op:?} from {nth} on: {reason}"));
             }
             cases += 1;
@@ -261,7 +265,7 @@ fn interrupted_and_short_calls_are_finished_without_a_trace() {
             }
         }
     }
-    // A disk that takes one byte at a time.
+    // A disk that accepts one byte at a time.
     let disk = FakeDisk::new(1);
     disk.set(Fault::short(1).at(Op::Append, 1).lasting());
     let writer = open(&disk);
@@ -277,7 +281,7 @@ fn the_naive_writer_breaks_under_the_same_faults() {
         for nth in 1.. {
             let disk = FakeDisk::new(nth);
             let mut acked = prepare(&disk);
-            // Its own file is whole: this is not about the torn tail.
+            // The file is undamaged, because this is not about the torn tail.
             disk.put(PATH, &bytes(&disk)[..bytes(&disk).len() - 60]);
             disk.set(mishap().at(Op::Append, nth));
             let writer = NaiveWriter::open(&disk, Path::new(PATH)).unwrap();
@@ -287,7 +291,7 @@ fn the_naive_writer_breaks_under_the_same_faults() {
                     acked.push(text(number));
                 }
             }
-            if judge(&bytes(&disk), &acked, &[], 0).is_err() {
+            if check_entries(&bytes(&disk), &acked, &[], 0).is_err() {
                 *broken.entry(name).or_insert(0) += 1;
             }
             if disk.faults_left() > 0 {
@@ -295,7 +299,7 @@ fn the_naive_writer_breaks_under_the_same_faults() {
             }
         }
     }
-    // An error before the newline doubles the line, one after a part splices it.
+    // An error before the newline repeats the line, one after a part splices it.
     for name in ["error", "a part taken and error", "done and error"] {
         assert!(
             broken.get(name).is_some_and(|count| *count >= 6),
@@ -306,7 +310,7 @@ fn the_naive_writer_breaks_under_the_same_faults() {
 
 // ---- named faults ---------------------------------------------------------------------------
 
-/// A writer with two entries in the file, on a disk without faults.
+/// Returns a writer with two entries in the file, on a disk without faults.
 fn started(options: impl FnOnce(WriterOptions) -> WriterOptions) -> (FakeDisk, Writer) {
     let disk = FakeDisk::new(7);
     let writer = open_with(&disk, &options(crate::fake::options(&disk)));
@@ -396,7 +400,7 @@ fn when_a_failed_write_cannot_be_cut_off_no_entry_of_it_is_ever_read() {
         (2, one + 9),
         (2, two - 1),
     ] {
-        // The status before the cut, the bytes to compare, and the cut.
+        // The status before the truncation, the comparison of bytes, and the truncation.
         for (op, nth) in [(Op::Status, 2), (Op::ReadAt, 1), (Op::Truncate, 1)] {
             let (disk, writer) = started(|options| options);
             let what = format!("{drafts} drafts, {taken} bytes taken, then {op:?} {nth} fails");
@@ -408,14 +412,14 @@ fn when_a_failed_write_cannot_be_cut_off_no_entry_of_it_is_ever_read() {
                 failures.push(format!("{what}: not hit, {first:?}"));
                 continue;
             }
-            // Whatever was refused stays out of the file, also when more is appended.
+            // A refused entry stays out of the file, also when more is appended.
             let next = writer.append(user(9)).or_else(|_| writer.append(user(9)));
             let acked = if next.is_ok() {
                 texts_of([0, 1, 9])
             } else {
                 texts_of([0, 1])
             };
-            if let Err(reason) = judge(&bytes(&disk), &acked, &[], 1) {
+            if let Err(reason) = check_entries(&bytes(&disk), &acked, &[], 1) {
                 failures.push(format!("{what}: {reason}"));
             }
             if let Err(error) = next {
@@ -442,7 +446,7 @@ fn a_ticket_is_written_once_however_often_it_fails() {
             writer.flush().unwrap_err();
             assert_eq!(writer.stats().unacknowledged, 2);
         }
-        // An append that fails takes nothing with it but itself.
+        // A failed append affects only its own entry.
         disk.set(mishap().at(Op::Append, 1));
         writer.append(user(4)).unwrap_err();
         writer.append(user(5)).unwrap();
@@ -467,17 +471,17 @@ fn an_error_while_looking_at_the_file_refuses_the_entry_and_passes() {
 
 #[test]
 fn an_entry_that_is_whole_in_the_file_is_acknowledged_or_taken_back() {
-    // The look at the length behind the write fails, or whatever else comes after the write.
+    // The query of the length after the write fails, or any other operation after the write.
     for op in Op::ALL {
         for nth in 1..4 {
             let (disk, writer) = started(|options| options);
             let fault = move |disk: &FakeDisk| {
                 disk.set(Fault::error(io::ErrorKind::Other).at(op, nth));
             };
-            // Counted from the append on; the hook runs before it.
+            // Counted from the append on, because the hook runs before it.
             disk.set(Fault::hook(fault).at(Op::Append, 1));
             let mut acked = texts_of(0..2);
-            let what = format!("{op:?} {nth} behind the write");
+            let what = format!("{op:?} {nth} after the write");
             match writer.append(user(2)) {
                 Ok(_) => acked.push(text(2)),
                 Err(error) => assert!(error.is_retryable(), "{what}: {error:?}"),
@@ -514,7 +518,7 @@ fn a_lock_that_others_hold_makes_busy_and_nothing_is_written() {
         disk.release_lock(PATH);
         writer.append(user(2)).unwrap();
         if kind == ErrorKind::Fork {
-            // The caller goes on elsewhere, so nothing is kept for later.
+            // The caller continues elsewhere, so nothing is kept for later.
             assert_eq!(kind_of(ticket.wait()), kind);
             check(&disk, &texts_of([0, 1, 2]), 0, "lock");
         } else {
@@ -538,13 +542,13 @@ fn the_lock_is_held_while_anything_is_changed() {
     };
     disk.set(expect_lock(Op::Append, 1));
     writer.append(user(2)).unwrap();
-    // And while a failed write is cut off.
+    // Also while a failed write is truncated.
     disk.set(Fault::torn(40, io::ErrorKind::StorageFull).at(Op::Append, 1));
     disk.set(expect_lock(Op::Truncate, 1));
     assert_eq!(kind_of(writer.append(user(3))), ErrorKind::Full);
     assert!(!disk.is_locked(PATH));
     drop(writer);
-    // And while a torn tail is mended.
+    // Also while a torn tail is repaired.
     disk.append_as_other(PATH, b"{\"type\":\"us");
     disk.set_other_writer(Some(false));
     disk.set(expect_lock(Op::Truncate, 1));
@@ -618,7 +622,7 @@ fn entries_of_others_make_busy_and_titles_are_welcome() {
             }
         }
         if kind.is_none() {
-            // What they wrote is known by now, and our chain goes on from our own entry.
+            // Their entries are known by now, and our chain continues from our own entry.
             let same = Draft::entry(
                 r#"{"type":"user","uuid":"foreign-50","message":{"role":"user","content":"x"}}"#,
             );
@@ -631,7 +635,7 @@ fn entries_of_others_make_busy_and_titles_are_welcome() {
     }
 }
 
-/// Lets another tool append right behind the next append, before its writer looks.
+/// Lets another tool append right after the next append, before its writer checks the file.
 fn append_behind(disk: &FakeDisk, bytes: Vec<u8>) {
     disk.set(
         Fault::hook(move |disk| {
@@ -644,21 +648,21 @@ fn append_behind(disk: &FakeDisk, bytes: Vec<u8>) {
 
 #[test]
 fn entries_of_others_are_noticed_also_when_they_came_with_our_own_batch() {
-    // Somebody without the lock writes an entry behind our batch.
+    // A process without the lock writes an entry after our batch.
     let (disk, writer) = started(|options| options);
     append_behind(&disk, foreign_line(50));
     let first = writer.append(user(2));
     assert!(first.is_ok(), "ours is whole: {first:?}");
     assert_eq!(kind_of(writer.append(user(3))), ErrorKind::Busy);
-    check(&disk, &texts_of([0, 1, 2, 50]), 0, "behind");
-    // And half a line that is finished later.
+    check(&disk, &texts_of([0, 1, 2, 50]), 0, "after");
+    // Also half a line that is finished later.
     let (disk, writer) = started(|options| options);
     let line = foreign_line(50);
     append_behind(&disk, line[..70].to_vec());
     writer.append(user(2)).unwrap();
     disk.append_as_other(PATH, &line[70..]);
     assert_eq!(kind_of(writer.append(user(3))), ErrorKind::Busy);
-    check(&disk, &texts_of([0, 1, 2, 50]), 0, "behind, later");
+    check(&disk, &texts_of([0, 1, 2, 50]), 0, "after, later");
     // Before our batch: ours is in the file, the next one is refused.
     let (disk, writer) = started(|options| options);
     let hook = Fault::hook(|disk| disk.append_as_other(PATH, &foreign_line(50)));
@@ -689,10 +693,10 @@ fn others_between_the_parts_of_a_short_write_double_nothing() {
                     failures.push(format!("{what}: {error:?}"));
                     continue;
                 }
-                // Their line is spoilt by ours, as nobody can prevent.
+                // Our batch damages their line, which cannot be prevented.
                 let acked = texts_of(0..2 + drafts);
-                match judge(&bytes(&disk), &acked, &texts_of([50]), 3) {
-                    // What had to be written again comes after the rest.
+                match check_entries(&bytes(&disk), &acked, &texts_of([50]), 3) {
+                    // Lines that were written again come after the rest.
                     Err(reason) if !reason.contains("the order is another") => {
                         failures.push(format!("{what}: {reason}"));
                     }
@@ -707,13 +711,13 @@ fn others_between_the_parts_of_a_short_write_double_nothing() {
 #[test]
 fn half_a_line_of_another_tool_is_never_joined_to_ours() {
     let half = &foreign_line(50)[..70];
-    // Before we look.
+    // Before our check.
     let (disk, writer) = started(|options| options);
     disk.append_as_other(PATH, half);
     writer.append(user(2)).unwrap();
     writer.append(user(3)).unwrap();
     check(&disk, &texts_of(0..4), 1, "before the look");
-    // Between the look and the write, which is what no lock prevents.
+    // Between the check and the write, which no lock prevents.
     for drafts in 1..4 {
         for times in 1..3 {
             let (disk, writer) = started(|options| options);
@@ -726,8 +730,8 @@ fn half_a_line_of_another_tool_is_never_joined_to_ours() {
             let result = writer.append_all((2..2 + drafts).map(user).collect());
             let what = format!("{drafts} drafts, {times} times: {result:?}");
             assert!(result.is_ok(), "{what}");
-            // The first line, which the half one made unreadable, stands again behind the others:
-            // to cut the batch off would cut off what the other tool writes next, too.
+            // The first line, which the unfinished one made unreadable, is repeated after the
+            // others. Truncating the batch would also remove what the other tool writes next.
             let mut acked = [texts_of([0, 1]), texts_of(3..2 + drafts), texts_of([2])].concat();
             check(&disk, &acked, times as usize + 1, &what);
             writer.append(user(9)).unwrap();
@@ -739,7 +743,7 @@ fn half_a_line_of_another_tool_is_never_joined_to_ours() {
 
 #[test]
 fn a_batch_after_half_a_line_that_cannot_be_mended_is_not_there_when_it_is_tried_again() {
-    // Half a line comes before the batch, and then the disk is full.
+    // Half a line is written before the batch, and then the disk is full.
     let mut failures = Vec::new();
     for drafts in 1..4 {
         let (disk, writer) = started(|options| options);
@@ -797,7 +801,7 @@ fn what_another_wrote_after_our_failed_write_is_not_cut_off() {
         .at(Op::Status, 2),
     );
     assert_eq!(kind_of(writer.append(user(2))), ErrorKind::Full);
-    // Our part became a damaged line; theirs is whole.
+    // Our part became a damaged line; theirs is complete.
     check(&disk, &texts_of([0, 1, 50]), 1, "failed");
 }
 
@@ -917,7 +921,7 @@ fn after_a_failed_sync_nothing_is_acknowledged_and_every_line_is_somewhere() {
             assert_eq!(bytes(&disk), before, "{what}");
             let rescue = writer.rescue().unwrap().files.pop().unwrap();
             assert_eq!(kind_of(writer.close()), ErrorKind::SyncFailed, "{what}");
-            // After the cut each line is in the file or in the rescue file.
+            // After the power cut each line is in the file or in the rescue file.
             disk.cut_power(4);
             let mut all = texts(&bytes(&disk));
             let rescued = disk.bytes(&rescue).unwrap();
@@ -1031,11 +1035,11 @@ fn an_error_says_whether_a_part_of_the_entry_is_left() {
             can_cut,
             "{error}"
         );
-        // It is cut off as soon as that works.
+        // It is truncated as soon as that works.
         writer.append(user(3)).unwrap();
         check(&disk, &[texts_of(0..2), texts_of([3])].concat(), 0, "part");
     }
-    // Without a byte of it in the file, there is nothing to cut off.
+    // Without a byte of it in the file, there is nothing to truncate.
     let (disk, writer) = started(|options| options);
     disk.set(Fault::error(io::ErrorKind::StorageFull).at(Op::Append, 1));
     disk.set(Fault::errno(1).at(Op::Truncate, 1).lasting());
@@ -1105,7 +1109,7 @@ fn the_naive_writer_leaves_parts_on_a_full_disk() {
         if writer.append(line).is_err() {
             disk.set_space(None);
             writer.append(line).unwrap();
-            broken += usize::from(judge(&bytes(&disk), &[text(4)], &[], 1).is_err());
+            broken += usize::from(check_entries(&bytes(&disk), &[text(4)], &[], 1).is_err());
         }
     }
     assert!(broken > 100, "{broken}");
@@ -1113,7 +1117,8 @@ fn the_naive_writer_leaves_parts_on_a_full_disk() {
 
 // ---- kills ----------------------------------------------------------------------------------
 
-/// Fifty appends of three kinds. Returns what was acknowledged until the process died.
+/// Makes fifty appends of three kinds. Returns the entries that were acknowledged until the process
+/// died.
 fn fifty(disk: &FakeDisk, options: &WriterOptions) -> Vec<String> {
     let mut acked = Vec::new();
     let Ok(writer) = try_open(disk, options) else {
@@ -1182,13 +1187,13 @@ fn killed_at_any_operation_the_next_writer_finds_every_acknowledged_line_once() 
                 writer.close().unwrap();
                 let most_damaged = usize::from(other == Some(true));
                 let acked = [acked, texts_of([200])].concat();
-                if let Err(reason) = judge(&bytes(&disk), &acked, &maybe, most_damaged) {
+                if let Err(reason) = check_entries(&bytes(&disk), &acked, &maybe, most_damaged) {
                     panic!("{what}: {reason}");
                 }
             }
         }
     }
-    // Every way to mend a tail was needed.
+    // Every way to repair a tail was needed.
     assert!(
         kills > 2_500 && repairs.iter().skip(1).all(|count| *count > 10),
         "{repairs:?}"
@@ -1239,7 +1244,7 @@ fn the_naive_writer_loses_an_acknowledged_line_to_a_kill() {
         let writer = NaiveWriter::open(&disk, Path::new(PATH)).unwrap();
         append(&writer, 200).unwrap();
         acked.push(text(200));
-        spliced += usize::from(judge(&bytes(&disk), &acked, &texts_of(0..60), 1).is_err());
+        spliced += usize::from(check_entries(&bytes(&disk), &acked, &texts_of(0..60), 1).is_err());
     }
     assert!(spliced > 50, "{spliced}");
 }
@@ -1256,19 +1261,18 @@ fn fifty_lines() -> Vec<u8> {
     bytes(&disk)
 }
 
-/// Where the line starts that is torn when only `len` bytes are left.
+/// Returns the start of the line that is torn when only `len` bytes are left.
 fn torn_line(whole: &[u8], len: usize) -> usize {
     let newline = whole[..len].iter().rposition(|byte| *byte == b'\n');
     newline.map_or(0, |at| at + 1)
 }
 
-/// The lines before `start` are as they were, and behind them stand, of lines that can be read,
-/// what is said.
+/// Asserts that the lines before the torn one are unchanged and followed by the given entries.
 fn check_torn(disk: &FakeDisk, kept: &[u8], acked: &[&str], most_damaged: usize, what: &str) {
     let bytes = bytes(disk);
     assert!(bytes.starts_with(kept), "{what}");
     let acked: Vec<String> = acked.iter().map(|text| (*text).to_owned()).collect();
-    if let Err(reason) = judge(&bytes[kept.len()..], &acked, &[], most_damaged) {
+    if let Err(reason) = check_entries(&bytes[kept.len()..], &acked, &[], most_damaged) {
         panic!("{what}: {reason}");
     }
 }
@@ -1310,7 +1314,7 @@ fn a_file_torn_at_any_byte_is_cut_and_the_torn_bytes_are_saved() {
         writer.close().unwrap();
         check_torn(&disk, kept, &["new"], 0, &what);
     }
-    // All but where a line ended, with its newline or without.
+    // All lengths except those at the end of a line, with its newline or without.
     assert_eq!(cut, whole.len() - 100);
 }
 
@@ -1340,7 +1344,7 @@ fn a_file_torn_at_any_byte_while_another_writes_is_sealed() {
             }) => {
                 assert_eq!((offset, torn), (start as u64, (len - start) as u64));
                 assert_eq!(bytes(&disk)[len..], *b"\n");
-                // The newline alone, as the torn bytes are looked at already.
+                // Only the newline is new, because the torn bytes were checked already.
                 damaged = 1;
                 sealed += 1;
             }
@@ -1356,7 +1360,7 @@ fn a_file_torn_at_any_byte_while_another_writes_is_sealed() {
 #[test]
 fn where_nothing_shows_of_others_a_torn_file_is_cut_when_it_is_still() {
     let whole = fifty_lines();
-    // The writer waits for a while here, so few cases, at the same time.
+    // The writer waits for a while here, so there are few cases, run at the same time.
     std::thread::scope(|scope| {
         for len in [1, 40, 300, 1_111, whole.len() - 5] {
             let whole = &whole;
@@ -1375,7 +1379,7 @@ fn where_nothing_shows_of_others_a_torn_file_is_cut_when_it_is_still() {
                 check(&disk, &acked, 0, &format!("{len} bytes"));
             });
             scope.spawn(move || {
-                // It grows meanwhile: somebody still writes the line.
+                // The file grows meanwhile: another process still writes the line.
                 for nth in 3..5 {
                     let disk = FakeDisk::new(1);
                     disk.put(PATH, &whole[..len]);
@@ -1390,7 +1394,7 @@ fn where_nothing_shows_of_others_a_torn_file_is_cut_when_it_is_still() {
                     writer.append(Draft::user("new")).unwrap();
                     let line = len + end.unwrap() + 1;
                     let acked = [texts(&whole[..line]), vec!["new".to_owned()]].concat();
-                    // A blank line is no damage to a reader, but it is one here.
+                    // A blank line is not damage to a reader, but it counts as damage here.
                     check(
                         &disk,
                         &acked,
@@ -1464,7 +1468,7 @@ fn a_tail_that_cannot_be_saved_or_cut_off_stays_and_the_session_goes_on() {
         (Op::Truncate, Io::PermissionDenied),
         (Op::Truncate, Io::Other),
     ] {
-        // Without space for a newline, too: the next write has to bring it.
+        // Also without space for a newline: the next write has to add it.
         for is_full in [false, true] {
             let disk = FakeDisk::new(1);
             let mut acked = prepare(&disk);
@@ -1488,7 +1492,7 @@ fn a_tail_that_cannot_be_saved_or_cut_off_stays_and_the_session_goes_on() {
             writer.append(user(1)).unwrap();
             acked.push(text(1));
             check(&disk, &acked, 1, &what);
-            // Nothing more is found the next time.
+            // The next opening finds nothing to repair.
             writer.close().unwrap();
             assert_eq!(open(&disk).repair(), None, "{what}");
         }
@@ -1604,7 +1608,7 @@ fn a_tail_whose_mending_is_killed_again_and_again_is_saved_once() {
     prepare(&disk);
     let tail = foreign_line(903)[..60].to_vec();
     for _ in 0..150 {
-        // Dead before it, so that the tail stays: half of the kills come behind it.
+        // Killed before the repair, so that the tail stays; half of the kills come after it.
         disk.set(Fault::hook(|disk| disk.set(Fault::kill().at(Op::Status, 1))).at(Op::WriteNew, 1));
         let dead = try_open(&disk, &options(&disk));
         assert!(disk.is_dead(), "{dead:?}");
@@ -1653,9 +1657,9 @@ fn the_naive_writer_glues_its_line_to_a_torn_tail() {
         let line = foreign_line(1);
         writer.append(&line[..line.len() - 1]).unwrap();
         let end = &bytes(&disk)[torn_line(&whole, len)..];
-        glued += usize::from(judge(end, &[text(1)], &[], 1).is_err());
+        glued += usize::from(check_entries(end, &[text(1)], &[], 1).is_err());
     }
-    // All but where a line ended.
+    // All lengths except those at the end of a line.
     assert_eq!(glued, whole.len() - 50);
 }
 
@@ -1680,7 +1684,7 @@ fn a_writer_that_is_dropped_writes_what_is_queued() {
     drop(writer);
     ticket.wait().unwrap();
     check(&disk, &texts_of(0..3), 0, "dropped");
-    // When it cannot, the ticket says so.
+    // If it cannot be written, the ticket gets the error.
     let (disk, writer) = started(|options| options);
     let ticket = writer.queue(user(2)).unwrap();
     disk.set(
@@ -1739,7 +1743,7 @@ fn more_unsynced_bytes_than_are_held_force_a_sync() {
 fn a_file_that_was_moved_away_is_noticed() {
     let (disk, writer) = started(|options| options);
     disk.rename(PATH, "/elsewhere.jsonl");
-    // The name is looked at now and then; what is appended until then is in the moved file.
+    // The name is checked now and then; entries appended until then are in the moved file.
     let mut acked = texts_of(0..2);
     let error = loop {
         match writer.append(user(acked.len())) {

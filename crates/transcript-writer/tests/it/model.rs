@@ -1,4 +1,4 @@
-//! Random sessions under random faults, compared with a session that is a list in memory.
+//! Random sessions under random faults, compared with a model of the session in memory.
 
 use std::collections::{HashMap, HashSet};
 use std::io;
@@ -12,12 +12,12 @@ use transcript_writer::{
     Draft, EntryId, Error, ErrorKind, Fingerprint, ResumePoint, Ticket, Writer, Written,
 };
 
-use crate::fake::{PATH, foreign_line, judge, options, soak, text, texts, values};
+use crate::fake::{PATH, check_entries, foreign_line, options, soak, text, texts, values};
 
-/// An entry as it was asked for, and what the file must say about it.
+/// An entry as requested, and what the file must contain of it.
 #[derive(Clone, Debug, Default)]
 struct Entry {
-    /// Nothing else in the session says this.
+    /// A text that is unique in the session.
     mark: String,
     has_uuid: bool,
     uuid: Option<String>,
@@ -31,7 +31,7 @@ struct Entry {
     source: Option<String>,
 }
 
-/// The session: what is in the file, in order.
+/// The session: the entries of the file, in order.
 #[derive(Debug, Default)]
 struct Model {
     entries: Vec<Entry>,
@@ -40,7 +40,7 @@ struct Model {
 }
 
 impl Model {
-    /// The entry is in the file, behind all others.
+    /// Adds an entry at the end of the file.
     fn take(&mut self, mut entry: Entry) {
         if entry.has_uuid {
             let source = entry
@@ -89,7 +89,7 @@ impl Model {
     }
 }
 
-/// What an entry says that nothing else does.
+/// Returns the unique text of an entry.
 fn mark(value: &Value) -> String {
     let content = &value["message"]["content"];
     let block = &content[0];
@@ -106,20 +106,20 @@ fn mark(value: &Value) -> String {
 
 struct Session {
     seed: u64,
-    /// What was done, to be told when it went wrong.
+    /// The operations so far, printed after a failure.
     history: Vec<String>,
     rng: Rng,
     disk: FakeDisk,
     writer: Option<Writer>,
     model: Model,
-    /// Queued, and not known to be in the file.
+    /// Queued entries that are not known to be in the file.
     pending: Vec<(Entry, Ticket)>,
-    /// What the last append refused.
+    /// The entries that the last append refused.
     refused: Vec<Entry>,
     next: usize,
-    /// The end of what the writer that is open wrote.
+    /// The end of what the current writer has written.
     own_end: usize,
-    /// How many appends, queued entries, failures and openings there were.
+    /// The numbers of appends, queued entries, failures and openings.
     counts: [usize; 4],
 }
 
@@ -163,7 +163,7 @@ impl Session {
         format!("m{}{}", self.next, "z".repeat(self.rng.below(90)))
     }
 
-    /// A random entry: what is to be written, and what the model says of it.
+    /// Returns a random entry: what to write, and what the model expects.
     fn entry(&mut self) -> Vec<(Draft, Entry)> {
         let mark = self.new_mark();
         let mut entry = Entry {
@@ -174,7 +174,7 @@ impl Session {
         match self.rng.below(10) {
             0..3 => vec![(Draft::user(&mark), entry)],
             3..5 => {
-                // A message of several blocks becomes as many entries.
+                // A message of several blocks becomes several entries.
                 let mut blocks = vec![json!({"type": "text", "text": mark})];
                 let mut entries = vec![entry];
                 for _ in 0..self.rng.below(4) {
@@ -231,7 +231,7 @@ impl Session {
         }
     }
 
-    /// Something to go wrong with one of the next operations, or nothing.
+    /// Sets a fault for one of the next operations, or none.
     fn set_fault(&mut self) {
         if !self.rng.one_in(3) {
             return;
@@ -255,7 +255,7 @@ impl Session {
             5 => self.disk.set(Fault::error(kind).at(Op::Status, nth)),
             6 => self.disk.set(Fault::error(kind).at(Op::TryLock, 1)),
             7 => {
-                // A write that fails and cannot be cut off.
+                // A write that fails and cannot be truncated.
                 self.disk
                     .set(Fault::torn(taken, io::ErrorKind::StorageFull).at(Op::Append, 1));
                 let op = *self.rng.pick(&[Op::Truncate, Op::ReadAt, Op::Status]);
@@ -268,7 +268,7 @@ impl Session {
         }
     }
 
-    /// Everything that was queued is in the file.
+    /// Records that all queued entries are in the file.
     fn all_written(&mut self) {
         for (mut entry, ticket) in std::mem::take(&mut self.pending) {
             let written = ticket.wait().unwrap();
@@ -292,13 +292,14 @@ impl Session {
         self.own_end = self.own_end.max(range.end + 1);
     }
 
-    /// Some of what was queued is in the file, the rest never will be: asks the file.
+    /// Reads the file to find out which queued entries are in it; the others never will be.
     ///
-    /// A writer that dies before it could cut off a failed write leaves whole lines of that, too.
+    /// A writer that dies before it could truncate a failed write leaves complete lines of that,
+    /// too.
     fn settle(&mut self, died: bool) {
         let mut bytes = self.bytes();
         if !bytes.ends_with(b"\n") {
-            // A last line that lacks its newline alone is completed by the next opening.
+            // A last line without its newline is completed by the next opening.
             bytes.push(b'\n');
         }
         let values = values(&bytes);
@@ -414,7 +415,7 @@ impl Session {
                 }
             }
             19 => {
-                // A parent that the caller chooses, or one that is not there.
+                // A parent that the caller chooses, or one that does not exist.
                 let uuids = self.model.uuids();
                 let mark = self.new_mark();
                 if uuids.is_empty() || self.rng.one_in(3) {
@@ -462,7 +463,7 @@ impl Session {
                     self.all_written();
                 }
                 self.settle(has_fault);
-                // Its threads are at an end, or are now.
+                // The threads of the writer have ended, or end now.
                 self.disk.restart();
                 self.open();
             }
@@ -491,7 +492,7 @@ impl Session {
         }
     }
 
-    /// Whether the file says what the model says, so far.
+    /// Returns whether the file agrees with the model so far.
     fn is_same(&self) -> bool {
         let values = values(&self.bytes());
         let marks = values.iter().map(|value| value.as_ref().map(mark));
@@ -561,7 +562,7 @@ impl Drop for Session {
 #[test]
 fn random_sessions_under_faults_are_what_the_model_says() {
     let mut totals = [0; 4];
-    // One seed alone, to look at a failure.
+    // A single seed, to reproduce a failure.
     let only = std::env::var("TRANSCRIPT_SEED")
         .ok()
         .and_then(|seed| seed.parse().ok());
@@ -600,7 +601,8 @@ fn the_naive_writer_is_not_what_the_model_says() {
             session.disk.clear_faults();
         }
         let bytes = session.bytes();
-        differ += usize::from(judge(&bytes, &acked, &[], 0).is_err() || texts(&bytes) != acked);
+        differ +=
+            usize::from(check_entries(&bytes, &acked, &[], 0).is_err() || texts(&bytes) != acked);
     }
     assert!(differ > 150, "{differ}");
 }

@@ -1,4 +1,4 @@
-//! Recording, against a slow model on plain values: random lists of messages, compactions and
+//! Recording, compared with a slow model on plain values: random lists of messages, compactions and
 //! replays.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,7 +12,7 @@ use transcript_writer::{Draft, EntryId, ErrorKind, ResumePoint, Team, Writer};
 
 use crate::fake::{PATH, open, options, soak, values};
 
-/// What the file should hold, and what it takes to tell where the next entry goes.
+/// The expected contents of the file, and the state that decides the parent of the next entry.
 #[derive(Default)]
 struct Model {
     /// uuid, parent, logical parent.
@@ -21,7 +21,7 @@ struct Model {
     leaf: Option<String>,
     calls: BTreeMap<String, String>,
     kept: BTreeSet<String>,
-    /// Entries with calls that the last compaction left behind.
+    /// Entries with calls that the last compaction abandoned.
     left: BTreeSet<String>,
 }
 
@@ -88,7 +88,7 @@ impl Model {
         self.leaf = Some(uuid);
     }
 
-    /// What a reader finds; it takes calls that were left behind for none.
+    /// Returns the resume point of the file, without abandoned calls.
     fn known(&mut self) -> ResumePoint {
         self.calls.retain(|_, entry| !self.left.contains(entry));
         self.left.clear();
@@ -105,11 +105,11 @@ impl Model {
     }
 }
 
-/// Makes messages as a client has them in memory; some of them are never kept.
+/// Creates messages as a client has them in memory; some of them are never written.
 struct Client {
     rng: Rng,
     next: u64,
-    /// All messages that were made so far.
+    /// All messages so far.
     past: Vec<Value>,
     open: Vec<String>,
 }
@@ -146,7 +146,7 @@ impl Client {
         message
     }
 
-    /// A boundary that keeps some of the past, and its summary.
+    /// Returns a boundary that preserves some of the past, and its summary.
     fn compaction(&mut self, known: &BTreeSet<String>) -> Vec<Value> {
         let kept = self.kept(known);
         self.next += 2;
@@ -170,7 +170,8 @@ impl Client {
         uuids[from..to].iter().map(|uuid| (*uuid).clone()).collect()
     }
 
-    /// What the client records next: a part of the past, new messages, and the past among them.
+    /// Returns the messages that the client records next: a part of the past, new messages, and the
+    /// past among them.
     fn messages(&mut self, known: &BTreeSet<String>) -> Vec<Value> {
         let from = self.rng.below(self.past.len() + 1);
         let mut messages = self.past[from..].to_vec();
@@ -201,7 +202,7 @@ fn drafts(messages: &[Value]) -> Vec<Draft> {
     drafts.collect::<Result<_, _>>().unwrap()
 }
 
-/// uuid, parent and logical parent of each entry.
+/// Returns uuid, parent and logical parent of each entry.
 fn entries(disk: &FakeDisk) -> Vec<[Option<String>; 3]> {
     let values = values(&disk.bytes(PATH).unwrap_or_default());
     let values = values.into_iter().map(Option::unwrap);

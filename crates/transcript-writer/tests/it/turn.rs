@@ -53,7 +53,7 @@ fn the_end_of_a_turn_writes_what_changed_and_what_left_the_window() {
         1
     );
 
-    // The leaf is another one: the prompt is written again, the others are still to be seen.
+    // The leaf has changed, so the prompt is written again; the other lines are still visible.
     writer.append(Draft::user("And now?")).unwrap();
     assert_eq!(
         writer
@@ -63,7 +63,7 @@ fn the_end_of_a_turn_writes_what_changed_and_what_left_the_window() {
         1
     );
 
-    // Whatever the turn was like, all of them stand in the last 64 KiB behind it.
+    // Whatever the length of the turn, all of them are in the last 64 KiB after it.
     for len in (60_000..70_000).step_by(97) {
         writer.append(Draft::user(&"x".repeat(len))).unwrap();
         writer.end_turn(Some("And now?"), changed.clone()).unwrap();
@@ -106,10 +106,10 @@ fn an_end_of_turn_that_fails_is_written_the_next_time() {
     assert_eq!(writer.end_turn(None, state()).unwrap().len(), 3);
 }
 
-/// How much of the end of a file others look at.
+/// The part at the end of a file that other readers look at.
 const WINDOW: usize = 64 << 10;
 
-/// The last line of each kind of state that others see at the end of the file, without its session.
+/// Returns the last line of each kind of state at the end of the file, without its session.
 fn seen(bytes: &[u8]) -> BTreeMap<String, Value> {
     last_of_each_kind(&bytes[bytes.len().saturating_sub(WINDOW)..])
 }
@@ -163,7 +163,7 @@ fn a_title_that_another_tool_set_355_kb_ago_is_seen_after_the_end_of_a_turn() {
         assert_eq!(title(&disk), "Ebb \u{e9}", "{is_open}");
         let text = String::from_utf8(disk.bytes(PATH).unwrap()).unwrap();
         assert_eq!(text.matches(&line.to_string()).count(), 2, "word for word");
-        // A turn later it still stands there, and is not written again.
+        // One turn later it is still visible, and is not written again.
         writer.append(Draft::user("More")).unwrap();
         assert_eq!(writer.end_turn(Some("More"), Vec::new()).unwrap().len(), 1);
     }
@@ -178,7 +178,7 @@ fn a_session_that_is_opened_again_has_nothing_to_say_that_the_file_does_not() {
     writer.close().unwrap();
     let before = disk.bytes(PATH).unwrap();
     for lines in [Vec::new(), state()] {
-        // What was asked last stays what it was, also for a caller who does not know it.
+        // The last prompt is kept, also for a caller who does not know it.
         for prompt in [None, Some("How high?")] {
             let writer = open(&disk);
             assert_eq!(writer.end_turn(prompt, lines.clone()).unwrap(), []);
@@ -187,7 +187,7 @@ fn a_session_that_is_opened_again_has_nothing_to_say_that_the_file_does_not() {
     }
     assert_eq!(disk.bytes(PATH).unwrap(), before);
 
-    // The same words with other members around them, in another order, escaped.
+    // The same content with other members around it, in another order, escaped.
     let writer = open(&disk);
     let spelled = r#"{"sessionId":"x","customTitle":"T\u0069des","type":"custom-title"}"#;
     let spelled = Draft::entry(spelled).unwrap();
@@ -195,7 +195,7 @@ fn a_session_that_is_opened_again_has_nothing_to_say_that_the_file_does_not() {
     let other = line(&make::custom_title("Tides").with("uuid", "one more"));
     assert_eq!(writer.end_turn(None, vec![other]).unwrap().len(), 1);
 
-    // The next prompt that no one names: the one before, under the new end.
+    // The next turn ends without a prompt: the previous one is written with the new leaf.
     let next = writer.append(Draft::user("And now?")).unwrap();
     writer.end_turn(None, Vec::new()).unwrap();
     let last = &seen(&disk.bytes(PATH).unwrap())["last-prompt"];
@@ -208,7 +208,7 @@ fn a_line_that_is_given_takes_the_place_of_the_one_of_its_kind() {
     let disk = FakeDisk::new(1);
     let writer = open(&disk);
     writer.append(Draft::user("How high?")).unwrap();
-    // By `append`, by others, and by the end of a turn, of which the last one of a kind counts.
+    // By `append`, by others, and by the end of a turn, of which the last line of a kind counts.
     writer.append(line(&make::tag("sea"))).unwrap();
     writer.append(line(&make::custom_title("Tides"))).unwrap();
     as_other(
@@ -223,12 +223,12 @@ fn a_line_that_is_given_takes_the_place_of_the_one_of_its_kind() {
         (&state["tag"]["tag"], title(&disk)),
         (&json!("shore"), json!("Ebb"))
     );
-    // A title that is empty cancels, and goes on doing so.
+    // An empty title clears the title, and stays in force.
     writer.append(line(&make::custom_title(""))).unwrap();
     talk(&writer, 70_000);
     assert_eq!(writer.end_turn(None, Vec::new()).unwrap().len(), 3);
     assert_eq!(title(&disk), "");
-    // Lines that are no state are written as often as they are given.
+    // Lines that are not state are written each time.
     let link = || {
         vec![line(&make::pr_link(
             7,
@@ -247,14 +247,14 @@ fn a_title_set_by_others_while_the_writer_is_open_is_not_undone() {
     let writer = open(&disk);
     writer.append(line(&make::custom_title("Tides"))).unwrap();
     talk(&writer, 70_000);
-    // Nothing is appended between: the end of the turn itself has to look.
+    // Nothing is appended in between: the end of the turn itself must check the file.
     as_other(
         &disk,
         &json!({"type": "custom-title", "customTitle": "Ebb"}),
     );
     writer.end_turn(None, Vec::new()).unwrap();
     assert_eq!(title(&disk), "Ebb");
-    // Without a newline; and more than is looked at.
+    // Without a newline; and more than is read.
     talk(&writer, 70_000);
     disk.append_as_other(PATH, br#"{"type":"custom-title","customTitle":"Flood"}"#);
     writer.end_turn(None, Vec::new()).unwrap();
@@ -285,7 +285,7 @@ fn state_that_would_fill_the_window_stays_where_it_is() {
     }
 }
 
-/// What a session was told, by whomever.
+/// The state lines of a session, by all writers.
 struct Turns {
     rng: Rng,
     disk: FakeDisk,
@@ -299,7 +299,7 @@ impl Turns {
         self.writer.as_ref().unwrap()
     }
 
-    /// A line of state that says something new, or what was said before.
+    /// Returns a state line with new or previous content.
     fn state(&mut self) -> Value {
         let word = format!("w{}", self.rng.below(4));
         let word = if self.rng.one_in(5) { "" } else { &word };
@@ -367,7 +367,7 @@ impl Turns {
         let written = written.unwrap();
         let bytes = self.disk.bytes(PATH).unwrap();
         let mut seen = seen(&bytes);
-        // Whatever is there to be said is seen, and is what was said last.
+        // All state is visible, with its last content.
         assert_eq!(seen, last_of_each_kind(&bytes));
         assert!(seen.remove("last-prompt").is_some());
         assert_eq!(seen, self.reported);
@@ -380,7 +380,7 @@ impl Turns {
             self.carried +=
                 usize::from(kind != "last-prompt" && !is_given && before.contains_key(kind));
         }
-        // It is said once.
+        // It is written once.
         assert_eq!(
             self.writer()
                 .end_turn(Some("Go on"), drafts().collect())
@@ -429,7 +429,7 @@ fn an_agent_has_a_file_and_a_chain_of_its_own() {
     };
     let writer = open();
     let first = writer.append(Draft::user("Look it up")).unwrap();
-    // An entry that says by itself whose it is belongs to the same chain.
+    // An entry that names its agent belongs to the same chain.
     let own = json!({"type": "user", "isSidechain": true, "agentId": "a1b2",
         "message": {"role": "user", "content": "x"}});
     let own = writer
@@ -513,7 +513,7 @@ fn what_is_said_of_an_agent_is_not_longer_than_readers_take() {
     let kind = write(most + 1).unwrap_err().kind();
     assert_eq!(kind, ErrorKind::InvalidEntry);
     assert_eq!(disk.bytes(&path).unwrap().len(), AGENT_META_CAP);
-    // A name that cannot be given leaves nothing behind.
+    // A failed rename leaves nothing behind.
     disk.set(Fault::error(std::io::ErrorKind::PermissionDenied).at(Op::Rename, 1));
     write(1).unwrap_err();
     assert_eq!(disk.names(), [path]);

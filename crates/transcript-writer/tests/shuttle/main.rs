@@ -1,5 +1,5 @@
-//! The hand-off between callers, the thread that writes and the one that syncs, in many orders of
-//! their steps. The model checker `shuttle` draws them, and tells when nobody can go on.
+//! The hand-off between callers, the thread that writes and the one that syncs, under many
+//! schedules. The model checker `shuttle` chooses them at random, and detects deadlocks.
 //!
 //! `cargo test -p transcript-writer --features shuttle --test shuttle`
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
@@ -21,7 +21,7 @@ const INTERVAL: SyncPolicy = SyncPolicy::Interval(Duration::from_millis(100));
 
 type Tickets = Vec<(String, Ticket)>;
 
-/// A caller who makes `calls` calls of any kind. Returns the tickets, of which nothing is known.
+/// Makes `calls` random calls. Returns the tickets whose results are unknown.
 fn write_some(stage: &Stage, writer: &Writer, caller: usize, calls: usize) -> Tickets {
     let mut tickets = Tickets::new();
     let mut number = 0;
@@ -34,7 +34,7 @@ fn write_some(stage: &Stage, writer: &Writer, caller: usize, calls: usize) -> Ti
             0 => drop(stage.append(writer, &[next()])),
             1 => drop(stage.append(writer, &[next(), next()])),
             2 => {
-                // Everything queued so far by this caller is in the file when a flush has returned.
+                // After a flush, everything that this caller queued is in the file.
                 if writer.flush().is_ok() && !stage.book().had_power_cut {
                     let all = stage.all();
                     for (text, ticket) in &tickets {
@@ -58,7 +58,7 @@ fn write_some(stage: &Stage, writer: &Writer, caller: usize, calls: usize) -> Ti
     tickets
 }
 
-/// Waits for what becomes of queued entries.
+/// Waits for the results of queued entries.
 fn wait(stage: &Stage, tickets: &[(String, Ticket)]) -> Result<(), ErrorKind> {
     let mut result = Ok(());
     for (text, ticket) in tickets {
@@ -68,7 +68,7 @@ fn wait(stage: &Stage, tickets: &[(String, Ticket)]) -> Result<(), ErrorKind> {
     result
 }
 
-/// Starts three callers; they share the writer.
+/// Starts three callers that share the writer.
 fn start(
     stage: &Arc<Stage>,
     writer: &Arc<Writer>,
@@ -107,13 +107,13 @@ fn what_three_callers_write_is_in_the_file_once_and_in_order_while_another_syncs
         join(callers);
         assert_eq!(writer.stats().unacknowledged, 0);
         if policy == INTERVAL {
-            // The time for it comes without a call.
+            // The sync happens after its interval without a call.
             while !stage.is_durable() {
                 yield_now();
             }
         }
         only(writer).close().unwrap();
-        stage.judge_closed();
+        stage.check_closed();
         assert!(stage.book().refused.is_empty());
     });
 }
@@ -132,19 +132,19 @@ fn a_write_that_fails_takes_nothing_and_what_was_queued_comes_later() {
             stage.disk.set(fault.at(Op::Append, nth));
         }
         if one_in(2) {
-            // What it left is cut off later.
+            // The rest of the failed write is truncated later.
             stage.disk.set(Fault::error(TimedOut).at(Op::Truncate, 1));
         }
         let callers = start(&stage, &writer, |stage, writer, caller| {
             let tickets = write_some(stage, &writer, caller, 4);
-            // The thread tries again by itself.
+            // The thread retries by itself.
             wait(stage, &tickets).unwrap();
         });
         join(callers);
         stage.disk.clear_faults();
         only(writer).close().unwrap();
-        // This includes the cuts: what was refused does not come back with a power cut.
-        stage.judge_closed();
+        // This includes truncations: a refused entry does not come back with a power cut.
+        stage.check_closed();
     });
 }
 
@@ -157,7 +157,7 @@ fn an_entry_that_was_refused_does_not_come_back_with_a_power_cut() {
         stage.append(&writer, &["0-1".to_owned()]).unwrap();
         let syncer = {
             let (stage, writer) = (Arc::clone(&stage), Arc::clone(&writer));
-            // It may come between a write that fails and the cut behind it.
+            // It may happen between a failed write and its truncation.
             spawn(move || {
                 let _ = stage.sync(&writer);
             })
@@ -180,7 +180,7 @@ fn an_entry_that_was_refused_does_not_come_back_with_a_power_cut() {
             assert!(stage.is_durable());
         }
         only(writer).close().unwrap();
-        stage.judge_closed();
+        stage.check_closed();
     });
 }
 
@@ -194,7 +194,7 @@ fn what_is_acknowledged_with_a_sync_for_each_is_durable_at_once_and_after_a_powe
             let mut tickets = write_some(stage, &writer, caller, 3);
             let acked = stage.book().acked.clone();
             stage.assert_durable(acked.keys());
-            // Without power they are told at the end.
+            // After a power cut they get their result at the end.
             drop(writer);
             if has_power {
                 for queued in tickets.drain(..) {
@@ -232,7 +232,7 @@ fn tickets_of_a_writer_that_ends_are_notified_and_nothing_acknowledged_is_missin
         }
         let callers = start(&stage, &writer, |stage, writer, caller| {
             let tickets = write_some(stage, &writer, caller, 3);
-            // The last one to go ends it, while others wait.
+            // The last caller ends the writer, while others wait.
             if one_in(2) {
                 drop(writer);
             } else if let Some(writer) = Arc::into_inner(writer) {
@@ -249,8 +249,8 @@ fn tickets_of_a_writer_that_ends_are_notified_and_nothing_acknowledged_is_missin
         });
         drop(writer);
         join(callers);
-        stage.judge();
-        // The last sync may come after the drop.
+        stage.check_promises();
+        // The last sync may happen after the drop.
         while stage.disk.faults_left() == 0 && !stage.is_durable() {
             yield_now();
         }
@@ -275,7 +275,7 @@ fn after_a_sync_that_failed_none_succeeds_and_every_line_is_durable_or_rescued()
         let callers = start(&stage, &writer, |stage, writer, caller| {
             let mut tickets = write_some(stage, &writer, caller, 2);
             let first = stage.sync(&writer);
-            // Who wrote at that time is done by now.
+            // Any call that was writing has finished by now.
             let _ = writer.leaf();
             let all = stage.all();
             let more = write_some(stage, &writer, 3 + caller, 1);
@@ -285,7 +285,7 @@ fn after_a_sync_that_failed_none_succeeds_and_every_line_is_durable_or_rescued()
                 assert_eq!(second, first);
                 writer.queue(Draft::user("more")).unwrap_err();
                 turn();
-                assert_eq!(stage.all(), all, "written behind what may be lost");
+                assert_eq!(stage.all(), all, "written after bytes that may be lost");
             }
             let _ = wait(stage, &tickets);
         });
@@ -293,21 +293,22 @@ fn after_a_sync_that_failed_none_succeeds_and_every_line_is_durable_or_rescued()
         let _ = stage.sync(&writer);
         let rescue_files = writer.rescue().unwrap_or_default().files;
         let closed = only(writer).close().map_err(|error| error.kind());
-        stage.judge();
+        stage.check_promises();
         if stage.has_failed_sync() {
             assert_eq!(closed, Err(ErrorKind::SyncFailed));
             let safe = &stage.durable() | &stage.texts_in(&rescue_files);
             let book = stage.book();
             for text in stage.all() {
                 assert!(safe.contains(&text), "{text} is not safe");
-                // Only who waited for a sync may hear of an entry that is in the file.
+                // Only a caller that waited for a sync may get an error for an entry that is in the
+                // file.
                 let is_reported = policy == SyncPolicy::Each || !book.unsure.contains(&text);
                 assert!(is_reported, "{text} is in the file");
             }
             assert_eq!(stage.disk.names().len(), 1 + rescue_files.len());
         } else {
             closed.unwrap();
-            stage.judge_closed();
+            stage.check_closed();
         }
     });
 }
@@ -348,7 +349,7 @@ fn an_entry_has_its_amended_usage_exactly_when_the_amendment_was_taken() {
         });
         join(callers);
         only(writer).close().unwrap();
-        stage.judge_closed();
+        stage.check_closed();
     });
 }
 
@@ -369,7 +370,7 @@ fn callers_of_a_writer_that_holds_next_to_nothing_wait_and_go_on() {
         });
         join(callers);
         only(writer).close().unwrap();
-        stage.judge_closed();
+        stage.check_closed();
         assert!(stage.book().refused.is_empty());
     });
 }
@@ -401,7 +402,7 @@ mod asynchronous {
                         let text = format!("{caller}-{number}");
                         let draft = Draft::user(&text);
                         if one_in(4) {
-                            // Who goes away takes nothing back.
+                            // Dropping a future cancels nothing.
                             if has_room && !writer.cancellation().is_cancelled() {
                                 stage.book().taken.insert(text);
                             }
@@ -433,7 +434,7 @@ mod asynchronous {
             }
             drop(writer);
             join(tasks);
-            stage.judge();
+            stage.check_promises();
             let all = stage.all();
             for text in &stage.book().taken {
                 assert!(all.contains(text), "{text} is lost");

@@ -1,5 +1,5 @@
-//! What the tests share: a disk on which others get their turn during every write and sync, and a
-//! book of what was promised.
+//! Shared by the tests: a disk on which other threads run during every write and sync, and a record
+//! of the promises.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -21,13 +21,13 @@ use transcript_writer::{
 
 pub(crate) const PATH: &str = "/sessions/1999463e-ee08-4b08-99d5-2d9a36fd8293.jsonl";
 
-/// Makes every run of the tests the same; `SHUTTLE_RANDOM_SEED` in the environment makes another.
+/// Makes every run of the tests the same; `SHUTTLE_RANDOM_SEED` in the environment selects another.
 const SEED: u64 = 0x5e55_1043;
 
-/// Runs a test in so many orders, `TRANSCRIPT_SOAK` times as many where that is set.
+/// Runs a test under `schedules` schedules, times `TRANSCRIPT_SOAK` if that is set.
 ///
-/// In half of them the next thread is drawn at each step. In the others one thread runs as long as
-/// it can, but for a few changes: bugs that need a long delay show up there.
+/// In half of them the next thread is chosen at random at each step. In the others one thread runs
+/// as long as it can, with a few changes: bugs that need a long delay appear there.
 pub(crate) fn check(schedules: usize, test: fn()) {
     let times = std::env::var("TRANSCRIPT_SOAK").ok();
     let times: usize = times.and_then(|times| times.parse().ok()).unwrap_or(1);
@@ -35,13 +35,13 @@ pub(crate) fn check(schedules: usize, test: fn()) {
     let mut config = Config::default();
     config.stack_size = 256 << 10;
     config.max_steps = MaxSteps::FailAfter(100_000);
-    // Nothing here depends on a weaker order than shuttle models.
+    // Nothing here depends on a weaker memory order than shuttle models.
     config.silence_warnings = true;
     Runner::new(RandomScheduler::new_from_seed(SEED, half), config.clone()).run(test);
     Runner::new(PctScheduler::new_from_seed(SEED, 3, half), config).run(test);
 }
 
-/// A choice that belongs to the schedule, as all of them have to.
+/// Returns a random choice that is part of the schedule, as all choices must be.
 pub(crate) fn pick<T: Clone>(choices: &[T]) -> T {
     choices[thread_rng().gen_range(0..choices.len())].clone()
 }
@@ -50,12 +50,12 @@ pub(crate) fn one_in(odds: u32) -> bool {
     thread_rng().gen_ratio(1, odds)
 }
 
-/// Others get their turn.
+/// Lets other threads run.
 pub(crate) fn turn() {
     shuttle::thread::sleep(Duration::ZERO);
 }
 
-/// One session, and what was promised about it. Its own locks are never held over a turn.
+/// One session, and the promises about it. Its own locks are never held while other threads run.
 pub(crate) struct Stage {
     pub(crate) disk: FakeDisk,
     book: Mutex<Book>,
@@ -70,9 +70,9 @@ pub(crate) struct Book {
     pub(crate) taken: BTreeSet<String>,
     /// Entries that are not in the file and never will be.
     pub(crate) refused: BTreeSet<String>,
-    /// Entries whose caller heard of a failed sync.
+    /// Entries whose caller got the error of a failed sync.
     pub(crate) unsure: BTreeSet<String>,
-    /// What was only in the kernel may be gone.
+    /// Bytes that were only in the kernel may be lost.
     pub(crate) had_power_cut: bool,
 }
 
@@ -115,12 +115,12 @@ impl Stage {
         self.book.lock().unwrap()
     }
 
-    /// Whether a sync of the disk has failed by now.
+    /// Returns whether a sync of the disk has failed.
     pub(crate) fn has_failed_sync(&self) -> bool {
         self.has_failed_sync.load(Ordering::Relaxed)
     }
 
-    /// Appends entries with one call, and takes down what came of it.
+    /// Appends entries with one call, and records the result.
     pub(crate) fn append(&self, writer: &Writer, texts: &[String]) -> Result<(), ErrorKind> {
         let drafts = texts.iter().map(|text| Draft::user(text)).collect();
         self.note_all(texts, writer.append_all(drafts))
@@ -152,7 +152,7 @@ impl Stage {
         }
     }
 
-    /// Takes down what came of an entry.
+    /// Records the result of an entry.
     pub(crate) fn note(
         &self,
         text: &str,
@@ -178,7 +178,7 @@ impl Stage {
         }
     }
 
-    /// Syncs; what was taken before that has to be durable then.
+    /// Syncs; earlier accepted entries must be durable after that.
     pub(crate) fn sync(&self, writer: &Writer) -> Result<(), ErrorKind> {
         let had_failed = self.has_failed_sync();
         let taken = self.book().taken.clone();
@@ -200,7 +200,7 @@ impl Stage {
         texts(&bytes).into_iter().collect()
     }
 
-    /// The entries that survive a power cut in other files.
+    /// Returns the entries that survive a power cut in other files.
     pub(crate) fn texts_in(&self, files: &[PathBuf]) -> BTreeSet<String> {
         let bytes = files.iter().map(|file| self.disk.durable(file).unwrap());
         bytes.flat_map(|bytes| texts(&bytes)).collect()
@@ -211,17 +211,17 @@ impl Stage {
         self.disk.cut_power(thread_rng().gen_range(0..u64::MAX));
     }
 
-    /// Whether the file would be the same after a power cut.
+    /// Returns whether the file would be the same after a power cut.
     pub(crate) fn is_durable(&self) -> bool {
         self.disk.bytes(PATH) == self.disk.durable(PATH)
     }
 
-    /// All entries of the file.
+    /// Returns all entries of the file.
     pub(crate) fn all(&self) -> Vec<String> {
         texts(&self.disk.bytes(PATH).unwrap_or_default())
     }
 
-    /// The output tokens of a message in the file.
+    /// Returns the output tokens of a message in the file.
     pub(crate) fn usage(&self, text: &str) -> u64 {
         let bytes = self.disk.bytes(PATH).unwrap();
         let values = values(&bytes);
@@ -230,8 +230,8 @@ impl Stage {
         usage.as_u64().unwrap()
     }
 
-    /// Compares the file, which nothing has damaged, with what was promised.
-    pub(crate) fn judge(&self) {
+    /// Compares the file, which is undamaged, with the promises.
+    pub(crate) fn check_promises(&self) {
         let bytes = self.disk.bytes(PATH).unwrap_or_default();
         let book = self.book();
         let mut last = None;
@@ -243,11 +243,11 @@ impl Stage {
             assert_eq!(value["parentUuid"].as_str(), last.as_deref(), "the chain");
             last = uuid;
             let text = text_of(&value);
-            // Each caller counts; so the order is kept, and nothing stands twice.
+            // Each caller numbers its entries, so the order is preserved and nothing is repeated.
             let (caller, number) = text.split_once('-').unwrap();
             let number: u32 = number.parse().unwrap();
             let before = numbers.insert(caller.to_owned(), number);
-            assert!(before < Some(number), "{text} comes behind {before:?}");
+            assert!(before < Some(number), "{text} comes after {before:?}");
             found.insert(text);
         }
         for (text, written) in &book.acked {
@@ -266,9 +266,9 @@ impl Stage {
         }
     }
 
-    /// After a close that succeeded: everything is durable, and in the file.
-    pub(crate) fn judge_closed(&self) {
-        self.judge();
+    /// After a successful close everything is in the file and durable.
+    pub(crate) fn check_closed(&self) {
+        self.check_promises();
         self.assert_durable(&self.book().taken);
         assert!(self.is_durable());
     }
@@ -280,7 +280,7 @@ fn text_of(value: &Value) -> String {
     text.unwrap().to_owned()
 }
 
-/// The lines that are whole.
+/// Returns the complete lines.
 fn values(bytes: &[u8]) -> Vec<Value> {
     let lines = bytes.split_inclusive(|byte| *byte == b'\n');
     lines
@@ -288,12 +288,12 @@ fn values(bytes: &[u8]) -> Vec<Value> {
         .collect()
 }
 
-/// What they say.
+/// Returns their texts.
 fn texts(bytes: &[u8]) -> Vec<String> {
     values(bytes).iter().map(text_of).collect()
 }
 
-/// Gives others a turn right before and right behind what takes long on a real disk.
+/// Lets other threads run right before and after operations that take long on a real disk.
 #[derive(Debug)]
 struct SlowDisk {
     disk: Arc<dyn Disk>,

@@ -1,12 +1,12 @@
-//! Entries that a compaction keeps: they come after its anchor, and what was a child of the anchor
-//! comes after them (`facts/rig.md` 9, `docs/format.md`, "Compaction").
+//! Entries that a compaction preserves: they follow its anchor, and the children of the anchor
+//! follow them (COMPACT-3, COMPACT-4; `docs/format.md`, "Compaction").
 
 use std::collections::HashSet;
 
 use super::{Key, LiveTree, NONE, NodeFlags, PreservedForm, PreservedSpec, Splice, step};
 
 impl LiveTree {
-    /// Whether a compaction left the entry behind.
+    /// Returns whether a compaction put the entry out of reach.
     pub(super) fn is_cut_off(&self, node: u32) -> bool {
         let splice = self.splice.as_ref();
         splice.is_some_and(|splice| {
@@ -14,7 +14,7 @@ impl LiveTree {
         })
     }
 
-    /// What a new entry that names `parent` is a child of.
+    /// Returns the effective parent of a new entry that names `parent`.
     pub(super) fn parent_after_splice(&mut self, child: u32, parent: u32) -> u32 {
         let is_hidden = self.has(parent, NodeFlags::HIDDEN);
         let above = match is_hidden {
@@ -25,6 +25,8 @@ impl LiveTree {
         let Some(splice) = &mut self.splice else {
             return parent;
         };
+        // Children of the anchor follow the last preserved entry (COMPACT-4), and so do children of
+        // entries out of reach (COMPACT-7).
         if is_cut_off || above == splice.anchor {
             splice.before.push((child, parent));
             splice.tail
@@ -35,14 +37,14 @@ impl LiveTree {
         }
     }
 
-    /// A boundary came, and says which entries it keeps, or that it keeps none.
+    /// Handles a boundary, which preserves entries or none.
     pub(in crate::live) fn compact(
         &mut self,
         boundary: u32,
         preserved_spec: Option<PreservedSpec>,
     ) {
         let is_unfinished = match &preserved_spec {
-            // One that a crash left without the anchor that it names does not count.
+            // A boundary without its anchor, as a crash leaves it, does not count.
             Some(PreservedSpec {
                 anchor: Some(_),
                 entries: PreservedForm::List(uuids),
@@ -67,8 +69,8 @@ impl LiveTree {
         }
     }
 
-    /// Puts what the last boundary keeps behind its anchor, once that is there. Names that lead
-    /// nowhere are left out, and nothing is cut off then.
+    /// Moves the entries that the last boundary preserves after its anchor, once that exists. If a
+    /// name is unknown, the other entries stay within reach.
     fn splice_pending(&mut self) {
         let Some((boundary, preserved_spec)) = self.pending.take() else {
             return;
@@ -108,7 +110,7 @@ impl LiveTree {
         }
     }
 
-    /// The entries from `head` down to `tail`; none when the links do not lead there.
+    /// Returns the entries from `head` down to `tail`; none if `head` is not an ancestor of `tail`.
     fn between(&mut self, head: u32, tail: u32) -> Vec<u32> {
         if !self.is_under(tail, head) {
             return Vec::new();
@@ -132,7 +134,7 @@ impl LiveTree {
     }
 
     fn splice_after_anchor(&mut self, boundary: u32, anchor: u32, kept: &[u32]) {
-        // A boundary that has a parent would be a child of what it keeps.
+        // A boundary with a parent would become a child of the entries that it preserves.
         self.set_spliced_parent(boundary, NONE);
         let mut parent = anchor;
         for node in kept {
@@ -161,7 +163,7 @@ impl LiveTree {
         }
     }
 
-    /// Ends the compaction in force: only the last one's list counts.
+    /// Undoes the compaction in force, because only the list of the last one counts (COMPACT-8).
     pub(super) fn unsplice(&mut self) {
         let Some(splice) = self.splice.take() else {
             return;
@@ -177,6 +179,8 @@ impl LiveTree {
     }
 
     fn link_again(&mut self, boundary: u32, kept: &[u32]) {
+        // Depths follow from parents. Preserved entries have the anchor above them, which is after the
+        // boundary, and may have entries after the boundary below them, so those are linked twice.
         let catch_up_to = || boundary..self.nodes.len() as u32;
         let order: Vec<u32> = catch_up_to()
             .chain(kept.iter().copied())

@@ -1,15 +1,15 @@
-//! Entries that lines of this engine took back (`docs/recover.md`, "Entries that were taken back").
+//! Tombstoned entries (`docs/format.md`, "Tombstones").
 //!
-//! They keep their links, as other tools may hang entries under them, and are passed over.
+//! They keep their links, because other tools may add children to them, and are skipped.
 
 use std::collections::HashSet;
 
 use super::{Key, LiveTree, NEAR, NEAR_BEFORE, NONE, NodeFlags, step};
 
 impl LiveTree {
-    /// Takes the entry with this id back, and with it the results of its calls, and attachments
-    /// that lead on to nothing. Returns it, unless it is not there or was taken back before.
-    pub(in crate::live) fn take_back(&mut self, key: Key) -> Option<u32> {
+    /// Tombstones the entry with this id, the results of its calls, and attachments without other
+    /// descendants. Returns it, unless it does not exist or was tombstoned before.
+    pub(in crate::live) fn tombstone(&mut self, key: Key) -> Option<u32> {
         let node = self.find(key)?;
         if self.has(node, NodeFlags::DROPPED_ATTACHMENT) {
             self.nodes[node as usize]
@@ -55,7 +55,8 @@ impl LiveTree {
         Some(node)
     }
 
-    /// What goes on from `node`, which counts nowhere any more, goes on from what is above it.
+    /// Makes the children of `node`, which is not counted any more, children of its nearest visible
+    /// ancestor.
     fn relink_children_of(&mut self, node: u32) {
         let child_count = self.nodes[node as usize].child_count;
         let above = self.above(node);
@@ -68,7 +69,8 @@ impl LiveTree {
         }
     }
 
-    /// A new entry may go with one that was taken back, or lead on from an attachment that did.
+    /// Tombstones a new entry that belongs to a tombstoned one, or restores an attachment that it
+    /// continues from.
     pub(super) fn join_tombstoned(&mut self, node: u32, parent: u32) {
         let own = self.nodes[node as usize];
         if own.node_flags.contains(NodeFlags::HIDDEN) {
@@ -130,12 +132,12 @@ impl LiveTree {
                 && self.nodes[*node as usize].tool == tool
                 && self.is_under(*node, call)
         };
-        // A fast tool's result may be written before its call.
+        // The result of a fast tool may be written before its call.
         let near = call.saturating_sub(NEAR_BEFORE as u32)..self.near(call).end;
         near.filter(is_result).collect()
     }
 
-    /// The attachments that only `tombstoned` kept from going with what they are children of.
+    /// Returns the attachments that were only kept because of `tombstoned`.
     fn attachments_above(&self, tombstoned: &[u32]) -> Vec<u32> {
         let mut at = self.raw_parent(tombstoned[0]);
         let mut attachments = 0;
@@ -156,7 +158,7 @@ impl LiveTree {
         loose
     }
 
-    /// The attachments under `tombstoned` under which nothing else stands.
+    /// Returns the attachments below `tombstoned` that have no other descendants.
     fn leaf_attachments(&self, tombstoned: &[u32]) -> Vec<u32> {
         let Some(first) = tombstoned.first().copied() else {
             return Vec::new();
