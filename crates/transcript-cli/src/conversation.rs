@@ -37,7 +37,7 @@ impl<'s> Conversation<'s> {
     }
 }
 
-/// Where a path jumps or starts in the middle, in words.
+/// Describes a decision as a note above an entry: a gap, a bridge, a salvaged entry.
 pub(crate) fn gap(index: &Index, decision: &Decision) -> Option<String> {
     let line = |entry: u32| index.entry(entry as usize).line();
     Some(match *decision {
@@ -46,7 +46,7 @@ pub(crate) fn gap(index: &Index, decision: &Decision) -> Option<String> {
             parent,
             gap_millis,
         } => format!(
-            "the parent of line {} is lost; goes on from line {}, {gap_millis} ms before it",
+            "the parent of line {} is missing; continues from line {}, written {gap_millis} ms before it",
             line(entry),
             line(parent)
         ),
@@ -55,7 +55,7 @@ pub(crate) fn gap(index: &Index, decision: &Decision) -> Option<String> {
             parent,
             evidence,
         } => format!(
-            "the parent of line {} is lost; goes on from line {} ({})",
+            "the parent of line {} is missing; continues from line {} ({})",
             line(entry),
             line(parent),
             evidence.confidence().name()
@@ -71,14 +71,14 @@ pub(crate) fn gap(index: &Index, decision: &Decision) -> Option<String> {
                 many => format!(": {many} messages before it are not shown"),
             };
             format!(
-                "the parent of line {} is lost; {}{hidden}",
+                "the parent of line {} is missing; {}{hidden}",
                 line(entry),
                 reason.words()
             )
         }
         Decision::Salvage { entry } => salvaged(Some(line(entry))),
         Decision::Truncated { entry } => format!(
-            "what came before line {} cannot be reached: its parent is lost",
+            "the entries before line {} cannot be reached: its parent is missing",
             line(entry)
         ),
         Decision::Cycle { entry } => format!(
@@ -89,15 +89,15 @@ pub(crate) fn gap(index: &Index, decision: &Decision) -> Option<String> {
     })
 }
 
-/// What is above an entry that was brought back from a damaged line.
+/// Returns the note above an entry that was salvaged from a damaged line.
 pub(crate) fn salvaged(line: Option<u64>) -> String {
     format!(
-        "{} is damaged; this was brought back from it",
+        "{} is damaged; this entry was salvaged from it",
         the_line(line)
     )
 }
 
-/// A line in words, also where its number is not known.
+/// Names a line, even if its number is not known.
 pub(crate) fn the_line(number: Option<u64>) -> String {
     number.map_or("a line".to_owned(), |number| format!("line {number}"))
 }

@@ -1,4 +1,4 @@
-//! What all commands share about output: colour, and errors.
+//! Output options of all commands: colour, notes and errors.
 
 use std::io::{self, IsTerminal, Write};
 
@@ -14,10 +14,10 @@ pub(crate) struct OutputOptions {
     /// When to colour output for people
     #[arg(long, global = true, value_enum, default_value_t = When::Auto, value_name = "WHEN")]
     color: When,
-    /// Say less on standard error
+    /// Print less to standard error
     #[arg(short, long, global = true)]
     pub(crate) quiet: bool,
-    /// Say more on standard error
+    /// Print more to standard error
     #[arg(short, long, global = true, conflicts_with = "quiet")]
     pub(crate) verbose: bool,
     /// Print text of a transcript as it is: control characters reach the terminal

@@ -90,7 +90,7 @@ impl<'o> FollowPrinter<'o> {
         self.print_in(key, None, |follow_printer, state| match event {
             // A new one tells itself by its label.
             EventKind::Open { .. } if is_known => {
-                follow_printer.printer.marker("the file is there again")
+                follow_printer.printer.marker("the file exists again")
             }
             EventKind::Damaged(finding) => {
                 state.damaged = finding.line;
@@ -368,10 +368,10 @@ impl<'o> FollowPrinter<'o> {
         self.printer.end_turn()?;
         let left = from
             .as_ref()
-            .map(|from| format!(", {} is left", short(from)));
+            .map(|from| format!(", leaving {}", short(from)));
         let goes_on = match fork {
-            Some(fork) => format!("goes on from {}", short(fork)),
-            None => "starts anew".to_owned(),
+            Some(fork) => format!("continues from {}", short(fork)),
+            None => "starts a new root".to_owned(),
         };
         let text = format!("another branch: {goes_on}{}", left.unwrap_or_default());
         self.printer.marker(&text)
@@ -381,7 +381,7 @@ impl<'o> FollowPrinter<'o> {
     fn changed(&mut self, change: &ChangeKind) -> Result<()> {
         match change {
             ChangeKind::Tombstoned { uuid } => {
-                let text = format!("entry {} was taken back", short(uuid));
+                let text = format!("entry {} was tombstoned", short(uuid));
                 self.printer.marker(&text)
             }
             // A result may come still.
@@ -464,8 +464,8 @@ fn bad(finding: &Finding) -> String {
 
 fn reset(reason: Reset) -> &'static str {
     match reason {
-        Reset::Truncated => "the file became shorter; it is told from its start again",
-        _ => "another file has its place; it is told from its start",
+        Reset::Truncated => "the file became shorter; printing it again from its start",
+        _ => "the file was replaced; printing the new one from its start",
     }
 }
 
