@@ -1,4 +1,4 @@
-//! What a replay shows: the paths of a session, and what is known about each.
+//! The paths of a session that a replay shows, with their items.
 
 use anyhow::Result;
 use transcript_reader::{Bodies, Index};
@@ -10,14 +10,14 @@ use transcript_session::History;
 pub(crate) struct Conversation<'s> {
     pub(crate) session: &'s History,
     pub(crate) display: ItemList,
-    /// How many entries it has.
+    /// The number of entries.
     pub(crate) entries: usize,
-    /// What to say above it; nothing for the main conversation.
+    /// The title above it; `None` for the main conversation.
     pub(crate) title: Option<String>,
 }
 
 impl<'s> Conversation<'s> {
-    /// The conversation along `path`, which is one of the tree that `displays` are made of.
+    /// Builds the conversation along `path`, a path of the tree that `displays` belongs to.
     pub(crate) fn new(
         session: &'s History,
         displays: &mut Displays<'_, '_>,

@@ -1,4 +1,4 @@
-//! Stage 1: the bytes of a file → the JSON objects that stand on its lines.
+//! Stage 1: the bytes of a file → the JSON objects on its lines.
 
 use serde_json::{Map, Value};
 

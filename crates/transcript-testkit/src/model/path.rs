@@ -1,7 +1,7 @@
 //! Stage 2: the objects of a file → the entries of the conversation, in order.
 //!
-//! Only the structure of the file is looked at here (ids, parents, kinds, times), with one
-//! exception: an entry whose body is unusable is treated as if its line were not there.
+//! This stage only uses the structure of the file (ids, parents, kinds, times), with one exception:
+//! an entry whose body is unusable is treated as if its line did not exist (FILE-6).
 
 use std::collections::{HashMap, HashSet};
 
