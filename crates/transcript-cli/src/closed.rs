@@ -32,7 +32,7 @@ impl Closed {
     }
 }
 
-/// Waits until standard output has no reader. Returns false if that cannot be detected.
+/// Waits until standard output has no reader. Returns false if it has none to lose, or if the system cannot tell.
 #[cfg(unix)]
 fn wait() -> bool {
     use rustix::event::{PollFd, PollFlags, poll};
