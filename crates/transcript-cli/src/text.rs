@@ -302,7 +302,7 @@ impl<'o> Page<'o> {
     }
 
     /// Writes `left`, cut if need be, and `right` at the end of the line; on a page that is too
-    /// narrow for both, `right` directly behind.
+    /// narrow for both, `right` directly follows.
     pub(crate) fn both(&mut self, left: &[Span], right: &[Span]) -> io::Result<()> {
         let columns = self.columns();
         let room = columns.saturating_sub(width(right) + 2);

@@ -136,7 +136,7 @@ pub(crate) fn call_summary(input: Option<Raw<'_>>, cwd: Option<&str>) -> String 
     }
 }
 
-/// [`about`], line by line: a command of two lines is not one other command. The input as it stands in the
+/// Like [`about`], but line by line, so that a command of two lines is not shown as one. An input as in the
 /// file is one line.
 pub(crate) fn about_lines(tool: &str, input: Option<Raw<'_>>, cwd: Option<&str>) -> Vec<String> {
     if tool == "TodoWrite" {
