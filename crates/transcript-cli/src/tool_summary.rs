@@ -136,8 +136,8 @@ pub(crate) fn call_summary(input: Option<Raw<'_>>, cwd: Option<&str>) -> String 
     }
 }
 
-/// Like [`about`], but line by line, so that a command of two lines is not shown as one. An input as in the
-/// file is one line.
+/// Like [`call_summary`], but line by line, so that a command of two lines is not shown as one. A raw input is
+/// one line.
 pub(crate) fn about_lines(tool: &str, input: Option<Raw<'_>>, cwd: Option<&str>) -> Vec<String> {
     if tool == "TodoWrite" {
         return Vec::new();
