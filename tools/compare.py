@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """tools/compare.py [--rounds N] [--bin PATH] SESSION.jsonl...
 
-Times `transcript replay` and `resume` beside programs that everyone has, on the same files in the same run, and prints a Markdown
+Times `transcript replay` and `resume` and common programs on the same files in the same run, and prints a Markdown
 table for each file: median wall time, its ratio to `wc -l`, and the peak memory of the process. The rounds of all
-commands are interleaved, so that a busy machine slows them alike. A command that is not installed is left out."""
+commands are interleaved, so that a busy machine slows them equally. A command that is not installed is skipped."""
 import argparse, os, shutil, statistics, subprocess, sys, time
 
 LOOP = ("import json,sys\nfor line in open(sys.argv[1],'rb'):\n  try: d=json.loads(line)\n  except ValueError: continue\n"

@@ -2,9 +2,9 @@
 """tools/growth.py [--bin PATH] [--sizes N,N,N] [--group NAMES] [--only SHAPES] [--command TEXT] [--quiet]
 
 Makes sessions of hostile and of plain shapes at several sizes, runs commands on them, and prints the processor time (user), the peak
-memory, and by what factor the time grows for each doubling of the size: about 2 is linear, 4 is quadratic. Times too short to
-compare (under --least seconds) have no factor. What takes longer than the limit is ended and counts as failed. Exits with 1 when a factor is above
---most or a command fails. Needs nothing but Python."""
+memory, and the factor by which the time grows with each doubling of the size: about 2 is linear, 4 is quadratic. Times too short to
+compare (under --least seconds) have no factor. A command that exceeds the time limit is killed and counts as failed. Exits with 1 if a factor is above
+--most or a command fails. Needs only Python."""
 import argparse, json, math, os, sys, tempfile, time
 
 def uid(n):
@@ -168,7 +168,7 @@ def boundaries(n):
 
 
 def kept(n):
-    """boundaries that each keep the whole list of what came before in this round"""
+    """boundaries that each preserve the whole list of earlier entries of this round"""
     for i in range(0, n - 4, 5):
         yield line(i, i - 1 if i else None, "user", text())
         yield line(i + 1, i, "assistant", text())
@@ -295,7 +295,7 @@ def cycle_tail(n):
 
 
 def backward(n):
-    """each entry stands before its parent"""
+    """each entry precedes its parent"""
     for i in range(n):
         yield line(i, i + 1 if i < n - 1 else None, kind(i), text())
 
@@ -521,7 +521,7 @@ def measure(o, shapes, commands, sizes, temp, failed):
                 full = invocation(o.bin, command, os.path.join(temp, "projects"), path)
                 runs = seen.setdefault(key, [])
                 time_, memory, end = run(full, o.limit)
-                # Another process can slow one run down: what looks too slow is run up to four times more.
+                # Another process can slow down a run: a run that seems too slow is repeated up to four times.
                 for _ in range(4):
                     if end or not runs or runs[-1][1] < o.least or factor(runs[-1][0], runs[-1][1], n, time_) <= o.most:
                         break

@@ -3,8 +3,8 @@
 
 Each run writes a session, calls a hook with the text of the answer, and appends the answer a while later, as a client
 does. The hook reads the last answer of the session, once with `transcript tail --until text:…` and once without. Half of
-the sessions have said the same words before, in an earlier turn, so that a stale read is told by the id of the entry and
-not by its text.
+the sessions have an equal text in an earlier turn, so that a stale read is detected by the id of the entry and not by its
+text.
 
     python3 tools/hook_race.py --bin target/release/transcript --runs 1000
 """

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """tools/watch.py poll|watchdog FILE COUNT QUIET
 
-Reads a file as it grows, as Python programs do it, for benches/latency.rs of transcript-tail: looks every 100 ms, or when
-`watchdog` says so. Prints "ready" after the first line, and after COUNT more (or QUIET seconds without any) how many
-came, whether they were in order, how often it was woken, the peak memory in KiB before and after, and for each line the nanoseconds from its
-write until it was here."""
+Reads a growing file as Python programs commonly do, for benches/latency.rs of transcript-tail: polls every 100 ms, or when
+`watchdog` reports an event. Prints "ready" after the first line. After COUNT more lines (or QUIET seconds without any) prints
+how many were read, whether they were in order, the number of wake-ups, the peak memory in KiB before and after, and for each
+line the nanoseconds from its write until it was read."""
 import sys, threading, time
 
 

@@ -1,4 +1,4 @@
-//! `transcript append`: a writer for any language.
+//! `transcript append`: writes a session on behalf of a program in any language.
 
 use std::io::{self, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
@@ -21,37 +21,37 @@ use crate::{exit, json, screen};
 
 /// Append to a session: commands on standard input, answers on standard output
 ///
-/// One JSON object a line, both ways and in the same order. An answer means that the bytes are
-/// written: they survive the end of this process, and after "sync" a power cut. Ends with 1 when
-/// any command failed.
+/// Commands and answers are JSON objects, one per line, in the same order. An answer means that the
+/// bytes are written: they survive the end of this process, and after "sync" a power cut. The exit
+/// code is 1 if any command failed.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Args {
     /// Path of a .jsonl file
     #[arg(value_name = "SESSION-FILE")]
     file: PathBuf,
-    /// When written bytes are made to survive a power cut
+    /// When to sync written bytes to disk
     #[arg(long, value_enum, default_value_t = Sync::Interval, value_name = "WHEN")]
     sync: Sync,
-    /// Make the file when it is missing
+    /// Create the file if it does not exist
     #[arg(long)]
     create: bool,
-    /// The session that entries belong to [default: the name of the file]
+    /// Session id for entries that have none [default: the file name]
     #[arg(long, value_name = "ID")]
     session_id: Option<String>,
-    /// The folder that entries name [default: the current one]
+    /// Working directory for entries that name none [default: the current one]
     #[arg(long, value_name = "DIR")]
     cwd: Option<PathBuf>,
     /// What to do when another process writes to the session
     #[arg(long, value_enum, default_value_t = Busy::Fail, value_name = "ACTION")]
     on_busy: Busy,
-    /// Answer groups of commands at once
+    /// Answer all commands of a batch after one write
     #[arg(long)]
     ack_batch: bool,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Sync {
-    /// When asked to, and at the end
+    /// On a sync command and at the end
     None,
     /// 100 ms after a write
     Interval,
@@ -63,17 +63,17 @@ enum Sync {
 enum Busy {
     /// Refuse
     Fail,
-    /// Take turns: each goes on from its own last entry, so that two who write at the same time make
-    /// two branches
+    /// Share the file: each process continues from its own last entry, so that two that write at the
+    /// same time make two branches
     Wait,
-    /// Refuse, and say that the caller should fork
+    /// Refuse with an error that asks the caller to fork
     Fork,
 }
 
-/// What `hello` answers, and what entries say that name no version.
+/// The version in the answer to `hello`, and in entries that have no version.
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// How much is read at once. What is there together is written together.
+/// How much input is read at once. Commands that are read together are written together.
 const CHUNK_BYTES: usize = 256 << 10;
 
 pub(crate) fn run(args: &Args, output: &screen::OutputOptions) -> Result<u8> {
@@ -82,15 +82,15 @@ pub(crate) fn run(args: &Args, output: &screen::OutputOptions) -> Result<u8> {
     if !output.quiet {
         if session.path() != args.file {
             screen::note(&format!(
-                "{}: another process writes to it; going on in {}",
+                "{}: another process is writing to it; continuing in a copy: {}",
                 args.file.display(),
                 session.path().display()
             ));
         }
         if session.writer().others_may_write() {
             screen::note(&format!(
-                "{0}: other users may write to it, and what they write is a part of the \
-                 conversation; `chmod 600` keeps it yours",
+                "{0}: other users may write to this file, and what they write becomes part of the \
+                 conversation; `chmod 600` prevents it",
                 session.path().display()
             ));
         }
@@ -99,15 +99,15 @@ pub(crate) fn run(args: &Args, output: &screen::OutputOptions) -> Result<u8> {
         }
         if let [first, ..] = session.restored() {
             screen::note(&format!(
-                "{}: entries in damaged lines: {} of them written again from byte {} on, as other \
-                 clients skip such lines",
+                "{}: entries that were only in damaged lines: {}, written again from byte {} on, \
+                 because other clients skip damaged lines",
                 session.path().display(),
                 session.restored().len(),
                 first.offset
             ));
         }
     }
-    let mut desk = CommandServer {
+    let mut server = CommandServer {
         session,
         pending: Vec::new(),
         answers: Answers {
@@ -116,13 +116,13 @@ pub(crate) fn run(args: &Args, output: &screen::OutputOptions) -> Result<u8> {
         },
         ack_batch: args.ack_batch,
     };
-    let end = desk.serve(io::stdin().lock());
+    let end = server.serve(io::stdin().lock());
     let CommandServer {
         session,
         mut answers,
         ..
-    } = desk;
-    // Asked between the last sync and the end: that sync may be the one that fails.
+    } = server;
+    // Read the rescue files after the last sync, because that sync may be the one that fails.
     let synced = session.sync();
     let rescue = session.writer().rescue();
     let path = session.path().to_owned();
@@ -152,13 +152,13 @@ pub(crate) fn run(args: &Args, output: &screen::OutputOptions) -> Result<u8> {
 fn open(args: &Args) -> Result<Session> {
     let path = &args.file;
     if path == Path::new("-") {
-        bail!("append takes the path of a file; standard input holds the commands");
+        bail!("append needs the path of a file; commands are read from standard input");
     }
     let cwd = match &args.cwd {
         Some(cwd) => std::path::absolute(cwd),
         None => std::env::current_dir(),
     };
-    let cwd = cwd.context("cannot tell the current folder; --cwd names one")?;
+    let cwd = cwd.context("cannot determine the current directory; set it with --cwd DIR")?;
     let mut options = SessionOptions::new()
         .cwd(cwd.to_string_lossy())
         .version(VERSION)
@@ -182,7 +182,7 @@ fn open(args: &Args) -> Result<Session> {
     })
 }
 
-/// Says what a failed sync put at risk, and what of that is in files of its own.
+/// Describes the entries that a failed sync put at risk, and which of them are in rescue files.
 fn describe_rescue(path: &Path, rescue: &Rescue) -> String {
     let (unsynced, saved) = (rescue.unsynced, rescue.saved);
     let files: Vec<_> = rescue
@@ -193,8 +193,8 @@ fn describe_rescue(path: &Path, rescue: &Rescue) -> String {
     let files = files.join(" and ");
     let which = match saved {
         0 => "none of them was saved".to_owned(),
-        _ if saved == unsynced => format!("all of them were saved in {files}"),
-        _ => format!("the last {saved} of them were saved in {files}, the others were not"),
+        _ if saved == unsynced => format!("all of them were saved to {files}"),
+        _ => format!("the last {saved} of them were saved to {files}, the others were not"),
     };
     let why = rescue.error.as_ref();
     let why = why.map_or_else(String::new, |error| format!(": {error}"));
@@ -208,33 +208,33 @@ fn describe_repair(path: &Path, repair: &Repair) -> String {
     let path = path.display();
     match repair {
         Repair::Completed { offset } => {
-            format!("{path}: the last line lacked its newline, which was added at byte {offset}")
+            format!("{path}: the last line had no newline; one was added at byte {offset}")
         }
         Repair::Cut { offset, len, saved } => format!(
-            "{path}: a torn line of {len} bytes at byte {offset} was cut off and saved in {}",
+            "{path}: a torn line of {len} bytes at byte {offset} was removed and saved to {}",
             saved.display()
         ),
         Repair::Sealed { offset, len, why } => {
             let why = match why {
                 Kept::OtherWriter => "another process may be writing it".to_owned(),
-                Kept::HoldsEntry => "a whole entry stands in it".to_owned(),
+                Kept::HoldsEntry => "it contains a whole entry".to_owned(),
                 Kept::TooLong => "it is too long to be saved elsewhere".to_owned(),
-                Kept::Failed(error) => format!("it cannot be saved elsewhere and cut off: {error}"),
-                _ => "it cannot be cut off".to_owned(),
+                Kept::Failed(error) => format!("it cannot be saved elsewhere and removed: {error}"),
+                _ => "it cannot be removed".to_owned(),
             };
             format!(
-                "{path}: a damaged line of {len} bytes at byte {offset} was ended with a newline; \
-                 it stays, as {why}"
+                "{path}: a damaged line of {len} bytes at byte {offset} was ended with a newline \
+                 and kept, because {why}"
             )
         }
         _ => format!("{path}: the end of the file was repaired"),
     }
 }
 
-/// Takes commands and gives answers.
+/// Runs commands and writes answers.
 struct CommandServer<W: Write> {
     session: Session,
-    /// Appends that were read and not written yet.
+    /// Appends that were read but not written yet.
     pending: Vec<PendingAppend>,
     answers: Answers<W>,
     ack_batch: bool,
@@ -245,7 +245,7 @@ struct PendingAppend {
     drafts: Vec<Draft>,
 }
 
-/// Why no further command is read.
+/// Why reading commands ended.
 enum End {
     OfInput,
     /// The command `close`, with its id. It is not answered yet.
@@ -257,7 +257,7 @@ impl<W: Write> CommandServer<W> {
         let mut framer = Framer::new();
         let mut chunk = vec![0; CHUNK_BYTES];
         loop {
-            // Nobody waits for an answer while we wait for a command.
+            // Answer everything before blocking on input: the caller may wait for it.
             self.write_waiting()?;
             self.answers.out.flush()?;
             let read = match input.read(&mut chunk) {
@@ -309,13 +309,13 @@ impl<W: Write> CommandServer<W> {
             Ok(Command::Hello) => Ok(Answer::hello()),
             Err(failure) => Err(failure),
         };
-        // Answers come in the order of the commands.
+        // Answers are in the order of the commands, so earlier appends are answered first.
         self.write_waiting()?;
         self.answers.give(id.as_deref(), answer)?;
         Ok(None)
     }
 
-    /// Does what has to know where the conversation is.
+    /// Runs a command that depends on the current leaf.
     fn run_edit(&self, turn: EditCommand) -> Result<Answer, Failure> {
         let session = &self.session;
         Ok(match turn {
@@ -343,7 +343,7 @@ impl<W: Write> CommandServer<W> {
         })
     }
 
-    /// Appends what waits, as one batch, and answers it.
+    /// Writes the pending appends as one batch, and answers them.
     fn write_waiting(&mut self) -> Result<()> {
         let pending = std::mem::take(&mut self.pending);
         if pending.is_empty() {
@@ -364,7 +364,7 @@ impl<W: Write> CommandServer<W> {
                         self.answers.give(id.as_deref(), Ok(answer))?;
                     }
                 }
-                // One of them may be at fault, and the others need not suffer for it.
+                // Retry one by one, so that one invalid entry does not fail the others.
                 Err(error) if may_spare_others(&error) => {
                     for PendingAppend { id, drafts } in pending {
                         self.write_one(id.as_deref(), drafts)?;
@@ -391,7 +391,7 @@ impl<W: Write> CommandServer<W> {
     }
 }
 
-/// Whether what fails for a batch may work for a part of it.
+/// Returns whether the error may concern only some entries of a batch.
 fn may_spare_others(error: &Error) -> bool {
     let kind = error.as_writer().map(transcript_writer::Error::kind);
     matches!(
@@ -433,7 +433,7 @@ struct Compact {
 }
 
 impl Request {
-    /// Reads a line of the input; `None` when it is blank.
+    /// Parses a line of the input; `None` if it is blank.
     fn read(line: Framed<'_>) -> Option<Self> {
         let bytes = match line {
             Framed::Line(line) => line.bytes.trim_ascii(),
@@ -454,7 +454,7 @@ impl Request {
         };
         Some(match Object::parse(text) {
             Ok(object) => Self {
-                // A value that was parsed is JSON.
+                // Cannot fail: the text of a parsed value is valid JSON.
                 id: object
                     .get("id")
                     .and_then(|id| RawValue::from_string(id.text().to_owned()).ok()),
@@ -485,34 +485,34 @@ fn command(object: &Object<'_>) -> Result<Command, Failure> {
         }
         Some("tombstone") => match object.str("uuid") {
             Some(uuid) => Ok(Command::Edit(EditCommand::Tombstone(EntryId::from(&*uuid)))),
-            None => Err(Failure::bad_command("tombstone takes the uuid of an entry")),
+            None => Err(Failure::bad_command("`uuid` must be a string")),
         },
         Some("rewind") => rewind(object).map(|to| Command::Edit(EditCommand::Rewind(to))),
-        Some(_) => Err(Failure::bad_command("there is no such op")),
-        None => Err(Failure::bad_command("there is no op")),
+        Some(_) => Err(Failure::bad_command("unknown op")),
+        None => Err(Failure::bad_command("missing op")),
     }
 }
 
-/// The entries of an `append`.
+/// Returns the entries of an `append`.
 fn drafts(object: &Object<'_>) -> Result<Vec<Draft>, Failure> {
     let [entry, user, assistant] = ["entry", "user", "assistant"].map(|key| object.get(key));
     match (entry, user, assistant) {
         (Some(entry), None, None) => Ok(vec![Draft::entry(entry.text())?]),
         (None, Some(user), None) => match user.str() {
             Some(text) => Ok(vec![Draft::user(&text)]),
-            None => Err(Failure::bad_command("user is not a string")),
+            None => Err(Failure::bad_command("`user` must be a string")),
         },
         (None, None, Some(message)) => Ok(Draft::assistant(message.text())?),
         _ => Err(Failure::bad_command(
-            "append takes one of entry, user and assistant",
+            "append needs one of `entry`, `user` and `assistant`",
         )),
     }
 }
 
-/// The messages of a `record`.
+/// Returns the messages of a `record`.
 fn messages(object: &Object<'_>) -> Result<Vec<Draft>, Failure> {
     let Some(messages) = object.array("messages") else {
-        return Err(Failure::bad_command("record takes a list of messages"));
+        return Err(Failure::bad_command("`messages` must be a list"));
     };
     let drafts = messages.iter().map(|message| Draft::entry(message.text()));
     Ok(drafts.collect::<Result<_, _>>()?)
@@ -524,12 +524,12 @@ fn compact(object: &Object<'_>) -> Result<Compact, Failure> {
         Some("auto") => Trigger::Auto,
         _ => {
             return Err(Failure::bad_command(
-                "the trigger of a compact is manual or auto",
+                "`trigger` must be \"manual\" or \"auto\"",
             ));
         }
     };
     let Some(summary) = object.str("summary") else {
-        return Err(Failure::bad_command("compact takes a summary"));
+        return Err(Failure::bad_command("`summary` must be a string"));
     };
     let preserved = match object.get("preserved") {
         None => Some(Vec::new()),
@@ -539,7 +539,7 @@ fn compact(object: &Object<'_>) -> Result<Compact, Failure> {
         }),
     };
     let Some(preserved) = preserved else {
-        return Err(Failure::bad_command("preserved is not a list of uuids"));
+        return Err(Failure::bad_command("`preserved` must be a list of uuids"));
     };
     let tokens = object.u64("preTokens").unwrap_or_default();
     Ok(Compact {
@@ -555,18 +555,18 @@ fn rewind(object: &Object<'_>) -> Result<Option<EntryId>, Failure> {
         (Some(_), Some(uuid)) => Ok(Some(EntryId::from(&*uuid))),
         (Some(to), None) if to.is_null() => Ok(None),
         _ => Err(Failure::bad_command(
-            "rewind takes the uuid of an entry as to, or null",
+            "`to` must be the uuid of an entry or null",
         )),
     }
 }
 
-/// The entry of a `meta`, which does not move the conversation on.
+/// Returns the entry of a `meta`, which must not be part of the conversation.
 fn metadata(object: &Object<'_>) -> Result<Draft, Failure> {
     let Some(entry) = object
         .get("entry")
         .filter(|raw| raw.kind() == JsonKind::Object)
     else {
-        return Err(Failure::bad_command("meta takes an entry"));
+        return Err(Failure::bad_command("`entry` must be an object"));
     };
     let kind = entry.object().and_then(|entry| {
         let name = entry.get("type").and_then(Raw::str)?;
@@ -574,7 +574,7 @@ fn metadata(object: &Object<'_>) -> Result<Draft, Failure> {
     });
     if kind.is_some_and(EntryKind::is_chain) {
         return Err(Failure::bad_command(
-            "the entry is a part of the conversation; append takes it",
+            "the entry is part of the conversation; write it with append",
         ));
     }
     Ok(Draft::entry(entry.text())?)
@@ -622,7 +622,7 @@ struct Answer {
 #[derive(Serialize)]
 struct WrittenRecord {
     entries: Vec<EntryRecord>,
-    /// That of the last entry; null for metadata.
+    /// The uuid of the last entry; null for metadata.
     uuid: Option<String>,
 }
 
@@ -635,7 +635,7 @@ struct EntryRecord {
     len: u64,
 }
 
-/// Why a command did not work; says nothing of what an entry holds.
+/// The error of a command. The message never quotes an entry.
 #[derive(Clone, Serialize)]
 struct Failure {
     kind: &'static str,
@@ -665,7 +665,7 @@ impl Answer {
         Self::written_with_leaf(entries, last)
     }
 
-    /// The entries that were written, and the one where the conversation goes on.
+    /// Answers with the written entries and the current leaf.
     fn written_with_leaf(entries: Vec<Written>, last: Option<EntryId>) -> Self {
         let entries: Vec<_> = entries
             .into_iter()

@@ -1,4 +1,4 @@
-//! Blocks and attachments in a line, for whoever shows them.
+//! Blocks and attachments as one line of text.
 
 use transcript_format::content::Block;
 use transcript_format::entry::Entry;
@@ -10,7 +10,7 @@ use transcript_resume::items::LoadedItem;
 use crate::escape::without_colours;
 use crate::tool_summary::{self, bytes};
 
-/// A command as it was typed.
+/// Returns a command as it was typed.
 pub(crate) fn typed(said: &Said<'_>) -> Option<String> {
     match said {
         Said::Command { name, arguments } => Some(format!("{name} {arguments}").trim().to_owned()),
@@ -19,7 +19,7 @@ pub(crate) fn typed(said: &Said<'_>) -> Option<String> {
     }
 }
 
-/// The input of a call.
+/// Returns the input of a call.
 pub(crate) fn input<'b>(block: &Block<'b>) -> Option<Raw<'b>> {
     match block {
         Block::ToolUse(call) => call.input(),
@@ -27,18 +27,18 @@ pub(crate) fn input<'b>(block: &Block<'b>) -> Option<Raw<'b>> {
     }
 }
 
-/// What a result says, other blocks than text as their name in brackets.
+/// Returns the text of a result; other blocks are their name in brackets.
 pub(crate) fn result_text(loaded: &LoadedItem<'_>) -> String {
     let content = loaded.raw().and_then(Raw::object);
     let content = content.and_then(|block| block.field("content"));
     let text = content.map(plain_text).unwrap_or_default();
-    // The client wraps what it refuses by itself, for the model.
+    // The client wraps its own refusals in a tag for the model.
     let refusal = text.strip_prefix("<tool_use_error>");
     let refusal = refusal.and_then(|text| text.strip_suffix("</tool_use_error>"));
     without_colours(refusal.unwrap_or(&text)).into_owned()
 }
 
-/// The text of a message or a result; other blocks as a line in brackets.
+/// Returns the text of a message or a result; other blocks are a line in brackets.
 pub(crate) fn plain_text(content: Raw<'_>) -> String {
     if let Some(text) = content.str() {
         return text.into_owned();
@@ -58,14 +58,14 @@ pub(crate) fn plain_text(content: Raw<'_>) -> String {
     text
 }
 
-/// The content of a message; `None` for entries of other kinds.
+/// Returns the content of a message; `None` for entries of other kinds.
 pub(crate) fn message_content<'a>(entry: &Entry<'a>) -> Option<Raw<'a>> {
     let is_message = entry.kind().is_message();
     let message = entry.object().object("message").filter(|_| is_message);
     message?.field("content")
 }
 
-/// The blocks of a content, as they stand in the line: a view of each takes many times its text.
+/// Returns the blocks of a content as raw JSON, because a parsed view of each would take many times its size.
 pub(crate) fn blocks(content: Raw<'_>) -> Vec<Raw<'_>> {
     match content.kind() {
         JsonKind::Object => vec![content],
@@ -105,7 +105,7 @@ pub(crate) fn block_line(block: &Block<'_>) -> String {
     line
 }
 
-/// What an attachment says happened; nothing for reminders.
+/// Describes the event that an attachment records; `None` for reminders.
 pub(crate) fn attachment_line(
     kind: Option<AttachmentKind>,
     attachment: &Object<'_>,

@@ -1,21 +1,21 @@
-//! Notices that nobody reads our output any more, also while there is nothing to write.
+//! Detects that the reader of our output is gone, even while there is nothing to write.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use transcript_tail::Stopper;
 
-/// Whether the reader of standard output has gone.
+/// Whether the reader of standard output is gone.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Closed(Arc<AtomicBool>);
 
 impl Closed {
-    /// Has `stopper` stop the waiting once the reader of standard output is gone. A file or a terminal
-    /// has no reader that goes. Where the system cannot be asked the next line finds out.
+    /// Calls `stopper` once the reader of standard output is gone. Only pipes and sockets have a reader.
+    /// On systems without the check, the next write fails instead.
     pub(crate) fn stops(stopper: Stopper) -> Self {
         let closed = Self::default();
         let shown = closed.clone();
-        // Without the thread it is found out later, and nothing else changes.
+        // Without the thread the next write detects it; nothing else changes.
         let _ = std::thread::Builder::new()
             .name("closed".to_owned())
             .spawn(move || {
@@ -32,13 +32,13 @@ impl Closed {
     }
 }
 
-/// Waits until standard output has no reader; returns whether that is so.
+/// Waits until standard output has no reader. Returns false if it has none to lose, or if the system cannot tell.
 #[cfg(unix)]
 fn wait() -> bool {
     use rustix::event::{PollFd, PollFlags, poll};
     let out = std::io::stdout();
     loop {
-        // Errors and hang-ups are told without being asked for.
+        // Errors and hang-ups are reported even if no event is requested.
         let mut polled = [PollFd::new(&out, PollFlags::empty())];
         match poll(&mut polled, None) {
             Ok(_) => {

@@ -1,4 +1,4 @@
-//! What a replay shows: the paths of a session, and what is known about each.
+//! The paths of a session that a replay shows, with their items.
 
 use anyhow::Result;
 use transcript_reader::{Bodies, Index};
@@ -10,14 +10,14 @@ use transcript_session::History;
 pub(crate) struct Conversation<'s> {
     pub(crate) session: &'s History,
     pub(crate) display: ItemList,
-    /// How many entries it has.
+    /// The number of entries.
     pub(crate) entries: usize,
-    /// What to say above it; nothing for the main conversation.
+    /// The title above it; `None` for the main conversation.
     pub(crate) title: Option<String>,
 }
 
 impl<'s> Conversation<'s> {
-    /// The conversation along `path`, which is one of the tree that `displays` are made of.
+    /// Builds the conversation along `path`, a path of the tree that `displays` belongs to.
     pub(crate) fn new(
         session: &'s History,
         displays: &mut Displays<'_, '_>,
@@ -37,7 +37,7 @@ impl<'s> Conversation<'s> {
     }
 }
 
-/// Where a path jumps or starts in the middle, in words.
+/// Describes a decision as a note above an entry: a gap, a bridge, a salvaged entry.
 pub(crate) fn gap(index: &Index, decision: &Decision) -> Option<String> {
     let line = |entry: u32| index.entry(entry as usize).line();
     Some(match *decision {
@@ -46,7 +46,7 @@ pub(crate) fn gap(index: &Index, decision: &Decision) -> Option<String> {
             parent,
             gap_millis,
         } => format!(
-            "the parent of line {} is lost; goes on from line {}, {gap_millis} ms before it",
+            "the parent of line {} is missing; continues from line {}, written {gap_millis} ms before it",
             line(entry),
             line(parent)
         ),
@@ -55,7 +55,7 @@ pub(crate) fn gap(index: &Index, decision: &Decision) -> Option<String> {
             parent,
             evidence,
         } => format!(
-            "the parent of line {} is lost; goes on from line {} ({})",
+            "the parent of line {} is missing; continues from line {} ({})",
             line(entry),
             line(parent),
             evidence.confidence().name()
@@ -71,14 +71,14 @@ pub(crate) fn gap(index: &Index, decision: &Decision) -> Option<String> {
                 many => format!(": {many} messages before it are not shown"),
             };
             format!(
-                "the parent of line {} is lost; {}{hidden}",
+                "the parent of line {} is missing; {}{hidden}",
                 line(entry),
                 reason.words()
             )
         }
         Decision::Salvage { entry } => salvaged(Some(line(entry))),
         Decision::Truncated { entry } => format!(
-            "what came before line {} cannot be reached: its parent is lost",
+            "the entries before line {} cannot be reached: its parent is missing",
             line(entry)
         ),
         Decision::Cycle { entry } => format!(
@@ -89,15 +89,15 @@ pub(crate) fn gap(index: &Index, decision: &Decision) -> Option<String> {
     })
 }
 
-/// What is above an entry that was brought back from a damaged line.
+/// Returns the note above an entry that was salvaged from a damaged line.
 pub(crate) fn salvaged(line: Option<u64>) -> String {
     format!(
-        "{} is damaged; this was brought back from it",
+        "{} is damaged; this entry was salvaged from it",
         the_line(line)
     )
 }
 
-/// A line in words, also where its number is not known.
+/// Names a line, even if its number is not known.
 pub(crate) fn the_line(number: Option<u64>) -> String {
     number.map_or("a line".to_owned(), |number| format!("line {number}"))
 }

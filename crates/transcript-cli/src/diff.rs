@@ -1,4 +1,4 @@
-//! Changes of files, as diffs.
+//! File changes as diffs.
 
 use std::io;
 
@@ -8,7 +8,7 @@ use transcript_format::object::Object;
 use crate::screen::Styles;
 use crate::text::{Page, Span};
 
-/// What changed in a file.
+/// The changes of a file.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Diff {
     hunks: Vec<Hunk>,
@@ -18,14 +18,14 @@ pub(crate) struct Diff {
 
 #[derive(Debug, PartialEq)]
 struct Hunk {
-    /// The number of the first line, when it is known where in the file the change is.
+    /// The number of the first line, if the place of the change is known.
     start: Option<u64>,
     lines: Vec<(char, String)>,
 }
 
 /// How many lines around a change are shown.
 const CONTEXT: usize = 2;
-/// Longer texts are not compared: that could take as long as the product of both lengths.
+/// Longer texts are not compared, because the time can grow with the product of both lengths.
 const MAX_LINES: usize = 4_000;
 /// No file has a line with this number.
 const MAX_NUMBERED: u64 = 1_000_000_000;
@@ -54,7 +54,7 @@ impl Diff {
         diff
     }
 
-    /// Compares two texts; `None` when they are too long for that.
+    /// Compares two texts; `None` if they are too long.
     pub(crate) fn of_texts(old: &str, new: &str) -> Option<Self> {
         if old.lines().count() + new.lines().count() > MAX_LINES {
             return None;
@@ -91,14 +91,14 @@ impl Diff {
         self.hunks.push(hunk);
     }
 
-    /// Adds what `other` changed, behind.
+    /// Appends the changes of `other`.
     pub(crate) fn append(&mut self, other: Self) {
         self.hunks.extend(other.hunks);
         self.added += other.added;
         self.removed += other.removed;
     }
 
-    /// Writes at most `most` lines, and how many there are more.
+    /// Writes at most `most` lines, and the number of the remaining ones.
     pub(crate) fn write(
         &self,
         page: &mut Page<'_>,
@@ -134,7 +134,7 @@ impl Diff {
                 if *mark != '-' {
                     at = at.map(|line| line.saturating_add(1));
                 }
-                // What wraps stays behind the mark.
+                // Continuation lines are indented past the mark.
                 let first = vec![
                     Span::new(styles.dim, &place),
                     Span::new(style, &format!("{mark} ")),
@@ -148,7 +148,7 @@ impl Diff {
         Ok(())
     }
 
-    /// All lines behind their marks.
+    /// Returns all lines with their marks.
     pub(crate) fn to_text(&self) -> String {
         let line = |(mark, text): &(char, String)| format!("{mark}{text}\n");
         let hunk = |hunk: &Hunk| hunk.lines.iter().map(line).collect::<String>();
@@ -156,7 +156,7 @@ impl Diff {
         hunks.join("@@\n")
     }
 
-    /// How wide the largest line number is; 0 when there are none.
+    /// Returns the width of the largest line number; 0 if there is none.
     fn digits(&self) -> usize {
         let last = |hunk: &Hunk| Some(hunk.start?.saturating_add(hunk.lines.len() as u64));
         let last = self.hunks.iter().filter_map(last).max();

@@ -1,9 +1,9 @@
 //! Makes text from a transcript safe to show on a terminal.
 //!
 //! Every print path for people goes through [`escape`]: control characters could move the cursor,
-//! set the clipboard or forge a link, bidirectional marks reorder what is read, and characters
-//! without width hide text (`facts/reliability.md` S1, S2). It works on characters, not on
-//! sequences: there is nothing that a text could split over two entries to get past it.
+//! set the clipboard or forge a link, bidirectional marks reorder the displayed text, and characters
+//! without width hide text. It escapes single characters, not sequences, so a sequence that is split
+//! over two entries does not evade it.
 
 use std::borrow::Cow;
 use std::fmt::Write;
@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use unicode_width::UnicodeWidthChar;
 
-/// How far apart the stops of a tab are, in columns.
+/// The distance of tab stops, in columns.
 const TAB: usize = 4;
 
 static RAW: AtomicBool = AtomicBool::new(false);
@@ -26,8 +26,8 @@ pub(crate) fn is_off() -> bool {
     RAW.load(Ordering::Relaxed)
 }
 
-/// Returns `text` with every character in a visible form that a terminal or a reader could be
-/// fooled by. Newlines stay, a tab becomes the spaces up to its stop.
+/// Returns `text` with a visible form of every character that controls a terminal or could deceive a
+/// reader. Newlines stay; a tab becomes spaces up to its stop.
 pub(crate) fn escape(text: &str) -> Cow<'_, str> {
     if is_off() || !text.chars().any(needs_care) {
         return Cow::Borrowed(text);
@@ -45,7 +45,7 @@ pub(crate) fn escape(text: &str) -> Cow<'_, str> {
             '\t' => out.extend(std::iter::repeat_n(' ', TAB - column % TAB)),
             '\u{1b}' => out.push_str("<ESC>"),
             c if needs_care(c) && !joins => {
-                // Writing to a string does not fail.
+                // Writing to a string cannot fail.
                 let _ = write!(out, "<U+{:04X}>", u32::from(c));
             }
             c => out.push(c),
@@ -60,8 +60,8 @@ pub(crate) fn escape(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// Takes the colours (SGR) out of what a tool or a client printed; what else a terminal acts on stays, to
-/// be shown. With `--raw` they stay, too.
+/// Removes colours (SGR) from the output of a tool or a client. Other control sequences stay, so that
+/// they are shown escaped. With `--raw` colours stay, too.
 pub(crate) fn without_colours(text: &str) -> Cow<'_, str> {
     const START: &str = "\u{1b}[";
     if is_off() || !text.contains(START) {
@@ -96,7 +96,7 @@ pub(crate) fn is_bidi(c: char) -> bool {
     matches!(c, '\u{061C}' | '\u{200E}' | '\u{200F}' | '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}')
 }
 
-/// Characters that show nothing, or end a line without a newline. The joiner U+200D stays within an
+/// Characters that are invisible, or end a line without a newline. The joiner U+200D stays within an
 /// emoji.
 fn is_invisible(c: char) -> bool {
     matches!(
@@ -177,7 +177,7 @@ mod tests {
         ] {
             assert_eq!(shown(other), other);
         }
-        // Taking one out makes no other one.
+        // Removing a sequence does not create another one.
         assert_eq!(shown("\u{1b}\u{1b}[0m[2J"), "\u{1b}[2J");
     }
 

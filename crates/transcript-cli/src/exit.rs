@@ -1,4 +1,4 @@
-//! Exit codes, as `docs/cli.md` promises them.
+//! Exit codes as specified in `docs/cli.md`.
 
 /// Done.
 pub(crate) const DONE: u8 = 0;

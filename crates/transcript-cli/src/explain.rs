@@ -1,4 +1,4 @@
-//! Says in words why a path is what it is.
+//! Describes in words the decisions that led to a path, and the findings.
 
 use std::io::{self, Write};
 
@@ -8,7 +8,7 @@ use transcript_resume::{
     ConversationPath, Decision, Evidence, LeafReason, Policy, Refusal, SpliceForm, Tree,
 };
 
-/// Returns what is wrong with the lines of a file, its links and the calls on a path, by offset.
+/// Returns the findings about the lines of a file, its links and the calls on a path, by offset.
 pub(crate) fn findings(tree: &Tree<'_>, path: &ConversationPath) -> Vec<Finding> {
     let mut all = tree.index().findings().to_vec();
     all.extend(match tree.policy() {
@@ -19,7 +19,7 @@ pub(crate) fn findings(tree: &Tree<'_>, path: &ConversationPath) -> Vec<Finding>
     all
 }
 
-/// Writes every decision and every finding, one a line.
+/// Writes every decision and every finding, one per line.
 pub(crate) fn write(
     out: &mut impl Write,
     tree: &Tree<'_>,
@@ -43,7 +43,7 @@ pub(crate) fn write(
     Ok(())
 }
 
-/// Why a client would not go on, or what is missing to go on from.
+/// Describes why a session cannot be continued.
 pub(crate) fn describe_refusal(index: &Index, refusal: Refusal) -> String {
     match refusal {
         Refusal::NoConversation if index.line_count() == 0 => "the file is empty".to_owned(),
@@ -63,7 +63,7 @@ pub(crate) fn describe_finding(finding: &Finding) -> String {
     }
 }
 
-/// What was decided, in words.
+/// Describes a decision.
 pub(crate) fn describe(index: &Index, decision: &Decision) -> String {
     let name = |entry: u32| Name(index.entry(entry as usize)).to_string();
     match *decision {
@@ -73,7 +73,7 @@ pub(crate) fn describe(index: &Index, decision: &Decision) -> String {
                 LeafReason::LastEntry => "the last entry, as the entries form a cycle",
                 LeafReason::Newest => "the newest message, as nothing follows the last compaction",
                 LeafReason::Pinned => "a last-prompt line names it",
-                LeafReason::AfterPin => "the last line behind a last-prompt line, under its leaf",
+                LeafReason::AfterPin => "the last line after a last-prompt line, below its leaf",
                 LeafReason::Asked => "asked for",
                 _ => "chosen",
             };
@@ -84,12 +84,12 @@ pub(crate) fn describe(index: &Index, decision: &Decision) -> String {
             parent,
             evidence,
         } => {
-            let place = match evidence {
-                Evidence::LaterCopy | Evidence::Exchanged => "follows another entry than it names",
-                _ => "has lost its parent",
+            let problem = match evidence {
+                Evidence::LaterCopy | Evidence::Exchanged => "names another parent",
+                _ => "names a missing parent",
             };
             format!(
-                "{} {place}; {} stands above it ({}): {}",
+                "{} {problem}; it follows {} ({}): {}",
                 name(entry),
                 name(parent),
                 evidence.confidence().name(),
@@ -101,21 +101,21 @@ pub(crate) fn describe(index: &Index, decision: &Decision) -> String {
             reason,
             hidden,
         } => format!(
-            "{} has lost its parent and the history ends there, as {}; messages before it that \
+            "the parent of {} is missing and the history ends there, as {}; messages before it that \
              are not shown: {hidden}",
             name(entry),
             reason.words()
         ),
         Decision::Client { entry, more } => format!(
-            "the path of the client to {} is taken, as it shows {more} messages more than the \
-             evidence leads to",
+            "the path of the client to {} is used, because it shows {more} more messages than the \
+             path that the evidence leads to",
             name(entry)
         ),
         Decision::Salvage { entry } => {
-            format!("{} was brought back from a damaged line", name(entry))
+            format!("{} was salvaged from a damaged line", name(entry))
         }
         Decision::Foreign { entry, count } => format!(
-            "entries of another session that are no part of the conversation: {count}, the first \
+            "entries of another session that are not part of the conversation: {count}, the first \
              is {}",
             name(entry)
         ),
@@ -143,17 +143,17 @@ pub(crate) fn describe(index: &Index, decision: &Decision) -> String {
             parent,
             gap_millis,
         } => format!(
-            "the parent of {} is lost; {} stands {gap_millis} ms before it and takes its place",
+            "the parent of {} is missing; {}, written {gap_millis} ms before it, replaces it",
             name(entry),
             name(parent)
         ),
         Decision::Truncated { entry } => format!(
-            "the parent of {} is lost and no entry stands within 5 s before it; the history ends",
+            "the parent of {} is missing and no entry was written in the 5 s before it; the history ends",
             name(entry)
         ),
         Decision::Cycle { entry } => {
             format!(
-                "the parent of {} is already on the path; the link counts as lost",
+                "the parent of {} is already on the path; the link counts as missing",
                 name(entry)
             )
         }
@@ -167,24 +167,24 @@ pub(crate) fn describe(index: &Index, decision: &Decision) -> String {
             kept,
             removed,
         } => format!(
-            "{} keeps {kept} entries by {}; {removed} others from before it are gone",
+            "{} keeps {kept} entries by {}; {removed} others before it are removed",
             name(boundary),
             form_name(form)
         ),
         Decision::SpliceIgnored { boundary, form } => format!(
-            "{} names entries by {} of which one is not in the file; nothing is kept",
+            "{} names entries by {}, and one of them is not in the file; nothing is kept",
             name(boundary),
             form_name(form)
         ),
         Decision::Siblings { entry, recovered } => format!(
-            "{recovered} lines beside the path belong to the message of {} and were put back",
+            "{recovered} lines outside the path belong to the message of {} and were added",
             name(entry)
         ),
         _ => name(decision.entry()),
     }
 }
 
-/// A candidate by type and line.
+/// Names an entry by its type and line.
 pub(crate) fn entry_name(index: &Index, entry: usize) -> String {
     Name(index.entry(entry)).to_string()
 }

@@ -1,4 +1,4 @@
-//! A conversation as a Markdown document.
+//! Writes conversations as a Markdown document.
 
 use std::collections::HashSet;
 use std::io::Write;
@@ -24,7 +24,7 @@ use crate::tool_summary::{self, CallOutcome, TodoState, grouped, size};
 /// How many lines of a result the short form shows.
 const RESULT_LINES: usize = 10;
 
-/// Writes all conversations: the main one with its subagents behind it, then the others.
+/// Writes all conversations: the main one, followed by its subagents, then the others.
 pub(crate) fn write(
     out: &mut dyn Write,
     conversations: &[Conversation<'_>],
@@ -50,7 +50,7 @@ pub(crate) fn write(
     Ok(())
 }
 
-/// Which session it is, in a list.
+/// Writes title and facts of the session as a list.
 fn head(
     out: &mut dyn Write,
     main: &Conversation<'_>,
@@ -108,7 +108,7 @@ fn head(
 struct Writer<'o> {
     out: &'o mut dyn Write,
     wanted: Wanted,
-    /// Who spoke last.
+    /// The last printed speaker.
     speaker: Option<&'static str>,
     cwd: Option<String>,
     /// The entries of which something was written.
@@ -123,7 +123,7 @@ impl Writer<'_> {
         let display = &conversation.display;
         let bodies = Bodies::new(conversation.session.source());
         let mut item_reader = ItemReader::new(display, conversation.index(), bodies);
-        // The call of the story under way.
+        // The call of the current group.
         let mut call: Option<String> = None;
         for (place, item) in display.items().iter().enumerate() {
             let loaded = item_reader.item(place)?;
@@ -271,7 +271,7 @@ impl Writer<'_> {
                 return Ok(());
             }
         }
-        // What a person typed is set apart: it was not written to be a part of a document.
+        // Text of a person is quoted: it was not written as part of a document.
         let text = match is_typed {
             true => markup::quoted(&markup::blocks(text)),
             false => markup::blocks(text),
@@ -375,7 +375,7 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// The first lines of a text as code, or all of them with `--tools full`.
+    /// Writes the first lines of a text as code, or all of them with `--tools full`.
     fn short(&mut self, language: &str, lines: &[impl AsRef<str>]) -> Result<bool> {
         let most = match self.wanted.tools {
             Tools::Full => lines.len(),

@@ -1,4 +1,4 @@
-//! Which entries of a session are told.
+//! Chooses the entries that `tail` prints.
 
 use std::collections::VecDeque;
 
@@ -10,21 +10,21 @@ use transcript_format::object::{FromRaw, Raw};
 
 use crate::blocks::{blocks, message_content, plain_text};
 
-/// How many calls wait for their results at most; the oldest is given up.
+/// At most this many calls wait for their results; the oldest is dropped.
 const MAX_CALLS: usize = 1024;
 /// The longest id of a call, in bytes.
 const MAX_ID: usize = 256;
 
-/// Options that leave out entries.
+/// Options that select entries.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct Filter {
-    /// Only what has one of these roles
+    /// Only entries with one of these roles
     #[arg(long, value_enum, value_name = "ROLE")]
     role: Vec<Role>,
     /// Only calls of one of these tools, and their results
     #[arg(long, value_name = "NAME")]
     tool: Vec<String>,
-    /// Only what says this, in upper or lower case
+    /// Only entries that contain this text, ignoring case
     #[arg(long, value_name = "TEXT")]
     text: Option<String>,
 }
@@ -34,7 +34,7 @@ pub(crate) struct Filter {
 enum Role {
     /// A person, or the client in a person's place
     User,
-    /// The agent: what it says, and its calls
+    /// The agent: its text and its calls
     Assistant,
     /// Results of calls
     Tool,
@@ -42,24 +42,24 @@ enum Role {
     System,
 }
 
-/// The calls whose results are told, the oldest first.
+/// Open calls of the selected tools, oldest first. Their results are printed too.
 #[derive(Debug, Default)]
 pub(crate) struct Calls(VecDeque<String>);
 
 impl Filter {
-    /// Whether everything is told.
+    /// Returns whether no option is given, so that every entry is printed.
     pub(crate) fn is_empty(&self) -> bool {
         self.role.is_empty() && self.tool.is_empty() && self.text.is_none()
     }
 
-    /// Whether an entry is told: when each option that was given holds for it. Ask for every entry, in
-    /// the order of the file: `calls` knows from those before it which results belong to which tool.
+    /// Returns whether an entry matches every given option. Must be called for every entry in file
+    /// order, because `calls` tracks which results belong to the selected tools.
     pub(crate) fn wants(&self, entry: &Entry<'_>, calls: &mut Calls) -> bool {
         if self.is_empty() {
             return true;
         }
         let content = message_content(entry);
-        // It has to see the calls that the other options leave out.
+        // Evaluated first: calls must be tracked even if another option rejects the entry.
         let has_tool = self.tool.is_empty() || self.is_of_tool(content, calls);
         let role = || role(entry, content);
         let has_role = self.role.is_empty() || role().is_some_and(|role| self.role.contains(&role));
@@ -97,7 +97,7 @@ impl Calls {
         }
     }
 
-    /// Whether there is a call with this id; its result is the last that is heard of it.
+    /// Removes the call with this id, since a call has one result. Returns whether it was open.
     fn close(&mut self, id: &str) -> bool {
         let at = self.0.iter().position(|open| open == id);
         at.and_then(|at| self.0.remove(at)).is_some()
@@ -120,7 +120,7 @@ fn role(entry: &Entry<'_>, content: Option<Raw<'_>>) -> Option<Role> {
     }
 }
 
-/// What a person wrote while the agent worked.
+/// Returns the prompt that a person queued while the agent was working.
 fn queued(entry: &Entry<'_>) -> Option<String> {
     let attachment = entry.object().object("attachment")?;
     let is_queued = attachment.str("type")? == "queued_command";
@@ -128,7 +128,7 @@ fn queued(entry: &Entry<'_>) -> Option<String> {
     prompt.map(plain_text)
 }
 
-/// Whether a text of a message, of a result or of a system entry holds `text`.
+/// Returns whether a text of a message, a result or a system entry contains `text`.
 fn says(entry: &Entry<'_>, content: Option<Raw<'_>>, text: &str) -> bool {
     let text = text.to_lowercase();
     let holds = |said: &str| said.to_lowercase().contains(&text);
@@ -177,7 +177,7 @@ mod tests {
         r#"{"type":"ai-title","aiTitle":"Maps"}"#,
     ];
 
-    /// The numbers of the lines that are told.
+    /// Returns the numbers of the lines that are printed.
     fn shown(arguments: &[&str]) -> Vec<usize> {
         let filter = Line::try_parse_from([&["tail"], arguments].concat())
             .unwrap()

@@ -1,10 +1,10 @@
-//! Working folders, as people read them.
+//! Formats working directories for people.
 
 use std::env;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-/// The path from the home folder of the user, as `~/…`, when it lies there.
+/// Replaces the home directory at the start of a path with `~`.
 pub(crate) fn below_home(path: &str) -> String {
     static HOME: OnceLock<Option<PathBuf>> = OnceLock::new();
     let home = HOME.get_or_init(|| env::var_os("HOME").map(PathBuf::from));
@@ -18,7 +18,7 @@ pub(crate) fn below_home(path: &str) -> String {
     }
 }
 
-/// The last two parts of a path: these tell folders apart.
+/// Shortens a path to its last two parts, which distinguish folders best.
 pub(crate) fn last_parts(path: &str) -> String {
     let parts: Vec<_> = path.split(['/', '\\']).collect();
     match parts.len() {

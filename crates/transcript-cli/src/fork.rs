@@ -1,4 +1,4 @@
-//! `transcript fork`: a new session from one conversation.
+//! `transcript fork`: copies one conversation into a new session.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -13,23 +13,23 @@ use crate::{exit, json, session};
 
 /// Copy one conversation of a session into a new session
 ///
-/// The new session holds the entries of the path and nothing else, with ids of their own. It stands
-/// beside the old one, which stays as it is. Prints the id of the new session.
+/// The new session holds only the entries of the path, with new ids. It is written next to the
+/// original, which is not changed. Prints the id of the new session.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Args {
     /// Path of a .jsonl file, or - for standard input
     #[arg(value_name = "SESSION")]
     session: PathBuf,
-    /// Whose rules choose the path
+    /// Rules that choose the path
     #[arg(long, value_enum, default_value_t = PolicyName::Recover)]
     policy: PolicyName,
-    /// End the copy at this entry, on whatever branch it is
+    /// End the copy at this entry, which may be on any branch
     #[arg(long, value_name = "UUID")]
     at: Option<String>,
-    /// Where the new session is written [default: beside the old one, named after its id]
+    /// Path of the new file [default: next to the original, named after the new id]
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
-    /// The title of the new session [default: that of the old one, with "(fork)" behind it]
+    /// Title of the new session [default: the original title with "(fork)" appended]
     #[arg(long, value_name = "TEXT")]
     title: Option<String>,
     /// Print one JSON object
@@ -50,7 +50,7 @@ struct Answer {
 pub(crate) fn run(args: &Args) -> Result<u8> {
     transcript_session::ignore_file_size_signal();
     if args.out.is_none() && args.session == Path::new("-") {
-        bail!("a copy of standard input needs a place: --out FILE");
+        bail!("a copy of standard input needs a path: name it with --out FILE");
     }
     let history = session::open(&args.session)?;
     let at = args.at.as_deref().map(EntryId::from);
@@ -72,7 +72,7 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
         };
         writeln!(out, "{}", json::text(&answer)?)?;
     } else {
-        writeln!(out, "{id}").context("cannot say the id of the new session")?;
+        writeln!(out, "{id}").context("cannot print the id of the new session")?;
     }
     Ok(exit::DONE)
 }

@@ -1,4 +1,4 @@
-//! What is above a conversation: which one it is, where, when, and with which model.
+//! The header above a conversation: session, title, folder, branch, model and times.
 
 use anyhow::Result;
 use jiff::tz::TimeZone;
@@ -9,18 +9,18 @@ use transcript_session::History;
 use crate::folder::below_home;
 use crate::moment::clock;
 
-/// How many of the last entries are read for it: one of them names folder, branch and model.
+/// How many of the last entries are read to find folder, branch and model.
 const LAST: usize = 64;
 
-/// What is known of a session without reading all of it.
+/// Facts about a session that do not require reading all of it.
 #[derive(Debug, Default)]
 pub(crate) struct Header {
     pub(crate) title: Option<String>,
-    /// The working folder, from the home folder of the user.
+    /// The working directory, relative to the home directory if possible.
     pub(crate) folder: Option<String>,
     pub(crate) branch: Option<String>,
     pub(crate) model: Option<String>,
-    /// The time of the first entry, and of the last one.
+    /// The times of the first and the last entry.
     pub(crate) times: Option<String>,
 }
 
@@ -35,7 +35,7 @@ impl Header {
         last.entries
             .drain(..path.entries.len().saturating_sub(LAST));
         let (state, _) = PathState::read(tree, &last, &mut Bodies::new(session.source()))?;
-        // Clients write so where there is no repository.
+        // Clients write `HEAD` outside a repository.
         let branch = state.git_branch.filter(|branch| branch != "HEAD");
         Ok(Self {
             title: state.title,
@@ -46,7 +46,7 @@ impl Header {
         })
     }
 
-    /// Folder, branch, model and times, on a line.
+    /// Returns folder, branch, model and times on one line.
     pub(crate) fn place(&self) -> Option<String> {
         let parts = [&self.folder, &self.branch, &self.model, &self.times];
         let parts: Vec<&str> = parts.into_iter().flatten().map(String::as_str).collect();

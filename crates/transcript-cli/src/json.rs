@@ -1,7 +1,7 @@
-//! JSON that does nothing to the terminal that shows it.
+//! JSON that cannot control the terminal that shows it.
 //!
-//! JSON escapes C0 and leaves DEL, C1 and marks of direction as they are, and a terminal acts on them.
-//! Such characters stand within strings alone, where `\u009b` means the same to whoever reads JSON.
+//! JSON escapes C0, but not DEL, C1 and bidirectional marks, which a terminal interprets. Such
+//! characters only occur in strings, where the escape `\u009b` has the same meaning.
 
 use std::borrow::Cow;
 use std::fmt::Write;
@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use crate::escape;
 
-/// Serializes a record that we make, on one line without a newline.
+/// Serializes one of our records as one line without a newline.
 pub(crate) fn text(record: &impl Serialize) -> serde_json::Result<String> {
     let text = serde_json::to_string(record)?;
     Ok(match escaped(&text) {
@@ -21,7 +21,7 @@ pub(crate) fn text(record: &impl Serialize) -> serde_json::Result<String> {
     })
 }
 
-/// JSON of a transcript: verbatim where a program reads it, escaped on a terminal.
+/// Returns JSON of a transcript: verbatim for programs, escaped on a terminal.
 pub(crate) fn verbatim(json: &str) -> Cow<'_, str> {
     static IS_SHOWN: OnceLock<bool> = OnceLock::new();
     match *IS_SHOWN.get_or_init(|| io::stdout().is_terminal()) && !escape::is_off() {
@@ -32,7 +32,7 @@ pub(crate) fn verbatim(json: &str) -> Cow<'_, str> {
 
 fn escaped(json: &str) -> Cow<'_, str> {
     let acts = |c: char| c.is_control() && c != '\n' || escape::is_bidi(c);
-    // Most JSON holds nothing but ASCII, which is fast to see.
+    // Fast path: most JSON is plain ASCII.
     let is_harmless = json.is_ascii() && !json.contains('\u{7f}');
     if is_harmless || !json.contains(acts) {
         return Cow::Borrowed(json);
@@ -40,7 +40,7 @@ fn escaped(json: &str) -> Cow<'_, str> {
     let mut out = String::with_capacity(json.len() + 16);
     for c in json.chars() {
         if acts(c) {
-            // All of them are of the first plane. Writing to a string does not fail.
+            // All of them are in the Basic Multilingual Plane. Writing to a string cannot fail.
             let _ = write!(out, "\\u{:04x}", u32::from(c));
         } else {
             out.push(c);

@@ -18,19 +18,19 @@ use crate::pager::Output;
 use crate::text::cut_text;
 use crate::{exit, folder, json, screen, session};
 
-/// List the sessions, those with the newest conversation first
+/// List sessions, the most recent conversation first
 ///
-/// Reads the start and the end of each file. No session is left out: not those without a prompt,
-/// nor those that are empty.
+/// Reads only the start and the end of each file. Includes sessions without a prompt and empty
+/// files.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Args {
     /// Only sessions of the project at this path, in any of its worktrees
     #[arg(long, value_name = "PATH")]
     project: Option<PathBuf>,
-    /// At most so many
+    /// Show at most N sessions
     #[arg(long, value_name = "N")]
     limit: Option<usize>,
-    /// Print a JSON object for each session
+    /// Print one JSON object per line for each session
     #[arg(long)]
     json: bool,
 }
@@ -49,7 +49,7 @@ pub(crate) fn run(args: &Args, output: &screen::OutputOptions) -> Result<u8> {
         None => listing.rows.iter().collect(),
     };
     let rows = &rows[..args.limit.unwrap_or(rows.len()).min(rows.len())];
-    // A long list would end with the oldest on the screen.
+    // The pager starts at the top: without it a long list would leave the oldest sessions on the screen.
     let mut out = match args.json {
         true => Output::plain(),
         false => Output::paged(),
@@ -75,7 +75,7 @@ fn write_json(out: &mut impl Write, rows: &[&SessionRow]) -> Result<()> {
     Ok(())
 }
 
-/// A session as `docs/cli.md` promises it.
+/// One session, in the JSON shape that `docs/cli.md` specifies.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct JsonRow<'r> {
@@ -127,25 +127,25 @@ const SIZE: usize = 3;
 const FOLDER: usize = 4;
 const BRANCH: usize = 5;
 const TITLE: usize = 6;
-/// The title comes last: it is as long as it likes where nothing has to fit.
+/// The title is the last column because its width is not limited when the output is not a terminal.
 const NAMES: [&str; 7] = [
     "SESSION", "MODIFIED", "STATE", "SIZE", "FOLDER", "BRANCH", "TITLE",
 ];
-/// What is left of a title that has to be given up for nothing else.
+/// The width that other columns leave to the title; columns are dropped until it fits.
 const MIN_TITLE: usize = 24;
-/// How much of an id tells sessions apart.
+/// How many characters of an id are shown on a terminal.
 const SHORT_ID: usize = 8;
 
-/// The rows for people, with a header. What is not in the file leaves its cell empty.
+/// The sessions as a table with a header. A value that the file does not have is an empty cell.
 struct Table<'r> {
     cells: Vec<[String; 7]>,
     rows: &'r [&'r SessionRow],
-    /// How wide each column is; those of no width are left out.
+    /// The width of each column; columns of width 0 are not printed.
     widths: [usize; 7],
 }
 
 impl<'r> Table<'r> {
-    /// Makes the cells. Nothing is cut without a `width` to fit into.
+    /// Builds the cells. Without a `width` no cell is shortened.
     fn new(rows: &'r [&'r SessionRow], width: Option<usize>) -> Self {
         let now = Zoned::now();
         let cells = rows.iter().map(|row| cells(row, &now, width));
@@ -154,7 +154,7 @@ impl<'r> Table<'r> {
             let widths = cells.iter().map(|cells| cells[column].width());
             widths.max().unwrap_or(0)
         };
-        // A column without anything in it is none.
+        // Drop columns in which every cell is empty.
         let mut widths = std::array::from_fn(|column| match widest(column) {
             0 => 0,
             width => width.max(NAMES[column].width()),
@@ -249,7 +249,7 @@ fn cells(row: &SessionRow, now: &Zoned, width: Option<usize>) -> [String; 7] {
     cells
 }
 
-/// A point in time on a narrow page: without its year when it is of this one, else without the time of day.
+/// Formats a time for a narrow page: without the year if it is the current one, else without the time of day.
 fn short_time(time: &Zoned, now: &Zoned) -> String {
     let form = match time.year() == now.year() {
         true => "%m-%d %H:%M",
@@ -259,12 +259,12 @@ fn short_time(time: &Zoned, now: &Zoned) -> String {
 }
 
 fn branch_of(row: &SessionRow) -> String {
-    // Clients write so where there is no repository.
+    // Clients write `HEAD` outside a repository.
     let branch = row.branch.as_deref().filter(|branch| *branch != "HEAD");
     one_line(branch.unwrap_or_default())
 }
 
-/// What to call the session.
+/// Returns the title of a session, or a replacement for it.
 fn title_of(row: &SessionRow) -> String {
     let mut text = match (&row.title, &row.first_prompt, &row.last_prompt) {
         (Some(title), ..) => one_line(title),
@@ -293,7 +293,7 @@ fn title_style(row: &SessionRow, styles: &screen::Styles) -> Style {
     }
 }
 
-/// The end of a text, with a mark where it was cut: that of a path says more than its start.
+/// Shortens a text from the start, because the end of a path identifies it better than its start.
 fn cut_start(text: &str, width: usize) -> String {
     if text.width() <= width {
         return text.to_owned();
@@ -308,14 +308,14 @@ fn cut_start(text: &str, width: usize) -> String {
     format!("…{}", &text[start..])
 }
 
-/// The text, cut or filled up to `width` columns.
+/// Cuts or pads a text to exactly `width` columns.
 fn fit(text: &str, width: usize) -> String {
     let text = cut_text(text, width);
     let fill = width.saturating_sub(text.width());
     format!("{text}{}", " ".repeat(fill))
 }
 
-/// A length for people.
+/// Formats a size in bytes for people.
 fn size(bytes: u64) -> String {
     let mut size = bytes as f64;
     for unit in ["B", "KB", "MB", "GB"] {

@@ -1,7 +1,7 @@
 //! The command `transcript`.
 //!
 //! One module for each subcommand: its arguments and a `run`. The work is a call into the
-//! libraries; what is here is wiring, output and exit codes.
+//! libraries; this crate only has argument parsing, output and exit codes.
 
 use std::io;
 use std::path::PathBuf;
@@ -82,7 +82,7 @@ fn main() -> ExitCode {
             } else {
                 exit::DONE
             };
-            // A closed pipe is no reason to complain.
+            // Ignore a closed pipe.
             let _ = error.print();
             return ExitCode::from(code);
         }
@@ -114,7 +114,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Whether whoever reads our output has gone: `transcript … | head` ends quietly.
+/// Returns whether the reader of our output is gone: `transcript … | head` exits quietly.
 fn is_closed_pipe(error: &anyhow::Error) -> bool {
     error.chain().any(|cause| {
         cause

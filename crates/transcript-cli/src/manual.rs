@@ -25,7 +25,7 @@ pub(crate) struct Completions {
 /// transcript man | man -l - shows it.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Man {
-    /// The page of this subcommand
+    /// Print the page of this subcommand
     command: Option<String>,
 }
 
@@ -41,7 +41,7 @@ pub(crate) fn man(args: &Man, mut command: Command) -> Result<u8> {
         None => command,
         Some(name) => {
             let found = command.find_subcommand(name).cloned();
-            found.ok_or_else(|| anyhow::anyhow!("man: there is no subcommand {name}"))?
+            found.ok_or_else(|| anyhow::anyhow!("man: unknown subcommand {name}"))?
         }
     };
     let mut roff = Vec::new();

@@ -1,4 +1,4 @@
-//! Markdown as lines for a terminal.
+//! Renders Markdown as lines for a terminal.
 
 use std::io;
 
@@ -8,11 +8,11 @@ use pulldown_cmark::{Alignment, Event, HeadingLevel, Options, Parser, Tag, TagEn
 use crate::screen::Styles;
 use crate::text::{Page, Span, width, wrap};
 
-/// Writes `text`, which is Markdown. Links are shown with their address and never made into one:
-/// what a link says and where it leads stand side by side.
+/// Writes the Markdown `text`. A link is shown as its text followed by its address, and never as a
+/// terminal link, so that a misleading text is noticed.
 ///
-/// A text of more than 1 MiB is written as it is: no model writes one, and to parse it takes up to 70
-/// times its space.
+/// A text of more than 1 MiB is written unchanged: no model writes one, and parsing can take up to 70
+/// times its size in memory.
 pub(crate) fn write(page: &mut Page<'_>, styles: Styles, text: &str) -> io::Result<()> {
     if text.len() > MAX_TEXT {
         return page.text(Style::new(), text.trim_end());
@@ -41,17 +41,17 @@ const MAX_TEXT: usize = 1 << 20;
 struct Printer<'p, 'o> {
     page: &'p mut Page<'o>,
     styles: Styles,
-    /// How many margins were there before.
+    /// The number of margins before this text.
     depth: usize,
-    /// The line under way.
+    /// The current line.
     line: Vec<Span>,
-    /// The style of text, innermost last.
+    /// The stack of styles, innermost last.
     inline: Vec<Style>,
-    /// The next number of each list, `None` where items have none.
+    /// The next number of each list; `None` for lists without numbers.
     lists: Vec<Option<u64>>,
-    /// Where the links and images under way lead, and where their text starts in the line.
+    /// The targets of open links and images, and where their text starts in the line.
     targets: Vec<(String, usize)>,
-    /// The code block under way.
+    /// The current code block.
     code: Option<String>,
     table: Option<Table>,
 }
@@ -76,7 +76,7 @@ impl Printer<'_, '_> {
                 self.page.text(self.styles.dim, html.trim_end())?;
             }
             Event::InlineHtml(html) => self.push(self.styles.dim, &html),
-            // Who writes to an agent, and agents, end a line where they mean it to end.
+            // People and agents end lines on purpose, so soft breaks are kept.
             Event::SoftBreak | Event::HardBreak => match self.table {
                 Some(_) => self.push(Style::new(), " "),
                 None => self.end_line()?,
@@ -213,7 +213,7 @@ impl Printer<'_, '_> {
         Ok(())
     }
 
-    /// Says where a link leads, unless its text does.
+    /// Prints the target of a link, unless its text is the target.
     fn end_target(&mut self) {
         let Some((target, start)) = self.targets.pop() else {
             return;
@@ -255,7 +255,7 @@ impl Printer<'_, '_> {
     }
 }
 
-/// Whether the spans say `text`. No more of them is looked at than that takes: links can nest.
+/// Returns whether the spans contain exactly `text`. Stops at the first difference, because links can nest.
 fn reads(spans: &[Span], text: &str) -> bool {
     let mut rest = text;
     for span in spans {
@@ -272,7 +272,7 @@ fn depth_of(level: HeadingLevel) -> usize {
     level as usize
 }
 
-/// A column is at least this wide; a table that does not fit even so is told row by row.
+/// The minimum width of a column; a table that still does not fit is printed row by row.
 const LEAST_COLUMN: usize = 5;
 const BETWEEN: &str = " │ ";
 
@@ -318,7 +318,7 @@ impl Table {
         cells.map(|cell| width(cell)).max().unwrap_or(0).max(1)
     }
 
-    /// Each cell on a line of its own, behind the head of its column.
+    /// Prints each cell on its own line, after the head of its column.
     fn write_rows(&self, page: &mut Page<'_>, styles: Styles) -> io::Result<()> {
         let Some((head, rows)) = self.rows.split_first() else {
             return Ok(());

@@ -1,5 +1,5 @@
-//! Text of a transcript as a part of a Markdown document: whatever it holds, the document around it keeps
-//! its headings, its blocks and its HTML, which is none.
+//! Text of a transcript as part of a Markdown document. Whatever the text contains, it cannot change
+//! the headings and blocks of the document around it, nor add HTML.
 
 use std::ops::Range;
 
@@ -7,14 +7,14 @@ use pulldown_cmark::{CodeBlockKind, Event, HeadingLevel, Options, Parser, Tag};
 
 use crate::escape::{escape, one_line};
 
-/// Longer texts are shown as they are: some Markdown takes time that grows with the square of its length.
+/// Longer texts become code blocks: parsing some Markdown takes quadratic time.
 const LONGEST: usize = 64 << 10;
 /// Taking out one thing can bring up another one that it hid; what is not done by then is shown as it is.
 const PASSES: usize = 8;
-/// How deep the headings of a message stand below those of the document.
+/// How many levels the headings of a message are moved down.
 const LEVELS: usize = 2;
 
-/// A few words, on a line with others.
+/// Escapes a short text within a line.
 pub(crate) fn inline(text: &str) -> String {
     let mut out = String::new();
     for c in one_line(text).chars() {
@@ -29,7 +29,7 @@ pub(crate) fn inline(text: &str) -> String {
     out
 }
 
-/// Code within a line, in marks that nothing in it can close.
+/// Returns inline code, with a delimiter that the text cannot close.
 pub(crate) fn code(text: &str) -> String {
     let text = one_line(text);
     let marks = "`".repeat(longest_run(&text) + 1);
@@ -37,15 +37,15 @@ pub(crate) fn code(text: &str) -> String {
     format!("{marks}{space}{text}{space}{marks}")
 }
 
-/// A code block, with a fence that nothing in it can close.
+/// Returns a code block, with a fence that the text cannot close.
 pub(crate) fn fenced(language: &str, text: &str) -> String {
     let text = escape(text.trim_end());
     let fence = "`".repeat(longest_run(&text).max(2) + 1);
     format!("{fence}{language}\n{text}\n{fence}")
 }
 
-/// Text that is Markdown, or was typed as if it were: HTML is shown as text, headings stand below those of
-/// the document, definitions of links define nothing, and code that was left open ends with the text.
+/// Returns Markdown text for use in a document: HTML and link definitions are escaped, headings are
+/// moved below those of the document, and an unclosed code block ends with the text.
 pub(crate) fn blocks(text: &str) -> String {
     let text = escape(text.trim_end()).trim_start_matches('\n').to_owned();
     if text.len() > LONGEST {
@@ -62,7 +62,7 @@ pub(crate) fn blocks(text: &str) -> String {
     fenced("text", &text)
 }
 
-/// Each line of a text behind the mark of a quote.
+/// Puts the quote mark before each line of a text.
 pub(crate) fn quoted(text: &str) -> String {
     let lines = text
         .lines()
@@ -75,7 +75,7 @@ fn longest_run(text: &str) -> usize {
     runs.max().unwrap_or(0)
 }
 
-/// What to put in place of a range of a text.
+/// A replacement of a range of a text.
 type Edit = (Range<usize>, String);
 
 fn edited(text: &str, mut edits: Vec<Edit>) -> String {
@@ -83,7 +83,7 @@ fn edited(text: &str, mut edits: Vec<Edit>) -> String {
     let mut out = String::with_capacity(text.len() + 16 * edits.len());
     let mut at = 0;
     for (range, new) in edits {
-        // What was reported twice is done once.
+        // Apply repeated edits once.
         if range.start < at {
             continue;
         }
@@ -95,7 +95,7 @@ fn edited(text: &str, mut edits: Vec<Edit>) -> String {
     out
 }
 
-/// The dialect with everything in it that a reader may know.
+/// All Markdown extensions that a reader may support.
 fn parser(text: &str) -> Parser<'_> {
     let options = Options::ENABLE_TABLES
         | Options::ENABLE_STRIKETHROUGH
@@ -104,7 +104,7 @@ fn parser(text: &str) -> Parser<'_> {
     Parser::new_ext(text, options)
 }
 
-/// What has to be escaped: the brackets of HTML, the lines below headings, the starts of definitions.
+/// Escapes the brackets of HTML, the underlines of headings, and the starts of link definitions.
 fn escapes(text: &str) -> Vec<Edit> {
     let parser = parser(text);
     let mut edits = Vec::new();
@@ -139,7 +139,7 @@ fn escapes(text: &str) -> Vec<Edit> {
     edits
 }
 
-/// Moves headings down, and ends code that is open at the end.
+/// Moves headings down, and closes a code block that is open at the end.
 fn finished(text: &str) -> String {
     let mut edits = Vec::new();
     let mut fence = String::new();
@@ -170,7 +170,7 @@ fn finished(text: &str) -> String {
     }
 }
 
-/// Whether what follows a text is no part of it.
+/// Returns whether a heading after the text would still be a heading.
 fn ends(text: &str) -> bool {
     let document = format!("{text}\n\n# x");
     let events = parser(&document).into_offset_iter();
@@ -228,7 +228,7 @@ mod tests {
         assert_eq!(inline("*a* <b> `c`"), "\\*a\\* \\<b\\> \\`c\\`");
     }
 
-    /// Whatever messages hold, the headings of a document are those that we wrote, and it has no HTML.
+    /// Whatever messages contain, the document only has our own headings, and no HTML.
     #[test]
     fn no_message_changes_the_document_around_it() {
         let parts = [

@@ -1,10 +1,10 @@
-//! Times and durations in words, and times that a person names.
+//! Formats times and durations, and parses times of the command line.
 
 use jiff::civil::Time;
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp, Zoned};
 
-/// A length of time in at most two units: `0.4 s`, `12 s`, `3 min`, `2 h 5 m`, `3 d 4 h`.
+/// Formats a duration in at most two units: `0.4 s`, `12 s`, `3 min`, `2 h 5 m`, `3 d 4 h`.
 pub(crate) fn duration(millis: u64) -> String {
     let seconds = millis / 1000;
     let (minutes, hours, days) = (seconds / 60, seconds / 3600, seconds / 86_400);
@@ -19,7 +19,7 @@ pub(crate) fn duration(millis: u64) -> String {
     }
 }
 
-/// [`duration`], with tenths of a second and with seconds where they matter.
+/// Like [`duration`], but with tenths of a second below ten seconds, and with seconds below an hour.
 pub(crate) fn precise(millis: u64) -> String {
     match millis {
         0..10_000 => format!("{}.{} s", millis / 1000, millis % 1000 / 100),
@@ -28,16 +28,16 @@ pub(crate) fn precise(millis: u64) -> String {
     }
 }
 
-/// A point in time as the clock on the wall shows it.
+/// Converts a timestamp to a local time.
 pub(crate) fn clock(millis: i64, zone: &TimeZone) -> Option<Zoned> {
     Timestamp::from_millisecond(millis)
         .ok()
         .map(|time| time.to_zoned(zone.clone()))
 }
 
-/// Reads a time that a person names: RFC 3339 with or without an offset, a date, `2h` and the like
-/// for so long before `now`, `today` and `yesterday`. What has no offset is in the zone of `now`.
-/// In milliseconds since 1970.
+/// Parses a time of the command line, in milliseconds since 1970: RFC 3339 with or without an offset,
+/// a date, a duration before `now` such as `2h`, `today` or `yesterday`. Times without an offset are in
+/// the zone of `now`.
 pub(crate) fn parse(text: &str, now: &Zoned) -> Result<i64, String> {
     let text = text.trim();
     let midnight = |day: &Zoned| day.with().time(Time::midnight()).build();
@@ -65,8 +65,8 @@ pub(crate) fn parse(text: &str, now: &Zoned) -> Result<i64, String> {
     Ok(time.timestamp().as_millisecond())
 }
 
-/// `90s`, `15m`, `2h`, `3 days`, `1h30m`: how long before now. Days have 24 hours, as what happened
-/// so long ago is meant and not a place in a calendar.
+/// Parses a duration before now: `90s`, `15m`, `2h`, `3 days`, `1h30m`. Days have 24 hours, because an
+/// elapsed time is meant and not a calendar date.
 fn ago(text: &str) -> Option<SignedDuration> {
     let text = text.strip_suffix("ago").unwrap_or(text).trim();
     if let Some((count, seconds)) = days(text) {
@@ -76,7 +76,7 @@ fn ago(text: &str) -> Option<SignedDuration> {
     duration.is_positive().then_some(duration)
 }
 
-/// Days and weeks, which are no units of a plain duration.
+/// Parses days and weeks, which are not units of `SignedDuration`.
 fn days(text: &str) -> Option<(i32, i64)> {
     let end = text.find(|c: char| !c.is_ascii_digit())?;
     let count = text[..end].parse().ok()?;

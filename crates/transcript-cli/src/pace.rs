@@ -1,21 +1,21 @@
-//! Replays with the pauses that were recorded.
+//! Replays with the recorded pauses.
 
 use std::time::Duration;
 
-/// The longest pause, whatever was recorded: nobody waits for a night.
+/// The longest pause, whatever was recorded.
 const LONGEST: Duration = Duration::from_secs(3);
 
-/// When to go on.
+/// Decides how long to pause before an entry.
 pub(crate) struct Pace<'o> {
     /// How many times faster than recorded; `None` without pauses.
     speed: Option<f64>,
     sleep: &'o mut dyn FnMut(Duration),
-    /// The time of the entry that was told last.
+    /// The time of the last printed entry.
     last: Option<i64>,
 }
 
 impl<'o> Pace<'o> {
-    /// Calls `sleep` between entries, for the time that lies between them divided by `speed`.
+    /// Calls `sleep` between entries, for the time between them divided by `speed`.
     pub(crate) fn new(speed: Option<f64>, sleep: &'o mut dyn FnMut(Duration)) -> Self {
         Self {
             speed,
@@ -28,8 +28,8 @@ impl<'o> Pace<'o> {
         self.speed.is_some()
     }
 
-    /// Pauses until it is the time of an entry, in milliseconds since 1970. What stands out of order
-    /// comes at once.
+    /// Pauses until the time of an entry, in milliseconds since 1970. Entries that are out of order are
+    /// printed immediately.
     pub(crate) fn wait_until(&mut self, millis: i64) {
         let Some(speed) = self.speed else { return };
         let last = *self.last.get_or_insert(millis);
@@ -45,7 +45,7 @@ impl<'o> Pace<'o> {
     }
 }
 
-/// Reads a speed: a positive number.
+/// Parses a speed: a positive number.
 pub(crate) fn parse_speed(text: &str) -> Result<f64, String> {
     match text.trim_end_matches('x').parse::<f64>() {
         Ok(speed) if speed.is_finite() && speed > 0.0 => Ok(speed),

@@ -1,4 +1,4 @@
-//! Long output for people goes through a pager, as other commands do it.
+//! Sends long output for people through a pager.
 
 use std::env;
 use std::ffi::OsString;
@@ -9,7 +9,7 @@ use std::sync::atomic::AtomicBool;
 
 const BUFFER: usize = 64 << 10;
 
-/// Where text for people goes.
+/// The destination of text for people.
 pub(crate) enum Output {
     Plain(BufWriter<StdoutLock<'static>>),
     Paged(BufWriter<ChildStdin>, Child),
@@ -36,13 +36,12 @@ impl Output {
         Self::Paged(BufWriter::with_capacity(BUFFER, input), child)
     }
 
-    /// Writes what is left and waits until the pager is closed. However a pager ends is no error
-    /// of ours.
+    /// Writes the rest and waits until the pager is closed. The exit status of the pager is ignored.
     pub(crate) fn finish(self) -> io::Result<()> {
         match self {
             Self::Plain(mut out) => out.flush(),
             Self::Paged(mut input, mut child) => {
-                // It may be closed before everything was read.
+                // The pager may be closed before it has read everything.
                 let _ = input.flush();
                 drop(input);
                 let _ = child.wait();
@@ -51,7 +50,7 @@ impl Output {
         }
     }
 
-    /// Whether `error` says that the pager was closed before the end.
+    /// Returns whether `error` means that the pager was closed before the end.
     pub(crate) fn is_closed(&self, error: &anyhow::Error) -> bool {
         let closed = |io: &io::Error| io.kind() == io::ErrorKind::BrokenPipe;
         matches!(self, Self::Paged(..)) && error.downcast_ref().is_some_and(closed)
@@ -74,15 +73,15 @@ impl Write for Output {
     }
 }
 
-/// `$PAGER`, else `less` in a mode that shows colour and leaves short output on the screen. No
-/// shell is involved (`facts/reliability.md` S16): the variable is split at spaces.
+/// Returns `$PAGER`, or else `less` with colour and without paging for short output. The variable is
+/// split at spaces and no shell runs it, so it cannot inject commands.
 fn pager() -> Option<Command> {
     let named = env::var("PAGER").ok();
     let words: Vec<&str> = match &named {
         Some(named) => named.split_whitespace().collect(),
         None => vec!["less"],
     };
-    // An empty variable, and the customary `cat`, mean none.
+    // An empty variable, and `cat` by convention, mean no pager.
     let (program, arguments) = words
         .split_first()
         .filter(|(program, _)| **program != "cat")?;
@@ -94,9 +93,9 @@ fn pager() -> Option<Command> {
     Some(command)
 }
 
-/// Ctrl-C is for the pager: it shares the terminal, and would be left behind alone.
+/// Ignores Ctrl-C: the pager handles it, and ending first would leave the pager alone on the terminal.
 fn ignore_interrupts() {
-    // Without it Ctrl-C ends both, which is a nuisance and no more.
+    // If this fails, Ctrl-C ends both, which is acceptable.
     let _ = signal_hook::flag::register(
         signal_hook::consts::SIGINT,
         Arc::new(AtomicBool::new(false)),

@@ -1,4 +1,4 @@
-//! One entry of a file, read without those around it.
+//! One entry of a file, parsed on its own.
 
 use std::borrow::Cow;
 use std::cell::OnceCell;
@@ -16,21 +16,21 @@ use transcript_tail::FollowedEntry;
 
 use crate::conversation::Conversation;
 
-/// An entry as it is followed, as a session of one line.
+/// A followed entry, parsed as a session of one line.
 ///
-/// What is said of that session, such as its links and its line number, says nothing of the file.
+/// The links and line numbers of that session are therefore meaningless.
 pub(crate) struct ParsedEntry<'e> {
     pub(crate) entry: &'e FollowedEntry,
-    /// Its text without newlines.
+    /// The text of the entry without newlines.
     text: Cow<'e, str>,
     history: History,
-    /// Found once for all blocks of the entry.
+    /// Computed once for all blocks of the entry.
     named_call: OnceCell<Option<String>>,
 }
 
 impl<'e> ParsedEntry<'e> {
     pub(crate) fn read(entry: &'e FollowedEntry) -> Result<Self> {
-        // An object that was spread over several lines still has their ends between its values.
+        // An object that was spread over several lines still has line feeds between its values.
         let text = match entry.text.contains('\n') {
             true => Cow::Owned(entry.text.replace('\n', " ")),
             false => Cow::Borrowed(&*entry.text),
@@ -45,7 +45,7 @@ impl<'e> ParsedEntry<'e> {
         })
     }
 
-    /// What is known of it without its body; `None` when it is no object that counts.
+    /// Returns the index record; `None` if the line is not an entry.
     pub(crate) fn entry_ref(&self) -> Option<EntryRef<'_>> {
         self.history.index().entries().next()
     }
@@ -54,23 +54,23 @@ impl<'e> ParsedEntry<'e> {
         &self.history
     }
 
-    /// What stands on its line, or was brought back from there, on one line.
+    /// Returns the text of the entry, salvaged if need be, on one line.
     pub(crate) fn text(&self) -> &str {
         &self.text
     }
 
-    /// Its body.
+    /// Returns the body.
     pub(crate) fn body(&self) -> Option<entry::Entry<'_>> {
         entry::Entry::parse(&self.text).ok()
     }
 
-    /// Whether it was written by a subagent.
+    /// Returns whether a subagent wrote the entry.
     pub(crate) fn is_sidechain(&self) -> bool {
         let flags = self.entry_ref().map(|entry_ref| entry_ref.flags());
         flags.is_some_and(|flags| flags.contains(Flags::SIDECHAIN))
     }
 
-    /// Whether a person wrote it, so that a turn starts with it.
+    /// Returns whether a person wrote the entry, so that a turn starts with it.
     pub(crate) fn is_prompt(&self) -> bool {
         let may_be_one = self.entry_ref().is_some_and(|one| is_prompt(&one));
         may_be_one
@@ -79,7 +79,7 @@ impl<'e> ParsedEntry<'e> {
                 .is_some_and(|body| Prompt::starts_turn(body.object()))
     }
 
-    /// Its items; none of what stands outside the conversation.
+    /// Returns the items of the entry; none for metadata.
     pub(crate) fn conversation(&self) -> Result<Conversation<'_>> {
         let tree = Tree::new(self.history.index(), Policy::Recover);
         let node = self.entry_ref().and_then(|one| tree.node(one.number()));
@@ -87,7 +87,7 @@ impl<'e> ParsedEntry<'e> {
         Conversation::new(&self.history, &mut Displays::new(&tree), &path, None)
     }
 
-    /// The call that the entry names as the one that it belongs to.
+    /// Returns the id of the call that the entry belongs to.
     pub(crate) fn names_call(&self) -> Option<&str> {
         let named = self.named_call.get_or_init(|| {
             let body = self.body()?;
@@ -101,7 +101,7 @@ impl<'e> ParsedEntry<'e> {
         named.as_deref()
     }
 
-    /// A field of the entry that is a text.
+    /// Returns a string field of the entry.
     pub(crate) fn str(&self, name: &str) -> Option<Str<'_>> {
         self.body()?.object().get(name)?.str()
     }

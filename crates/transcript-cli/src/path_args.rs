@@ -1,4 +1,4 @@
-//! Which conversation of a session a command is about.
+//! Options that choose a conversation of a session.
 
 use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
@@ -7,7 +7,7 @@ use transcript_resume::{ConversationPath, NodeId, Policy, Tree};
 /// Options that choose a path.
 #[derive(Debug, Args)]
 pub(crate) struct PathArgs {
-    /// Whose rules choose the path
+    /// Rules that choose the path
     #[arg(long, value_enum, default_value_t = PolicyName::Recover)]
     policy: PolicyName,
     /// End the conversation at this entry instead of the leaf that the policy chooses
@@ -21,9 +21,9 @@ pub(crate) struct PathArgs {
 /// The name of a policy.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(crate) enum PolicyName {
-    /// Bring back what can be proved
+    /// Recover what can be proved
     Recover,
-    /// What the real client would do with the file
+    /// Do exactly what the real client does with the file
     Vendor,
 }
 

@@ -1,7 +1,8 @@
-//! Draws the branches of a session for a person.
+//! Prints the branches of a session as a tree.
 //!
-//! The line to the leaf runs straight down; what branches off it stands one level in, before the
-//! line goes on. Long lines, wide forks and deep nests are folded to one row that counts them.
+//! The path to the leaf runs straight down; a branch that leaves it is indented by one level and
+//! printed before the path continues. Long lines, wide forks and deep nesting are folded into one row
+//! with totals.
 
 use std::collections::HashMap;
 use std::io::Write;
@@ -27,16 +28,16 @@ use crate::screen::Styles;
 use crate::text::{Page, Span, cut_text as cut};
 use crate::tree::{BoundaryFacts, SessionTree, leaf_decision};
 
-/// How many levels of branches are drawn below the line to the leaf.
+/// The deepest level of side branches that is printed.
 const LEVELS: usize = 4;
-/// Of a long line, a wide fork, or many roots: how many are drawn at the start and at the end.
+/// How many rows of a long line, a wide fork or many roots are printed at the start and at the end.
 const MAIN_LINE: (usize, usize) = (10, 30);
 const SIDE_LINE: (usize, usize) = (3, 5);
 const FORK: (usize, usize) = (2, 4);
 const ROOTS: (usize, usize) = (10, 20);
-/// How many bodies are read at most to find out what a branch is about.
+/// At most this many bodies are read to find the title of a branch.
 const BODIES: usize = 8;
-/// How much of a prompt is looked at: more than any line shows.
+/// How many characters of a prompt are used; no line shows more.
 const TITLE_CHARS: usize = 400;
 
 pub(crate) struct TreePrinter<'s> {
@@ -46,12 +47,12 @@ pub(crate) struct TreePrinter<'s> {
     width: usize,
     /// For each branch: whether it leads to the leaf.
     is_main: Vec<bool>,
-    /// For each branch: the one below it that goes straight down.
+    /// For each branch: the child that continues straight down.
     straight: Vec<Option<usize>>,
     below: Vec<FoldedTotal>,
 }
 
-/// What a branch and those below it hold.
+/// Totals of a branch and its descendants.
 #[derive(Clone, Copy)]
 struct FoldedTotal {
     branches: usize,
@@ -68,9 +69,9 @@ impl FoldedTotal {
     }
 }
 
-/// Something that is still to be drawn.
+/// Something that is still to be printed.
 enum Step {
-    /// A branch and what goes straight down from it, with what branches off.
+    /// A branch, the branches straight below it, and their side branches.
     Line {
         top: usize,
         level: usize,
@@ -121,7 +122,7 @@ impl<'s> TreePrinter<'s> {
         } else {
             self.columns(out)?;
         }
-        // A stack instead of recursion: a file decides how deep branches nest.
+        // A stack instead of recursion, because the file decides how deep branches nest.
         while let Some(step) = steps.pop() {
             match step {
                 Step::Line { top, level } => self.push_line(&mut steps, top, level),
@@ -146,7 +147,7 @@ impl<'s> TreePrinter<'s> {
         &self.session_tree.branches
     }
 
-    /// The roots, last first, as the steps are taken from the end.
+    /// Returns the roots in reverse order, because steps are popped from the end.
     fn first_steps(&self) -> Vec<Step> {
         let all = self.branches().all().iter().enumerate();
         let roots: Vec<usize> = all
@@ -164,7 +165,7 @@ impl<'s> TreePrinter<'s> {
         steps
     }
 
-    /// A line for each of `tops`, with those in the middle folded when there are many.
+    /// Returns a line for each of `tops`; if there are many, those in the middle are folded.
     fn lines(&self, tops: &[usize], level: usize, limit: (usize, usize)) -> Vec<Step> {
         let (fold, total) = self.folded(tops, limit);
         let line = |top: &usize| Step::Line { top: *top, level };
@@ -178,13 +179,13 @@ impl<'s> TreePrinter<'s> {
         lines
     }
 
-    /// The places of a list that are not drawn, and what they hold.
+    /// Returns the range of a list that is folded, and its totals.
     fn folded(
         &self,
         list: &[usize],
         (start, end): (usize, usize),
     ) -> (Range<usize>, Option<FoldedTotal>) {
-        // One row more costs no more than the row that says so.
+        // Folding a single row would save nothing.
         let shown = start + end;
         if list.len() <= shown + usize::from(shown > 0) {
             return (0..0, None);
@@ -229,7 +230,7 @@ impl<'s> TreePrinter<'s> {
         steps.extend(later.into_iter().rev());
     }
 
-    /// What hangs between two branches of a line, the second one not counted.
+    /// Returns the totals from one branch of a line up to another, which is not counted.
     fn between(&self, from: usize, to: usize) -> FoldedTotal {
         let (all, rest) = (self.below[from], self.below[to]);
         FoldedTotal {
@@ -253,7 +254,7 @@ impl<'s> TreePrinter<'s> {
             text.push_str(&format!(" · {}", count(compactions as u64, "compaction")));
         }
         if let Some((first, last)) = self.days()? {
-            // The day is said once.
+            // Print the date once if both are on the same day.
             let span = match last.split_once(' ') {
                 Some((day, time)) if first.starts_with(day) => format!("{first}–{time}"),
                 _ => format!("{first} – {last}"),
@@ -264,7 +265,7 @@ impl<'s> TreePrinter<'s> {
         Ok(())
     }
 
-    /// When the first and the last entry were written, by the minute.
+    /// Returns the times of the first and the last entry, to the minute.
     fn days(&mut self) -> Result<Option<(String, String)>> {
         let entries = || {
             let entries = self.session_tree.index().entries();
@@ -288,7 +289,7 @@ impl<'s> TreePrinter<'s> {
         Ok(one_line(&minute.replace('T', " ")))
     }
 
-    /// What a file without any entry of a conversation holds.
+    /// Prints the types of the entries of a file without a conversation.
     fn contents(&self, out: &mut impl Write) -> Result<()> {
         let index = self.session_tree.index();
         let mut kinds: HashMap<&str, u64> = HashMap::new();
@@ -353,8 +354,8 @@ impl<'s> TreePrinter<'s> {
         self.width.saturating_sub(lead.width())
     }
 
-    /// Says what has to be said before a branch: that it starts with a compaction, or why nothing
-    /// is above it. Returns whether there was something.
+    /// Prints the note above a branch: that it starts with a compaction, or why it has no parent.
+    /// Returns whether it printed one.
     fn start(&mut self, out: &mut impl Write, branch: usize, lead: &str) -> Result<bool> {
         let shown = &self.branches().all()[branch];
         let first = self.session_tree.index().entry(shown.first);
@@ -374,15 +375,17 @@ impl<'s> TreePrinter<'s> {
                     .and_then(|node| self.session_tree.tree.link_decision(node))
                 {
                     Some(Decision::Gap { reason, .. }) => format!(
-                        "line {line} has lost its parent{parent}, and {}",
+                        "line {line}: its parent{parent} is missing, and {}",
                         reason.words()
                     ),
-                    _ => format!("line {line} has lost its parent{parent}"),
+                    _ => format!("line {line}: its parent{parent} is missing"),
                 }
             }
             BranchStart::Bridge => self.link_note(shown.first).unwrap_or_default(),
-            BranchStart::Cycle => format!("what stands above line {line} leads back to it"),
-            BranchStart::Sidechain => format!("line {line} hangs under an entry of a subagent"),
+            BranchStart::Cycle => format!("line {line} is part of a cycle"),
+            BranchStart::Sidechain => {
+                format!("the parent of line {line} is an entry of a subagent")
+            }
             _ => return Ok(false),
         };
         let text = cut(&text, self.room(lead).saturating_sub(3));
@@ -407,8 +410,8 @@ impl<'s> TreePrinter<'s> {
         }
         match compaction.kept {
             Some(0) => {}
-            Some(kept) => text.push_str(&format!(", {kept} kept word for word")),
-            None => text.push_str(", the end kept word for word"),
+            Some(kept) => text.push_str(&format!(", {} kept", count_entries(kept))),
+            None => text.push_str(", the last entries kept"),
         }
         if compaction.missing > 0 {
             text.push_str(&format!(", {} of them missing", compaction.missing));
@@ -416,14 +419,14 @@ impl<'s> TreePrinter<'s> {
         Ok(text)
     }
 
-    /// What was decided about the lost parent of the entry.
+    /// Describes the decision about the missing parent of an entry.
     fn link_note(&self, entry: usize) -> Option<String> {
         let tree = &self.session_tree.tree;
         let decision = tree.link_decision(tree.node(entry)?)?;
         Some(explain::describe(self.session_tree.index(), &decision))
     }
 
-    /// What has to be said below a branch: that it is a tip, and who goes on from it.
+    /// Prints the notes below a branch: that it ends in a tip, and the policies whose leaf is on it.
     fn end(&self, out: &mut impl Write, branch: usize, level: usize) -> Result<()> {
         let shown = &self.branches().all()[branch];
         let index = self.session_tree.index();
@@ -488,7 +491,7 @@ impl<'s> TreePrinter<'s> {
             format!("{} branches", total.branches)
         };
         let text = format!(
-            "⋮ {branches} not drawn, {}, lines {}; --json lists them",
+            "⋮ {branches} hidden, {}, lines {}; --json lists them",
             count(total.prompts as u64, "prompt"),
             range(total.lines)
         );
@@ -498,14 +501,14 @@ impl<'s> TreePrinter<'s> {
         Ok(())
     }
 
-    /// What a branch is about: its first prompt, else what its first message is.
+    /// Returns the title of a branch: its first prompt, or a description of its first message.
     fn title(&mut self, branch: usize) -> Result<String> {
         let (index, branches) = (self.session_tree.index(), self.branches());
         let entries = || branches.entries(branch).map(|entry| index.entry(entry));
         let mut command = None;
         for entry in entries().filter(is_prompt).take(BODIES) {
             match prompt(&self.text(&entry)?) {
-                // What a command did is less than what a person asked for.
+                // Prefer a prompt to a command: it describes the branch better.
                 Some(text) if text.starts_with(['/', '!']) => command = command.or(Some(text)),
                 Some(text) => return Ok(text),
                 None => {}
@@ -519,7 +522,7 @@ impl<'s> TreePrinter<'s> {
         for entry in &others {
             let flags = entry.flags();
             if flags.contains(Flags::COMPACT_SUMMARY) {
-                return Ok("(summary of what came before)".to_owned());
+                return Ok("(summary of the earlier conversation)".to_owned());
             }
             let text = one_line(&self.text(entry)?);
             if !text.is_empty() {
@@ -532,7 +535,7 @@ impl<'s> TreePrinter<'s> {
         })
     }
 
-    /// The start of the text of a message.
+    /// Returns the start of the text of a message.
     fn text(&mut self, entry: &EntryRef<'_>) -> Result<String> {
         let body = self.bodies.get(entry)?;
         let Ok(entry) = Entry::parse(body.text) else {
@@ -554,10 +557,10 @@ impl<'s> TreePrinter<'s> {
         Ok(text.unwrap_or_default())
     }
 
-    /// A message without a text of its own: what it is made of.
+    /// Describes a message without text by its first block.
     fn describe_without_text(&mut self, entry: &EntryRef<'_>) -> Result<String> {
         if entry.flags().contains(Flags::TOO_MANY) {
-            return Ok(format!("({} of too many elements)", entry.kind().name()));
+            return Ok(format!("({} with too many elements)", entry.kind().name()));
         }
         let body = self.bodies.get(entry)?;
         let message = Entry::parse(body.text).ok();
@@ -598,7 +601,7 @@ impl<'s> TreePrinter<'s> {
         Ok(())
     }
 
-    /// Which leaf each policy takes, and why.
+    /// Prints the leaf of each policy, and why it was chosen.
     fn leaves(&self, out: &mut impl Write) -> Result<()> {
         let index = self.session_tree.index();
         writeln!(out)?;
@@ -644,7 +647,7 @@ impl<'s> TreePrinter<'s> {
     }
 }
 
-/// Counts each branch with those below it.
+/// Returns the totals of each branch, including its descendants.
 fn totals(session_tree: &SessionTree<'_>) -> Vec<FoldedTotal> {
     let branches = &session_tree.branches;
     let own = |number: usize| FoldedTotal {
@@ -671,7 +674,7 @@ fn totals(session_tree: &SessionTree<'_>) -> Vec<FoldedTotal> {
     totals
 }
 
-/// The first and the last line of a branch.
+/// Returns the first and the last line of a branch.
 fn lines(session_tree: &SessionTree<'_>, branch: usize) -> (u64, u64) {
     let mut entries = session_tree.branches.entries(branch);
     let line = |entry: usize| session_tree.index().entry(entry).line();
@@ -679,13 +682,13 @@ fn lines(session_tree: &SessionTree<'_>, branch: usize) -> (u64, u64) {
     (first, entries.next_back().map_or(first, line))
 }
 
-/// The columns behind the title of a branch.
+/// The columns after the title of a branch.
 struct Columns {
     text: String,
 }
 
 impl Columns {
-    /// Below this many columns only the lines are told.
+    /// On a narrower page only the line numbers are printed.
     const NARROW: usize = 80;
 
     fn new(width: usize, prompts: &str, messages: &str, time: &str, lines: &str) -> Self {
@@ -713,7 +716,7 @@ impl Columns {
     }
 }
 
-/// How many milliseconds lie between the oldest and the newest entry of a branch.
+/// Returns the milliseconds between the oldest and the newest entry of a branch.
 fn time(session_tree: &SessionTree<'_>, branch: usize) -> Option<u64> {
     let entries = session_tree.branches.entries(branch);
     let times = entries.filter_map(|entry| session_tree.index().entry(entry).millis());
@@ -724,7 +727,7 @@ fn time(session_tree: &SessionTree<'_>, branch: usize) -> Option<u64> {
     span.map(|(first, last)| last.abs_diff(first))
 }
 
-/// What stands before a row: one column of the drawing for each level.
+/// Returns the indentation of a row: one column of lines per level.
 fn lead(level: usize, connector: &str) -> String {
     match level.checked_sub(1) {
         None => String::new(),
@@ -752,7 +755,7 @@ fn count_entries(number: usize) -> String {
     }
 }
 
-/// What a person wrote, on one line; `None` for what a client wrote in a person's place.
+/// Returns what a person wrote, on one line; `None` for text that the client generated.
 fn prompt(text: &str) -> Option<String> {
     match Said::of(text) {
         Said::Prompt(text) => Some(one_line(text)),

@@ -1,4 +1,4 @@
-//! Tells a conversation on a page.
+//! Prints the items of a conversation on a page.
 
 mod calls;
 mod follow;
@@ -30,18 +30,18 @@ use turn::TurnStats;
 pub(crate) use follow::{FollowPrinter, Scope};
 pub(crate) use replay::ReplayPrinter;
 
-/// How much of tool calls is told.
+/// How much of tool calls is printed.
 #[derive(Clone, Copy, Debug, PartialEq, ValueEnum)]
 pub(crate) enum Tools {
-    /// Inputs and results whole
+    /// Whole inputs and results
     Full,
-    /// A line for the call, a line for the result; changes of files and lists of tasks
+    /// One line per call and per result; changes of files and task lists
     Short,
-    /// Nothing
+    /// No tool calls
     None,
 }
 
-/// What of a conversation is told.
+/// Which parts of a conversation are printed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Wanted {
     pub(crate) thinking: bool,
@@ -50,31 +50,31 @@ pub(crate) struct Wanted {
 
 /// How many columns the names of speakers take.
 const NAMES: usize = 11;
-/// On a narrower page names stand on lines of their own.
+/// On a narrower page each name is on its own line.
 const LEAST_WIDTH: usize = 60;
 
-/// Tells items of conversations for a person, one after the other.
+/// Prints conversation items for people, one after the other.
 ///
-/// [`ReplayPrinter`] and [`FollowPrinter`] say which, and in what order.
+/// [`ReplayPrinter`] and [`FollowPrinter`] choose the items and their order.
 pub(crate) struct TextPrinter<'o> {
     styles: Styles,
     wanted: Wanted,
     zone: TimeZone,
     page: Page<'o>,
     is_narrow: bool,
-    /// The folder of the session, from the last entry that named one.
+    /// The working directory of the session, from the last entry that has one.
     cwd: Option<String>,
     printed: PrintState,
-    /// How many margins there are where names stand.
+    /// The number of margins at the level where speaker names are printed.
     names: usize,
 }
 
-/// An item, with what is known of its entry.
+/// An item with facts about its entry.
 #[derive(Clone, Copy)]
 struct RenderItem<'a> {
     loaded: LoadedItem<'a>,
     entry_ref: EntryRef<'a>,
-    /// The number of its line, where that is known.
+    /// The line number, if known.
     line: Option<u64>,
     compaction: Option<&'a CompactionItem>,
 }
@@ -85,7 +85,7 @@ impl<'a> RenderItem<'a> {
     }
 }
 
-/// Fetches the items of a conversation.
+/// Loads the items of a conversation.
 struct RenderItems<'c> {
     conversation: &'c Conversation<'c>,
     item_reader: ItemReader<'c, Bodies<'c>>,
@@ -115,16 +115,16 @@ impl<'c> RenderItems<'c> {
     }
 }
 
-/// What was told last.
+/// What was printed last; decides about names, gaps and rules above the next item.
 #[derive(Default)]
 struct PrintState {
-    /// So that a name stands once above what one speaker says in a row.
+    /// The last speaker: the name is printed once for consecutive items of one speaker.
     speaker: Option<&'static str>,
     /// The time of the last answer or result.
     answered: Option<i64>,
-    /// The day that was written last.
+    /// The last printed day.
     day: String,
-    /// Whether a rule was the last thing.
+    /// Whether the last thing printed was a rule.
     is_ruled: bool,
     turn: Option<TurnStats>,
 }
@@ -143,7 +143,7 @@ impl<'o> TextPrinter<'o> {
         }
     }
 
-    /// Takes what is to be known of an entry before its items are told.
+    /// Updates working directory and token counts from an entry. Called before its items are printed.
     fn note_entry(&mut self, entry_ref: &EntryRef<'_>, entry: &Entry<'_>) {
         if let Some(cwd) = entry.object().str("cwd") {
             self.cwd = Some(cwd.into_owned());
@@ -151,7 +151,7 @@ impl<'o> TextPrinter<'o> {
         self.count(entry_ref, entry);
     }
 
-    /// Tells an item that is not a call.
+    /// Prints an item that is not a call.
     fn item(&mut self, rendered: RenderItem<'_>) -> Result<()> {
         match rendered.item().kind() {
             ItemKind::Text => self.said(rendered),
@@ -161,7 +161,7 @@ impl<'o> TextPrinter<'o> {
                 self.name(name_of(rendered.item()))?;
                 self.dim(&line.unwrap_or_default())
             }
-            // Its call is not on the path, or it stands there a second time.
+            // The call of this result is not on the path, or has another result already.
             ItemKind::Result => {
                 self.name("tool")?;
                 self.result("", &rendered.loaded, None, None)
@@ -180,7 +180,7 @@ impl<'o> TextPrinter<'o> {
         }
     }
 
-    /// A text, by who said it.
+    /// Prints a text according to its speaker.
     fn said(&mut self, rendered: RenderItem<'_>) -> Result<()> {
         let text = rendered.loaded.text().unwrap_or_default();
         let marks = rendered.item().marks();
@@ -250,7 +250,7 @@ impl<'o> TextPrinter<'o> {
         Ok(())
     }
 
-    /// A compaction as a ruled line with what is known of it.
+    /// Prints a compaction as a ruled line with its facts.
     fn compaction(&mut self, rendered: RenderItem<'_>) -> Result<()> {
         self.end_turn()?;
         let mut text = "compacted".to_owned();
@@ -273,7 +273,9 @@ impl<'o> TextPrinter<'o> {
                 text.push_str(&format!(" · {}", precise(took)));
             }
             match compaction.kept {
-                0 if compaction.is_keeping_ignored => text.push_str(" · what it kept is lost"),
+                0 if compaction.is_keeping_ignored => {
+                    text.push_str(" · its kept entries are missing")
+                }
                 0 => {}
                 1 => text.push_str(" · 1 entry kept"),
                 kept => text.push_str(&format!(" · {kept} entries kept")),
@@ -311,7 +313,7 @@ impl<'o> TextPrinter<'o> {
         }
     }
 
-    /// Attachments are reminders for the model; those that say what happened get a line.
+    /// Prints a line for an attachment that records an event. Others are reminders for the model.
     fn attachment(&mut self, rendered: RenderItem<'_>) -> Result<()> {
         let entry = rendered.loaded.entry();
         let attachment = entry
@@ -342,7 +344,7 @@ impl<'o> TextPrinter<'o> {
         self.names = self.page.depth();
     }
 
-    /// Writes who speaks, unless that one spoke last. What stands within a call needs no name.
+    /// Prints the name of the speaker, unless it is the same as before. Items within a call have no name.
     fn name(&mut self, name: &'static str) -> Result<()> {
         if self.printed.speaker == Some(name) || self.page.depth() != self.names {
             return Ok(());
@@ -368,7 +370,7 @@ impl<'o> TextPrinter<'o> {
         Ok(())
     }
 
-    /// A line through the page with a text at its start and one at its end.
+    /// Prints a rule across the page with a text at its start and one at its end.
     fn rule(&mut self, line: char, text: &str, end: &str) -> Result<()> {
         self.printed.speaker = None;
         let is_named = self.page.depth() == self.names && self.names > 0;
@@ -407,7 +409,7 @@ impl<'o> TextPrinter<'o> {
         Ok(())
     }
 
-    /// A line about the path.
+    /// Prints a note about the path.
     fn marker(&mut self, text: &str) -> Result<()> {
         self.printed.speaker = None;
         self.page.gap();
@@ -422,8 +424,8 @@ impl<'o> TextPrinter<'o> {
         Ok(())
     }
 
-    /// What is no part of the conversation as the client shows it: a line, or all of it with
-    /// `--tools full`.
+    /// Prints text that the client does not show as part of the conversation: its first line, or all
+    /// of it with `--tools full`.
     fn aside(&mut self, kind: &'static str, text: &str) -> Result<()> {
         self.name(kind)?;
         let text = &*without_colours(text);
@@ -467,13 +469,13 @@ fn name_of(item: &Item) -> &'static str {
 /// Why the client does not show an item.
 pub(crate) fn hidden(marks: ItemMarks) -> Option<&'static str> {
     let kinds = [
-        (ItemMarks::TOMBSTONED, "taken back"),
+        (ItemMarks::TOMBSTONED, "tombstoned"),
         (ItemMarks::VIRTUAL, "virtual"),
         (ItemMarks::TEAM, "team"),
         (ItemMarks::META, "meta"),
     ];
     let found = kinds.into_iter().find(|(mark, _)| marks.contains(*mark));
-    // A summary is shown in the transcript only, and it is all there is of what came before.
+    // A summary is transcript-only too, but it is shown: it replaces everything before it.
     let is_hidden =
         marks.contains(ItemMarks::TRANSCRIPT_ONLY) && !marks.contains(ItemMarks::SUMMARY);
     found

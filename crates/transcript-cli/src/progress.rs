@@ -1,4 +1,4 @@
-//! How far the reading of a large file is, on standard error.
+//! A progress bar on standard error for reading large files.
 
 use std::io::{self, IsTerminal};
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use transcript_reader::{LoadOptions, Source};
 use transcript_session::History;
 
-/// What is read sooner shows no bar.
+/// Faster reads show no bar.
 const SHOW_AFTER: Duration = Duration::from_secs(1);
 /// How often the bar is drawn.
 const TICK: Duration = Duration::from_millis(100);
@@ -24,7 +24,7 @@ pub(crate) fn switch_off() {
     QUIET.store(true, Ordering::Relaxed);
 }
 
-/// Reads a session; shows a bar when that takes long and somebody looks.
+/// Reads a session; shows a bar if that takes long and standard error is a terminal.
 pub(crate) fn read(source: Source) -> Result<History> {
     if QUIET.load(Ordering::Relaxed) || !io::stderr().is_terminal() {
         return Ok(History::read(source)?);
@@ -35,7 +35,7 @@ pub(crate) fn read(source: Source) -> Result<History> {
         let (done, watched) = channel();
         scope.spawn(move || show(total, &counter, &watched));
         let history = History::read_with(source, &options);
-        // The bar goes when this end of the channel does.
+        // Dropping this end of the channel removes the bar.
         drop(done);
         Ok(history?)
     })

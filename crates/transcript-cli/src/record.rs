@@ -1,4 +1,4 @@
-//! What the commands write as lines of JSON.
+//! JSON records of entries.
 
 use std::io::Write;
 
@@ -12,23 +12,23 @@ use transcript_resume::Via;
 
 use crate::json;
 
-/// An entry, as `replay` and `tail` tell it.
+/// An entry as `replay` and `tail` write it.
 pub(crate) struct EntryRecord<'a> {
     pub(crate) line: Option<u64>,
     pub(crate) offset: u64,
     pub(crate) len: u64,
     pub(crate) uuid: Option<String>,
     pub(crate) parent_uuid: Option<String>,
-    /// Its body.
+    /// The body.
     pub(crate) text: &'a str,
     pub(crate) via: Via,
-    /// The file, where more than one could be meant.
+    /// The path of the file, for commands that print several files.
     pub(crate) path: Option<&'a str>,
-    /// Whether it is told that it is of a subagent, in the file of another conversation.
+    /// Whether to write `sidechain`: the entry belongs to a subagent in the file of another conversation.
     pub(crate) is_sidechain: bool,
 }
 
-/// What comes before the parts that are verbatim.
+/// The fields before the verbatim parts.
 #[derive(Serialize)]
 #[serde(tag = "kind", rename = "entry", rename_all = "camelCase")]
 struct Head<'a> {
@@ -43,7 +43,7 @@ struct Head<'a> {
 }
 
 impl<'a> EntryRecord<'a> {
-    /// The entry of `index` that is `entry_ref` and has this body.
+    /// Creates the record of an entry of `index` with its body.
     pub(crate) fn new(
         index: &Index,
         entry_ref: &EntryRef<'_>,
@@ -64,9 +64,9 @@ impl<'a> EntryRecord<'a> {
         }
     }
 
-    /// Writes it on a line, with the whole raw entry when `with_entry`.
+    /// Writes the record as one line, with the whole raw entry if `with_entry`.
     pub(crate) fn write(&self, out: &mut dyn Write, with_entry: bool) -> Result<()> {
-        // The scan accepts a little more than the parser: such a line is told without its body.
+        // The scanner accepts a few lines that the parser rejects; they are written without a body.
         let body = Entry::parse(self.text).ok();
         let object = body.as_ref().map(Entry::object);
         let text_of = |name: &str| object?.get(name)?.str();
@@ -85,7 +85,7 @@ impl<'a> EntryRecord<'a> {
             subtype: subtype.as_deref(),
             timestamp: timestamp.as_deref(),
         })?;
-        // What is verbatim is put in as it is: a serializer would look at every byte of it again.
+        // Copy verbatim parts directly; a serializer would validate every byte again.
         line.pop();
         line.push_str(",\"message\":");
         out.write_all(line.as_bytes())?;
@@ -112,7 +112,7 @@ impl<'a> EntryRecord<'a> {
     }
 }
 
-/// Writes `record` on a line.
+/// Writes `record` as one line.
 pub(crate) fn write(out: &mut dyn Write, record: &impl Serialize) -> Result<()> {
     let mut line = json::text(record)?;
     line.push('\n');

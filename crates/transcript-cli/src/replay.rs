@@ -1,4 +1,4 @@
-//! `transcript replay`: the conversation as a person or a program wants to read it.
+//! `transcript replay`: prints a conversation for people or for programs.
 
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -29,27 +29,27 @@ use crate::{exit, explain, moment, progress, screen, session};
 
 /// Print the conversation of a session
 ///
-/// From its first entry to its leaf: who said what, each tool call with its result, compactions and
-/// gaps marked. On a terminal it is shown with $PAGER.
+/// Prints the messages from the first entry to the leaf, each tool call with its result, and marks
+/// compactions and gaps. On a terminal the output goes through $PAGER.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Args {
     /// Path of a .jsonl file, or - for standard input
     session: PathBuf,
     #[command(flatten)]
     path_args: PathArgs,
-    /// Show what branches off the conversation too, each branch once
+    /// Also show the branches that leave the conversation, each once
     #[arg(long, conflicts_with_all = ["leaf", "at"])]
     all_branches: bool,
-    /// Show subagents too: in text below the calls that started them
+    /// Also show subagents; in text, below the calls that started them
     #[arg(long)]
     sidechains: bool,
-    /// Leave out what was before this time: 2026-01-31, 2026-01-31T12:00:00Z, 2h, 3d, yesterday
+    /// Hide entries before TIME: 2026-01-31, 2026-01-31T12:00:00Z, 2h, 3d, yesterday
     #[arg(long, value_name = "TIME")]
     since: Option<String>,
-    /// Leave out what was after this time
+    /// Hide entries after TIME
     #[arg(long, value_name = "TIME")]
     until: Option<String>,
-    /// Form of the output
+    /// Format of the output
     #[arg(long, value_enum, default_value_t = Format::Text)]
     format: Format,
     /// The same as --format json
@@ -58,16 +58,16 @@ pub(crate) struct Args {
     /// Add the whole raw line to each entry of the JSON output
     #[arg(long)]
     raw_entries: bool,
-    /// Show what the agent thought
+    /// Show thinking blocks
     #[arg(long)]
     thinking: bool,
     /// How much of tool calls and results to show
     #[arg(long, value_enum, default_value_t = Tools::Short)]
     tools: Tools,
-    /// Pause as it was recorded, X times faster, 3 seconds at most
+    /// Replay with the recorded pauses, X times faster; each pause takes at most 3 seconds
     #[arg(long, value_name = "X", value_parser = parse_speed)]
     speed: Option<f64>,
-    /// Print the decisions behind the path, and the findings, on standard error
+    /// Print the decisions that led to the path, and the findings, to standard error
     #[arg(long)]
     explain: bool,
 }
@@ -87,7 +87,7 @@ enum Format {
 pub(crate) fn run(args: &Args, output: &screen::OutputOptions) -> Result<u8> {
     let format = if args.json { Format::Json } else { args.format };
     if args.speed.is_some() && format != Format::Text {
-        bail!("--speed is for text");
+        bail!("--speed works with the text format only");
     }
     let window = Window::of(args)?;
     let session = session::open(&args.session)?;
@@ -136,7 +136,7 @@ impl Window {
         })
     }
 
-    /// Leaves out what lies outside; an entry without a time goes with the one before it.
+    /// Removes entries outside the window. An entry without a timestamp is treated like the one before it.
     fn apply(&self, index: &Index, entries: &mut Vec<PathEntry>) {
         let mut is_in = self.since == i64::MIN;
         entries.retain(|entry| {
@@ -157,13 +157,13 @@ struct ConversationPart {
 enum PartKind {
     Main,
     Branch {
-        /// The entry that it leaves from.
+        /// The entry after which the branch leaves the conversation.
         from: Option<usize>,
     },
     Sidechain(Origin),
 }
 
-/// The conversation first, then what was asked for beside it.
+/// Returns the conversation, followed by the requested branches and subagents.
 fn parts(
     args: &Args,
     tree: &Tree<'_>,
@@ -207,7 +207,7 @@ fn write_text(
     window: &Window,
 ) -> Result<()> {
     let file = session.source().path();
-    // What cannot be looked for is not there: the conversation itself can be read.
+    // If the files of subagents cannot be listed, the conversation itself is still printed.
     let found = match file.to_str() {
         Some("-") => Vec::new(),
         _ => subagents(file).unwrap_or_default(),
@@ -287,7 +287,7 @@ fn write_text(
     Ok(())
 }
 
-/// What is above a part of a session.
+/// Returns the title above a part of a session; `None` for the main conversation.
 fn title(index: &Index, part: &ConversationPart) -> Option<String> {
     match &part.kind {
         PartKind::Main => None,
@@ -302,13 +302,13 @@ fn title(index: &Index, part: &ConversationPart) -> Option<String> {
                     let line = index.entry(*from).line();
                     format!("branch · leaves at line {line} · {entries}")
                 }
-                None => format!("branch · with a start of its own · {entries}"),
+                None => format!("branch · with its own root · {entries}"),
             })
         }
     }
 }
 
-/// Where a subagent comes from, by its file and what stands beside it.
+/// Returns which call and agent started a subagent, from its file name and its metadata file.
 fn origin(agent: &Subagent) -> Origin {
     let meta = agent.meta();
     let field = |text: Option<Str<'_>>| text.map(|text| text.into_owned());
@@ -326,7 +326,7 @@ fn agent_title(origin: &Origin) -> String {
     }
 }
 
-/// Tells how much is damaged; what is merely worth knowing is for those who ask.
+/// Prints the number of damage findings. Findings that are only notes are shown by `--explain`.
 pub(crate) fn print_finding_count(tree: &Tree<'_>, path: &ConversationPath) {
     if let Some(refusal) = path.refusal {
         let words = explain::describe_refusal(tree.index(), refusal);

@@ -1,4 +1,4 @@
-//! `transcript resume`: what a client needs to go on.
+//! `transcript resume`: prints what a client needs to continue a session.
 
 use std::io::{self, BufWriter, Write};
 use std::path::PathBuf;
@@ -20,8 +20,8 @@ use crate::{exit, explain, json, replay, screen, session};
 
 /// Print the request that continues a session
 ///
-/// The messages that a client sends to go on, what had to be made up, and why. Ends with 1 when
-/// the session cannot be resumed.
+/// Prints a summary of the messages that a client sends to continue, with the synthetic blocks and
+/// omissions and their reasons. The exit code is 1 if the session cannot be resumed.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Args {
     /// Path of a .jsonl file, or - for standard input
@@ -31,16 +31,16 @@ pub(crate) struct Args {
     /// Add this as the next user message
     #[arg(long, value_name = "TEXT")]
     prompt: Option<String>,
-    /// The model that will get the request [default: that of the last answer]
+    /// Model that will get the request [default: the model of the last answer]
     #[arg(long, value_name = "ID")]
     model: Option<String>,
-    /// Print the messages only, as JSON
+    /// Print only the messages, as JSON
     #[arg(long)]
     request: bool,
     /// Print everything as one JSON object
     #[arg(long, conflicts_with = "request")]
     json: bool,
-    /// Print the decisions behind the path, and the findings, on standard error
+    /// Print the decisions that led to the path, and the findings, to standard error
     #[arg(long)]
     explain: bool,
 }
@@ -57,7 +57,7 @@ pub(crate) fn run(args: &Args, output: &screen::OutputOptions) -> Result<u8> {
         },
     };
     let tree = session.tree(args.path_args.policy());
-    // Says what is wrong with --leaf and --at before any body is read.
+    // Validate --leaf and --at before any body is read.
     args.path_args.path(&tree)?;
     let mut options = request::RequestOptions::new();
     if let Some(prompt) = &args.prompt {
@@ -96,7 +96,7 @@ pub(crate) fn run(args: &Args, output: &screen::OutputOptions) -> Result<u8> {
     })
 }
 
-/// Why a file of another format cannot be resumed.
+/// Returns why a file of another format cannot be resumed.
 fn other_format(error: &anyhow::Error) -> Option<String> {
     let error = error.downcast_ref::<transcript_reader::Error>()?;
     match error.kind() {
@@ -105,7 +105,7 @@ fn other_format(error: &anyhow::Error) -> Option<String> {
     }
 }
 
-/// The answer for a program where there is nothing to read.
+/// Writes the JSON report for a file that is not a transcript.
 fn write_refusal(out: &mut impl Write, args: &Args, reason: &str) -> Result<()> {
     let head = ReportHead {
         schema: 1,
@@ -124,7 +124,7 @@ fn write_refusal(out: &mut impl Write, args: &Args, reason: &str) -> Result<()> 
     Ok(())
 }
 
-/// A summary for people: the messages are for programs.
+/// Writes a summary for people, without the messages.
 fn write_text(out: &mut impl Write, session: &History, request: &Request) -> Result<()> {
     let index = session.index();
     let name = session
@@ -170,27 +170,27 @@ fn write_text(out: &mut impl Write, session: &History, request: &Request) -> Res
     }
     write_work(out, state)?;
     write_usage(out, request)?;
-    let made_up = request.synthetic.iter();
-    let made_up = made_up.map(|synthetic| (synthetic.kind.name(), synthetic.entry));
-    write_groups(out, index, "made up ", made_up)?;
-    let left_out = request.omissions.iter();
-    let left_out = left_out.map(|omission| (omission.reason.name(), Some(omission.entry)));
-    write_groups(out, index, "left out", left_out)?;
+    let synthetic = request.synthetic.iter();
+    let synthetic = synthetic.map(|synthetic| (synthetic.kind.name(), synthetic.entry));
+    write_groups(out, index, "synthetic", synthetic)?;
+    let omitted = request.omissions.iter();
+    let omitted = omitted.map(|omission| (omission.reason.name(), Some(omission.entry)));
+    write_groups(out, index, "omitted", omitted)?;
     let lint = request::lint(&request.messages);
     for (label, problems) in [("problem", &lint.problems), ("warning", &lint.warnings)] {
         let problems = problems
             .iter()
             .map(|problem| (problem.rule.words(), problem.entry));
-        write_groups(out, index, &format!("{label} "), problems)?;
+        write_groups(out, index, label, problems)?;
     }
-    if let Some(command) = continues(session, state) {
+    if let Some(command) = continue_command(session, state) {
         writeln!(out, "{command}")?;
     }
     writeln!(out, "--request prints the messages, --json everything")?;
     Ok(())
 }
 
-/// What is still to be done, and what came of it.
+/// Writes open to-do items, queued prompts and pull requests.
 fn write_work(out: &mut impl Write, state: &PathState) -> Result<()> {
     let todos = state.todos.as_deref().unwrap_or_default();
     let open: Vec<_> = todos.iter().filter(|todo| todo.is_open()).collect();
@@ -225,7 +225,7 @@ fn write_work(out: &mut impl Write, state: &PathState) -> Result<()> {
     Ok(())
 }
 
-/// The first items of a list, each on a line of its own.
+/// Writes the first items of a list, one per line, and the number of the others.
 fn write_list<'a>(
     out: &mut impl Write,
     mut items: impl ExactSizeIterator<Item = &'a str>,
@@ -241,7 +241,7 @@ fn write_list<'a>(
     Ok(())
 }
 
-/// The tokens of each model, as far as its answers say how many, and the price.
+/// Writes the token counts of each model, as far as its answers report them, and the cost.
 fn write_usage(out: &mut impl Write, request: &Request) -> Result<()> {
     for usage in &request.usage {
         let counts = [
@@ -258,7 +258,7 @@ fn write_usage(out: &mut impl Write, request: &Request) -> Result<()> {
         if words.is_empty() {
             continue;
         }
-        // Who used them needs no word when it is the one model above.
+        // Skip the model name if it is the only one and already shown above.
         if request.usage.len() > 1 || usage.model.as_deref() != request.model.as_deref() {
             let model = usage.model.as_deref().unwrap_or("an unknown model");
             words.push(format!("by {}", one_line(model)));
@@ -274,17 +274,18 @@ fn write_usage(out: &mut impl Write, request: &Request) -> Result<()> {
     Ok(())
 }
 
-/// The command with which a person goes on in the client. The client looks for sessions of the folder that
-/// it is started in; an id that is none of a shell's words is better not typed.
-fn continues(session: &History, state: &PathState) -> Option<String> {
+/// Returns the shell command that continues the session in the client. The client only finds sessions of
+/// the directory it is started in. `None` for an id or a directory that is not safe to paste into a
+/// shell.
+fn continue_command(session: &History, state: &PathState) -> Option<String> {
     let id = session.session_id().filter(|id| is_id(id))?;
     let folder = state.relocated_cwd.as_ref().or(state.cwd.as_ref())?;
     let is_shown = !folder.contains(char::is_control) && escape(folder) == **folder;
     let quoted = format!("'{}'", folder.replace('\'', r"'\''"));
-    is_shown.then(|| format!("to go on: cd {quoted} && claude --resume {id}"))
+    is_shown.then(|| format!("to continue: cd {quoted} && claude --resume {id}"))
 }
 
-/// What is the same for several entries, on one line with how many and where these stand.
+/// Writes one line per name, with the number of its entries and the range of their lines.
 fn write_groups<'a>(
     out: &mut impl Write,
     index: &Index,
@@ -300,7 +301,7 @@ fn write_groups<'a>(
     }
     for (name, entries) in groups {
         if let [entry] = entries[..] {
-            writeln!(out, "  {label}   {name}{}", place(index, entry))?;
+            writeln!(out, "  {label:<9}  {name}{}", place(index, entry))?;
             continue;
         }
         let lines = entries.iter().flatten();
@@ -310,7 +311,7 @@ fn write_groups<'a>(
             (Some(first), Some(last)) => format!(", lines {first}–{last}"),
             _ => String::new(),
         };
-        writeln!(out, "  {label}   {name}, {} times{range}", entries.len())?;
+        writeln!(out, "  {label:<9}  {name}, {} times{range}", entries.len())?;
     }
     Ok(())
 }
@@ -325,8 +326,8 @@ fn blocks(messages: &[Message]) -> impl Iterator<Item = &request::Block> {
     messages.iter().flat_map(Message::blocks)
 }
 
-/// The answer but for its messages, which are written one by one: they may be larger than memory
-/// should hold twice.
+/// The part of the report before the messages. Messages are written one by one, so that they are not
+/// held in memory twice.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct ReportHead<'a> {
@@ -361,7 +362,7 @@ struct SyntheticRecord<'a> {
     block: &'a request::Block,
     #[serde(flatten)]
     entry: EntryLocation,
-    /// Whether the client writes it to the file before it goes on.
+    /// Whether the client writes it to the file before it continues.
     persist: bool,
 }
 
@@ -413,7 +414,7 @@ struct UsageRecord<'a> {
     models: &'a [Usage],
 }
 
-/// The entry that something is about.
+/// The entry that a record refers to.
 #[derive(Serialize)]
 struct EntryLocation {
     line: Option<u64>,

@@ -1,4 +1,4 @@
-//! What all commands share about output: colour, and errors.
+//! Output options of all commands: colour, notes and errors.
 
 use std::io::{self, IsTerminal, Write};
 
@@ -14,10 +14,10 @@ pub(crate) struct OutputOptions {
     /// When to colour output for people
     #[arg(long, global = true, value_enum, default_value_t = When::Auto, value_name = "WHEN")]
     color: When,
-    /// Say less on standard error
+    /// Print less to standard error
     #[arg(short, long, global = true)]
     pub(crate) quiet: bool,
-    /// Say more on standard error
+    /// Print more to standard error
     #[arg(short, long, global = true, conflicts_with = "quiet")]
     pub(crate) verbose: bool,
     /// Print text of a transcript as it is: control characters reach the terminal
@@ -33,7 +33,7 @@ enum When {
 }
 
 impl OutputOptions {
-    /// Sets what holds for all output of the process.
+    /// Sets the global output state of the process.
     pub(crate) fn apply(&self) {
         if self.raw {
             escape::switch_off();
@@ -43,7 +43,7 @@ impl OutputOptions {
         }
     }
 
-    /// The styles for standard output.
+    /// Returns the styles for standard output.
     pub(crate) fn styles(&self) -> Styles {
         let colour = match self.color {
             When::Always => true,
@@ -61,10 +61,10 @@ impl OutputOptions {
     }
 }
 
-/// How the parts of a conversation look; all plain without colour.
+/// The styles of the parts of a conversation; all plain without colour.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Styles {
-    /// Whether there is colour at all; without it marks say what styles would.
+    /// Whether colour is used; without it, marks replace styles.
     pub(crate) coloured: bool,
     pub(crate) person: Style,
     pub(crate) agent: Style,
@@ -100,7 +100,7 @@ impl Styles {
         if self.coloured { style.italic() } else { style }
     }
 
-    /// For the label of one of several sessions.
+    /// Returns the style for the label of one of several sessions.
     pub(crate) fn label(self, number: usize) -> Style {
         use AnsiColor::{Blue, Cyan, Green, Magenta, Red, Yellow};
         const COLOURS: [AnsiColor; 6] = [Blue, Yellow, Green, Magenta, Cyan, Red];
@@ -120,13 +120,13 @@ impl Styles {
     }
 }
 
-/// How many columns the terminal has; `None` when standard output is none.
+/// Returns the width of the terminal; `None` if standard output is not a terminal.
 pub(crate) fn terminal_width() -> Option<usize> {
     let size = terminal_size::terminal_size_of(io::stdout());
     size.map(|(terminal_size::Width(width), _)| usize::from(width))
 }
 
-/// How many columns standard output has; when it is no terminal what `$COLUMNS` says, else 80.
+/// Returns the width of standard output: of the terminal, else `$COLUMNS`, else 80.
 pub(crate) fn width() -> usize {
     if let Some(width) = terminal_width() {
         return width;
@@ -148,7 +148,7 @@ pub(crate) fn complain(error: &anyhow::Error) {
     note(&text);
 }
 
-/// Writes a line to standard error. When that is closed there is nobody left to tell.
+/// Writes a line to standard error. Errors are ignored: they could not be reported.
 pub(crate) fn note(text: &str) {
     let _ = writeln!(io::stderr(), "{}", escape(text));
 }

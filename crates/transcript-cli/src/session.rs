@@ -1,4 +1,4 @@
-//! Finds and opens the session that the command line names.
+//! Finds and opens the session named on the command line.
 
 use std::env;
 use std::fs::File;
@@ -12,10 +12,10 @@ use transcript_session::{Error, ErrorKind, History, Store};
 
 use crate::{progress, screen};
 
-/// What the command line says about all sessions; set once, before a command runs.
+/// Global options for finding sessions; set once by `main`, before a command runs.
 static STORE_ARGS: OnceLock<StoreArgs> = OnceLock::new();
 
-/// Where sessions are looked up, and what is said about it.
+/// Where to look for sessions, and whether to print notes about it.
 #[derive(Debug, Default)]
 pub(crate) struct StoreArgs {
     pub(crate) root: Option<PathBuf>,
@@ -23,24 +23,24 @@ pub(crate) struct StoreArgs {
 }
 
 impl StoreArgs {
-    /// Makes this the look-up of the process.
+    /// Sets these options for the whole process.
     pub(crate) fn set(self) {
-        // `main` calls it once.
+        // Cannot fail: `main` calls this once.
         let _ = STORE_ARGS.set(self);
     }
 }
 
-/// The folder of projects: that of `--root`, else the client's.
+/// Returns the store: `--root`, or the default folder of the client.
 pub(crate) fn store() -> Result<Store> {
     let root = STORE_ARGS
         .get()
         .and_then(|store_args| store_args.root.as_ref());
-    // The client's folder comes with its first session; one that is named is meant to be there.
+    // The default folder may not exist yet (the client creates it); an explicit --root must.
     if let Some(missing) = root.filter(|root| !root.exists()) {
-        bail!("--root: {}: no such folder", missing.display());
+        bail!("--root: {}: no such directory", missing.display());
     }
     let store = root.map(Store::new).or_else(Store::from_env);
-    store.context("no home folder is known; say --root DIR")
+    store.context("cannot find the home directory; name the projects folder with --root DIR")
 }
 
 /// Reads the session that `argument` names (see [`find`]), or standard input for `-`.
@@ -75,7 +75,7 @@ pub(crate) fn find(argument: &Path) -> Result<PathBuf> {
 }
 
 fn latest() -> Result<PathBuf> {
-    let here = env::current_dir().context("the current folder is unknown")?;
+    let here = env::current_dir().context("cannot determine the current directory")?;
     let path = store()?.latest(&here)?;
     if !STORE_ARGS.get().is_some_and(|store_args| store_args.quiet) {
         screen::note(&format!("latest: {}", path.display()));
@@ -83,12 +83,12 @@ fn latest() -> Result<PathBuf> {
     Ok(path)
 }
 
-/// Says which sessions an id could mean.
+/// Lists the sessions that an ambiguous id prefix matches.
 fn explained(id: &str, error: Error) -> anyhow::Error {
     match error.kind() {
         ErrorKind::Ambiguous => {
             let mut text = format!(
-                "{id}: {} sessions have such an id:",
+                "{id} is ambiguous: {} sessions match:",
                 error.candidates().len()
             );
             for path in error.candidates() {
@@ -96,15 +96,15 @@ fn explained(id: &str, error: Error) -> anyhow::Error {
             }
             anyhow!(text)
         }
-        _ => anyhow!(error).context(format!("{id}: no such file, and no such session")),
+        _ => anyhow!(error).context(format!("{id}: no such file or session")),
     }
 }
 
 /// Copies a stream to a temporary file that has no name and that only we can read, so that it can
-/// be read in any order.
+/// be read with random access.
 fn spool(mut input: impl io::Read) -> Result<File> {
     let mut file =
-        tempfile::tempfile().context("cannot make a temporary file for standard input")?;
+        tempfile::tempfile().context("cannot create a temporary file for standard input")?;
     io::copy(&mut input, &mut file).context("cannot copy standard input to a temporary file")?;
     file.rewind().context("cannot read the temporary file")?;
     Ok(file)

@@ -1,4 +1,4 @@
-//! `transcript tail`: what happens in sessions, while it happens.
+//! `transcript tail`: prints the entries of sessions, and follows them while they are written.
 
 mod json;
 
@@ -30,67 +30,67 @@ use crate::until::Until;
 use crate::{exit, screen, session};
 use json::Json;
 
-/// Print what is in sessions, and what comes
+/// Print the entries of sessions, and follow new ones
 ///
-/// In the order of the file, as `replay` shows it. With -f it goes on until Ctrl-C; of several sessions
-/// each has a label. Files are only read.
+/// Prints entries in file order, in the form of `replay`. With -f the command runs until Ctrl-C. When
+/// it follows several sessions, each block starts with a label. Files are only read.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Args {
-    /// A .jsonl file, the id of a session or the start of it, `latest`, or a folder: of a project, or
-    /// of all [default: latest]
+    /// A .jsonl file, a session id or a prefix of one, `latest`, a project folder, or the folder of
+    /// all projects [default: latest]
     #[arg(value_name = "SESSION|DIR")]
     targets: Vec<PathBuf>,
-    /// Go on with what is written from now on, also to files that come later
+    /// Follow: print entries as they are written, including files created later
     #[arg(short, long)]
     follow: bool,
-    /// Start with the last N entries of each file; in text, of its conversation [default: all; of the
-    /// sessions of a folder none, in text with -f]
+    /// Start with the last N entries of each file; in text, of its conversation [default: all; with -f
+    /// in text, none for the sessions of a folder]
     #[arg(short = 'n', value_name = "N", conflicts_with = "from")]
     last: Option<usize>,
-    /// Start with the first line at or behind this byte
+    /// Start with the first line that begins at or after this byte offset
     #[arg(long, value_name = "OFFSET")]
     from: Option<u64>,
-    /// Wait for this to be there, and stop: uuid:UUID, text:PREFIX (of a message of the last turn),
+    /// Stop as soon as this is in the file: uuid:UUID, text:PREFIX (of a message of the last turn),
     /// turn-end
     #[arg(long, value_name = "WHAT", value_parser = Until::parse)]
     until: Option<Until>,
-    /// Stop after so many seconds; with --until the exit code is then 1
+    /// Stop after this many seconds; the exit code is 1 if --until was not met
     #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
     timeout: Option<Duration>,
-    /// Show subagents too; those in the same file are in the JSON output always
+    /// Also show subagents; JSON output always includes those in the same file
     #[arg(long)]
     sidechains: bool,
     #[command(flatten)]
     filter: Filter,
-    /// Show what the agent thought
+    /// Show thinking blocks
     #[arg(long)]
     thinking: bool,
     /// How much of tool calls and results to show
     #[arg(long, value_enum, default_value_t = Tools::Short)]
     tools: Tools,
-    /// Print an object a line
+    /// Print one JSON object per line
     #[arg(long)]
     json: bool,
     /// Add the whole raw line to each entry of the JSON output
     #[arg(long, requires = "json")]
     raw_entries: bool,
-    /// Add to the JSON output what each entry changes in the conversation
+    /// Add the changes of the conversation (moves, calls, turn ends) to the JSON output
     #[arg(long, requires = "json")]
     changes: bool,
 }
 
 impl Args {
-    /// Whether it waits for what comes.
+    /// Returns whether the command waits for new entries.
     fn waits(&self) -> bool {
         self.follow || self.until.is_some()
     }
 
-    /// How to follow the files of folders.
+    /// Returns how to follow the files of folders.
     fn options(&self) -> FollowOptions {
         let start = match (self.last, self.from) {
             (Some(count), _) => StartAt::Last(count),
             (None, Some(offset)) => StartAt::Offset(offset),
-            // Who looks on does not want to see all that ever was.
+            // A person who follows folders does not want the history of every session.
             (None, None) if self.waits() && !self.json => StartAt::End,
             (None, None) => StartAt::Beginning,
         };
@@ -101,7 +101,7 @@ impl Args {
         }
     }
 
-    /// What a last line without a newline is: who follows sees it when its newline comes.
+    /// Returns how to treat a last line without a newline. With -f it is printed when its newline is written.
     fn trailing(&self) -> Trailing {
         match self.follow {
             true => Trailing::Pending,
@@ -109,7 +109,7 @@ impl Args {
         }
     }
 
-    /// Where to start in a file that is told by itself.
+    /// Returns where to start in a file that is named on the command line.
     fn start(&self, file: &Path) -> Result<StartAt> {
         Ok(match (self.last, self.from) {
             (Some(count), _) if self.json || !file.exists() => StartAt::Last(count),
@@ -119,7 +119,7 @@ impl Args {
         })
     }
 
-    /// Whether what subagents do in `file` is told. In JSON nothing of a file is left out.
+    /// Returns whether entries of subagents are printed. JSON output always includes them.
     fn prints_agents(&self) -> bool {
         self.sidechains || self.json
     }
@@ -127,10 +127,10 @@ impl Args {
 
 pub(crate) fn run(args: &Args, output: &screen::OutputOptions) -> Result<u8> {
     let targets = Targets::of(args)?;
-    // What was told is written whenever there is nothing else to tell.
+    // Output is flushed whenever no event is pending, so Ctrl-C may end the process at any time.
     let always = Arc::new(AtomicBool::new(true));
     signal_hook::flag::register_conditional_shutdown(SIGINT, i32::from(exit::DONE), always)
-        .context("cannot take Ctrl-C")?;
+        .context("cannot handle Ctrl-C")?;
     let mut out = Output::plain();
     let mut tail = TailCommand {
         args,
@@ -138,7 +138,7 @@ pub(crate) fn run(args: &Args, output: &screen::OutputOptions) -> Result<u8> {
         printer: event_printer(args, &targets, &mut out, output),
         calls: filter::Calls::default(),
         mixed: HashSet::new(),
-        said: HashMap::new(),
+        text_matches: HashMap::new(),
         is_found: false,
     };
     let is_met = match args.waits() {
@@ -159,7 +159,7 @@ pub(crate) fn run(args: &Args, output: &screen::OutputOptions) -> Result<u8> {
 #[derive(Default)]
 struct Targets {
     folders: Vec<PathBuf>,
-    /// They are told whatever they hold.
+    /// Printed whatever they contain, even files of subagents.
     files: Vec<PathBuf>,
 }
 
@@ -176,7 +176,7 @@ impl Targets {
                 targets.folders.push(target.clone());
                 continue;
             }
-            // A file may come later.
+            // With --follow or --until the file may be created later.
             let may_come = args.waits() && target.extension().is_some_and(|end| end == "jsonl");
             let file = match may_come {
                 true => target.clone(),
@@ -185,7 +185,7 @@ impl Targets {
             let file = std::path::absolute(&file);
             targets
                 .files
-                .push(file.context("the current folder is unknown")?);
+                .push(file.context("cannot determine the current directory")?);
         }
         Ok(targets)
     }
@@ -213,7 +213,7 @@ impl Targets {
     }
 }
 
-/// How events are told.
+/// Prints events as text or JSON.
 enum EventPrinter<'o> {
     Text(Box<FollowPrinter<'o>>),
     Json(Json<'o>),
@@ -261,20 +261,21 @@ struct TailCommand<'a, 'o> {
     targets: &'a Targets,
     printer: EventPrinter<'o>,
     calls: filter::Calls,
-    /// The files in which the main conversation has spoken: what is a sidechain there is that of a
-    /// subagent. Other files may be about one, whatever their names.
+    /// The files with a message of the main conversation: sidechain entries there belong to a
+    /// subagent. A file with only sidechain entries is the conversation of a subagent, whatever its
+    /// name.
     mixed: HashSet<PathBuf>,
-    /// The files with the text that is waited for, and whether it stands in the last turn.
-    said: HashMap<PathBuf, bool>,
-    /// The entry that is waited for is there.
+    /// The files that contain the text of `--until`, and whether it is in the last turn.
+    text_matches: HashMap<PathBuf, bool>,
+    /// Whether the entry of `--until` was found.
     is_found: bool,
 }
 
 impl TailCommand<'_, '_> {
-    /// Tells what is there, file after file.
+    /// Prints the current entries, file by file.
     fn once(&mut self) -> Result<bool> {
         let mut watcher = self.targets.watcher(self.args)?;
-        // It knows the files once it has looked.
+        // The first call makes the watcher list the files.
         watcher.try_next()?;
         let mut files: Vec<_> = watcher.files().map(Path::to_owned).collect();
         files.sort();
@@ -292,7 +293,7 @@ impl TailCommand<'_, '_> {
         Ok(false)
     }
 
-    /// Tells what is there and what comes. Returns whether it was what is waited for.
+    /// Prints current and new entries. Returns whether the condition of `--until` was met.
     fn follow(&mut self) -> Result<bool> {
         let mut watcher = self.targets.watcher(self.args)?;
         let end = self.args.timeout;
@@ -315,7 +316,7 @@ impl TailCommand<'_, '_> {
             match event {
                 Ok(Some(event)) => {
                     self.print(&event)?;
-                    // Of several sessions some are always over: there the end has to come.
+                    // Of several sessions some have always ended, so only a turn that ends while following counts.
                     let is_end = is_live && self.targets.are_several() && ends_turn(&event);
                     if self.is_found || is_end && self.args.until == Some(Until::TurnEnd) {
                         return Ok(true);
@@ -325,17 +326,17 @@ impl TailCommand<'_, '_> {
                     return Err(io::Error::from(io::ErrorKind::BrokenPipe).into());
                 }
                 Ok(None) => return Ok(false),
-                // The others go on.
+                // The other files are still followed.
                 Err(error) if self.targets.are_several() => screen::complain(&error.into()),
                 Err(error) => return Err(error.into()),
             }
         }
     }
 
-    /// Whether what is waited for is there, as all that is there was told.
+    /// Returns whether the condition of `--until` holds. Called when all current entries are printed.
     fn is_met(&self, watcher: &Watcher) -> bool {
         match (&self.args.until, &self.targets.files[..]) {
-            (Some(Until::Text(_)), _) => self.said.values().any(|is_last| *is_last),
+            (Some(Until::Text(_)), _) => self.text_matches.values().any(|is_last| *is_last),
             (Some(Until::TurnEnd), [file]) if !self.targets.are_several() => {
                 let is_over = |live: &LivePath| live.is_turn_over() && live.leaf().is_some();
                 watcher.live(file).is_some_and(is_over)
@@ -344,7 +345,7 @@ impl TailCommand<'_, '_> {
         }
     }
 
-    /// Tells one thing.
+    /// Prints one event.
     fn print(&mut self, event: &FollowEvent) -> Result<()> {
         let path = &*event.path;
         let is_named = || self.targets.files.iter().any(|file| file == path);
@@ -354,7 +355,7 @@ impl TailCommand<'_, '_> {
         match &event.kind {
             EventKind::Entry(entry) => return self.entry(path, entry),
             EventKind::Open { offset } => self.search_back(path, *offset)?,
-            EventKind::Reset { .. } => _ = self.said.remove(path),
+            EventKind::Reset { .. } => _ = self.text_matches.remove(path),
             _ => {}
         }
         match &mut self.printer {
@@ -363,7 +364,7 @@ impl TailCommand<'_, '_> {
         }
     }
 
-    /// Tells an entry, if it is wanted.
+    /// Prints an entry if the filter selects it, and checks the condition of `--until`.
     fn entry(&mut self, path: &Path, entry: &FollowedEntry) -> Result<()> {
         let parsed = ParsedEntry::read(entry)?;
         let is_of_agent = self.is_of_agent(path, &parsed);
@@ -382,21 +383,21 @@ impl TailCommand<'_, '_> {
         };
         if !is_of_agent
             && parsed.is_prompt()
-            && let Some(is_last) = self.said.get_mut(path)
+            && let Some(is_last) = self.text_matches.get_mut(path)
         {
             *is_last = false;
         }
         if until.is(entry, is_of_agent) {
             match until {
-                Until::Text(_) => _ = self.said.insert(path.to_owned(), true),
+                Until::Text(_) => _ = self.text_matches.insert(path.to_owned(), true),
                 _ => self.is_found = true,
             }
         }
         Ok(())
     }
 
-    /// Looks for what is waited for in what stands before `offset`, where a file is told from: what is
-    /// there already is not waited for. The entry is told, wherever it stands.
+    /// Searches the entries before `offset`, where printing starts, for the condition of `--until`: an
+    /// entry that already exists satisfies it. Prints the entry that does.
     fn search_back(&mut self, path: &Path, offset: u64) -> Result<()> {
         let until = match &self.args.until {
             Some(until) if offset > 0 && *until != Until::TurnEnd => until.clone(),
@@ -418,12 +419,14 @@ impl TailCommand<'_, '_> {
     }
 
     fn note_earlier_match(&self) {
-        if !self.said.is_empty() {
-            screen::note("note: that text stands in an earlier turn; it is waited for in the last");
+        if !self.text_matches.is_empty() {
+            screen::note(
+                "note: the text is in an earlier turn; --until looks for it in the last turn",
+            );
         }
     }
 
-    /// Whether an entry is that of a subagent in the file of another conversation.
+    /// Returns whether an entry belongs to a subagent in the file of another conversation.
     fn is_of_agent(&mut self, path: &Path, parsed: &ParsedEntry<'_>) -> bool {
         if is_subagent(path) {
             return false;
@@ -441,7 +444,7 @@ impl TailCommand<'_, '_> {
     }
 }
 
-/// Where the last `count` entries of the conversation in `file` start.
+/// Returns the offset of the last `count` entries of the conversation in `file`.
 fn last_printed(file: &Path, count: usize, trailing: Trailing) -> Result<u64> {
     let source = Source::open(file)?;
     let is_printed = |entry: &FollowedEntry| {
@@ -462,7 +465,7 @@ fn ends_turn(event: &FollowEvent) -> bool {
     changes.any(|change| matches!(change, ChangeKind::TurnEnded { .. }))
 }
 
-/// Whether a file is named as that of a subagent.
+/// Returns whether the name of a file is that of a subagent.
 fn is_subagent(path: &Path) -> bool {
     let name = path.file_name().and_then(|name| name.to_str());
     name.and_then(agent_of).is_some()

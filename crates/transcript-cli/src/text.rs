@@ -9,8 +9,8 @@ use unicode_width::UnicodeWidthStr;
 
 use crate::escape::escape;
 
-/// A run of text in one style, escaped and without a newline.
-// Invariant: only `Span::new` makes one, so nothing reaches a page that was not escaped.
+/// Text in one style, escaped and without a newline.
+// Invariant: spans are only made by `Span::new`, which escapes, so no unescaped text reaches a page.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Span {
     text: String,
@@ -39,7 +39,7 @@ impl Span {
     }
 }
 
-/// How many columns a line takes.
+/// Returns the width of a line in columns.
 pub(crate) fn width(line: &[Span]) -> usize {
     line.iter().map(|span| span.text.width()).sum()
 }
@@ -79,18 +79,18 @@ pub(crate) fn wrap(line: &[Span], columns: usize) -> Vec<Vec<Span>> {
         .collect()
 }
 
-/// The spans of a line, on the way from its start to its end.
+/// An iterator over the spans of a line, from its start to its end.
 struct Spans<'l> {
     line: &'l [Span],
-    /// The first span that was not passed.
+    /// The first span that was not consumed.
     first: usize,
-    /// Where it starts in the text of the line.
+    /// The offset of that span in the text of the line.
     offset: usize,
 }
 
 impl Spans<'_> {
-    /// The part of the line that holds these bytes of its text, without spaces at its end. Parts are
-    /// asked for in their order: a line of many spans is gone through once.
+    /// Returns the spans of these bytes of the line, without trailing spaces. Ranges must be passed in
+    /// order, so that a line of many spans is traversed once.
     fn slice(&mut self, text: &str, range: std::ops::Range<usize>) -> Vec<Span> {
         let end = range.start + text[range.clone()].trim_end().len();
         let mut out = Vec::new();
@@ -111,7 +111,7 @@ impl Spans<'_> {
     }
 }
 
-/// What stands between two places to break, in parts that fit on a line.
+/// Splits the text between two break opportunities into parts that fit on a line.
 fn pieces(
     text: &str,
     piece: std::ops::Range<usize>,
@@ -134,7 +134,7 @@ fn pieces(
     parts
 }
 
-/// The start of a line, at most `columns` wide, with a mark where it was cut.
+/// Returns the start of a line, at most `columns` wide, with a mark if it was cut.
 pub(crate) fn cut(line: &[Span], columns: usize) -> Vec<Span> {
     if width(line) <= columns {
         return line.to_vec();
@@ -158,37 +158,37 @@ pub(crate) fn cut(line: &[Span], columns: usize) -> Vec<Span> {
     out
 }
 
-/// The start of a text without style, at most `columns` wide, with a mark where it was cut.
+/// Returns the start of a text without style, at most `columns` wide, with a mark if it was cut.
 pub(crate) fn cut_text(text: &str, columns: usize) -> String {
     let line = cut(&[Span::plain(text)], columns);
     line.iter().map(Span::text).collect()
 }
 
-/// Lines with margins, on their way to a terminal or a file.
+/// Writes lines with nested margins.
 pub(crate) struct Page<'o> {
     out: &'o mut dyn Write,
     width: usize,
     margins: Vec<Margin>,
-    /// The places of those margins that show anything: a page has room for few, whatever nests.
+    /// The indices of margins that are not empty: a page has room for few of them, however deep the nesting.
     shown: Vec<usize>,
-    /// Whether an empty line is due before the next one, and how many margins it has.
+    /// Whether an empty line is due before the next one, and its number of margins.
     gap: Option<usize>,
-    /// A line that is due before the next one, whatever the margins.
+    /// A line that is due before the next one, without margins.
     label: Option<Vec<Span>>,
-    /// How many lines were written.
+    /// The number of written lines.
     lines: u64,
 }
 
 struct Margin {
-    /// What stands before the first line.
+    /// The margin of the first line.
     first: Option<Vec<Span>>,
-    /// What stands before all others.
+    /// The margin of all other lines.
     rest: Vec<Span>,
-    /// How many columns it and the margins around it take.
+    /// The width of this margin and the ones around it, in columns.
     used: usize,
 }
 
-/// How many columns a line has at least, whatever the margins.
+/// The minimum width of the text of a line, whatever the margins.
 const LEAST_WIDTH: usize = 16;
 
 impl<'o> Page<'o> {
@@ -204,18 +204,18 @@ impl<'o> Page<'o> {
         }
     }
 
-    /// How many columns there are between the margins.
+    /// Returns the width between the margins.
     pub(crate) fn columns(&self) -> usize {
         self.width.saturating_sub(self.used()).max(LEAST_WIDTH)
     }
 
-    /// How many columns all margins take.
+    /// Returns the width of all margins.
     fn used(&self) -> usize {
         self.margins.last().map_or(0, |margin| margin.used)
     }
 
     /// Puts `first` before the next line and `rest` before those below it, until [`Self::pop`].
-    /// A margin that leaves no room for text is none.
+    /// A margin that leaves no room for text is ignored.
     pub(crate) fn push(&mut self, first: Vec<Span>, rest: Vec<Span>) {
         let (used, needed) = (self.used(), width(&rest));
         let margin = if self.columns() >= needed + LEAST_WIDTH {
@@ -235,7 +235,7 @@ impl<'o> Page<'o> {
         self.margins.push(margin);
     }
 
-    /// A margin of spaces.
+    /// Adds a margin of spaces.
     pub(crate) fn indent(&mut self, columns: usize) {
         let spaces = vec![Span::plain(&" ".repeat(columns))];
         self.push(spaces.clone(), spaces);
@@ -257,22 +257,22 @@ impl<'o> Page<'o> {
         self.shown.pop_if(|shown| *shown == self.margins.len());
     }
 
-    /// How many margins there are.
+    /// Returns the number of margins.
     pub(crate) fn depth(&self) -> usize {
         self.margins.len()
     }
 
-    /// How many lines were written.
+    /// The number of written lines.
     pub(crate) fn lines(&self) -> u64 {
         self.lines
     }
 
-    /// Puts a line of its own above the next one, in place of the gap there; with `None` no more.
+    /// Sets a line to print above the next one, instead of a gap; `None` removes it.
     pub(crate) fn label(&mut self, label: Option<Vec<Span>>) {
         self.label = label;
     }
 
-    /// Asks for an empty line before the next one; several in a row are one.
+    /// Requests an empty line before the next one; several requests give one line.
     pub(crate) fn gap(&mut self) {
         let margins = self.margins.len();
         self.gap = Some(self.gap.map_or(margins, |asked| asked.min(margins)));
@@ -288,7 +288,7 @@ impl<'o> Page<'o> {
 
     /// Writes each line of `text` in one style.
     pub(crate) fn text(&mut self, style: Style, text: &str) -> io::Result<()> {
-        // A tab is as wide as what stands before it on its line makes it: a line is one span.
+        // The width of a tab depends on the text before it, so each line is one span.
         for line in text.split('\n') {
             self.line(&[Span::new(style, line.trim_end())])?;
         }
@@ -302,7 +302,7 @@ impl<'o> Page<'o> {
     }
 
     /// Writes `left`, cut if need be, and `right` at the end of the line; on a page that is too
-    /// narrow for both, `right` directly behind.
+    /// narrow for both, `right` directly follows.
     pub(crate) fn both(&mut self, left: &[Span], right: &[Span]) -> io::Result<()> {
         let columns = self.columns();
         let room = columns.saturating_sub(width(right) + 2);
@@ -324,8 +324,8 @@ impl<'o> Page<'o> {
         } else if let Some(margins) = gap
             && self.lines > 0
         {
-            // What a margin shows on every line, such as the bar of a quote, goes through gaps
-            // within it too; what it shows once waits.
+            // A repeating margin, such as the bar of a quote, also covers blank lines within it; a
+            // first-line margin waits for the next line with text.
             let shown = self.shown.iter().take_while(|shown| **shown < margins);
             let margin = shown.flat_map(|shown| self.margins[*shown].rest.clone());
             let margin = margin.collect();
@@ -359,7 +359,7 @@ impl<'o> Page<'o> {
         self.out.write_all(b"\n")
     }
 
-    /// Hands on what was written so far.
+    /// Flushes the output.
     pub(crate) fn flush(&mut self) -> io::Result<()> {
         self.out.flush()
     }

@@ -1,18 +1,18 @@
-//! What to show of a tool call: what it is about, and what came of it.
+//! Summaries of tool calls for people: subject and outcome.
 
 use transcript_format::object::{Object, Raw};
 
 use crate::diff::Diff;
 use crate::escape::{escape, one_line};
 
-/// What a call did, in the form that says most.
+/// The outcome of a call, in the most informative form.
 #[derive(Debug, PartialEq)]
 pub(crate) enum CallOutcome {
-    /// A file changed.
+    /// A changed file.
     Diff(Diff),
-    /// A list of things to do was written.
+    /// A to-do list that was written.
     Todos(Vec<Todo>),
-    /// What the result says.
+    /// The text of the result.
     Text,
 }
 
@@ -40,8 +40,8 @@ impl TodoState {
 }
 
 impl CallOutcome {
-    /// Reads it off the `input` of a call and its `toolUseResult`, which says more where it is
-    /// there. Nothing happened by a call that failed.
+    /// Derives the outcome from the `input` of a call and its `toolUseResult`, which is more precise if
+    /// it exists. A failed call has no outcome but its text.
     pub(crate) fn of(tool: &str, input: Option<&Object<'_>>, output: Option<&Object<'_>>) -> Self {
         let shown = match tool {
             "TodoWrite" => todos(output, "newTodos").or_else(|| todos(input, "todos")),
@@ -67,7 +67,7 @@ fn todos(object: Option<&Object<'_>>, key: &str) -> Option<CallOutcome> {
     Some(CallOutcome::Todos(todos.collect()))
 }
 
-/// The change of a file: the patch that the client computed, else the texts of the call.
+/// Returns the change of a file: the patch that the client computed, else a diff of the texts of the call.
 fn change(tool: &str, input: Option<&Object<'_>>, output: Option<&Object<'_>>) -> Option<Diff> {
     if !matches!(tool, "Edit" | "MultiEdit" | "Write") {
         return None;
@@ -98,8 +98,8 @@ fn objects<'a>(values: Vec<Raw<'a>>) -> Vec<Object<'a>> {
     values.into_iter().filter_map(Raw::object).collect()
 }
 
-/// What a call is about: the one field that names it, else the whole input. Paths are told from
-/// `cwd`, the folder of the session.
+/// Returns the subject of a call: the field that describes it best, else the whole input. Paths are
+/// relative to `cwd`, the working directory of the session.
 pub(crate) fn call_summary(input: Option<Raw<'_>>, cwd: Option<&str>) -> String {
     const PATHS: [&str; 3] = ["file_path", "notebook_path", "path"];
     const SUBJECT_KEYS: [&str; 11] = [
@@ -136,8 +136,8 @@ pub(crate) fn call_summary(input: Option<Raw<'_>>, cwd: Option<&str>) -> String 
     }
 }
 
-/// [`about`], line by line: a command of two lines is not one other command. The input as it stands in the
-/// file is one line.
+/// Like [`call_summary`], but line by line, so that a command of two lines is not shown as one. A raw input is
+/// one line.
 pub(crate) fn about_lines(tool: &str, input: Option<Raw<'_>>, cwd: Option<&str>) -> Vec<String> {
     if tool == "TodoWrite" {
         return Vec::new();
@@ -151,13 +151,13 @@ pub(crate) fn about_lines(tool: &str, input: Option<Raw<'_>>, cwd: Option<&str>)
     lines.collect()
 }
 
-/// A path as it reads from `cwd`.
+/// Returns a path relative to `cwd`.
 pub(crate) fn from<'p>(cwd: Option<&str>, path: &'p str) -> &'p str {
     let inside = cwd.and_then(|cwd| path.strip_prefix(cwd)?.strip_prefix('/'));
     inside.filter(|inside| !inside.is_empty()).unwrap_or(path)
 }
 
-/// How long a text is: `1 line · 12 B`.
+/// Describes the size of a text: `1 line · 12 B`.
 pub(crate) fn size(text: &str) -> String {
     let lines = text.trim_end().split('\n').count();
     let unit = if lines == 1 { "line" } else { "lines" };
@@ -168,7 +168,7 @@ pub(crate) fn size(text: &str) -> String {
     )
 }
 
-/// A number of bytes with at most four digits: `640 B`, `12.3 KB`.
+/// Formats a number of bytes with at most four digits: `640 B`, `12.3 KB`.
 pub(crate) fn bytes(count: u64) -> String {
     const UNITS: [&str; 4] = ["KB", "MB", "GB", "TB"];
     if count < 1000 {
@@ -183,7 +183,7 @@ pub(crate) fn bytes(count: u64) -> String {
     format!("{}.{} {}", tenths / 10, tenths % 10, UNITS[unit])
 }
 
-/// A number with a comma between groups of three digits.
+/// Formats a number with commas between groups of three digits.
 pub(crate) fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut out = String::with_capacity(digits.len() + digits.len() / 3);

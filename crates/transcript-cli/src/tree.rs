@@ -1,4 +1,4 @@
-//! `transcript tree`: the branches of a session, and which of them each policy goes on from.
+//! `transcript tree`: shows the branches of a session and the leaf of each policy.
 
 use std::collections::{HashMap, HashSet};
 use std::io::{self, BufWriter, Write};
@@ -18,15 +18,15 @@ use transcript_session::History;
 use crate::print_tree::TreePrinter;
 use crate::{exit, explain, record, replay, screen, session};
 
-/// Draw the branches of a session
+/// Show the branches of a session
 ///
-/// Prompts that were taken back or edited, compactions, subagents, what lost its parent, and the
-/// entry that each policy goes on from. A row stands for all entries up to the next fork.
+/// Shows prompts that were rewound or edited, compactions, subagents, entries whose parent is
+/// missing, and the leaf of each policy. A row represents all entries up to the next fork.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Args {
     /// Path of a .jsonl file, or - for standard input
     session: PathBuf,
-    /// Print one JSON object with all of it
+    /// Print the whole tree as one JSON object
     #[arg(long)]
     json: bool,
 }
@@ -38,9 +38,9 @@ pub(crate) struct SessionTree<'s> {
     pub(crate) branches: Branches,
     /// How many prompts and commands of a person each branch has.
     pub(crate) prompts: Vec<usize>,
-    /// The policy that draws the line comes first.
+    /// The policy whose path is the main line comes first.
     pub(crate) paths: [(Policy, ConversationPath); 2],
-    /// How many entries the paths keep at their boundaries.
+    /// For each boundary, how many entries the paths preserve.
     kept: HashMap<usize, usize>,
 }
 
@@ -87,7 +87,7 @@ impl<'s> SessionTree<'s> {
         self.session.index()
     }
 
-    /// The branches down to the leaf of the policy that draws the line.
+    /// Returns the branches down to the leaf of the first policy.
     pub(crate) fn main_line(&self) -> Vec<usize> {
         let leaf = self.paths[0].1.leaf;
         let branch = leaf.and_then(|leaf| self.branches.branch_of(leaf));
@@ -95,7 +95,7 @@ impl<'s> SessionTree<'s> {
     }
 }
 
-/// Counts what a person typed on each branch. What only looks like it by its kind is read.
+/// Counts the typed prompts of each branch. Bodies are read, because the kind of an entry is not enough.
 fn prompts(session: &History, branches: &Branches) -> Result<Vec<usize>> {
     let mut bodies = Bodies::new(session.source());
     let mut counts = Vec::with_capacity(branches.len());
@@ -113,14 +113,14 @@ fn prompts(session: &History, branches: &Branches) -> Result<Vec<usize>> {
     Ok(counts)
 }
 
-/// What a compact boundary says about itself.
+/// The facts that a compact boundary records.
 pub(crate) struct BoundaryFacts {
     pub(crate) trigger: Option<String>,
     pub(crate) pre_tokens: Option<u64>,
-    /// How many entries it keeps; `None` when it names only the ends of a chain that no path runs
-    /// through.
+    /// How many entries it preserves; `None` if it names only the ends of a segment and no path
+    /// contains that segment.
     pub(crate) kept: Option<usize>,
-    /// How many of the entries that it names are not in the file.
+    /// How many of the named entries are not in the file.
     pub(crate) missing: usize,
 }
 
@@ -254,7 +254,7 @@ impl EntryLocation {
     }
 }
 
-/// An entry that another one names.
+/// A reference to an entry, and whether it is in the file.
 #[derive(Serialize)]
 struct NamedEntry {
     uuid: String,
@@ -298,7 +298,7 @@ fn write_json(out: &mut impl Write, session_tree: &SessionTree<'_>) -> Result<()
     record::write(out, &record)
 }
 
-/// The entries that nothing is above, and those whose parent is lost or closes a cycle.
+/// Returns the roots, and the entries whose parent is missing or part of a cycle.
 fn roots(session_tree: &SessionTree<'_>) -> Vec<RootRecord> {
     let index = session_tree.index();
     let branches = session_tree.branches.all().iter().enumerate();
@@ -368,7 +368,7 @@ fn boundaries(session_tree: &SessionTree<'_>) -> Result<Vec<BoundaryRecord>> {
     Ok(records)
 }
 
-/// Anchor, head and tail of what a boundary keeps.
+/// Returns anchor, head and tail of the segment that a boundary preserves.
 fn ends(boundary: &Boundary) -> [Option<Id>; 3] {
     match &boundary.preserved {
         Preserved::Nothing => [None; 3],
@@ -396,7 +396,7 @@ fn leaf(session_tree: &SessionTree<'_>, path: &ConversationPath) -> Option<LeafR
     })
 }
 
-/// Why the path ends where it ends.
+/// Returns the decision that chose the leaf.
 pub(crate) fn leaf_decision(path: &ConversationPath) -> Option<&Decision> {
     let mut decisions = path.decisions.iter();
     decisions.find(|decision| matches!(decision, Decision::Leaf { .. }))

@@ -1,4 +1,4 @@
-//! What a follower waits for.
+//! The condition of `tail --until`.
 
 use transcript_format::content::Block;
 use transcript_format::entry::Entry;
@@ -7,15 +7,15 @@ use transcript_tail as tail;
 
 use crate::blocks::{blocks, message_content};
 
-/// What is to be on disk.
+/// The condition of `--until`.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Until {
-    /// The entry with this uuid, in upper or lower case.
+    /// An entry with this uuid, ignoring case, is in the file.
     Uuid(String),
-    /// A message with a text that starts so, white space before it aside. It has to stand in the last
-    /// turn: what was said before, in the same words, is what a hook must not take for it.
+    /// A message of the last turn has a text with this prefix, ignoring leading white space. An equal
+    /// text of an earlier turn does not count: a hook must not mistake it for the new one.
     Text(String),
-    /// That the last turn is over.
+    /// The last turn has ended.
     TurnEnd,
 }
 
@@ -31,8 +31,8 @@ impl Until {
         parsed.ok_or_else(|| "expected uuid:UUID, text:PREFIX or turn-end".to_owned())
     }
 
-    /// Whether `entry` is it. No text of a subagent is waited for in the file of another
-    /// conversation; the end of a turn is no entry.
+    /// Returns whether `entry` satisfies the condition. Texts of a subagent in the file of another
+    /// conversation do not count. The end of a turn is not an entry and never matches here.
     pub(crate) fn is(&self, entry: &tail::FollowedEntry, is_of_agent: bool) -> bool {
         let parsed = || Entry::parse(&entry.text).ok();
         match self {
@@ -49,7 +49,7 @@ impl Until {
     }
 }
 
-/// Whether a message has a text that starts with `start`.
+/// Returns whether a message has a text that starts with `start`.
 fn says(entry: &Entry<'_>, start: &str) -> bool {
     let Some(content) = message_content(entry) else {
         return false;

@@ -1,7 +1,7 @@
 //! A disk in memory that fails, dies and loses power where a test says so.
 //!
-//! Of each file it keeps two images: what processes see, and what would be there after a power cut.
-//! Nothing in it waits, and equal seeds and equal calls give equal results.
+//! It keeps two images of each file: the bytes that processes see, and the bytes that a power cut
+//! would leave. No call blocks, and equal seeds and calls give equal results.
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -1,9 +1,9 @@
 //! Sessions as real clients write them, made from a seed.
 //!
-//! The shapes are those of `facts/corpus.md` 3-7 and `facts/rig.md` 3-9: turns with parallel tools
-//! in both layouts, rewinds, pins, compactions, sidechains, and what clients did wrong by
-//! themselves (repeated lines, lost lines, children before their parents). Damage from outside is
-//! in [`crate::damage`].
+//! The shapes are those of real sessions (`docs/format.md`): turns with parallel tools in both
+//! layouts, rewinds, pins, compactions, sidechains, and the defects that clients cause themselves
+//! (repeated lines, missing lines, children before their parents). [`crate::damage`] adds damage
+//! from outside.
 
 use serde_json::{Value, json};
 

@@ -1,10 +1,12 @@
-//! Slow models and shared fixtures that the other crates are tested against.
+//! The slow model, generators and fake devices that the other crates are tested with.
 //!
-//! [`model`] rebuilds a conversation the obvious way, over plain JSON values and without any code of
-//! the other crates. Every fast path must give the same answer as the model. [`generate`] makes
-//! sessions to compare them on, [`streams`] replies as they arrive, and [`damage`] hurts sessions. [`campaign`] hurts them, too, and knows what
-//! can be brought back. [`fake_disk`] is where writers are killed,
-//! and [`naive_writer`] the one that does not survive it.
+//! - [`model`] rebuilds a conversation in the most obvious way, over plain JSON values and without
+//!   any code of the other crates. Every fast path must give the same answer as the model.
+//! - [`generate`] makes sessions, [`streams`] makes streamed replies.
+//! - [`damage`] damages sessions; [`campaign`] damages them, too, and knows what can be recovered.
+//! - [`fake_disk`] is a disk that fails and loses power; [`naive_writer`] is a writer without the
+//!   protections that the real one has.
+//! - [`oracle`] reads recorded requests of the real client.
 
 pub mod campaign;
 pub mod damage;

@@ -1,4 +1,4 @@
-//! A writer as today's tools have it: what the real one must be better than.
+//! A writer as common tools have it, to show that the tests catch its flaws.
 
 use std::fs;
 use std::io::{self, Write};

@@ -1,4 +1,4 @@
-//! A call, and what came of it.
+//! Prints calls and their results.
 
 use anstyle::Style;
 use anyhow::Result;
@@ -14,17 +14,17 @@ use crate::moment::precise;
 use crate::text::{Span, width};
 use crate::tool_summary::{self, CallOutcome, Todo, TodoState, size};
 
-/// How many lines of what a call is about the short form shows.
+/// How many lines of the subject of a call the short form shows.
 const CALL_LINES: usize = 6;
 /// How many lines of a failure the short form shows.
 const FAILURE_LINES: usize = 6;
 /// How many lines of a diff.
 const DIFF_LINES: usize = 16;
-/// What took no longer is not worth a number.
+/// Shorter durations are not printed.
 const LEAST_TIME: u64 = 100;
 
 impl TextPrinter<'_> {
-    /// Tells a call, and counts it into the turn.
+    /// Prints a call, and counts it for the totals of the turn.
     pub(super) fn call(&mut self, tool: &str, input: Option<Raw<'_>>) -> Result<()> {
         if let Some(turn) = &mut self.printed.turn {
             turn.calls += 1;
@@ -64,12 +64,12 @@ impl TextPrinter<'_> {
         Ok(())
     }
 
-    /// What a call is about, line by line.
+    /// Returns the subject of a call, line by line.
     pub(super) fn call_summary(&self, tool: &str, input: Option<Raw<'_>>) -> Vec<String> {
         tool_summary::about_lines(tool, input, self.cwd.as_deref())
     }
 
-    /// Writes the name of a tool and what the call is about, its lines below each other.
+    /// Writes the name of a tool and the lines of the subject below each other.
     fn call_lines(&mut self, mut name: Vec<Span>, about: &[String]) -> Result<()> {
         if !about.is_empty() {
             name.push(Span::plain(" "));
@@ -78,7 +78,7 @@ impl TextPrinter<'_> {
         self.page.push(name, margin);
         self.page
             .short(&[Span::plain(about.first().map_or("", String::as_str))])?;
-        // One line that is left out takes no less room than the note that it is.
+        // Omitting a single line would save nothing: the note needs a line, too.
         let most = match about.len() {
             count if count <= CALL_LINES + 1 => count,
             _ => CALL_LINES,
@@ -93,7 +93,7 @@ impl TextPrinter<'_> {
         Ok(())
     }
 
-    /// Says again which call it was, when other things were told since.
+    /// Repeats the call above its result, if something else was printed in between.
     pub(super) fn call_again(&mut self, tool: &str, about: &str) -> Result<()> {
         self.name("assistant")?;
         let line = format!("▹ {} {about}", one_line(tool));
@@ -101,7 +101,7 @@ impl TextPrinter<'_> {
         Ok(())
     }
 
-    /// Tells the result of a call that was made at `called`.
+    /// Prints the result of a call that was made at `called`.
     pub(super) fn answer(
         &mut self,
         tool: &str,
@@ -115,7 +115,7 @@ impl TextPrinter<'_> {
         self.result(tool, &rendered.loaded, input, took)
     }
 
-    /// Names the subagent that a call started, and that is not told below it.
+    /// Names the subagent that a call started, if it is not printed below the call.
     pub(super) fn hidden_agent(&mut self, agent: &str) -> Result<()> {
         if self.wanted.tools == Tools::None {
             return Ok(());
@@ -187,7 +187,7 @@ impl TextPrinter<'_> {
         Ok(())
     }
 
-    /// All of a result.
+    /// Prints a whole result.
     fn whole(&mut self, text: &str, failed: bool, took: &str) -> Result<()> {
         let size = format!("{}{took}", size(text));
         if failed {
@@ -202,7 +202,7 @@ impl TextPrinter<'_> {
         Ok(())
     }
 
-    /// The line of a result that says most, and how much it is; of a failure the first lines.
+    /// Prints the most informative line of a result and its size; of a failure the first lines.
     fn short(&mut self, tool: &str, text: &str, failed: bool, took: &str) -> Result<()> {
         let lines: Vec<&str> = text.trim_end().lines().collect();
         let mut filled = lines
@@ -210,9 +210,9 @@ impl TextPrinter<'_> {
             .map(|line| line.trim())
             .filter(|line| !line.is_empty());
         let telling = match tool {
-            // What was read is known by its name.
+            // The content of a file that was read is not shown: its name identifies it.
             "Read" if !failed => None,
-            // What a command did stands at the end of what it printed.
+            // The last line of a command's output usually summarizes it.
             "Bash" if !failed => filled.next_back(),
             _ => filled.next(),
         };
@@ -243,7 +243,7 @@ impl TextPrinter<'_> {
         Ok(())
     }
 
-    /// A line for what came of a call: in short, and how much it is.
+    /// Prints one line for a result: a summary, and the size.
     fn outcome(&mut self, short: &str, size: &str) -> Result<()> {
         self.styled_outcome(self.styles.dim, short, size)
     }

@@ -1,4 +1,4 @@
-//! Tells conversations while they are written: each entry when it comes, results under their calls.
+//! Prints conversations while they are written: each entry as it arrives, results below their calls.
 
 mod label;
 mod open_calls;
@@ -25,37 +25,36 @@ use crate::tool_summary::grouped;
 use label::Label;
 use open_calls::{OpenCall, OpenCalls};
 
-/// Tells what happens in one or several sessions.
+/// Prints the events of one or several sessions.
 ///
-/// It keeps nothing of what was told but how it goes on: a few words a session, and the inputs of the
-/// calls that are open.
+/// Keeps only what later output depends on: a little state per session, and the inputs of open calls.
 pub(crate) struct FollowPrinter<'o> {
     printer: TextPrinter<'o>,
     scope: Scope,
     states: HashMap<Key, ConversationState>,
-    /// Who was told last.
+    /// The conversation that was printed last.
     last: Option<Key>,
 }
 
-/// What is told.
+/// What is printed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Scope {
-    /// Whether there may be more than one session: each gets a label.
+    /// Whether there may be several sessions, so that each needs a label.
     pub(crate) several: bool,
-    /// Whether what subagents do is told.
+    /// Whether subagents are printed.
     pub(crate) sidechains: bool,
-    /// Whether all of a turn is told, so that it can be summed up.
+    /// Whether whole turns are printed, so that totals can be computed.
     pub(crate) whole_turns: bool,
 }
 
-/// One conversation: that of a file, or of a subagent in it.
+/// Identifies a conversation: that of a file, or of a subagent in it.
 #[derive(Clone, PartialEq, Eq, Hash)]
 struct Key {
     path: PathBuf,
     agent: Option<String>,
 }
 
-/// How far a conversation was told.
+/// The state of a printed conversation.
 struct ConversationState {
     label: Label,
     /// How many were known before.
@@ -63,9 +62,9 @@ struct ConversationState {
     printed: PrintState,
     cwd: Option<String>,
     calls: OpenCalls,
-    /// The call that was told last, and how many lines the page had then.
+    /// The last printed call, and the number of lines on the page at that time.
     under: Option<(String, u64)>,
-    /// The damaged line that was told last.
+    /// The last printed damaged line.
     damaged: Option<u64>,
 }
 
@@ -80,7 +79,7 @@ impl<'o> FollowPrinter<'o> {
         }
     }
 
-    /// Tells an event of the file at `path` that is not an entry.
+    /// Prints an event of the file at `path` that is not an entry.
     pub(crate) fn event(&mut self, path: &Path, event: &EventKind) -> Result<()> {
         let key = Key::of_file(path);
         if let EventKind::Reset { .. } = event {
@@ -88,9 +87,9 @@ impl<'o> FollowPrinter<'o> {
         }
         let is_known = self.states.contains_key(&key);
         self.print_in(key, None, |follow_printer, state| match event {
-            // A new one tells itself by its label.
+            // A new file is announced by its label.
             EventKind::Open { .. } if is_known => {
-                follow_printer.printer.marker("the file is there again")
+                follow_printer.printer.marker("the file exists again")
             }
             EventKind::Damaged(finding) => {
                 state.damaged = finding.line;
@@ -102,8 +101,8 @@ impl<'o> FollowPrinter<'o> {
         })
     }
 
-    /// Tells an entry of the file at `path`, or of a subagent in it. One that is not `wanted` is only
-    /// looked at: its calls may get results that are.
+    /// Prints an entry of the file at `path`, or of a subagent in it. An entry that is not `wanted` is
+    /// not printed, but its calls are recorded: their results may be wanted.
     pub(crate) fn entry(
         &mut self,
         path: &Path,
@@ -132,7 +131,7 @@ impl<'o> FollowPrinter<'o> {
         })
     }
 
-    /// Sums up the turns that are under way: nothing follows.
+    /// Prints the totals of unfinished turns. Called at the end of the output.
     pub(crate) fn finish(&mut self) -> Result<()> {
         let mut open: Vec<_> = self.states.iter().collect();
         open.retain(|(key, state)| state.printed.turn.is_some() && key.is_of_file());
@@ -146,7 +145,7 @@ impl<'o> FollowPrinter<'o> {
         Ok(())
     }
 
-    /// Tells something of one conversation, below its label when another one was told before.
+    /// Prints something of one conversation, below its label if another conversation was printed before.
     fn print_in(
         &mut self,
         key: Key,
@@ -159,7 +158,7 @@ impl<'o> FollowPrinter<'o> {
         if let Some(parsed) = parsed {
             state.label.learn(parsed);
         }
-        // The first one of a single session needs none.
+        // A single session does not need a label.
         let may_be_other = self.scope.several || self.scope.sidechains && key.agent.is_some();
         let is_alone = !may_be_other && self.last.is_none() && key.is_of_file();
         if self.last.as_ref() != Some(&key) && !is_alone {
@@ -180,7 +179,7 @@ impl<'o> FollowPrinter<'o> {
         printed
     }
 
-    /// Writes what was told.
+    /// Flushes the output.
     pub(crate) fn flush(&mut self) -> io::Result<()> {
         self.printer.page.flush()
     }
@@ -257,7 +256,7 @@ impl<'o> FollowPrinter<'o> {
         }
     }
 
-    /// Tells a result again that was written before its call: only now it is known what it says.
+    /// Prints a result that was written before its call again, because only the call tells how to show it.
     fn early_result(
         &mut self,
         state: &mut ConversationState,
@@ -310,7 +309,7 @@ impl<'o> FollowPrinter<'o> {
         Ok(())
     }
 
-    /// What is neither a call nor its result; what belongs to the call above it stands under that.
+    /// Prints an item that is neither a call nor a result. An item that belongs to the call above is indented below it.
     fn other(
         &mut self,
         state: &mut ConversationState,
@@ -329,14 +328,14 @@ impl<'o> FollowPrinter<'o> {
         Ok(())
     }
 
-    /// Whether nothing was told since this call or its result.
+    /// Returns whether nothing was printed since this call or its result.
     fn is_under(&self, state: &ConversationState, call: &str) -> bool {
         let lines = self.printer.page.lines();
         let under = state.under.as_ref();
         under.is_some_and(|(under, at)| under == call && *at == lines)
     }
 
-    /// A boundary is told by what it says itself: what it keeps is not looked for.
+    /// Prints a boundary from its own fields; the preserved entries are not looked up.
     fn compaction(
         &mut self,
         state: &mut ConversationState,
@@ -360,7 +359,7 @@ impl<'o> FollowPrinter<'o> {
         })
     }
 
-    /// Says above an entry that it does not follow what was told last.
+    /// Prints a note above an entry that does not follow the previous leaf.
     fn moved(&mut self, change: &ChangeKind) -> Result<()> {
         let ChangeKind::Moved { from, fork, .. } = change else {
             return Ok(());
@@ -368,23 +367,23 @@ impl<'o> FollowPrinter<'o> {
         self.printer.end_turn()?;
         let left = from
             .as_ref()
-            .map(|from| format!(", {} is left", short(from)));
+            .map(|from| format!(", leaving {}", short(from)));
         let goes_on = match fork {
-            Some(fork) => format!("goes on from {}", short(fork)),
-            None => "starts anew".to_owned(),
+            Some(fork) => format!("continues from {}", short(fork)),
+            None => "starts a new root".to_owned(),
         };
         let text = format!("another branch: {goes_on}{}", left.unwrap_or_default());
         self.printer.marker(&text)
     }
 
-    /// What else an entry changed; what it says itself was told.
+    /// Prints the other changes that an entry made, after the entry itself.
     fn changed(&mut self, change: &ChangeKind) -> Result<()> {
         match change {
             ChangeKind::Tombstoned { uuid } => {
-                let text = format!("entry {} was taken back", short(uuid));
+                let text = format!("entry {} was tombstoned", short(uuid));
                 self.printer.marker(&text)
             }
-            // A result may come still.
+            // A result may still arrive.
             ChangeKind::TurnEnded { .. } => self.printer.end_turn(),
             _ => Ok(()),
         }
@@ -400,7 +399,7 @@ impl Key {
         }
     }
 
-    /// Whether it is what a file is about, and not a subagent in the file of another conversation.
+    /// Returns whether this is the conversation of a file, and not of a subagent in the file of another one.
     fn is_of_file(&self) -> bool {
         Self::of_file(&self.path) == *self
     }
@@ -420,14 +419,14 @@ impl ConversationState {
     }
 }
 
-/// The id of the call that a result belongs to.
+/// Returns the id of the call that a result belongs to.
 fn result_id(rendered: RenderItem<'_>) -> String {
     let raw = rendered.loaded.raw().and_then(Raw::object);
     let id = raw.and_then(|raw| raw.str("tool_use_id"));
     id.unwrap_or_default().into_owned()
 }
 
-/// The subagent that a result is about.
+/// Returns the id of the subagent that a result reports on.
 fn started(rendered: RenderItem<'_>) -> Option<String> {
     let Some(ToolUseResult::Object(object)) = rendered.loaded.tool_use_result() else {
         return None;
@@ -436,7 +435,7 @@ fn started(rendered: RenderItem<'_>) -> Option<String> {
     Some(agent.into_owned())
 }
 
-/// How many entries a boundary says that it keeps.
+/// Returns the number of entries that a boundary preserves, by its own fields.
 fn kept(index: &Index) -> u32 {
     match index.boundary(0).map(|boundary| &boundary.preserved) {
         Some(Preserved::List { uuids, .. }) => u32::try_from(uuids.len()).unwrap_or(u32::MAX),
@@ -444,12 +443,12 @@ fn kept(index: &Index) -> u32 {
     }
 }
 
-/// The start of an id, which tells entries of a session apart.
+/// Shortens an id to its start, which distinguishes the entries of a session.
 fn short(id: &str) -> String {
     id.chars().take(8).collect()
 }
 
-/// What is wrong with a line, without a word of it.
+/// Describes a finding without quoting the line.
 fn bad(finding: &Finding) -> String {
     let line = finding.line.map(|line| format!("line {line}: "));
     format!(
@@ -464,8 +463,8 @@ fn bad(finding: &Finding) -> String {
 
 fn reset(reason: Reset) -> &'static str {
     match reason {
-        Reset::Truncated => "the file became shorter; it is told from its start again",
-        _ => "another file has its place; it is told from its start",
+        Reset::Truncated => "the file became shorter; printing it again from its start",
+        _ => "the file was replaced; printing the new one from its start",
     }
 }
 
@@ -491,7 +490,7 @@ mod tests {
     const AGENT: &str =
         "/p/-home-ada/0a1b2c3d-0000-4000-8000-000000000001/subagents/agent-x1.jsonl";
 
-    /// What is on a page after `print`.
+    /// Returns the text of a page after `print`.
     fn page(several: bool, print: impl FnOnce(&mut FollowPrinter<'_>)) -> String {
         let mut out = Vec::new();
         let wanted = Wanted {
@@ -553,7 +552,7 @@ mod tests {
         let shown = page(true, |follow_printer| {
             print(follow_printer, ONE, &said("A1."));
             print(follow_printer, ONE, &said("A2."));
-            // Nothing is to be seen of these.
+            // These print nothing.
             follow_printer
                 .event(TWO.as_ref(), &EventKind::Open { offset: 0 })
                 .unwrap();

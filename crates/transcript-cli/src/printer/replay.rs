@@ -1,4 +1,4 @@
-//! Tells conversations that are read whole: each call with all that belongs to it below.
+//! Prints recorded conversations: each call with its whole group below.
 
 use anstyle::Style;
 use anyhow::Result;
@@ -16,21 +16,21 @@ use crate::pace::Pace;
 use crate::text::Span;
 use crate::tool_summary::grouped;
 
-/// Subagents of subagents are told down to this depth.
+/// Nested subagents are printed down to this depth.
 const MAX_NESTED: usize = 8;
 
-/// Tells recorded conversations.
+/// Prints recorded conversations.
 pub(crate) struct ReplayPrinter<'s, 'o> {
     printer: TextPrinter<'o>,
     /// The main conversation first, then its subagents.
     conversations: &'s [Conversation<'s>],
     nesting: Nesting,
     pace: Pace<'o>,
-    /// Where in its conversation it is.
+    /// The last printed entry of each conversation.
     last: Last,
 }
 
-/// What was told last of a conversation.
+/// What was printed last of a conversation.
 #[derive(Default)]
 struct Last {
     entry_no: Option<usize>,
@@ -53,7 +53,7 @@ impl<'s, 'o> ReplayPrinter<'s, 'o> {
         }
     }
 
-    /// Says which session it is, and from when.
+    /// Prints the header of the session.
     pub(crate) fn head(&mut self, header: &Header, policy: &str) -> Result<()> {
         let main = &self.conversations[0];
         let id = main.session.session_id();
@@ -77,7 +77,7 @@ impl<'s, 'o> ReplayPrinter<'s, 'o> {
         }
     }
 
-    /// Tells the conversation of this number, with what it started below it.
+    /// Prints the conversation with this number, with the subagents that it started.
     pub(crate) fn print(&mut self, number: usize) -> Result<()> {
         let conversation = &self.conversations[number];
         if let Some(title) = &conversation.title {
@@ -118,7 +118,7 @@ impl<'s, 'o> ReplayPrinter<'s, 'o> {
         Ok(())
     }
 
-    /// What holds for all items: gaps above them, times, tokens.
+    /// Prints gaps, times and tokens above an item.
     fn before(&mut self, conversation: &Conversation<'_>, rendered: RenderItem<'_>) -> Result<()> {
         let item = rendered.item();
         if self.last.entry_no == Some(item.entry_no()) {
@@ -147,7 +147,7 @@ impl<'s, 'o> ReplayPrinter<'s, 'o> {
         Ok(())
     }
 
-    /// With `--speed`, waits until it is the time of an entry.
+    /// With `--speed`, waits until the time of an entry.
     fn wait(&mut self, millis: Option<i64>) -> Result<()> {
         let Some(millis) = millis else { return Ok(()) };
         if self.pace.is_timed() {
@@ -157,7 +157,7 @@ impl<'s, 'o> ReplayPrinter<'s, 'o> {
         Ok(())
     }
 
-    /// A call with all that belongs to it.
+    /// Prints a call with its whole group.
     fn group(
         &mut self,
         number: usize,
@@ -168,7 +168,7 @@ impl<'s, 'o> ReplayPrinter<'s, 'o> {
         let display = &self.conversations[number].display;
         let printed = &display.groups()[group];
         if printed.kind() == GroupKind::Hooks {
-            // What ran at the end of a turn; only a hook that failed is worth a line.
+            // Hooks at the end of a turn: only a failure is printed.
             for place in printed.items().skip(1) {
                 self.printer.item(render_items.at(place)?)?;
             }
@@ -219,7 +219,7 @@ impl<'s, 'o> ReplayPrinter<'s, 'o> {
         Ok(())
     }
 
-    /// An item of a story that is neither its call nor its result.
+    /// Prints an item of a call group that is neither the call nor its result.
     fn belonging(
         &mut self,
         item: &Item,
@@ -232,7 +232,7 @@ impl<'s, 'o> ReplayPrinter<'s, 'o> {
         self.printer.item(render_items.at(place)?)
     }
 
-    /// A subagent, inside of the call that started it.
+    /// Prints a subagent inside the call that started it.
     fn subagent(&mut self, number: usize, depth: usize) -> Result<()> {
         let child = &self.conversations[number];
         let title = child.title.as_deref().unwrap_or("subagent");
@@ -260,7 +260,7 @@ impl<'s, 'o> ReplayPrinter<'s, 'o> {
         printer.page.pop();
         printer.page.pop();
         printer.dim("└")?;
-        // Names that are above the call stand there still.
+        // The speaker label above the call is still valid.
         (printer.printed, printer.cwd, printer.names) = (outer, cwd, names);
         self.last = last;
         Ok(())

@@ -1,4 +1,4 @@
-//! What happens between one prompt and the next.
+//! Totals of a turn: from one prompt to the next.
 
 use std::collections::HashMap;
 
@@ -11,7 +11,7 @@ use super::{RenderItem, TextPrinter};
 use crate::moment::{clock, precise};
 use crate::tool_summary::grouped;
 
-/// What happened since a prompt.
+/// The totals since the last prompt.
 #[derive(Default)]
 pub(super) struct TurnStats {
     millis: Option<i64>,
@@ -19,7 +19,7 @@ pub(super) struct TurnStats {
     answers: HashMap<MessageKey, Tokens>,
 }
 
-/// Tokens of an answer: of its lines the largest number of each.
+/// Tokens of an answer: the largest number of any of its lines for each count.
 #[derive(Clone, Copy, Default)]
 struct Tokens {
     input: u64,
@@ -28,7 +28,7 @@ struct Tokens {
 }
 
 impl TextPrinter<'_> {
-    /// Counts an answer into the turn under way.
+    /// Adds an answer to the current turn.
     pub(super) fn count(&mut self, entry_ref: &EntryRef<'_>, entry: &Entry<'_>) {
         if entry_ref.kind() != EntryKind::Assistant {
             return;
@@ -50,10 +50,10 @@ impl TextPrinter<'_> {
         tokens.output = tokens.output.max(usage.output_tokens().unwrap_or(0));
     }
 
-    /// A rule above a prompt, with its time; what came before ends there.
+    /// Prints a rule with the time above a prompt, and ends the previous turn.
     pub(super) fn start_turn(&mut self, rendered: RenderItem<'_>) -> Result<()> {
         let entry_ref = rendered.entry_ref;
-        // The lines of one prompt are one turn.
+        // Several lines of one prompt are one turn.
         let quiet = self
             .printed
             .turn
@@ -84,7 +84,7 @@ impl TextPrinter<'_> {
         Ok(())
     }
 
-    /// How long a turn took and what it used.
+    /// Prints the duration and the tokens of a turn.
     pub(super) fn end_turn(&mut self) -> Result<()> {
         let Some(turn) = self.printed.turn.take() else {
             return Ok(());
@@ -120,7 +120,7 @@ impl TextPrinter<'_> {
     }
 }
 
-/// The milliseconds between two points in time that are known and in this order.
+/// Returns the milliseconds between two times, if both are known and in order.
 pub(super) fn between(start: Option<i64>, end: Option<i64>) -> Option<u64> {
     let (start, end) = start.zip(end)?;
     u64::try_from(end.checked_sub(start)?).ok()

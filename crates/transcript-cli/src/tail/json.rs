@@ -1,4 +1,4 @@
-//! What is followed, as lines of JSON.
+//! The JSON records of `tail`.
 
 use std::io::Write;
 use std::path::Path;
@@ -11,12 +11,12 @@ use transcript_tail::{ChangeKind, ConversationChange, EventKind};
 use crate::parsed_entry::ParsedEntry;
 use crate::record::{self, EntryRecord};
 
-/// Writes a record an event.
+/// Writes one record per event.
 pub(super) struct Json<'o> {
     pub(super) out: &'o mut dyn Write,
-    /// Whether files are told when they come.
+    /// Whether to write a record when a file is opened.
     pub(super) opens: bool,
-    /// Whether what entries change is told.
+    /// Whether to write records of the changes that entries make.
     pub(super) changes: bool,
     pub(super) raw_entries: bool,
 }
@@ -60,7 +60,7 @@ enum TailRecord<'a> {
     TurnEnd(ChangeRecord<'a>),
 }
 
-/// An entry that something happened to.
+/// A change that concerns one entry.
 #[derive(Serialize)]
 struct ChangeRecord<'a> {
     uuid: Option<&'a str>,
@@ -109,7 +109,7 @@ impl Json<'_> {
         record::write(self.out, &record)
     }
 
-    /// Writes an entry when it is `wanted`, and what it changed.
+    /// Writes an entry if it is `wanted`, and the changes that it made.
     pub(super) fn entry(
         &mut self,
         path: &Path,

@@ -767,7 +767,7 @@ fn a_whole_last_line_without_a_newline_is_kept_as_the_leaf() {
     let leaf = session.leaf();
     let output = session.run(&[], &lines(&[user("Go on.")]));
     assert!(
-        stderr(&output).contains("lacked its newline"),
+        stderr(&output).contains("had no newline"),
         "{}",
         stderr(&output)
     );
@@ -811,7 +811,7 @@ fn a_second_writer_fails_forks_or_shares_as_its_option_says() {
     let output = session.run(&["--on-busy", "fork"], &lines(&[user("y")]));
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     let said = stderr(&output);
-    let fork = said.split_once("going on in ").unwrap().1.trim();
+    let fork = said.split_once("continuing in a copy: ").unwrap().1.trim();
     let fork = fs::read_to_string(fork).unwrap();
     assert_eq!(
         fork.lines()

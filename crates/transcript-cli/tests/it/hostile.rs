@@ -1,4 +1,4 @@
-//! No text of a transcript does anything to a terminal (`facts/reliability.md` S1, S2).
+//! No text of a transcript can control a terminal.
 
 use std::fs;
 use std::path::Path;

@@ -185,13 +185,13 @@ fn text_marks_gaps_and_explain_says_why() {
     let session = fixture("dangling-parent.jsonl");
     let output = transcript(&["replay", "--explain", &session]);
     let (text, why) = (stdout(&output), stderr(&output));
-    assert!(text.contains("goes on from line 4 (likely)"), "{text}");
+    assert!(text.contains("continues from line 4 (likely)"), "{text}");
     assert!(why.contains("decision bridge: "), "{why}");
     assert!(why.contains("finding G-DANGLING: "), "{why}");
     let output = transcript(&["replay", "--explain", "--policy", "vendor", &session]);
     let (text, why) = (stdout(&output), stderr(&output));
     assert!(text.contains("cannot be reached"), "{text}");
-    assert!(text.contains("is lost; goes on from line"), "{text}");
+    assert!(text.contains("is missing; continues from line"), "{text}");
     assert!(why.contains("decision relink: "), "{why}");
     assert!(why.contains("decision truncated: "), "{why}");
     assert!(why.contains("decision leaf: "), "{why}");

@@ -74,7 +74,7 @@ fn body(text: &str) -> Vec<&str> {
             || in_rule && line.starts_with("   ") && !line.starts_with("    ");
         in_rule = is_rule;
         let names = ["", "user", "assistant", "summary", "tool", "client", "meta"];
-        let names = [&names[..], &["hidden", "virtual", "team", "taken back"]].concat();
+        let names = [&names[..], &["hidden", "virtual", "team", "tombstoned"]].concat();
         let said = match names.contains(&name.trim()) {
             true => said.trim(),
             false => line.trim(),
@@ -310,7 +310,7 @@ fn filters_hold_for_text_and_json() {
          └ 14 lines · 478 B · 0.5 s\n           \
          ▹ Read src/parse.rs\n             \
          └ 19 lines · 644 B · 0.8 s\n\n           \
-         ··· another branch: goes on from 93c6b4da, e93b1cdc is left ···\n\n\
+         ··· another branch: continues from 93c6b4da, leaving e93b1cdc ···\n\n\
          assistant  ▹ Read tests/roundtrip.rs\n             \
          └ 8 lines · 216 B\n"
     );

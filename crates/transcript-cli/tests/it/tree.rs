@@ -97,7 +97,7 @@ fn drawing_of_islands() {
     assert!(text.contains("○ Before."), "{text}");
     assert!(text.contains("● After."), "{text}");
     assert!(
-        text.contains("── line 2 has lost its parent (gone), and the entry before it is newer"),
+        text.contains("── line 2: its parent (gone) is missing, and the entry before it is newer"),
         "{text}"
     );
 }
@@ -145,7 +145,7 @@ fn branches_that_nest_inwards_are_folded() {
     let (_file, session) = file(&prompts(lines));
     let text = drawing(&session);
     assert!(
-        text.contains("├─⋮ 991 branches not drawn, 992 prompts"),
+        text.contains("├─⋮ 991 branches hidden, 992 prompts"),
         "{text}"
     );
     assert!(text.split('\n').count() < 40, "{text}");

@@ -202,10 +202,10 @@ fn a_compaction_cut_at_any_byte_is_all_there_or_not_at_all() {
         for cut in before.len()..=after.len() {
             let torn = &after[..cut];
             for (policy, (old, new)) in POLICIES.iter().zip(old.iter().zip(&new)) {
-                // Until the file is opened again the client forgets what the compaction before kept
-                // (case 45-20); nothing that is written in this order can help it. A boundary that
-                // names no summary could be meant as it stands: `recover` says the same.
-                // And a boundary lifts the pin of a rewind, whatever follows it (`client.rs`).
+                // Until the file is opened again, the client ignores what the previous compaction
+                // preserved (COMPACT-8); no order of writing avoids that. A boundary without a summary
+                // could be intended, so `recover` does the same. A boundary also removes the pin of a
+                // rewind, whatever follows it (LEAF-13).
                 let forgets = had_kept && (*policy == Policy::Vendor || kept.is_empty())
                     || *name == "rewound";
                 if !forgets {

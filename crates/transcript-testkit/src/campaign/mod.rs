@@ -1,11 +1,11 @@
 //! The damage campaign: healthy sessions, one kind of damage each, and what a perfect recovery
-//! would show of them.
+//! would show.
 //!
-//! The truth comes from here, never from the code that is judged. It is the path of the slow model
-//! ([`model::vendor_path`]) through the session before it was hurt or, where lines were destroyed,
-//! through the session without them and with every link past them mended, as only the generator
-//! can. From this is taken what the damaged bytes do not prove (see `truth.rs`): such entries may
-//! be shown and may be missing.
+//! The expected result comes from this module, never from the tested code. It is the path of the
+//! slow model ([`model::vendor_path`]) through the session before it was damaged. If lines were
+//! destroyed, it is the path through the session without them, with every link past them repaired,
+//! which only the generator can do. Entries that the damaged bytes do not prove (see `truth.rs`) are
+//! optional: they may be shown or missing.
 
 mod hurt;
 pub mod several;

@@ -1,8 +1,8 @@
-//! Random damage without a truth: several kinds at once, on any session.
+//! Random damage without an expected result: several kinds at once, on any session.
 //!
-//! [`Healthy::hurt`](super::Healthy::hurt) knows what a perfect recovery shows, and pays for that
-//! with one kind of damage in each file. Here nothing is known but what was done, so that what is
-//! judged is a promise that holds for every file, as "`recover` shows no less than `vendor`".
+//! [`Healthy::hurt`](super::Healthy::hurt) knows what a perfect recovery shows, but only for one kind
+//! of damage per file. Here only the damage is known, so tests check properties that hold for every
+//! file, such as "`recover` shows no less than `vendor`".
 
 use serde_json::{Map, Value};
 

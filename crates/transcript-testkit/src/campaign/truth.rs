@@ -1,13 +1,12 @@
 //! What the bytes of a damaged session still prove.
 //!
-//! A link that was destroyed leaves a gap. What is above it is proved when a careful person
-//! could say where it led: the torn line still shows both its ids; the entry below answers a call,
-//! or belongs to an API message, that stands on the path above; or the message before it in the
-//! file is the one that is above it, and it is not a prompt behind a prompt. The last is what a
-//! prompt looks like that was taken back before it was answered (`facts/pains.md` 3, second
-//! fixture), and equally a conversation that lost an answer. Nothing else about rewinds can be
-//! proved: when the first line of a new branch is lost, the bytes are those of a conversation that
-//! never went back.
+//! A destroyed link leaves a gap. The entries above it are proved if a careful person could tell
+//! where the link led: the torn line still shows both ids; the entry below answers a call, or
+//! belongs to an API message, on the path above; or the previous message of the file is the one
+//! above, and the two are not both prompts. Two prompts in a row can be a prompt that was rewound
+//! before it was answered (fixtures `pains/03-*`), and equally a conversation that lost an answer.
+//! Nothing else about rewinds can be proved: if the first line of a new branch is lost, the bytes
+//! are those of a conversation without a rewind.
 
 use std::collections::{HashMap, HashSet};
 

@@ -1,4 +1,4 @@
-//! Stage 1: the bytes of a file → the JSON objects that stand on its lines.
+//! Stage 1: the bytes of a file → the JSON objects on its lines.
 
 use serde_json::{Map, Value};
 
@@ -30,16 +30,16 @@ pub fn parse(bytes: &[u8]) -> Vec<Line> {
         .collect()
 }
 
-/// The object at the start of a line. What comes after it on the same line is lost: of two
-/// objects that are glued together only the first is seen (40-04).
+/// Returns the object at the start of a line. The rest of the line is ignored: of two glued objects
+/// only the first is read (FILE-2).
 fn object(line: &[u8]) -> Option<Map<String, Value>> {
-    // Invalid UTF-8 becomes U+FFFD, the line is kept (40-17).
+    // Invalid UTF-8 becomes U+FFFD, and the line is kept (FILE-3).
     let text = String::from_utf8_lossy(line);
     let text = replace_lone_surrogates(&text);
     let mut values = serde_json::Deserializer::from_str(&text).into_iter::<Value>();
     match values.next()? {
         Ok(Value::Object(object)) => Some(object),
-        // Not JSON, or JSON that is not an entry: `null`, `[]`, `42` (40-19).
+        // Not JSON, or JSON that is not an entry: `null`, `[]`, `42` (FILE-1).
         _ => None,
     }
 }
@@ -70,7 +70,7 @@ fn replace_lone_surrogates(text: &str) -> String {
     out
 }
 
-/// An escape such as `\ud83d`: where its backslash stands, and the UTF-16 unit it means.
+/// An escape such as `\ud83d`: the offset of its backslash, and its UTF-16 unit.
 struct Escape {
     at: usize,
     unit: u16,

@@ -97,7 +97,7 @@ fn message_of_line(messages: &[Message], id: &MessageId) -> Option<usize> {
     None
 }
 
-/// Whether a user message stands last, which what comes next can join.
+/// Returns whether the last message is a user message, which the next step can join.
 fn is_user_turn(messages: &[Message]) -> bool {
     messages
         .last()
@@ -176,7 +176,7 @@ fn add_reminder(messages: &mut Vec<Message>, parts: Vec<Vec<Value>>) {
 }
 
 fn add_reminder_block(message: &mut Message, block: Value) {
-    // The attribution reminder stands beside the results, and does not keep later ones out.
+    // The attribution reminder is not folded, and does not stop the folding of later ones (NOTE-5).
     let last = message
         .blocks
         .iter_mut()
@@ -208,7 +208,7 @@ fn fold(result: &mut Value, block: Value) {
         content.push(block);
         return;
     }
-    // Blanks at both ends are cut off only here (91-80, 91-89).
+    // White space at both ends is trimmed only here (NOTE-3).
     let content = js_trim(result["content"].as_str().unwrap_or_default());
     let text = block["text"].as_str().unwrap_or_default();
     let folded = if content.is_empty() {
@@ -219,7 +219,7 @@ fn fold(result: &mut Value, block: Value) {
     result["content"] = folded.into();
 }
 
-/// Cuts off what JavaScript calls white space: U+FEFF is, U+0085 is not (91-88).
+/// Trims white space as JavaScript defines it: with U+FEFF, without U+0085.
 fn js_trim(text: &str) -> &str {
     text.trim_matches(|c: char| c == '\u{feff}' || (c.is_whitespace() && c != '\u{85}'))
 }
@@ -295,7 +295,7 @@ pub(super) fn pair(messages: Vec<Message>) -> Vec<Message> {
                 let had_blocks = !message.blocks.is_empty();
                 let served = server_results(&message.blocks);
                 message.blocks.retain(|block| match block["type"].as_str() {
-                    // A call with an id that was used before is dropped (42-12).
+                    // A call with a repeated id is dropped (TURN-4).
                     Some("tool_use") => {
                         let id = block["id"].as_str().unwrap_or_default().to_owned();
                         let is_new = seen.insert(id.clone());
@@ -373,7 +373,7 @@ fn server_results(blocks: &[Value]) -> HashSet<String> {
         .collect()
 }
 
-/// A text block that the client puts into an assistant message (43-10, 42-12).
+/// Returns a synthetic text block of an assistant message (MSG-8, TURN-4).
 fn made_up(text: &str) -> Value {
     json!({"type": "text", "text": text, "citations": []})
 }
@@ -390,7 +390,7 @@ pub(super) fn finish(mut message: Message) -> Value {
     }
     for block in &mut message.blocks {
         if block["type"] == "tool_use" && block["name"] == "Task" {
-            // The one tool that was renamed (42-15, 91-02).
+            // The one tool that was renamed (MSG-15).
             block["name"] = "Agent".into();
         }
         if block["type"] == "tool_result" && block["is_error"] == true {
@@ -421,7 +421,7 @@ pub(super) fn is_blank(block: &Value) -> bool {
     block["type"] == "text" && (js_trim(text).is_empty() || text == "(no content)")
 }
 
-/// Of a failed result only the texts are sent, as one text when it holds anything else (91-87).
+/// Reduces a failed result to its texts, joined to one text if it has other blocks (MSG-13).
 fn text_only(result: &mut Value) {
     let Some(content) = result["content"].as_array() else {
         return;

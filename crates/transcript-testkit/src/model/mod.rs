@@ -2,8 +2,8 @@
 //!
 //! Three stages, each a pure function of the one before:
 //! [`lines`] (bytes → JSON objects), [`path`] (objects → the entries of the conversation) and
-//! [`request`] (entries → the messages that are sent). A number in a comment, such as 41-20, is
-//! the case of the oracle folders that shows the rule.
+//! [`request`] (entries → the messages that are sent). An id such as LEAF-10 is a rule
+//! of `docs/client-behaviour.md`.
 
 pub mod lines;
 pub mod path;

@@ -1,7 +1,7 @@
 //! Stage 2: the objects of a file → the entries of the conversation, in order.
 //!
-//! Only the structure of the file is looked at here (ids, parents, kinds, times), with one
-//! exception: an entry whose body is unusable is treated as if its line were not there.
+//! This stage only uses the structure of the file (ids, parents, kinds, times), with one exception:
+//! an entry whose body is unusable is treated as if its line did not exist (FILE-6).
 
 use std::collections::{HashMap, HashSet};
 
@@ -46,7 +46,7 @@ pub fn vendor_path(bytes: &[u8]) -> Path {
         return Path::default();
     };
     if graph.entries[leaf].millis.is_none() {
-        // 40-44, 40-45: no fallback to an older leaf.
+        // The client does not fall back to an older leaf: it refuses to resume.
         return refuse("the leaf has no valid timestamp");
     }
 
@@ -206,8 +206,8 @@ impl Graph {
         graph
     }
 
-    /// Of entries with one uuid the last one counts, at the place of the first (40-10, 91-d0).
-    /// Entries without a uuid are no exception: they share the key of a missing uuid (91-31).
+    /// Of entries with one uuid the last one counts, at the place of the first (FILE-7). Entries
+    /// without a uuid are not an exception: they share the key of a missing uuid (FILE-8).
     fn insert(&mut self, entry: Entry) {
         match self.places.get(&entry.key) {
             Some(&place) => self.entries[place] = entry,
@@ -263,8 +263,8 @@ impl Graph {
             .any(|&above| self.entries[above].is_message())
     }
 
-    /// The chain that ends at `leaf`, oldest first. A parent that is lost, or that closes a cycle,
-    /// is replaced by the entry that stands next before in time.
+    /// Returns the chain that ends at `leaf`, oldest first. A parent that is missing, or closes a cycle,
+    /// is replaced by the previous entry in time (CHAIN-1, CHAIN-3).
     fn chain(&self, leaf: usize) -> Vec<usize> {
         let mut chain = vec![leaf];
         let mut seen = HashSet::from([leaf]);
@@ -284,9 +284,9 @@ impl Graph {
         chain
     }
 
-    /// The entry that takes the place of a lost parent: the newest one that is not newer than
-    /// `child`, if it is at most 5 s older (40-7-gap-05000 and -05100); of equal ones the first
-    /// in the file (40-59). Where it stands in the file does not matter (40-34, 40-58).
+    /// Returns the replacement of a missing parent: the newest entry that is not newer than `child`,
+    /// if it is at most 5 s older; of equal ones the first in the file. Its position in the file does
+    /// not matter otherwise (CHAIN-3).
     fn relink(&self, child: usize, chain: &HashSet<usize>) -> Option<usize> {
         let own = self.entries[child].millis?;
         let mut best: Option<(i64, usize)> = None;
@@ -328,7 +328,7 @@ fn parent_key(object: &Map<String, Value>) -> Option<String> {
     }
 }
 
-/// Demotion: a message line without a message, or with content null, is not there (40-26).
+/// Demotion: a message line without a message, or with null content, does not count (FILE-6).
 fn has_usable_body(kind: Kind, object: &Map<String, Value>) -> bool {
     match kind {
         Kind::User | Kind::Assistant => {
@@ -341,7 +341,7 @@ fn has_usable_body(kind: Kind, object: &Map<String, Value>) -> bool {
     }
 }
 
-/// Where each progress line leads: its own parent (41-14).
+/// Maps each progress line to its own parent (CHAIN-2).
 fn bridges(lines: &[Line]) -> HashMap<String, Option<String>> {
     let progress = lines
         .iter()
@@ -376,9 +376,9 @@ struct Kept {
     anchor: Option<String>,
 }
 
-/// The list counts when there is one, even an empty one (45-18, 91-b8); else the entries from the
-/// tail up to the head of the segment. `None` when nothing is kept, or when one of the entries is
-/// not there (45-07, 91-b6).
+/// Returns the preserved entries: those of the list if there is one, even an empty one (COMPACT-3,
+/// COMPACT-6), else those from the tail up to the head of the segment. `None` if nothing is
+/// preserved, or one of the entries is missing (COMPACT-5).
 fn kept(graph: &Graph, metadata: &Value) -> Option<Kept> {
     let list = &metadata["preservedMessages"];
     let segment = &metadata["preservedSegment"];
@@ -475,10 +475,10 @@ fn cut_at_boundary(graph: &Graph, chain: &mut Vec<usize>) {
 // The leaf
 // ---------------------------------------------------------------------------------------------
 
-/// The leaf when no pin asks for another one: the last tip of the file, a tip being an entry of the
-/// main chain that nothing but attachments is a child of. When a cycle leaves no tip: the last line
-/// (40-07). A tip without a message above it (a boundary that was written last) leads nowhere: then
-/// the newest message is the leaf. `None` when the file holds no message.
+/// Returns the leaf without a pin: the last tip of the file, where a tip is an entry of the main chain
+/// whose children are all attachments (LEAF-1, LEAF-2). If a cycle leaves no tip, it is the last line
+/// (LEAF-4). If the last tip has no message above it, for example a boundary, it is the newest message
+/// (LEAF-3, LEAF-14). `None` if the file has no message.
 fn unpinned_leaf(graph: &Graph) -> Option<usize> {
     let mut has_child = vec![false; graph.entries.len()];
     for index in 0..graph.entries.len() {
@@ -525,11 +525,11 @@ fn pinned_leaf(graph: &Graph, lines: &[Line]) -> Option<usize> {
     })?;
     let explicit = lines[at].object.get("explicit") == Some(&Value::Bool(true));
     let behind = &lines[at + 1..];
-    // Any compaction behind the pin lifts it, whatever the boundary line looks like otherwise.
+    // Any boundary after the pin removes it, whatever else the boundary line contains (LEAF-13).
     if behind.iter().any(is_boundary_line) {
         return None;
     }
-    // Unknown, or leading to no message: ignored (41-22, 91-49). The zero uuid is unknown (41-30).
+    // Ignored if unknown, such as the uuid of zeros, or leading to no message (LEAF-6, LEAF-7).
     let pin = graph
         .place(&pin.to_string())
         .filter(|&pin| graph.has_message_above(pin))?;
@@ -541,17 +541,17 @@ fn pinned_leaf(graph: &Graph, lines: &[Line]) -> Option<usize> {
         .filter(|&index| !graph.entries[index].is_sidechain)
         .collect();
     let leaf = match followers.last() {
-        // Lines that were written later move the pin on when the last one of them stands under it,
-        // be it a repeated one (91-e0, 91-e1), also when others do not. A line that hangs nowhere
-        // does not stand under it.
+        // If the last later line is a descendant of the pin, the path ends there, even if that line
+        // is a repeated one or other later lines are not descendants (LEAF-8). A line without a
+        // parent is not a descendant.
         Some(&last) => last,
-        // At the end of the file the pin gives way to the last tip when that stands under it,
-        // unless the user chose the place explicitly (41-23, 41-31).
+        // At the end of the file, the pin gives way to the last tip if that is a descendant
+        // (LEAF-8), unless the user chose the place explicitly (LEAF-11).
         None if explicit => return Some(pin),
         None => unpinned_leaf(graph)?,
     };
     if !lies_on_chain(graph, pin, leaf) {
-        // On another branch the chain ends at the pin (41-20).
+        // On another branch the chain ends at the pin (LEAF-10).
         return Some(pin);
     }
     (!followers.is_empty()).then_some(leaf)
@@ -726,9 +726,9 @@ fn results(graph: &Graph, members: &[usize]) -> Vec<usize> {
     (0..graph.entries.len()).filter(is_result).collect()
 }
 
-/// The attachments of a message that makes calls: all that are children of its lines and results, also
-/// between a call and its result (91-90, 91-92). Not those of a sidechain, and not those that lead
-/// on to a line that is not part of the message (91-d8, 91-d9).
+/// Returns the attachments of a message with calls: all below its lines and results, also between a
+/// call and its result, except those of a sidechain, and those that lead to a line outside the message
+/// (CHAIN-9).
 fn attachments_of(
     graph: &Graph,
     children: &[Vec<usize>],

@@ -10,7 +10,7 @@ const ATTRIBUTION: &str = "<system-reminder>\nAttribution for git commits and pu
 /// What an attachment is sent as: a list of messages, each a list of text blocks. Empty when
 /// nothing is sent.
 pub(super) fn parts(entry: &Map<String, Value>) -> Vec<Vec<Value>> {
-    // The text that was sent the first time counts, whatever the attachment says now (44-83).
+    // The text that was sent the first time counts, whatever the other fields contain (NOTE-1).
     stored_parts(entry).unwrap_or_else(|| {
         let texts = entry
             .get("attachment")
@@ -353,7 +353,7 @@ fn plain(value: &Value) -> String {
         .map_or_else(|| value.to_string(), str::to_owned)
 }
 
-/// The client sends a text for these, but the fact file has it cut off: ours stands for it.
+/// The client sends a text for these, of which only the start is known; this text replaces it.
 fn our_words(attachment: &Value) -> Option<String> {
     let text = |field: &str| attachment[field].as_str().unwrap_or_default();
     Some(match text("type") {
@@ -481,7 +481,7 @@ fn queued_command(attachment: &Value) -> String {
         _ => String::new(),
     };
     if attachment["commandMode"] == "task-notification" {
-        // Own wording behind the first sentence: the fact file has the client's cut off.
+        // Our own wording after the first sentence: the rest of the client's text is not known.
         return format!(
             "[SYSTEM NOTIFICATION - NOT USER INPUT]\nThis is an automated background-task event, \
              NOT a message from the user.\n\n{prompt}"

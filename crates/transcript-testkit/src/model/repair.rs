@@ -12,7 +12,7 @@ const INTERRUPTED: &str = "[Tool call interrupted: the session ended before this
                            recorded, so its outcome is unknown. Check whether it took effect \
                            before relying on it or running it again.]";
 
-/// Answer that stands for a turn that was never answered.
+/// The synthetic answer of a turn that was never answered.
 const NO_RESPONSE: &str = "No response requested.";
 
 /// Drops the calls that never got a result. Returns the ids of those that are to be completed
@@ -42,8 +42,8 @@ fn open_calls(steps: &mut Vec<Step>) -> Vec<String> {
             open.extend(unanswered);
             return true;
         }
-        // In the middle a line goes when it has calls and none of them has a result; its text
-        // goes as well (42-26). A line with an answered call stays (42-27).
+        // Elsewhere a line is dropped with its text if none of its calls has a result. A line with
+        // an answered call stays (TURN-2).
         calls.is_empty() || unanswered.len() < calls.len()
     });
     open
@@ -62,8 +62,8 @@ fn lines_of_last_message(steps: &[Step]) -> Vec<usize> {
                 return (0..steps.len()).filter(is_line).collect();
             }
             Kind::Reminder | Kind::LocalCommand => {}
-            // A result belongs to the turn; any other user line (91-50…53) and an API error
-            // (91-56) ends it.
+            // A result belongs to the turn; any other user line, and an API error, ends it
+            // (TURN-1).
             Kind::User if !step.ids("tool_result", "tool_use_id").is_empty() => {}
             Kind::User | Kind::ApiError => break,
         }
@@ -71,8 +71,7 @@ fn lines_of_last_message(steps: &[Step]) -> Vec<usize> {
     Vec::new()
 }
 
-/// Drops the lines that hold nothing but thoughts when their message has no line that says more
-/// (43-03, 43-04).
+/// Drops lines with only thoughts if their message has no other line (MSG-9).
 fn drop_lone_thoughts(steps: &mut Vec<Step>) {
     let ids_that_say_more: Vec<MessageId> = steps
         .iter()
@@ -89,9 +88,9 @@ fn drop_lone_thoughts(steps: &mut Vec<Step>) {
 pub(super) fn repair(steps: &mut Vec<Step>) {
     let open = open_calls(steps);
     drop_lone_thoughts(steps);
-    // A line of blank text is not sent, whatever else its message says (43-05, 43-10).
+    // A line of blank text is not sent, whatever else its message contains (MSG-11).
     steps.retain(|step| !step.is_blank());
-    // The results of interrupted calls come after the real ones (91-58).
+    // The results of interrupted calls follow the real ones (TURN-1).
     for id in open {
         steps.push(Step::user(vec![json!({
             "type": "tool_result", "tool_use_id": id, "content": INTERRUPTED, "is_error": true,
@@ -105,10 +104,10 @@ pub(super) fn repair(steps: &mut Vec<Step>) {
     }
 }
 
-/// Where "No response requested." goes. The last step that is neither a reminder nor a system line
-/// decides: when it is a user line, the answer to it is missing, and this text stands for it, behind
-/// the line and the reminders that follow it, before a system line (91-c8, 41-13). A command that
-/// the user ran by hand needs no answer.
+/// Returns the place of "No response requested." (TURN-5). The last step that is neither a reminder
+/// nor a system line decides: if it is a user line, its answer is missing, and this text replaces it,
+/// after the line and the reminders that follow it, before a system line. A command that the user ran
+/// by hand does not need an answer (TURN-6).
 fn place_of_sentinel(steps: &[Step]) -> Option<usize> {
     let mut place = steps.len();
     for (index, step) in steps.iter().enumerate().rev() {

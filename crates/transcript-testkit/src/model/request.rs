@@ -128,7 +128,7 @@ impl Step {
             entry: entry.clone(),
         };
         match entry.get("type")?.as_str()? {
-            // A user line with an empty list is not sent (43-11).
+            // A user line with an empty list as its content is not sent.
             "user" => {
                 load_tools(&mut step.blocks);
                 (!step.blocks.is_empty()).then_some(step)
@@ -347,8 +347,8 @@ fn wants_system_role(model: &str) -> bool {
     major > 4 || (major == 4 && minor > 7)
 }
 
-/// Moves reminders up to the front of their user turn: before the user texts, but not before a
-/// result, nor before any assistant line, sent or not (91-95, 91-98).
+/// Moves reminders to the front of their user turn: before the user texts, but not before a result,
+/// nor before any assistant line, sent or not (NOTE-2).
 fn bubble_up(steps: &mut Vec<Step>) {
     for index in 0..steps.len() {
         if steps[index].kind != Kind::Reminder {
@@ -396,9 +396,9 @@ fn remove_rejected_media(steps: &mut Vec<Step>) {
     steps.retain(|step| step.kind != Kind::User || !step.blocks.is_empty());
 }
 
-/// The lines that carried the rejected media: the user line right before the error, and as long as
-/// that is a meta line the one before it (91-21). With `healsDistinctCarrier` the nearest user line
-/// that has such media (91-f2).
+/// Returns the lines that carried the rejected media: the user line right before the error, and
+/// while that is a meta line, also the one before it (ERR-2). With `healsDistinctCarrier`, the nearest
+/// user line that has such media (ERR-3).
 fn carriers(before: &[Step], media: &str, error: &Step) -> Vec<usize> {
     let flag = |step: &Step, name: &str| step.entry.get(name) == Some(&Value::Bool(true));
     if flag(error, "healsDistinctCarrier") {
@@ -438,8 +438,7 @@ fn strip_media(blocks: &mut Vec<Value>, media: &str) {
     }
 }
 
-/// Thoughts that another model signed are not sent, nor lines that held nothing else (43-09,
-/// 91-70…72).
+/// Removes thoughts that another model signed, and lines that contained nothing else (MSG-10).
 fn drop_foreign_thinking(steps: &mut Vec<Step>, model: Option<&str>) {
     steps.retain_mut(|step| {
         if step.kind != Kind::Assistant || step.model().is_none() || step.model() == model {

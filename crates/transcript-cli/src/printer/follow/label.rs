@@ -1,4 +1,4 @@
-//! What is above what is told of one of several sessions.
+//! The label above the output of one of several sessions.
 
 use std::path::{Component, Path};
 
@@ -18,7 +18,7 @@ const ID: usize = 8;
 pub(super) struct Label {
     title: Option<String>,
     has_own_title: bool,
-    /// The last part of the folder that the session works in.
+    /// The last part of the working directory.
     folder: Option<String>,
     /// The folder of the file.
     project: Option<String>,
@@ -27,7 +27,7 @@ pub(super) struct Label {
 }
 
 impl Label {
-    /// Of the file at `path`, or of an agent, whose own file it is when `is_of_file`.
+    /// Creates the label of the file at `path`, or of an agent; `is_of_file` means that the file is the agent's own.
     pub(super) fn new(path: &Path, agent: Option<&str>, is_of_file: bool) -> Self {
         let (project, id) = place(path, agent.is_some() && is_of_file);
         Self {
@@ -40,7 +40,7 @@ impl Label {
         }
     }
 
-    /// Takes what an entry says of its session.
+    /// Updates the label from an entry.
     pub(super) fn learn(&mut self, parsed: &ParsedEntry<'_>) {
         use transcript_format::kind::EntryKind::{AiTitle, CustomTitle};
         let Some(entry_ref) = parsed.entry_ref() else {
@@ -52,7 +52,7 @@ impl Label {
             _ => "",
         };
         if let Some(title) = parsed.str(name).filter(|_| !name.is_empty()) {
-            // An empty one takes a title back.
+            // An empty title clears the previous one.
             self.title = Some(title.into_owned()).filter(|title| !title.is_empty());
             self.has_own_title = entry_ref.kind() == CustomTitle && self.title.is_some();
         }
@@ -83,8 +83,8 @@ impl Label {
     }
 }
 
-/// The project and the session that a path names. Subagents stand in the folder of their session, or,
-/// from older clients, beside it: then the path does not name it.
+/// Returns the project and the session of a path. Files of subagents are in the folder of their session;
+/// those of older clients are next to the session's file, and their path does not name the session.
 fn place(path: &Path, is_agent: bool) -> (Option<String>, Option<String>) {
     let text = |name: Component<'_>| name.as_os_str().to_string_lossy().into_owned();
     let names: Vec<_> = path.components().collect();
@@ -100,7 +100,7 @@ fn place(path: &Path, is_agent: bool) -> (Option<String>, Option<String>) {
     (names.len().checked_sub(2).and_then(at), id)
 }
 
-/// The start of a uuid; other ids whole.
+/// Shortens a uuid to its start; other ids are not shortened.
 fn short(id: &str) -> String {
     match Uuid::parse(id.to_ascii_lowercase().as_bytes()) {
         Some(_) => id.chars().take(ID).collect(),

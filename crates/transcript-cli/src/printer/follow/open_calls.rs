@@ -1,4 +1,4 @@
-//! The calls that wait for their results.
+//! Calls that wait for their results.
 
 use std::collections::VecDeque;
 
@@ -9,27 +9,27 @@ use crate::text::cut_text;
 
 /// The longest input that is kept, and the longest entry, in bytes.
 const MAX_INPUT: usize = 256 << 10;
-/// How much of all inputs.
+/// The total size of the kept inputs, in bytes.
 const MAX_INPUTS: usize = 8 << 20;
-/// How many calls are open at most; the oldest is given up.
+/// At most this many calls are open; the oldest is dropped.
 const MAX_CALLS: usize = 256;
 /// The longest id and the longest name of a tool, in bytes.
 const MAX_NAME: usize = 256;
-/// How many results are kept until their calls come.
+/// At most this many results are kept until their calls arrive.
 const MAX_EARLY: usize = 4;
-/// How much of what a call is about is said again, in columns.
+/// How many columns of the subject of a call are repeated above its result.
 const MAX_ABOUT: usize = 200;
 
-/// What is to be known of a call when its result comes.
+/// The facts about a call that its result needs.
 #[derive(Debug, PartialEq)]
 pub(super) struct OpenCall {
     pub(super) id: String,
     pub(super) tool: String,
-    /// What comes after the name of the tool.
+    /// The subject, after the name of the tool.
     pub(super) about: String,
-    /// Its input, when it is not too long.
+    /// The input, unless it is too long.
     pub(super) input: Option<String>,
-    /// When it was made.
+    /// The time of the call.
     pub(super) millis: Option<i64>,
 }
 
@@ -45,14 +45,14 @@ impl OpenCall {
     }
 }
 
-/// The open calls of one conversation, the oldest first.
+/// The open calls of one conversation, oldest first.
 #[derive(Debug, Default)]
 pub(super) struct OpenCalls {
     open: VecDeque<OpenCall>,
-    /// How many bytes of inputs there are.
+    /// The total size of all inputs, in bytes.
     inputs: usize,
-    /// Entries with results whose calls have not come yet, by the ids of these. They stand one or two
-    /// lines before them, where tools run while the answer is written.
+    /// Entries with results whose calls have not arrived yet, by call id. A result can precede its call
+    /// by a line or two, because fast tools finish while the answer is being written.
     early: VecDeque<(String, FollowedEntry)>,
 }
 
@@ -72,13 +72,13 @@ impl OpenCalls {
         }
     }
 
-    /// Takes out the call with this id.
+    /// Removes and returns the call with this id.
     pub(super) fn close(&mut self, id: &str) -> Option<OpenCall> {
         let at = self.open.iter().position(|call| call.id == id)?;
         self.remove(at)
     }
 
-    /// Keeps the entry of a result until its call comes.
+    /// Keeps the entry of a result until its call arrives.
     pub(super) fn keep_early(&mut self, id: &str, result: &FollowedEntry) {
         if id.len() > MAX_NAME || result.text.len() > MAX_INPUT {
             return;
@@ -89,7 +89,7 @@ impl OpenCalls {
         }
     }
 
-    /// Takes out the entry with the result of the call with this id.
+    /// Removes and returns the entry with the result of the call with this id.
     pub(super) fn take_early(&mut self, id: &str) -> Option<FollowedEntry> {
         let at = self.early.iter().position(|(early, _)| early == id)?;
         self.early.remove(at).map(|(_, result)| result)
