@@ -274,7 +274,7 @@ impl<'o> TextPrinter<'o> {
             }
             match compaction.kept {
                 0 if compaction.is_keeping_ignored => {
-                    text.push_str(" · its kept entries are missing")
+                    text.push_str(" · its kept entries are missing");
                 }
                 0 => {}
                 1 => text.push_str(" · 1 entry kept"),

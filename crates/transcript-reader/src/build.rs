@@ -308,6 +308,7 @@ impl PartialIndex {
             Err(error) => error,
         };
         match error.kind {
+            // Blank lines mean nothing (FILE-5).
             ScanErrorKind::Blank => self.blank_lines += 1,
             ScanErrorKind::Trailing => {
                 self.find_glued(line, error.at);

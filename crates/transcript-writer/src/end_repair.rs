@@ -326,7 +326,8 @@ fn append_newline(file: &dyn File) -> io::Result<()> {
     }
 }
 
-/// Returns the start of the last line if it has no newline; `len` if it has one.
+/// Returns the start of the last line if it has no newline, which the client would write first
+/// (FILE-11); `len` if it has one.
 fn last_line(file: &dyn File, len: u64) -> io::Result<u64> {
     let mut end = len;
     while end > 0 {

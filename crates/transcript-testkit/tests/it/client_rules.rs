@@ -44,7 +44,8 @@ fn named(text: &str) -> BTreeSet<String> {
 
 /// The rules of the document, and whether each is only background.
 fn documented() -> BTreeMap<String, bool> {
-    let text = fs::read_to_string(root().join("docs/client-behaviour.md")).unwrap();
+    let text = fs::read_to_string(root().join("docs/client-behaviour.md"));
+    let text = text.expect("docs/client-behaviour.md is there");
     let rows = text.lines().filter_map(|line| line.strip_prefix("| "));
     let rules = rows.filter_map(|row| {
         let (id, rule) = row.split_once(" | ")?;
@@ -66,14 +67,15 @@ fn cited() -> BTreeMap<String, PathBuf> {
     let mut cited = BTreeMap::new();
     let mut folders = vec![root().join("crates")];
     while let Some(folder) = folders.pop() {
-        for entry in fs::read_dir(folder).unwrap() {
-            let path = entry.unwrap().path();
+        for entry in fs::read_dir(folder).expect("a folder") {
+            let path = entry.expect("an entry").path();
             if path.is_dir() {
                 folders.push(path);
             } else if path.extension().is_some_and(|extension| extension == "rs")
                 && !path.ends_with("it/client_rules.rs")
             {
-                for rule in named(&fs::read_to_string(&path).unwrap()) {
+                let text = fs::read_to_string(&path).expect("a file in UTF-8");
+                for rule in named(&text) {
                     cited.entry(rule).or_insert_with(|| path.clone());
                 }
             }
