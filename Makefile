@@ -88,7 +88,7 @@ fuzz: ## Fuzz each target RUNS times (needs nightly and cargo-fuzz)
 soak: ## Kill, stop and starve writers and readers for a long time (SOAK=20 times as long as `make test`)
 	TRANSCRIPT_SOAK=$(SOAK) $(CARGO) test --release --locked -p transcript-writer --test crash --test it -- --nocapture
 	TRANSCRIPT_SOAK=$(SOAK) $(CARGO) test --release --locked -p transcript-writer --features shuttle --test shuttle
-	TRANSCRIPT_SOAK=$(SOAK) $(CARGO) test --release --locked -p transcript-session --test it -- --nocapture
+	TRANSCRIPT_SOAK=$(SOAK) $(CARGO) test --release --locked -p transcript --test it -- --nocapture
 	TRANSCRIPT_SOAK=$(SOAK) $(CARGO) test --release --locked -p transcript-tail -- --nocapture
 	@if [ ! -x target/release/transcript ]; then \
 		echo "skipped: no target/release/transcript (cargo build --release -p transcript-cli)"; \

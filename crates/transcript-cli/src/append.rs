@@ -8,13 +8,13 @@ use anyhow::{Context, Result, bail};
 use clap::{Args as ClapArgs, ValueEnum};
 use serde::Serialize;
 use serde_json::value::RawValue;
-use transcript_format::kind::EntryKind;
-use transcript_format::lines::{DEFAULT_LINE_CAP, Framed, Framer};
-use transcript_format::object::{JsonKind, Object, Raw};
-use transcript_session::{
+use transcript::{
     Compaction, Draft, EntryId, Error, Kept, OnBusy, Repair, Rescue, Session, SessionOptions,
     SyncPolicy, Trigger, Written,
 };
+use transcript_format::kind::EntryKind;
+use transcript_format::lines::{DEFAULT_LINE_CAP, Framed, Framer};
+use transcript_format::object::{JsonKind, Object, Raw};
 use transcript_writer::{ErrorKind, InvalidEntry};
 
 use crate::{exit, json, screen};
@@ -77,7 +77,7 @@ const VERSION: &str = env!("CARGO_PKG_VERSION");
 const CHUNK_BYTES: usize = 256 << 10;
 
 pub(crate) fn run(args: &Args, output: &screen::OutputOptions) -> Result<u8> {
-    transcript_session::ignore_file_size_signal();
+    transcript::ignore_file_size_signal();
     let session = open(args)?;
     if !output.quiet {
         if session.path() != args.file {

@@ -1,10 +1,10 @@
 //! The paths of a session that a replay shows, with their items.
 
 use anyhow::Result;
+use transcript::History;
 use transcript_reader::{Bodies, Index};
 use transcript_resume::items::{Displays, ItemList};
 use transcript_resume::{ConversationPath, Decision};
-use transcript_session::History;
 
 /// A path of a session with its items.
 pub(crate) struct Conversation<'s> {

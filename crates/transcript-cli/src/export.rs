@@ -399,11 +399,11 @@ mod tests {
     fn parallel_calls_of_one_line_are_exported_in_linear_time() {
         use super::*;
         use std::path::Path;
+        use transcript::History;
         use transcript_format::work;
         use transcript_reader::Source;
         use transcript_resume::items::Displays;
         use transcript_resume::{Policy, Tree};
-        use transcript_session::History;
 
         let cost = |calls: usize| {
             let list =

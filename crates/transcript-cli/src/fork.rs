@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use clap::Args as ClapArgs;
 use serde::Serialize;
-use transcript_session::EntryId;
+use transcript::EntryId;
 
 use crate::path_args::PolicyName;
 use crate::{exit, json, session};
@@ -48,7 +48,7 @@ struct Answer {
 }
 
 pub(crate) fn run(args: &Args) -> Result<u8> {
-    transcript_session::ignore_file_size_signal();
+    transcript::ignore_file_size_signal();
     if args.out.is_none() && args.session == Path::new("-") {
         bail!("a copy of standard input needs a path: name it with --out FILE");
     }

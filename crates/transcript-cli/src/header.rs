@@ -2,9 +2,9 @@
 
 use anyhow::Result;
 use jiff::tz::TimeZone;
+use transcript::History;
 use transcript_reader::Bodies;
 use transcript_resume::{ConversationPath, PathState, Tree};
-use transcript_session::History;
 
 use crate::folder::below_home;
 use crate::moment::clock;

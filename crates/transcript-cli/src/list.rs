@@ -8,7 +8,7 @@ use anyhow::Result;
 use clap::Args as ClapArgs;
 use jiff::Zoned;
 use serde::Serialize;
-use transcript_session::{SessionRow, SessionState};
+use transcript::{SessionRow, SessionState};
 use unicode_segmentation::UnicodeSegmentation;
 use unicode_width::UnicodeWidthStr;
 

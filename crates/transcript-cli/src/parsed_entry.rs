@@ -5,13 +5,13 @@ use std::cell::OnceCell;
 use std::path::Path;
 
 use anyhow::Result;
+use transcript::History;
 use transcript_format::entry;
 use transcript_format::object::{Object, Str};
 use transcript_format::scan::Flags;
 use transcript_reader::{EntryRef, LoadOptions, Prompt, Source};
 use transcript_resume::items::Displays;
 use transcript_resume::{Policy, Tree, is_prompt};
-use transcript_session::History;
 use transcript_tail::FollowedEntry;
 
 use crate::conversation::Conversation;

@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use anyhow::Result;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use transcript::History;
 use transcript_reader::{LoadOptions, Source};
-use transcript_session::History;
 
 /// Faster reads show no bar.
 const SHOW_AFTER: Duration = Duration::from_secs(1);

@@ -8,12 +8,12 @@ use clap::{Args as ClapArgs, ValueEnum};
 use jiff::Zoned;
 use jiff::tz::TimeZone;
 use serde::Serialize;
+use transcript::History;
 use transcript_format::finding::{Finding, Severity};
 use transcript_format::object::Str;
 use transcript_reader::{Bodies, Id, Index, Source, Subagent, subagents};
 use transcript_resume::items::{Displays, Nesting, Origin, sidechains};
 use transcript_resume::{ConversationPath, PathEntry, PathState, Tree};
-use transcript_session::History;
 
 use crate::conversation::Conversation;
 use crate::escape::one_line;

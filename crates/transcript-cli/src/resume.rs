@@ -6,12 +6,12 @@ use std::path::PathBuf;
 use anyhow::Result;
 use clap::Args as ClapArgs;
 use serde::Serialize;
+use transcript::History;
 use transcript_format::finding::Severity;
 use transcript_format::names::is_id;
 use transcript_reader::{Bodies, ErrorKind, Index};
 use transcript_resume::request::{self, Message, Problem, Request};
 use transcript_resume::{PathState, Tree, Usage};
-use transcript_session::History;
 
 use crate::escape::{escape, one_line};
 use crate::path_args::PathArgs;

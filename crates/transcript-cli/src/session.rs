@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use anyhow::{Context, Result, anyhow, bail};
+use transcript::{Error, ErrorKind, History, Store};
 use transcript_reader::Source;
-use transcript_session::{Error, ErrorKind, History, Store};
 
 use crate::{progress, screen};
 

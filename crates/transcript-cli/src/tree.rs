@@ -7,13 +7,13 @@ use std::path::PathBuf;
 use anyhow::Result;
 use clap::Args as ClapArgs;
 use serde::Serialize;
+use transcript::History;
 use transcript_format::entry::Entry;
 use transcript_format::object::Object;
 use transcript_reader::{Bodies, Boundary, EntryRef, Id, Index, Preserved, Prompt};
 use transcript_resume::{
     BranchStart, Branches, ConversationPath, Decision, Policy, Tree, is_prompt,
 };
-use transcript_session::History;
 
 use crate::print_tree::TreePrinter;
 use crate::{exit, explain, record, replay, screen, session};

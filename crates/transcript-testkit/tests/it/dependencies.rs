@@ -131,7 +131,7 @@ fn without_their_async_fronts_libraries_link_no_tokio_and_the_command_never_does
     for root in [
         "transcript-writer",
         "transcript-tail",
-        "transcript-session",
+        "transcript",
         "transcript-cli",
     ] {
         let linked = linked(&metadata, root);
@@ -140,6 +140,86 @@ fn without_their_async_fronts_libraries_link_no_tokio_and_the_command_never_does
         }
         assert!(linked.contains_key("transcript-format"), "{root}");
     }
+}
+
+/// What each crate may depend on, of the crates of this workspace (docs/architecture.md).
+const DIRECTIONS: [(&str, &[&str]); 8] = [
+    ("transcript-format", &[]),
+    ("transcript-reader", &["transcript-format"]),
+    (
+        "transcript-resume",
+        &["transcript-format", "transcript-reader"],
+    ),
+    ("transcript-writer", &["transcript-format"]),
+    (
+        "transcript-tail",
+        &["transcript-format", "transcript-reader"],
+    ),
+    (
+        "transcript",
+        &[
+            "transcript-format",
+            "transcript-reader",
+            "transcript-resume",
+            "transcript-writer",
+            "transcript-tail",
+        ],
+    ),
+    (
+        "transcript-cli",
+        &[
+            "transcript-format",
+            "transcript-reader",
+            "transcript-resume",
+            "transcript-writer",
+            "transcript-tail",
+            "transcript",
+        ],
+    ),
+    ("transcript-testkit", &["transcript-writer"]),
+];
+
+/// The crates of this workspace that a package depends on against [`DIRECTIONS`], except in tests.
+fn wrong_directions(packages: &Value) -> Vec<String> {
+    let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
+    let mut wrong = Vec::new();
+    for package in list(packages) {
+        let name = package["name"].as_str().unwrap_or_default();
+        let allowed = DIRECTIONS.iter().find(|(of, _)| *of == name);
+        for dependency in list(&package["dependencies"]) {
+            let to = dependency["name"].as_str().unwrap_or_default();
+            let is_ours = to == "transcript" || to.starts_with("transcript-");
+            let is_allowed = allowed.is_some_and(|(_, allowed)| allowed.contains(&to));
+            if is_ours && dependency["kind"] != "dev" && !is_allowed {
+                wrong.push(format!("{name} -> {to}"));
+            }
+        }
+        if allowed.is_none() {
+            wrong.push(format!("{name} has no place in the list of directions"));
+        }
+    }
+    wrong
+}
+
+#[test]
+fn crates_depend_on_each_other_in_one_direction() {
+    let members = cargo_metadata(&["--no-deps"]);
+    assert_eq!(wrong_directions(&members["packages"]), [""; 0]);
+    let backward = json!([
+        {"name": "transcript-format", "dependencies": [
+            {"name": "transcript-reader", "kind": null},
+            {"name": "transcript-testkit", "kind": "dev"},
+            {"name": "memchr", "kind": null},
+        ]},
+        {"name": "transcript-new", "dependencies": []},
+    ]);
+    assert_eq!(
+        wrong_directions(&backward),
+        [
+            "transcript-format -> transcript-reader",
+            "transcript-new has no place in the list of directions",
+        ]
+    );
 }
 
 /// A graph of packages that have their names for ids: `(package, kind, dependency)`.

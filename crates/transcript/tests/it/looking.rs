@@ -5,8 +5,8 @@ use std::path::Path;
 use std::time::SystemTime;
 
 use serde_json::json;
+use transcript::{Draft, ErrorKind, History, Policy, Session};
 use transcript_resume::items::ItemKind;
-use transcript_session::{Draft, ErrorKind, History, Policy, Session};
 
 use crate::support::{Place, answer, answer_text, call, create, messages, options, say};
 

@@ -1,7 +1,7 @@
 //! Sessions for clients to embed: start a session, or continue one, whatever state its file is in.
 //!
 //! ```no_run
-//! use transcript_session::{Draft, SessionOptions, Session, Store};
+//! use transcript::{Draft, SessionOptions, Session, Store};
 //!
 //! let store = Store::from_env().ok_or("no home folder")?;
 //! let cwd = std::env::current_dir()?;
@@ -25,7 +25,7 @@
 //!
 //! ```no_run
 //! use std::path::Path;
-//! use transcript_session::{History, SessionOptions};
+//! use transcript::{History, SessionOptions};
 //!
 //! let history = History::open(Path::new("1999463e-ee08-4b08-99d5-2d9a36fd8293.jsonl"))?;
 //! let request = history.request(&SessionOptions::new())?;
@@ -33,7 +33,7 @@
 //! for usage in history.usage()? {
 //!     println!("{:?}: {:?} tokens of output", usage.model, usage.output_tokens);
 //! }
-//! # Ok::<(), transcript_session::Error>(())
+//! # Ok::<(), transcript::Error>(())
 //! ```
 //!
 //! # What a crash may lose

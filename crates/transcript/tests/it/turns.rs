@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use transcript_session::{
+use transcript::{
     AgentId, AgentMeta, AsyncSession, Compaction, Draft, EntryId, ErrorKind, Session, Trigger,
 };
 use transcript_testkit::fake_disk::{FakeDisk, Fault, Op};
@@ -69,7 +69,7 @@ const SESSIONS: [(&str, Prepare); 4] = [
 fn compacted(before: &[u8], kept: &[EntryId], taken: Option<usize>) -> Vec<u8> {
     let place = tempfile::NamedTempFile::new().unwrap();
     fs::write(&place, before).unwrap();
-    let history = transcript_session::History::open(place.path()).unwrap();
+    let history = transcript::History::open(place.path()).unwrap();
     let known: ResumePoint = history.resume_point(&history.tree(POLICIES[1])).unwrap();
     let disk = FakeDisk::new(1);
     let path = Path::new("/sessions/1999463e-ee08-4b08-99d5-2d9a36fd8293.jsonl");

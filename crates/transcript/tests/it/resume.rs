@@ -3,8 +3,8 @@
 use std::fs;
 
 use serde_json::json;
+use transcript::{Policy, Request, Session, SessionOptions};
 use transcript_resume::request::SyntheticKind;
-use transcript_session::{Policy, Request, Session, SessionOptions};
 use transcript_testkit::damage;
 use transcript_testkit::generate;
 
@@ -13,7 +13,7 @@ use crate::support::{
     path_of, result, say,
 };
 
-fn kinds(resumed: &transcript_session::Resumed) -> Vec<SyntheticKind> {
+fn kinds(resumed: &transcript::Resumed) -> Vec<SyntheticKind> {
     resumed
         .request
         .synthetic

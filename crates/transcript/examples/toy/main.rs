@@ -3,15 +3,15 @@
 //! a follower, and what it all cost.
 //!
 //! ```sh
-//! cargo run -p transcript-session --example toy -- SESSION.jsonl
+//! cargo run -p transcript --example toy -- SESSION.jsonl
 //! ```
 #![expect(clippy::print_stdout, reason = "it shows what happens")]
 
 use std::error::Error;
 use std::path::{Path, PathBuf};
-use transcript_session::follow::{EventKind, FollowOptions, Follower};
-use transcript_session::stream::{Accumulator, Sse, StreamOutcome};
-use transcript_session::{
+use transcript::follow::{EventKind, FollowOptions, Follower};
+use transcript::stream::{Accumulator, Sse, StreamOutcome};
+use transcript::{
     Compaction, Draft, History, Keep, RequestSettings, Session, SessionOptions, Trigger,
 };
 

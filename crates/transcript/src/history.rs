@@ -97,7 +97,7 @@ impl History {
     /// policy and the model are used.
     ///
     /// When a client would not continue the session,
-    /// [`Path::refusal`](transcript_resume::Path::refusal) is the reason and there are no messages.
+    /// [`ConversationPath::refusal`](transcript_resume::ConversationPath::refusal) is the reason and there are no messages.
     ///
     /// # Errors
     /// When the system fails to read.

@@ -1,6 +1,6 @@
 //! A model that follows a script, in place of the network.
 
-use transcript_session::Request;
+use transcript::Request;
 
 /// The scripted model: it calls a tool, and answers once it has the result.
 pub(crate) fn answer(request: &Request, body: &str) -> String {

@@ -2,7 +2,7 @@
 //! starts, so the agent can be killed at any moment and continues when it is started again.
 //!
 //! ```sh
-//! cargo run -p transcript-session --example agent -- SESSION.jsonl 5
+//! cargo run -p transcript --example agent -- SESSION.jsonl 5
 //! ```
 //!
 //! It prints the id of each entry that is safe. The model is `script`; its replies are streamed.
@@ -15,11 +15,11 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
-use transcript_format::stream::{Accumulator, Sse, StreamOutcome};
-use transcript_session::{
+use transcript::{
     AsyncSession, Compaction, Draft, EntryId, Request, Session, SessionOptions, Trigger, Written,
     make,
 };
+use transcript_format::stream::{Accumulator, Sse, StreamOutcome};
 
 /// The conversation is compacted after this many turns of one run.
 const TURNS_IN_CONTEXT: usize = 3;

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use transcript_session::{Draft, ErrorKind, OnBusy, Session, Store};
+use transcript::{Draft, ErrorKind, OnBusy, Session, Store};
 use transcript_writer::ErrorKind as WriteError;
 
 use crate::support::POLICIES;
@@ -170,13 +170,13 @@ fn a_session_that_another_process_writes_to_goes_on_in_a_copy() {
 #[test]
 fn what_a_session_writes_is_seen_by_who_watches_the_store() {
     use std::time::Duration;
-    use transcript_session::follow::{self, ChangeKind, EventKind};
+    use transcript::follow::{self, ChangeKind, EventKind};
 
     let folder = tempfile::tempdir().unwrap();
     let store = Store::new(folder.path().join("projects"));
     let mut watcher = store.watch(&follow::FollowOptions::new().changes());
     let path = store.new_session_path(folder.path());
-    let session = Session::create(&path, &transcript_session::SessionOptions::new()).unwrap();
+    let session = Session::create(&path, &transcript::SessionOptions::new()).unwrap();
     let prompt = session.append(Draft::user("How long is a week?")).unwrap();
     let reply = r#"{"id":"m1","role":"assistant","model":"m","content":[{"type":"text","text":"7 days."}],"stop_reason":"end_turn"}"#;
     session

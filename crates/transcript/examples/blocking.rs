@@ -1,7 +1,7 @@
 //! The same without tokio: one question and one answer in a new or existing session.
 //!
 //! ```sh
-//! cargo run -p transcript-session --no-default-features --example blocking -- SESSION.jsonl
+//! cargo run -p transcript --no-default-features --example blocking -- SESSION.jsonl
 //! ```
 
 #![expect(clippy::print_stdout, reason = "it prints what it does")]
@@ -10,7 +10,7 @@ use std::env;
 use std::error::Error;
 use std::path::PathBuf;
 
-use transcript_session::{Draft, Session, SessionOptions};
+use transcript::{Draft, Session, SessionOptions};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let path = env::args_os()

@@ -7,10 +7,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
+use transcript::{Draft, EntryId, History, Session, SessionOptions, Written};
 use transcript_reader::Bodies;
 use transcript_resume::request::{self, Request};
 use transcript_resume::{Decision, Policy};
-use transcript_session::{Draft, EntryId, History, Session, SessionOptions, Written};
 
 pub(crate) const POLICIES: [Policy; 2] = [Policy::Vendor, Policy::Recover];
 
@@ -84,8 +84,8 @@ pub(crate) fn call(id: &str) -> Value {
 }
 
 pub(crate) fn result(session: &Session, call: &str) -> EntryId {
-    let result = transcript_session::make::ToolResult::text(call, "done");
-    let result = transcript_session::make::tool_result(result);
+    let result = transcript::make::ToolResult::text(call, "done");
+    let result = transcript::make::tool_result(result);
     id(&session.append(Draft::try_from(&result).unwrap()).unwrap())
 }
 

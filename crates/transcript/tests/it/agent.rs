@@ -104,7 +104,7 @@ fn example(name: &str) -> PathBuf {
         "--quiet",
         "--offline",
         "-p",
-        "transcript-session",
+        "transcript",
         "--example",
         name,
     ]);
