@@ -71,7 +71,7 @@ def lost(n):
         yield line(i, uid(10 ** 9 + i), kind(i), text())
 
 
-def islands(n):
+def components(n):
     """chains of four, each with a lost parent"""
     for i in range(n):
         yield line(i, i - 1 if i % 4 else uid(10 ** 9 + i), kind(i), text())
@@ -446,7 +446,7 @@ MARKDOWN = {
     "accents": lambda n: "e" + "\u0301" * n,
 }
 
-TREES = [chain, star, comb, roots, lost, islands, same_uuid, same_message, parallel, parallel_results, parallel_reversed, one_call,
+TREES = [chain, star, comb, roots, lost, components, same_uuid, same_message, parallel, parallel_results, parallel_reversed, one_call,
          one_call_star, calls_of_one_id, star_of_one_message, boundary_on_each_branch, boundaries, kept, pins, pins_lost, tombstones, attachments, attachment_chain, attachments_off_path, progress, progress_star,
          progress_each, sidechains, sidechain_one, cycle, cycle_tail, backward, glued, torn, metadata, turns]
 LINES = [blocks, zeros, arrays, objects, keys, result_zeros, input_zeros, own_result_zeros, calls_in_one]

@@ -38,7 +38,7 @@ fn wait() -> bool {
     use rustix::event::{PollFd, PollFlags, poll};
     let out = std::io::stdout();
     loop {
-        // Errors and hang-ups are reported even if no event is requested.
+        // Errors and disconnects (POLLHUP) are reported even if no event is requested.
         let mut polled = [PollFd::new(&out, PollFlags::empty())];
         match poll(&mut polled, None) {
             Ok(_) => {

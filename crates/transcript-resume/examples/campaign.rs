@@ -437,7 +437,7 @@ impl<'o> Worker<'o> {
 
     fn count_undamaged(&mut self, source: &str, healthy: &Healthy) {
         let case = healthy.undamaged();
-        let (recover, vendor) = self.judge(&case);
+        let (recover, vendor) = self.compare(&case);
         self.tallies.undamaged.count(&case, &recover, &vendor);
         self.note_failure(
             UNDAMAGED,
@@ -452,7 +452,7 @@ impl<'o> Worker<'o> {
         let Some(case) = healthy.hurt(kind, seed) else {
             return;
         };
-        let (recover, vendor) = self.judge(&case);
+        let (recover, vendor) = self.compare(&case);
         let at = Kind::ALL.iter().position(|other| *other == kind).unwrap();
         self.tallies.kinds[at].count(&case, &recover, &vendor);
         let name = format!("{}-{seed}-{source}", kind.name());
@@ -479,8 +479,8 @@ impl<'o> Worker<'o> {
         }
     }
 
-    /// What the policies `recover` and `vendor` show.
-    fn judge(&mut self, case: &Case) -> (Shown, Shown) {
+    /// Compares the paths of the policies `recover` and `vendor` with the truth, in this order.
+    fn compare(&mut self, case: &Case) -> (Shown, Shown) {
         fs::write(self.file.path(), &case.bytes).unwrap();
         let source = Source::open(self.file.path()).unwrap();
         let index = Index::load(&source).unwrap();
@@ -500,7 +500,7 @@ impl<'o> Worker<'o> {
                 .filter_map(|entry| index.entry(entry.entry_no()).uuid())
                 .map(|id| index.id_text(id))
                 .collect();
-            case.judge(uuids.iter().map(String::as_str))
+            case.compare(uuids.iter().map(String::as_str))
         };
         (shown(Policy::Recover), shown(Policy::Vendor))
     }

@@ -1,8 +1,8 @@
 //! Finds replacements for missing parents.
 //!
 //! A missing parent is bridged only where the evidence points to exactly one entry. A wrong bridge
-//! would bring back messages that a person discarded with a rewind, which is worse than a gap that
-//! is reported. The first rule that applies counts:
+//! would show messages that a person discarded with a rewind, which is worse than a reported gap.
+//! The first rule that applies counts:
 //!
 //! 1. the line of the parent exists but is not usable as an entry: its own parent;
 //! 2. another file of the session contains the parent and leads back to an entry of this one;

@@ -1,4 +1,4 @@
-//! What happens to a session from outside: cut and torn lines, lost lines, bad bytes, wrong links.
+//! Damage to a session from outside: torn lines, lost lines, bad bytes, wrong links.
 
 use serde_json::{Value, json};
 
@@ -28,12 +28,12 @@ pub const KINDS: [&str; 20] = [
     "control byte",
 ];
 
-/// Hurts a session in one to four ways; returns it and the names of what was done, in order.
+/// Damages a session in one to four ways. Returns it and the names of the kinds of damage, in order.
 ///
 /// Equal arguments give equal results.
 #[must_use]
 pub fn damage(bytes: &[u8], seed: u64) -> (Vec<u8>, Vec<&'static str>) {
-    // Not the numbers that the session was made from.
+    // The session may have been generated from the same seed; its random numbers must differ.
     let mut rng = Rng::new(seed ^ 0x0DA3_A6ED);
     let mut out = bytes.to_vec();
     let mut done = Vec::new();
@@ -47,13 +47,13 @@ pub fn damage(bytes: &[u8], seed: u64) -> (Vec<u8>, Vec<&'static str>) {
     (out, done)
 }
 
-/// Does one kind of damage at a random place; `None` when the session has no place for it.
+/// Does one kind of damage at a random place. Returns `None` when the session has no place for it.
 #[must_use]
 pub fn apply(bytes: &[u8], kind: &str, rng: &mut Rng) -> Option<Vec<u8>> {
     if kind == "cut tail" {
         return cut_tail(bytes, rng);
     }
-    // With their newlines, so that gluing is taking one away.
+    // The lines keep their newlines, so that removing one glues two lines together.
     let mut lines: Vec<Vec<u8>> = bytes
         .split_inclusive(|byte| *byte == b'\n')
         .map(<[u8]>::to_vec)
@@ -78,7 +78,7 @@ pub fn apply(bytes: &[u8], kind: &str, rng: &mut Rng) -> Option<Vec<u8>> {
         "nul run" => {
             let nuls = vec![0; *rng.pick(&[1, 7, 64, 512, 5_000])];
             match rng.below(3) {
-                // In front of a line, as a line of its own, or over the bytes of a line.
+                // Before a line, as a line of its own, or over the bytes of a line.
                 0 => _ = lines[at].splice(0..0, nuls),
                 1 => {
                     end_line_before(&mut lines, at);
@@ -173,7 +173,7 @@ pub fn apply(bytes: &[u8], kind: &str, rng: &mut Rng) -> Option<Vec<u8>> {
             lines[at] = line(&entry);
         }
         "byte order mark" => {
-            // Where it belongs, or where two files were joined.
+            // At the start of the file, or further down, as in joined files.
             let at = if rng.one_in(4) { at } else { 0 };
             lines[at].splice(0..0, *b"\xef\xbb\xbf");
         }
@@ -191,7 +191,7 @@ pub fn apply(bytes: &[u8], kind: &str, rng: &mut Rng) -> Option<Vec<u8>> {
     (out != bytes).then_some(out)
 }
 
-/// Cuts within the last line, or now and then further up.
+/// Truncates the file within the last line, or sometimes further up.
 fn cut_tail(bytes: &[u8], rng: &mut Rng) -> Option<Vec<u8>> {
     let last = bytes[..bytes.len().checked_sub(1)?]
         .iter()
@@ -204,7 +204,7 @@ fn cut_tail(bytes: &[u8], rng: &mut Rng) -> Option<Vec<u8>> {
     Some(bytes[..rng.range(from, bytes.len() - 1)].to_vec())
 }
 
-/// Gives entries other parents.
+/// Gives some entries wrong parents.
 fn relink(lines: &mut [Vec<u8>], kind: &str, rng: &mut Rng) -> Option<()> {
     let linked = |entry: &Value| entry["uuid"].is_string() && entry.get("parentUuid").is_some();
     let (at, mut entry) = entry_where(lines, rng, &linked)?;
@@ -223,7 +223,7 @@ fn relink(lines: &mut [Vec<u8>], kind: &str, rng: &mut Rng) -> Option<()> {
     Some(())
 }
 
-/// A random line that holds an entry for which `wanted` is true.
+/// Returns a random line with an entry for which `wanted` is true.
 fn entry_where(
     lines: &[Vec<u8>],
     rng: &mut Rng,
@@ -248,7 +248,7 @@ fn terminated(line: &[u8]) -> Vec<u8> {
     line
 }
 
-/// Gives the last line of a file its newline before another comes behind it.
+/// Adds the newline of the last line, if it is missing, so that another line can follow.
 fn end_line_before(lines: &mut [Vec<u8>], to: usize) {
     if to >= lines.len()
         && let Some(last) = lines.last_mut()
@@ -257,7 +257,7 @@ fn end_line_before(lines: &mut [Vec<u8>], to: usize) {
     }
 }
 
-/// The place of a letter within a string of `line`, well away from escapes.
+/// Returns the place of a letter within a string of `line`, not near an escape.
 fn in_string(line: &[u8], rng: &mut Rng) -> Option<usize> {
     let first = rng.below(line.len());
     (first..line.len()).chain(0..first).find(|&at| {

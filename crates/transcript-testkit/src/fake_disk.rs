@@ -1,4 +1,4 @@
-//! A disk in memory that fails, dies and loses power where a test says so.
+//! A disk in memory that fails, kills the process or loses power where a test says so.
 //!
 //! It keeps two images of each file: the bytes that processes see, and the bytes that a power cut
 //! would leave. No call blocks, and equal seeds and calls give equal results.
@@ -48,7 +48,7 @@ pub enum Op {
 }
 
 impl Op {
-    /// All that writing a session takes.
+    /// The operations that writing a session needs.
     pub const ALL: [Self; 12] = [
         Self::Open,
         Self::IdentityOfPath,
@@ -70,7 +70,7 @@ impl Op {
 #[must_use]
 pub struct Fault {
     op: Option<Op>,
-    /// How many more operations of the kind it takes; 1 is the next.
+    /// The number of operations of this kind until the fault; 1 is the next.
     left: u64,
     is_lasting: bool,
     what: What,
@@ -87,56 +87,57 @@ impl Fault {
         Self::new(What::Error(Cause::Number(number)))
     }
 
-    /// An append takes so many bytes and says so; a new file gets so many and fails.
+    /// An append writes only this many bytes and returns their number; writing a new file fails.
     pub fn short(bytes: usize) -> Self {
         Self::new(What::Part(bytes, None))
     }
 
-    /// An append takes so many bytes and fails all the same. Other operations happen, and fail.
+    /// An append writes this many bytes and returns an error. Other operations take effect and return
+    /// an error.
     pub fn torn(bytes: usize, kind: io::ErrorKind) -> Self {
         Self::new(What::Part(bytes, Some(kind)))
     }
 
-    /// A sync fails and what it was to save is lost, as the next ones do not tell.
+    /// A sync fails and its bytes are lost, but the next syncs succeed, as on Linux.
     pub fn lost_sync() -> Self {
         Self::new(What::LostSync)
     }
 
-    /// The process dies during the operation; an append may have taken any part of its bytes.
+    /// The process dies during the operation; an append may have written any part of its bytes.
     pub fn kill() -> Self {
         Self::new(What::Kill(Taken::Any))
     }
 
-    /// The process dies during the operation; an append has taken so many bytes.
+    /// The process dies during the operation; an append has written this many bytes.
     pub fn kill_after(bytes: usize) -> Self {
         Self::new(What::Kill(Taken::First(bytes)))
     }
 
-    /// The process dies during the operation; an append has taken all but so many bytes.
+    /// The process dies during the operation; an append has written all but this many bytes.
     pub fn kill_before_last(bytes: usize) -> Self {
         Self::new(What::Kill(Taken::AllBut(bytes)))
     }
 
-    /// Somebody else does something right before the operation.
+    /// Calls `hook` immediately before the operation, for example to act as another process.
     pub fn hook(hook: impl FnOnce(&FakeDisk) + Send + 'static) -> Self {
         Self::new(What::Hook(Hook(Box::new(hook))))
     }
 
-    /// Waits for operation `nth` of this kind, counted from 1 and from when the fault is set.
+    /// Waits for operation `nth` of this kind, counted from 1 after the fault is set.
     pub fn at(mut self, op: Op, nth: u64) -> Self {
         self.op = Some(op);
         self.left = nth;
         self
     }
 
-    /// Waits for operation `nth` of any kind, counted from 1 and from when the fault is set.
+    /// Waits for operation `nth` of any kind, counted from 1 after the fault is set.
     pub fn at_any(mut self, nth: u64) -> Self {
         self.op = None;
         self.left = nth;
         self
     }
 
-    /// Hits every operation of the kind from then on.
+    /// Repeats the fault at every later operation of the kind.
     pub fn lasting(mut self) -> Self {
         self.is_lasting = true;
         self
@@ -161,7 +162,7 @@ enum What {
     Hook(Hook),
 }
 
-/// How much of its bytes the append of a dying process takes.
+/// How many of its bytes an append writes before the process dies.
 #[derive(Clone, Copy, Debug)]
 enum Taken {
     Any,
@@ -202,24 +203,24 @@ impl fmt::Debug for Hook {
     }
 }
 
-/// How the unsynced changes of a file survive a power cut.
+/// Which unsynced changes of a file survive a power cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Loss {
-    /// The first of them, the last of these torn; NULs may stand where a length arrived and bytes
-    /// did not.
+    /// The first ones, of which the last may be torn. There may be NULs where the length was saved
+    /// and the bytes were not.
     InOrder,
-    /// The length after some of them, and any of the blocks.
+    /// The length after some of them, and any of their blocks.
     Reordered,
 }
 
-/// One operation that was asked for.
+/// One operation that was requested.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Asked {
     /// Its kind.
     pub op: Op,
     /// The file, by the name that it was opened with.
     pub path: PathBuf,
-    /// Bytes to append or to write, or the length to cut to.
+    /// The number of bytes to append, write or read, or the length to truncate to.
     pub len: Option<u64>,
 }
 
@@ -227,7 +228,7 @@ pub struct Asked {
 #[derive(Clone)]
 pub struct FakeDisk {
     state: Arc<Mutex<State>>,
-    /// The process that asks; `None` is the one that runs.
+    /// The process that uses this handle of the disk; `None` is the one that runs now.
     process: Option<u64>,
 }
 
@@ -236,9 +237,9 @@ struct State {
     names: BTreeMap<PathBuf, usize>,
     files: Vec<Inode>,
     last_handle: u64,
-    /// Handles of an earlier process are dead.
+    /// The number of the process that runs now. Handles of an earlier process fail.
     process: u64,
-    is_dead: bool,
+    is_killed: bool,
     faults: Vec<Fault>,
     log: Vec<Asked>,
     space: Option<usize>,
@@ -250,13 +251,13 @@ struct State {
 struct Inode {
     buffered: Vec<u8>,
     durable: Vec<u8>,
-    /// What was done since the last sync.
+    /// The changes since the last sync.
     changes: Vec<Change>,
-    /// Where bytes were lost by a failed sync, though processes still see them.
+    /// Ranges that a failed sync lost. Processes still see these bytes.
     lost: Vec<Range<usize>>,
     lock: Option<Owner>,
     is_linked: bool,
-    /// The open handles, and the end of what each appended last.
+    /// The open handles, each with the end of its last append.
     handles: BTreeMap<u64, u64>,
 }
 
@@ -278,9 +279,9 @@ impl fmt::Debug for FakeDisk {
     }
 }
 
-/// What tests prepare and look at.
+/// The interface for tests.
 impl FakeDisk {
-    /// Makes an empty disk.
+    /// Creates an empty disk.
     #[must_use]
     pub fn new(seed: u64) -> Self {
         let state = State {
@@ -289,7 +290,7 @@ impl FakeDisk {
             files: Vec::new(),
             last_handle: 0,
             process: 0,
-            is_dead: false,
+            is_killed: false,
             faults: Vec::new(),
             log: Vec::new(),
             space: None,
@@ -302,8 +303,8 @@ impl FakeDisk {
         }
     }
 
-    /// Returns the disk as the process has it that runs now. It dies with the process, as threads
-    /// of a writer have to that go on for a moment.
+    /// Returns the disk for the process that runs now. Its operations fail once that process has
+    /// ended, so that threads of a killed writer that still run do nothing.
     #[must_use]
     pub fn process(&self) -> Arc<dyn Disk> {
         Arc::new(Self {
@@ -312,22 +313,22 @@ impl FakeDisk {
         })
     }
 
-    /// Puts a file in place, whole and durable. One that had the name before loses it.
+    /// Creates a file, complete and durable. A file that had the name before is unlinked.
     pub fn put(&self, path: impl AsRef<Path>, bytes: &[u8]) {
         let mut state = self.state();
         state.unlink(path.as_ref());
         state.link(path.as_ref(), bytes);
     }
 
-    /// Takes the name away; open handles keep the file.
+    /// Removes the name; open handles keep the file.
     pub fn remove(&self, path: impl AsRef<Path>) {
         self.state().unlink(path.as_ref());
     }
 
-    /// Gives the file another name, as `mv` does.
+    /// Renames the file, as `mv` does.
     ///
     /// # Panics
-    /// When there is no such file.
+    /// When the file does not exist.
     pub fn rename(&self, from: impl AsRef<Path>, to: impl AsRef<Path>) {
         let mut state = self.state();
         state.unlink(to.as_ref());
@@ -335,36 +336,36 @@ impl FakeDisk {
         state.names.insert(to.as_ref().to_owned(), inode);
     }
 
-    /// Appends as another process does that knows nothing of locks.
+    /// Appends as another process that takes no lock.
     ///
     /// # Panics
-    /// When there is no such file.
+    /// When the file does not exist.
     pub fn append_as_other(&self, path: impl AsRef<Path>, bytes: &[u8]) {
         let mut state = self.state();
         state.named(path.as_ref()).append(bytes);
     }
 
-    /// Cuts the file as another process does.
+    /// Truncates the file as another process.
     ///
     /// # Panics
-    /// When there is no such file.
+    /// When the file does not exist.
     pub fn cut_as_other(&self, path: impl AsRef<Path>, len: usize) {
         let mut state = self.state();
         state.named(path.as_ref()).truncate(len);
     }
 
-    /// Takes the lock as another process does; it keeps it until [`FakeDisk::release_lock`].
+    /// Takes the lock as another process, which holds it until [`FakeDisk::release_lock`].
     ///
     /// # Panics
-    /// When there is no such file.
+    /// When the file does not exist.
     pub fn hold_lock(&self, path: impl AsRef<Path>) {
         self.state().named(path.as_ref()).lock = Some(Owner::SomebodyElse);
     }
 
-    /// Gives back what [`FakeDisk::hold_lock`] took.
+    /// Releases the lock that [`FakeDisk::hold_lock`] took.
     ///
     /// # Panics
-    /// When there is no such file.
+    /// When the file does not exist.
     pub fn release_lock(&self, path: impl AsRef<Path>) {
         let mut state = self.state();
         let inode = state.named(path.as_ref());
@@ -373,27 +374,27 @@ impl FakeDisk {
         }
     }
 
-    /// Returns whether anybody has the lock.
+    /// Returns whether any process holds the lock.
     ///
     /// # Panics
-    /// When there is no such file.
+    /// When the file does not exist.
     #[must_use]
     pub fn is_locked(&self, path: impl AsRef<Path>) -> bool {
         self.state().named(path.as_ref()).lock.is_some()
     }
 
-    /// Sets what opening a file says about other writers. Without it, it tells whether a handle is
-    /// open.
+    /// Sets what opening a file reports about other writers. By default it reports whether a handle
+    /// of the file is open.
     pub fn set_other_writer(&self, answer: Option<bool>) {
         self.state().other_writer = Some(answer);
     }
 
-    /// Sets whether files are on a network.
+    /// Sets whether files are on a network file system.
     pub fn set_remote(&self, is_remote: bool) {
         self.state().is_remote = is_remote;
     }
 
-    /// Leaves so many bytes free; `None` is no limit.
+    /// Sets the number of free bytes; `None` is unlimited.
     pub fn set_space(&self, bytes: Option<usize>) {
         self.state().space = bytes;
     }
@@ -403,36 +404,36 @@ impl FakeDisk {
         self.state().faults.push(fault);
     }
 
-    /// Takes all faults back, hit or not.
+    /// Removes all faults, whether they occurred or not.
     pub fn clear_faults(&self) {
         self.state().faults.clear();
     }
 
-    /// Returns how many faults wait for their operation; a lasting one always does.
+    /// Returns the number of faults that wait for their operation. A lasting fault always counts.
     #[must_use]
     pub fn faults_left(&self) -> usize {
         self.state().faults.len()
     }
 
-    /// Lets the process die at operation `nth` of any kind, counted from 1 and from now.
+    /// Kills the process at operation `nth` of any kind, counted from 1 after this call.
     pub fn kill_at(&self, nth: u64) {
         self.set(Fault::kill().at_any(nth));
     }
 
-    /// Returns whether the process died.
+    /// Returns whether the process was killed.
     #[must_use]
-    pub fn is_dead(&self) -> bool {
-        self.state().is_dead
+    pub fn is_killed(&self) -> bool {
+        self.state().is_killed
     }
 
-    /// Ends the process, if it did not die, and starts another: its handles are dead, its locks
-    /// free, its faults gone. What was written stays.
+    /// Ends the process, if it was not killed, and starts another. The handles of the old process
+    /// fail, its locks are released and its faults removed. What it wrote stays.
     pub fn restart(&self) {
         self.state().restart();
     }
 
-    /// Takes the power away and starts again: of each file the durable image is left, and of what
-    /// was not synced what `seed` says.
+    /// Cuts the power and restarts. Of each file the durable image is left, and a part of the
+    /// unsynced changes that depends on `seed`. Returns which kind of loss it was.
     pub fn cut_power(&self, seed: u64) -> Loss {
         let loss = if seed & 1 == 0 {
             Loss::InOrder
@@ -443,7 +444,7 @@ impl FakeDisk {
         loss
     }
 
-    /// Takes the power away with this kind of loss.
+    /// Cuts the power with this kind of loss.
     pub fn cut_power_with(&self, loss: Loss, seed: u64) {
         let mut state = self.state();
         let mut rng = Rng::new(seed ^ 0x00C0_FFEE);
@@ -460,7 +461,7 @@ impl FakeDisk {
         state.restart();
     }
 
-    /// Returns what processes see in the file; `None` when nothing has the name.
+    /// Returns the bytes that processes see in the file; `None` when it does not exist.
     #[must_use]
     pub fn bytes(&self, path: impl AsRef<Path>) -> Option<Vec<u8>> {
         let state = self.state();
@@ -468,7 +469,7 @@ impl FakeDisk {
         Some(state.files[*inode].buffered.clone())
     }
 
-    /// Returns what of the file would surely be there after a power cut.
+    /// Returns the bytes of the file that every power cut leaves; `None` when it does not exist.
     #[must_use]
     pub fn durable(&self, path: impl AsRef<Path>) -> Option<Vec<u8>> {
         let state = self.state();
@@ -482,19 +483,19 @@ impl FakeDisk {
         self.state().names.keys().cloned().collect()
     }
 
-    /// Returns what was asked for so far, also of a dead process.
+    /// Returns the operations that were requested so far, including those of processes that ended.
     #[must_use]
     pub fn log(&self) -> Vec<Asked> {
         self.state().log.clone()
     }
 
-    /// Returns how many operations of any kind were asked for so far.
+    /// Returns how many operations of any kind were requested so far.
     #[must_use]
     pub fn operations(&self) -> u64 {
         self.state().log.len() as u64
     }
 
-    /// Returns how many operations of this kind were asked for so far.
+    /// Returns how many operations of this kind were requested so far.
     #[must_use]
     pub fn count(&self, op: Op) -> u64 {
         let state = self.state();
@@ -502,11 +503,11 @@ impl FakeDisk {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        // A hook of a test that failed may have panicked; the disk is whole all the same.
+        // A hook of a failed test may have panicked; the state is consistent even then.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Counts an operation, and finds what goes wrong with it.
+    /// Counts an operation, and finds the fault that applies to it.
     fn begin(
         &self,
         process: Option<u64>,
@@ -517,8 +518,8 @@ impl FakeDisk {
         let mut state = self.state();
         let path = path.to_owned();
         state.log.push(Asked { op, path, len });
-        if state.is_dead || process.is_some_and(|process| process != state.process) {
-            return Err(dead());
+        if state.is_killed || process.is_some_and(|process| process != state.process) {
+            return Err(killed());
         }
         let mut hooks = Vec::new();
         let mut turn = Turn::Go;
@@ -538,7 +539,7 @@ impl FakeDisk {
                     hooks.push(hook);
                     continue;
                 }
-                // Only one thing goes wrong at a time; the other waits.
+                // Only one fault applies to an operation; the other one waits for the next.
                 _ if !matches!(turn, Turn::Go) => {
                     fault.left = 1;
                     state.faults.push(fault);
@@ -555,7 +556,7 @@ impl FakeDisk {
             }
         }
         if matches!(turn, Turn::Die(_)) {
-            state.is_dead = true;
+            state.is_killed = true;
         }
         if !hooks.is_empty() {
             drop(state);
@@ -568,7 +569,7 @@ impl FakeDisk {
     }
 }
 
-/// What becomes of an operation.
+/// The outcome of an operation.
 #[derive(Debug)]
 enum Turn {
     Go,
@@ -579,20 +580,21 @@ enum Turn {
 }
 
 impl Turn {
-    /// For operations that happen or do not: whether this one does, and what it says instead.
+    /// Decides for an operation that takes effect completely or not at all. Returns `Err` when it has
+    /// no effect, and the error to return after the effect, if any.
     fn whole(self, rng: &mut Rng) -> io::Result<Option<io::Error>> {
         match self {
             Self::Go | Self::Part(_, None) => Ok(None),
             Self::Fail(error) => Err(error),
             Self::Part(_, error) => Ok(error),
             Self::LostSync => Err(io::Error::other("lost")),
-            Self::Die(_) if rng.one_in(2) => Err(dead()),
-            Self::Die(_) => Ok(Some(dead())),
+            Self::Die(_) if rng.one_in(2) => Err(killed()),
+            Self::Die(_) => Ok(Some(killed())),
         }
     }
 }
 
-fn dead() -> io::Error {
+fn killed() -> io::Error {
     io::Error::other("the process was killed")
 }
 
@@ -625,7 +627,7 @@ impl State {
 
     fn restart(&mut self) {
         self.process += 1;
-        self.is_dead = false;
+        self.is_killed = false;
         self.faults.clear();
         for inode in &mut self.files {
             inode.lock = None;
@@ -633,7 +635,7 @@ impl State {
         }
     }
 
-    /// Takes up to `len` bytes of what is free.
+    /// Takes up to `len` of the free bytes.
     fn take_space(&mut self, len: usize) -> usize {
         let Some(space) = &mut self.space else {
             return len;
@@ -672,7 +674,7 @@ impl Inode {
         }
     }
 
-    /// Forgets what was to be synced, so that the next sync finds nothing to do.
+    /// Drops the unsynced changes, so that the next sync succeeds without saving them.
     fn lose(&mut self) {
         for change in std::mem::take(&mut self.changes) {
             if let Change::Append { offset, bytes } = change {
@@ -684,7 +686,7 @@ impl Inode {
         }
     }
 
-    /// The durable image and the first `count` changes.
+    /// Returns the durable image with the first `count` changes.
     fn after(&self, count: usize) -> Vec<u8> {
         let mut image = self.durable.clone();
         for change in &self.changes[..count] {
@@ -783,7 +785,7 @@ impl Disk for FakeDisk {
         done(state.names.get(path).map(|inode| identity(*inode)), error)
     }
 
-    /// Names survive here as soon as they are there.
+    /// Checks only that the file exists: on this disk a name is durable as soon as it is created.
     fn sync_name(&self, path: &Path) -> io::Result<()> {
         let is_there = self.state().names.contains_key(path);
         is_there
@@ -791,7 +793,7 @@ impl Disk for FakeDisk {
             .ok_or_else(|| io::ErrorKind::NotFound.into())
     }
 
-    /// As other names, the new one survives as soon as it is there.
+    /// The new name is durable at once, as all names on this disk.
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
         let (mut state, turn) = self.begin(self.process, Op::Rename, to, None)?;
         let error = turn.whole(&mut state.rng)?;
@@ -813,9 +815,9 @@ impl Disk for FakeDisk {
             Turn::Part(part, None) => (part, Some(io::ErrorKind::StorageFull.into())),
             Turn::Part(part, error) => (part, error),
             Turn::LostSync => (len, Some(io::Error::other("lost"))),
-            Turn::Die(taken) => (taken.of(len, &mut state.rng), Some(dead())),
+            Turn::Die(taken) => (taken.of(len, &mut state.rng), Some(killed())),
         };
-        // A new file is there whole or not at all, and what failed gives its space back.
+        // A new file exists completely or not at all; a failed one takes no space.
         let wanted = wanted.min(len);
         let is_there = wanted == len && state.space.is_none_or(|space| len <= space);
         if is_there {
@@ -879,7 +881,7 @@ impl File for FakeFile {
             Turn::Fail(error) => return Err(error),
             Turn::Part(part, error) => (part.min(len), error),
             Turn::LostSync => return Err(io::Error::other("lost")),
-            Turn::Die(taken) => (taken.of(len, &mut state.rng), Some(dead())),
+            Turn::Die(taken) => (taken.of(len, &mut state.rng), Some(killed())),
         };
         let taken = state.take_space(wanted);
         let inode = &mut state.files[self.inode];
@@ -1071,7 +1073,7 @@ mod tests {
     }
 
     #[test]
-    fn the_dead_do_nothing_and_give_their_locks_back() {
+    fn handles_of_a_killed_process_do_nothing_and_its_locks_are_released() {
         let disk = FakeDisk::new(1);
         let file = open(&disk);
         assert!(file.try_lock().unwrap());
@@ -1081,7 +1083,7 @@ mod tests {
         disk.set(Fault::kill_after(1).at(Op::Append, 1));
         file.append(b"ab").unwrap_err();
         file.append(b"cd").unwrap_err();
-        assert!(disk.is_dead());
+        assert!(disk.is_killed());
         disk.restart();
         file.append(b"ef").unwrap_err();
         let third = disk.open(Path::new(PATH), false).unwrap();

@@ -1,6 +1,6 @@
-//! Sessions as real clients write them, made from a seed.
+//! Generates sessions like those of real clients, from a seed.
 //!
-//! The shapes are those of real sessions (`docs/format.md`): turns with parallel tools in both
+//! The sessions contain what real ones do (`docs/format.md`): turns with parallel tools in both
 //! layouts, rewinds, pins, compactions, sidechains, and the defects that clients cause themselves
 //! (repeated lines, missing lines, children before their parents). [`crate::damage`] adds damage
 //! from outside.
@@ -9,12 +9,13 @@ use serde_json::{Value, json};
 
 use crate::rng::Rng;
 
-/// Returns a session of 5 to 300 lines; equal seeds give equal bytes.
+/// Returns a session of 5 to 300 lines. Equal seeds give equal bytes.
 #[must_use]
 pub fn session(seed: u64) -> Vec<u8> {
     let mut rng = Rng::new(seed);
     let habits = Habits {
-        // Not the numbers that the session is made from: one without rare features stays the same.
+        // From other random numbers than the session, so that a session without rare features does
+        // not depend on this choice.
         rare: Rng::new(seed ^ 0x0A4E_F0A4).one_in(2),
         ..Habits::new(&mut rng)
     };
@@ -34,9 +35,8 @@ pub fn session_of_unique_uuids(seed: u64) -> Vec<u8> {
     Writer::new(rng, habits).session()
 }
 
-/// Like [`session`], but nothing is lost, repeated or misspelt. What is left of the client's own
-/// mistakes (results that never came, a boundary without its summary, a time that runs backwards)
-/// is rare.
+/// Like [`session`], but nothing is lost, repeated or malformed. The other defects that clients cause
+/// (missing results, a boundary without its summary, a time that runs backwards) are rare.
 #[must_use]
 pub fn tidy_session(seed: u64) -> Vec<u8> {
     let mut rng = Rng::new(seed);
@@ -63,16 +63,16 @@ pub fn permute_lines(bytes: &[u8], seed: u64) -> Vec<u8> {
     out
 }
 
-/// What one session does all the way through, or may do now and then.
+/// The features that a whole session has, or that may occur in it.
 #[derive(Clone, Copy, Debug)]
 struct Habits {
     /// Written by a client up to 2.1.81: progress lines, no attachments, no pins.
     old_client: bool,
-    /// Hardly anything but turns.
+    /// Contains little except turns.
     calm: bool,
-    /// Everything is a sidechain: the file of a subagent.
+    /// All entries are on a sidechain: the file of a subagent.
     agent_file: bool,
-    /// `{"a": 1}` as hand-made files have it, not `{"a":1}`.
+    /// Writes `{"a": 1}`, as in files made by hand, instead of `{"a":1}`.
     spaced: bool,
     shuffled_names: bool,
     escaped_ids: bool,
@@ -84,8 +84,8 @@ struct Habits {
     crlf: bool,
     blank_lines: bool,
     no_final_newline: bool,
-    /// Has what is seldom seen: pins in the middle of a turn, loaded tools, calls before texts, blank
-    /// texts, ids that come again, commands run by hand, a boundary as the last line.
+    /// May contain what is rare in real sessions: pins in the middle of a turn, loaded tools, calls
+    /// before texts, blank texts, repeated ids, commands run by hand, a boundary as the last line.
     rare: bool,
     target_lines: usize,
 }
@@ -116,7 +116,7 @@ impl Habits {
 
 type Members = Vec<(&'static str, Value)>;
 
-/// An entry of the main chain that later lines may come back to.
+/// An entry of the main chain that later lines may refer to.
 #[derive(Clone, Debug)]
 struct Known {
     uuid: String,
@@ -130,7 +130,7 @@ struct Writer {
     habits: Habits,
     lines: Vec<String>,
     known: Vec<Known>,
-    /// What the next line of the main chain is a child of.
+    /// The parent of the next line of the main chain.
     leaf: Option<String>,
     /// Set while the lines of a subagent are written.
     agent: Option<String>,
@@ -163,7 +163,8 @@ const TEXTS: [&str; 12] = [
      one of them too, since most real answers do",
 ];
 
-/// Steps of the clock between two lines. A lost parent is relinked over at most 5,000 ms.
+/// Steps of the clock between two lines. Many are near 5,000 ms, the largest distance over which
+/// the client relinks a missing parent.
 const STEPS_MILLIS: [i64; 20] = [
     0, 0, 1, 3, 17, 120, 250, 400, 800, 1_000, 1_500, 2_500, 4_000, 4_999, 5_000, 5_001, 5_100,
     9_000, 30_000, 600_000,
@@ -216,7 +217,7 @@ impl Writer {
                 _ => self.turn(),
             }
         }
-        // The client may be killed in the middle of anything.
+        // A client can be killed at any moment.
         self.lines.truncate(self.habits.target_lines);
         if self.rare(3) {
             self.ending();
@@ -224,12 +225,12 @@ impl Writer {
         self.joined()
     }
 
-    /// Whether to do something rare that one in `n` chances has.
+    /// Returns true once in `n` times, but only in sessions with rare features.
     fn rare(&mut self, n: usize) -> bool {
         self.habits.rare && self.rng.one_in(n)
     }
 
-    /// The lines as the bytes of a file.
+    /// Returns the lines as the bytes of a file.
     fn joined(self) -> Vec<u8> {
         let end = if self.habits.crlf { "\r\n" } else { "\n" };
         let mut text = self.lines.join(end);
@@ -239,7 +240,7 @@ impl Writer {
         text.into_bytes()
     }
 
-    /// A session in which nothing was said: system lines and attachments.
+    /// Writes a session without messages: system lines and attachments.
     fn without_messages(mut self) -> Vec<u8> {
         let count = self.rng.range(5, 9);
         while self.lines.len() < count {
@@ -253,9 +254,9 @@ impl Writer {
         self.joined()
     }
 
-    /// What a file ends with when the client stops at a bad moment; in place of the last lines.
+    /// Replaces the last lines by the end of a file whose client stopped at a bad moment.
     fn ending(&mut self) {
-        // Three lines come, each with a blank one behind it at most.
+        // At most three lines are added, each of which may be followed by a blank one.
         match self.lines.len() {
             0..=10 => return,
             count => self.lines.truncate(count - 6),
@@ -269,7 +270,7 @@ impl Writer {
                 self.bare_boundary();
                 self.attachment(true);
             }
-            // A line that hangs nowhere, or under a line that is lost.
+            // A line without a parent, or with a missing one.
             2 => {
                 self.leaf = None;
                 self.system_line();
@@ -285,7 +286,7 @@ impl Writer {
         }
     }
 
-    /// A boundary without anything that belongs to it.
+    /// Writes a boundary without a summary and preserved entries.
     fn bare_boundary(&mut self) {
         let boundary_uuid = uuid(&mut self.rng);
         let mut members = vec![("subtype", json!("compact_boundary"))];
@@ -329,7 +330,7 @@ impl Writer {
         }
     }
 
-    /// Writes an entry under `parent` and returns its uuid, also when the line is lost.
+    /// Writes an entry as a child of `parent`. Returns its uuid even when the line is lost.
     fn put(&mut self, kind: &'static str, parent: Option<&str>, more: Members) -> String {
         let uuid = self.fresh_uuid();
         let parent_value = match parent {
@@ -338,7 +339,7 @@ impl Writer {
             None => Value::Null,
         };
         let mut members: Members = Vec::new();
-        // No client leaves the key out, so a line without it is damaged.
+        // Every client writes this key, so a line without it is damaged.
         if parent.is_some() || !(self.rng.one_in(12) && self.habits.missing_ids) {
             members.push(("parentUuid", parent_value));
         }
@@ -383,7 +384,7 @@ impl Writer {
         uuid
     }
 
-    /// Writes an entry under the leaf, which it becomes.
+    /// Writes an entry as a child of the leaf. It becomes the leaf.
     fn append(&mut self, kind: &'static str, more: Members) -> String {
         let leaf = self.leaf.take();
         let uuid = self.put(kind, leaf.as_deref(), more);
@@ -428,7 +429,7 @@ impl Writer {
 
     fn text(&mut self) -> String {
         let text = *self.rng.pick(&TEXTS);
-        // A number tells otherwise equal texts apart.
+        // A number makes each text unique.
         if text.is_empty() {
             String::new()
         } else {
@@ -480,7 +481,8 @@ impl Writer {
         }
     }
 
-    /// A command that the user ran by hand: the caveat, its name, its output; or a part of that.
+    /// Writes a command that the user ran by hand: the caveat, its name, its output; or only some of
+    /// these.
     fn command_by_hand(&mut self) {
         let name = *self.rng.pick(&[
             "<command-name>/cost</command-name>",
@@ -530,7 +532,7 @@ impl Writer {
         );
     }
 
-    /// Attachments under the leaf, in the chain or beside it.
+    /// Writes attachments as children of the leaf, in the chain or outside it.
     fn attachments(&mut self) {
         if self.habits.old_client {
             return;
@@ -566,7 +568,7 @@ impl Writer {
         }
     }
 
-    /// An attachment with stored texts, one or two, of a kind that the role form tells apart.
+    /// Writes an attachment with one or two stored texts, of a kind for which the role form matters.
     fn attachment(&mut self, in_chain: bool) {
         let kinds = ["file", "directory", "nested_memory", "queued_command"];
         let kind = *self
@@ -615,7 +617,7 @@ impl Writer {
         ]
     }
 
-    /// The message, now and then without its id, and with more blocks in the same line.
+    /// Changes some messages: they lose their id, or get a second block in the same line.
     fn without_id(&mut self, mut message: Value) -> Value {
         if self.rare(12) {
             match self.rng.below(3) {
@@ -641,7 +643,7 @@ impl Writer {
     }
 
     fn message_id(&mut self) -> String {
-        // Seldom an id comes again, in the same turn or in a later one.
+        // Rarely an id is used again, in the same turn or in a later one.
         if self.messages > 0 && self.rare(8) {
             let earlier = self.messages - self.rng.below(self.messages.min(3));
             return format!("msg_{earlier:04}");
@@ -685,7 +687,7 @@ impl Writer {
         self.append("assistant", chunk);
     }
 
-    /// A message that calls tools, and their results.
+    /// Writes a message that calls tools, and their results.
     fn tool_message(&mut self) {
         let id = self.message_id();
         if self.rng.one_in(4) {
@@ -713,7 +715,7 @@ impl Writer {
         }
     }
 
-    /// Parallel tools in comb layout: all calls, then the results, each under its own call.
+    /// Writes parallel tools in comb layout: all calls, then the results, each a child of its call.
     fn comb(&mut self, id: &str) {
         let mut calls: Vec<(String, String)> = Vec::new();
         for _ in 0..self.rng.range(2, 4) {
@@ -723,7 +725,7 @@ impl Writer {
         if self.rng.one_in(2) {
             self.rng.shuffle(&mut calls);
         }
-        // Old clients hang all results on the last call.
+        // In old clients the last call is the parent of all results.
         let on_last = self.habits.old_client && self.rng.one_in(3);
         let last = self.leaf.clone();
         for call in &calls {
@@ -744,7 +746,7 @@ impl Writer {
         }
     }
 
-    /// What may stand between the lines of one message: a text behind a call, a pin.
+    /// Writes what may be between the lines of one message: a text after a call, a pin.
     fn within_message(&mut self, id: &str) {
         if self.rare(6) {
             let text = self.text();
@@ -759,8 +761,8 @@ impl Writer {
         }
     }
 
-    /// What may stand between the results of parallel calls: a pin on one of them or on a call, an
-    /// attachment under one of them, a result that is a child of another result.
+    /// Writes what may be between the results of parallel calls: a pin on one of them or on a call,
+    /// or attachments that are children of one of them.
     fn within_turn(&mut self, calls: &[(String, String)]) {
         if self.habits.old_client || !self.rare(2) {
             return;
@@ -780,7 +782,7 @@ impl Writer {
         self.leaf = after;
     }
 
-    /// Parallel tools in serial layout: the next call is a child of the result of the one before.
+    /// Writes parallel tools in serial layout: each call is a child of the result before it.
     fn serial(&mut self, id: &str) {
         for _ in 0..self.rng.range(2, 4) {
             let call = self.call(id);
@@ -790,7 +792,7 @@ impl Writer {
         }
     }
 
-    /// Writes one tool call; returns the uuid of its line and its id.
+    /// Writes one tool call. Returns the uuid of its line and the id of the call.
     fn call(&mut self, id: &str) -> (String, String) {
         self.tools += 1;
         let tool = format!("toolu_{:04}", self.tools);
@@ -806,7 +808,7 @@ impl Writer {
         (self.append("assistant", chunk), tool)
     }
 
-    /// Progress lines of old clients: outside the chain, or in it.
+    /// Writes progress lines of old clients, in the chain or outside it.
     fn progress(&mut self) {
         if !self.habits.old_client {
             return;
@@ -828,7 +830,7 @@ impl Writer {
         }
     }
 
-    /// Writes the result of a call under the leaf.
+    /// Writes the result of a call as a child of the leaf.
     fn result(&mut self, call: &(String, String)) {
         if self.rng.one_in(25) {
             return;
@@ -856,14 +858,15 @@ impl Writer {
                 ("sourceToolAssistantUUID", json!(call.0)),
             ],
         );
-        // Fast tools finish before the call they belong to is flushed.
+        // A fast tool can finish before its call is written.
         let count = self.lines.len();
         if count >= 2 && self.rng.one_in(20) {
             self.lines.swap(count - 2, count - 1);
         }
     }
 
-    /// The content of a result that takes no reminders, or that is cut down when the call failed.
+    /// Returns the content of a result that takes no reminders, or that is reduced when the call
+    /// failed.
     fn rare_result(&mut self, text: &str) -> Value {
         let text = json!({"type": "text", "text": text});
         let found = json!({"type": "search_result", "source": "s", "title": "t", "content": []});
@@ -900,7 +903,7 @@ impl Writer {
         self.append("assistant", members);
     }
 
-    /// Users that no person is: meta, virtual, shown in the transcript only.
+    /// Writes a user message that no person typed: meta, virtual, or visible in the transcript only.
     fn odd_user(&mut self) {
         let flag = *self
             .rng
@@ -953,7 +956,7 @@ impl Writer {
         }
     }
 
-    /// Goes back to an earlier entry; what came after it becomes a dead branch.
+    /// Rewinds to an earlier entry; the entries after it become an abandoned branch.
     fn rewind(&mut self) {
         let Some(place) = self.earlier() else { return };
         self.leaf = Some(self.known[place].uuid.clone());
@@ -963,7 +966,7 @@ impl Writer {
         self.turn();
     }
 
-    /// The place of an entry that was written before, as a rule of the last few.
+    /// Returns the place of an earlier entry, as a rule one of the last eight.
     fn earlier(&mut self) -> Option<usize> {
         let count = self.known.len();
         let reach = if self.rng.one_in(4) {
@@ -992,7 +995,7 @@ impl Writer {
         };
         let mut kept = self.last_of_chain();
         if self.rng.one_in(8) {
-            // One of them was never written.
+            // One of the preserved entries was never written.
             let at = self.rng.below(kept.len());
             kept.insert(at, uuid(&mut self.rng));
         }
@@ -1030,7 +1033,7 @@ impl Writer {
         ];
         self.put_with_uuid(&boundary_uuid, "system", parent.as_deref(), boundary);
         if self.rng.one_in(12) || self.rare(4) {
-            // Killed before the summary was written.
+            // The client was killed before it wrote the summary.
             self.leaf = if self.rng.one_in(2) {
                 before
             } else {
@@ -1061,7 +1064,7 @@ impl Writer {
         }
     }
 
-    /// Writes an entry whose uuid was given out before. It is never lost and never odd.
+    /// Writes an entry with a uuid that was chosen before. The line is never lost or malformed.
     fn put_with_uuid(
         &mut self,
         uuid: &str,
@@ -1087,7 +1090,7 @@ impl Writer {
         });
     }
 
-    /// One to five uuids that end the chain, oldest first.
+    /// Returns the last one to five uuids of the chain, oldest first.
     fn last_of_chain(&mut self) -> Vec<String> {
         let count = self.rng.range(1, 5);
         let mut uuids = Vec::new();
@@ -1105,10 +1108,10 @@ impl Writer {
     }
 
     // ---------------------------------------------------------------------------------------------
-    // Beside the chain
+    // Outside the chain
     // ---------------------------------------------------------------------------------------------
 
-    /// A subagent that ran in the same file.
+    /// Writes the entries of a subagent into the same file.
     fn sidechain(&mut self) {
         if self.habits.agent_file {
             return self.turn();
@@ -1127,14 +1130,14 @@ impl Writer {
         }
     }
 
-    /// The pin that a client writes at the end of a turn.
+    /// Writes the pin that a client writes at the end of a turn.
     fn plain_pin(&mut self) {
         if let Some(leaf) = self.leaf.clone() {
             self.pin_to(&leaf, false);
         }
     }
 
-    /// A pin on any place, known or not.
+    /// Writes a pin to any entry, which may not exist.
     fn pin(&mut self) {
         let place = self.earlier().map(|place| self.known[place].uuid.clone());
         let explicit = self.rng.one_in(3);
@@ -1180,7 +1183,7 @@ impl Writer {
         self.push(&members);
     }
 
-    /// Metadata that no chain goes through.
+    /// Writes a metadata line.
     fn side_line(&mut self) {
         let id = uuid(&mut self.rng);
         let leaf = self.leaf.clone();
@@ -1227,7 +1230,7 @@ impl Writer {
         self.push(&members);
     }
 
-    /// A type that no client knows yet, with ids; in the chain or beside it.
+    /// Writes an entry of an unknown type with ids, in the chain or outside it.
     fn unknown_line(&mut self) {
         let members = vec![(
             "payload",
@@ -1241,7 +1244,7 @@ impl Writer {
         }
     }
 
-    /// Writes an entry a second time: as it was, or with another body, time or parent.
+    /// Writes an entry a second time: unchanged, or with another body, time or parent.
     fn repeat(&mut self) {
         let Some(place) = self.earlier() else { return };
         let other = uuid(&mut self.rng);
@@ -1272,7 +1275,7 @@ fn hook_progress() -> Members {
     vec![("data", data), ("toolUseID", json!("toolu_hook"))]
 }
 
-/// A random uuid of version 4.
+/// Returns a random uuid of version 4.
 pub(crate) fn uuid(rng: &mut Rng) -> String {
     let (high, low) = (rng.next_u64(), rng.next_u64());
     format!(
@@ -1285,7 +1288,7 @@ pub(crate) fn uuid(rng: &mut Rng) -> String {
     )
 }
 
-/// The string `id` as JSON, its first character written as an escape.
+/// Returns the string `id` as JSON, with its first character written as an escape.
 fn escaped(id: &str) -> String {
     let json = Value::from(id).to_string();
     match id.chars().next() {
@@ -1296,7 +1299,7 @@ fn escaped(id: &str) -> String {
     }
 }
 
-/// `millis` after midnight of 2026-11-20; a session takes less than ten days.
+/// Returns the time `millis` after midnight of 2026-11-20. A session takes less than ten days.
 fn written_time(millis: i64) -> String {
     let (day, time) = (20 + millis / 86_400_000, millis % 86_400_000);
     let (minutes, rest) = (time / 60_000, time % 60_000);
@@ -1392,7 +1395,7 @@ mod tests {
     struct Seen {
         text: String,
         entries: Vec<Value>,
-        /// The first place of each uuid.
+        /// The place of the first entry with each uuid.
         places: HashMap<String, usize>,
     }
 
@@ -1424,7 +1427,7 @@ mod tests {
             self.places.get(uuid).copied()
         }
 
-        /// The parent, or `null`.
+        /// Returns the parent, or `null`.
         fn parent(&self, entry: &Value) -> &Value {
             self.place(text(entry, "parentUuid"))
                 .map_or(&Value::Null, |place| &self.entries[place])
@@ -1434,12 +1437,13 @@ mod tests {
             self.any(|child| text(child, "parentUuid") == text(entry, "uuid"))
         }
 
-        fn stands_before_its_parent(&self, entry: &Value) -> bool {
+        fn is_before_its_parent(&self, entry: &Value) -> bool {
             let place = self.place(text(entry, "parentUuid"));
             place.is_some_and(|place| place > self.place(text(entry, "uuid")).unwrap_or(usize::MAX))
         }
 
-        /// For an entry whose parent is lost: how much older the entry is that the relink finds.
+        /// Returns how much older the entry is to which the client relinks an entry with a missing
+        /// parent.
         fn relink_gap_millis(&self, entry: &Value) -> Option<i64> {
             if text(entry, "parentUuid").is_empty() || !self.parent(entry).is_null() {
                 return None;
@@ -1457,7 +1461,7 @@ mod tests {
         }
     }
 
-    /// Milliseconds since the start of the month.
+    /// Returns the milliseconds since the start of the month.
     fn millis(time: &str) -> Option<i64> {
         let number = |range: Range<usize>| time.get(range)?.parse::<i64>().ok();
         let hours = number(8..10)? * 24 + number(11..13)?;
@@ -1478,7 +1482,7 @@ mod tests {
         entry["message"]["content"][0]["type"] == kind
     }
 
-    /// Whether both are calls of one message.
+    /// Returns whether both are calls of one message.
     fn are_calls_of_one(entry: &Value, other: &Value) -> bool {
         has_block(entry, "tool_use")
             && has_block(other, "tool_use")
@@ -1499,7 +1503,7 @@ mod tests {
     type Feature = (&'static str, fn(&Seen, &Value) -> bool);
     type Spelling = (&'static str, fn(&str) -> bool);
 
-    /// What one entry shows.
+    /// Features that single entries show; the tests count how often they occur.
     const FEATURES: [Feature; 75] = [
         ("plain prompt", |_, e| {
             e["type"] == "user" && e["message"]["content"].is_string()
@@ -1529,13 +1533,13 @@ mod tests {
         ("attachment in chain", |s, e| {
             e["type"] == "attachment" && s.has_child(e)
         }),
-        ("attachment beside", |s, e| {
+        ("attachment outside chain", |s, e| {
             e["type"] == "attachment" && !s.has_child(e)
         }),
         ("progress in chain", |s, e| {
             e["type"] == "progress" && s.has_child(e)
         }),
-        ("progress beside", |s, e| {
+        ("progress outside chain", |s, e| {
             e["type"] == "progress" && !s.has_child(e)
         }),
         ("system line", |_, e| e["subtype"] == "turn_duration"),
@@ -1604,9 +1608,9 @@ mod tests {
         ("repeated uuid", |s, e| {
             s.any(|o| !text(e, "uuid").is_empty() && o["uuid"] == e["uuid"] && o != e)
         }),
-        ("child before parent", |s, e| s.stands_before_its_parent(e)),
+        ("child before parent", |s, e| s.is_before_its_parent(e)),
         ("result before call", |s, e| {
-            has_block(e, "tool_result") && s.stands_before_its_parent(e)
+            has_block(e, "tool_result") && s.is_before_its_parent(e)
         }),
         ("queue operation", |_, e| e["type"] == "queue-operation"),
         ("title", |_, e| e["type"] == "custom-title"),
@@ -1669,7 +1673,7 @@ mod tests {
         ("result without content", |_, e| {
             has_block(e, "tool_result") && e["message"]["content"][0]["content"].is_null()
         }),
-        ("text behind a call", |s, e| {
+        ("text after a call", |s, e| {
             has_block(e, "text")
                 && has_block(s.parent(e), "tool_use")
                 && e["message"]["id"] == s.parent(e)["message"]["id"]
@@ -1715,7 +1719,7 @@ mod tests {
         ("no message", |s, _| !s.any(|e| e["message"].is_object())),
     ];
 
-    /// What the bytes of a session show.
+    /// Features that the bytes of a session show.
     const SPELLINGS: [Spelling; 6] = [
         ("CRLF", |text| text.contains("\r\n")),
         ("blank line", |text| text.contains("\n\n")),

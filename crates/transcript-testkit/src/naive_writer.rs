@@ -1,4 +1,4 @@
-//! A writer as common tools have it, to show that the tests catch its flaws.
+//! A writer like that of common tools, which proves that the tests detect its defects.
 
 use std::fs;
 use std::io::{self, Write};
@@ -7,11 +7,11 @@ use std::sync::Arc;
 
 use transcript_writer::file::{Disk, File};
 
-/// How often an append is tried.
+/// The number of attempts of an append.
 const ATTEMPTS: usize = 2;
 
-/// Appends a line and then its newline. It takes no lock, looks at nothing before it writes, and
-/// after an error starts the line again without taking its beginning away.
+/// Appends a line and then its newline. It takes no lock, checks nothing before it writes, and
+/// repeats the whole line after an error without truncating the part that was written.
 #[derive(Debug)]
 pub struct NaiveWriter(To);
 
@@ -22,7 +22,7 @@ enum To {
 }
 
 impl NaiveWriter {
-    /// Opens a file on `disk`, and makes it when it is missing.
+    /// Opens a file on `disk`, and creates it if it does not exist.
     ///
     /// # Errors
     /// When the disk fails.
@@ -30,7 +30,8 @@ impl NaiveWriter {
         Ok(Self(To::Disk(disk.open(path, true)?.file)))
     }
 
-    /// Opens a file of this machine by the standard library alone, and makes it when it is missing.
+    /// Opens a file of this machine with the standard library alone, and creates it if it does not
+    /// exist.
     ///
     /// # Errors
     /// When the system fails.
@@ -39,10 +40,10 @@ impl NaiveWriter {
         Ok(Self(To::Plain(file?)))
     }
 
-    /// Appends a line, which must have no newline.
+    /// Appends a line, which must not contain a newline.
     ///
     /// # Errors
-    /// When it failed twice. A part of the line may be in the file, or two.
+    /// When both attempts fail. The file may then contain one or two parts of the line.
     pub fn append(&self, line: &[u8]) -> io::Result<()> {
         let mut result = Ok(());
         for _ in 0..ATTEMPTS {
@@ -54,7 +55,7 @@ impl NaiveWriter {
         result
     }
 
-    /// Syncs the file, and believes the answer.
+    /// Syncs the file, and trusts the result.
     ///
     /// # Errors
     /// When the system fails.

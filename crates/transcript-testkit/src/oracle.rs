@@ -16,7 +16,7 @@ pub const FOLDERS: [&str; 2] = ["oracle", "oracle2"];
 pub struct Case {
     /// Name of the folder.
     pub name: String,
-    /// What the case is about, in a few words.
+    /// A short description of the case.
     pub about: String,
     /// The transcript.
     pub input: PathBuf,
@@ -29,7 +29,7 @@ pub struct Case {
 /// Returns all cases of one of the [`FOLDERS`] by name; none on a machine without shared material.
 ///
 /// # Panics
-/// When the folder is there but not as it should be.
+/// When the folder exists but has an unexpected structure.
 #[must_use]
 pub fn cases(folder: &str) -> Vec<Case> {
     let folder = shared().map(|shared| shared.join(folder));
@@ -84,7 +84,7 @@ fn short(message: Option<&Value>) -> String {
     })
 }
 
-/// Port of `norm` in `oracle/check.py`: what of a request counts.
+/// Normalizes messages for comparison; a port of `norm` in `oracle/check.py`.
 ///
 /// # Panics
 /// When a message has content that is neither a string nor a list of objects.
@@ -119,7 +119,7 @@ fn normal_block(mut block: Value, in_last: bool) -> Value {
     let object = block.as_object_mut().expect("a block is an object");
     object.remove("cache_control");
     match object.get("type").and_then(Value::as_str) {
-        // Other reminders stood there in the real request.
+        // The real request has other reminders there.
         Some("text") if in_last => {
             let text = object["text"].as_str().expect("a text block has a text");
             object["text"] = text.trim_end_matches('\n').into();
@@ -147,7 +147,7 @@ fn normal_block(mut block: Value, in_last: bool) -> Value {
 
 /// Numbers compare by their value: `1e3` is `1000`.
 fn normal_numbers(value: Value) -> Value {
-    /// Below it every whole number has a float of its own.
+    /// Below this limit every whole number has its own float.
     const LIMIT: f64 = 9_007_199_254_740_992.0;
     match value {
         Value::Number(number) => match number.as_f64() {

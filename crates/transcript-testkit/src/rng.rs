@@ -5,7 +5,7 @@
 pub struct Rng(u64);
 
 impl Rng {
-    /// Starts from `seed`; neighbouring seeds have nothing in common.
+    /// Starts from `seed`. Adjacent seeds give unrelated numbers.
     #[must_use]
     pub fn new(seed: u64) -> Self {
         Self(seed)

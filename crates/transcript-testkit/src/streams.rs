@@ -1,8 +1,8 @@
-//! Streamed replies as the Messages API sends them, made from a seed.
+//! Generates streamed replies as the Messages API sends them, from a seed.
 //!
-//! The shapes are those of the public documentation of the API: one message, blocks one after the
-//! other, pings between them. What servers and proxies add (comments, ids, other line ends, events
-//! and blocks of later versions) is there now and then.
+//! The events follow the public documentation of the API: one message, its blocks one after the
+//! other, pings between them. Some replies also have what servers and proxies add: comments, ids,
+//! other line ends, events and blocks of later versions.
 
 use serde_json::{Map, Value, json};
 
@@ -13,11 +13,11 @@ use crate::rng::Rng;
 pub struct Stream {
     /// The events in order.
     pub events: Vec<Value>,
-    /// The same as bytes of a `text/event-stream`.
+    /// The same events as the bytes of a `text/event-stream`.
     pub sse: Vec<u8>,
 }
 
-/// Returns a whole reply of 1 to 3 blocks; equal seeds give equal bytes.
+/// Returns a complete reply of 1 to 3 blocks. Equal seeds give equal bytes.
 #[must_use]
 pub fn stream(seed: u64) -> Stream {
     let mut rng = Rng::new(seed);
@@ -126,7 +126,7 @@ fn tool_use(rng: &mut Rng) -> (Value, Vec<Value>) {
     let id = format!("toolu_{}", rng.below(100_000));
     let start = json!({"type": kind, "id": id, "name": "Read", "input": {}});
     let input = match rng.below(8) {
-        // No argument: no piece at all, or one that is empty.
+        // A call without arguments has no delta, or an empty one.
         0 => String::new(),
         _ => {
             let input = object(rng, 3);
@@ -145,7 +145,7 @@ fn tool_use(rng: &mut Rng) -> (Value, Vec<Value>) {
     (start, pieces.into_iter().map(piece).collect())
 }
 
-/// A block, and deltas, of a version that is not out yet.
+/// Writes a block with deltas of an unknown type, as a later version of the API may send.
 fn later(rng: &mut Rng) -> (Value, Vec<Value>) {
     let start = json!({"type": "diagram", "shape": {"sides": rng.below(9)}, "text": "A "});
     let deltas = vec![
@@ -216,10 +216,10 @@ fn words(rng: &mut Rng, count: usize) -> String {
     words.join(" ")
 }
 
-/// Cuts a text between any two characters.
+/// Splits a text between any two characters.
 fn pieces(rng: &mut Rng, text: &str) -> Vec<String> {
     let mut rest: Vec<char> = text.chars().collect();
-    // Not too many, so that tests can afford to try every byte.
+    // Only a few pieces, so that tests can try a cut at every byte.
     let longest = *rng.pick(&[1, 4, 12, 60]).max(&(rest.len() / 4));
     let mut pieces = Vec::new();
     while !rest.is_empty() {
@@ -229,7 +229,7 @@ fn pieces(rng: &mut Rng, text: &str) -> Vec<String> {
     pieces
 }
 
-/// Writes every character beyond ASCII as an escape, as Python does.
+/// Writes every character outside ASCII as an escape, as Python does.
 fn ascii(json: &str) -> String {
     let mut text = String::new();
     for unit in json.encode_utf16() {

@@ -148,9 +148,9 @@ impl Writer {
     /// within its last 64 KiB, which is all that other readers look at to list sessions. Of several
     /// lines of one kind, only the last is written.
     ///
-    /// State of kinds that `lines` does not contain is appended again, word for word and whoever
-    /// wrote it last, so that a long turn does not push a title that another tool set out of that
-    /// part. So is the previous prompt when `prompt` is `None`. State that does not fit into the 64
+    /// State of kinds that `lines` does not contain is appended again, word for word, even when
+    /// another tool wrote it, so that a long turn does not push a title out of that part. So is the
+    /// previous prompt when `prompt` is `None`. State that does not fit into the 64
     /// KiB with the rest is not appended again.
     ///
     /// Lines that are not state are always written. Returns the lines that were written, in order.

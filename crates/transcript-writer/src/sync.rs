@@ -303,7 +303,7 @@ impl Syncer {
         let ended = self
             .done
             .wait_timeout_while(state, most, |state| !state.has_ended);
-        // A disk that hangs blocks the thread; that cannot be helped here.
+        // The thread may still be blocked by a disk that does not respond; the caller must not wait.
         drop(ended);
     }
 

@@ -368,7 +368,7 @@ impl Writer {
 impl Drop for Writer {
     fn drop(&mut self) {
         if !self.threads.is_empty() {
-            // The threads end by themselves: a disk that hangs must not block the caller.
+            // The threads end by themselves: a disk that does not respond must not block the caller.
             let flushed = self.flush();
             if let Err(error) = flushed.and(self.shared.end()) {
                 tracing::error!(kind = error.kind().name(), "queued entries were lost");

@@ -41,7 +41,7 @@ pub struct ConversationEntry {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Keep {
-    /// The summary alone goes on.
+    /// Only the summary continues the conversation.
     Nothing,
     /// These entries, in their order. A call is kept together with its result.
     Entries(Vec<EntryId>),

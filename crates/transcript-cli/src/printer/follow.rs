@@ -368,11 +368,11 @@ impl<'o> FollowPrinter<'o> {
         let left = from
             .as_ref()
             .map(|from| format!(", leaving {}", short(from)));
-        let goes_on = match fork {
+        let start = match fork {
             Some(fork) => format!("continues from {}", short(fork)),
             None => "starts a new root".to_owned(),
         };
-        let text = format!("another branch: {goes_on}{}", left.unwrap_or_default());
+        let text = format!("another branch: {start}{}", left.unwrap_or_default());
         self.printer.marker(&text)
     }
 

@@ -129,14 +129,14 @@ impl Client {
             output,
         } = self;
         drop(input);
-        // What was read ahead is not lost: whoever asks reads every answer.
+        // Output that was already buffered is not lost: the caller gets every answer.
         child.stdout = Some(output.into_inner());
         child.wait_with_output().unwrap()
     }
 }
 
 fn leaf(path: &Path) -> Value {
-    // A client may go on from the session: the writer hangs entries where it finds their parents.
+    // Under `vendor`: a client may continue the session, so it must find the parent of each entry.
     let path = path.to_str().unwrap();
     let output = transcript(&["replay", "--json", "--policy", "vendor", path]);
     answers(&output)[0]["leaf"].clone()

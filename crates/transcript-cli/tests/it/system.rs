@@ -301,7 +301,7 @@ fn a_session_that_appears_while_it_is_to_be_made_is_opened() {
 }
 
 #[test]
-fn whoever_opens_a_session_while_it_is_asked_who_writes_hurts_nobody() {
+fn opening_a_session_during_the_check_for_writers_hurts_no_process() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("s.jsonl");
     fs::write(&path, LINE).unwrap();

@@ -67,7 +67,7 @@ fn body(text: &str) -> Vec<&str> {
             .nth(11)
             .map_or(line.len(), |(end, _)| end);
         let (name, said) = line.split_at(end);
-        // A rule that is longer than the page goes on in lines of three blanks.
+        // A rule that is wider than the page continues in lines indented by three blanks.
         let is_rule = ["──", "══", "session "]
             .iter()
             .any(|rule| line.starts_with(rule))
@@ -167,7 +167,7 @@ fn subagents_have_labels_of_their_own() {
     let in_file = fixture("sidechain-in-file.jsonl");
     insta::assert_snapshot!(text(&["--sidechains", &in_file], "80"));
     assert!(!text(&[&in_file], "80").contains("List every file"));
-    // In JSON nothing of a file is left out.
+    // The JSON output contains every line of a file.
     let shown = json(&[&in_file]);
     let lines = fs::read_to_string(&in_file).unwrap().lines().count();
     assert_eq!(shown.len(), lines);

@@ -104,7 +104,7 @@ fn drawing_of_islands() {
 
 #[test]
 fn many_rewinds_in_a_row_neither_indent_nor_flood() {
-    // Each prompt is taken back once and written again, 2,000 times; then all of it is.
+    // Each of 2,000 prompts is rewound once and written again; at the end all of them are rewound.
     let names: Vec<String> = (0..2_000).map(|n| format!("u{n}")).collect();
     let backs: Vec<String> = (0..2_000).map(|n| format!("x{n}")).collect();
     let mut lines = vec![("r", "", "Start.")];
@@ -129,7 +129,7 @@ fn many_rewinds_in_a_row_neither_indent_nor_flood() {
 
 #[test]
 fn branches_that_nest_inwards_are_folded() {
-    // The later sibling of each prompt goes on, so that each older one is a level further in.
+    // The later of two sibling prompts always continues, so the older one is nested a level deeper.
     let names: Vec<String> = (0..500).map(|n| format!("u{n}")).collect();
     let sides: Vec<String> = (0..500).map(|n| format!("x{n}")).collect();
     let mut lines = vec![("r", "", "Start.")];

@@ -79,7 +79,7 @@ fn sessions_of_other_agents_are_named_and_words_about_them_are_not() {
 // Not a regular file
 // -------------------------------------------------------------------------------------------------
 
-/// Opens `path` on another thread, so that an open that blocks fails the test and does not hang it.
+/// Opens `path` on another thread, so that a blocking open fails the test but does not block it.
 fn kind_of_refusal(path: &Path) -> Option<ErrorKind> {
     let (sender, receiver) = mpsc::channel();
     let owned: PathBuf = path.to_owned();

@@ -149,16 +149,16 @@ impl Nesting {
     /// Returns the subagents that are shown before the next item: those of a group whose call and
     /// progress were shown, and after the last item those that belong to none.
     fn due(&self, display: &ItemList, visit: &Visit) -> Vec<usize> {
-        let early_story = |place: usize| {
+        let early_group = |place: usize| {
             let (group, part) = display.items().get(place)?.group()?;
             (part <= GroupRole::Progress).then_some(group)
         };
-        let group = visit.next.checked_sub(1).and_then(early_story);
-        let ended = group.filter(|group| early_story(visit.next) != Some(*group));
-        let of_story = ended.map(|group| self.under(visit.display, Some(group)));
+        let group = visit.next.checked_sub(1).and_then(early_group);
+        let ended = group.filter(|group| early_group(visit.next) != Some(*group));
+        let of_group = ended.map(|group| self.under(visit.display, Some(group)));
         let is_end = visit.next == display.items().len();
         let of_none = is_end.then(|| self.under(visit.display, None));
-        let due = of_story.into_iter().chain(of_none).flatten();
+        let due = of_group.into_iter().chain(of_none).flatten();
         due.copied().collect()
     }
 }

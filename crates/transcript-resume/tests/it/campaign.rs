@@ -7,7 +7,7 @@ use transcript_resume::{Policy, Tree};
 use transcript_testkit::campaign::{Case, Healthy, Kind, Shown};
 use transcript_testkit::{generate, shared};
 
-fn judge(case: &Case, policy: Policy) -> Shown {
+fn compare(case: &Case, policy: Policy) -> Shown {
     let index = crate::path::index(&case.bytes);
     let path = Tree::new(&index, policy).path();
     let entries = path.entries.iter();
@@ -15,7 +15,7 @@ fn judge(case: &Case, policy: Policy) -> Shown {
         .filter_map(|entry| index.entry(entry.entry_no()).uuid())
         .map(|id| index.id_text(id))
         .collect();
-    case.judge(uuids.iter().map(String::as_str))
+    case.compare(uuids.iter().map(String::as_str))
 }
 
 /// Generated sessions, and those of the corpus where it is.
@@ -48,7 +48,7 @@ fn an_undamaged_session_is_shown_whole_and_in_order() {
             ..Shown::default()
         };
         for policy in [Policy::Recover, Policy::Vendor] {
-            assert_eq!(judge(&case, policy), whole, "{name}, {}", policy.name());
+            assert_eq!(compare(&case, policy), whole, "{name}, {}", policy.name());
         }
     }
 }
@@ -63,8 +63,8 @@ fn what_can_be_proved_is_brought_back_and_nothing_foreign_is_shown() {
                 let Some(case) = healthy.hurt(kind, seed) else {
                     continue;
                 };
-                let recover = judge(&case, Policy::Recover);
-                let vendor = judge(&case, Policy::Vendor);
+                let recover = compare(&case, Policy::Recover);
+                let vendor = compare(&case, Policy::Vendor);
                 let name = format!("{name}, {} {seed}: {recover:?} {vendor:?}", kind.name());
                 assert_eq!(recover.foreign, 0, "{name}");
                 assert!(recover.truth >= vendor.truth, "{name}");

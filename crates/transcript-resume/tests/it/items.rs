@@ -1037,7 +1037,7 @@ fn check(name: &str, file: &File, policy: Policy) {
     let ids: HashSet<_> = display.items().iter().map(|item| item.id()).collect();
     assert_eq!(ids.len(), display.items().len(), "{name}: ids are unique");
     check_progress(name, file, &tree, &display);
-    check_stories(name, &display);
+    check_groups(name, &display);
     check_drawing(name, file, &display);
     check_growth(name, file, &tree, &path, &display);
 }
@@ -1100,9 +1100,10 @@ fn entry_above(file: &File, tree: &Tree<'_>, line: &EntryRef<'_>) -> Option<Opti
     None
 }
 
-/// Stories are runs of items in the order of their parts, and marks agree with them.
-fn check_stories(name: &str, display: &ItemList) {
-    let mut in_stories = 0;
+/// Checks that call groups are runs of items in the order of their roles, and that marks agree with
+/// them.
+fn check_groups(name: &str, display: &ItemList) {
+    let mut in_groups = 0;
     for (number, group) in display.groups().iter().enumerate() {
         let parts: Vec<_> = display.items()[group.items()]
             .iter()
@@ -1112,7 +1113,7 @@ fn check_stories(name: &str, display: &ItemList) {
                 part
             })
             .collect();
-        in_stories += parts.len();
+        in_groups += parts.len();
         assert!(parts.is_sorted(), "{name}: {parts:?}");
         let count = |part: GroupRole| parts.iter().filter(|other| **other == part).count();
         assert_eq!(count(GroupRole::Opening), 1, "{name}");
@@ -1144,7 +1145,7 @@ fn check_stories(name: &str, display: &ItemList) {
         );
         assert_ne!(item.kind(), ItemKind::Call, "{name}");
     }
-    assert_eq!(in_stories + others.count(), display.items().len(), "{name}");
+    assert_eq!(in_groups + others.count(), display.items().len(), "{name}");
 }
 
 /// The text shown is the text in the file.

@@ -13,7 +13,7 @@
 //! - Any other block (image, document, thinking, server call …) must be present unchanged.
 //!
 //! Three things of `vendor` may be absent: blank texts, placeholders of the client for missing
-//! parts ([`MADE_UP`]), and blocks that a strict provider refuses, but only those of entries for
+//! parts ([`SYNTHETIC`]), and blocks that a strict provider refuses, but only those of entries for
 //! which the request under `recover` reports this.
 
 use std::collections::HashMap;
@@ -29,7 +29,7 @@ use crate::strict::Loaded;
 
 /// Starts of the synthetic texts of the client: each replaces something missing, and a request that
 /// has it does not need the text.
-const MADE_UP: [&str; 9] = [
+const SYNTHETIC: [&str; 9] = [
     "No response requested.",
     "(no content)",
     "(media removed",
@@ -147,8 +147,8 @@ fn unwrapped(text: &str) -> &str {
         .trim()
 }
 
-fn is_made_up(text: &str) -> bool {
-    text.trim().is_empty() || MADE_UP.iter().any(|start| text.trim().starts_with(start))
+fn is_synthetic(text: &str) -> bool {
+    text.trim().is_empty() || SYNTHETIC.iter().any(|start| text.trim().starts_with(start))
 }
 
 /// The blocks of the entries for which the request reports that a strict provider refuses
@@ -184,7 +184,7 @@ fn counted<T: Eq + Hash>(values: impl Iterator<Item = T>) -> HashMap<T, usize> {
 /// The parts of texts, without their wrappers: the texts, and the reminders folded into them.
 fn parts(texts: &[String]) -> HashMap<&str, usize> {
     let parts = texts.iter().flat_map(|text| split_reminders(text));
-    let parts = parts.filter(|part| !is_made_up(part)).map(unwrapped);
+    let parts = parts.filter(|part| !is_synthetic(part)).map(unwrapped);
     counted(parts.filter(|part| !part.is_empty()))
 }
 
@@ -217,7 +217,7 @@ fn missing(vendor: &Said, recover: &Said, refused: &Said) -> Vec<String> {
         }
     }
     for (id, texts) in &vendor.results {
-        if texts.iter().any(|text| is_made_up(text)) {
+        if texts.iter().any(|text| is_synthetic(text)) {
             continue;
         }
         let says_all = |(other, inner): &(String, Vec<String>)| {

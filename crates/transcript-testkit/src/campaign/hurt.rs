@@ -16,33 +16,33 @@ pub(super) struct Damage {
     pub(super) loss: Loss,
     /// The messages of another session.
     pub(super) foreign: HashSet<String>,
-    /// Which line of the healthy session stands where; only for [`Loss::Order`].
+    /// The line number in the healthy session of each line; only for [`Loss::Order`].
     pub(super) order: Vec<usize>,
 }
 
-/// What the bytes lost.
+/// What the damage destroyed.
 #[derive(Debug)]
 pub(super) enum Loss {
     /// Every entry and every link is still there.
     Nothing,
-    /// Lines; of those in `linked` the uuid and the parent's can still be read.
+    /// The lines `gone`; of those in `linked` the uuid and the uuid of the parent are readable.
     Lines {
         gone: HashSet<usize>,
         linked: HashSet<usize>,
     },
-    /// The parents of these lines; `exchanged` when each has that of the other.
+    /// The parents of these lines; `exchanged` when two lines have each other's.
     Links {
         touched: Vec<usize>,
         exchanged: bool,
     },
     /// The order of the lines.
     Order,
-    /// Pointers of a boundary; these kept lines are named by nothing any more.
-    Stitch { unproven: HashSet<usize> },
+    /// Pointers of a boundary; nothing proves any more that it keeps the lines `unproven`.
+    Pointers { unproven: HashSet<usize> },
 }
 
 impl Loss {
-    /// The lines that were destroyed.
+    /// Returns the lines that were destroyed.
     pub(super) fn gone(&self) -> impl Iterator<Item = usize> + '_ {
         let gone = match self {
             Self::Lines { gone, .. } => Some(gone),
@@ -71,15 +71,15 @@ pub(super) fn hurt(healthy: &Healthy, kind: Kind, rng: &mut Rng) -> Option<Damag
         Kind::BadUtf8 => bad_utf8(healthy, rng),
         Kind::Surrogate => surrogate(healthy, rng),
         Kind::RemovedResult => removed_result(healthy, rng),
-        Kind::DanglingStitch => dangling_stitch(healthy, rng),
+        Kind::DanglingPointer => dangling_pointer(healthy, rng),
         Kind::Foreign => foreign(healthy, rng),
     }
 }
 
-/// The lines of a session while they are hurt; numbers are those of the healthy one.
+/// The lines of a session while they are damaged, by their numbers in the healthy session.
 struct Lines {
     lines: Vec<Vec<u8>>,
-    /// New lines, with their newlines, by the line they stand before.
+    /// New lines, with their newlines, by the number of the line that follows them.
     before: BTreeMap<usize, Vec<Vec<u8>>>,
 }
 
@@ -123,16 +123,16 @@ impl Lines {
     }
 }
 
-/// One to three of `candidates`, in file order; `None` when there are none.
-fn places(candidates: &[usize], rng: &mut Rng) -> Option<Vec<usize>> {
-    let mut candidates = candidates.to_vec();
-    rng.shuffle(&mut candidates);
-    candidates.truncate(rng.range(1, 3));
-    candidates.sort_unstable();
-    (!candidates.is_empty()).then_some(candidates)
+/// Picks one to three of `lines`, in file order. Returns `None` when there are none.
+fn places(lines: &[usize], rng: &mut Rng) -> Option<Vec<usize>> {
+    let mut places = lines.to_vec();
+    rng.shuffle(&mut places);
+    places.truncate(rng.range(1, 3));
+    places.sort_unstable();
+    (!places.is_empty()).then_some(places)
 }
 
-/// Lines to hurt: as a rule those of messages on the path, else any.
+/// Returns the lines that may be damaged: in three cases of four the messages on the path, else all.
 fn any_lines(healthy: &Healthy, rng: &mut Rng) -> Vec<usize> {
     if rng.one_in(4) {
         let is_full = |line: &usize| !healthy.lines[*line].is_blank();
@@ -177,7 +177,7 @@ fn cut(healthy: &Healthy, rng: &mut Rng) -> Option<Damage> {
     lines.finish(Loss::Lines { gone, linked })
 }
 
-/// Whether both ids of a line stand in what is left of it.
+/// Returns whether `left`, the rest of a line, still contains both ids of the line.
 fn shows_its_link(healthy: &Healthy, line: usize, left: &[u8]) -> bool {
     let left = String::from_utf8_lossy(left);
     let line = &healthy.lines[line];
@@ -187,7 +187,7 @@ fn shows_its_link(healthy: &Healthy, line: usize, left: &[u8]) -> bool {
             format!("\"{name}\":{value}"),
             format!("\"{name}\": {value}"),
         ];
-        // A `null` that is cut short is none.
+        // A truncated `null` does not count.
         quote.iter().any(|member| left.contains(member.as_str()))
     };
     line.uuid.is_some() && shows("uuid") && shows("parentUuid")
@@ -209,9 +209,9 @@ fn glue(healthy: &Healthy, rng: &mut Rng) -> Option<Damage> {
         match rng.below(4) {
             // Two whole objects.
             0..=1 => _ = lines.lines[at].pop(),
-            // An append that failed half-way and was done again, whole.
+            // An append that failed half-way and was repeated completely.
             2 => lines.lines[at] = [torn, &healthy.lines[at].bytes].concat(),
-            // A line that was never finished, and the next one on top of it.
+            // A line that was never finished, directly followed by the next one.
             _ => {
                 gone.insert(at);
                 if shows_its_link(healthy, at, torn) {
@@ -262,7 +262,7 @@ fn bad_utf8(healthy: &Healthy, rng: &mut Rng) -> Option<Damage> {
     for at in places(&any_lines(healthy, rng), rng)? {
         let line = &mut lines.lines[at];
         let place = place_in_text(line, rng)?;
-        // The last byte of a character, when one stands near.
+        // Removes the second byte of a non-ASCII character, if there is one within 200 bytes.
         let near = (place..line.len().min(place + 200)).find(|at| line[*at] >= 0xC0);
         match near.filter(|_| rng.one_in(2)) {
             Some(first) => _ = line.remove(first + 1),
@@ -288,7 +288,7 @@ fn surrogate(healthy: &Healthy, rng: &mut Rng) -> Option<Damage> {
     lines.finish(Loss::Nothing)
 }
 
-/// The names of strings that nothing is linked by.
+/// The names of string fields that contain no ids.
 const TEXTS: [&str; 14] = [
     "text",
     "thinking",
@@ -306,7 +306,7 @@ const TEXTS: [&str; 14] = [
     "gitBranch",
 ];
 
-/// A place between two characters of a text in `line`; `None` when it holds none.
+/// Returns a place between two characters of a text in `line`; `None` when it contains no text.
 fn place_in_text(line: &[u8], rng: &mut Rng) -> Option<usize> {
     let texts = texts(line);
     let text = (!texts.is_empty()).then(|| rng.pick(&texts).clone())?;
@@ -335,7 +335,7 @@ fn place_in_text(line: &[u8], rng: &mut Rng) -> Option<usize> {
     Some(*rng.pick(&places))
 }
 
-/// Where the strings of [`TEXTS`] stand in a line of JSON, without their quotes.
+/// Finds the strings of [`TEXTS`] in a line of JSON, without their quotes.
 fn texts(line: &[u8]) -> Vec<Range<usize>> {
     let mut found = Vec::new();
     let mut name: Option<Range<usize>> = None;
@@ -420,7 +420,7 @@ fn duplicate(healthy: &Healthy, rng: &mut Rng) -> Option<Damage> {
     lines.finish(Loss::Nothing)
 }
 
-/// What a later client, or one in another folder, writes differently.
+/// Changes a field that a later client, or one in another folder, writes differently.
 fn renew(value: &mut Value, rng: &mut Rng) {
     match rng.below(3) {
         0 => value["cwd"] = json!("/home/dev/elsewhere"),
@@ -429,8 +429,8 @@ fn renew(value: &mut Value, rng: &mut Rng) {
     }
 }
 
-/// On a resume a client writes a part of the conversation again: same uuids, the first of them
-/// without a parent, newer fields.
+/// Writes a part of the conversation again, as a client does on a resume: with the same uuids and
+/// newer fields, and the first of them without a parent.
 fn replay(healthy: &Healthy, rng: &mut Rng) -> Option<Damage> {
     let mut lines = Lines::new(healthy);
     let ends: Vec<usize> = healthy
@@ -497,7 +497,7 @@ fn reorder(healthy: &Healthy, rng: &mut Rng) -> Option<Damage> {
 // Links
 // ---------------------------------------------------------------------------------------------
 
-/// The entries of the chain that have a parent, nearest to the leaf first.
+/// Returns the messages of the chain that have a parent, nearest to the leaf first.
 fn linked(healthy: &Healthy) -> Vec<usize> {
     let chain = healthy.chain.iter().copied();
     chain
@@ -507,7 +507,7 @@ fn linked(healthy: &Healthy) -> Vec<usize> {
 
 fn swapped_parent(healthy: &Healthy, rng: &mut Rng) -> Option<Damage> {
     let chain = linked(healthy);
-    // One has nothing to exchange its parent with.
+    // A single entry has no other to exchange parents with.
     let others = chain.len().checked_sub(1).filter(|others| *others > 0)?;
     let mut lines = Lines::new(healthy);
     let mut touched = Vec::new();
@@ -548,8 +548,8 @@ fn cycle(healthy: &Healthy, rng: &mut Rng) -> Option<Damage> {
 // Compaction
 // ---------------------------------------------------------------------------------------------
 
-/// One or two pointers of a boundary on the path name nothing.
-fn dangling_stitch(healthy: &Healthy, rng: &mut Rng) -> Option<Damage> {
+/// Changes one or two pointers of a boundary on the path to uuids that do not exist.
+fn dangling_pointer(healthy: &Healthy, rng: &mut Rng) -> Option<Damage> {
     let on_path = healthy.path.iter().copied();
     let at = on_path
         .rev()
@@ -578,11 +578,11 @@ fn dangling_stitch(healthy: &Healthy, rng: &mut Rng) -> Option<Damage> {
     let unproven = unnamed(healthy, at, &value);
     let mut lines = Lines::new(healthy);
     lines.set(at, &value);
-    lines.finish(Loss::Stitch { unproven })
+    lines.finish(Loss::Pointers { unproven })
 }
 
-/// What of the entries that a boundary keeps is not proved by what is left of it. `value` is the
-/// boundary as it is now.
+/// Returns which of the entries that a boundary keeps are not proved by its remaining pointers.
+/// `value` is the damaged boundary.
 fn unnamed(healthy: &Healthy, boundary: usize, value: &Value) -> HashSet<usize> {
     let was = &healthy.lines[boundary].value["compactMetadata"];
     let metadata = &value["compactMetadata"];
@@ -607,7 +607,7 @@ fn unnamed(healthy: &Healthy, boundary: usize, value: &Value) -> HashSet<usize> 
             .is_some_and(|uuids| uuids.iter().all(|uuid| line(uuid).is_some()));
     let segment_is_whole = healthy.segment(segment).is_some();
 
-    // The anchor is the summary, as a rule: without any pointer a summary counts.
+    // The anchor is the summary, as a rule: a summary is taken as the anchor even without a pointer.
     let was_anchor = [&was["preservedMessages"], &was["preservedSegment"]];
     let was_anchor = was_anchor.iter().find_map(|form| line(&form["anchorUuid"]));
     let is_summary = was_anchor.is_some_and(|anchor| healthy.lines[anchor].role == Role::User);
@@ -621,7 +621,8 @@ fn unnamed(healthy: &Healthy, boundary: usize, value: &Value) -> HashSet<usize> 
         return before();
     }
     if !list.is_object() {
-        // The last entry before the boundary, and the head: the links between them lead there.
+        // The last entry before the boundary and the head are known; the links between them give the
+        // rest.
         let tail = kept.last().copied();
         let by_logical = segment_line("headUuid").is_some() && logical == tail;
         return if by_logical { HashSet::new() } else { before() };
@@ -652,8 +653,8 @@ fn unnamed(healthy: &Healthy, boundary: usize, value: &Value) -> HashSet<usize> 
 // Another session
 // ---------------------------------------------------------------------------------------------
 
-/// A run of lines of another session, fewer than half as many as this one has messages, with the
-/// times of the lines that they come after.
+/// Inserts a run of lines of another session, fewer than half as many as this one has messages, with
+/// the time of the line before them.
 fn foreign(healthy: &Healthy, rng: &mut Rng) -> Option<Damage> {
     let other = (0..20).find_map(|_| Healthy::new(&generate::tidy_session(rng.next_u64())))?;
     let is_main =
@@ -686,7 +687,7 @@ fn foreign(healthy: &Healthy, rng: &mut Rng) -> Option<Damage> {
         if let Some(time) = time {
             value["timestamp"] = json!(time);
         }
-        // The generator counts these ids in every session; real ones are never the same.
+        // The generator numbers these ids from the start in every session; real ids never repeat.
         let text = value.to_string();
         let text = text
             .replace("\"msg_", "\"msg_of_other_")

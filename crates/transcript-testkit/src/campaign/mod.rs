@@ -21,32 +21,32 @@ use crate::rng::Rng;
 /// One kind of damage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Kind {
-    /// A line is torn and its rest gone, its newline too in half of the cases.
+    /// The end of a line is missing, in half of the cases with its newline.
     Cut,
-    /// A newline between two lines is gone, or a torn prefix stands before a whole line.
+    /// A newline between two lines is missing, or a torn prefix precedes a whole line.
     Glue,
-    /// NULs before, behind, between or within lines, or in place of one.
+    /// NULs before, after, between or within lines, or in place of one.
     Nul,
-    /// A line is gone.
+    /// A line is missing.
     Drop,
-    /// A line stands in the file again, as it was or with one newer field.
+    /// A line is in the file twice; the second is a copy, or has one newer field.
     Duplicate,
-    /// A block of lines stands in the file again, under a second root.
+    /// A block of lines is in the file twice, the second time under a root of its own.
     Replay,
-    /// Lines stand up to ten places away from where they belong.
+    /// Lines are up to ten places away from where they belong.
     Reorder,
     /// Two entries of the chain have each other's parents.
     SwappedParent,
     /// The parent of an entry is the entry itself or one of its descendants.
     Cycle,
-    /// Bytes within a string that are no UTF-8.
+    /// Bytes within a string that are not UTF-8.
     BadUtf8,
     /// Half of a surrogate pair, as an escape within a string.
     Surrogate,
-    /// The line of a tool result is gone.
+    /// The line of a tool result is missing.
     RemovedResult,
-    /// A pointer of a compact boundary names nothing.
-    DanglingStitch,
+    /// A pointer of a compact boundary names an entry that does not exist.
+    DanglingPointer,
     /// Lines of another session.
     Foreign,
 }
@@ -66,11 +66,11 @@ impl Kind {
         Self::BadUtf8,
         Self::Surrogate,
         Self::RemovedResult,
-        Self::DanglingStitch,
+        Self::DanglingPointer,
         Self::Foreign,
     ];
 
-    /// Returns the name, as the issue has it.
+    /// Returns the name that reports use.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -86,12 +86,12 @@ impl Kind {
             Self::BadUtf8 => "bad-utf8",
             Self::Surrogate => "surrogate",
             Self::RemovedResult => "removed-result",
-            Self::DanglingStitch => "dangling-stitch",
+            Self::DanglingPointer => "dangling-pointer",
             Self::Foreign => "foreign",
         }
     }
 
-    /// Returns the share of the truth that policy `recover` has to show, in percent.
+    /// Returns the share of the truth that policy `recover` must show, in percent.
     #[must_use]
     pub const fn bar_percent(self) -> usize {
         match self {
@@ -103,7 +103,7 @@ impl Kind {
     }
 }
 
-/// What a line is to the chain.
+/// The role of a line in the chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Role {
     User,
@@ -111,13 +111,13 @@ enum Role {
     System,
     Attachment,
     Progress,
-    /// A blank line, or one that no chain goes through.
-    Beside,
+    /// A blank line, or one that cannot be part of a chain.
+    OutsideChain,
 }
 
 #[derive(Debug)]
 struct Line {
-    /// As in the file, with its newline.
+    /// The line as it is in the file, with its newline.
     bytes: Vec<u8>,
     /// `null` for a blank line.
     value: Value,
@@ -129,7 +129,7 @@ struct Line {
 }
 
 impl Line {
-    /// The bytes without the line end.
+    /// Returns the bytes without the line end.
     fn content(&self) -> &[u8] {
         self.bytes.trim_ascii_end()
     }
@@ -138,7 +138,7 @@ impl Line {
         matches!(self.role, Role::User | Role::Assistant)
     }
 
-    /// Whether this is a message of the conversation, as `verify` counts them.
+    /// Returns whether this is a message of the conversation, as `verify` counts them.
     fn counts(&self) -> bool {
         self.is_message()
             && !self.is_sidechain
@@ -154,7 +154,7 @@ impl Line {
         self.value.is_null()
     }
 
-    /// Ids in the blocks of a message.
+    /// Returns the ids in `field` of the blocks of this type.
     fn block_ids(&self, block_type: &str, field: &str) -> HashSet<&str> {
         let blocks = self.value["message"]["content"].as_array();
         let blocks = blocks
@@ -164,30 +164,32 @@ impl Line {
         blocks.filter_map(|block| block[field].as_str()).collect()
     }
 
-    /// A user line that answers no call: typed by a person, or meant to look like it.
+    /// Returns whether this is a user line without tool results: typed by a person, or written to
+    /// look like it.
     fn is_prompt(&self) -> bool {
         self.role == Role::User && self.block_ids("tool_result", "tool_use_id").is_empty()
     }
 }
 
-/// A session in which nothing is wrong, and its path.
+/// A session without defects, and its path.
 #[derive(Debug)]
 pub struct Healthy {
     lines: Vec<Line>,
     line_of: HashMap<String, usize>,
-    /// The entries of the path, as lines.
+    /// The line numbers of the entries of the path, from 0.
     path: Vec<usize>,
-    /// The leaf of the path, and what is above it by links alone, up to where the path starts.
+    /// The leaf of the path and its ancestors by links alone, up to the start of the path.
     chain: Vec<usize>,
 }
 
 impl Healthy {
-    /// Takes a session; `None` when something is wrong with it already, or when its conversation
-    /// has fewer than six messages.
+    /// Reads a session. Returns `None` when it already has a defect, or when its conversation has
+    /// fewer than six messages.
     ///
-    /// Healthy means: every line is blank or one JSON object; every entry has a uuid that no other
-    /// has, and a parent that is there, on the same side of a sidechain, and not below itself; its
-    /// boundaries keep what is there; the messages have a body and a time, and are of one session.
+    /// A session is healthy when every line is blank or one JSON object; every entry has a unique
+    /// uuid; the parent of every entry exists, is not its descendant, and is not on a sidechain
+    /// unless the entry is; the entries that boundaries keep exist; and all messages have a body and
+    /// a time and are of one session.
     #[must_use]
     pub fn new(bytes: &[u8]) -> Option<Self> {
         let mut lines = Vec::new();
@@ -221,7 +223,7 @@ impl Healthy {
         self.uuids(&self.path)
     }
 
-    /// Returns the session as it is, as a case of no damage.
+    /// Returns the session without any damage as a case.
     #[must_use]
     pub fn undamaged(&self) -> Case {
         let lines = self.lines.iter().map(|line| &line.bytes[..]);
@@ -235,18 +237,20 @@ impl Healthy {
         }
     }
 
-    /// Every message that a path may be blamed for, of whatever branch or sidechain.
+    /// Returns every message of the session, of all branches and sidechains. A path that shows one
+    /// of these without need is wrong.
     fn known(&self) -> HashSet<String> {
         let is_known = |line: &&Line| line.counts() || (line.is_message() && line.is_sidechain);
         let known = self.lines.iter().filter(is_known);
         known.filter_map(|line| line.uuid.clone()).collect()
     }
 
-    /// Does one kind of damage in one to three places; `None` when the session has no place for
-    /// it. Equal arguments give equal results.
+    /// Does one kind of damage in one to three places. Returns `None` when the session has no place
+    /// for it. Equal arguments give equal results.
     #[must_use]
     pub fn hurt(&self, kind: Kind, seed: u64) -> Option<Case> {
-        // Other places in another session, even for the same seed.
+        // Mixes the session into the seed, so that one seed damages different places in different
+        // sessions.
         let salt = self.lines.iter().fold(kind as u64, |salt, line| {
             salt.wrapping_mul(31).wrapping_add(line.bytes.len() as u64)
         });
@@ -274,7 +278,7 @@ impl Healthy {
         })
     }
 
-    /// The messages among `lines` that count, as uuids.
+    /// Returns the uuids of those of `lines` that are messages of the conversation.
     fn uuids(&self, lines: &[usize]) -> Vec<String> {
         let lines = lines.iter().map(|line| &self.lines[*line]);
         lines
@@ -285,7 +289,7 @@ impl Healthy {
 
     fn link(&mut self) -> Option<()> {
         for at in 0..self.lines.len() {
-            if self.lines[at].role == Role::Beside {
+            if self.lines[at].role == Role::OutsideChain {
                 continue;
             }
             self.lines[at].parent = match &self.lines[at].value["parentUuid"] {
@@ -295,7 +299,7 @@ impl Healthy {
                 _ => return None,
             };
         }
-        // The file of a subagent is all sidechain; it is its own main chain.
+        // In the file of a subagent every line is on a sidechain, which is then the main chain.
         let is_main = |line: &Line| line.is_message() && !line.is_sidechain;
         if !self.lines.iter().any(is_main) {
             for line in &mut self.lines {
@@ -309,7 +313,7 @@ impl Healthy {
         self.lines.iter().enumerate().all(|(at, line)| {
             let is_apart = line.parent.is_some_and(|parent| {
                 let parent = &self.lines[parent];
-                parent.role == Role::Beside || (parent.is_sidechain && !line.is_sidechain)
+                parent.role == Role::OutsideChain || (parent.is_sidechain && !line.is_sidechain)
             });
             !is_apart
                 && self
@@ -319,7 +323,8 @@ impl Healthy {
         })
     }
 
-    /// `line` and the lines above it, nearest first; cut after as many steps as there are lines.
+    /// Returns `line` and its ancestors, nearest first. Ends after as many steps as there are lines,
+    /// so that a cycle does not loop.
     fn ancestors(&self, line: usize) -> impl Iterator<Item = usize> + '_ {
         std::iter::successors(Some(line), |line| self.lines[*line].parent)
             .take(self.lines.len() + 1)
@@ -329,7 +334,7 @@ impl Healthy {
         let boundaries = self.lines.iter().filter(|line| line.is_boundary());
         boundaries.into_iter().all(|boundary| {
             let metadata = &boundary.value["compactMetadata"];
-            // Progress lines are no entries that could be kept.
+            // A progress line cannot be kept.
             let is_there = |uuid: &Value| {
                 let line = uuid.as_str().and_then(|uuid| self.line_of.get(uuid));
                 line.is_some_and(|line| self.lines[*line].value["type"] != "progress")
@@ -348,7 +353,7 @@ impl Healthy {
         })
     }
 
-    /// The lines of a preserved segment, oldest first.
+    /// Returns the lines of a preserved segment, oldest first.
     fn segment(&self, segment: &Value) -> Option<Vec<usize>> {
         let line = |name: &str| self.line_of.get(segment[name].as_str()?).copied();
         let (head, tail) = (line("headUuid")?, line("tailUuid")?);
@@ -372,7 +377,7 @@ impl Healthy {
         let leaf = *self.line_of.get(&path.leaf?)?;
         let on_path: HashSet<usize> = self.path.iter().copied().collect();
         let is_mixed = on_path.iter().any(|line| self.lines[*line].is_sidechain);
-        // Progress lines stand in the chain, but not on the path.
+        // Progress lines are in the chain, but not on the path.
         let is_in =
             |line: &usize| on_path.contains(line) || self.lines[*line].role == Role::Progress;
         self.chain = self.ancestors(leaf).take_while(is_in).collect();
@@ -380,7 +385,7 @@ impl Healthy {
     }
 }
 
-/// `None` for what no healthy session holds.
+/// Reads one line. Returns `None` for a line that no healthy session contains.
 fn read_line(bytes: &[u8]) -> Option<Line> {
     let value = if bytes.trim_ascii().is_empty() {
         Value::Null
@@ -394,11 +399,11 @@ fn read_line(bytes: &[u8]) -> Option<Line> {
         Some("system") => Role::System,
         Some("attachment") => Role::Attachment,
         Some("progress") if value["uuid"].is_string() => Role::Progress,
-        _ => Role::Beside,
+        _ => Role::OutsideChain,
     };
     let uuid = match &value["uuid"] {
-        Value::String(uuid) if !uuid.is_empty() && role != Role::Beside => Some(uuid.clone()),
-        _ if role == Role::Beside => None,
+        Value::String(uuid) if !uuid.is_empty() && role != Role::OutsideChain => Some(uuid.clone()),
+        _ if role == Role::OutsideChain => None,
         _ => return None,
     };
     let line = Line {
@@ -417,41 +422,42 @@ fn read_line(bytes: &[u8]) -> Option<Line> {
 /// A damaged session and what is known about it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Case {
-    /// The file.
+    /// The bytes of the damaged file.
     pub bytes: Vec<u8>,
     /// The messages that a perfect recovery shows, oldest first.
     pub truth: Vec<String>,
-    /// Messages for and against which the bytes say nothing.
+    /// Messages that the bytes neither prove nor disprove; a path may show them or not.
     pub unproven: HashSet<String>,
-    /// How many messages were on the path before, are still in the file, and are not in the truth.
+    /// The number of messages that were on the path before, are still in the file, and are not in
+    /// the truth.
     pub undecided: usize,
     /// Messages of another session, which must never be shown.
     pub foreign: HashSet<String>,
-    /// Every message of the session itself, of whatever branch or sidechain.
+    /// Every message of the session itself, of all branches and sidechains.
     known: HashSet<String>,
 }
 
 /// How a path compares with the truth.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Shown {
-    /// Messages of the truth that the path shows.
+    /// The number of messages of the truth that the path shows.
     pub truth: usize,
-    /// Whether it shows them once each and in their order.
+    /// Whether it shows each of them once, in the right order.
     pub in_order: bool,
-    /// Messages of the other session.
+    /// The number of messages of the other session.
     pub foreign: usize,
-    /// Messages that are no part of the conversation: a branch that was taken back, a subagent's,
-    /// history that was compacted away.
+    /// The number of messages that are not part of the conversation: of an abandoned branch, of a
+    /// subagent, or from before a compaction.
     pub extra: usize,
-    /// Messages for and against which the bytes say nothing.
+    /// Messages that the bytes neither prove nor disprove; a path may show them or not.
     pub unproven: usize,
 }
 
 impl Case {
-    /// Compares a path with the truth. `path` has the uuids of all its entries; those that are no
-    /// messages are passed over.
+    /// Compares a path with the truth. `path` has the uuids of all its entries; entries that are not
+    /// messages are ignored.
     #[must_use]
-    pub fn judge<'a>(&self, path: impl IntoIterator<Item = &'a str>) -> Shown {
+    pub fn compare<'a>(&self, path: impl IntoIterator<Item = &'a str>) -> Shown {
         let place: HashMap<&str, usize> = self
             .truth
             .iter()
@@ -510,7 +516,7 @@ mod tests {
             let case = healthy.undamaged();
             assert!(case.bytes == tidy_session(seed), "seed {seed}");
             let path = model::vendor_path(&case.bytes);
-            let shown = case.judge(
+            let shown = case.compare(
                 path.entries
                     .iter()
                     .filter_map(|entry| entry.uuid.as_deref()),
@@ -572,9 +578,9 @@ mod tests {
     // Truth by hand
     // -----------------------------------------------------------------------------------------
 
-    /// A session in a few words: `name`, `name<parent` or `name<parent#message`. The first letter
-    /// is the kind: user, assistant, result, boundary, summary. Without a parent the line before
-    /// is it; `-` is none.
+    /// Builds a session from words: `name`, `name<parent` or `name<parent#message`. The first letter
+    /// is the kind: user, assistant, result, boundary, summary. The default parent is the line
+    /// before; `-` means no parent.
     fn session(words: &str) -> Vec<u8> {
         let mut out = Vec::new();
         let mut before = None;

@@ -23,12 +23,12 @@ pub const KINDS: [&str; 8] = [
     "lost lines",
 ];
 
-/// Damages a session in one to four ways; returns it and the names of what was done, in order.
+/// Damages a session in one to four ways. Returns it and the names of the kinds of damage, in order.
 ///
 /// Equal arguments give equal results.
 #[must_use]
 pub fn several(bytes: &[u8], seed: u64) -> (Vec<u8>, Vec<&'static str>) {
-    // Not the numbers that the session was made from.
+    // The session may have been generated from the same seed; its random numbers must differ.
     let mut rng = Rng::new(seed ^ 0x5EE5_A1D0);
     let mut out = bytes.to_vec();
     let mut done = Vec::new();
@@ -54,7 +54,7 @@ pub fn several(bytes: &[u8], seed: u64) -> (Vec<u8>, Vec<&'static str>) {
                 out = damaged;
                 done.push(kind);
             }
-            // The session has no place for it; the next draw is another one.
+            // The session has no place for this kind; the next random number picks another.
             None if out.len() < 2 => break,
             None => {}
         }
@@ -62,7 +62,7 @@ pub fn several(bytes: &[u8], seed: u64) -> (Vec<u8>, Vec<&'static str>) {
     (out, done)
 }
 
-/// Does one kind of damage at a random place; `None` when the session has no place for it.
+/// Does one kind of damage at a random place. Returns `None` when the session has no place for it.
 fn apply(bytes: &[u8], kind: &str, rng: &mut Rng) -> Option<Vec<u8>> {
     match kind {
         "cut span" => {
@@ -96,7 +96,7 @@ fn apply(bytes: &[u8], kind: &str, rng: &mut Rng) -> Option<Vec<u8>> {
     }
 }
 
-/// Up to some thousand bytes, as a rule fewer than a line and its neighbour have.
+/// Returns a range of up to 4,096 bytes, as a rule less than two lines.
 fn span(bytes: &[u8], rng: &mut Rng) -> Option<(usize, usize)> {
     let len = *rng.pick(&[1, 3, 16, 64, 200, 512, 1_500, 4_096]);
     let from = rng.below(bytes.len());
@@ -115,7 +115,7 @@ fn object(line: &[u8]) -> Option<Map<String, Value>> {
     }
 }
 
-/// Takes a key that links or names an entry from up to three lines.
+/// Removes one key, which links or describes an entry, from up to three lines.
 fn lose_key(bytes: &[u8], rng: &mut Rng) -> Option<Vec<u8>> {
     const KEYS: [&str; 9] = [
         "parentUuid",
@@ -144,7 +144,7 @@ fn lose_key(bytes: &[u8], rng: &mut Rng) -> Option<Vec<u8>> {
     changed.then(|| lines.concat())
 }
 
-/// Takes out one of the lines that `is_wanted` accepts, the last one as a rule.
+/// Removes one of the lines that `is_wanted` accepts, as a rule the last one.
 fn lose_lines(bytes: &[u8], rng: &mut Rng, is_wanted: impl Fn(&Value) -> bool) -> Option<Vec<u8>> {
     let mut lines = lines(bytes);
     let wanted = lines.iter().enumerate().filter(|(_, line)| {
@@ -162,7 +162,7 @@ fn lose_lines(bytes: &[u8], rng: &mut Rng, is_wanted: impl Fn(&Value) -> bool) -
     Some(lines.concat())
 }
 
-/// Takes out up to six lines that follow each other.
+/// Removes up to six consecutive lines.
 fn lose_run(bytes: &[u8], rng: &mut Rng) -> Option<Vec<u8>> {
     let mut lines = lines(bytes);
     let from = rng.below(lines.len());

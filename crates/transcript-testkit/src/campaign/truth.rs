@@ -1,12 +1,12 @@
 //! What the bytes of a damaged session still prove.
 //!
-//! A destroyed link leaves a gap. The entries above it are proved if a careful person could tell
-//! where the link led: the torn line still shows both ids; the entry below answers a call, or
+//! A destroyed link leaves a gap. The entries above the gap are proved if a careful person could
+//! find where the link led: the torn line still shows both ids; the entry below answers a call, or
 //! belongs to an API message, on the path above; or the previous message of the file is the one
 //! above, and the two are not both prompts. Two prompts in a row can be a prompt that was rewound
-//! before it was answered (fixtures `pains/03-*`), and equally a conversation that lost an answer.
-//! Nothing else about rewinds can be proved: if the first line of a new branch is lost, the bytes
-//! are those of a conversation without a rewind.
+//! before it was answered (fixtures `pains/03-*`), or a conversation that lost an answer.
+//! Nothing else about rewinds can be proved: without the first line of a new branch, the file is
+//! the same as that of a conversation without a rewind.
 
 use std::collections::{HashMap, HashSet};
 
@@ -16,19 +16,19 @@ use super::hurt::{Damage, Loss};
 use super::{Healthy, Role};
 use crate::model;
 
-/// The answer for one damaged session.
+/// What a path of one damaged session must show (`uuids`) and may show (`unproven`).
 pub(super) struct Truth {
     pub(super) uuids: Vec<String>,
     pub(super) unproven: HashSet<String>,
 }
 
-/// Whether the bytes prove what is above a gap.
+/// Whether the bytes prove which entry is above a gap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Proof {
     Proved,
-    /// What stands on the true path above may be shown; nothing else.
+    /// The true path above the gap may be shown, but nothing else.
     TruePathOnly,
-    /// Whatever stands before it in the file may as well have been what it followed.
+    /// Any entry before it in the file may be its parent.
     Open,
 }
 
@@ -38,7 +38,7 @@ pub(super) fn truth(healthy: &Healthy, damage: &Damage) -> Truth {
         Loss::Lines { gone, linked } => without_lines(healthy, gone, linked),
         Loss::Links { touched, exchanged } => without_links(healthy, touched, *exchanged),
         Loss::Order => in_another_order(healthy, &damage.bytes, &damage.order),
-        Loss::Stitch { unproven } => {
+        Loss::Pointers { unproven } => {
             let path = healthy.path.iter().copied();
             let path: Vec<usize> = path.filter(|line| !unproven.contains(line)).collect();
             let mut truth = Truth::of_path(healthy, &path);
@@ -46,7 +46,7 @@ pub(super) fn truth(healthy: &Healthy, damage: &Damage) -> Truth {
             truth
         }
     };
-    // What was true before and is neither lost nor proved does no harm.
+    // A path may show the messages of the undamaged path that are neither lost nor proved.
     truth.may_show(healthy, healthy.path.iter().copied());
     for uuid in &truth.uuids {
         truth.unproven.remove(uuid);
@@ -68,13 +68,14 @@ impl Truth {
     }
 }
 
-/// The truth when `gone` lines were destroyed. Of those in `linked` both ids can still be read.
+/// Returns the truth when the lines `gone` were destroyed. Both ids of those in `linked` are still
+/// readable.
 fn without_lines(healthy: &Healthy, gone: &HashSet<usize>, linked: &HashSet<usize>) -> Truth {
     if gone.is_empty() {
         return Truth::of_path(healthy, &healthy.path);
     }
-    let mended = mended(healthy, gone);
-    let path = model::vendor_path(&mended);
+    let repaired = repaired(healthy, gone);
+    let path = model::vendor_path(&repaired);
     let leaf = path
         .leaf
         .as_ref()
@@ -104,7 +105,8 @@ fn without_lines(healthy: &Healthy, gone: &HashSet<usize>, linked: &HashSet<usiz
     truth.may_show(healthy, path[..from].iter().copied());
     path.drain(..from);
 
-    // The path as it was has the order; what the destroyed lines took with them is not on it.
+    // The undamaged path gives the order. Entries that were lost together with the destroyed lines
+    // are not on it.
     let shown: HashSet<usize> = path.iter().copied().collect();
     let was: HashSet<usize> = healthy.path.iter().copied().collect();
     if shown.is_subset(&was) {
@@ -118,8 +120,8 @@ fn without_lines(healthy: &Healthy, gone: &HashSet<usize>, linked: &HashSet<usiz
     truth
 }
 
-/// Whether the line is a result whose call is lost together with its place in the chain: it
-/// names the lost line as its parent, as does what follows on the path.
+/// Returns whether the line is a result whose call is lost, and with it the place of the result in
+/// the chain: the lost line is its parent, and also that of the next entry of the path.
 fn answers_a_lost_call(healthy: &Healthy, line: usize, gone: &HashSet<usize>) -> bool {
     !gone.contains(&line)
         && !healthy.lines[line].is_prompt()
@@ -136,15 +138,15 @@ fn places(path: &[usize]) -> HashMap<usize, usize> {
         .collect()
 }
 
-/// A link of the chain that cannot be followed any more.
+/// A link of the chain that can no longer be followed.
 struct Gap {
-    /// The nearest entry of the path that stands below it.
+    /// The nearest entry of the path below the gap.
     below: usize,
     /// The lost line that the file names as the parent.
     parent: Option<usize>,
 }
 
-/// The gaps on the way from the leaf, and on that from the end of a preserved segment.
+/// Returns the gaps above the leaf and above the end of a preserved segment.
 fn gaps(healthy: &Healthy, leaf: usize, path: &[usize], gone: &HashSet<usize>) -> Vec<Gap> {
     let mut ends = vec![leaf];
     if let Some(boundary) = path.iter().find(|line| healthy.lines[**line].is_boundary()) {
@@ -163,7 +165,7 @@ fn gaps(healthy: &Healthy, leaf: usize, path: &[usize], gone: &HashSet<usize>) -
     for end in ends {
         let mut below = end;
         for line in healthy.ancestors(end) {
-            // Progress lines stand in the chain, but not on the path.
+            // Progress lines are in the chain, but not on the path.
             if place.contains_key(&line) {
                 below = line;
             }
@@ -182,7 +184,7 @@ fn gaps(healthy: &Healthy, leaf: usize, path: &[usize], gone: &HashSet<usize>) -
     gaps
 }
 
-/// What the bytes say about what is above a gap.
+/// Returns whether the bytes prove which entry is above a gap.
 fn proof(
     healthy: &Healthy,
     gap: &Gap,
@@ -210,7 +212,7 @@ fn proof(
     }
 
     let is_there = |line: &usize| !gone.contains(line);
-    // What stands below the gap is not what is above it, wherever in the file it is.
+    // An entry below the gap cannot be above it as well, wherever it is in the file.
     let is_below = |line: &usize| place.get(line).is_some_and(|place| *place >= at);
     let before = (0..gap.below)
         .rev()
@@ -237,15 +239,15 @@ fn proof(
         };
     }
     let is_above = place.get(&before).is_some_and(|before| *before < at);
-    let is_prompt_behind_prompt = line.is_prompt() && healthy.lines[before].is_prompt();
-    if !is_above || (doubts_prompts && is_prompt_behind_prompt) {
+    let is_prompt_after_prompt = line.is_prompt() && healthy.lines[before].is_prompt();
+    if !is_above || (doubts_prompts && is_prompt_after_prompt) {
         return Proof::Open;
     }
     Proof::Proved
 }
 
-/// Whether the first message of `path` is the summary of a compaction: its history ends there,
-/// whatever stands before it in the file.
+/// Returns whether the first message of `path` is the summary of a compaction: the history ends
+/// there, whatever precedes it in the file.
 fn opens_with_summary(healthy: &Healthy, path: &[usize]) -> bool {
     let first = path
         .iter()
@@ -254,7 +256,7 @@ fn opens_with_summary(healthy: &Healthy, path: &[usize]) -> bool {
     first.is_some_and(|line| line.value["isCompactSummary"] == true)
 }
 
-/// Whether a boundary names the destroyed line `parent` as its anchor.
+/// Returns whether a boundary names the destroyed line `parent` as its anchor.
 fn is_anchor(healthy: &Healthy, parent: Option<usize>, boundary: usize) -> bool {
     let uuid = parent.and_then(|parent| healthy.lines[parent].uuid.as_deref());
     let metadata = &healthy.lines[boundary].value["compactMetadata"];
@@ -263,9 +265,10 @@ fn is_anchor(healthy: &Healthy, parent: Option<usize>, boundary: usize) -> bool 
         .any(|form| uuid.is_some() && metadata[*form]["anchorUuid"].as_str() == uuid)
 }
 
-/// The session without `gone` lines, in JSON that keeps the numbers of the lines. What was a child of
-/// them is a child of the next entry above, and the boundaries name what is left.
-fn mended(healthy: &Healthy, gone: &HashSet<usize>) -> Vec<u8> {
+/// Returns the session without the lines `gone`, with the same line numbers. Children of a destroyed
+/// line become children of its nearest ancestor that is left, and the pointers of boundaries are
+/// replaced accordingly.
+fn repaired(healthy: &Healthy, gone: &HashSet<usize>) -> Vec<u8> {
     let mut out = Vec::new();
     for (at, line) in healthy.lines.iter().enumerate() {
         let mut value = line.value.clone();
@@ -277,7 +280,7 @@ fn mended(healthy: &Healthy, gone: &HashSet<usize>) -> Vec<u8> {
             value["parentUuid"] = json!(above.and_then(|above| healthy.lines[above].uuid.clone()));
         }
         if line.is_boundary() {
-            mend_boundary(healthy, &mut value, gone);
+            repair_boundary(healthy, &mut value, gone);
         }
         if !line.is_blank() && !gone.contains(&at) {
             out.extend_from_slice(value.to_string().as_bytes());
@@ -287,7 +290,7 @@ fn mended(healthy: &Healthy, gone: &HashSet<usize>) -> Vec<u8> {
     out
 }
 
-fn mend_boundary(healthy: &Healthy, value: &mut Value, gone: &HashSet<usize>) {
+fn repair_boundary(healthy: &Healthy, value: &mut Value, gone: &HashSet<usize>) {
     let Some(metadata) = value
         .get_mut("compactMetadata")
         .filter(|metadata| metadata.is_object())
@@ -302,7 +305,7 @@ fn mend_boundary(healthy: &Healthy, value: &mut Value, gone: &HashSet<usize>) {
         if is_gone(anchor)
             && let Some(line) = line(anchor)
         {
-            // A summary gives way to what is above it, in the end its boundary.
+            // A destroyed summary is replaced by its nearest ancestor, at last its boundary.
             let above = healthy.ancestors(line).find(|line| !gone.contains(line));
             metadata[form]["anchorUuid"] = above.map_or(Value::Null, uuid);
         }
@@ -320,7 +323,7 @@ fn mend_boundary(healthy: &Healthy, value: &mut Value, gone: &HashSet<usize>) {
     }
 }
 
-/// The truth when the parents of the `touched` entries, all of the chain, are not to be trusted.
+/// Returns the truth when the parents of the entries `touched`, all of the chain, are wrong.
 fn without_links(healthy: &Healthy, touched: &[usize], exchanged: bool) -> Truth {
     let place = places(&healthy.path);
     let mut truth = Truth::of_path(healthy, &[]);
@@ -342,9 +345,9 @@ fn without_links(healthy: &Healthy, touched: &[usize], exchanged: bool) -> Truth
     truth
 }
 
-/// The truth when the same lines stand in another order. No link is lost, but the last tip of the
-/// file may be another one: then nothing proves that it is not the leaf. `order` says which line
-/// stands where.
+/// Returns the truth when the same lines are in another order. No link is lost, but another tip may
+/// be the last of the file: then nothing proves that it is not the leaf. `order` has the original
+/// number of each line.
 fn in_another_order(healthy: &Healthy, bytes: &[u8], order: &[usize]) -> Truth {
     let path = model::vendor_path(bytes);
     let path: Vec<usize> = path
@@ -359,7 +362,7 @@ fn in_another_order(healthy: &Healthy, bytes: &[u8], order: &[usize]) -> Truth {
         .first()
         .is_some_and(|leaf| is.contains_key(leaf));
     if is_same || !has_leaf {
-        // Results of parallel calls stand in the order of the file.
+        // Results of parallel calls follow the order of the file.
         Truth::of_path(healthy, &path)
     } else {
         Truth::of_path(healthy, &healthy.path)

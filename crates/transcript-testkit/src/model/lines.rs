@@ -1,4 +1,4 @@
-//! Stage 1: the bytes of a file → the JSON objects on its lines.
+//! Stage 1: turns the bytes of a file into the JSON objects on its lines.
 
 use serde_json::{Map, Value};
 
@@ -14,9 +14,9 @@ pub struct Line {
 /// Returns every object that the client sees in `bytes`, in file order.
 ///
 /// Lines end with LF (a CR before it is white space); a last line without LF counts. Bad lines are
-/// left out and do no harm to their neighbours.
+/// omitted, and do not affect the lines before and after them.
 pub fn parse(bytes: &[u8]) -> Vec<Line> {
-    // One byte order mark at the start of the file is no part of the first line.
+    // One byte order mark at the start of the file is not part of the first line.
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
     bytes
         .split(|&byte| byte == b'\n')
@@ -44,8 +44,8 @@ fn object(line: &[u8]) -> Option<Map<String, Value>> {
     }
 }
 
-/// Turns each escape `\ud800`…`\udfff` that has no partner into `\ufffd`, as the client does;
-/// `serde_json` would refuse the whole line.
+/// Turns each unpaired escape `\ud800`…`\udfff` into `\ufffd`, as the client does; `serde_json` would
+/// reject the whole line.
 fn replace_lone_surrogates(text: &str) -> String {
     let escapes = escapes(text);
     let is_high = |escape: &Escape| (0xD800..0xDC00).contains(&escape.unit);
@@ -62,7 +62,7 @@ fn replace_lone_surrogates(text: &str) -> String {
             continue;
         }
         if is_high(escape) || is_low(escape) {
-            // The same length, so that the places of the others stay right.
+            // The replacement has the same length, so that the other offsets stay valid.
             out.replace_range(escape.at..escape.at + 6, "\\ufffd");
         }
         index += 1;
@@ -76,8 +76,8 @@ struct Escape {
     unit: u16,
 }
 
-/// All `\uXXXX` escapes of a text. A backslash protects the character behind it: in `\\ud83d` there
-/// is no such escape.
+/// Returns all `\uXXXX` escapes of a text. A backslash escapes the character after it, so `\\ud83d`
+/// does not contain one.
 fn escapes(text: &str) -> Vec<Escape> {
     let mut found = Vec::new();
     let mut chars = text.char_indices();
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn bad_lines_are_left_out_and_the_rest_is_kept() {
+    fn bad_lines_are_omitted_and_the_rest_is_kept() {
         check("", &[]);
         check(
             "{\"a\":1}\r\n\n \t\n{\"a\":2}",

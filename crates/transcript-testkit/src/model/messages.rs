@@ -1,4 +1,4 @@
-//! Stage 4: the steps of a conversation → the messages of the request.
+//! Stage 4: turns the steps of a conversation into the messages of the request.
 
 use std::collections::HashSet;
 
@@ -7,15 +7,15 @@ use serde_json::{Value, json};
 use super::reminders::{self, text_block};
 use super::request::{Kind, MessageId, Step};
 
-/// A message of the request while it grows.
+/// A message of the request while it is built.
 #[derive(Clone, Debug)]
 pub(super) struct Message {
     role: &'static str,
     id: MessageId,
     blocks: Vec<Value>,
-    /// Nothing but reminders was put into this user message so far.
+    /// Whether this user message contains only reminders so far.
     only_reminders: bool,
-    /// The content is still the plain string of one user line.
+    /// Whether the content is still the plain string of one user line.
     is_plain_string: bool,
 }
 
@@ -43,11 +43,11 @@ fn is_result(block: &Value) -> bool {
 // Merging
 // ---------------------------------------------------------------------------------------------
 
-/// Puts the steps together to messages. With `system_role` the reminders go into messages of role
-/// `system` (the role form), else into the user messages (the text form).
+/// Merges the steps into messages. With `system_role` the reminders go into messages of role
+/// `system` (the role form), otherwise into the user messages (the text form).
 pub(super) fn merge(steps: Vec<Step>, system_role: bool) -> Vec<Message> {
     let mut messages: Vec<Message> = Vec::new();
-    // In the role form: the reminders of the turn, which are sent behind its user message.
+    // In the role form: the reminders of the turn, which are sent after its user message.
     let mut waiting: Vec<Value> = Vec::new();
     for step in steps {
         match step.kind {
@@ -70,8 +70,8 @@ pub(super) fn merge(steps: Vec<Step>, system_role: bool) -> Vec<Message> {
             Kind::Reminder
                 if system_role && reminders::is_file(&step.entry) && is_user_turn(&messages) =>
             {
-                // In the role form the texts of a file are user lines like any other: there is a
-                // line end at the seam, and none is folded into a result.
+                // In the role form the texts of a file are merged like user lines, with a line feed
+                // between texts, and are never folded into a result (NOTE-7).
                 for blocks in step.parts {
                     add_user(&mut messages, blocks, false);
                 }
@@ -83,9 +83,9 @@ pub(super) fn merge(steps: Vec<Step>, system_role: bool) -> Vec<Message> {
     messages
 }
 
-/// The message that an assistant line belongs to: the last one before it that has its id. Results,
-/// reminders and other answers may stand between them; a user message without a result may not:
-/// behind it the id begins a new message.
+/// Returns the message that an assistant line belongs to: the last one before it with the same id.
+/// Results, reminders and other answers may come between them, but after a user message without a
+/// result the same id begins a new message (MSG-1).
 fn message_of_line(messages: &[Message], id: &MessageId) -> Option<usize> {
     for (at, message) in messages.iter().enumerate().rev() {
         match message.role {
@@ -124,8 +124,8 @@ fn send_waiting(messages: &mut Vec<Message>, waiting: &mut Vec<Value>) {
     }
 }
 
-/// Users in a row become one message: the earlier text gets a line end where two texts meet, the
-/// results move to the front.
+/// Merges consecutive user lines into one message. Where two texts meet, the earlier one gets a line
+/// feed; results move to the front (MSG-3, MSG-4).
 fn add_user(messages: &mut Vec<Message>, blocks: Vec<Value>, is_plain_string: bool) {
     let Some(message) = messages.last_mut().filter(|message| message.role == "user") else {
         let mut message = Message::new("user", blocks);
@@ -154,8 +154,8 @@ fn end_with_newline(blocks: &mut [Value]) {
     }
 }
 
-/// A reminder joins the user message before it: inside of the last result when that is the last
-/// block, else as a block. One that opens the turn makes a message of each of its parts (91-a0).
+/// Adds a reminder to the user message before it: within the last result if that is the last block,
+/// otherwise as a block. Each part of a reminder that opens the turn becomes a message (NOTE-8).
 fn add_reminder(messages: &mut Vec<Message>, parts: Vec<Vec<Value>>) {
     let opens = !is_user_turn(messages);
     for blocks in parts {
@@ -190,8 +190,8 @@ fn add_reminder_block(message: &mut Message, block: Value) {
     }
 }
 
-/// Whether reminders are folded into this block: into any result, but for one whose content is
-/// null or lists a found document or a loaded tool.
+/// Returns whether reminders are folded into this block: into any result except one whose content
+/// is null or contains a search result or a tool reference (NOTE-4).
 fn takes_reminders(block: &Value) -> bool {
     let is_closed =
         |inner: &Value| inner["type"] == "search_result" || inner["type"] == "tool_reference";
@@ -228,8 +228,8 @@ fn js_trim(text: &str) -> &str {
 // Cleaning
 // ---------------------------------------------------------------------------------------------
 
-/// Blank texts of a user message are not sent; a message of which nothing is left says so. The
-/// plain string of a single line is sent as it is.
+/// Removes blank texts of a user message; if nothing is left, a placeholder replaces them. The plain
+/// string of a single line is sent unchanged (MSG-12).
 pub(super) fn drop_blank_user_texts(messages: &mut [Message]) {
     let is_blank = |block: &Value| {
         let text = block["text"].as_str();
@@ -246,9 +246,8 @@ pub(super) fn drop_blank_user_texts(messages: &mut [Message]) {
     }
 }
 
-/// Within an assistant message the calls go last: each moves behind the blocks that follow it. A
-/// thought ends this: when the block before it (calls not counted) is a thought as well, the calls
-/// between the two stay between them.
+/// Moves the calls of an assistant message after its other blocks. When a thought follows
+/// another one, not counting calls, the calls before it stay before it (MSG-5).
 pub(super) fn calls_last(messages: &mut [Message]) {
     for message in messages {
         if message.role != "assistant" {
@@ -282,11 +281,11 @@ pub(super) fn is_thinking(block: &Value) -> bool {
 // Calls and results
 // ---------------------------------------------------------------------------------------------
 
-/// Makes every call stand before exactly one result, and every result behind its call.
+/// Makes every call precede exactly one result, and every result follow its call.
 pub(super) fn pair(messages: Vec<Message>) -> Vec<Message> {
     let mut seen: HashSet<String> = HashSet::new();
     let mut paired: Vec<Message> = Vec::new();
-    // The calls of the message before that have no result yet.
+    // The calls of the previous message that do not have a result yet.
     let mut open: Vec<String> = Vec::new();
     for mut message in messages {
         match message.role {
@@ -310,7 +309,7 @@ pub(super) fn pair(messages: Vec<Message>) -> Vec<Message> {
                     _ => true,
                 });
                 if had_blocks && message.blocks.is_empty() {
-                    message.blocks.push(made_up("[Tool use interrupted]"));
+                    message.blocks.push(synthetic("[Tool use interrupted]"));
                 }
                 paired.push(message);
             }
@@ -345,7 +344,7 @@ pub(super) fn pair(messages: Vec<Message>) -> Vec<Message> {
     paired
 }
 
-/// Calls that no user message follows get one with the missing results.
+/// Adds a user message with the missing results after calls that none follows.
 fn close(paired: &mut Vec<Message>, open: &mut Vec<String>) {
     if !open.is_empty() {
         let blocks = std::mem::take(open)
@@ -365,7 +364,7 @@ fn missing_result(id: &str) -> Value {
     })
 }
 
-/// The ids of the server calls that are answered in the same message.
+/// Returns the ids of the server calls that have a result in the same message.
 fn server_results(blocks: &[Value]) -> HashSet<String> {
     let results = blocks.iter().filter(|block| block["type"] != "tool_use");
     results
@@ -374,15 +373,15 @@ fn server_results(blocks: &[Value]) -> HashSet<String> {
 }
 
 /// Returns a synthetic text block of an assistant message (MSG-8, TURN-4).
-fn made_up(text: &str) -> Value {
+fn synthetic(text: &str) -> Value {
     json!({"type": "text", "text": text, "citations": []})
 }
 
-/// The last touch on a message.
+/// Makes the last changes to a message, and returns it as JSON.
 pub(super) fn finish(mut message: Message) -> Value {
     if message.role == "assistant" {
         if message.blocks.is_empty() {
-            message.blocks.push(made_up("(no content)"));
+            message.blocks.push(synthetic("(no content)"));
         }
         message
             .blocks
@@ -400,7 +399,8 @@ pub(super) fn finish(mut message: Message) -> Value {
     json!({"role": message.role, "content": message.blocks})
 }
 
-/// NULs are not sent (issue 3, pains 11): what stores a text behind the API may end it there.
+/// Replaces NULs by U+FFFD, because a service that stores the text may end it at a NUL (fixture
+/// `pains/11-nul-escape.jsonl`).
 pub(super) fn without_nuls(value: Value) -> Value {
     match value {
         Value::String(text) => text.replace('\0', "\u{fffd}").into(),
@@ -415,7 +415,7 @@ pub(super) fn without_nuls(value: Value) -> Value {
     }
 }
 
-/// Blank text, or the text that the client makes up for an empty message.
+/// Returns whether the text is blank, or the placeholder of the client for an empty message.
 pub(super) fn is_blank(block: &Value) -> bool {
     let text = block["text"].as_str().unwrap_or("not a text");
     block["type"] == "text" && (js_trim(text).is_empty() || text == "(no content)")

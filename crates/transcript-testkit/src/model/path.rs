@@ -1,4 +1,4 @@
-//! Stage 2: the objects of a file → the entries of the conversation, in order.
+//! Stage 2: turns the objects of a file into the entries of the conversation, in order.
 //!
 //! This stage only uses the structure of the file (ids, parents, kinds, times), with one exception:
 //! an entry whose body is unusable is treated as if its line did not exist (FILE-6).
@@ -51,8 +51,8 @@ pub fn vendor_path(bytes: &[u8]) -> Path {
     }
 
     let mut chain = graph.chain(leaf);
-    // The leaf's own attachments belong to it, even those that lead on (91-e5). In a cycle they
-    // can stand on the chain already.
+    // The attachments below the leaf belong to the path, even those that lead to another entry
+    // (CHAIN-10). In a cycle they may be on the chain already.
     let children = graph.children();
     for attachment in attachments_under(&graph, &children, leaf) {
         if !chain.contains(&attachment) {
@@ -84,8 +84,8 @@ fn refuse(reason: &str) -> Path {
 // The graph
 // ---------------------------------------------------------------------------------------------
 
-/// The kinds of entries that can be part of a conversation. Lines of all other types are not
-/// there at all, but for `progress` lines, which are bridged.
+/// The kinds of entries that can be part of a conversation. Lines of all other types are ignored,
+/// except `progress` lines, which are passed over (CHAIN-2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     User,
@@ -170,7 +170,7 @@ impl Entry {
 /// The entries of a file, each once, linked by the keys of their parents.
 #[derive(Debug)]
 struct Graph {
-    /// In file order; an entry that is repeated stands at its first place with its last content.
+    /// In file order; a repeated entry is at its first place with its last content.
     entries: Vec<Entry>,
     places: HashMap<String, usize>,
 }
@@ -192,7 +192,7 @@ impl Graph {
             let entry = Entry::new(line, kind, &bridges);
             graph.insert(entry);
         }
-        // The file of a subagent is all sidechain; it is its own main chain.
+        // In the file of a subagent every line is on a sidechain, which is then the main chain.
         if graph
             .entries
             .iter()
@@ -228,12 +228,12 @@ impl Graph {
         self.places.get(key).copied()
     }
 
-    /// The entry that `index` names as its parent, when it is there.
+    /// Returns the parent of `index`; `None` when it does not name one or the parent is missing.
     fn parent(&self, index: usize) -> Option<usize> {
         self.place(self.entries[index].parent.as_deref()?)
     }
 
-    /// `index` and all entries above it, nearest first, by real links alone.
+    /// Returns `index` and its ancestors, nearest first, by links of the file alone.
     fn ancestors(&self, index: usize) -> Vec<usize> {
         let mut seen = HashSet::from([index]);
         let mut line = vec![index];
@@ -246,7 +246,7 @@ impl Graph {
         line
     }
 
-    /// For each entry the entries that name it as their parent, in file order.
+    /// Returns the children of each entry, in file order.
     fn children(&self) -> Vec<Vec<usize>> {
         let mut children = vec![Vec::new(); self.entries.len()];
         for index in 0..self.entries.len() {
@@ -369,8 +369,8 @@ fn bridged(
 // Compaction
 // ---------------------------------------------------------------------------------------------
 
-/// The entries that a boundary keeps, oldest first, and the entry they follow: the summary or the
-/// boundary. When the client was killed before it wrote the summary, nothing is there to follow.
+/// The entries that a boundary keeps, oldest first, and their anchor: the summary or the boundary.
+/// The anchor is missing when the client was killed before it wrote the summary.
 struct Kept {
     uuids: Vec<String>,
     anchor: Option<String>,
@@ -401,7 +401,8 @@ fn kept(graph: &Graph, metadata: &Value) -> Option<Kept> {
     })
 }
 
-/// The key that a text names; a `null` names nothing, although an entry may have it for its uuid.
+/// Returns the key for a uuid that is a text. A `null` names no entry, although it may be the uuid of
+/// an entry.
 fn text_key(value: &Value) -> Option<String> {
     value.is_string().then(|| value.to_string())
 }
@@ -420,9 +421,9 @@ fn segment_uuids(graph: &Graph, segment: &Value) -> Option<Vec<String>> {
     )
 }
 
-/// Hangs the entries that the last boundary keeps behind its anchor, and what was a child of the anchor
-/// behind their tail. Without the anchor they start the conversation. Everything else before the
-/// boundary is gone.
+/// Moves the entries that the last boundary keeps after its anchor; the children of the anchor become
+/// children of their tail. Without the anchor they start the conversation. Everything else before the
+/// boundary is removed.
 fn splice(graph: &mut Graph) {
     let Some(boundary) = graph.entries.iter().rposition(Entry::is_boundary) else {
         return;
@@ -443,8 +444,8 @@ fn splice(graph: &mut Graph) {
         .collect();
     graph.remove(&gone);
     for entry in &mut graph.entries {
-        // A rewind to an entry that is gone follows the tail (91-d6, with the boundary as anchor
-        // 90-rnd-0065).
+        // A rewind to an entry that was removed follows the tail, also when the anchor is the
+        // boundary (COMPACT-7).
         if entry
             .parent
             .as_ref()
@@ -461,7 +462,7 @@ fn splice(graph: &mut Graph) {
     }
 }
 
-/// The conversation starts at the last boundary of its chain.
+/// Cuts the chain at its last boundary, where the conversation starts (COMPACT-2).
 fn cut_at_boundary(graph: &Graph, chain: &mut Vec<usize>) {
     if let Some(at) = chain
         .iter()
@@ -501,7 +502,7 @@ fn unpinned_leaf(graph: &Graph) -> Option<usize> {
     newest_message(graph)
 }
 
-/// The message of the main chain with the greatest timestamp; of equal ones the first.
+/// Returns the message of the main chain with the greatest timestamp; of equal ones the first.
 fn newest_message(graph: &Graph) -> Option<usize> {
     let mut newest: Option<usize> = None;
     for (index, entry) in graph.entries.iter().enumerate() {
@@ -515,8 +516,8 @@ fn newest_message(graph: &Graph) -> Option<usize> {
     newest
 }
 
-/// The leaf that the last `last-prompt` line asks for (the pin); `None` when there is none, or when
-/// it gives way to the leaf that the file has without it.
+/// Returns the leaf that the pin, the last `last-prompt` line, names. `None` when there is no pin, or
+/// when it gives way to the leaf that the file has without it.
 fn pinned_leaf(graph: &Graph, lines: &[Line]) -> Option<usize> {
     let (at, pin) = lines.iter().enumerate().rev().find_map(|(at, line)| {
         let is_pin = line.object.get("type") == Some(&"last-prompt".into());
@@ -524,9 +525,9 @@ fn pinned_leaf(graph: &Graph, lines: &[Line]) -> Option<usize> {
         uuid.filter(|_| is_pin).map(|uuid| (at, uuid))
     })?;
     let explicit = lines[at].object.get("explicit") == Some(&Value::Bool(true));
-    let behind = &lines[at + 1..];
+    let after = &lines[at + 1..];
     // Any boundary after the pin removes it, whatever else the boundary line contains (LEAF-13).
-    if behind.iter().any(is_boundary_line) {
+    if after.iter().any(is_boundary_line) {
         return None;
     }
     // Ignored if unknown, such as the uuid of zeros, or leading to no message (LEAF-6, LEAF-7).
@@ -534,7 +535,7 @@ fn pinned_leaf(graph: &Graph, lines: &[Line]) -> Option<usize> {
         .place(&pin.to_string())
         .filter(|&pin| graph.has_message_above(pin))?;
 
-    let followers: Vec<usize> = behind
+    let followers: Vec<usize> = after
         .iter()
         .filter(|line| kind(&line.object).is_some())
         .filter_map(|line| graph.place(&key(&line.object)))
@@ -562,8 +563,8 @@ fn is_boundary_line(line: &Line) -> bool {
         && line.object.get("subtype") == Some(&"compact_boundary".into())
 }
 
-/// Whether `index` is above `leaf`, by real links alone. The lines of a message and the results
-/// of its calls lie on the chain together: it is enough that one of the lines does.
+/// Returns whether `index` is an ancestor of `leaf`, by links of the file alone. The lines of a
+/// message and the results of its calls count as ancestors when one of the lines is one (LEAF-12).
 fn lies_on_chain(graph: &Graph, index: usize, leaf: usize) -> bool {
     graph.ancestors(leaf).into_iter().any(|above| {
         let members = members(graph, above);
@@ -575,7 +576,7 @@ fn lies_on_chain(graph: &Graph, index: usize, leaf: usize) -> bool {
 // Siblings
 // ---------------------------------------------------------------------------------------------
 
-/// The attachments under `index`, and those under them, in file order.
+/// Returns the attachments below `index`, through other attachments, in file order.
 fn attachments_under(graph: &Graph, children: &[Vec<usize>], index: usize) -> Vec<usize> {
     let mut found: Vec<usize> = Vec::new();
     let mut open = vec![index];
@@ -592,9 +593,8 @@ fn attachments_under(graph: &Graph, children: &[Vec<usize>], index: usize) -> Ve
     found
 }
 
-/// Puts back what belongs to the messages on the chain but lies beside it: a message is written as
-/// several lines, each call is followed by its own result, and the chain runs through one of them
-/// only.
+/// Adds the parallel siblings of the messages on the chain: a message is written as several lines,
+/// each call is followed by its own result, and only one of these lines is on the chain.
 fn with_siblings(graph: &Graph, children: &[Vec<usize>], mut chain: Vec<usize>) -> Vec<usize> {
     let mut done: HashSet<usize> = HashSet::new();
     for index in chain.clone() {
@@ -607,7 +607,7 @@ fn with_siblings(graph: &Graph, children: &[Vec<usize>], mut chain: Vec<usize>) 
     chain
 }
 
-/// Puts back what is missing of one message, whose lines are `members`.
+/// Adds the missing lines and results of one message, whose lines are `members`.
 fn with_siblings_of(
     graph: &Graph,
     children: &[Vec<usize>],
@@ -629,9 +629,9 @@ fn with_siblings_of(
     }
     let chain = with_lines(chain, members, &lost_lines);
 
-    // Go through the stretches of the chain that hold lines of the message, one behind the other,
-    // and what follows them: results and attachments. In each the lines come first; what follows
-    // them is sorted by its place in the file, with what is lost of the calls of these lines.
+    // Each stretch of the chain with consecutive lines of the message is followed by results and
+    // attachments. The lines come first; the results and attachments after them, together with
+    // the missing ones of the calls of these lines, are sorted by their place in the file.
     let is_line = |index: &usize| members.contains(index);
     let follows =
         |index: &usize| results.contains(index) || graph.entries[*index].kind == Kind::Attachment;
@@ -661,8 +661,8 @@ fn with_siblings_of(
     out
 }
 
-/// The chain with the lost lines of a message: each goes behind the last line of the message on the
-/// chain that stands before it in the file, at the earliest behind the first one.
+/// Returns the chain with the missing lines of a message. Each comes after the last line of the
+/// message on the chain that precedes it in the file, at the earliest after the first one (CHAIN-7).
 fn with_lines(mut chain: Vec<usize>, members: &[usize], lost_lines: &[usize]) -> Vec<usize> {
     let on_chain = chain.clone();
     for &lost in lost_lines {
@@ -673,7 +673,7 @@ fn with_lines(mut chain: Vec<usize>, members: &[usize], lost_lines: &[usize]) ->
             .iter()
             .rposition(|index| members.contains(index) && *index < lost);
         let mut at = before.unwrap_or(first).max(first) + 1;
-        // Behind the lost lines that were put back to this place already.
+        // After the missing lines that were already inserted at this place.
         while at < chain.len() && lost_lines.contains(&chain[at]) && !on_chain.contains(&chain[at])
         {
             at += 1;
@@ -683,8 +683,8 @@ fn with_lines(mut chain: Vec<usize>, members: &[usize], lost_lines: &[usize]) ->
     chain
 }
 
-/// Whether a result or an attachment belongs to one of the lines: it answers one of their calls,
-/// or is a child of such a line or result, other attachments in between.
+/// Returns whether a result or an attachment belongs to one of the lines: it answers one of their
+/// calls, or is below such a line or result, directly or through other attachments.
 fn belongs_to(graph: &Graph, index: usize, lines: &[usize]) -> bool {
     let answers = results(graph, lines);
     graph
@@ -694,8 +694,8 @@ fn belongs_to(graph: &Graph, index: usize, lines: &[usize]) -> bool {
         .is_some_and(|above| lines.contains(&above) || answers.contains(&above))
 }
 
-/// The lines of the message that `index` is a line of, in file order, wherever they stand. A line
-/// without a message id is a message of its own. None when `index` is no assistant line.
+/// Returns all lines of the message of the line `index`, in file order. A line without a message id is
+/// a message of its own. Empty when `index` is not an assistant line.
 fn members(graph: &Graph, index: usize) -> Vec<usize> {
     if graph.entries[index].kind != Kind::Assistant {
         return Vec::new();
@@ -708,7 +708,7 @@ fn members(graph: &Graph, index: usize) -> Vec<usize> {
         .collect()
 }
 
-/// The results of the calls of a message, wherever they hang.
+/// Returns the results of the calls of a message, whatever their parents.
 fn results(graph: &Graph, members: &[usize]) -> Vec<usize> {
     let calls: Vec<&String> = members
         .iter()

@@ -1,20 +1,20 @@
-//! The texts of attachments: what the client tells the model about its surroundings.
+//! The texts of attachments, by which the client informs the model about its environment.
 
 use serde_json::{Map, Value, json};
 
-/// Start of the one reminder that is never folded into a tool result. The client knows it by its
-/// text; the flag `renderedBesideToolResult` is not read (91-a3, 91-c0, 91-f1).
+/// Start of the one reminder that is never folded into a tool result. The client recognizes it by its
+/// text; it does not read the flag `renderedBesideToolResult` (NOTE-5).
 const ATTRIBUTION: &str = "<system-reminder>\nAttribution for git commits and pull requests you \
                            create from here on";
 
-/// What an attachment is sent as: a list of messages, each a list of text blocks. Empty when
+/// Returns what is sent for an attachment: a list of messages, each a list of text blocks. Empty when
 /// nothing is sent.
 pub(super) fn parts(entry: &Map<String, Value>) -> Vec<Vec<Value>> {
     // The text that was sent the first time counts, whatever the other fields contain (NOTE-1).
     stored_parts(entry).unwrap_or_else(|| {
         let texts = entry
             .get("attachment")
-            .map(rendered_anew)
+            .map(rendered_texts)
             .unwrap_or_default();
         texts
             .iter()
@@ -23,7 +23,8 @@ pub(super) fn parts(entry: &Map<String, Value>) -> Vec<Vec<Value>> {
     })
 }
 
-/// The parts under `rendered`; `None` when there are none or one is not all text (91-a1, 91-a2).
+/// Returns the parts under `rendered`; `None` when there are none, or one contains another block than
+/// text (NOTE-1).
 fn stored_parts(entry: &Map<String, Value>) -> Option<Vec<Vec<Value>>> {
     let rendered = entry
         .get("rendered")?
@@ -42,8 +43,8 @@ fn stored_parts(entry: &Map<String, Value>) -> Option<Vec<Vec<Value>>> {
         .collect()
 }
 
-/// Whether the texts of an attachment are what the user put before the model: a file, a folder, or
-/// a memory file that came with one.
+/// Returns whether the user chose the content of an attachment: a file, a folder, or a memory file
+/// that came with one.
 pub(super) fn is_file(entry: &Map<String, Value>) -> bool {
     let kind = entry
         .get("attachment")
@@ -51,8 +52,8 @@ pub(super) fn is_file(entry: &Map<String, Value>) -> bool {
     matches!(kind, Some("file" | "directory" | "nested_memory"))
 }
 
-/// Whether a reminder goes into a `role: system` message in the role form. Without a stored role
-/// all do but the files that the user mentioned.
+/// Returns whether a reminder goes into a `role: system` message in the role form. Without a stored
+/// role all do, except the files that the user mentioned.
 pub(super) fn is_for_system_role(entry: &Map<String, Value>) -> bool {
     match entry.get("renderedRole").and_then(Value::as_str) {
         Some(role) => role != "user",
@@ -77,8 +78,8 @@ fn wrap(text: &str) -> String {
     format!("<system-reminder>\n{text}\n</system-reminder>")
 }
 
-/// The text of a reminder without the tags around it, which stand on lines of their own. A text
-/// that is not wrapped like this stays as it is.
+/// Returns the text of a reminder without the tags around it, which are on lines of their own. Any
+/// other text is returned unchanged.
 pub(super) fn without_wrapper(text: &str) -> &str {
     let open = "<system-reminder>\n";
     let close = "\n</system-reminder>";
@@ -90,7 +91,7 @@ pub(super) fn without_wrapper(text: &str) -> &str {
     }
 }
 
-/// One paragraph a file, one line a diagnostic.
+/// Returns a paragraph for each file, with a line for each diagnostic.
 fn diagnostics(attachment: &Value) -> String {
     let none = Vec::new();
     let list = |value: &Value| value.as_array().unwrap_or(&none).clone();
@@ -132,9 +133,9 @@ fn diagnostics(attachment: &Value) -> String {
     )
 }
 
-/// The texts that 2.1.329 makes of an attachment without stored ones. Types that
-/// are not listed send nothing, or their text depends on more than the attachment.
-fn rendered_anew(attachment: &Value) -> Vec<String> {
+/// Returns the texts that client 2.1.329 renders for an attachment without stored texts. A type that
+/// is not listed sends nothing, or its text depends on more than the attachment.
+fn rendered_texts(attachment: &Value) -> Vec<String> {
     let text = |field: &str| attachment[field].as_str().unwrap_or_default();
     let one = |text: String| vec![text];
     match text("type") {
@@ -147,7 +148,7 @@ fn rendered_anew(attachment: &Value) -> Vec<String> {
             text("filename"),
             text("snippet")
         )),
-        // What is sent of other files than texts is not known.
+        // What the client sends for files other than texts is not known.
         "file" if !["text", "null"].contains(&plain(&attachment["content"]["type"]).as_str()) => {
             Vec::new()
         }
@@ -241,7 +242,7 @@ fn rendered_anew(attachment: &Value) -> Vec<String> {
                 .as_str()
                 .unwrap_or_default()
         )),
-        // Only the two events whose output is meant for the model.
+        // Only the output of these two events is meant for the model.
         "hook_success" if ["SessionStart", "UserPromptSubmit"].contains(&text("hookEvent")) => one(
             format!("{} hook success: {}", text("hookName"), text("content")),
         ),
@@ -346,7 +347,7 @@ fn rendered_anew(attachment: &Value) -> Vec<String> {
     }
 }
 
-/// A string without its quotes, any other value as JSON.
+/// Returns a string without its quotes, any other value as JSON.
 fn plain(value: &Value) -> String {
     value
         .as_str()
@@ -444,8 +445,8 @@ fn mcp_instructions(attachment: &Value) -> String {
     parts.join("\n\n")
 }
 
-/// What is said of new tools is the client's text; of what follows the list of lost ones only the
-/// start is known.
+/// The text about new tools is that of the client. Of the text after the list of removed tools only
+/// the start is known.
 fn deferred_tools(attachment: &Value) -> String {
     let mut parts = Vec::new();
     let added = strings(&attachment["addedLines"]);

@@ -15,8 +15,8 @@ const INTERRUPTED: &str = "[Tool call interrupted: the session ended before this
 /// The synthetic answer of a turn that was never answered.
 const NO_RESPONSE: &str = "No response requested.";
 
-/// Drops the calls that never got a result. Returns the ids of those that are to be completed
-/// instead: the calls of the last message, when nothing but results and reminders follows it.
+/// Drops the calls without a result. Returns the ids of the calls that get a synthetic result instead:
+/// those of the last message, when only results and reminders follow it.
 fn open_calls(steps: &mut Vec<Step>) -> Vec<String> {
     let answered: HashSet<String> = steps
         .iter()
@@ -49,7 +49,7 @@ fn open_calls(steps: &mut Vec<Step>) -> Vec<String> {
     open
 }
 
-/// The lines of the last message, when it is the last thing that happened; else none.
+/// Returns the lines of the last message, or none when something else follows it.
 fn lines_of_last_message(steps: &[Step]) -> Vec<usize> {
     for (index, step) in steps.iter().enumerate().rev() {
         match step.kind {
@@ -73,14 +73,14 @@ fn lines_of_last_message(steps: &[Step]) -> Vec<usize> {
 
 /// Drops lines with only thoughts if their message has no other line (MSG-9).
 fn drop_lone_thoughts(steps: &mut Vec<Step>) {
-    let ids_that_say_more: Vec<MessageId> = steps
+    let ids_with_more: Vec<MessageId> = steps
         .iter()
         .filter(|step| step.kind == Kind::Assistant && !step.is_thinking())
         .map(|step| step.id.clone())
         .collect();
     steps.retain(|step| {
-        let says_more = |id: &MessageId| id.is_same_given(&step.id);
-        !step.is_thinking() || ids_that_say_more.iter().any(says_more)
+        let has_more = |id: &MessageId| id.is_same_given(&step.id);
+        !step.is_thinking() || ids_with_more.iter().any(has_more)
     });
 }
 
@@ -122,9 +122,9 @@ fn place_of_sentinel(steps: &[Step]) -> Option<usize> {
     None
 }
 
-/// Whether the conversation ends with a command that the user ran by hand: the caveat line, then
-/// the line that names the command, then its output as a user or a system line (91-c3, 91-c4,
-/// 91-c7). The client may have been stopped in between: the output may be missing, and the command.
+/// Returns whether the conversation ends with a command that the user ran by hand: the caveat line,
+/// then the line that names the command, then its output as a user or a system line. The client may
+/// have stopped before it wrote the output, or the command (TURN-6).
 fn ends_with_hand_run_command(steps: &[Step]) -> bool {
     let mut lines: Vec<&Step> = steps
         .iter()

@@ -1,4 +1,4 @@
-//! Stage 3: the entries of a path → the messages of the request that continues it.
+//! Stage 3: turns the entries of a path into the messages of the request that continues it.
 
 use serde_json::{Map, Value};
 
@@ -19,9 +19,10 @@ pub struct Request {
 
 /// Returns the request that the client would send for the file `bytes` and a new `prompt`.
 ///
-/// `model` is the model that gets the request: thoughts that another model signed are left out,
-/// and newer models get reminders as messages of their own. Without it, the model of the last real
-/// answer is meant. What the client would add for the new prompt (date, token count) is not here.
+/// `model` is the model that gets the request: thinking that another model signed is omitted, and
+/// newer models get reminders as messages of their own. The default is the model of the last answer
+/// that is not synthetic. What the client would add for the new prompt (date, token count) is not
+/// included.
 pub fn vendor_request(bytes: &[u8], prompt: Option<&str>, model: Option<&str>) -> Request {
     let path = vendor_path(bytes);
     if path.refusal.is_some() {
@@ -75,14 +76,14 @@ pub(super) enum Kind {
     Reminder,
 }
 
-/// What tells which lines are parts of one assistant message.
+/// Identifies the assistant message that a line is a part of.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum MessageId {
     /// The value of `message.id`.
     Given(Value),
-    /// The line has none. Lines without an id merge as if they shared one.
+    /// The line does not have an id. Such lines merge as if they shared one (MSG-2).
     Missing,
-    /// A message that the client makes up itself: nothing belongs to it.
+    /// A synthetic message of the client; no other line belongs to it.
     Own,
 }
 
@@ -91,8 +92,8 @@ impl MessageId {
         *self != MessageId::Own && self == other
     }
 
-    /// Whether two lines are parts of one message where it matters which lines a message has
-    /// (open calls, lone thoughts): there a line without an id is a message of its own.
+    /// Returns whether two lines are parts of one message. For open calls and lone thoughts, where
+    /// this is used, a line without an id is a message of its own (MSG-2).
     pub(super) fn is_same_given(&self, other: &MessageId) -> bool {
         matches!(self, MessageId::Given(_)) && self == other
     }
@@ -190,19 +191,19 @@ impl Step {
             .collect()
     }
 
-    /// Whether an assistant line holds thoughts and nothing else.
+    /// Returns whether an assistant line contains only thoughts.
     pub(super) fn is_thinking(&self) -> bool {
         self.kind == Kind::Assistant
             && !self.blocks.is_empty()
             && self.blocks.iter().all(is_thinking)
     }
 
-    /// Whether an assistant line holds blank text and nothing else.
+    /// Returns whether an assistant line contains only blank text.
     pub(super) fn is_blank(&self) -> bool {
         self.kind == Kind::Assistant && !self.blocks.is_empty() && self.blocks.iter().all(is_blank)
     }
 
-    /// The first text.
+    /// Returns the first text.
     pub(super) fn text(&self) -> Option<&str> {
         self.blocks.first()?["text"].as_str()
     }
@@ -212,7 +213,7 @@ impl Step {
     }
 }
 
-/// Content as a list of blocks.
+/// Returns content as a list of blocks.
 fn blocks(content: &Value) -> Vec<Value> {
     match content {
         Value::String(text) => vec![text_block(text)],
@@ -222,7 +223,8 @@ fn blocks(content: &Value) -> Vec<Value> {
 }
 
 /// Images of more than 5 MB, PDFs of more than 32 MB and text documents of more than 5 MB are sent
-/// as a note: the API would refuse this request and all after it (issue 3, pains 10).
+/// as a note, because the API would reject this request and all after it (fixture
+/// `pains/10-large-image.jsonl`).
 fn within_limits(mut block: Value) -> Value {
     if block["type"] == "tool_result"
         && let Some(content) = block["content"].as_array_mut()
@@ -260,7 +262,7 @@ fn note_if_too_large(block: Value) -> Value {
     ))
 }
 
-/// The model of the last answer that a model gave.
+/// Returns the model of the last answer that is not synthetic.
 fn last_model(path: &Path) -> Option<String> {
     path.entries.iter().rev().find_map(|entry| {
         let model = entry.value["message"]["model"].as_str()?;
@@ -268,9 +270,9 @@ fn last_model(path: &Path) -> Option<String> {
     })
 }
 
-/// The tools of the client that a search for tools can name: those that its sessions list as
-/// loaded on demand, and those that are always there. Which tools a client has depends on how it
-/// was started; these are the ones of a plain start.
+/// The tools of the client that a tool search can name: those that its sessions list as loaded on
+/// demand, and those that are always loaded. The tools depend on how the client was started; these
+/// are the tools of a start without options.
 const TOOLS: [&str; 22] = [
     "Agent",
     "Bash",
@@ -296,9 +298,9 @@ const TOOLS: [&str; 22] = [
     "Write",
 ];
 
-/// Results of a search for tools: references to tools that the client does not have are removed,
-/// a result that held nothing else says so. A line that still refers to a tool ends with the text
-/// that the tool was loaded.
+/// Removes references to tools that the client does not have from the results of a tool search. A
+/// result with nothing else gets a text about the removal. A line that still refers to a tool gets a
+/// final text that the tool was loaded (MSG-14).
 fn load_tools(blocks: &mut Vec<Value>) {
     let is_reference = |block: &Value| block["type"] == "tool_reference";
     let mut loads = false;
@@ -325,9 +327,9 @@ fn load_tools(blocks: &mut Vec<Value>) {
     }
 }
 
-/// Whether a model gets reminders as messages of role `system`: the models newer than 4.7 do. The
-/// version is the first number in the name and the one right behind it; `claude-opus-4-8` is 4.8,
-/// `claude-opus-4-20250514` is 4.0, for eight digits are a date.
+/// Returns whether a model gets reminders as messages of role `system`: the models newer than 4.7 do
+/// (NOTE-6). The version is the first number in the name and the number directly after it:
+/// `claude-opus-4-8` is 4.8; `claude-opus-4-20250514` is 4.0, since eight digits are a date.
 fn wants_system_role(model: &str) -> bool {
     let Some(start) = model.find(|c: char| c.is_ascii_digit()) else {
         return false;
@@ -372,7 +374,7 @@ fn bubble_up(steps: &mut Vec<Step>) {
 // Lines that lose blocks
 // ---------------------------------------------------------------------------------------------
 
-/// After an error about an image or a document the line that carried it is sent without.
+/// Removes an image or a document that the API rejected from the line that contained it.
 fn remove_rejected_media(steps: &mut Vec<Step>) {
     for error in 0..steps.len() {
         if steps[error].kind != Kind::ApiError {
@@ -392,7 +394,7 @@ fn remove_rejected_media(steps: &mut Vec<Step>) {
             strip_media(&mut steps[carrier].blocks, media);
         }
     }
-    // A prompt of which nothing is left is not sent (91-f0).
+    // A prompt with nothing left is not sent (ERR-4).
     steps.retain(|step| step.kind != Kind::User || !step.blocks.is_empty());
 }
 

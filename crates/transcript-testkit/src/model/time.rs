@@ -1,7 +1,7 @@
 //! Timestamps of entries.
 
-/// Milliseconds since 1970 of an ISO 8601 text such as `2026-11-20T10:00:08.000Z`; `None` when
-/// the text is none. Without an offset UTC is meant.
+/// Returns the milliseconds since 1970 of an ISO 8601 text such as `2026-11-20T10:00:08.000Z`; `None`
+/// for any other text. The default offset is UTC.
 pub(super) fn parse(text: &str) -> Option<i64> {
     let (date, time) = text.split_once('T').unwrap_or((text, "00:00Z"));
     let (clock, offset_minutes) = split_offset(time)?;
@@ -19,7 +19,7 @@ pub(super) fn parse(text: &str) -> Option<i64> {
         text.split_once('.').unwrap_or((text, "0"))
     };
     let second = number(Some(second))?;
-    // Digits behind the milliseconds are cut off.
+    // Digits after the milliseconds are ignored.
     let millis = number(format!("{fraction:0<3}").get(..3))?;
 
     if !(1..=12).contains(&month) || !(1..=31).contains(&day) {
@@ -58,7 +58,7 @@ fn number(digits: Option<&str>) -> Option<i64> {
     if plain { digits.parse().ok() } else { None }
 }
 
-/// Days from 1970-01-01 to a date of the Gregorian calendar (Hinnant's `days_from_civil`).
+/// Returns the days from 1970-01-01 to a date of the Gregorian calendar (Hinnant's `days_from_civil`).
 fn days(year: i64, month: i64, day: i64) -> i64 {
     let year = if month <= 2 { year - 1 } else { year };
     let era = year.div_euclid(400);

@@ -11,7 +11,7 @@ use crate::driver::{Event, Job, Task};
 use crate::support::{alone, folder, soak};
 
 #[test]
-fn whoever_opens_the_file_at_the_same_time_neither_kills_nor_fails_an_opening() {
+fn opening_the_file_at_the_same_time_neither_kills_nor_fails_another_opening() {
     let _alone = alone();
     let folder = folder();
     let path = folder.path().join("session.jsonl");

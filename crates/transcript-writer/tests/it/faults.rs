@@ -1139,12 +1139,12 @@ fn fifty(disk: &FakeDisk, options: &WriterOptions) -> Vec<String> {
                     acked.push(text(number + 100));
                 }
             }
-            Err(_) if disk.is_dead() => break,
+            Err(_) if disk.is_killed() => break,
             Err(error) => panic!("{error:?}"),
         }
         if number % 20 == 19 {
             let result = writer.sync();
-            assert!(result.is_ok() || disk.is_dead(), "{result:?}");
+            assert!(result.is_ok() || disk.is_killed(), "{result:?}");
         }
     }
     acked
@@ -1171,7 +1171,7 @@ fn killed_at_any_operation_the_next_writer_finds_every_acknowledged_line_once() 
                 let disk = FakeDisk::new(nth);
                 disk.set(fault().at_any(nth));
                 let acked = fifty(&disk, &options(&disk));
-                assert!(disk.is_dead());
+                assert!(disk.is_killed());
                 disk.restart();
                 disk.set_other_writer(other);
                 kills += 1;
@@ -1610,9 +1610,9 @@ fn a_tail_whose_mending_is_killed_again_and_again_is_saved_once() {
     for _ in 0..150 {
         // Killed before the repair, so that the tail stays; half of the kills come after it.
         disk.set(Fault::hook(|disk| disk.set(Fault::kill().at(Op::Status, 1))).at(Op::WriteNew, 1));
-        let dead = try_open(&disk, &options(&disk));
-        assert!(disk.is_dead(), "{dead:?}");
-        drop(dead);
+        let refused = try_open(&disk, &options(&disk));
+        assert!(disk.is_killed(), "{refused:?}");
+        drop(refused);
         disk.restart();
     }
     let writer = open(&disk);
