@@ -290,7 +290,10 @@ fn is_about(emitted: &FollowEvent, offset: usize, line: u64, bytes: &[u8]) -> bo
             entry.is_salvaged
                 && entry.line == Some(line)
                 && within(entry.offset, entry.len).is_some_and(|bytes| {
-                    bytes.trim_ascii() == entry.text.as_bytes() || entry.text.contains('\u{fffd}')
+                    // Salvage drops the NULs of a hole.
+                    let is_text = |byte: &u8| *byte != 0;
+                    let text: Vec<u8> = bytes.iter().copied().filter(is_text).collect();
+                    text.trim_ascii() == entry.text.as_bytes() || entry.text.contains('\u{fffd}')
                 })
         }
         _ => false,
