@@ -18,8 +18,8 @@ const MAX_HELD: usize = 16 << 20;
 ///
 /// When the items are requested in order, each body is read once. The body of an entry whose items
 /// are not adjacent, as those of parallel calls in one line, is kept until the last of them was
-/// loaded; at most 16 MiB are kept, and the rest is read again. In any other order the results are
-/// the same, but bodies may be read more often.
+/// loaded. At most 16 MiB are kept, or one body that is longer, and the rest is read again. In any
+/// other order the results are the same, but bodies may be read more often.
 #[derive(Debug)]
 pub struct ItemReader<'d, B> {
     display: &'d ItemList,
@@ -98,7 +98,9 @@ impl<'d, B: BodySource> ItemReader<'d, B> {
         *left -= 1;
         if *left == 0 {
             self.left.remove(&entry_ref);
-        } else if self.kept_len + body.len() <= MAX_HELD {
+        } else if self.kept.is_empty() || self.kept_len + body.len() <= MAX_HELD {
+            // The calls of one long line alternate with the results of another: without one of the
+            // two, both would be read again for each call.
             self.kept_len += body.len();
             self.kept.insert(entry_ref, body);
         }

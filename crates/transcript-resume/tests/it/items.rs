@@ -836,6 +836,41 @@ fn each_body_is_asked_for_once_to_group_and_once_to_draw() {
     }
 }
 
+#[test]
+fn bodies_over_the_cap_that_alternate_are_read_once() {
+    // Calls on one line and their results on another, both longer than what is kept of many lines.
+    let ids: Vec<String> = (0..4).map(|number| format!("t{number}")).collect();
+    let padding = "x".repeat(5 << 20);
+    let calls: Value = ids.iter().map(|id| call(id)).collect();
+    let results: Value = ids
+        .iter()
+        .map(|id| json!({"type": "tool_result", "tool_use_id": id, "content": padding}))
+        .collect();
+    let mut calls = calls;
+    calls[0]["input"] = json!({"padding": "x".repeat(20 << 20)});
+    let session = Session::default();
+    let session = session.user("u1", json!("words"));
+    let session = session.answer("a1", calls).user("r1", results);
+    let file = File::new(session.lines.as_bytes());
+    let mut bodies = Counting {
+        bodies: file.bodies(),
+        asked: HashMap::new(),
+    };
+    let tree = Tree::new(&file.index, Policy::Recover);
+    let display = ItemList::new(&tree, &tree.path(), &mut bodies).unwrap();
+    bodies.asked.clear();
+    let mut item_reader = ItemReader::new(&display, &file.index, &mut bodies);
+    for place in 0..display.items().len() {
+        item_reader.item(place).unwrap();
+    }
+    assert!(display.items().len() >= 9, "{}", display.items().len());
+    assert!(
+        bodies.asked.values().all(|times| *times == 1),
+        "{:?}",
+        bodies.asked
+    );
+}
+
 fn one<'s>(rng: &mut Rng, of: &[&'s str]) -> &'s str {
     of[rng.below(of.len())]
 }
