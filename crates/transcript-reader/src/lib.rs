@@ -52,7 +52,7 @@ pub use index::{
 };
 pub use listing::{Listing, SessionRow, SessionState};
 pub use other_files::OtherFiles;
-pub use prompt::Prompt;
+pub use prompt::{Prompt, shorten};
 pub use said::Said;
 pub use source::{Identity, Source};
 pub use subagents::{Subagent, subagents};

@@ -91,8 +91,9 @@ fn has_other_block(line: &Object<'_>) -> bool {
     })
 }
 
-/// Puts a text on one line and truncates it for a list.
-pub(crate) fn shorten(text: &str) -> String {
+/// Puts a text on one line and truncates it for a list, at 200 UTF-16 units.
+#[must_use]
+pub fn shorten(text: &str) -> String {
     let text = text.replace('\n', " ");
     let text = text.trim();
     let mut units = 0;

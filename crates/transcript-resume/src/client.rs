@@ -89,8 +89,8 @@ impl<'i> Tree<'i> {
         let can_end = |node: NodeId| !self.is_foreign(node) && !self.is_sidechain(node);
         // The client may end in an entry of another session: end at the last one of this session.
         let last = client.entries.iter().rev().map(PathEntry::entry_no);
-        let leaf = client.leaf.into_iter().chain(last);
-        let leaf = { leaf }.find(|leaf| self.entry_node(*leaf).is_some_and(can_end));
+        let mut ends = client.leaf.into_iter().chain(last);
+        let leaf = ends.find(|leaf| self.entry_node(*leaf).is_some_and(can_end));
         let (Some(leaf), true) = (leaf, of_client.len() > own.len()) else {
             return path;
         };

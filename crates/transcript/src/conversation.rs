@@ -3,7 +3,7 @@
 use transcript_format::entry::Entry;
 use transcript_format::kind::EntryKind;
 use transcript_format::object::{Object, Raw};
-use transcript_reader::{Bodies, Prompt};
+use transcript_reader::{Bodies, Prompt, shorten};
 use transcript_resume::request::Role;
 use transcript_resume::{Policy, is_prompt};
 use transcript_writer::EntryId;
@@ -11,9 +11,6 @@ use transcript_writer::EntryId;
 use crate::error::Error;
 use crate::history::History;
 use crate::resume_point::{entry_id, splits_pair};
-
-/// How many characters a preview has at most.
-const PREVIEW_CHARS: usize = 200;
 
 /// One entry of the conversation: a message, an attachment, a system line or a boundary.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,7 +24,7 @@ pub struct ConversationEntry {
     pub role: Option<Role>,
     /// Whether a person wrote it and a turn starts with it.
     pub is_prompt: bool,
-    /// The first text of a message on one line, at most 200 characters long; of an answer without a
+    /// The first text of a message on one line, at most 200 UTF-16 units long; of an answer without a
     /// text the names of the tools that it calls.
     pub preview: String,
     /// How many tokens the model was given for this answer, cached ones included: how full the context
@@ -45,8 +42,9 @@ pub enum Keep {
     Nothing,
     /// These entries, in their order. A call is kept together with its result.
     Entries(Vec<EntryId>),
-    /// The last turns, each from its prompt on. More is kept where a call and its result would be
-    /// separated otherwise, and less where the conversation does not have as many turns.
+    /// The last turns, each from its prompt on. Earlier turns are kept as well where a call and its
+    /// result would be separated otherwise; nothing is kept if that is so for every turn. Fewer are
+    /// kept if the conversation does not have that many.
     LastTurns(usize),
 }
 
@@ -157,27 +155,17 @@ impl ConversationEntry {
 /// The first text of a content, or the names of the tools that it calls.
 fn preview(content: Raw<'_>) -> String {
     if let Some(text) = content.str() {
-        return shortened(&text);
+        return shorten(&text);
     }
     let blocks = content.array().unwrap_or_default();
     let blocks: Vec<_> = blocks.into_iter().filter_map(Raw::object).collect();
     let texts = blocks.iter().filter_map(|block| block.str("text"));
     let mut texts = texts
-        .map(|text| shortened(&text))
+        .map(|text| shorten(&text))
         .filter(|text| !text.is_empty());
     texts.next().unwrap_or_else(|| {
         let names = blocks.iter().filter_map(|block| block.str("name"));
         let names: Vec<_> = names.map(|name| name.into_owned()).collect();
-        shortened(&names.join(", "))
+        shorten(&names.join(", "))
     })
-}
-
-fn shortened(text: &str) -> String {
-    // Only as much is looked at as a preview can need, however long the text is.
-    let start: String = text.trim_start().chars().take(4 * PREVIEW_CHARS).collect();
-    let line = start.split_whitespace().collect::<Vec<_>>().join(" ");
-    match line.char_indices().nth(PREVIEW_CHARS) {
-        Some((end, _)) => format!("{}…", line[..end].trim_end()),
-        None => line,
-    }
 }

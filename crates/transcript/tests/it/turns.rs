@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use transcript::{
-    AgentId, AgentMeta, AsyncSession, Compaction, Draft, EntryId, ErrorKind, Session, Trigger,
+    AgentId, AgentMeta, AsyncSession, Compaction, Draft, EntryId, ErrorKind, Keep, Session, Trigger,
 };
 use transcript_testkit::fake_disk::{FakeDisk, Fault, Op};
 use transcript_writer::{ErrorKind as WriteError, ResumePoint, SyncPolicy};
@@ -329,4 +329,40 @@ async fn tasks_do_the_same_with_a_session() {
     for policy in POLICIES {
         assert_eq!(path_of(&path, policy).len(), 3);
     }
+}
+
+#[test]
+fn the_last_turns_are_kept_whole_and_a_late_result_keeps_the_turn_of_its_call() {
+    let place = Place::new();
+    let session = create(&place.path);
+    talk(&session, 1);
+    let second = talk(&session, 2);
+    let last = talk(&session, 3);
+    let entries = session.entries().unwrap();
+    let prompts = entries.iter().filter(|entry| entry.is_prompt);
+    let prompts: Vec<&str> = prompts.map(|entry| &*entry.preview).collect();
+    assert_eq!(prompts, ["Question 1", "Question 2", "Question 3"]);
+    let done = session
+        .compact(compaction(), "So far.", Keep::LastTurns(1))
+        .unwrap();
+    assert_eq!(done.kept.first(), last.first());
+    assert_eq!(done.kept.len(), last.len());
+    assert!(!done.kept.contains(&second[0]));
+    session.close().unwrap();
+
+    let mut place = place;
+    place.renew();
+    let session = create(&place.path);
+    talk(&session, 1);
+    let prompt = say(&session, "Call it");
+    answer(&session, "msg_late", &json!([call("toolu_late")]));
+    // The writer would make the result a child of its call; other clients append it to the chain.
+    let meanwhile = say(&session, "Meanwhile");
+    let result = Draft::tool_result("toolu_late", "done").parent(meanwhile);
+    session.append(result).unwrap();
+    answer_text(&session, "There it is");
+    let done = session
+        .compact(compaction(), "So far.", Keep::LastTurns(1))
+        .unwrap();
+    assert_eq!(done.kept.first(), Some(&prompt), "the turn of the call");
 }
