@@ -54,6 +54,15 @@ impl PathArgs {
         Ok(path)
     }
 
+    /// Checks `--leaf` and `--at`, before any body is read. Walks the path only for `--at`.
+    pub(crate) fn validate(&self, tree: &Tree<'_>) -> Result<()> {
+        self.leaf(tree)?;
+        if self.at.is_some() {
+            self.path(tree)?;
+        }
+        Ok(())
+    }
+
     /// The entry of `--leaf`.
     pub(crate) fn leaf(&self, tree: &Tree<'_>) -> Result<Option<NodeId>> {
         find(tree, "--leaf", self.leaf.as_deref())

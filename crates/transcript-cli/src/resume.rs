@@ -5,13 +5,13 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::Args as ClapArgs;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use transcript::History;
 use transcript_format::finding::Severity;
 use transcript_format::names::is_id;
 use transcript_reader::{Bodies, ErrorKind, Index};
 use transcript_resume::request::{self, Message, Problem, Request};
-use transcript_resume::{PathState, Tree, Usage};
+use transcript_resume::{ConversationPath, PathState, Tree, Usage};
 
 use crate::escape::{escape, one_line};
 use crate::path_args::PathArgs;
@@ -57,8 +57,7 @@ pub(crate) fn run(args: &Args, output: &screen::OutputOptions) -> Result<u8> {
         },
     };
     let tree = session.tree(args.path_args.policy());
-    // Validate --leaf and --at before any body is read.
-    args.path_args.path(&tree)?;
+    args.path_args.validate(&tree)?;
     let mut options = request::RequestOptions::new();
     if let Some(prompt) = &args.prompt {
         options = options.prompt(prompt);
@@ -345,7 +344,7 @@ struct ReportHead<'a> {
 
 #[derive(Serialize)]
 struct ReportTail<'a> {
-    entries: Vec<Option<String>>,
+    entries: EntryUuids<'a>,
     synthetic: Vec<SyntheticRecord<'a>>,
     omitted: Vec<Omitted>,
     decisions: Vec<DecisionRecord>,
@@ -353,6 +352,22 @@ struct ReportTail<'a> {
     state: &'a PathState,
     lint: LintRecord,
     usage: UsageRecord<'a>,
+}
+
+/// The uuids of the entries of a path, made one by one while they are written.
+struct EntryUuids<'a> {
+    index: &'a Index,
+    path: &'a ConversationPath,
+}
+
+impl Serialize for EntryUuids<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let uuids = self.path.entries.iter().map(|entry| {
+            let uuid = self.index.entry(entry.entry_no()).uuid();
+            uuid.map(|id| self.index.id_text(id))
+        });
+        serializer.collect_seq(uuids)
+    }
 }
 
 #[derive(Serialize)]
@@ -462,11 +477,7 @@ fn write_json(
         problems.collect()
     };
     let tail = ReportTail {
-        entries: path
-            .entries
-            .iter()
-            .map(|entry| uuid(entry.entry_no()))
-            .collect(),
+        entries: EntryUuids { index, path },
         synthetic: request
             .synthetic
             .iter()

@@ -11,9 +11,10 @@
 //! The messages of the chain are collected as [`Group`]s. A group is one or more *stretches* of the
 //! chain, and each stretch is rebuilt: the lines first, then results and attachments in file order.
 
-use std::collections::{HashMap, HashSet};
+use std::hash::Hash;
 use std::ops::Range;
 
+use hashbrown::{HashMap, HashSet};
 use transcript_format::kind::EntryKind;
 use transcript_format::scan::ToolRole;
 use transcript_reader::{MessageKey, ToolKey};
@@ -117,11 +118,11 @@ impl Tree<'_> {
 pub(crate) struct Siblings {
     is_empty: bool,
     /// Lines of messages.
-    lines: HashMap<MessageKey, Vec<NodeId>>,
+    lines: NodeLists<MessageKey>,
     /// Results of calls.
-    results: HashMap<ToolKey, Vec<NodeId>>,
+    results: NodeLists<ToolKey>,
     /// Results whose call is missing, by the line that replaced the call.
-    orphans: HashMap<NodeId, Vec<NodeId>>,
+    orphans: NodeLists<NodeId>,
 }
 
 impl Siblings {
@@ -129,37 +130,72 @@ impl Siblings {
         let tree = walk.tree;
         let mut siblings = Self {
             is_empty: true,
-            lines: HashMap::new(),
-            results: HashMap::new(),
-            orphans: HashMap::new(),
+            lines: NodeLists::default(),
+            results: NodeLists::default(),
+            orphans: NodeLists::default(),
         };
         for node in tree.nodes().filter(|node| walk.may_be_added(*node)) {
             siblings.is_empty = false;
             if let Some(message) = tree.message(node) {
-                siblings.lines.entry(message).or_default().push(node);
+                siblings.lines.push(message, node);
             }
             for call in tree.tool_keys(node, ToolRole::Result) {
-                siblings.results.entry(call).or_default().push(node);
+                siblings.results.push(call, node);
             }
             if let Some(line) = tree.line_of_orphan(node) {
-                siblings.orphans.entry(line).or_default().push(node);
+                siblings.orphans.push(line, node);
             }
         }
         siblings
     }
+}
 
-    /// Removes and returns the entries that `keys` of `map` would add and that are still outside
-    /// the chain, in file order.
-    fn take<K: Eq + std::hash::Hash>(
-        map: &mut HashMap<K, Vec<NodeId>>,
-        keys: impl Iterator<Item = K>,
-        walk: &Walk<'_, '_>,
-    ) -> Vec<NodeId> {
-        let nodes = keys.filter_map(|key| map.remove(&key)).flatten();
-        let mut nodes: Vec<NodeId> = nodes.filter(|node| walk.may_be_added(*node)).collect();
-        nodes.sort_unstable();
-        nodes.dedup();
-        nodes
+/// Lists of entries by a key, all in one array: a list for each key would be an allocation for
+/// each call of a session.
+struct NodeLists<K> {
+    /// The place in `nodes` of the last entry of each list.
+    last: HashMap<K, u32>,
+    /// In file order: each entry, and the place of the one before it in the same list.
+    nodes: Vec<(NodeId, Option<u32>)>,
+}
+
+impl<K> Default for NodeLists<K> {
+    fn default() -> Self {
+        Self {
+            last: HashMap::new(),
+            nodes: Vec::new(),
+        }
+    }
+}
+
+impl<K: Eq + Hash> NodeLists<K> {
+    fn push(&mut self, key: K, node: NodeId) {
+        let place = self.nodes.len() as u32;
+        let before = self.last.insert(key, place);
+        self.nodes.push((node, before));
+    }
+
+    fn contains(&self, key: &K) -> bool {
+        self.last.contains_key(key)
+    }
+
+    /// Removes the lists of `keys`, and returns those of their entries that are still outside the
+    /// chain, in file order.
+    fn take(&mut self, keys: impl Iterator<Item = K>, walk: &Walk<'_, '_>) -> Vec<NodeId> {
+        let mut taken = Vec::new();
+        for key in keys {
+            let mut next = self.last.remove(&key);
+            while let Some(place) = next {
+                let (node, before) = self.nodes[place as usize];
+                if walk.may_be_added(node) {
+                    taken.push(node);
+                }
+                next = before;
+            }
+        }
+        taken.sort_unstable();
+        taken.dedup();
+        taken
     }
 }
 
@@ -213,35 +249,42 @@ impl Groups {
             groups.of_line.insert(*node, group);
         }
         let messages = of_message.keys().copied();
-        for line in Siblings::take(&mut siblings.lines, messages, walk) {
+        for line in siblings.lines.take(messages, walk) {
             let message = tree.message(line);
             if let Some(group) = message.and_then(|message| of_message.get(&message)) {
                 groups.list[*group].lost_lines.push(line);
                 groups.of_line.insert(line, *group);
             }
         }
-        groups.find_calls(tree);
+        // In file order: in that of the map, each step would be a cache miss in a large session.
+        let mut lines: Vec<NodeId> = groups.of_line.keys().copied().collect();
+        lines.sort_unstable();
+        let calls = groups.find_calls(tree, &lines);
         groups.find_orphans(walk, siblings);
         groups.find_stretches(walk);
-        groups.find_followers(walk, siblings);
+        groups.find_followers(walk, siblings, lines, calls);
         groups
     }
 
-    /// Records which message makes each call, to find the messages of results.
-    fn find_calls(&mut self, tree: &Tree<'_>) {
-        for (line, group) in &self.of_line {
+    /// Records which message makes each call, to find the messages of results. Returns the calls.
+    fn find_calls(&mut self, tree: &Tree<'_>, lines: &[NodeId]) -> Vec<ToolKey> {
+        let mut calls = Vec::new();
+        for line in lines {
+            let group = self.of_line[line];
             for call in tree.tool_keys(*line, ToolRole::Use) {
-                self.calls.insert((*group, call));
-                let first = self.of_call.entry(call).or_insert(*group);
-                *first = (*first).min(*group);
+                calls.push(call);
+                self.calls.insert((group, call));
+                let first = self.of_call.entry(call).or_insert(group);
+                *first = (*first).min(group);
             }
         }
+        calls
     }
 
     /// Makes groups of those entries of the chain that replaced the missing call of a result and
     /// belong to no message.
     fn find_orphans(&mut self, walk: &Walk<'_, '_>, siblings: &Siblings) {
-        let is_replacement = |node: &&NodeId| siblings.orphans.contains_key(node);
+        let is_replacement = |node: &&NodeId| siblings.orphans.contains(node);
         for node in walk.chain.iter().filter(is_replacement) {
             if self.of_member(walk.tree, *node).is_none() {
                 self.of_line.insert(*node, self.list.len());
@@ -307,17 +350,20 @@ impl Groups {
     /// Finds the results and attachments outside the chain: results by the id of their call,
     /// wherever they are in the tree (CHAIN-6), and attachments below any line or result of a
     /// message with calls (CHAIN-9).
-    fn find_followers(&mut self, walk: &Walk<'_, '_>, siblings: &mut Siblings) {
+    fn find_followers(
+        &mut self,
+        walk: &Walk<'_, '_>,
+        siblings: &mut Siblings,
+        lines: Vec<NodeId>,
+        calls: Vec<ToolKey>,
+    ) {
         let tree = walk.tree;
-        let calls = self.of_call.keys().copied();
-        let mut results = Siblings::take(&mut siblings.results, calls, walk);
-        let lines = self.of_line.keys().chain(&walk.chain).chain(&results);
-        let lines: Vec<NodeId> = lines.copied().collect();
-        results.extend(Siblings::take(
-            &mut siblings.orphans,
-            lines.into_iter(),
-            walk,
-        ));
+        let mut results = siblings.results.take(calls.into_iter(), walk);
+        let mut members = lines;
+        members.extend(walk.chain.iter().chain(&results));
+        let orphans = siblings.orphans.take(members.iter().copied(), walk);
+        members.extend(&orphans);
+        results.extend(orphans);
         results.sort_unstable();
         results.dedup();
         for node in &results {
@@ -326,8 +372,6 @@ impl Groups {
             }
         }
         let makes_calls: HashSet<usize> = self.calls.iter().map(|(group, _)| *group).collect();
-        let lines = self.of_line.keys();
-        let mut members: Vec<NodeId> = lines.chain(&walk.chain).chain(&results).copied().collect();
         members.sort_unstable();
         members.dedup();
         for node in members {

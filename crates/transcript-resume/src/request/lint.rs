@@ -5,7 +5,8 @@
 //! messages of the same role.
 
 use std::borrow::Cow;
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::hash_map::Entry;
+use std::collections::{BTreeSet, HashMap};
 
 use transcript_format::object::{JsonKind, Raw};
 
@@ -200,18 +201,18 @@ pub fn lint(messages: &[Message]) -> Lint {
 }
 
 #[derive(Default)]
-struct Linter {
+struct Linter<'m> {
     lint: Lint,
     /// The message that is checked.
     at: Option<usize>,
-    calls: HashSet<Box<str>>,
-    /// The calls of the message before: entry, and whether the result was seen.
+    /// The calls so far, by id, numbered in their order.
+    calls: HashMap<&'m str, usize>,
+    /// The calls of the message before, which are the last ones: entry, and whether the result was
+    /// seen.
     open: Vec<(Option<usize>, bool)>,
-    /// The place of each of these calls in `open`, by id.
-    place_of: HashMap<Box<str>, usize>,
 }
 
-impl Linter {
+impl<'m> Linter<'m> {
     fn add(&mut self, rule: Rule, entry: Option<usize>) {
         let list = if rule.is_warning() {
             &mut self.lint.warnings
@@ -254,23 +255,25 @@ impl Linter {
         }
     }
 
-    fn check_call(&mut self, block: &Block) {
-        let entry = block.entry();
-        let id = block.call_id().unwrap_or_default();
-        if self.calls.insert(id.into()) {
-            self.place_of.insert(id.into(), self.open.len());
-            self.open.push((entry, false));
-        } else {
-            self.add(Rule::RepeatedCall, entry);
+    fn check_call(&mut self, block: &'m Block) {
+        let number = self.calls.len();
+        match self.calls.entry(block.call_id().unwrap_or_default()) {
+            Entry::Vacant(id) => {
+                id.insert(number);
+                self.open.push((block.entry(), false));
+            }
+            Entry::Occupied(_) => self.add(Rule::RepeatedCall, block.entry()),
         }
     }
 
     fn check_result(&mut self, message: &Message, place: usize, block: &Block) {
         let entry = block.entry();
         let id = block.call_id().unwrap_or_default();
-        match self.place_of.get(id) {
-            Some(&call) if self.open[call].1 => self.add(Rule::RepeatedResult, entry),
-            Some(&call) => self.open[call].1 = true,
+        let first_open = self.calls.len() - self.open.len();
+        let call = self.calls.get(id).copied();
+        match call.and_then(|call| self.open.get_mut(call.checked_sub(first_open)?)) {
+            Some((_, true)) => self.add(Rule::RepeatedResult, entry),
+            Some((_, is_answered)) => *is_answered = true,
             None => self.add(Rule::OrphanResult, entry),
         }
         let before = place.checked_sub(1).map(|before| &message.blocks[before]);
@@ -300,7 +303,6 @@ impl Linter {
 
     /// Called when the message after the calls is read: a result that is missing now never comes.
     fn close(&mut self) {
-        self.place_of.clear();
         for (entry, is_answered) in std::mem::take(&mut self.open) {
             if !is_answered {
                 self.add(Rule::MissingResult, entry);

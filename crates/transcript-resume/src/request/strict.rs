@@ -301,7 +301,7 @@ fn attach_results(mut drafts: Vec<Draft>, log: &mut Log) -> Vec<Draft> {
         let missing =
             missing.filter(|call| unanswered.contains(call.call_id().unwrap_or_default()));
         let mut blocks: Vec<Block> = missing.map(|call| missing_result(call, log)).collect();
-        blocks.extend(results.remove(&at).unwrap_or_default());
+        blocks.append(&mut results[at]);
         attached.push(draft);
         if blocks.is_empty() {
             continue;
@@ -327,34 +327,44 @@ fn missing_result(call: &Block, log: &mut Log) -> Block {
 
 /// The calls of a conversation and the results that were found for them.
 struct Calls {
-    /// All ids of calls, before and after renaming.
+    /// The ids of calls that a synthetic id could be equal to.
     taken: HashSet<Box<str>>,
     made: usize,
-    /// For each id in the file: the calls so far without a result, the one to answer first at the
-    /// end.
-    open: HashMap<Box<str>, Vec<Call>>,
+    calls: Vec<Call>,
+    /// For each id in the file: the call without a result that the next result answers, in `calls`.
+    open: HashMap<Box<str>, Option<usize>>,
     /// The results of each answer, by its place.
-    results: HashMap<usize, Vec<Block>>,
+    results: Vec<Vec<Block>>,
     /// Results that come before their call, have none, or are the second one.
     early: Vec<Block>,
 }
 
 struct Call {
     answer: usize,
-    id: Box<str>,
+    /// Its new id, if the one in the file is invalid or was used before.
+    renamed: Option<Box<str>>,
+    /// The open call of the same id that is answered after it.
+    next: Option<usize>,
 }
+
+/// How synthetic ids of calls start.
+const FRESH_ID: &str = "recovered_call_";
 
 impl Calls {
     fn new(drafts: &[Draft]) -> Self {
-        let calls = drafts
-            .iter()
-            .flat_map(|draft| &draft.blocks)
-            .filter(|block| is_call(block));
+        let blocks = drafts.iter().flat_map(|draft| &draft.blocks);
+        let ids = blocks
+            .filter(|block| is_call(block))
+            .filter_map(Block::call_id);
         Self {
-            taken: calls.filter_map(Block::call_id).map(Box::from).collect(),
+            taken: ids
+                .filter(|id| id.starts_with(FRESH_ID))
+                .map(Box::from)
+                .collect(),
             made: 0,
+            calls: Vec::new(),
             open: HashMap::new(),
-            results: HashMap::new(),
+            results: drafts.iter().map(|_| Vec::new()).collect(),
             early: Vec::new(),
         }
     }
@@ -364,28 +374,38 @@ impl Calls {
         drop_replays(draft, log);
         let mut calls = Vec::new();
         for call in draft.blocks.iter_mut().filter(|block| is_call(block)) {
-            let old: Box<str> = call.call_id().unwrap_or_default().into();
-            if self.open.contains_key(&old) || !lint::is_call_id(&old) {
-                call.rename(&self.fresh_id());
-                if lint::is_call_id(&old) {
-                    log.omit(entry_of(call), OmissionReason::Refused(Rule::RepeatedCall));
-                }
+            let id: Box<str> = call.call_id().unwrap_or_default().into();
+            let is_usable = lint::is_call_id(&id);
+            let is_repeated = self.open.contains_key(&id);
+            if is_repeated && is_usable {
+                log.omit(entry_of(call), OmissionReason::Refused(Rule::RepeatedCall));
             }
-            self.open.entry(old.clone()).or_default();
-            let id = call.call_id().unwrap_or_default().into();
-            calls.push((old, Call { answer, id }));
+            let renamed = (is_repeated || !is_usable).then(|| self.fresh_id());
+            if let Some(renamed) = &renamed {
+                call.rename(renamed);
+            }
+            if !is_repeated {
+                self.open.insert(id.clone(), None);
+            }
+            calls.push((id, renamed));
         }
         // Calls of one message that share an id are answered in order.
-        for (old, call) in calls.into_iter().rev() {
-            self.open.entry(old).or_default().push(call);
+        for (id, renamed) in calls.into_iter().rev() {
+            let first = self.open.entry(id).or_default();
+            let next = first.replace(self.calls.len());
+            self.calls.push(Call {
+                answer,
+                renamed,
+                next,
+            });
         }
     }
 
-    fn fresh_id(&mut self) -> String {
+    fn fresh_id(&mut self) -> Box<str> {
         loop {
             self.made += 1;
-            let id = format!("recovered_call_{}", self.made);
-            if self.taken.insert(id.as_str().into()) {
+            let id: Box<str> = format!("{FRESH_ID}{}", self.made).into();
+            if self.taken.insert(id.clone()) {
                 return id;
             }
         }
@@ -393,43 +413,49 @@ impl Calls {
 
     /// Takes the results out of a message and gives each to the nearest call before it.
     fn take_results(&mut self, draft: &mut Draft) {
-        for block in draft
-            .blocks
-            .extract_if(.., |block| block.kind() == BlockKind::ToolResult)
-        {
-            if let Some(block) = give(&mut self.open, &mut self.results, block) {
+        let is_result = |block: &mut Block| block.kind() == BlockKind::ToolResult;
+        for block in draft.blocks.extract_if(.., is_result) {
+            if let Some(block) = self.give(block) {
                 self.early.push(block);
             }
         }
     }
 
-    /// Returns the results of each answer, and the calls without one.
-    fn finish(mut self, log: &mut Log) -> (HashMap<usize, Vec<Block>>, HashSet<Box<str>>) {
+    /// Gives a result to the open call with its id; returns the result when there is none.
+    fn give(&mut self, mut result: Block) -> Option<Block> {
+        let open = self.open.get_mut(result.call_id().unwrap_or_default());
+        let Some(call) = open.and_then(|open| {
+            let call = &self.calls[open.take()?];
+            *open = call.next;
+            Some(call)
+        }) else {
+            return Some(result);
+        };
+        if let Some(id) = &call.renamed {
+            result.rename(id);
+        }
+        self.results[call.answer].push(result);
+        None
+    }
+
+    /// Returns the results of each answer, and the ids of the calls without one.
+    fn finish(mut self, log: &mut Log) -> (Vec<Vec<Block>>, HashSet<Box<str>>) {
         for block in std::mem::take(&mut self.early) {
-            if let Some(orphan) = give(&mut self.open, &mut self.results, block) {
+            if let Some(orphan) = self.give(block) {
                 log.omit(entry_of(&orphan), OmissionReason::OrphanResult);
             }
         }
-        let unanswered = self.open.into_values().flatten();
-        (self.results, unanswered.map(|call| call.id).collect())
+        let mut unanswered = HashSet::new();
+        for (id, mut open) in self.open {
+            while let Some(at) = open {
+                let call = &mut self.calls[at];
+                let renamed = call.renamed.take();
+                unanswered.insert(renamed.unwrap_or_else(|| id.clone()));
+                open = call.next;
+            }
+        }
+        (self.results, unanswered)
     }
-}
-
-/// Gives a result to the open call with its id; returns the result when there is none.
-fn give(
-    open: &mut HashMap<Box<str>, Vec<Call>>,
-    results: &mut HashMap<usize, Vec<Block>>,
-    mut result: Block,
-) -> Option<Block> {
-    let id = result.call_id().unwrap_or_default();
-    let Some(call) = open.get_mut(id).and_then(Vec::pop) else {
-        return Some(result);
-    };
-    if *id != *call.id {
-        result.rename(&call.id);
-    }
-    results.entry(call.answer).or_default().push(result);
-    None
 }
 
 /// Drops calls that are repeated within one message.
