@@ -12,8 +12,7 @@
 //! 8. [`names`] defines the names of project folders and of the files in them.
 //! 9. [`stream`] assembles a message from the events of a streamed reply.
 //! 10. [`context_refs`] reads the references that some clients put before the text of a prompt.
-//! 11. [`fingerprint`] recognizes a file by its content.
-//! 12. [`texts`] lists the texts that clients write in place of a person or a model.
+//! 11. [`texts`] lists the texts that clients write in place of a person or a model.
 
 pub mod attachment;
 pub mod compact;
@@ -21,7 +20,6 @@ pub mod content;
 pub mod context_refs;
 pub mod entry;
 pub mod finding;
-pub mod fingerprint;
 pub mod ids;
 pub mod json;
 pub mod kind;

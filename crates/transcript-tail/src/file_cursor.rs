@@ -12,9 +12,9 @@ use std::path::{Path, PathBuf};
 
 use memchr::memrchr;
 use transcript_format::finding::{Code, Finding};
-use transcript_format::fingerprint::LastBytes;
 use transcript_format::lines::{Framed, Framer, Line};
 use transcript_reader::{Error, ErrorKind, Identity, Source};
+use transcript_storage::LastBytes;
 
 use crate::event::{EventKind, FollowedEntry, Reset};
 use crate::file_position::{Checkpoint, FilePosition, has, has_newline};

@@ -6,8 +6,8 @@ use std::str::FromStr;
 
 use memchr::memchr;
 use sha2::{Digest, Sha256};
-use transcript_format::fingerprint::{Fingerprint, HEAD_LEN, LastBytes, TAIL_LEN};
 use transcript_reader::{Error, Source};
+use transcript_storage::{Fingerprint, HEAD_LEN, LastBytes, TAIL_LEN};
 
 /// A position after a newline, with a fingerprint of the bytes before it, by which the file is
 /// recognized.

@@ -10,7 +10,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use transcript_writer::file::{Disk, File, Identity, Opened, Status};
+use transcript_storage::{Disk, File, Identity, Opened, Status};
 
 use crate::rng::Rng;
 

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::sync::Arc;
 
-use transcript_writer::file::{Disk, File};
+use transcript_storage::{Disk, File};
 
 /// The number of attempts of an append.
 const ATTEMPTS: usize = 2;

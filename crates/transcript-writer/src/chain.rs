@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use transcript_format::fingerprint::Fingerprint;
 use transcript_format::kind::EntryKind;
+use transcript_storage::Fingerprint;
 
 use crate::draft::{Draft, EntryId, Parent, Pin};
 use crate::error::ErrorKind;

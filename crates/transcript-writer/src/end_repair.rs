@@ -11,8 +11,7 @@ use transcript_format::lines::DEFAULT_LINE_CAP;
 use transcript_format::object::Object;
 use transcript_format::salvage;
 use transcript_format::scan::Scanner;
-
-use crate::file::{Disk, File};
+use transcript_storage::{Disk, File};
 
 /// The repair of the end of a file when it was opened.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -29,7 +29,7 @@
 //!
 //! - A limit on the size of files (`ulimit -f`, `RLIMIT_FSIZE`) sends `SIGXFSZ`, which ends the
 //!   process in the middle of a write: nothing is acknowledged then, and the next opening repairs
-//!   the end of the file. A program that calls [`ignore_file_size_signal`] when it starts gets
+//!   the end of the file. A program that calls [`transcript_storage::ignore_file_size_signal`] when it starts gets
 //!   [`ErrorKind::Full`] instead.
 //! - On Linux, opening a session asks the kernel whether another process has the file open for
 //!   writing. When one opens it at that very moment, the kernel sends us `SIGURG`, which is ignored
@@ -43,14 +43,11 @@ mod draft;
 mod edit;
 mod end_repair;
 mod error;
-pub mod file;
 mod ids;
 mod log;
-mod new_file;
 mod options;
 mod record;
 mod sync;
-mod sys;
 mod threads;
 mod writer;
 
@@ -64,6 +61,4 @@ pub use ids::EntryIds;
 pub use options::{OnBusy, SyncPolicy, WriterOptions};
 pub use record::{RecordOutcome, Team};
 pub use sync::Rescue;
-pub use sys::{RealDisk, ignore_file_size_signal};
-pub use transcript_format::fingerprint::Fingerprint;
 pub use writer::{Stats, Ticket, Writer, Written};

@@ -9,13 +9,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use transcript_format::fingerprint::Fingerprint;
 use transcript_format::scan::Scanner;
+use transcript_storage::{Disk, File, Fingerprint, Opened};
 
 use crate::draft::{Draft, EntryId};
 use crate::end_repair::{self, Repair};
 use crate::error::{Error, ErrorKind};
-use crate::file::{Disk, File, Opened};
 use crate::options::OnBusy;
 
 /// How often to check that the name still refers to the file.
@@ -574,7 +573,7 @@ impl Log {
         end_repair::read(&**file, from, to).map_err(|error| self.io(error).at(from))
     }
 
-    fn status(&self, file: &Arc<dyn File>) -> Result<crate::file::Status, Error> {
+    fn status(&self, file: &Arc<dyn File>) -> Result<transcript_storage::Status, Error> {
         file.status().map_err(|error| self.io(error))
     }
 

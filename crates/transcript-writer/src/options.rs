@@ -6,12 +6,11 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use transcript_format::ids::Uuid;
+use transcript_storage::{Disk, RealDisk};
 
 use crate::agents::AgentId;
 use crate::chain::ResumePoint;
 use crate::error::Error;
-use crate::file::Disk;
-use crate::sys::RealDisk;
 use crate::writer::Writer;
 
 /// When written bytes are synced, so that they survive a power cut. Acknowledged bytes survive the

@@ -7,9 +7,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use transcript_storage::{Disk, File};
+
 use crate::end_repair::{side_file, write_side_file};
 use crate::error::{Error, ErrorKind};
-use crate::file::{Disk, File};
 use crate::options::SyncPolicy;
 use crate::threads::{Condvar, Instant, Mutex, MutexGuard, PoisonError};
 

@@ -6,8 +6,8 @@ use std::path::{self, PathBuf};
 use transcript_format::ids::Uuid;
 use transcript_reader::Bodies;
 use transcript_resume::{ConversationPath, Policy, Refusal, Tree, fork};
+use transcript_storage::NewFile;
 use transcript_writer::EntryId;
-use transcript_writer::file::NewFile;
 
 use crate::error::{Error, ErrorKind};
 use crate::history::History;

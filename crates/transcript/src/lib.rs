@@ -85,11 +85,12 @@ pub use transcript_resume::request::{Block, BlockKind, Message, Request, Role};
 pub use transcript_resume::{
     ConversationPath, PathState, Policy, Refusal, Tree, Usage, builder, items,
 };
+pub use transcript_storage::ignore_file_size_signal;
 #[cfg(feature = "follow")]
 pub use transcript_tail as follow;
 pub use transcript_writer::{
     AgentId, AgentMeta, Compacted, Draft, EntryId, Kept, OnBusy, RecordOutcome, Repair, Rescue,
-    SyncPolicy, Team, Ticket, Writer, Written, ignore_file_size_signal,
+    SyncPolicy, Team, Ticket, Writer, Written,
 };
 
 /// The README, as a doctest, so that its examples compile.

@@ -6,7 +6,8 @@ use transcript_format::kind::EntryKind;
 use transcript_format::scan::{Flags, Scanner, ToolRole};
 use transcript_reader::{Bodies, EntryRef, Id, Index, Preserved, Source};
 use transcript_resume::{ConversationPath, LeafReason, Tree, Via};
-use transcript_writer::{Draft, EntryId, EntryIds, Fingerprint, ResumePoint};
+use transcript_storage::Fingerprint;
+use transcript_writer::{Draft, EntryId, EntryIds, ResumePoint};
 
 use crate::error::Error;
 use crate::history::History;

@@ -7,9 +7,10 @@ use transcript_format::make::{self, Compaction};
 use transcript_format::object::Raw;
 use transcript_resume::request::{self, Request, SyntheticKind};
 use transcript_resume::{Policy, Tree, texts};
+use transcript_storage::Fingerprint;
 use transcript_writer::{
-    AgentId, AgentMeta, Compacted, Draft, EntryId, ErrorKind as WriteError, Fingerprint,
-    InvalidEntry, RecordOutcome, Repair, ResumePoint, Team, Ticket, Writer, Written,
+    AgentId, AgentMeta, Compacted, Draft, EntryId, ErrorKind as WriteError, InvalidEntry,
+    RecordOutcome, Repair, ResumePoint, Team, Ticket, Writer, Written,
 };
 
 use crate::conversation::{ConversationEntry, Keep};

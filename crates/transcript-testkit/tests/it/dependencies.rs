@@ -6,8 +6,9 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
-const GUARDED: [&str; 3] = [
+const GUARDED: [&str; 4] = [
     "transcript-format",
+    "transcript-storage",
     "transcript-reader",
     "transcript-resume",
 ];
@@ -107,7 +108,7 @@ fn offences(metadata: &Value, root: &str) -> Vec<String> {
 }
 
 #[test]
-fn format_reader_and_resume_link_no_tokio_no_notify_and_no_anyhow() {
+fn format_storage_reader_and_resume_link_no_tokio_no_notify_and_no_anyhow() {
     let metadata = metadata();
     for root in GUARDED {
         assert_eq!(offences(&metadata, root), [""; 0], "{root}");
@@ -116,6 +117,7 @@ fn format_reader_and_resume_link_no_tokio_no_notify_and_no_anyhow() {
     let linked = linked(&metadata, "transcript-resume");
     for name in [
         "transcript-format",
+        "transcript-storage",
         "transcript-reader",
         "memchr",
         "serde_json",
@@ -143,22 +145,34 @@ fn without_their_async_fronts_libraries_link_no_tokio_and_the_command_never_does
 }
 
 /// What each crate may depend on, of the crates of this workspace (docs/architecture.md).
-const DIRECTIONS: [(&str, &[&str]); 8] = [
+const DIRECTIONS: [(&str, &[&str]); 9] = [
     ("transcript-format", &[]),
-    ("transcript-reader", &["transcript-format"]),
+    ("transcript-storage", &[]),
+    (
+        "transcript-reader",
+        &["transcript-format", "transcript-storage"],
+    ),
     (
         "transcript-resume",
         &["transcript-format", "transcript-reader"],
     ),
-    ("transcript-writer", &["transcript-format"]),
+    (
+        "transcript-writer",
+        &["transcript-format", "transcript-storage"],
+    ),
     (
         "transcript-tail",
-        &["transcript-format", "transcript-reader"],
+        &[
+            "transcript-format",
+            "transcript-storage",
+            "transcript-reader",
+        ],
     ),
     (
         "transcript",
         &[
             "transcript-format",
+            "transcript-storage",
             "transcript-reader",
             "transcript-resume",
             "transcript-writer",
@@ -176,7 +190,7 @@ const DIRECTIONS: [(&str, &[&str]); 8] = [
             "transcript",
         ],
     ),
-    ("transcript-testkit", &["transcript-writer"]),
+    ("transcript-testkit", &["transcript-storage"]),
 ];
 
 /// The crates of this workspace that a package depends on against [`DIRECTIONS`], except in tests.

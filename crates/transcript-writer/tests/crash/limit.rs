@@ -52,7 +52,7 @@ fn sweep(task: Task, size: usize) -> [u64; 4] {
 /// Allows the file to grow by 0, then `count`, then twice `count` … bytes.
 pub(crate) fn child(job: &Job, reporter: &Reporter) {
     // As the command does; otherwise the first write beyond the limit ends the process.
-    transcript_writer::ignore_file_size_signal();
+    transcript_storage::ignore_file_size_signal();
     let (mut cases, mut failures, mut appended, mut damage) = (0, 0, 0, 0);
     let mut ledger = Ledger::new(&job.path, &job.sizes);
     let appender = AnyWriter::open(job);

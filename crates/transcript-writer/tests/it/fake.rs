@@ -10,12 +10,11 @@ use std::time::{Duration, UNIX_EPOCH};
 use serde_json::{Value, json};
 use transcript_format::ids::Uuid;
 use transcript_format::kind::EntryKind;
+use transcript_storage::Fingerprint;
 use transcript_testkit::fake_disk::{FakeDisk, Fault, Loss, Op};
 use transcript_testkit::naive_writer::NaiveWriter;
 use transcript_testkit::rng::Rng;
-use transcript_writer::{
-    Draft, EntryId, Fingerprint, OnBusy, ResumePoint, SyncPolicy, Writer, WriterOptions,
-};
+use transcript_writer::{Draft, EntryId, OnBusy, ResumePoint, SyncPolicy, Writer, WriterOptions};
 
 pub(crate) const PATH: &str = "/sessions/1999463e-ee08-4b08-99d5-2d9a36fd8293.jsonl";
 

@@ -5,12 +5,11 @@ use std::io;
 use std::path::Path;
 
 use serde_json::{Value, json};
+use transcript_storage::Fingerprint;
 use transcript_testkit::fake_disk::{FakeDisk, Fault, Op};
 use transcript_testkit::naive_writer::NaiveWriter;
 use transcript_testkit::rng::Rng;
-use transcript_writer::{
-    Draft, EntryId, Error, ErrorKind, Fingerprint, ResumePoint, Ticket, Writer, Written,
-};
+use transcript_writer::{Draft, EntryId, Error, ErrorKind, ResumePoint, Ticket, Writer, Written};
 
 use crate::fake::{PATH, check_entries, foreign_line, options, soak, text, texts, values};
 

@@ -13,8 +13,8 @@ use shuttle::rand::{Rng, thread_rng};
 use shuttle::scheduler::{PctScheduler, RandomScheduler};
 use shuttle::{Config, MaxSteps, Runner};
 use transcript_format::ids::Uuid;
+use transcript_storage::{Disk, File, Identity, Opened, Status};
 use transcript_testkit::fake_disk::FakeDisk;
-use transcript_writer::file::{Disk, File, Identity, Opened, Status};
 use transcript_writer::{
     Draft, Error, ErrorKind, ResumePoint, SyncPolicy, Writer, WriterOptions, Written,
 };

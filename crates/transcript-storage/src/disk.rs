@@ -1,12 +1,10 @@
-//! Everything that the writer needs of a file system.
+//! Everything that is needed of a file system.
 //!
 //! The real one is in `sys`; tests replace it by fakes and fault injectors and run the same code.
 
 use std::fmt::Debug;
 use std::io;
 use std::path::Path;
-
-pub use crate::new_file::NewFile;
 
 /// An open session file.
 ///

@@ -7,7 +7,7 @@ use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt, Per
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::file::{Disk, File, Identity, Opened, Status};
+use crate::disk::{Disk, File, Identity, Opened, Status};
 use crate::new_file::{NewFile, folder_of};
 
 /// The file system of this machine.

@@ -6,7 +6,7 @@ use std::os::windows::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::file::{Disk, File, Identity, Opened, Status};
+use crate::disk::{Disk, File, Identity, Opened, Status};
 use crate::new_file::NewFile;
 
 /// The file system of this machine.
