@@ -1,16 +1,174 @@
-//! Everything that is needed of a file system.
+//! The traits of disks and files.
 //!
-//! The real one is in `sys`; tests replace it by fakes and fault injectors and run the same code.
+//! The real ones are in `sys`; tests replace them by fakes and fault injectors and run the same
+//! code.
 
+use std::ffi::OsString;
 use std::fmt::Debug;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::SystemTime;
 
-/// An open session file.
+/// A file that is open for reading. It may be used from several threads.
+pub trait ReadFile: Debug + Send + Sync {
+    /// Reads at `offset`; returns 0 at the end. At most one system call, which is not repeated.
+    ///
+    /// # Errors
+    /// When the system fails to read.
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize>;
+
+    /// Returns the properties of the file as they are now.
+    ///
+    /// # Errors
+    /// When the system fails.
+    fn metadata(&self) -> io::Result<Metadata>;
+}
+
+/// A file system to read from. Nothing is locked and nothing is written.
+pub trait ReadDisk: Debug + Send + Sync {
+    /// Opens `path` for reading. Links are followed. Opening a pipe does not wait for a writer: the
+    /// caller looks at the [kind](Metadata::kind) of what was opened.
+    ///
+    /// # Errors
+    /// When the system fails.
+    fn open_to_read(&self, path: &Path) -> io::Result<Arc<dyn ReadFile>>;
+
+    /// Returns the entries of a folder, in no order.
+    ///
+    /// # Errors
+    /// When there is no such folder, or the system fails; each entry may fail, too.
+    fn list(&self, folder: &Path) -> io::Result<Entries>;
+
+    /// Returns the properties of what is at `path`. Links are followed.
+    ///
+    /// # Errors
+    /// When nothing is there, or the system fails.
+    fn metadata(&self, path: &Path) -> io::Result<Metadata>;
+
+    /// Returns the properties of what is at `path`, which may be those of a link.
+    ///
+    /// # Errors
+    /// As [`metadata`](Self::metadata).
+    fn link_metadata(&self, path: &Path) -> io::Result<Metadata>;
+
+    /// Returns the absolute path without links.
+    ///
+    /// # Errors
+    /// When nothing is at `path`, or the system fails.
+    fn real_path(&self, path: &Path) -> io::Result<PathBuf>;
+
+    /// Returns whether `path` is a folder. Links are followed.
+    fn is_folder(&self, path: &Path) -> bool {
+        self.metadata(path)
+            .is_ok_and(|found| found.kind == FileKind::Folder)
+    }
+
+    /// Reads a small file, at most its first `most` bytes.
+    ///
+    /// # Errors
+    /// When the system fails.
+    fn read(&self, path: &Path, most: usize) -> io::Result<Vec<u8>> {
+        let file = self.open_to_read(path)?;
+        let len = usize::try_from(file.metadata()?.len).map_or(most, |len| len.min(most));
+        let mut bytes = vec![0; len];
+        let mut done = 0;
+        while done < len {
+            match file.read_at(done as u64, &mut bytes[done..]) {
+                Ok(0) => break,
+                Ok(read) => done += read,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        bytes.truncate(done);
+        Ok(bytes)
+    }
+}
+
+/// The entries of a folder, in no order.
+pub type Entries = Box<dyn Iterator<Item = io::Result<DirEntry>>>;
+
+/// An entry of a folder.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DirEntry {
+    /// Its name in the folder.
+    pub name: OsString,
+    /// What it is. Links are not followed.
+    pub kind: FileKind,
+}
+
+/// What a path leads to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FileKind {
+    /// A regular file.
+    File,
+    /// A folder.
+    Folder,
+    /// A symbolic link.
+    Link,
+    /// A pipe, a socket, a device, or something that the system does not name.
+    Other,
+}
+
+/// The properties of a file or folder.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Metadata {
+    /// What it is.
+    pub kind: FileKind,
+    /// The length in bytes.
+    pub len: u64,
+    /// The time of the last change of the content, where the system reports it.
+    pub modified: Option<SystemTime>,
+    /// Which file it is.
+    pub identity: Identity,
+}
+
+impl Metadata {
+    /// Returns the properties of a folder on a disk that keeps only files. It has no identity.
+    #[must_use]
+    pub fn of_folder_in_memory() -> Self {
+        Self {
+            kind: FileKind::Folder,
+            len: 0,
+            modified: None,
+            identity: Identity {
+                number: None,
+                created: None,
+            },
+        }
+    }
+
+    /// Returns whether it is a regular file.
+    #[must_use]
+    pub fn is_file(&self) -> bool {
+        self.kind == FileKind::File
+    }
+
+    /// Returns whether it is a folder.
+    #[must_use]
+    pub fn is_folder(&self) -> bool {
+        self.kind == FileKind::Folder
+    }
+}
+
+/// Identifies a file independent of its name: no two files have the same identity at the same time.
 ///
-/// Every call is at most one system call that can fail, and none retries, because the log decides
+/// A new file may get the number of a deleted one; where the system reports the creation time, it
+/// distinguishes them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Identity {
+    /// The device and the number of the file on it (Unix: the inode), on systems that have them.
+    pub number: Option<(u64, u64)>,
+    /// The time of creation, where the system reports it.
+    pub created: Option<SystemTime>,
+}
+
+/// A file that is open for appending.
+///
+/// Every call is at most one system call that can fail, and none retries, because the caller decides
 /// how to handle a failure. All of them may be called from several threads.
-pub trait File: Debug + Send + Sync {
+pub trait File: ReadFile {
     /// Writes at the end of the file, in one write; returns how many bytes were written, which may
     /// be fewer.
     ///
@@ -26,12 +184,6 @@ pub trait File: Debug + Send + Sync {
     fn position(&self) -> io::Result<u64> {
         self.status().map(|status| status.len)
     }
-
-    /// Reads at `offset`; returns 0 at the end.
-    ///
-    /// # Errors
-    /// When the system fails to read.
-    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize>;
 
     /// Truncates the file to `len` bytes.
     ///
@@ -56,7 +208,9 @@ pub trait File: Debug + Send + Sync {
     ///
     /// # Errors
     /// When the system fails.
-    fn identity(&self) -> io::Result<Identity>;
+    fn identity(&self) -> io::Result<Identity> {
+        Ok(self.metadata()?.identity)
+    }
 
     /// Takes the lock on the file if it is free; returns false otherwise. The lock is advisory and
     /// released when the process ends.
@@ -81,18 +235,9 @@ pub struct Status {
     pub is_linked: bool,
 }
 
-/// Identifies a file, whatever its name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Identity {
-    /// The device.
-    pub device: u64,
-    /// The number of the file on the device.
-    pub file: u64,
-}
-
-/// A file system.
-pub trait Disk: Debug + Send + Sync {
-    /// Opens the file at `path` for appending.
+/// A file system to read from and to write to.
+pub trait Disk: ReadDisk {
+    /// Opens the file at `path` for reading and appending.
     ///
     /// Refuses symbolic links, and anything but a regular file that has one name and belongs to the
     /// caller. With `create`, creates a missing file, accessible to its owner only; its name, and
@@ -104,11 +249,17 @@ pub trait Disk: Debug + Send + Sync {
     /// file, which takes microseconds.
     fn open(&self, path: &Path, create: bool) -> io::Result<Opened>;
 
-    /// Returns the identity of the file at `path`; `None` when there is none.
+    /// Returns the identity of the file at `path`, or of a link; `None` when there is none.
     ///
     /// # Errors
     /// When the system fails.
-    fn identity(&self, path: &Path) -> io::Result<Option<Identity>>;
+    fn identity(&self, path: &Path) -> io::Result<Option<Identity>> {
+        match self.link_metadata(path) {
+            Ok(found) => Ok(Some(found.identity)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
 
     /// Makes the name `path` survive a power cut.
     ///
@@ -142,7 +293,7 @@ pub trait Disk: Debug + Send + Sync {
 #[derive(Debug)]
 pub struct Opened {
     /// The file.
-    pub file: std::sync::Arc<dyn File>,
+    pub file: Arc<dyn File>,
     /// Whether the file was created by this call.
     pub is_new: bool,
     /// Whether another process had it open for writing right before; `None` when the system cannot

@@ -10,17 +10,22 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use transcript_storage::{Disk, File, Identity, Opened, Status};
+use transcript_storage::{
+    Disk, Entries, File, FileKind, Identity, Metadata, Opened, ReadDisk, ReadFile, Status,
+    entries_below,
+};
 
 use crate::rng::Rng;
 
 /// What can be asked of a disk or of a file on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Op {
-    /// [`Disk::open`].
+    /// [`Disk::open`] and [`ReadDisk::open_to_read`].
     Open,
-    /// [`Disk::identity`].
+    /// [`Disk::identity`], [`ReadDisk::metadata`] and [`ReadDisk::link_metadata`].
     IdentityOfPath,
+    /// [`ReadDisk::list`].
+    List,
     /// [`Disk::write_new`].
     WriteNew,
     /// [`Disk::rename`].
@@ -31,7 +36,7 @@ pub enum Op {
     Append,
     /// [`File::position`].
     Position,
-    /// [`File::read_at`].
+    /// [`ReadFile::read_at`].
     ReadAt,
     /// [`File::truncate`].
     Truncate,
@@ -39,7 +44,7 @@ pub enum Op {
     Sync,
     /// [`File::status`].
     Status,
-    /// [`File::identity`].
+    /// [`File::identity`] and [`ReadFile::metadata`].
     Identity,
     /// [`File::try_lock`].
     TryLock,
@@ -747,6 +752,52 @@ impl Inode {
     }
 }
 
+impl ReadDisk for FakeDisk {
+    fn open_to_read(&self, path: &Path) -> io::Result<Arc<dyn ReadFile>> {
+        let (mut state, turn) = self.begin(self.process, Op::Open, path, None)?;
+        if let Some(error) = turn.whole(&mut state.rng)? {
+            return Err(error);
+        }
+        let inode = state.names.get(path).ok_or(io::ErrorKind::NotFound)?;
+        Ok(Arc::new(FakeFile {
+            disk: self.clone(),
+            path: path.to_owned(),
+            inode: *inode,
+            handle: READER,
+            process: state.process,
+        }))
+    }
+
+    fn list(&self, folder: &Path) -> io::Result<Entries> {
+        let (mut state, turn) = self.begin(self.process, Op::List, folder, None)?;
+        let error = turn.whole(&mut state.rng)?;
+        let entries = entries_below(folder, state.names.keys())?;
+        done(Box::new(entries.into_iter().map(Ok)), error)
+    }
+
+    fn metadata(&self, path: &Path) -> io::Result<Metadata> {
+        let (mut state, turn) = self.begin(self.process, Op::IdentityOfPath, path, None)?;
+        let error = turn.whole(&mut state.rng)?;
+        let found = match state.names.get(path) {
+            Some(inode) => metadata(*inode, &state.files[*inode]),
+            None => {
+                entries_below(path, state.names.keys())?;
+                Metadata::of_folder_in_memory()
+            }
+        };
+        done(found, error)
+    }
+
+    fn link_metadata(&self, path: &Path) -> io::Result<Metadata> {
+        self.metadata(path)
+    }
+
+    fn real_path(&self, path: &Path) -> io::Result<PathBuf> {
+        self.metadata(path)?;
+        Ok(path.to_owned())
+    }
+}
+
 impl Disk for FakeDisk {
     fn open(&self, path: &Path, create: bool) -> io::Result<Opened> {
         let (mut state, turn) = self.begin(self.process, Op::Open, path, None)?;
@@ -777,12 +828,6 @@ impl Disk for FakeDisk {
             is_remote: state.is_remote,
             others_may_write: false,
         })
-    }
-
-    fn identity(&self, path: &Path) -> io::Result<Option<Identity>> {
-        let (mut state, turn) = self.begin(self.process, Op::IdentityOfPath, path, None)?;
-        let error = turn.whole(&mut state.rng)?;
-        done(state.names.get(path).map(|inode| identity(*inode)), error)
     }
 
     /// Checks only that the file exists: on this disk a name is durable as soon as it is created.
@@ -839,10 +884,18 @@ impl Disk for FakeDisk {
     }
 }
 
-fn identity(inode: usize) -> Identity {
-    Identity {
-        device: 1,
-        file: inode as u64,
+/// The number of handles that are open for reading; it counts nowhere.
+const READER: u64 = 0;
+
+fn metadata(number: usize, inode: &Inode) -> Metadata {
+    Metadata {
+        kind: FileKind::File,
+        len: inode.buffered.len() as u64,
+        modified: None,
+        identity: Identity {
+            number: Some((1, number as u64)),
+            created: None,
+        },
     }
 }
 
@@ -869,6 +922,28 @@ impl Drop for FakeFile {
         if inode.lock == Some(Owner::Handle(self.handle)) {
             inode.lock = None;
         }
+    }
+}
+
+impl ReadFile for FakeFile {
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
+        let (mut state, turn) = self.begin(Op::ReadAt, Some(buffer.len() as u64))?;
+        let limit = match turn {
+            Turn::Part(part, None) => part,
+            _ => usize::MAX,
+        };
+        let error = turn.whole(&mut state.rng)?;
+        let bytes = &state.files[self.inode].buffered;
+        let start = usize::try_from(offset).map_or(bytes.len(), |at| at.min(bytes.len()));
+        let len = buffer.len().min(bytes.len() - start).min(limit);
+        buffer[..len].copy_from_slice(&bytes[start..start + len]);
+        done(len, error)
+    }
+
+    fn metadata(&self) -> io::Result<Metadata> {
+        let (mut state, turn) = self.begin(Op::Identity, None)?;
+        let error = turn.whole(&mut state.rng)?;
+        done(metadata(self.inode, &state.files[self.inode]), error)
     }
 }
 
@@ -906,20 +981,6 @@ impl File for FakeFile {
         done(position.copied().unwrap_or(0), error)
     }
 
-    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
-        let (mut state, turn) = self.begin(Op::ReadAt, Some(buffer.len() as u64))?;
-        let limit = match turn {
-            Turn::Part(part, None) => part,
-            _ => usize::MAX,
-        };
-        let error = turn.whole(&mut state.rng)?;
-        let bytes = &state.files[self.inode].buffered;
-        let start = usize::try_from(offset).map_or(bytes.len(), |at| at.min(bytes.len()));
-        let len = buffer.len().min(bytes.len() - start).min(limit);
-        buffer[..len].copy_from_slice(&bytes[start..start + len]);
-        done(len, error)
-    }
-
     fn truncate(&self, len: u64) -> io::Result<()> {
         let (mut state, turn) = self.begin(Op::Truncate, Some(len))?;
         let error = turn.whole(&mut state.rng)?;
@@ -951,12 +1012,6 @@ impl File for FakeFile {
             is_linked: inode.is_linked,
         };
         done(status, error)
-    }
-
-    fn identity(&self) -> io::Result<Identity> {
-        let (mut state, turn) = self.begin(Op::Identity, None)?;
-        let error = turn.whole(&mut state.rng)?;
-        done(identity(self.inode), error)
     }
 
     fn try_lock(&self) -> io::Result<bool> {

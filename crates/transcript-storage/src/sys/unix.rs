@@ -3,16 +3,13 @@
 use std::fs;
 use std::io::{self, Seek, Write};
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::disk::{Disk, File, Identity, Opened, Status};
+use super::RealDisk;
+use crate::disk::{Disk, File, Metadata, Opened, ReadFile, Status};
 use crate::new_file::{NewFile, folder_of};
-
-/// The file system of this machine.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct RealDisk;
 
 impl Disk for RealDisk {
     fn open(&self, path: &Path, create: bool) -> io::Result<Opened> {
@@ -43,14 +40,6 @@ impl Disk for RealDisk {
             is_remote,
             others_may_write,
         })
-    }
-
-    fn identity(&self, path: &Path) -> io::Result<Option<Identity>> {
-        match fs::symlink_metadata(path) {
-            Ok(metadata) => Ok(Some(identity(&metadata))),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(error),
-        }
     }
 
     fn sync_name(&self, path: &Path) -> io::Result<()> {
@@ -219,13 +208,6 @@ pub fn ignore_file_size_signal() {
     }
 }
 
-fn identity(metadata: &fs::Metadata) -> Identity {
-    Identity {
-        device: metadata.dev(),
-        file: metadata.ino(),
-    }
-}
-
 /// Queries only the length and the number of names: after a query for the times of a file, the
 /// kernel has to update them with the next write, which costs as much as the query itself.
 #[cfg(target_os = "linux")]
@@ -347,6 +329,16 @@ fn is_remote_kind(kind: i64) -> bool {
 #[derive(Debug)]
 struct RealFile(fs::File);
 
+impl ReadFile for RealFile {
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
+        self.0.read_at(offset, buffer)
+    }
+
+    fn metadata(&self) -> io::Result<Metadata> {
+        ReadFile::metadata(&self.0)
+    }
+}
+
 impl File for RealFile {
     fn append(&self, bytes: &[u8]) -> io::Result<usize> {
         (&self.0).write(bytes)
@@ -355,10 +347,6 @@ impl File for RealFile {
     fn position(&self) -> io::Result<u64> {
         // With O_APPEND each write moves the position of the handle to the end of that write.
         (&self.0).stream_position()
-    }
-
-    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
-        self.0.read_at(buffer, offset)
     }
 
     fn truncate(&self, len: u64) -> io::Result<()> {
@@ -371,10 +359,6 @@ impl File for RealFile {
 
     fn status(&self) -> io::Result<Status> {
         status(&self.0)
-    }
-
-    fn identity(&self) -> io::Result<Identity> {
-        Ok(identity(&self.0.metadata()?))
     }
 
     fn try_lock(&self) -> io::Result<bool> {

@@ -2,16 +2,13 @@
 
 use std::fs;
 use std::io::{self, Write};
-use std::os::windows::fs::{FileExt, OpenOptionsExt};
+use std::os::windows::fs::OpenOptionsExt;
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::disk::{Disk, File, Identity, Opened, Status};
+use super::RealDisk;
+use crate::disk::{Disk, File, Metadata, Opened, ReadFile, Status};
 use crate::new_file::NewFile;
-
-/// The file system of this machine.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct RealDisk;
 
 /// Other processes may read, write and delete the file while we have it open.
 const SHARE_ALL: u32 = 1 | 2 | 4;
@@ -40,14 +37,6 @@ impl Disk for RealDisk {
         })
     }
 
-    fn identity(&self, path: &Path) -> io::Result<Option<Identity>> {
-        match fs::metadata(path) {
-            Ok(metadata) => Ok(Some(identity(&metadata))),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(error),
-        }
-    }
-
     fn sync_name(&self, _path: &Path) -> io::Result<()> {
         // Folders cannot be synced here; the file system makes names durable itself.
         Ok(())
@@ -74,25 +63,22 @@ impl Disk for RealDisk {
 /// Does nothing, because Windows does not have this signal.
 pub fn ignore_file_size_signal() {}
 
-/// The standard library has no stable file id for Windows; the creation time replaces it.
-fn identity(metadata: &fs::Metadata) -> Identity {
-    use std::os::windows::fs::MetadataExt;
-    Identity {
-        device: 0,
-        file: metadata.creation_time(),
-    }
-}
-
 #[derive(Debug)]
 struct RealFile(fs::File);
+
+impl ReadFile for RealFile {
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
+        self.0.read_at(offset, buffer)
+    }
+
+    fn metadata(&self) -> io::Result<Metadata> {
+        ReadFile::metadata(&self.0)
+    }
+}
 
 impl File for RealFile {
     fn append(&self, bytes: &[u8]) -> io::Result<usize> {
         (&self.0).write(bytes)
-    }
-
-    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
-        self.0.seek_read(buffer, offset)
     }
 
     fn truncate(&self, len: u64) -> io::Result<()> {
@@ -108,10 +94,6 @@ impl File for RealFile {
             len: self.0.metadata()?.len(),
             is_linked: true,
         })
-    }
-
-    fn identity(&self) -> io::Result<Identity> {
-        Ok(identity(&self.0.metadata()?))
     }
 
     fn try_lock(&self) -> io::Result<bool> {

@@ -13,7 +13,7 @@ use shuttle::rand::{Rng, thread_rng};
 use shuttle::scheduler::{PctScheduler, RandomScheduler};
 use shuttle::{Config, MaxSteps, Runner};
 use transcript_format::ids::Uuid;
-use transcript_storage::{Disk, File, Identity, Opened, Status};
+use transcript_storage::{Disk, Entries, File, Metadata, Opened, ReadDisk, ReadFile, Status};
 use transcript_testkit::fake_disk::FakeDisk;
 use transcript_writer::{
     Draft, Error, ErrorKind, ResumePoint, SyncPolicy, Writer, WriterOptions, Written,
@@ -300,6 +300,28 @@ struct SlowDisk {
     has_failed_sync: Arc<AtomicBool>,
 }
 
+impl ReadDisk for SlowDisk {
+    fn open_to_read(&self, path: &Path) -> io::Result<Arc<dyn ReadFile>> {
+        self.disk.open_to_read(path)
+    }
+
+    fn list(&self, folder: &Path) -> io::Result<Entries> {
+        self.disk.list(folder)
+    }
+
+    fn metadata(&self, path: &Path) -> io::Result<Metadata> {
+        self.disk.metadata(path)
+    }
+
+    fn link_metadata(&self, path: &Path) -> io::Result<Metadata> {
+        self.disk.link_metadata(path)
+    }
+
+    fn real_path(&self, path: &Path) -> io::Result<PathBuf> {
+        self.disk.real_path(path)
+    }
+}
+
 impl Disk for SlowDisk {
     fn open(&self, path: &Path, create: bool) -> io::Result<Opened> {
         let opened = self.disk.open(path, create)?;
@@ -310,10 +332,6 @@ impl Disk for SlowDisk {
             }),
             ..opened
         })
-    }
-
-    fn identity(&self, path: &Path) -> io::Result<Option<Identity>> {
-        self.disk.identity(path)
     }
 
     fn sync_name(&self, path: &Path) -> io::Result<()> {
@@ -342,6 +360,16 @@ struct SlowFile {
     has_failed_sync: Arc<AtomicBool>,
 }
 
+impl ReadFile for SlowFile {
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
+        self.file.read_at(offset, buffer)
+    }
+
+    fn metadata(&self) -> io::Result<Metadata> {
+        self.file.metadata()
+    }
+}
+
 impl File for SlowFile {
     fn append(&self, bytes: &[u8]) -> io::Result<usize> {
         turn();
@@ -352,10 +380,6 @@ impl File for SlowFile {
 
     fn position(&self) -> io::Result<u64> {
         self.file.position()
-    }
-
-    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
-        self.file.read_at(offset, buffer)
     }
 
     fn truncate(&self, len: u64) -> io::Result<()> {
@@ -374,10 +398,6 @@ impl File for SlowFile {
 
     fn status(&self) -> io::Result<Status> {
         self.file.status()
-    }
-
-    fn identity(&self) -> io::Result<Identity> {
-        self.file.identity()
     }
 
     fn try_lock(&self) -> io::Result<bool> {
