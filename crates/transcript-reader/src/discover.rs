@@ -1,13 +1,14 @@
 //! Finds the files of sessions in the projects folder, without opening them.
 
 use std::collections::HashSet;
-use std::fs::{self, DirEntry};
-use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use transcript_format::names::{agent_of, is_id};
+use transcript_storage::{DirEntry, FileKind, ReadDisk};
 
 use crate::error::{Error, ErrorKind};
+use crate::source::real_disk;
 
 /// The maximum depth of an agent below `subagents`; two folders are in use.
 const MAX_DEPTH: usize = 4;
@@ -27,7 +28,7 @@ pub struct SessionFile {
 }
 
 /// The content of a projects folder.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct SessionFiles {
     /// The sessions, sorted by path; a file with several names is listed once.
     pub sessions: Vec<SessionFile>,
@@ -38,9 +39,26 @@ pub struct SessionFiles {
     pub(crate) orphans: Vec<SessionFile>,
     /// The files of subagents next to their sessions (clients before 2.1.2).
     pub(crate) agents: Vec<PathBuf>,
+    pub(crate) disk: Arc<dyn ReadDisk>,
+}
+
+impl Default for SessionFiles {
+    fn default() -> Self {
+        Self::on(real_disk())
+    }
 }
 
 impl SessionFiles {
+    fn on(disk: Arc<dyn ReadDisk>) -> Self {
+        Self {
+            sessions: Vec::new(),
+            problems: Vec::new(),
+            orphans: Vec::new(),
+            agents: Vec::new(),
+            disk,
+        }
+    }
+
     /// Finds the sessions of all projects in `root`. Links are followed. An empty file counts as a
     /// session in lists; look-ups ignore it.
     ///
@@ -48,21 +66,30 @@ impl SessionFiles {
     /// When `root` cannot be read. A project that cannot be read is one of the
     /// [problems](Self::problems).
     pub fn in_root(root: &Path) -> Result<Self, Error> {
-        let mut projects = entries(root)?;
+        Self::in_root_on(&real_disk(), root)
+    }
+
+    /// Finds the sessions of all projects in `root` on `disk`, as [`Self::in_root`] does on the disk
+    /// of this machine.
+    ///
+    /// # Errors
+    /// As [`Self::in_root`].
+    pub fn in_root_on(disk: &Arc<dyn ReadDisk>, root: &Path) -> Result<Self, Error> {
+        let mut projects = entries(disk, root)?;
         // Folders come before links to them.
-        projects.sort_by_key(|entry| (is_link(entry), entry.file_name()));
-        let root = fs::canonicalize(root).unwrap_or_else(|_| root.to_owned());
-        let mut found = Self::default();
+        projects.sort_by_key(|entry| (entry.kind == FileKind::Link, entry.name.clone()));
+        let real_root = disk.real_path(root).unwrap_or_else(|_| root.to_owned());
+        let mut found = Self::on(Arc::clone(disk));
         let mut seen = HashSet::new();
         for project in projects {
-            let path = project.path();
-            let real = match is_link(&project) {
-                false => Ok(root.join(project.file_name())),
-                true => fs::canonicalize(&path),
+            let path = root.join(&project.name);
+            let real = match project.kind {
+                FileKind::Link => disk.real_path(&path),
+                _ => Ok(real_root.join(&project.name)),
             };
             match real {
                 Err(error) => found.problems.push(Error::io(&path, None, error)),
-                Ok(real) if real.is_dir() && seen.insert(real.clone()) => {
+                Ok(real) if disk.is_folder(&real) && seen.insert(real.clone()) => {
                     found.add_project(&path);
                 }
                 Ok(_) => {}
@@ -92,7 +119,7 @@ impl SessionFiles {
     }
 
     fn add_project(&mut self, path: &Path) {
-        let entries = match entries(path) {
+        let entries = match entries(&self.disk, path) {
             Ok(entries) => entries,
             Err(error) => return self.problems.push(error),
         };
@@ -100,23 +127,23 @@ impl SessionFiles {
         let mut folders = HashSet::new();
         let first = self.sessions.len();
         for entry in entries {
-            let name = entry.file_name();
-            let name = name.to_string_lossy();
+            let name = entry.name.to_string_lossy();
             let Some(id) = name.strip_suffix(".jsonl") else {
-                if entry.file_type().is_ok_and(|kind| !kind.is_file()) {
+                if entry.kind != FileKind::File {
                     folders.insert(name.into_owned());
                 }
                 continue;
             };
-            match usable(&entry) {
+            let path = path.join(&entry.name);
+            match usable(&*self.disk, &path, entry.kind) {
                 Err(error) => self.problems.push(error),
-                Ok(()) if agent_of(&name).is_some() => self.agents.push(entry.path()),
+                Ok(()) if agent_of(&name).is_some() => self.agents.push(path),
                 Ok(()) => self.sessions.push(SessionFile {
-                    path: entry.path(),
+                    path,
                     project: project.clone(),
                     id: id.to_owned(),
                     has_folder: false,
-                    is_link: is_link(&entry),
+                    is_link: entry.kind == FileKind::Link,
                 }),
             }
         }
@@ -131,7 +158,7 @@ impl SessionFiles {
                 has_folder: true,
                 is_link: false,
             };
-            if orphan.agents() > 0 {
+            if orphan.agents(&*self.disk) > 0 {
                 self.orphans.push(orphan);
             }
         }
@@ -145,7 +172,7 @@ impl SessionFiles {
         let mut seen = HashSet::new();
         self.sessions.sort_by_key(|file| file.is_link);
         self.sessions
-            .retain(|file| match fs::canonicalize(&file.path) {
+            .retain(|file| match self.disk.real_path(&file.path) {
                 Ok(real) => seen.insert(real) || !file.is_link,
                 Err(_) => true,
             });
@@ -159,87 +186,81 @@ impl SessionFile {
     }
 
     /// Counts the agents in the folder of the session.
-    pub(crate) fn agents(&self) -> usize {
+    pub(crate) fn agents(&self, disk: &dyn ReadDisk) -> usize {
         if !self.has_folder {
             return 0;
         }
-        count_agents(&self.folder().join("subagents"), MAX_DEPTH)
+        count_agents(disk, &self.folder().join("subagents"), MAX_DEPTH)
     }
 }
 
-fn count_agents(folder: &Path, depth: usize) -> usize {
-    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+fn count_agents(disk: &dyn ReadDisk, folder: &Path, depth: usize) -> usize {
+    let entries = disk.list(folder).into_iter().flatten().flatten();
     let count = entries.map(|entry| {
-        let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
+        let is_folder = entry.kind == FileKind::Folder;
         if is_folder && depth > 0 {
-            count_agents(&entry.path(), depth - 1)
+            count_agents(disk, &folder.join(entry.name), depth - 1)
         } else {
-            let name = entry.file_name();
-            usize::from(!is_folder && agent_of(&name.to_string_lossy()).is_some())
+            usize::from(!is_folder && agent_of(&entry.name.to_string_lossy()).is_some())
         }
     });
     count.sum()
 }
 
-fn entries(folder: &Path) -> Result<Vec<DirEntry>, Error> {
-    let entries = fs::read_dir(folder).and_then(Iterator::collect);
-    entries.map_err(|error: io::Error| Error::io(folder, None, error))
-}
-
-fn is_link(entry: &DirEntry) -> bool {
-    entry.file_type().is_ok_and(|kind| kind.is_symlink())
+fn entries(disk: &Arc<dyn ReadDisk>, folder: &Path) -> Result<Vec<DirEntry>, Error> {
+    let entries = disk.list(folder).and_then(Iterator::collect);
+    entries.map_err(|error| Error::io(folder, None, error))
 }
 
 /// Returns an error unless the entry is a regular file, so that opening it does not block.
-fn usable(entry: &DirEntry) -> Result<(), Error> {
-    let path = entry.path();
-    let is_file = entry.file_type().and_then(|kind| {
-        let followed = kind.is_symlink().then(|| fs::metadata(&path));
-        followed.map_or(Ok(kind.is_file()), |found| {
-            found.map(|found| found.is_file())
-        })
-    });
-    match is_file {
-        Ok(true) => Ok(()),
-        Ok(false) => Err(Error::new(ErrorKind::NotAFile, &path)),
-        Err(error) => Err(Error::io(&path, None, error)),
+fn usable(disk: &dyn ReadDisk, path: &Path, kind: FileKind) -> Result<(), Error> {
+    let kind = match kind {
+        FileKind::Link | FileKind::Other => disk.metadata(path).map(|found| found.kind),
+        kind => Ok(kind),
+    };
+    match kind {
+        Ok(FileKind::File) => Ok(()),
+        Ok(_) => Err(Error::new(ErrorKind::NotAFile, path)),
+        Err(error) => Err(Error::io(path, None, error)),
     }
 }
 
 /// Returns the folders of all worktrees of the repository of `path`, including its own. Empty
 /// outside of a repository. Read from the files of `git worktree`.
-pub(crate) fn worktrees(path: &Path) -> Vec<PathBuf> {
+pub(crate) fn worktrees(disk: &dyn ReadDisk, path: &Path) -> Vec<PathBuf> {
     let Some(git) = path
         .ancestors()
         .map(|above| above.join(".git"))
-        .find(|git| git.exists())
+        .find(|git| disk.metadata(git).is_ok())
     else {
         return Vec::new();
     };
     // In a worktree `.git` is a file that names a folder inside the main repository.
-    let common = match named_in(&git) {
-        Some(own) => match named_in(&own.join("commondir")) {
+    let common = match named_in(disk, &git) {
+        Some(own) => match named_in(disk, &own.join("commondir")) {
             Some(common) => common,
             None => own,
         },
         None => git,
     };
-    let others = fs::read_dir(common.join("worktrees"));
-    let others = others.into_iter().flatten().flatten();
-    let others = others.filter_map(|other| named_in(&other.path().join("gitdir")));
+    let folder = common.join("worktrees");
+    let others = disk.list(&folder).into_iter().flatten().flatten();
+    let others = others.filter_map(|other| named_in(disk, &folder.join(other.name).join("gitdir")));
     let gits = others.chain([common.clone()]);
     gits.filter_map(|git| Some(git.parent()?.to_owned()))
         .collect()
 }
 
 /// Returns the path that a small file of git names.
-fn named_in(file: &Path) -> Option<PathBuf> {
-    if !file.is_file() || fs::metadata(file).ok()?.len() > 16 << 10 {
+fn named_in(disk: &dyn ReadDisk, file: &Path) -> Option<PathBuf> {
+    const MOST: usize = 16 << 10;
+    let found = disk.metadata(file).ok()?;
+    if !found.is_file() || found.len > MOST as u64 {
         return None;
     }
-    let text = fs::read_to_string(file).ok()?;
+    let text = String::from_utf8(disk.read(file, MOST).ok()?).ok()?;
     let named = text.trim_end().trim_start_matches("gitdir: ");
-    fs::canonicalize(file.parent()?.join(named)).ok()
+    disk.real_path(&file.parent()?.join(named)).ok()
 }
 
 fn name_of(path: &Path) -> String {

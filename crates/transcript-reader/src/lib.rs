@@ -54,5 +54,5 @@ pub use listing::{Listing, SessionRow, SessionState};
 pub use other_files::OtherFiles;
 pub use prompt::{Prompt, shorten};
 pub use said::Said;
-pub use source::{Identity, Source};
-pub use subagents::{Subagent, subagents};
+pub use source::Source;
+pub use subagents::{Subagent, subagents, subagents_on};

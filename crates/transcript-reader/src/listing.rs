@@ -1,9 +1,9 @@
 //! Lists sessions: one row each, from the start and the end of the file.
 
 use std::collections::HashMap;
-use std::fs;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -11,12 +11,13 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use transcript_format::names::is_key_of;
 use transcript_format::object::Object;
 use transcript_format::time;
+use transcript_storage::ReadDisk;
 
 use crate::discover::{SessionFile, SessionFiles, worktrees};
 use crate::error::Error;
 use crate::prompt::shorten;
-use crate::source::Source;
-use crate::subagents::subagents;
+use crate::source::{Source, real_disk};
+use crate::subagents::subagents_on;
 use crate::summary_scan::{self, HeadScan, Reach, SettingsScan, TailScan};
 
 /// The number of bytes that clients scan at either end.
@@ -108,7 +109,7 @@ pub struct SessionRow {
 }
 
 impl SessionRow {
-    fn new(file: &SessionFile) -> Self {
+    fn new(disk: &dyn ReadDisk, file: &SessionFile) -> Self {
         Self {
             session_id: file.id.clone(),
             path: file.path.clone(),
@@ -124,7 +125,7 @@ impl SessionRow {
             bytes: 0,
             branch: None,
             tag: None,
-            subagents: file.agents(),
+            subagents: file.agents(disk),
             state: None,
             is_archived: false,
         }
@@ -137,23 +138,34 @@ impl SessionRow {
     }
 
     /// Reads the row of a session; values that cannot be read remain unknown.
-    fn read(file: &SessionFile, bytes: &mut Bytes) -> (Self, Option<Error>) {
-        let mut row = Self::new(file);
-        let error = Source::open(&file.path).and_then(|source| row.fill(file, &source, bytes));
+    fn read(
+        disk: &Arc<dyn ReadDisk>,
+        file: &SessionFile,
+        bytes: &mut Bytes,
+    ) -> (Self, Option<Error>) {
+        let mut row = Self::new(&**disk, file);
+        let error =
+            Source::open_on(disk, &file.path).and_then(|source| row.fill(file, &source, bytes));
         let error = error.err();
         if error.is_some() {
-            row.fill_from_metadata();
+            row.fill_from_metadata(&**disk);
         }
         (row, error)
     }
 
     /// Reads the row of a session without its own file, from the last subagent.
-    fn read_orphan(file: &SessionFile, bytes: &mut Bytes) -> (Self, Option<Error>) {
-        let mut row = Self::new(file);
-        let agents = subagents(&file.path).unwrap_or_default().into_iter();
-        let modified = |path: &Path| fs::metadata(path).and_then(|found| found.modified()).ok();
+    fn read_orphan(
+        disk: &Arc<dyn ReadDisk>,
+        file: &SessionFile,
+        bytes: &mut Bytes,
+    ) -> (Self, Option<Error>) {
+        let mut row = Self::new(&**disk, file);
+        let agents = subagents_on(disk, &file.path)
+            .unwrap_or_default()
+            .into_iter();
+        let modified = |path: &Path| disk.metadata(path).ok()?.modified;
         let last = agents.max_by_key(|agent| modified(&agent.path));
-        let source = last.map(|agent| Source::open(&agent.path));
+        let source = last.map(|agent| Source::open_on(disk, &agent.path));
         let filled = source.map(|source| row.fill(file, &source?, bytes));
         // The prompt of a subagent was not written by a person.
         let row = Self {
@@ -186,7 +198,7 @@ impl SessionRow {
             tail.settings = tail.settings.or(SettingsScan::read(start));
         }
         self.state = tail.state();
-        self.title = title(file, &tail);
+        self.title = title(source, file, &tail);
         self.tag = tail.settings.tag();
         self.branch = tail.settings.branch;
         self.cwd = tail.settings.relocated.or(head.cwd.take());
@@ -198,17 +210,17 @@ impl SessionRow {
         match self.modified_millis() {
             Some(millis) => {
                 self.has_conversation = true;
-                self.is_archived = is_archived(file, millis);
+                self.is_archived = is_archived(source, file, millis);
             }
             None => self.modified = source.modified().and_then(time_text),
         }
         Ok(())
     }
 
-    fn fill_from_metadata(&mut self) {
-        if let Ok(found) = fs::metadata(&self.path) {
-            self.bytes = found.len();
-            self.modified = found.modified().ok().and_then(time_text);
+    fn fill_from_metadata(&mut self, disk: &dyn ReadDisk) {
+        if let Ok(found) = disk.metadata(&self.path) {
+            self.bytes = found.len;
+            self.modified = found.modified.and_then(time_text);
         }
     }
 }
@@ -226,13 +238,20 @@ impl SessionRow {
 ///
 /// A session of 2 GB therefore takes as long as one of a few MB. Lines are framed and scanned; of a
 /// damaged line the complete entries in it count.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Listing {
     /// One row for each session, without exceptions: sessions without a prompt, of a subagent only,
     /// empty ones, and those of which only subagents are left are included.
     pub rows: Vec<SessionRow>,
     /// The errors. A session whose file cannot be read has a row all the same.
     pub problems: Vec<Error>,
+    disk: Arc<dyn ReadDisk>,
+}
+
+impl Default for Listing {
+    fn default() -> Self {
+        Self::of(SessionFiles::default())
+    }
 }
 
 impl Listing {
@@ -241,7 +260,16 @@ impl Listing {
     /// # Errors
     /// When `root` cannot be read.
     pub fn read(root: &Path) -> Result<Self, Error> {
-        Ok(Self::of(SessionFiles::in_root(root)?))
+        Self::read_on(&real_disk(), root)
+    }
+
+    /// Reads all sessions below `root` on `disk`, as [`Self::read`] does on the disk of this
+    /// machine.
+    ///
+    /// # Errors
+    /// When `root` cannot be read.
+    pub fn read_on(disk: &Arc<dyn ReadDisk>, root: &Path) -> Result<Self, Error> {
+        Ok(Self::of(SessionFiles::in_root_on(disk, root)?))
     }
 
     /// Reads these sessions, several files at a time.
@@ -250,9 +278,15 @@ impl Listing {
         let mut listing = Self {
             rows: Vec::with_capacity(files.sessions.len()),
             problems: files.problems,
+            disk: files.disk,
         };
-        let sessions = parallel(&files.sessions, SessionRow::read);
-        let orphans = parallel(&files.orphans, SessionRow::read_orphan);
+        let disk = &listing.disk;
+        let sessions = parallel(&files.sessions, |file, bytes| {
+            SessionRow::read(disk, file, bytes)
+        });
+        let orphans = parallel(&files.orphans, |file, bytes| {
+            SessionRow::read_orphan(disk, file, bytes)
+        });
         for (row, problem) in sessions.into_iter().chain(orphans) {
             listing.rows.push(row);
             listing.problems.extend(problem);
@@ -270,9 +304,10 @@ impl Listing {
     /// worktrees of the repository.
     #[must_use]
     pub fn of_project(&self, path: &Path, with_worktrees: bool) -> Vec<&SessionRow> {
+        let real = |path: &Path| real(&*self.disk, path);
         let mut places = vec![real(path)];
         if with_worktrees {
-            places.extend(worktrees(&places[0]));
+            places.extend(worktrees(&*self.disk, &places[0]));
         }
         let mut known = HashMap::new();
         let mut is_one = |cwd: &str| {
@@ -311,7 +346,7 @@ impl Listing {
     fn count_agents_next_to(&mut self, agents: &[PathBuf]) {
         let mut counts = HashMap::<(PathBuf, String), usize>::new();
         let sessions = parallel(agents, |path, bytes| {
-            let source = Source::open(path).ok()?;
+            let source = Source::open_on(&self.disk, path).ok()?;
             let head = bytes.read(&source, 0, NEAR).ok()?;
             Some((path.parent()?.to_owned(), summary_scan::session_id(head)?))
         });
@@ -369,10 +404,10 @@ fn read_tail(source: &Source, bytes: &mut Bytes, is_sidechain: bool) -> Result<T
 
 /// Returns the title. The precedence is that of clients: a custom title near the end, the side
 /// file, an older custom title, a title of a model. An empty custom title clears the custom title.
-fn title(file: &SessionFile, tail: &TailScan) -> Option<String> {
+fn title(source: &Source, file: &SessionFile, tail: &TailScan) -> Option<String> {
     let settings = &tail.settings;
     let side_file = || {
-        let title = side_file(file, "custom-title.json")?;
+        let title = side_file(source, file, "custom-title.json")?;
         let title = Object::parse(&title).ok()?.str("customTitle")?.into_owned();
         Some(title).filter(|title| !title.is_empty())
     };
@@ -384,9 +419,9 @@ fn title(file: &SessionFile, tail: &TailScan) -> Option<String> {
     custom.or_else(|| settings.ai_title.clone())
 }
 
-fn is_archived(file: &SessionFile, last_message: i64) -> bool {
+fn is_archived(source: &Source, file: &SessionFile, last_message: i64) -> bool {
     let archived_at = || {
-        let text = side_file(file, "archived.json")?;
+        let text = side_file(source, file, "archived.json")?;
         let mark = Object::parse(&text).ok()?;
         let at = time::millis(mark.str("at")?.as_bytes())?;
         (mark.bool("archived") == Some(true)).then_some(at)
@@ -394,11 +429,11 @@ fn is_archived(file: &SessionFile, last_message: i64) -> bool {
     archived_at().is_some_and(|at| at >= last_message)
 }
 
-fn side_file(file: &SessionFile, name: &str) -> Option<String> {
+fn side_file(session: &Source, file: &SessionFile, name: &str) -> Option<String> {
     if !file.has_folder {
         return None;
     }
-    let source = Source::open(&file.folder().join(name)).ok()?;
+    let source = Source::open_on(&session.disk(), &file.folder().join(name)).ok()?;
     let mut bytes = vec![0; usize::try_from(source.len().min(MAX_SIDE_FILE)).ok()?];
     let read = source.read_at(0, &mut bytes).ok()?;
     bytes.truncate(read);
@@ -470,8 +505,8 @@ fn parallel<T: Sync, R: Send>(items: &[T], work: impl Fn(&T, &mut Bytes) -> R + 
 }
 
 /// Returns the path without links; if it does not exist, the absolute path.
-fn real(path: &Path) -> PathBuf {
-    let real = fs::canonicalize(path).or_else(|_| std::path::absolute(path));
+fn real(disk: &dyn ReadDisk, path: &Path) -> PathBuf {
+    let real = disk.real_path(path).or_else(|_| std::path::absolute(path));
     real.unwrap_or_else(|_| path.to_owned())
 }
 

@@ -4,8 +4,9 @@
 //! parent. An entry that is missing here may therefore exist there, with a link to its parent.
 
 use std::collections::HashMap;
-use std::fs;
 use std::path::{Path, PathBuf};
+
+use transcript_storage::{FileKind, ReadDisk};
 
 use crate::index::{Id, Index};
 use crate::source::Source;
@@ -29,11 +30,12 @@ impl OtherFiles {
     pub fn search(source: &Source, index: &Index, missing: &[Id]) -> Self {
         let mut others = Self::default();
         let mut left = MAX_BYTES;
-        for path in sibling_files(source.path()) {
+        let disk = source.disk();
+        for path in sibling_files(&*disk, source.path()) {
             if others.links.len() == missing.len() {
                 break;
             }
-            let Ok(other) = Source::open(&path) else {
+            let Ok(other) = Source::open_on(&disk, &path) else {
                 continue;
             };
             let Some(rest) = left.checked_sub(other.len()) else {
@@ -93,7 +95,7 @@ fn link_back(index: &Index, other: &Index, from: Id) -> Option<Option<Id>> {
 }
 
 /// Returns the files that may contain entries missing from `path`, the most likely ones first.
-fn sibling_files(path: &Path) -> Vec<PathBuf> {
+fn sibling_files(disk: &dyn ReadDisk, path: &Path) -> Vec<PathBuf> {
     let Ok(path) = std::path::absolute(path) else {
         return Vec::new();
     };
@@ -104,10 +106,10 @@ fn sibling_files(path: &Path) -> Vec<PathBuf> {
     let is_subagents = |folder: &&Path| folder.file_name().is_some_and(|name| name == "subagents");
     if let Some(session) = path.ancestors().find(is_subagents).and_then(Path::parent) {
         files.push(session.with_extension("jsonl"));
-        collect(session, MAX_DEPTH, &mut files);
+        collect(disk, session, MAX_DEPTH, &mut files);
     } else {
-        collect(&path.with_extension(""), MAX_DEPTH, &mut files);
-        let age = |path: &Path| fs::metadata(path).and_then(|found| found.modified()).ok();
+        collect(disk, &path.with_extension(""), MAX_DEPTH, &mut files);
+        let age = |path: &Path| disk.metadata(path).ok()?.modified;
         let own = age(&path);
         let distance = |path: &PathBuf| {
             let (own, other) = (own?, age(path)?);
@@ -116,7 +118,7 @@ fn sibling_files(path: &Path) -> Vec<PathBuf> {
                 .ok()
         };
         let mut siblings = Vec::new();
-        collect(folder, 0, &mut siblings);
+        collect(disk, folder, 0, &mut siblings);
         siblings.sort_by_cached_key(|path| (distance(path).is_none(), distance(path)));
         files.extend(siblings);
     }
@@ -125,16 +127,19 @@ fn sibling_files(path: &Path) -> Vec<PathBuf> {
 }
 
 /// Adds the transcripts in `folder` and up to `depth` folders below it, sorted by name.
-fn collect(folder: &Path, depth: usize, files: &mut Vec<PathBuf>) {
-    let Ok(entries) = fs::read_dir(folder) else {
+fn collect(disk: &dyn ReadDisk, folder: &Path, depth: usize, files: &mut Vec<PathBuf>) {
+    let Ok(entries) = disk.list(folder) else {
         return;
     };
-    let mut paths: Vec<_> = entries.flatten().map(|entry| entry.path()).collect();
-    paths.sort();
-    for path in paths {
-        let is_folder = fs::symlink_metadata(&path).is_ok_and(|found| found.is_dir());
+    let mut paths: Vec<_> = entries
+        .flatten()
+        .map(|entry| (folder.join(entry.name), entry.kind))
+        .collect();
+    paths.sort_by(|a, b| a.0.cmp(&b.0));
+    for (path, kind) in paths {
+        let is_folder = kind == FileKind::Folder;
         if is_folder && depth > 0 {
-            collect(&path, depth - 1, files);
+            collect(disk, &path, depth - 1, files);
         } else if !is_folder
             && path
                 .extension()

@@ -1,10 +1,12 @@
 //! An open transcript file.
 
-use std::fs::{File, Metadata, OpenOptions};
+use std::fs;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
+
+use transcript_storage::{Metadata, ReadDisk, ReadFile, RealDisk};
 
 use crate::error::{Error, ErrorKind};
 
@@ -21,37 +23,11 @@ pub struct Source {
 
 #[derive(Debug)]
 enum Data {
-    File(File),
+    File {
+        file: Arc<dyn ReadFile>,
+        disk: Arc<dyn ReadDisk>,
+    },
     Bytes(Arc<[u8]>),
-}
-
-/// Identifies a file independent of its name: no two files have the same identity at the same time.
-///
-/// A new file may get the inode of a deleted one; where the system reports the creation time, it
-/// distinguishes them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Identity {
-    /// Device and inode, on systems that have them.
-    number: Option<(u64, u64)>,
-    created: Option<SystemTime>,
-}
-
-impl Identity {
-    /// Returns the identity from the metadata of a file.
-    #[must_use]
-    pub fn of(metadata: &Metadata) -> Self {
-        #[cfg(unix)]
-        let number = {
-            use std::os::unix::fs::MetadataExt;
-            Some((metadata.dev(), metadata.ino()))
-        };
-        #[cfg(not(unix))]
-        let number = None;
-        Self {
-            number,
-            created: metadata.created().ok(),
-        }
-    }
 }
 
 impl Source {
@@ -62,22 +38,35 @@ impl Source {
     ///
     /// Any [`ErrorKind`].
     pub fn open(path: &Path) -> Result<Self, Error> {
-        match open_without_waiting(path) {
-            Ok(file) => Self::from_file(file, path),
+        Self::open_on(&real_disk(), path)
+    }
+
+    /// Opens `path` on `disk`, as [`Self::open`] does on the disk of this machine.
+    ///
+    /// # Errors
+    ///
+    /// Any [`ErrorKind`].
+    pub fn open_on(disk: &Arc<dyn ReadDisk>, path: &Path) -> Result<Self, Error> {
+        match disk.open_to_read(path) {
+            Ok(file) => Self::of(file, Arc::clone(disk), path),
             // Sockets cannot be opened at all, and folders not on every system.
-            Err(_) if path.metadata().is_ok_and(|found| !found.is_file()) => {
+            Err(_) if disk.metadata(path).is_ok_and(|found| !found.is_file()) => {
                 Err(Error::new(ErrorKind::NotAFile, path))
             }
             Err(error) => Err(Error::io(path, None, error)),
         }
     }
 
-    /// Creates a source from an open file; `path` is used in error messages.
+    /// Creates a source from an open file of this machine; `path` is used in error messages.
     ///
     /// # Errors
     ///
     /// As for [`Self::open`].
-    pub fn from_file(file: File, path: &Path) -> Result<Self, Error> {
+    pub fn from_file(file: fs::File, path: &Path) -> Result<Self, Error> {
+        Self::of(Arc::new(file), real_disk(), path)
+    }
+
+    fn of(file: Arc<dyn ReadFile>, disk: Arc<dyn ReadDisk>, path: &Path) -> Result<Self, Error> {
         let metadata = file
             .metadata()
             .map_err(|error| Error::io(path, None, error))?;
@@ -85,10 +74,10 @@ impl Source {
             return Err(Error::new(ErrorKind::NotAFile, path));
         }
         let source = Self {
-            data: Data::File(file),
+            data: Data::File { file, disk },
             path: path.to_owned(),
-            len: metadata.len(),
-            modified: metadata.modified().ok(),
+            len: metadata.len,
+            modified: metadata.modified,
         };
         let mut head = [0; 4096];
         let read = source.read_at(0, &mut head)?;
@@ -147,13 +136,13 @@ impl Source {
     ///
     /// For I/O errors.
     pub fn refresh(&mut self) -> Result<Option<Metadata>, Error> {
-        let Data::File(file) = &self.data else {
+        let Data::File { file, .. } = &self.data else {
             return Ok(None);
         };
         let metadata = file.metadata();
         let metadata = metadata.map_err(|error| Error::io(&self.path, None, error))?;
-        self.len = metadata.len();
-        self.modified = metadata.modified().ok();
+        self.len = metadata.len;
+        self.modified = metadata.modified;
         Ok(Some(metadata))
     }
 
@@ -163,6 +152,14 @@ impl Source {
         let mut head = vec![0; 64 << 10];
         let read = self.read_at(0, &mut head)?;
         Ok(memchr::memmem::find(&head[..read], b"\n{\"").is_some())
+    }
+
+    /// Returns the disk of the file; for bytes in memory, that of this machine.
+    pub(crate) fn disk(&self) -> Arc<dyn ReadDisk> {
+        match &self.data {
+            Data::File { disk, .. } => Arc::clone(disk),
+            Data::Bytes(_) => real_disk(),
+        }
     }
 
     /// Returns the path.
@@ -213,25 +210,10 @@ impl Source {
     }
 }
 
-#[cfg(unix)]
-fn open_without_waiting(path: &Path) -> io::Result<File> {
-    use std::os::unix::fs::OpenOptionsExt;
-    // Opening a pipe for reading would wait for a writer.
-    OpenOptions::new()
-        .read(true)
-        .custom_flags(libc::O_NONBLOCK | libc::O_CLOEXEC)
-        .open(path)
-}
-
-#[cfg(not(unix))]
-fn open_without_waiting(path: &Path) -> io::Result<File> {
-    OpenOptions::new().read(true).open(path)
-}
-
 impl Data {
     fn read_once(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
         match self {
-            Self::File(file) => read_once(file, offset, buffer),
+            Self::File { file, .. } => file.read_at(offset, buffer),
             Self::Bytes(bytes) => {
                 let start = usize::try_from(offset)
                     .unwrap_or(usize::MAX)
@@ -242,14 +224,9 @@ impl Data {
     }
 }
 
-#[cfg(unix)]
-fn read_once(file: &File, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
-    std::os::unix::fs::FileExt::read_at(file, buffer, offset)
-}
-
-#[cfg(windows)]
-fn read_once(file: &File, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
-    std::os::windows::fs::FileExt::seek_read(file, buffer, offset)
+/// Returns the disk of this machine.
+pub(crate) fn real_disk() -> Arc<dyn ReadDisk> {
+    Arc::new(RealDisk)
 }
 
 /// Returns the head without white space. Quotes within strings have a backslash before them, so a

@@ -1,16 +1,17 @@
 //! Finds the files of the subagents of a session.
 
 use std::collections::HashSet;
-use std::fs;
-use std::io::{self, Read};
+use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use transcript_format::lines::AGENT_META_CAP;
 use transcript_format::metadata::AgentMetadata;
 use transcript_format::object::Object;
+use transcript_storage::{DirEntry, FileKind, ReadDisk};
 
 use crate::error::Error;
-use crate::source::Source;
+use crate::source::{Source, real_disk};
 
 /// The maximum depth below `subagents`; `workflows/RUN` is two folders down.
 const MAX_DEPTH: usize = 4;
@@ -54,20 +55,28 @@ impl Subagent {
 /// When a folder exists and cannot be read. Session or metadata files that cannot be read are not
 /// an error.
 pub fn subagents(session: &Path) -> Result<Vec<Subagent>, Error> {
+    subagents_on(&real_disk(), session)
+}
+
+/// Returns the subagents of a session on `disk`, as [`subagents`] does on the disk of this machine.
+///
+/// # Errors
+/// As [`subagents`].
+pub fn subagents_on(disk: &Arc<dyn ReadDisk>, session: &Path) -> Result<Vec<Subagent>, Error> {
     let own = session.with_extension("").join("subagents");
     let mut found = Vec::new();
-    collect(&own, &own, MAX_DEPTH, &mut found)?;
+    collect(&**disk, &own, &own, MAX_DEPTH, &mut found)?;
     let id = session.file_stem().and_then(|stem| stem.to_str());
     if let (Some(folder), Some(id)) = (session.parent(), id) {
         let mut next_to_it = Vec::new();
-        collect(folder, &own, 0, &mut next_to_it)?;
-        next_to_it.retain(|agent| session_of(&agent.path).as_deref() == Some(id));
+        collect(&**disk, folder, &own, 0, &mut next_to_it)?;
+        next_to_it.retain(|agent| session_of(disk, &agent.path).as_deref() == Some(id));
         found.extend(next_to_it);
     }
     let mut ids = HashSet::new();
     found.retain(|agent| ids.insert(agent.id.clone()));
     for agent in &mut found {
-        agent.meta = read_meta(&agent.path.with_extension("meta.json"));
+        agent.meta = read_meta(&**disk, &agent.path.with_extension("meta.json"));
     }
     Ok(found)
 }
@@ -75,6 +84,7 @@ pub fn subagents(session: &Path) -> Result<Vec<Subagent>, Error> {
 /// Adds the subagents in `folder` and up to `depth` folders below it, sorted by name. `own` is the
 /// folder that may contain `workflows`.
 fn collect(
+    disk: &dyn ReadDisk,
     folder: &Path,
     own: &Path,
     depth: usize,
@@ -86,23 +96,23 @@ fn collect(
     } else {
         folder
     };
-    let is_folder = fs::symlink_metadata(folder).is_ok_and(|found| found.is_dir());
+    let is_folder = disk
+        .link_metadata(folder)
+        .is_ok_and(|found| found.is_folder());
     if !is_folder && depth > 0 {
         return Ok(());
     }
-    let entries = match fs::read_dir(folder) {
+    let entries = match disk.list(folder) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         entries => entries.map_err(|error| Error::io(folder, None, error))?,
     };
-    let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
-    paths.sort();
-    for path in paths {
-        let Ok(kind) = fs::symlink_metadata(&path) else {
-            continue;
-        };
-        if kind.is_dir() && depth > 0 {
-            collect(&path, own, depth - 1, found)?;
-        } else if kind.is_file()
+    let mut entries: Vec<DirEntry> = entries.flatten().collect();
+    entries.sort_by(|a, b| a.name.cmp(&b.name));
+    for entry in entries {
+        let path = folder.join(entry.name);
+        if entry.kind == FileKind::Folder && depth > 0 {
+            collect(disk, &path, own, depth - 1, found)?;
+        } else if entry.kind == FileKind::File
             && let Some(id) = agent_id(&path)
         {
             found.push(Subagent {
@@ -132,22 +142,17 @@ fn run_of(path: &Path, own: &Path) -> Option<String> {
     Some(run.as_os_str().to_string_lossy().into_owned())
 }
 
-fn read_meta(path: &Path) -> Option<String> {
-    let kind = fs::symlink_metadata(path).ok()?;
-    if !kind.is_file() || kind.len() > AGENT_META_CAP as u64 {
+fn read_meta(disk: &dyn ReadDisk, path: &Path) -> Option<String> {
+    let found = disk.link_metadata(path).ok()?;
+    if !found.is_file() || found.len > AGENT_META_CAP as u64 {
         return None;
     }
-    let mut text = String::new();
-    let file = fs::File::open(path).ok()?;
-    file.take(AGENT_META_CAP as u64)
-        .read_to_string(&mut text)
-        .ok()?;
-    Some(text)
+    String::from_utf8(disk.read(path, AGENT_META_CAP).ok()?).ok()
 }
 
 /// Returns the session that the first line of a file names.
-fn session_of(path: &Path) -> Option<String> {
-    let source = Source::open(path).ok()?;
+fn session_of(disk: &Arc<dyn ReadDisk>, path: &Path) -> Option<String> {
+    let source = Source::open_on(disk, path).ok()?;
     let mut head = vec![0; 64 << 10];
     loop {
         let read = source.read_at(0, &mut head).ok()?;

@@ -5,16 +5,16 @@
 //! whether the emitted bytes are unchanged. The hint that caused the poll decides nothing.
 
 use std::collections::VecDeque;
-use std::fs;
 use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use memchr::memrchr;
 use transcript_format::finding::{Code, Finding};
 use transcript_format::lines::{Framed, Framer, Line};
-use transcript_reader::{Error, ErrorKind, Identity, Source};
-use transcript_storage::LastBytes;
+use transcript_reader::{Error, ErrorKind, Source};
+use transcript_storage::{Identity, LastBytes, ReadDisk};
 
 use crate::event::{EventKind, FollowedEntry, Reset};
 use crate::file_position::{Checkpoint, FilePosition, has, has_newline};
@@ -27,6 +27,7 @@ const CHUNK: u64 = 64 << 10;
 
 #[derive(Debug)]
 pub(crate) struct FileCursor {
+    disk: Arc<dyn ReadDisk>,
     path: PathBuf,
     /// Where to start in the first file that is found.
     start: Option<StartAt>,
@@ -91,6 +92,7 @@ impl FileCursor {
     pub(crate) fn new(path: &Path, options: &FollowOptions) -> Self {
         let cap = options.line_cap;
         Self {
+            disk: Arc::clone(&options.disk),
             path: path.to_owned(),
             start: Some(options.start),
             cap,
@@ -325,8 +327,8 @@ impl FileCursor {
 
     /// Returns the identity of the file that has the name now.
     fn named(&self) -> Result<Option<Identity>, Error> {
-        match fs::metadata(&self.path) {
-            Ok(metadata) => Ok(Some(Identity::of(&metadata))),
+        match self.disk.metadata(&self.path) {
+            Ok(metadata) => Ok(Some(metadata.identity)),
             Err(error) if is_absent(&error) => Ok(None),
             Err(error) => Err(Error::io(&self.path, None, error)),
         }
@@ -347,7 +349,7 @@ impl FileCursor {
 
     /// Opens the file that has the name now; returns whether that causes an event.
     fn open(&mut self) -> Result<bool, Error> {
-        let mut source = match Source::open(&self.path) {
+        let mut source = match Source::open_on(&self.disk, &self.path) {
             Ok(source) => source,
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(self.report_gone()),
             Err(error) => return Err(error),
@@ -355,7 +357,7 @@ impl FileCursor {
         let Some(metadata) = source.refresh()? else {
             return Ok(false);
         };
-        let identity = Identity::of(&metadata);
+        let identity = metadata.identity;
         let known = self.identity.replace(identity);
         let reset = if let Some(start) = self.start.take() {
             match start.position(&source, self.trailing) {

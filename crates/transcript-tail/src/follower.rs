@@ -1,12 +1,12 @@
 //! Follows one file.
 
 use std::ffi::OsStr;
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use transcript_reader::Error;
+use transcript_storage::{FileKind, ReadDisk, RealDisk};
 
 use crate::event::{EventKind, FollowEvent};
 use crate::file_position::Checkpoint;
@@ -176,8 +176,10 @@ impl Follower {
         }
         let path = self.followed.path();
         let mut folders: Vec<_> = FsWatch::above(path).into_iter().collect();
-        if fs::symlink_metadata(path).is_ok_and(|found| found.is_symlink())
-            && let Ok(real) = fs::canonicalize(path)
+        if RealDisk
+            .link_metadata(path)
+            .is_ok_and(|found| found.kind == FileKind::Link)
+            && let Ok(real) = RealDisk.real_path(path)
         {
             folders.extend(FsWatch::above(&real));
             folders.dedup();
@@ -217,7 +219,7 @@ impl WatchedNames {
     fn of(path: &Path) -> Self {
         Self {
             path: path.to_owned(),
-            real: fs::canonicalize(path).ok(),
+            real: RealDisk.real_path(path).ok(),
         }
     }
 

@@ -4,13 +4,12 @@
 //! afterwards.
 
 use std::collections::HashSet;
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher as _};
-use transcript_reader::Identity;
+use transcript_storage::{Identity, ReadDisk, RealDisk};
 
 /// What may have changed.
 #[derive(Debug, Default)]
@@ -216,7 +215,7 @@ impl FsWatch {
         let Some(watcher) = &mut self.watcher else {
             return;
         };
-        let identity = |path: &Path| fs::metadata(path).ok().map(|found| Identity::of(&found));
+        let identity = |path: &Path| Some(RealDisk.metadata(path).ok()?.identity);
         let wanted: Vec<_> = wanted
             .iter()
             .map(|folder| (folder.clone(), identity(&folder.0)))
@@ -295,6 +294,7 @@ mod backoff_tests {
 
 #[cfg(all(test, target_os = "linux"))]
 mod tests {
+    use std::fs;
     use std::io::Write;
     use std::sync::mpsc;
 

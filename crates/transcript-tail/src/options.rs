@@ -1,12 +1,16 @@
 //! Options for following files.
 
+use std::sync::Arc;
+
 use transcript_format::lines::DEFAULT_LINE_CAP;
+use transcript_storage::{ReadDisk, RealDisk};
 
 use crate::start::{StartAt, Trailing};
 
 /// Options of a [`Follower`](crate::Follower) or a [`Watcher`](crate::Watcher).
 #[derive(Clone, Debug)]
 pub struct FollowOptions {
+    pub(crate) disk: Arc<dyn ReadDisk>,
     pub(crate) start: StartAt,
     pub(crate) line_cap: usize,
     pub(crate) has_events: bool,
@@ -27,6 +31,7 @@ impl FollowOptions {
     #[must_use]
     pub fn new() -> Self {
         Self {
+            disk: Arc::new(RealDisk),
             start: StartAt::Beginning,
             line_cap: DEFAULT_LINE_CAP,
             has_events: true,
@@ -34,6 +39,14 @@ impl FollowOptions {
             trailing: Trailing::Pending,
             is_once: false,
         }
+    }
+
+    /// Sets the disk of the files; that of this machine by default. The system reports changes of its
+    /// own disk only, so another one is [polled](Self::poll_only).
+    #[must_use]
+    pub fn disk(mut self, disk: Arc<dyn ReadDisk>) -> Self {
+        self.disk = disk;
+        self.poll_only()
     }
 
     /// Sets where to start in files that already exist.

@@ -1,14 +1,14 @@
 //! Follows many files: a project, all projects, or a session with its subagents.
 
 use std::collections::{HashMap, HashSet, VecDeque};
-use std::fs::{self, Metadata};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
 use notify::{EventKind, RecursiveMode};
 use transcript_format::names::TranscriptFile;
-use transcript_reader::{Error, Identity, subagents};
+use transcript_reader::{Error, subagents_on};
+use transcript_storage::{FileKind, Metadata, ReadDisk};
 
 use crate::event::FollowEvent;
 use crate::followed_file::FollowedFile;
@@ -90,26 +90,8 @@ struct WatchedFile {
     is_ready: bool,
     /// The time of the last event.
     active: Instant,
-    /// The state of the file at the last scan.
-    seen: Option<FileStamp>,
-}
-
-/// Detects a change of a file without opening it.
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct FileStamp {
-    len: u64,
-    modified: Option<SystemTime>,
-    identity: Identity,
-}
-
-impl FileStamp {
-    fn of(metadata: &Metadata) -> Self {
-        Self {
-            len: metadata.len(),
-            modified: metadata.modified().ok(),
-            identity: Identity::of(metadata),
-        }
-    }
+    /// The state of the file at the last scan, by which a change is detected without opening it.
+    seen: Option<Metadata>,
 }
 
 impl Watcher {
@@ -366,7 +348,7 @@ impl Watcher {
     fn scan(&mut self) {
         let began = Instant::now();
         self.watch_folders();
-        let mut found = FolderScan::default();
+        let mut found = FolderScan::new(Arc::clone(&self.options.disk));
         for target in &self.targets {
             found.add(target);
         }
@@ -382,7 +364,7 @@ impl Watcher {
         let mut missing: HashSet<Arc<Path>> = self.files.keys().cloned().collect();
         for path in found.files {
             missing.remove(&*path);
-            let seen = fs::metadata(&path).ok().map(|found| FileStamp::of(&found));
+            let seen = self.options.disk.metadata(&path).ok();
             let file = self.follow(path.clone(), start);
             if seen.is_none() || seen != file.seen {
                 file.seen = seen;
@@ -404,6 +386,9 @@ impl Watcher {
     }
 
     fn watch_folders(&mut self) {
+        if !self.watch.is_on() {
+            return;
+        }
         let mut folders = Vec::new();
         for target in &self.targets {
             match target {
@@ -458,8 +443,8 @@ fn is_name(kind: notify::event::ModifyKind) -> bool {
 }
 
 /// Collects the transcripts of targets.
-#[derive(Default)]
 struct FolderScan {
+    disk: Arc<dyn ReadDisk>,
     files: Vec<PathBuf>,
     /// The folder that is scanned, with links resolved.
     real: PathBuf,
@@ -469,16 +454,27 @@ struct FolderScan {
 }
 
 impl FolderScan {
+    fn new(disk: Arc<dyn ReadDisk>) -> Self {
+        Self {
+            disk,
+            files: Vec::new(),
+            real: PathBuf::new(),
+            seen: HashSet::new(),
+            errors: Vec::new(),
+        }
+    }
+
     fn add(&mut self, target: &Target) {
         match target {
             Target::Folder(folder) => {
-                self.real = fs::canonicalize(folder).unwrap_or_else(|_| folder.clone());
+                let real = self.disk.real_path(folder);
+                self.real = real.unwrap_or_else(|_| folder.clone());
                 self.walk(folder, folder, MAX_DEPTH);
             }
             Target::File(path) => self.files.push(path.clone()),
             Target::Session(path) => {
                 self.files.push(path.clone());
-                match subagents(path) {
+                match subagents_on(&self.disk, path) {
                     Ok(agents) => self
                         .files
                         .extend(agents.into_iter().map(|agent| agent.path)),
@@ -492,7 +488,7 @@ impl FolderScan {
 
     /// Adds the transcripts below `folder`, which is `top` or a folder below it.
     fn walk(&mut self, top: &Path, folder: &Path, depth: usize) {
-        let entries = match fs::read_dir(folder) {
+        let entries = match self.disk.list(folder) {
             Ok(entries) => entries,
             Err(error) => {
                 let error = Error::io(folder, None, error);
@@ -503,29 +499,27 @@ impl FolderScan {
             }
         };
         for entry in entries.flatten() {
-            let Ok(mut kind) = entry.file_type() else {
-                continue;
-            };
-            let path = entry.path();
+            let mut kind = entry.kind;
+            let path = folder.join(entry.name);
             let Some(below) = path.strip_prefix(top).ok().and_then(Path::to_str) else {
                 continue;
             };
-            if kind.is_symlink() {
+            if kind == FileKind::Link {
                 // A target below `top` is found by its real path, and a target with two links is
                 // visited once.
-                match fs::canonicalize(&path) {
+                match self.disk.real_path(&path) {
                     Ok(real) if !real.starts_with(&self.real) && self.seen.insert(real.clone()) => {
                     }
                     _ => continue,
                 }
-                match fs::metadata(&path) {
-                    Ok(found) => kind = found.file_type(),
+                match self.disk.metadata(&path) {
+                    Ok(found) => kind = found.kind,
                     Err(_) => continue,
                 }
             }
-            if kind.is_dir() && depth > 1 && may_hold_transcripts(below) {
+            if kind == FileKind::Folder && depth > 1 && may_hold_transcripts(below) {
                 self.walk(top, &path, depth - 1);
-            } else if kind.is_file() && is_transcript(below) {
+            } else if kind == FileKind::File && is_transcript(below) {
                 self.files.push(path);
             }
         }
