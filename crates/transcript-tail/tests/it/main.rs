@@ -23,6 +23,8 @@ mod kill;
 mod late;
 mod live;
 #[cfg(unix)]
+mod memory;
+#[cfg(unix)]
 mod model;
 #[cfg(unix)]
 mod naive;
