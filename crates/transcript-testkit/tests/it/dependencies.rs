@@ -6,8 +6,9 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
-const GUARDED: [&str; 3] = [
+const GUARDED: [&str; 4] = [
     "transcript-format",
+    "transcript-messages",
     "transcript-reader",
     "transcript-resume",
 ];
@@ -107,7 +108,7 @@ fn offences(metadata: &Value, root: &str) -> Vec<String> {
 }
 
 #[test]
-fn format_reader_and_resume_link_no_tokio_no_notify_and_no_anyhow() {
+fn guarded_crates_link_no_tokio_no_notify_and_no_anyhow() {
     let metadata = metadata();
     for root in GUARDED {
         assert_eq!(offences(&metadata, root), [""; 0], "{root}");
@@ -116,6 +117,7 @@ fn format_reader_and_resume_link_no_tokio_no_notify_and_no_anyhow() {
     let linked = linked(&metadata, "transcript-resume");
     for name in [
         "transcript-format",
+        "transcript-messages",
         "transcript-reader",
         "memchr",
         "serde_json",
@@ -143,12 +145,17 @@ fn without_their_async_fronts_libraries_link_no_tokio_and_the_command_never_does
 }
 
 /// What each crate may depend on, of the crates of this workspace (docs/architecture.md).
-const DIRECTIONS: [(&str, &[&str]); 8] = [
+const DIRECTIONS: [(&str, &[&str]); 9] = [
     ("transcript-format", &[]),
+    ("transcript-messages", &["transcript-format"]),
     ("transcript-reader", &["transcript-format"]),
     (
         "transcript-resume",
-        &["transcript-format", "transcript-reader"],
+        &[
+            "transcript-format",
+            "transcript-messages",
+            "transcript-reader",
+        ],
     ),
     ("transcript-writer", &["transcript-format"]),
     (
@@ -159,6 +166,7 @@ const DIRECTIONS: [(&str, &[&str]); 8] = [
         "transcript",
         &[
             "transcript-format",
+            "transcript-messages",
             "transcript-reader",
             "transcript-resume",
             "transcript-writer",
@@ -169,6 +177,7 @@ const DIRECTIONS: [(&str, &[&str]); 8] = [
         "transcript-cli",
         &[
             "transcript-format",
+            "transcript-messages",
             "transcript-reader",
             "transcript-resume",
             "transcript-writer",
