@@ -43,12 +43,11 @@ impl Draft {
     /// Returns the message, once nothing more is merged: its results are at the front (MSG-4).
     fn finish(mut self) -> Message {
         self.fold();
-        let mut blocks = self.front;
-        blocks.append(&mut self.blocks);
+        self.blocks.splice(0..0, self.front);
         if self.is_merged {
-            blocks.iter_mut().for_each(Block::unlink_from_string);
+            self.blocks.iter_mut().for_each(Block::unlink_from_string);
         }
-        Message::new(self.role, blocks)
+        Message::new(self.role, self.blocks)
     }
 
     /// Returns whether it separates answers: after it an answer starts again, even if one with its

@@ -121,8 +121,9 @@ impl RequestOptions {
     }
 
     /// Requests the answer to the last message: a turn without an answer stays open. By default
-    /// such a turn counts as abandoned, and [`SyntheticKind::NoResponse`](transcript_messages::SyntheticKind::NoResponse) ends it, as in a client
-    /// that resumes a session (TURN-5).
+    /// such a turn counts as abandoned, and a synthetic answer
+    /// ([`NoResponse`](transcript_messages::SyntheticKind::NoResponse)) ends it, as in a client that
+    /// resumes a session (TURN-5).
     #[must_use]
     pub fn live(mut self) -> Self {
         self.is_live = true;
