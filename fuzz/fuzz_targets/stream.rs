@@ -8,7 +8,7 @@
 
 use libfuzzer_sys::fuzz_target;
 
-#[path = "../../crates/transcript-format/tests/it/stream/invariants.rs"]
+#[path = "../../crates/transcript-messages/tests/it/stream/invariants.rs"]
 mod invariants;
 
 /// Pieces that a mutation of single bytes finds late or never.

@@ -9,8 +9,9 @@ use serde::{Serialize, Serializer};
 use transcript::History;
 use transcript_format::finding::Severity;
 use transcript_format::names::is_id;
+use transcript_messages::{Block, Message, Problem, lint};
 use transcript_reader::{Bodies, ErrorKind, Index};
-use transcript_resume::request::{self, Message, Problem, Request};
+use transcript_resume::request::{self, Request};
 use transcript_resume::{ConversationPath, PathState, Tree, Usage};
 
 use crate::escape::{escape, one_line};
@@ -170,16 +171,16 @@ fn write_text(out: &mut impl Write, session: &History, request: &Request) -> Res
     write_work(out, state)?;
     write_usage(out, request)?;
     let synthetic = request.synthetic.iter();
-    let synthetic = synthetic.map(|synthetic| (synthetic.kind.name(), synthetic.entry));
+    let synthetic = synthetic.map(|synthetic| (synthetic.kind.name(), synthetic.origin));
     write_groups(out, index, "synthetic", synthetic)?;
     let omitted = request.omissions.iter();
-    let omitted = omitted.map(|omission| (omission.reason.name(), Some(omission.entry)));
+    let omitted = omitted.map(|omission| (omission.reason.name(), Some(omission.origin)));
     write_groups(out, index, "omitted", omitted)?;
-    let lint = request::lint(&request.messages);
+    let lint = lint(&request.messages);
     for (label, problems) in [("problem", &lint.problems), ("warning", &lint.warnings)] {
         let problems = problems
             .iter()
-            .map(|problem| (problem.rule.words(), problem.entry));
+            .map(|problem| (problem.rule.words(), problem.origin));
         write_groups(out, index, label, problems)?;
     }
     if let Some(command) = continue_command(session, state) {
@@ -321,7 +322,7 @@ fn place(index: &Index, entry: Option<usize>) -> String {
     })
 }
 
-fn blocks(messages: &[Message]) -> impl Iterator<Item = &request::Block> {
+fn blocks(messages: &[Message]) -> impl Iterator<Item = &Block> {
     messages.iter().flat_map(Message::blocks)
 }
 
@@ -374,7 +375,7 @@ impl Serialize for EntryUuids<'_> {
 struct SyntheticRecord<'a> {
     kind: &'static str,
     role: &'static str,
-    block: &'a request::Block,
+    block: &'a Block,
     #[serde(flatten)]
     entry: EntryLocation,
     /// Whether the client writes it to the file before it continues.
@@ -466,12 +467,12 @@ fn write_json(
         leaf: path.leaf.and_then(uuid),
         model: request.model.as_deref(),
     };
-    let lint = request::lint(&request.messages);
+    let lint = lint(&request.messages);
     let problems = |problems: &[Problem]| {
         let problems = problems.iter().map(|problem| ProblemRecord {
             rule: problem.rule.name(),
             message: problem.message,
-            entry: EntryLocation::new(index, problem.entry),
+            entry: EntryLocation::new(index, problem.origin),
             detail: problem.rule.words(),
         });
         problems.collect()
@@ -485,7 +486,7 @@ fn write_json(
                 kind: synthetic.kind.name(),
                 role: synthetic.role.name(),
                 block: &synthetic.block,
-                entry: EntryLocation::new(index, synthetic.entry),
+                entry: EntryLocation::new(index, synthetic.origin),
                 persist: synthetic.kind.is_persisted(),
             })
             .collect(),
@@ -494,7 +495,7 @@ fn write_json(
             .iter()
             .map(|omission| Omitted {
                 reason: omission.reason.name(),
-                entry: EntryLocation::new(index, Some(omission.entry)),
+                entry: EntryLocation::new(index, Some(omission.origin)),
             })
             .collect(),
         decisions: path

@@ -10,9 +10,8 @@
 //! 6. [`salvage`] finds complete entries in damaged lines.
 //! 7. [`make`] creates entries from the owned values of [`json`].
 //! 8. [`names`] defines the names of project folders and of the files in them.
-//! 9. [`stream`] assembles a message from the events of a streamed reply.
-//! 10. [`context_refs`] reads the references that some clients put before the text of a prompt.
-//! 11. [`texts`] lists the texts that clients write in place of a person or a model.
+//! 9. [`context_refs`] reads the references that some clients put before the text of a prompt.
+//! 10. [`texts`] lists the texts that clients write in place of a person or a model.
 
 pub mod attachment;
 pub mod compact;
@@ -31,7 +30,6 @@ pub mod object;
 pub mod progress;
 pub mod salvage;
 pub mod scan;
-pub mod stream;
 pub mod system;
 pub mod texts;
 pub mod time;

@@ -489,7 +489,8 @@ fn read_unicode_escape(text: &str) -> (char, usize) {
 }
 
 /// Returns the UTF-16 code unit of the `\uXXXX` at `at` in `text`.
-pub(crate) fn unit_at(text: &str, at: usize) -> Option<u16> {
+#[must_use]
+pub fn unit_at(text: &str, at: usize) -> Option<u16> {
     text.get(at..).and_then(read_unit)
 }
 

@@ -314,7 +314,7 @@ impl Requests {
         let messages: Vec<String> = request.messages.iter().map(|one| one.json()).collect();
         writeln!(self.lines, "[{}]", messages.join(",")).unwrap();
         self.waiting += 1;
-        if !request::lint(&request.messages).is_ok() {
+        if !transcript_messages::lint(&request.messages).is_ok() {
             self.refused.insert(self.waiting);
         }
         if self.lines.len() > BATCH {

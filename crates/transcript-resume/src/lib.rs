@@ -30,7 +30,6 @@ mod tree;
 pub use branches::{Branch, BranchStart, Branches, Sidechain, is_prompt};
 pub use decision::{Confidence, Decision, Evidence, GapReason, LeafReason, SpliceForm};
 pub use path::{BranchOff, ConversationPath, PathEntry, Refusal, Via};
-pub use request::builder;
 pub use state::{
     Costs, FileHistory, ModelCosts, PathState, PullRequest, QueuedPrompt, TitleSource, Todo, Usage,
     UsageTotals, Worktree,

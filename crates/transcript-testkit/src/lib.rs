@@ -6,7 +6,8 @@
 //! - [`damage`] damages sessions; [`campaign`] damages them, too, and knows what can be recovered.
 //! - [`fake_disk`] is a disk that fails and loses power; [`naive_writer`] is a writer without the
 //!   protections that the real one has.
-//! - [`oracle`] reads recorded requests of the real client.
+//! - [`oracle`] reads recorded requests of the real client, [`validator`] checks any request in
+//!   Python.
 
 pub mod campaign;
 pub mod damage;
@@ -17,6 +18,7 @@ pub mod naive_writer;
 pub mod oracle;
 pub mod rng;
 pub mod streams;
+pub mod validator;
 
 use std::path::{Path, PathBuf};
 

@@ -19,7 +19,7 @@ use transcript::{
     AsyncSession, Compaction, Draft, EntryId, Request, Session, SessionOptions, Trigger, Written,
     make,
 };
-use transcript_format::stream::{Accumulator, Sse, StreamOutcome};
+use transcript_messages::stream::{Accumulator, Sse, StreamOutcome};
 
 /// The conversation is compacted after this many turns of one run.
 const TURNS_IN_CONTEXT: usize = 3;

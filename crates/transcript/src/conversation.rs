@@ -3,8 +3,8 @@
 use transcript_format::entry::Entry;
 use transcript_format::kind::EntryKind;
 use transcript_format::object::{Object, Raw};
+use transcript_messages::Role;
 use transcript_reader::{Bodies, Prompt, shorten};
-use transcript_resume::request::Role;
 use transcript_resume::{Policy, is_prompt};
 use transcript_writer::EntryId;
 

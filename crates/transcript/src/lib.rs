@@ -78,14 +78,12 @@ pub use store::Store;
 pub use transcript_format::finding::Finding;
 pub use transcript_format::make::{self, Compaction, Trigger};
 pub use transcript_format::object::{Object, Raw};
-pub use transcript_format::stream;
+pub use transcript_messages::builder::{self, RequestSettings};
+pub use transcript_messages::{Block, BlockKind, Message, Role, stream};
 pub use transcript_reader::{Index, Listing, SessionRow, SessionState, Source};
-pub use transcript_resume::builder::RequestSettings;
-pub use transcript_resume::request::{Block, BlockKind, Message, Request, Role};
-pub use transcript_resume::{
-    ConversationPath, PathState, Policy, Refusal, Tree, Usage, builder, items,
-};
 pub use transcript_storage::ignore_file_size_signal;
+pub use transcript_resume::request::Request;
+pub use transcript_resume::{ConversationPath, PathState, Policy, Refusal, Tree, Usage, items};
 #[cfg(feature = "follow")]
 pub use transcript_tail as follow;
 pub use transcript_writer::{

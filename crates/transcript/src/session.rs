@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use transcript_format::ids::Uuid;
 use transcript_format::make::{self, Compaction};
 use transcript_format::object::Raw;
-use transcript_resume::request::{self, Request, SyntheticKind};
+use transcript_messages::SyntheticKind;
+use transcript_resume::request::{self, Request};
 use transcript_resume::{Policy, Tree, texts};
 use transcript_storage::Fingerprint;
 use transcript_writer::{

@@ -233,7 +233,7 @@ fn text_content(text: &str) -> Json {
     Json::array([text_block(text_or_placeholder(text))])
 }
 
-pub(crate) fn text_block(text: impl Into<Json>) -> Json {
+fn text_block(text: impl Into<Json>) -> Json {
     ObjectBuf::new()
         .with("type", "text")
         .with("text", text)

@@ -30,7 +30,6 @@ use std::fmt;
 use crate::json::{Json, ObjectBuf, object_text};
 use crate::kind::EntryKind;
 
-pub(crate) use message::text_block;
 pub use message::{
     InvalidMessage, NO_CONTENT, SYNTHETIC_MODEL, ToolResult, api_error_message, assistant,
     assistant_text, compact_summary, meta, synthetic, tool_result, user, user_blocks,

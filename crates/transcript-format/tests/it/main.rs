@@ -7,4 +7,3 @@ mod make;
 mod model;
 mod salvage;
 mod scan;
-mod stream;

@@ -5,22 +5,23 @@ use std::collections::HashMap;
 use std::rc::Rc;
 
 use transcript_format::object::Raw;
+use transcript_messages::block::{ApiTool, kind_of, with_newline};
+use transcript_messages::text::{js_trim, quoted};
+use transcript_messages::{Block, BlockKind, Log, Message, OmissionReason, Role};
 
-use super::block::{ApiTool, Block, BlockKind, kind_of, quoted, with_newline};
 use super::reminders::{is_attribution, unwrapped};
 use super::step::{Step, StepKind};
-use super::{Log, OmissionReason, Role, js_trim};
 use crate::tree::Policy;
 
 /// A message that is still growing.
 #[derive(Debug)]
-pub(super) struct Draft {
-    pub(super) role: Role,
+struct Draft {
+    role: Role,
     /// Whether it contains a user entry, not only reminders.
     has_line: bool,
     /// The results that a merge moved to the front.
     front: Vec<Block>,
-    pub(super) blocks: Vec<Block>,
+    blocks: Vec<Block>,
     /// Reminders to fold into the last result. This happens once, when all are known, as each fold
     /// rewrites the whole result.
     folded: Vec<Block>,
@@ -28,7 +29,7 @@ pub(super) struct Draft {
 }
 
 impl Draft {
-    pub(super) fn new(role: Role, blocks: Vec<Block>) -> Self {
+    fn new(role: Role, blocks: Vec<Block>) -> Self {
         Self {
             role,
             has_line: false,
@@ -39,27 +40,14 @@ impl Draft {
         }
     }
 
-    /// Adds the blocks of a following message.
-    pub(super) fn append(&mut self, blocks: Vec<Block>) {
-        self.is_merged = true;
-        self.blocks.extend(blocks);
-    }
-
-    pub(super) fn into_blocks(mut self) -> Vec<Block> {
+    /// Returns the message, once nothing more is merged: its results are at the front (MSG-4).
+    fn finish(mut self) -> Message {
+        self.fold();
+        self.blocks.splice(0..0, self.front);
         if self.is_merged {
             self.blocks.iter_mut().for_each(Block::unlink_from_string);
         }
-        self.blocks
-    }
-
-    /// Moves the results to the front, once nothing more is merged (MSG-4).
-    pub(super) fn move_results_to_front(&mut self) {
-        self.fold();
-        if !self.front.is_empty() {
-            let rest = std::mem::take(&mut self.blocks);
-            self.blocks = std::mem::take(&mut self.front);
-            self.blocks.extend(rest);
-        }
+        Message::new(self.role, self.blocks)
     }
 
     /// Returns whether it separates answers: after it an answer starts again, even if one with its
@@ -70,11 +58,6 @@ impl Draft {
             && self.has_line
             && self.front.is_empty()
             && !self.blocks.iter().any(is_result)
-    }
-
-    /// Returns whether the content is a string, as it was in the transcript (MSG-18).
-    pub(super) fn is_string(&self) -> bool {
-        !self.is_merged && matches!(&*self.blocks, [block] if block.as_plain().is_some())
     }
 
     /// Folds the waiting reminders into the last result.
@@ -98,7 +81,7 @@ pub(super) fn merge(
     system_role: bool,
     policy: Policy,
     log: &mut Log,
-) -> Vec<Draft> {
+) -> Vec<Message> {
     let mut merge = Merge {
         policy,
         drafts: Vec::new(),
@@ -125,7 +108,7 @@ pub(super) fn merge(
         }
     }
     merge.flush();
-    merge.drafts
+    merge.drafts.into_iter().map(Draft::finish).collect()
 }
 
 struct Merge {
@@ -372,7 +355,7 @@ mod tests {
     fn message(content: &str) -> Draft {
         let result = format!(r#"{{"type":"tool_result","tool_use_id":"t","content":{content}}}"#);
         let raw = Raw::parse(&result).expect("test blocks are JSON");
-        Draft::new(Role::User, vec![Block::read(raw, 1)])
+        Draft::new(Role::User, vec![Block::read(raw).with_origin(Some(1))])
     }
 
     /// Folds reminders into a result; with `at_once` the whole result is rewritten for each of
@@ -385,8 +368,8 @@ mod tests {
                 message.fold();
             }
         }
-        message.move_results_to_front();
-        let json: Vec<&str> = message.blocks.iter().map(Block::json).collect();
+        let message = message.finish();
+        let json: Vec<&str> = message.blocks().iter().map(Block::json).collect();
         json.join("\n")
     }
 

@@ -8,11 +8,12 @@
 //! message. The rules are MSG, NOTE, TURN and ERR of `docs/client-behaviour.md`; comments cite
 //! their ids.
 //!
-//! Under [`Policy::Recover`] no entry is dropped for a call without a result, and `strict` replaces
-//! the pairing: [`lint()`] finds no problem in its output. It attaches the results that exist
-//! before it makes any synthetic ones, repairs blocks where that is possible, and reports what it
-//! added and omitted in [`Request::synthetic`] and [`Request::omissions`]. A conversation that
-//! needs none of this is sent as under [`Policy::Vendor`].
+//! Under [`Policy::Recover`] no entry is dropped for a call without a result, and [`make_strict`]
+//! replaces the pairing: [`lint()`](transcript_messages::lint()) finds no problem in its output. It
+//! attaches the results that exist before it makes any synthetic ones, repairs blocks where that is
+//! possible, and reports what it added and omitted in [`Request::synthetic`] and
+//! [`Request::omissions`]. A conversation that needs none of this is sent as under
+//! [`Policy::Vendor`].
 //!
 //! ```no_run
 //! use transcript_reader::{Bodies, Index, Source};
@@ -39,39 +40,30 @@
 //! newer models get. Attachments without a stored text are rendered as far as the text of the
 //! client is known; others are omitted.
 
-mod block;
-pub mod builder;
-mod estimate;
-mod image;
-mod lint;
 mod media;
 mod merge;
-mod pair;
 pub mod recorded;
 mod references;
 mod reminders;
 mod repair;
 mod step;
-mod strict;
 mod thinking;
 
 use std::collections::{BTreeSet, HashSet};
 use std::rc::Rc;
 
-use serde::ser::SerializeStruct;
-use serde::{Serialize, Serializer};
 use transcript_format::kind::{EntryKind, SystemKind};
-use transcript_format::object::Raw;
 use transcript_format::scan::Flags;
+use transcript_messages::builder::RequestSettings;
+use transcript_messages::text::js_trim;
+use transcript_messages::{
+    Block, Log, Message, Omission, OmissionReason, Synthetic, make_strict, pair,
+};
 use transcript_reader::{Bodies, EntryRef, Error};
 
 use crate::path::{ConversationPath, Refusal};
 use crate::state::{PathState, Usage};
 use crate::tree::{Policy, Tree};
-pub use block::{Block, BlockKind};
-pub use estimate::TokenEstimate;
-pub use lint::{Lint, Problem, Rule, lint};
-use merge::Draft;
 use step::{Reading, Step, StepContext, StepKind};
 
 /// Provides the bodies of entries, so that this module does not have to read a file.
@@ -129,8 +121,9 @@ impl RequestOptions {
     }
 
     /// Requests the answer to the last message: a turn without an answer stays open. By default
-    /// such a turn counts as abandoned, and [`SyntheticKind::NoResponse`] ends it, as in a client
-    /// that resumes a session (TURN-5).
+    /// such a turn counts as abandoned, and a synthetic answer
+    /// ([`NoResponse`](transcript_messages::SyntheticKind::NoResponse)) ends it, as in a client that
+    /// resumes a session (TURN-5).
     #[must_use]
     pub fn live(mut self) -> Self {
         self.is_live = true;
@@ -192,7 +185,7 @@ impl RequestOptions {
             let tree = pruned.as_ref().unwrap_or(tree);
             let mut log = Log::default();
             for entry_ref in &lost {
-                log.omit(Some(*entry_ref), OmissionReason::UnusableBody);
+                log.omit(Some(*entry_ref as usize), OmissionReason::UnusableBody);
             }
             let path = self.path(tree);
             if path.refusal.is_some() {
@@ -268,12 +261,11 @@ fn messages(steps: Vec<Step>, model: Option<&str>, policy: Policy, log: &mut Log
     let mut steps = bubble_up(steps);
     media::remove_rejected(&mut steps, log);
     thinking::drop_foreign(&mut steps, model, log);
-    let drafts = merge::merge(steps, model.is_some_and(wants_system_role), policy, log);
-    let drafts = match policy {
-        Policy::Vendor => pair::pair(drafts, log),
-        Policy::Recover => strict::make_strict(drafts, log),
-    };
-    drafts.into_iter().map(Message::from).collect()
+    let messages = merge::merge(steps, model.is_some_and(wants_system_role), policy, log);
+    match policy {
+        Policy::Vendor => pair(messages, log),
+        Policy::Recover => make_strict(messages, log),
+    }
 }
 
 /// The steps of a path, and the entries that could not be used.
@@ -303,7 +295,7 @@ impl Loaded {
             if !may_be_sent(&entry_ref) {
                 continue;
             }
-            let number = entry_ref.number() as u32;
+            let number = entry_ref.number();
             if entry_ref.flags().contains(Flags::TOO_MANY) {
                 log.omit(Some(number), OmissionReason::TooMany);
                 continue;
@@ -321,7 +313,7 @@ impl Loaded {
                 Ok(Reading::Unsent) => {}
                 Ok(Reading::Virtual) => log.omit(Some(number), OmissionReason::Virtual),
                 Ok(Reading::Empty) => log.omit(Some(number), OmissionReason::Empty),
-                Err(step::Unusable) => loaded.unusable.push(number),
+                Err(step::Unusable) => loaded.unusable.push(number as u32),
             }
         }
         Ok(loaded)
@@ -366,14 +358,9 @@ fn bubble_up(steps: Vec<Step>) -> Vec<Step> {
     moved
 }
 
-/// Trims white space as JavaScript defines it: U+FEFF is, U+0085 is not (NOTE-3).
-fn js_trim(text: &str) -> &str {
-    text.trim_matches(|c: char| c == '\u{feff}' || (c.is_whitespace() && c != '\u{85}'))
-}
-
 /// Returns whether a text is blank, or the client's placeholder for an empty message (MSG-8).
 fn is_blank_text(text: &str) -> bool {
-    js_trim(text).is_empty() || text == crate::texts::NO_CONTENT
+    js_trim(text).is_empty() || text == transcript_format::texts::NO_CONTENT
 }
 
 /// The request that continues a conversation, and a report of how it was made.
@@ -415,274 +402,7 @@ impl Request {
 
     /// Returns the body of the call of the API: `settings` and the messages, as JSON.
     #[must_use]
-    pub fn body(&self, settings: &crate::builder::RequestSettings) -> String {
+    pub fn body(&self, settings: &RequestSettings) -> String {
         settings.body(&self.messages)
-    }
-}
-
-/// The author of a message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Role {
-    /// The person, and the client on their behalf: tool results, reminders.
-    User,
-    /// The model.
-    Assistant,
-    /// Reminders, for newer models.
-    System,
-}
-
-impl Role {
-    /// Returns the name in a request.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::User => "user",
-            Self::Assistant => "assistant",
-            Self::System => "system",
-        }
-    }
-}
-
-/// One message of a request.
-///
-/// Serialises as `{"role", "content"}`; content is a string when it was one in the transcript and
-/// nothing was merged into it, else a list of blocks (MSG-18).
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Message {
-    role: Role,
-    blocks: Vec<Block>,
-}
-
-impl Message {
-    /// Returns the author.
-    #[must_use]
-    pub fn role(&self) -> Role {
-        self.role
-    }
-
-    /// Returns the blocks; one for content that is a string.
-    #[must_use]
-    pub fn blocks(&self) -> &[Block] {
-        &self.blocks
-    }
-
-    /// Returns the message as JSON. The result is the same as that of serialising it, but the
-    /// blocks are not parsed again.
-    #[must_use]
-    pub fn json(&self) -> String {
-        let role = self.role.name();
-        let mut json = format!(r#"{{"role":"{role}","content":"#);
-        match self.only_string() {
-            Some(text) => json += text,
-            None => {
-                json.push('[');
-                for (at, block) in self.blocks.iter().enumerate() {
-                    if at > 0 {
-                        json.push(',');
-                    }
-                    json += block.json();
-                }
-                json.push(']');
-            }
-        }
-        json.push('}');
-        json
-    }
-
-    /// Returns the string that is the whole content, as JSON.
-    fn only_string(&self) -> Option<&str> {
-        match self.blocks.as_slice() {
-            [block] => block.as_plain(),
-            _ => None,
-        }
-    }
-}
-
-impl From<Draft> for Message {
-    fn from(draft: Draft) -> Self {
-        Self {
-            role: draft.role,
-            blocks: draft.into_blocks(),
-        }
-    }
-}
-
-impl Serialize for Message {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut message = serializer.serialize_struct("Message", 2)?;
-        message.serialize_field("role", self.role.name())?;
-        match self.only_string().and_then(|text| Raw::parse(text).ok()) {
-            Some(text) => message.serialize_field("content", &text)?,
-            None => message.serialize_field("content", &self.blocks)?,
-        }
-        message.end()
-    }
-}
-
-/// A block of a request that is not in the transcript.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Synthetic {
-    /// The kind of block.
-    pub kind: SyntheticKind,
-    /// The role of the message that it is in.
-    pub role: Role,
-    /// The block as it was made; a reminder may have been folded into it later.
-    pub block: Block,
-    /// The entry that it follows, or that it replaces; `None` at the very start.
-    pub entry: Option<usize>,
-}
-
-/// Kinds of synthetic blocks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum SyntheticKind {
-    /// The result of a call that the end of the session interrupted (TURN-1).
-    InterruptedResult,
-    /// The answer to a turn that was never answered (TURN-5).
-    NoResponse,
-    /// The result of an earlier call whose own is lost (TURN-2).
-    MissingResult,
-    /// The first user message, when the history starts with an answer.
-    MissingStart,
-    /// The rest of an answer whose call has an id that was used before (TURN-4).
-    RepeatedCall,
-    /// The rest of a message without content (MSG-8).
-    NoContent,
-    /// The rest of a first message all of whose results are orphans (TURN-3).
-    OrphanRemoved,
-    /// A note in place of an image or document that is too large.
-    MediaNote,
-    /// A text after a result that refers to a tool (MSG-14).
-    ToolLoaded,
-    /// A text of ours for an attachment whose text in the client is not known.
-    Reminder,
-}
-
-impl SyntheticKind {
-    /// Returns the stable name.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::InterruptedResult => "interrupted-result",
-            Self::NoResponse => "no-response",
-            Self::MissingResult => "missing-result",
-            Self::MissingStart => "missing-start",
-            Self::RepeatedCall => "repeated-call",
-            Self::NoContent => "no-content",
-            Self::OrphanRemoved => "orphan-removed",
-            Self::MediaNote => "media-note",
-            Self::ToolLoaded => "tool-loaded",
-            Self::Reminder => "reminder",
-        }
-    }
-
-    /// Returns whether the client writes it to the file before it continues, each as the child of
-    /// the one before, the first as the child of [`Synthetic::entry`] (TURN-7). The others are made
-    /// again for each request.
-    #[must_use]
-    pub const fn is_persisted(self) -> bool {
-        matches!(self, Self::InterruptedResult | Self::NoResponse)
-    }
-}
-
-/// An entry of the path that is not sent, or not completely.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Omission {
-    /// The number of the entry.
-    pub entry: usize,
-    /// Why.
-    pub reason: OmissionReason,
-}
-
-/// Why something is not sent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum OmissionReason {
-    /// The body cannot be read; the entry counts as missing.
-    UnusableBody,
-    /// The entry is only displayed.
-    Virtual,
-    /// The entry has no blocks.
-    Empty,
-    /// The entry has more parts than are read
-    /// ([`MAX_PARTS`](transcript_format::object::MAX_PARTS)).
-    TooMany,
-    /// The entry reports a failed request.
-    ApiError,
-    /// The entry makes calls, and none of them has a result.
-    UnansweredCall,
-    /// The message has only thinking or blank text.
-    Silent,
-    /// Another model signed the thinking.
-    ForeignThinking,
-    /// The API refused the image or document.
-    RejectedMedia,
-    /// The image or document is too large.
-    OversizedMedia,
-    /// A result without a call before it.
-    OrphanResult,
-    /// A call with an id that was used before.
-    RepeatedCall,
-    /// A call of a tool of the API without a result in the same message.
-    ServerCall,
-    /// A reference to a tool that is not in the request.
-    ToolReference,
-    /// A strict provider refuses the block, or the part of it that was changed: its id, name, input
-    /// or content.
-    Refused(Rule),
-}
-
-impl OmissionReason {
-    /// Returns the stable name.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::UnusableBody => "unusable-body",
-            Self::Virtual => "virtual",
-            Self::Empty => "empty",
-            Self::TooMany => "too-many-parts",
-            Self::ApiError => "api-error",
-            Self::UnansweredCall => "unanswered-call",
-            Self::Silent => "silent",
-            Self::ForeignThinking => "foreign-thinking",
-            Self::RejectedMedia => "rejected-media",
-            Self::OversizedMedia => "oversized-media",
-            Self::OrphanResult => "orphan-result",
-            Self::RepeatedCall => "repeated-call",
-            Self::ServerCall => "server-call",
-            Self::ToolReference => "tool-reference",
-            Self::Refused(rule) => rule.name(),
-        }
-    }
-}
-
-/// What the passes added and omitted.
-#[derive(Debug, Default)]
-struct Log {
-    synthetic: Vec<Synthetic>,
-    omissions: Vec<Omission>,
-}
-
-impl Log {
-    fn omit(&mut self, entry: Option<u32>, reason: OmissionReason) {
-        if let Some(entry) = entry {
-            let entry = entry as usize;
-            self.omissions.push(Omission { entry, reason });
-        }
-    }
-
-    fn add_synthetic(
-        &mut self,
-        kind: SyntheticKind,
-        role: Role,
-        block: &Block,
-        entry: Option<u32>,
-    ) {
-        self.synthetic.push(Synthetic {
-            kind,
-            role,
-            block: block.clone(),
-            entry: entry.map(|entry| entry as usize),
-        });
     }
 }

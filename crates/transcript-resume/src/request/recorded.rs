@@ -13,10 +13,11 @@ use std::fmt::Write as _;
 use sha2::{Digest, Sha256};
 use transcript_format::kind::EntryKind;
 use transcript_format::object::{JsonKind, Object, Raw};
+use transcript_messages::text::quoted;
+use transcript_messages::{Log, Message};
 use transcript_reader::{Id, Index};
 
-use super::block::quoted;
-use super::{BodySource, Loaded, Log, Message, messages, repair};
+use super::{BodySource, Loaded, messages, repair};
 use crate::leaf::MessagesAbove;
 use crate::tree::{NodeId, Policy, Tree};
 

@@ -3,11 +3,10 @@
 use std::collections::BTreeSet;
 
 use transcript_format::object::{Object, Raw};
+use transcript_format::texts;
+use transcript_messages::{Block, BlockKind, Log, OmissionReason, Role, SyntheticKind};
 
-use super::block::{Block, BlockKind};
 use super::step::{Step, StepKind};
-use super::{Log, OmissionReason, Role, SyntheticKind};
-use crate::texts;
 use crate::tree::Policy;
 
 /// The tools of the client when it is started without any options.
@@ -88,8 +87,7 @@ fn resolve_block(block: &mut Block, is_known: impl Fn(&str) -> bool, log: &mut L
             kept.push(removed.json());
         }
         let content = format!("[{}]", kept.join(","));
-        let entry = block.entry().map(|entry| entry as u32);
-        log.omit(entry, OmissionReason::ToolReference);
+        log.omit(block.origin(), OmissionReason::ToolReference);
         block.set("content", &content);
     }
     refers

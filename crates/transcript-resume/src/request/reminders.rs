@@ -2,9 +2,9 @@
 
 use transcript_format::kind::AttachmentKind as Kind;
 use transcript_format::object::{JsonKind, Object, Raw, Str};
-
-use super::block::{Block, BlockKind, kind_of, quoted};
-use super::{Log, Role, SyntheticKind};
+use transcript_messages::block::kind_of;
+use transcript_messages::text::{quoted, wrapped};
+use transcript_messages::{Block, BlockKind, Log, Role, SyntheticKind};
 
 /// The start of the one reminder that is never folded into a tool result (NOTE-5).
 const ATTRIBUTION: &str = "<system-reminder>\nAttribution for git commits and pull requests you \
@@ -20,7 +20,7 @@ pub(super) fn is_attribution(block: &Block) -> bool {
 
 /// Returns what an attachment is sent as: a list of messages, each a list of text blocks. Empty
 /// when nothing is sent.
-pub(super) fn parts(object: &Object<'_>, entry: u32, log: &mut Log) -> Vec<Vec<Block>> {
+pub(super) fn parts(object: &Object<'_>, entry: usize, log: &mut Log) -> Vec<Vec<Block>> {
     // The text that was sent the first time counts, whatever the attachment contains (NOTE-1).
     if let Some(stored) = stored_parts(object, entry) {
         return stored;
@@ -29,7 +29,7 @@ pub(super) fn parts(object: &Object<'_>, entry: u32, log: &mut Log) -> Vec<Vec<B
     let Some(text) = attachment.text() else {
         return Vec::new();
     };
-    let wrapped = |text: &String| Block::plain_text(&wrapped(text)).of_entry(entry);
+    let wrapped = |text: &String| Block::plain_text(&wrapped(text)).with_origin(Some(entry));
     let texts = match text {
         Text::Client(texts) => texts,
         Text::Own(text) => {
@@ -47,7 +47,7 @@ pub(super) fn parts(object: &Object<'_>, entry: u32, log: &mut Log) -> Vec<Vec<B
 }
 
 /// Returns the parts under `rendered`; `None` when there are none or one is not all text (NOTE-1).
-fn stored_parts(object: &Object<'_>, entry: u32) -> Option<Vec<Vec<Block>>> {
+fn stored_parts(object: &Object<'_>, entry: usize) -> Option<Vec<Vec<Block>>> {
     let rendered = object.get("rendered")?.array()?;
     if rendered.is_empty() {
         return None;
@@ -55,7 +55,7 @@ fn stored_parts(object: &Object<'_>, entry: u32) -> Option<Vec<Vec<Block>>> {
     let part = |part: Raw<'_>| {
         let content = part.object()?.get("content")?;
         if content.kind() == JsonKind::String {
-            return Some(vec![Block::plain(content, entry)]);
+            return Some(vec![Block::plain(content).with_origin(Some(entry))]);
         }
         let blocks = content.array()?;
         let is_text = blocks
@@ -64,7 +64,7 @@ fn stored_parts(object: &Object<'_>, entry: u32) -> Option<Vec<Vec<Block>>> {
         is_text.then(|| {
             blocks
                 .into_iter()
-                .map(|block| Block::read(block, entry))
+                .map(|block| Block::read(block).with_origin(Some(entry)))
                 .collect()
         })
     };
@@ -92,11 +92,6 @@ fn kind(object: &Object<'_>) -> Kind {
     let attachment = object.get("attachment").and_then(Raw::object);
     let kind = attachment.and_then(|attachment| attachment.get("type")?.str());
     Kind::from_name(&kind.unwrap_or_default())
-}
-
-/// Wraps the text of a reminder.
-pub(super) fn wrapped(text: &str) -> String {
-    format!("<system-reminder>\n{text}\n</system-reminder>")
 }
 
 pub(super) fn unwrapped(text: &str) -> &str {

@@ -4,10 +4,11 @@
 use std::collections::HashSet;
 use std::rc::Rc;
 
-use super::block::{Block, BlockKind};
+use transcript_format::texts;
+use transcript_messages::{Block, BlockKind, Log, OmissionReason, Role, SyntheticKind};
+
+use super::is_blank_text;
 use super::step::{Step, StepKind};
-use super::{Log, OmissionReason, Role, SyntheticKind, is_blank_text};
-use crate::texts;
 use crate::tree::Policy;
 
 /// Drops what was never finished. Returns the ids of the calls to complete.

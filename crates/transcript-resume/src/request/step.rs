@@ -5,10 +5,10 @@ use std::rc::Rc;
 
 use transcript_format::kind::EntryKind;
 use transcript_format::object::{JsonKind, Object, ParseObjectError, Raw};
+use transcript_messages::{Block, BlockKind, Log, within_limits};
 use transcript_reader::EntryRef;
 
-use super::block::{Block, BlockKind};
-use super::{Log, media, reminders};
+use super::reminders;
 use crate::state::{NO_MODEL, StateReader};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,7 +27,7 @@ pub(super) enum StepKind {
 pub(super) struct Step {
     pub(super) kind: StepKind,
     /// The number of the entry; `None` for a synthetic step.
-    pub(super) entry: Option<u32>,
+    pub(super) entry: Option<usize>,
     /// The id of the message that an assistant entry is a line of.
     pub(super) message_id: Option<Rc<str>>,
     /// The same as JSON, empty without an id: lines with the same key are merged (MSG-2).
@@ -75,7 +75,7 @@ impl Step {
         }
         names.record.add(entry_ref, &object);
         let message = object.get("message").and_then(Raw::object);
-        let entry = entry_ref.number() as u32;
+        let entry = entry_ref.number();
         let flag = |name: &str| object.get(name).and_then(Raw::bool) == Some(true);
         let mut content = |content: Option<Raw<'_>>| blocks(content, entry, log);
         let of_message = |name: &str| message.as_ref().and_then(|message| message.get(name));
@@ -236,15 +236,15 @@ impl LastName {
 }
 
 /// Returns content as a list of blocks; media that are too large for the API are omitted.
-fn blocks(content: Option<Raw<'_>>, entry: u32, log: &mut Log) -> Vec<Block> {
+fn blocks(content: Option<Raw<'_>>, entry: usize, log: &mut Log) -> Vec<Block> {
     let Some(content) = content else {
         return Vec::new();
     };
     if content.kind() == JsonKind::String {
-        return vec![Block::plain(content, entry)];
+        return vec![Block::plain(content).with_origin(Some(entry))];
     }
     let blocks = content.array().unwrap_or_default().into_iter();
     blocks
-        .map(|raw| media::within_limits(Block::read(raw, entry), log))
+        .map(|raw| within_limits(Block::read(raw).with_origin(Some(entry)), log))
         .collect()
 }

@@ -17,12 +17,11 @@ use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
 use transcript_format::object::{Object, Raw};
+use transcript_messages::{Block, BlockKind, Log, OmissionReason, Rule};
 use transcript_reader::EntryRef;
 
-use super::block::{Block, BlockKind};
-use super::pair::entry_of;
+use super::BodySource;
 use super::step::{Step, StepKind};
-use super::{BodySource, Log, OmissionReason, Rule};
 use crate::tree::Tree;
 
 /// Drops thinking that another model signed, and entries that held nothing else (MSG-10).
@@ -80,7 +79,7 @@ pub(super) fn drop_emptied(steps: &mut Vec<Step>, mut stored: HashSet<Box<str>>,
             });
             if was_emptied {
                 log.omit(
-                    entry_of(block),
+                    block.origin(),
                     OmissionReason::Refused(Rule::EmptiedThinking),
                 );
             }
@@ -115,7 +114,7 @@ pub(super) fn stored_with_text<B: BodySource>(
         let body = Object::parse(body).ok();
         let message = body.and_then(|body| body.get("message")?.object());
         let content = message.and_then(|message| message.get("content")?.array());
-        let blocks = content.into_iter().flatten().map(|raw| Block::read(raw, 0));
+        let blocks = content.into_iter().flatten().map(Block::read);
         let thoughts = blocks.filter_map(|block| Thought::read(&block));
         let thoughts = thoughts.filter(|thought| thought.has_text);
         found.extend(thoughts.map(|thought| thought.signature));

@@ -61,7 +61,10 @@ impl Session {
 
     fn messages(&self, policy: Policy) -> Vec<String> {
         let messages = self.request(policy).messages;
-        messages.iter().map(request::Message::json).collect()
+        messages
+            .iter()
+            .map(transcript_messages::Message::json)
+            .collect()
     }
 
     fn copy(
@@ -686,7 +689,7 @@ struct Said {
 }
 
 fn said(request: &request::Request) -> Said {
-    let ids = |kind: request::BlockKind| {
+    let ids = |kind: transcript_messages::BlockKind| {
         let blocks = request.messages.iter().flat_map(|message| message.blocks());
         let blocks = blocks.filter(|block| block.kind() == kind);
         let ids = blocks.filter_map(|block| block.call_id().map(str::to_owned));
@@ -695,12 +698,12 @@ fn said(request: &request::Request) -> Said {
     let answers = request
         .messages
         .iter()
-        .filter(|message| message.role() == request::Role::Assistant);
+        .filter(|message| message.role() == transcript_messages::Role::Assistant);
     let texts = answers.flat_map(|message| message.blocks());
-    let texts = texts.filter(|block| block.entry().is_some());
+    let texts = texts.filter(|block| block.origin().is_some());
     Said {
-        calls: ids(request::BlockKind::ToolUse),
-        results: ids(request::BlockKind::ToolResult),
+        calls: ids(transcript_messages::BlockKind::ToolUse),
+        results: ids(transcript_messages::BlockKind::ToolResult),
         texts: texts
             .filter_map(|block| block.text_field().map(Into::into))
             .collect(),
@@ -709,7 +712,7 @@ fn said(request: &request::Request) -> Said {
 
 /// The texts, calls and results that are sent, in their order.
 fn blocks(request: &request::Request) -> Vec<String> {
-    use request::BlockKind::{Text, ToolResult, ToolUse};
+    use transcript_messages::BlockKind::{Text, ToolResult, ToolUse};
     let blocks = request.messages.iter().flat_map(|message| message.blocks());
     let blocks = blocks.filter(|block| matches!(block.kind(), Text | ToolUse | ToolResult));
     blocks.map(|block| block.json().to_owned()).collect()
@@ -946,7 +949,7 @@ fn check(name: &str, bytes: &[u8], seen: &mut Seen) {
                     request
                         .messages
                         .iter()
-                        .map(request::Message::json)
+                        .map(transcript_messages::Message::json)
                         .collect()
                 };
                 assert_eq!(json(&again), json(&request), "{name}");
@@ -957,7 +960,8 @@ fn check(name: &str, bytes: &[u8], seen: &mut Seen) {
             let is_repaired = request.omissions.iter().any(|one| {
                 matches!(
                     one.reason,
-                    request::OmissionReason::Refused(_) | request::OmissionReason::RepeatedCall
+                    transcript_messages::OmissionReason::Refused(_)
+                        | transcript_messages::OmissionReason::RepeatedCall
                 )
             });
             if policy == Policy::Recover && !is_repaired {

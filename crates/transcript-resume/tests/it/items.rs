@@ -1660,7 +1660,8 @@ fn wide(blocks: usize) -> String {
 fn an_entry_of_too_many_blocks_stays_on_the_path_and_is_one_item() {
     use transcript_format::finding::Code;
     use transcript_format::object::MAX_PARTS;
-    use transcript_resume::request::{OmissionReason, RequestOptions};
+    use transcript_messages::OmissionReason;
+    use transcript_resume::request::RequestOptions;
     let text = wide(MAX_PARTS + 1);
     let file = File::new(text.as_bytes());
     let findings = file.index.findings();
@@ -1680,7 +1681,7 @@ fn an_entry_of_too_many_blocks_stays_on_the_path_and_is_one_item() {
         let left: Vec<_> = request
             .omissions
             .iter()
-            .map(|one| (one.entry, one.reason))
+            .map(|one| (one.origin, one.reason))
             .collect();
         assert_eq!(left, [(1, OmissionReason::TooMany)]);
     }

@@ -5,9 +5,10 @@ use std::io::Write;
 
 use crate::path::check_seeds;
 use serde_json::Value;
+use transcript_messages::Message;
 use transcript_reader::{Bodies, Index, Source};
 use transcript_resume::request::recorded::{self, ReplayOutcome};
-use transcript_resume::request::{Message, Request, RequestOptions};
+use transcript_resume::request::{Request, RequestOptions};
 use transcript_resume::{Policy, Tree};
 use transcript_testkit::{damage, generate, model, oracle, shared};
 

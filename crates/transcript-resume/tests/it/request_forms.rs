@@ -5,11 +5,10 @@ use std::collections::HashMap;
 use std::io::Write;
 
 use serde_json::{Value, json};
+use transcript_messages::{OmissionReason, Role, SyntheticKind};
 use transcript_reader::{Bodies, EntryRef, Error, Index, Source};
 use transcript_resume::request::recorded::{self, ReplayOutcome};
-use transcript_resume::request::{
-    BodySource, OmissionReason, Request, RequestOptions, Role, SyntheticKind,
-};
+use transcript_resume::request::{BodySource, Request, RequestOptions};
 use transcript_resume::texts::{is_placeholder_result, is_synthetic};
 use transcript_resume::{Policy, Refusal, Tree};
 use transcript_testkit::model;
@@ -330,7 +329,7 @@ fn media_over_the_limits_of_the_api_are_sent_as_notes() {
     let notes = request.synthetic.iter();
     let notes = notes.filter(|made_up| made_up.kind == SyntheticKind::MediaNote);
     assert_eq!(
-        notes.map(|note| note.entry).collect::<Vec<_>>(),
+        notes.map(|note| note.origin).collect::<Vec<_>>(),
         [Some(0), Some(0), Some(2)]
     );
 
@@ -354,7 +353,7 @@ fn an_interrupted_call_gets_a_result_and_an_answer_that_can_be_persisted() {
     let made_up: Vec<_> = request
         .synthetic
         .iter()
-        .map(|made_up| (made_up.kind, made_up.role, made_up.entry))
+        .map(|made_up| (made_up.kind, made_up.role, made_up.origin))
         .collect();
     assert_eq!(
         made_up,
@@ -376,7 +375,7 @@ fn an_interrupted_call_gets_a_result_and_an_answer_that_can_be_persisted() {
     );
     assert_eq!(request.messages.len(), 5);
     assert_eq!(request.messages[2].blocks()[0], request.synthetic[0].block);
-    assert_eq!(request.messages[4].blocks()[0].entry(), None);
+    assert_eq!(request.messages[4].blocks()[0].origin(), None);
 }
 
 #[test]
@@ -403,7 +402,7 @@ fn what_is_left_out_is_named_with_its_reason() {
     let mut omissions: Vec<_> = request
         .omissions
         .iter()
-        .map(|omission| (omission.entry, omission.reason))
+        .map(|omission| (omission.origin, omission.reason))
         .collect();
     omissions.sort_by_key(|(entry, _)| *entry);
     assert_eq!(
@@ -420,7 +419,7 @@ fn what_is_left_out_is_named_with_its_reason() {
     );
     let missing = &request.synthetic[1];
     assert_eq!(missing.kind, SyntheticKind::MissingResult);
-    assert_eq!(missing.entry, Some(2));
+    assert_eq!(missing.origin, Some(2));
     assert!(!missing.kind.is_persisted());
 }
 
@@ -490,7 +489,7 @@ fn an_entry_with_an_unusable_body_is_taken_as_if_it_were_not_there() {
         assert_eq!(path, [0, 2, 3], "{text}");
         assert_eq!(request.messages.len(), 2);
         assert_eq!(request.omissions[0].reason, OmissionReason::UnusableBody);
-        assert_eq!(request.omissions[0].entry, 1);
+        assert_eq!(request.omissions[0].origin, 1);
     }
     // The new leaf proves unusable in turn.
     let request = changed(&session, &[(3, ""), (2, "")]);

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeSet;
 
+use transcript_messages::OmissionReason;
 use transcript_reader::{Bodies, Index, Source};
-use transcript_resume::request::{OmissionReason, RequestOptions};
+use transcript_resume::request::RequestOptions;
 use transcript_resume::{Policy, Tree};
 
 /// What a policy sends of a file: entries by the offset of their line.
@@ -47,10 +48,10 @@ pub(crate) fn both(source: &Source, index: &Index) -> [Sent; 2] {
             }
         };
         let blocks = request.messages.iter().flat_map(|message| message.blocks());
-        blocks.filter_map(|block| block.entry()).for_each(&mut add);
+        blocks.filter_map(|block| block.origin()).for_each(&mut add);
         let refused = request.omissions.iter();
         let refused = refused.filter(|one| matches!(one.reason, OmissionReason::Refused(_)));
-        refused.for_each(|one| add(one.entry));
+        refused.for_each(|one| add(one.origin));
         sent
     })
 }

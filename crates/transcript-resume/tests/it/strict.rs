@@ -3,17 +3,15 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::Write;
-use std::path::Path;
-use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
 use transcript_format::kind::EntryKind;
+use transcript_messages::{BlockKind, Lint, OmissionReason, Rule, SyntheticKind, lint};
 use transcript_reader::{Bodies, Index, Source};
-use transcript_resume::request::{
-    BlockKind, Lint, OmissionReason, Request, RequestOptions, Rule, SyntheticKind, lint,
-};
+use transcript_resume::request::{Request, RequestOptions};
 use transcript_resume::texts::{NO_RESPONSE, START_MISSING};
 use transcript_resume::{Policy, Tree};
+use transcript_testkit::validator::validate;
 use transcript_testkit::{damage, generate, shared};
 
 use crate::request_forms::{CALL, RESULT, Session};
@@ -282,7 +280,7 @@ fn blocks_of(session: &Loaded, request: &Request) -> BTreeMap<(usize, String), u
             block.kind(),
             BlockKind::Thinking | BlockKind::SealedThinking
         );
-        if let Some(entry) = block.entry()
+        if let Some(entry) = block.origin()
             && session.index.entry(entry).kind() != EntryKind::Attachment
             && !is_thought
             && says_something(&value)
@@ -307,7 +305,7 @@ fn nothing_that_the_client_sends_is_lost_under_recover() {
             return;
         }
         let is_refused = |entry: usize| {
-            let mut omissions = recover.omissions.iter().filter(|one| one.entry == entry);
+            let mut omissions = recover.omissions.iter().filter(|one| one.origin == entry);
             omissions.any(|one| matches!(one.reason, OmissionReason::Refused(_)))
         };
         let (vendor, sent) = (blocks_of(&session, &vendor), blocks_of(&session, &recover));
@@ -359,23 +357,6 @@ impl Batch {
         }
         Some((self.verdicts.len(), faults.len()))
     }
-}
-
-/// The results of the validator for requests.
-pub(crate) fn validate(requests: &[u8]) -> Option<String> {
-    let validator = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/validate_request.py");
-    let mut file = tempfile::NamedTempFile::new().unwrap();
-    file.write_all(requests).unwrap();
-    let child = Command::new("python3")
-        .arg(validator)
-        .arg(file.path())
-        .stdout(Stdio::piped())
-        .spawn()
-        .ok()?;
-    let output = child.wait_with_output().unwrap();
-    let said = String::from_utf8(output.stdout).unwrap();
-    assert_eq!(output.status.code(), Some(i32::from(!said.is_empty())));
-    Some(said)
 }
 
 #[test]
@@ -437,9 +418,9 @@ fn sent(session: &Session) -> Sent {
             .map(|json| serde_json::from_str(json).unwrap())
             .collect(),
         omitted: omissions
-            .map(|one| (one.entry, one.reason.name()))
+            .map(|one| (one.origin, one.reason.name()))
             .collect(),
-        made_up: synthetic.map(|one| (one.kind, one.entry)).collect(),
+        made_up: synthetic.map(|one| (one.kind, one.origin)).collect(),
     }
 }
 

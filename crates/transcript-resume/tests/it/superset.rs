@@ -21,8 +21,9 @@ use std::fs;
 use std::hash::Hash;
 
 use serde_json::Value;
+use transcript_messages::OmissionReason;
 use transcript_resume::Policy;
-use transcript_resume::request::{OmissionReason, Request, RequestOptions};
+use transcript_resume::request::{Request, RequestOptions};
 use transcript_testkit::{damage, generate, model, oracle, shared};
 
 use crate::strict::Loaded;
@@ -161,7 +162,7 @@ fn refused_blocks(session: &Loaded, request: &Request, bytes: &[u8]) -> Said {
         .filter(|one| matches!(one.reason, OmissionReason::Refused(_)));
     let mut said = Said::default();
     for omission in refused {
-        let line = lines[session.line(omission.entry) - 1];
+        let line = lines[session.line(omission.origin) - 1];
         let Ok(entry) = serde_json::from_slice::<Value>(line) else {
             continue;
         };

@@ -3,8 +3,9 @@
 use std::collections::{HashMap, HashSet};
 
 use serde_json::{Value, json};
+use transcript_messages::lint;
 use transcript_reader::{Bodies, Index, Source};
-use transcript_resume::request::{Request, RequestOptions, lint};
+use transcript_resume::request::{Request, RequestOptions};
 use transcript_resume::{Branches, Decision, Policy, Tree};
 use transcript_testkit::campaign::Healthy;
 use transcript_testkit::rng::Rng;

@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::json;
 use transcript::{Policy, Request, Session, SessionOptions};
-use transcript_resume::request::SyntheticKind;
+use transcript_messages::SyntheticKind;
 use transcript_testkit::damage;
 use transcript_testkit::generate;
 

@@ -102,7 +102,7 @@ pub(crate) fn messages(request: &Request) -> Vec<String> {
     request
         .messages
         .iter()
-        .map(request::Message::json)
+        .map(transcript_messages::Message::json)
         .collect()
 }
 
@@ -162,7 +162,7 @@ pub(crate) fn assert_unhurt(path: &Path) {
         let on_path: HashSet<&str> = on_path.iter().map(String::as_str).collect();
         assert_eq!(on_path, conversation, "{policy:?}: a fork, or a gap");
         let request = request(path, policy);
-        let lint = request::lint(&request.messages);
+        let lint = transcript_messages::lint(&request.messages);
         assert!(
             request.is_resumable() && lint.is_ok(),
             "{policy:?}: {:?}",

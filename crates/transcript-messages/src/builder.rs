@@ -3,7 +3,7 @@
 //!
 //! ```
 //! use transcript_format::object::Object;
-//! use transcript_resume::builder::{MessageList, MessageBuilder, RequestSettings};
+//! use transcript_messages::builder::{MessageList, MessageBuilder, RequestSettings};
 //!
 //! let mut talk = MessageList::new();
 //! talk.user("Which files are here?")?;
@@ -20,14 +20,11 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! The result passes [`request::lint`](super::lint()): the passes of policy `recover` repair what
-//! has only one reasonable form, adjacent messages of one role are joined, and
+//! The result passes [`lint`](super::lint()): the passes of [`make_strict`](super::make_strict)
+//! repair what has only one reasonable form, adjacent messages of one role are joined, and
 //! [`BuiltMessages::notes`] lists these changes. Errors are only pairs that do not fit (a result
 //! without its call, a call without its result, an id that is used twice) and media that the API
 //! refuses.
-//!
-//! This module is a part of `request` because it makes the same messages with the same limits and
-//! passes.
 
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashSet};
@@ -38,12 +35,14 @@ use base64::engine::general_purpose::STANDARD;
 use transcript_format::json::{Json, ObjectBuf};
 use transcript_format::object::{JsonKind, Object, Raw};
 
-use super::block::{Block, BlockKind, safe};
+use super::block::{Block, BlockKind};
+use super::estimate::TokenEstimate;
+use super::lint::Rule;
+use super::log::{Log, OmissionReason, SyntheticKind};
 use super::media::{self, MAX_IMAGE, MAX_PDF, MAX_TEXT_DOCUMENT};
-use super::merge::Draft;
-use super::{
-    Log, Message, OmissionReason, Role, Rule, SyntheticKind, TokenEstimate, image, pair, strict,
-};
+use super::message::{Message, Role};
+use super::text::safe;
+use super::{image, pair, strict};
 
 /// One message under construction.
 ///
@@ -181,16 +180,14 @@ impl MessageBuilder {
     pub fn content(mut self, content: Raw<'_>) -> Self {
         match content.array() {
             Some(blocks) => {
-                let blocks = blocks.into_iter().map(|raw| Block::read(raw, 0));
-                self.blocks.extend(blocks);
+                self.blocks.extend(blocks.into_iter().map(Block::read));
             }
             None if content.kind() == JsonKind::String => {
-                self.blocks.push(Block::plain(content, 0));
+                self.blocks.push(Block::plain(content));
             }
-            None => self.blocks.push(Block::read(content, 0)),
+            None => self.blocks.push(Block::read(content)),
         }
         for block in &mut self.blocks {
-            block.set_entry(None);
             if block.kind() == BlockKind::ToolResult {
                 pair::text_only(block);
             }
@@ -221,7 +218,7 @@ fn made(object: &ObjectBuf, kind: BlockKind, id: Option<&str>) -> Block {
         Cow::Borrowed(_) => json,
         Cow::Owned(safe) => safe,
     };
-    Block::synthetic(json, kind, id.map(Box::from))
+    Block::new(json, kind, id.map(Box::from))
 }
 
 fn result(id: &str) -> ObjectBuf {
@@ -280,10 +277,10 @@ impl MessageList {
         Self::default()
     }
 
-    /// Continues from `messages`, such as those of a [`Request`](super::Request).
+    /// Continues from `messages`, such as those of a session that is resumed.
     ///
     /// # Errors
-    /// Those of [`Self::push`]. The messages of a request under policy `recover` cause none.
+    /// Those of [`Self::push`]. Messages in which [`lint`](super::lint()) finds no problem cause none.
     pub fn resume(messages: &[Message]) -> Result<Self, Error> {
         let mut conversation = Self::new();
         for message in messages {
@@ -387,15 +384,14 @@ impl MessageList {
         self.check_answered()?;
         let mut origins = Vec::new();
         let mut log = Log::default();
-        let drafts = strict::repair_messages(self.drafts(&mut origins), &mut log);
-        let mut messages: Vec<Message> = drafts.into_iter().map(Message::from).collect();
+        let mut messages = strict::repair_messages(self.messages(&mut origins), &mut log);
         let mut notes = notes(&log, &origins);
         let mut is_empty = true;
         for (at, message) in messages.iter_mut().enumerate() {
             let mut parts = BTreeSet::new();
             for block in &mut message.blocks {
-                let origin = block.entry().and_then(|number| origins.get(number));
-                block.set_entry(origin.and_then(|origin| origin.entry));
+                let origin = block.origin().and_then(|number| origins.get(number));
+                block.set_origin(origin.and_then(|origin| origin.given));
                 parts.extend(origin.map(|origin| origin.pushed));
             }
             is_empty &= parts.is_empty();
@@ -415,42 +411,41 @@ impl MessageList {
     }
 
     /// Returns the messages, with adjacent ones of one role joined. Each block gets its place in
-    /// `origins` as its entry, by which it is recognized after the passes.
-    fn drafts(&self, origins: &mut Vec<Origin>) -> Vec<Draft> {
-        let mut drafts: Vec<Draft> = Vec::with_capacity(self.pushed.len());
+    /// `origins` as its origin, by which it is recognized after the passes.
+    fn messages(&self, origins: &mut Vec<Origin>) -> Vec<Message> {
+        let mut joined: Vec<(Role, Vec<Vec<Block>>)> = Vec::with_capacity(self.pushed.len());
         for (pushed, (role, blocks)) in self.pushed.iter().enumerate() {
             let mut blocks = blocks.clone();
             for block in &mut blocks {
-                let entry = block.entry().map(|entry| entry as u32);
-                let number = origins.len() as u32;
-                origins.push(Origin { pushed, entry });
-                block.set_entry(Some(number));
+                let given = block.origin();
+                block.set_origin(Some(origins.len()));
+                origins.push(Origin { pushed, given });
             }
-            match drafts.last_mut().filter(|last| last.role == *role) {
-                Some(last) => last.append(blocks),
-                None => drafts.push(Draft::new(*role, blocks)),
+            match joined.last_mut().filter(|last| last.0 == *role) {
+                Some((_, contents)) => contents.push(blocks),
+                None => joined.push((*role, vec![blocks])),
             }
         }
-        drafts
+        joined.into_iter().map(Message::joined).collect()
     }
 }
 
 /// The origin of a block.
 struct Origin {
     pushed: usize,
-    /// The number of its entry, when it is from a session.
-    entry: Option<u32>,
+    /// The origin that it was pushed with.
+    given: Option<usize>,
 }
 
 /// What the passes changed.
 fn notes(log: &Log, origins: &[Origin]) -> Vec<BuildNote> {
     let pushed = |number: usize| origins.get(number).map_or(0, |origin| origin.pushed);
     let omitted = log.omissions.iter().map(|omission| BuildNote {
-        pushed: pushed(omission.entry),
+        pushed: pushed(omission.origin),
         kind: NoteKind::LeftOut(omission.reason),
     });
     let synthetic = log.synthetic.iter().map(|synthetic| BuildNote {
-        pushed: synthetic.entry.map_or(0, pushed),
+        pushed: synthetic.origin.map_or(0, pushed),
         kind: NoteKind::MadeUp(synthetic.kind),
     });
     omitted.chain(synthetic).collect()
@@ -540,8 +535,9 @@ impl RequestSettings {
         self
     }
 
-    /// The settings and `messages` in one object.
-    pub(super) fn body(&self, messages: &[Message]) -> String {
+    /// Returns the body of a call of the Messages API with `messages`, as JSON.
+    #[must_use]
+    pub fn body(&self, messages: &[Message]) -> String {
         let settings = self.0.text();
         let settings = settings.strip_suffix('}').unwrap_or(&settings);
         let messages: Vec<String> = messages.iter().map(Message::json).collect();

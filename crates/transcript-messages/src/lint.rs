@@ -10,8 +10,10 @@ use std::collections::{BTreeSet, HashMap};
 
 use transcript_format::object::{JsonKind, Raw};
 
-use super::block::{ApiTool, is_api_result, is_blank, is_space, kind_of, safe};
-use super::{Block, BlockKind, Message, Role, media};
+use super::block::{ApiTool, Block, BlockKind, is_api_result, is_blank, kind_of};
+use super::media;
+use super::message::{Message, Role};
+use super::text::{is_space, safe};
 
 /// The objections that a provider may have to a request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -37,8 +39,8 @@ pub struct Problem {
     pub rule: Rule,
     /// The message, counted from 0; `None` when it is about the whole request.
     pub message: Option<usize>,
-    /// The number of the entry that the block comes from, if any.
-    pub entry: Option<usize>,
+    /// The origin of the block, if any.
+    pub origin: Option<usize>,
 }
 
 macro_rules! rules {
@@ -169,7 +171,7 @@ pub fn lint(messages: &[Message]) -> Lint {
         );
         for (place, block) in message.blocks.iter().enumerate() {
             for rule in faults(block, message.role) {
-                linter.add(rule, block.entry());
+                linter.add(rule, block.origin());
             }
             match block.kind() {
                 BlockKind::ToolUse if message.role == Role::Assistant => linter.check_call(block),
@@ -182,7 +184,7 @@ pub fn lint(messages: &[Message]) -> Lint {
         }
         if message.role == Role::Assistant {
             for place in unpaired_api_tools(&message.blocks) {
-                linter.add(Rule::ApiToolPair, message.blocks[place].entry());
+                linter.add(Rule::ApiToolPair, message.blocks[place].origin());
             }
         }
         linter.check_end(message, at + 1 == messages.len());
@@ -207,13 +209,13 @@ struct Linter<'m> {
     at: Option<usize>,
     /// The calls so far, by id, numbered in their order.
     calls: HashMap<&'m str, usize>,
-    /// The calls of the message before, which are the last ones: entry, and whether the result was
+    /// The calls of the message before, which are the last ones: origin, and whether the result was
     /// seen.
     open: Vec<(Option<usize>, bool)>,
 }
 
 impl<'m> Linter<'m> {
-    fn add(&mut self, rule: Rule, entry: Option<usize>) {
+    fn add(&mut self, rule: Rule, origin: Option<usize>) {
         let list = if rule.is_warning() {
             &mut self.lint.warnings
         } else {
@@ -222,12 +224,12 @@ impl<'m> Linter<'m> {
         list.push(Problem {
             rule,
             message: self.at,
-            entry,
+            origin,
         });
     }
 
     fn check_place(&mut self, message: &Message, before: Option<Role>) {
-        let entry = message.blocks.first().and_then(Block::entry);
+        let origin = message.blocks.first().and_then(Block::origin);
         let rule = match (before, message.role) {
             (None, Role::User) => None,
             (None, _) => Some(Rule::FirstNotUser),
@@ -237,7 +239,7 @@ impl<'m> Linter<'m> {
             (Some(before), role) => (before == role).then_some(Rule::SameRole),
         };
         if let Some(rule) = rule {
-            self.add(rule, entry);
+            self.add(rule, origin);
         }
         if message.role != Role::User && message.role != Role::System {
             self.close();
@@ -251,7 +253,7 @@ impl<'m> Linter<'m> {
         let kind = block.object();
         let kind = kind.and_then(|block| block.get("type").and_then(Raw::str));
         if kind.is_some_and(|kind| !DOCUMENTED.contains(&&*kind)) {
-            self.add(Rule::UnknownBlock, block.entry());
+            self.add(Rule::UnknownBlock, block.origin());
         }
     }
 
@@ -260,25 +262,25 @@ impl<'m> Linter<'m> {
         match self.calls.entry(block.call_id().unwrap_or_default()) {
             Entry::Vacant(id) => {
                 id.insert(number);
-                self.open.push((block.entry(), false));
+                self.open.push((block.origin(), false));
             }
-            Entry::Occupied(_) => self.add(Rule::RepeatedCall, block.entry()),
+            Entry::Occupied(_) => self.add(Rule::RepeatedCall, block.origin()),
         }
     }
 
     fn check_result(&mut self, message: &Message, place: usize, block: &Block) {
-        let entry = block.entry();
+        let origin = block.origin();
         let id = block.call_id().unwrap_or_default();
         let first_open = self.calls.len() - self.open.len();
         let call = self.calls.get(id).copied();
         match call.and_then(|call| self.open.get_mut(call.checked_sub(first_open)?)) {
-            Some((_, true)) => self.add(Rule::RepeatedResult, entry),
+            Some((_, true)) => self.add(Rule::RepeatedResult, origin),
             Some((_, is_answered)) => *is_answered = true,
-            None => self.add(Rule::OrphanResult, entry),
+            None => self.add(Rule::OrphanResult, origin),
         }
         let before = place.checked_sub(1).map(|before| &message.blocks[before]);
         if before.is_some_and(|before| before.kind() != BlockKind::ToolResult) {
-            self.add(Rule::ResultNotFirst, entry);
+            self.add(Rule::ResultNotFirst, origin);
         }
     }
 
@@ -291,11 +293,11 @@ impl<'m> Linter<'m> {
                     return;
                 };
                 if last.is_thinking() {
-                    self.add(Rule::ThinkingLast, last.entry());
+                    self.add(Rule::ThinkingLast, last.origin());
                 }
                 let text = last.text_field().unwrap_or_default();
                 if is_last && last.kind() == BlockKind::Text && text.ends_with(is_space) {
-                    self.add(Rule::TrailingSpace, last.entry());
+                    self.add(Rule::TrailingSpace, last.origin());
                 }
             }
         }
@@ -303,9 +305,9 @@ impl<'m> Linter<'m> {
 
     /// Called when the message after the calls is read: a result that is missing now never comes.
     fn close(&mut self) {
-        for (entry, is_answered) in std::mem::take(&mut self.open) {
+        for (origin, is_answered) in std::mem::take(&mut self.open) {
             if !is_answered {
-                self.add(Rule::MissingResult, entry);
+                self.add(Rule::MissingResult, origin);
             }
         }
     }
@@ -477,11 +479,11 @@ mod tests {
     use super::*;
 
     fn message(role: Role, blocks: &[&str]) -> Message {
-        let read = |text: &&str| Block::read(Raw::parse(text).expect("test blocks are JSON"), 7);
-        Message {
-            role,
-            blocks: blocks.iter().map(read).collect(),
-        }
+        let read = |text: &&str| {
+            let raw = Raw::parse(text).expect("test blocks are JSON");
+            Block::read(raw).with_origin(Some(7))
+        };
+        Message::new(role, blocks.iter().map(read).collect())
     }
 
     fn user(blocks: &[&str]) -> Message {
@@ -656,14 +658,17 @@ mod tests {
         let warning = Problem {
             rule: Rule::EmptiedThinking,
             message: Some(1),
-            entry: Some(7),
+            origin: Some(7),
         };
         assert_eq!((found.is_ok(), found.warnings), (true, vec![warning]));
     }
 
     #[test]
-    fn a_problem_names_message_and_entry() {
+    fn a_problem_names_message_and_origin() {
         let problems = lint(&[user(&[TEXT]), answer(&[TEXT, BLANK])]).problems;
-        assert_eq!((problems[0].message, problems[0].entry), (Some(1), Some(7)));
+        assert_eq!(
+            (problems[0].message, problems[0].origin),
+            (Some(1), Some(7))
+        );
     }
 }

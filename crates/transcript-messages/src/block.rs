@@ -2,20 +2,24 @@
 
 use std::borrow::Cow;
 
-use serde::{Serialize, Serializer};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::value::RawValue;
 use transcript_format::object::{JsonKind, Object, Raw, Str};
+
+use super::text::{is_space, quoted, safe};
 
 /// One block of a message: JSON text that is only moved, unless a rule of the client changes it.
 /// Unknown blocks are sent as they are (MSG-16).
 ///
-/// Numbers, key order, escapes and unknown fields are those of the transcript. `cache_control` is
-/// removed, and lone surrogates and NULs become U+FFFD.
+/// Numbers, key order, escapes and unknown fields are those of the JSON that was read. A block that
+/// is deserialized keeps its JSON byte for byte; [`Block::read`] makes it fit to be sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Block {
     json: Box<str>,
     /// The id of a call, or of the call that a result belongs to.
     id: Option<Box<str>>,
-    entry: Option<u32>,
+    origin: Option<usize>,
     kind: BlockKind,
     /// The content of the message was a string, not a list with this block.
     is_plain: bool,
@@ -48,98 +52,101 @@ pub enum BlockKind {
 const PLAIN_START: &str = r#"{"type":"text","text":"#;
 
 impl Block {
-    /// Reads one block of the content of entry `entry`.
-    pub(super) fn read(raw: Raw<'_>, entry: u32) -> Self {
-        let Some(object) = raw.object() else {
-            return Self::new(safe(raw.text()).into(), BlockKind::Other, entry);
+    /// Reads one block of content. `cache_control` is removed, and lone surrogates and NULs become
+    /// U+FFFD.
+    #[must_use]
+    pub fn read(raw: Raw<'_>) -> Self {
+        let object = raw.object();
+        let json = match &object {
+            Some(object) if raw.text().contains("\"cache_control\"") => {
+                safe(&without_cache_control(object)).into_owned()
+            }
+            _ => safe(raw.text()).into_owned(),
         };
-        let kind = BlockKind::of(&object);
-        let id_key = match kind {
-            BlockKind::ToolUse | BlockKind::ServerToolUse => "id",
-            _ => "tool_use_id",
-        };
-        let json = if raw.text().contains("\"cache_control\"") {
-            safe(&without_cache_control(&object)).into_owned()
-        } else {
-            safe(raw.text()).into_owned()
-        };
-        let id = object.get(id_key).and_then(Raw::str);
-        Self {
-            id: id.map(|id| id.into()),
-            ..Self::new(json.into(), kind, entry)
-        }
+        Self::with_json(json, object.as_ref())
     }
 
-    /// Reads content that is one string, given as its JSON text.
-    pub(super) fn plain(string: Raw<'_>, entry: u32) -> Self {
-        let json = format!("{PLAIN_START}{}}}", safe(string.text()));
-        Self {
-            is_plain: true,
-            ..Self::new(json.into(), BlockKind::Text, entry)
-        }
+    /// Keeps one block of content as it is.
+    pub(super) fn verbatim(raw: Raw<'_>) -> Self {
+        Self::with_json(raw.text(), raw.object().as_ref())
     }
 
-    /// Makes a synthetic text.
-    pub(super) fn text(text: &str) -> Self {
-        Self::synthetic(
-            format!("{PLAIN_START}{}}}", quoted(text)),
-            BlockKind::Text,
-            None,
-        )
+    /// Reads content that is one string, given as its JSON text. Lone surrogates and NULs become
+    /// U+FFFD.
+    #[must_use]
+    pub fn plain(string: Raw<'_>) -> Self {
+        Self::of_string(&safe(string.text()))
     }
 
-    /// Makes a synthetic text that is the whole content of a message.
-    pub(super) fn plain_text(text: &str) -> Self {
+    /// Makes a block of content that is one string, given as its JSON text.
+    pub(super) fn of_string(string: &str) -> Self {
         Self {
             is_plain: true,
-            ..Self::text(text)
+            ..Self::new(format!("{PLAIN_START}{string}}}"), BlockKind::Text, None)
         }
     }
 
-    /// Returns the block as one of entry `entry`.
-    pub(super) fn of_entry(mut self, entry: u32) -> Self {
-        self.set_entry(Some(entry));
-        self
+    /// Makes a text.
+    #[must_use]
+    pub fn text(text: &str) -> Self {
+        let json = format!("{PLAIN_START}{}}}", quoted(text));
+        Self::new(json, BlockKind::Text, None)
     }
 
-    pub(super) fn set_entry(&mut self, entry: Option<u32>) {
-        self.entry = entry;
+    /// Makes a text that is the whole content of a message.
+    #[must_use]
+    pub fn plain_text(text: &str) -> Self {
+        Self::of_string(&quoted(text))
     }
 
     /// Makes a text that the client puts into an assistant message (MSG-8).
     pub(super) fn assistant_placeholder(text: &str) -> Self {
         let json = format!("{PLAIN_START}{},\"citations\":[]}}", quoted(text));
-        Self::synthetic(json, BlockKind::Text, None)
+        Self::new(json, BlockKind::Text, None)
     }
 
     /// Makes a failed result for the call `id`.
-    pub(super) fn failed_result(id: &str, text: &str) -> Self {
+    #[must_use]
+    pub fn failed_result(id: &str, text: &str) -> Self {
         let json = format!(
             r#"{{"type":"tool_result","tool_use_id":{},"content":{},"is_error":true}}"#,
             quoted(id),
             quoted(text)
         );
-        Self::synthetic(json, BlockKind::ToolResult, Some(id.into()))
+        Self::new(json, BlockKind::ToolResult, Some(id.into()))
     }
 
-    pub(super) fn synthetic(json: String, kind: BlockKind, id: Option<Box<str>>) -> Self {
+    fn with_json(json: impl Into<Box<str>>, object: Option<&Object<'_>>) -> Self {
+        let kind = object.map_or(BlockKind::Other, BlockKind::of);
+        let id_key = match kind {
+            BlockKind::ToolUse | BlockKind::ServerToolUse => "id",
+            _ => "tool_use_id",
+        };
+        let id = object.and_then(|object| object.get(id_key)?.str());
+        Self::new(json, kind, id.map(Into::into))
+    }
+
+    pub(super) fn new(json: impl Into<Box<str>>, kind: BlockKind, id: Option<Box<str>>) -> Self {
         Self {
             json: json.into(),
             id,
-            entry: None,
+            origin: None,
             kind,
             is_plain: false,
         }
     }
 
-    fn new(json: Box<str>, kind: BlockKind, entry: u32) -> Self {
-        Self {
-            json,
-            id: None,
-            entry: Some(entry),
-            kind,
-            is_plain: false,
-        }
+    /// Returns the block with this origin: any number by which the caller recognizes it, such as
+    /// that of an entry. What the passes make of the block keeps it, and [`Log`](super::Log) and
+    /// [`lint`](super::lint()) name it.
+    #[must_use]
+    pub fn with_origin(mut self, origin: Option<usize>) -> Self {
+        self.set_origin(origin);
+        self
+    }
+
+    pub(super) fn set_origin(&mut self, origin: Option<usize>) {
+        self.origin = origin;
     }
 
     /// Returns the block as JSON.
@@ -154,10 +161,10 @@ impl Block {
         self.kind
     }
 
-    /// Returns the number of the entry that the block comes from; `None` for a synthetic one.
+    /// Returns the number that the caller gave the block; `None` for a synthetic one.
     #[must_use]
-    pub fn entry(&self) -> Option<usize> {
-        self.entry.map(|entry| entry as usize)
+    pub fn origin(&self) -> Option<usize> {
+        self.origin
     }
 
     /// Returns the id of the call, or of the call that the result belongs to.
@@ -167,7 +174,7 @@ impl Block {
     }
 
     /// Marks the block as one of a list: its message got more than its string (MSG-18).
-    pub(super) fn unlink_from_string(&mut self) {
+    pub fn unlink_from_string(&mut self) {
         self.is_plain = false;
     }
 
@@ -178,7 +185,9 @@ impl Block {
         self.is_plain.then_some(string)
     }
 
-    pub(super) fn object(&self) -> Option<Object<'_>> {
+    /// Returns the block as an object; `None` when it is none.
+    #[must_use]
+    pub fn object(&self) -> Option<Object<'_>> {
         Object::parse(&self.json).ok()
     }
 
@@ -196,7 +205,8 @@ impl Block {
     }
 
     /// Returns the side and the id of a call or result of a tool that the API runs itself.
-    pub(super) fn api_tool(&self) -> Option<(ApiTool, Box<str>)> {
+    #[must_use]
+    pub fn api_tool(&self) -> Option<(ApiTool, Box<str>)> {
         if !matches!(self.kind, BlockKind::ServerToolUse | BlockKind::Other) {
             return None;
         }
@@ -218,7 +228,7 @@ impl Block {
     }
 
     /// Appends a line feed to the text of a text block.
-    pub(super) fn end_with_newline(&mut self) {
+    pub fn end_with_newline(&mut self) {
         if self.kind == BlockKind::Text
             && let Some(json) = Raw::parse(&self.json).ok().and_then(with_newline)
         {
@@ -226,22 +236,26 @@ impl Block {
         }
     }
 
-    /// Sets a field to `value`, which is JSON.
-    pub(super) fn set(&mut self, key: &str, value: &str) {
+    /// Sets a field to `value`, which is JSON. Does nothing to what is not an object.
+    pub fn set(&mut self, key: &str, value: &str) {
         if let Some(object) = self.object() {
             self.json = object.with(key, value).into();
         }
     }
 
-    pub(super) fn is_thinking(&self) -> bool {
+    /// Returns whether it is thinking of any kind.
+    #[must_use]
+    pub fn is_thinking(&self) -> bool {
         matches!(self.kind, BlockKind::Thinking | BlockKind::SealedThinking)
     }
 }
 
 /// The two sides of a tool that the API runs itself: both are in one assistant message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum ApiTool {
+pub enum ApiTool {
+    /// The call.
     Call,
+    /// Its result.
     Result,
 }
 
@@ -250,6 +264,16 @@ impl Serialize for Block {
         Raw::parse(&self.json)
             .map_err(serde::ser::Error::custom)?
             .serialize(serializer)
+    }
+}
+
+/// Keeps the JSON byte for byte. The block has no origin.
+impl<'de> Deserialize<'de> for Block {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let json = Box::<RawValue>::deserialize(deserializer)?;
+        Raw::parse(json.get())
+            .map(Self::verbatim)
+            .map_err(D::Error::custom)
     }
 }
 
@@ -273,13 +297,15 @@ impl BlockKind {
 }
 
 /// Returns the kind of a value, [`BlockKind::Other`] when it is not a block.
-pub(super) fn kind_of(raw: Raw<'_>) -> BlockKind {
+#[must_use]
+pub fn kind_of(raw: Raw<'_>) -> BlockKind {
     raw.object()
         .map_or(BlockKind::Other, |object| BlockKind::of(&object))
 }
 
 /// Returns the field `text` of a block.
-pub(super) fn text_of(raw: Raw<'_>) -> Option<Str<'_>> {
+#[must_use]
+pub fn text_of(raw: Raw<'_>) -> Option<Str<'_>> {
     raw.object()?.get("text")?.str()
 }
 
@@ -303,26 +329,15 @@ fn starts_plainly(string: &str) -> bool {
     string.starts_with(|c: char| c.is_ascii_graphic() && !"\\\"".contains(c))
 }
 
-/// Returns whether any provider treats the character as white space.
-pub(super) fn is_space(c: char) -> bool {
-    c.is_whitespace() || matches!(c, '\u{1c}'..='\u{1f}' | '\u{feff}')
-}
-
 /// Returns a block with a line feed appended to its text; `None` when it has no text.
-pub(super) fn with_newline(raw: Raw<'_>) -> Option<String> {
+#[must_use]
+pub fn with_newline(raw: Raw<'_>) -> Option<String> {
     let object = raw.object()?;
     let text = object
         .get("text")
         .filter(|text| text.kind() == JsonKind::String)?;
     let open = text.text().strip_suffix('"')?;
     Some(object.with("text", &format!("{open}\\n\"")))
-}
-
-/// Returns `text` as a JSON string, with NULs as U+FFFD.
-pub(super) fn quoted(text: &str) -> String {
-    // A string always serialises: there are no keys that could be refused and no numbers out of
-    // range.
-    serde_json::to_string(&text.replace('\0', "\u{fffd}")).unwrap_or_default()
 }
 
 /// Returns the block without cache breakpoints: its own, and those of the blocks of a result.
@@ -351,41 +366,4 @@ fn without_cache_control(object: &Object<'_>) -> String {
         })
         .collect();
     format!("{{{}}}", members.join(","))
-}
-
-/// Returns the JSON text with escapes of lone surrogates (FILE-3) and NULs replaced by U+FFFD: an
-/// API with a strict JSON parser refuses the former, and the database of another the latter.
-pub(super) fn safe(json: &str) -> Cow<'_, str> {
-    if !json.contains("\\u") {
-        return Cow::Borrowed(json);
-    }
-    let mut out = String::with_capacity(json.len());
-    let mut rest = json;
-    while let Some(at) = rest.find('\\') {
-        out.push_str(&rest[..at]);
-        rest = &rest[at..];
-        let len = match unit(rest) {
-            Some(0xD800..=0xDBFF)
-                if matches!(rest.get(6..).and_then(unit), Some(0xDC00..=0xDFFF)) =>
-            {
-                12
-            }
-            Some(0xD800..=0xDFFF | 0) => {
-                out.push_str("\\ufffd");
-                rest = &rest[6..];
-                continue;
-            }
-            Some(_) => 6,
-            None => 1 + rest[1..].chars().next().map_or(0, char::len_utf8),
-        };
-        out.push_str(&rest[..len]);
-        rest = &rest[len..];
-    }
-    out.push_str(rest);
-    Cow::Owned(out)
-}
-
-/// Returns the UTF-16 unit of a `\uXXXX` escape at the start of `text`.
-fn unit(text: &str) -> Option<u16> {
-    u16::from_str_radix(text.strip_prefix("\\u")?.get(..4)?, 16).ok()
 }

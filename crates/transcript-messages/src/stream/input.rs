@@ -2,7 +2,7 @@
 
 use std::iter;
 
-use crate::object::Raw;
+use transcript_format::object::Raw;
 
 /// The input of a tool call that is being streamed.
 ///
@@ -10,7 +10,7 @@ use crate::object::Raw;
 /// incomplete one can be closed after any byte.
 ///
 /// ```
-/// use transcript_format::stream::Input;
+/// use transcript_messages::stream::Input;
 ///
 /// let mut input = Input::new();
 /// input.push(r#"{"path":"moon.rs","lines":[1,2"#);

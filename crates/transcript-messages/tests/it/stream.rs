@@ -1,14 +1,9 @@
 //! Streams: any split gives the same message, any cut a part of it, and a naive reader agrees.
 
-#![expect(
-    clippy::unwrap_used,
-    reason = "the helpers of the tests may panic as the tests do"
-)]
-
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value, json};
-use transcript_format::stream::{
+use transcript_messages::stream::{
     Abort, Accumulator, BlockState, Input, Reply, Sse, StreamOutcome, StreamStep,
 };
 use transcript_testkit::streams::{Stream, stream};

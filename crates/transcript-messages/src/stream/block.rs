@@ -1,7 +1,7 @@
 //! One block of a message that is being streamed.
 
-use crate::json::{Json, ObjectBuf};
-use crate::object::{JsonKind, Object, Raw, unescape, unit_at};
+use transcript_format::json::{Json, ObjectBuf};
+use transcript_format::object::{JsonKind, Object, Raw, unescape, unit_at};
 
 use super::input::Input;
 

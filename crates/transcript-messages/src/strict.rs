@@ -1,5 +1,5 @@
-//! Policy `recover`: makes messages that a strict provider accepts ([`super::lint()`]) and keeps as
-//! much of the conversation as that allows.
+//! Makes messages that a strict provider accepts ([`super::lint()`]) and keeps as much of the
+//! conversation as that allows.
 //!
 //! It replaces `pair`. Blocks are repaired where possible, existing results are moved to where they
 //! belong, and only then is anything omitted or added.
@@ -7,48 +7,48 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 use transcript_format::object::{JsonKind, Object, Raw};
+use transcript_format::texts;
 
-use super::block::{Block, BlockKind, is_space, quoted, safe};
+use super::block::{Block, BlockKind};
 use super::lint::{self, Rule};
-use super::merge::Draft;
-use super::pair::{self, entry_of};
-use super::reminders::wrapped;
-use super::{Log, OmissionReason, Role, Synthetic, SyntheticKind, media};
-use crate::texts;
+use super::log::{Log, OmissionReason, Synthetic, SyntheticKind};
+use super::message::{Message, Role};
+use super::text::{is_space, quoted, safe, wrapped};
+use super::{media, pair};
 
-pub(super) fn make_strict(mut drafts: Vec<Draft>, log: &mut Log) -> Vec<Draft> {
-    drafts.retain_mut(|draft| {
-        draft.move_results_to_front();
-        !draft.blocks.is_empty()
-    });
-    for draft in &mut drafts {
-        if draft.role == Role::Assistant {
-            pair::put_calls_last(draft);
+/// Makes messages that a strict provider accepts: repairs blocks, attaches each result to its call,
+/// makes the missing ones, joins adjacent messages of one role.
+#[must_use]
+pub fn make_strict(mut messages: Vec<Message>, log: &mut Log) -> Vec<Message> {
+    messages.retain(|message| !message.blocks.is_empty());
+    for message in &mut messages {
+        if message.role == Role::Assistant {
+            pair::put_calls_last(message);
         }
-        pair::finish(draft, log);
+        pair::finish(message, log);
     }
-    repair_messages(drafts, log)
+    repair_messages(messages, log)
 }
 
 /// Like [`make_strict`], without the client's own changes to messages.
-pub(super) fn repair_messages(mut drafts: Vec<Draft>, log: &mut Log) -> Vec<Draft> {
-    for draft in &mut drafts {
-        repair_blocks(draft, log);
+pub(super) fn repair_messages(mut messages: Vec<Message>, log: &mut Log) -> Vec<Message> {
+    for message in &mut messages {
+        repair_blocks(message, log);
     }
-    let drafts = attach_results(join(drafts), log);
-    let mut drafts = join(drafts);
-    for draft in &mut drafts {
-        drop_unpaired_api_tools(draft, log);
-        drop_last_thoughts(draft, log);
+    let messages = attach_results(join(messages), log);
+    let mut messages = join(messages);
+    for message in &mut messages {
+        drop_unpaired_api_tools(message, log);
+        drop_last_thoughts(message, log);
     }
-    let mut drafts = join(drafts);
-    start_with_user(&mut drafts, log);
-    trim_end(&mut drafts);
-    if !drafts.iter().any(is_synthetic_answer) {
+    let mut messages = join(messages);
+    start_with_user(&mut messages, log);
+    trim_end(&mut messages);
+    if !messages.iter().any(is_synthetic_answer) {
         let is_other = |one: &Synthetic| one.kind != SyntheticKind::NoResponse;
         log.synthetic.retain(is_other);
     }
-    drafts
+    messages
 }
 
 // ---------------------------------------------------------------------------------------------
@@ -56,11 +56,11 @@ pub(super) fn repair_messages(mut drafts: Vec<Draft>, log: &mut Log) -> Vec<Draf
 // ---------------------------------------------------------------------------------------------
 
 /// Repairs or drops the blocks that are refused wherever they are.
-fn repair_blocks(draft: &mut Draft, log: &mut Log) {
-    let blocks = std::mem::take(&mut draft.blocks);
+fn repair_blocks(message: &mut Message, log: &mut Log) {
+    let blocks = std::mem::take(&mut message.blocks);
     let repaired = blocks.into_iter();
-    draft.blocks = repaired
-        .filter_map(|block| repair(block, draft.role, log))
+    message.blocks = repaired
+        .filter_map(|block| repair(block, message.role, log))
         .collect();
 }
 
@@ -71,10 +71,10 @@ fn repair(mut block: Block, role: Role, log: &mut Log) -> Option<Block> {
         _ => role,
     };
     let mut faults = lint::faults(&block, role);
-    // `thinking::drop_emptied` decides, with all others in view, whether a text is missing.
+    // Whether a text is missing shows only with all others in view; the caller decides that.
     faults.retain(|rule| *rule != Rule::EmptiedThinking);
     for rule in &faults {
-        log.omit(entry_of(&block), OmissionReason::Refused(*rule));
+        log.omit(block.origin(), OmissionReason::Refused(*rule));
     }
     let is_call = block.kind() == BlockKind::ToolUse && role == Role::Assistant;
     match faults.first() {
@@ -113,7 +113,7 @@ fn as_input(input: Option<Raw<'_>>) -> String {
 
 /// Turns the content of a result into a text, or a list of texts and media.
 fn repair_result(result: &mut Block, log: &mut Log) {
-    let entry = entry_of(result);
+    let origin = result.origin();
     let Some(object) = result.object() else {
         return;
     };
@@ -122,7 +122,7 @@ fn repair_result(result: &mut Block, log: &mut Log) {
         Some(JsonKind::Array) => {
             let blocks = content.and_then(Raw::array).unwrap_or_default().into_iter();
             let blocks: Vec<String> = blocks
-                .filter_map(|raw| repair_nested(raw, entry, log))
+                .filter_map(|raw| repair_nested(raw, origin, log))
                 .collect();
             format!("[{}]", blocks.join(","))
         }
@@ -133,22 +133,22 @@ fn repair_result(result: &mut Block, log: &mut Log) {
     let is_error = object.get("is_error").and_then(Raw::bool) == Some(true);
     if is_error && matches!(&*repaired, "[]" | "\"\"") {
         let note = Block::text(texts::NO_CONTENT);
-        log.add_synthetic(SyntheticKind::NoContent, Role::User, &note, entry);
+        log.add_synthetic(SyntheticKind::NoContent, Role::User, &note, origin);
         repaired = format!("[{}]", note.json());
     }
     result.set("content", &repaired);
 }
 
-fn repair_nested(raw: Raw<'_>, entry: Option<u32>, log: &mut Log) -> Option<String> {
+fn repair_nested(raw: Raw<'_>, origin: Option<usize>, log: &mut Log) -> Option<String> {
     match lint::nested_fault(raw) {
         None => Some(raw.text().to_owned()),
         Some(Rule::UnusableMedia) => {
             let note = media::unusable_note();
-            log.add_synthetic(SyntheticKind::MediaNote, Role::User, &note, entry);
+            log.add_synthetic(SyntheticKind::MediaNote, Role::User, &note, origin);
             Some(note.json().to_owned())
         }
         Some(Rule::NoBlock) => {
-            let block = bare_text(&Block::read(raw, entry.unwrap_or_default()))?;
+            let block = bare_text(&Block::read(raw))?;
             Some(block.json().to_owned())
         }
         Some(_) => None,
@@ -158,11 +158,8 @@ fn repair_nested(raw: Raw<'_>, entry: Option<u32>, log: &mut Log) -> Option<Stri
 /// Returns the replacement for an image or document without data.
 fn note(media: &Block, log: &mut Log) -> Block {
     let note = media::unusable_note();
-    log.add_synthetic(SyntheticKind::MediaNote, Role::User, &note, entry_of(media));
-    match entry_of(media) {
-        Some(entry) => note.of_entry(entry),
-        None => note,
-    }
+    log.add_synthetic(SyntheticKind::MediaNote, Role::User, &note, media.origin());
+    note.with_origin(media.origin())
 }
 
 /// Returns the text of something that is not a block: a string, or an object that lacks its type.
@@ -172,11 +169,7 @@ fn bare_text(block: &Block) -> Option<Block> {
         .object()
         .map_or(Some(raw), |object| object.get("text"))?;
     let text = text.str().filter(|text| !text.chars().all(is_space))?;
-    let text = Block::text(&text);
-    Some(match entry_of(block) {
-        Some(entry) => text.of_entry(entry),
-        None => text,
-    })
+    Some(Block::text(&text).with_origin(block.origin()))
 }
 
 // ---------------------------------------------------------------------------------------------
@@ -187,56 +180,56 @@ fn bare_text(block: &Block) -> Option<Block> {
 ///
 /// An answer with calls is not joined to the next one, as their results come between. A `system`
 /// message that follows no user message becomes one.
-fn join(drafts: Vec<Draft>) -> Vec<Draft> {
-    let mut joined: Vec<Draft> = Vec::with_capacity(drafts.len());
+fn join(messages: Vec<Message>) -> Vec<Message> {
+    let mut joined: Vec<(Role, Vec<Vec<Block>>)> = Vec::with_capacity(messages.len());
     let mut makes_calls = false;
-    for mut draft in drafts {
-        if draft.blocks.is_empty() {
+    for mut message in messages {
+        if message.blocks.is_empty() {
             continue;
         }
-        let before = joined.last().map(|before| before.role);
-        if draft.role == Role::System && matches!(before, None | Some(Role::Assistant)) {
-            draft = as_reminder(&draft);
+        let before = joined.last().map(|before| before.0);
+        if message.role == Role::System && matches!(before, None | Some(Role::Assistant)) {
+            message = as_reminder(&message);
         }
-        let at = match (before, draft.role) {
+        let at = match (before, message.role) {
             // User content comes before the `system` message of the turn.
             (Some(Role::System), Role::User) => joined.len().checked_sub(2),
             (Some(before), role) if before == role => joined.len().checked_sub(1),
             _ => None,
         };
         let is_apart = makes_calls;
-        makes_calls = draft.role == Role::Assistant && draft.blocks.iter().any(is_call);
+        makes_calls = message.role == Role::Assistant && message.blocks.iter().any(is_call);
         match at.and_then(|at| joined.get_mut(at)) {
             // The content after the answer is gone, so that nothing waits for an answer.
-            Some(_) if !is_apart && is_synthetic_answer(&draft) => {}
-            Some(before) if !is_apart => before.append(draft.blocks),
-            _ => joined.push(draft),
+            Some(_) if !is_apart && is_synthetic_answer(&message) => {}
+            Some((_, contents)) if !is_apart => contents.push(message.blocks),
+            _ => joined.push((message.role, vec![message.blocks])),
         }
     }
-    joined
+    joined.into_iter().map(Message::joined).collect()
 }
 
 /// Returns whether this is the "No response requested." of a turn without an answer (TURN-5).
-fn is_synthetic_answer(draft: &Draft) -> bool {
-    draft.role == Role::Assistant && draft.blocks.iter().all(|block| block.entry().is_none())
+fn is_synthetic_answer(message: &Message) -> bool {
+    message.role == Role::Assistant && message.blocks.iter().all(|block| block.origin().is_none())
 }
 
 fn is_call(block: &Block) -> bool {
     block.kind() == BlockKind::ToolUse
 }
 
-fn as_reminder(system: &Draft) -> Draft {
+fn as_reminder(system: &Message) -> Message {
     let texts = system.blocks.iter().filter_map(Block::text_field);
     let blocks = texts.map(|text| Block::text(&wrapped(&text))).collect();
-    Draft::new(Role::User, blocks)
+    Message::new(Role::User, blocks)
 }
 
 /// Drops calls of tools of the API without a result in the same message (MSG-17), and such results
 /// without their call.
-fn drop_unpaired_api_tools(draft: &mut Draft, log: &mut Log) {
-    let unpaired = lint::unpaired_api_tools(&draft.blocks);
+fn drop_unpaired_api_tools(message: &mut Message, log: &mut Log) {
+    let unpaired = lint::unpaired_api_tools(&message.blocks);
     drop_at(
-        draft,
+        message,
         &unpaired,
         OmissionReason::Refused(Rule::ApiToolPair),
         log,
@@ -244,33 +237,33 @@ fn drop_unpaired_api_tools(draft: &mut Draft, log: &mut Log) {
 }
 
 /// Removes thinking from the end of an answer.
-fn drop_last_thoughts(draft: &mut Draft, log: &mut Log) {
-    while let Some(thought) = draft.blocks.pop_if(|block| block.is_thinking()) {
+fn drop_last_thoughts(message: &mut Message, log: &mut Log) {
+    while let Some(thought) = message.blocks.pop_if(|block| block.is_thinking()) {
         log.omit(
-            entry_of(&thought),
+            thought.origin(),
             OmissionReason::Refused(Rule::ThinkingLast),
         );
     }
 }
 
 /// Adds a user message before a history that starts with an answer, or when nothing is left.
-fn start_with_user(drafts: &mut Vec<Draft>, log: &mut Log) {
-    let (kind, text) = match drafts.first().map(|draft| draft.role) {
+fn start_with_user(messages: &mut Vec<Message>, log: &mut Log) {
+    let (kind, text) = match messages.first().map(|message| message.role) {
         Some(Role::User) => return,
         Some(_) => (SyntheticKind::MissingStart, texts::START_MISSING),
         None => (SyntheticKind::NoContent, texts::NO_CONTENT),
     };
     let block = Block::text(text);
     log.add_synthetic(kind, Role::User, &block, None);
-    drafts.insert(0, Draft::new(Role::User, vec![block]));
+    messages.insert(0, Message::new(Role::User, vec![block]));
 }
 
 /// Removes white space from the end of a last answer.
-fn trim_end(drafts: &mut [Draft]) {
-    let last = drafts
+fn trim_end(messages: &mut [Message]) {
+    let last = messages
         .last_mut()
-        .filter(|draft| draft.role == Role::Assistant);
-    let Some(block) = last.and_then(|draft| draft.blocks.last_mut()) else {
+        .filter(|message| message.role == Role::Assistant);
+    let Some(block) = last.and_then(|message| message.blocks.last_mut()) else {
         return;
     };
     let text = block.text_field().unwrap_or_default();
@@ -286,28 +279,28 @@ fn trim_end(drafts: &mut [Draft]) {
 
 /// Puts every result right after its call, wherever it was, and makes those that are missing. Calls
 /// get new ids where theirs is invalid or was used before; their results follow.
-fn attach_results(mut drafts: Vec<Draft>, log: &mut Log) -> Vec<Draft> {
-    let mut calls = Calls::new(&drafts);
-    for (at, draft) in drafts.iter_mut().enumerate() {
-        calls.name(at, draft, log);
-        calls.take_results(draft);
+fn attach_results(mut messages: Vec<Message>, log: &mut Log) -> Vec<Message> {
+    let mut calls = Calls::new(&messages);
+    for (at, message) in messages.iter_mut().enumerate() {
+        calls.name(at, message, log);
+        calls.take_results(message);
     }
     let (mut results, unanswered) = calls.finish(log);
 
-    let mut attached: Vec<Draft> = Vec::with_capacity(drafts.len());
-    let mut drafts = drafts.into_iter().enumerate().peekable();
-    while let Some((at, draft)) = drafts.next() {
-        let missing = draft.blocks.iter().filter(|block| is_call(block));
+    let mut attached: Vec<Message> = Vec::with_capacity(messages.len());
+    let mut messages = messages.into_iter().enumerate().peekable();
+    while let Some((at, message)) = messages.next() {
+        let missing = message.blocks.iter().filter(|block| is_call(block));
         let missing =
             missing.filter(|call| unanswered.contains(call.call_id().unwrap_or_default()));
         let mut blocks: Vec<Block> = missing.map(|call| missing_result(call, log)).collect();
         blocks.append(&mut results[at]);
-        attached.push(draft);
+        attached.push(message);
         if blocks.is_empty() {
             continue;
         }
-        let user = drafts.next_if(|(_, next)| next.role == Role::User);
-        let mut user = user.map_or(Draft::new(Role::User, Vec::new()), |(_, user)| user);
+        let user = messages.next_if(|(_, next)| next.role == Role::User);
+        let mut user = user.map_or(Message::new(Role::User, Vec::new()), |(_, user)| user);
         user.blocks.splice(0..0, blocks);
         attached.push(user);
     }
@@ -320,7 +313,7 @@ fn missing_result(call: &Block, log: &mut Log) -> Block {
         SyntheticKind::MissingResult,
         Role::User,
         &block,
-        entry_of(call),
+        call.origin(),
     );
     block
 }
@@ -351,8 +344,8 @@ struct Call {
 const FRESH_ID: &str = "recovered_call_";
 
 impl Calls {
-    fn new(drafts: &[Draft]) -> Self {
-        let blocks = drafts.iter().flat_map(|draft| &draft.blocks);
+    fn new(messages: &[Message]) -> Self {
+        let blocks = messages.iter().flat_map(|message| &message.blocks);
         let ids = blocks
             .filter(|block| is_call(block))
             .filter_map(Block::call_id);
@@ -364,21 +357,21 @@ impl Calls {
             made: 0,
             calls: Vec::new(),
             open: HashMap::new(),
-            results: drafts.iter().map(|_| Vec::new()).collect(),
+            results: messages.iter().map(|_| Vec::new()).collect(),
             early: Vec::new(),
         }
     }
 
     /// Gives the calls of a message ids that no other call has.
-    fn name(&mut self, answer: usize, draft: &mut Draft, log: &mut Log) {
-        drop_replays(draft, log);
+    fn name(&mut self, answer: usize, message: &mut Message, log: &mut Log) {
+        drop_replays(message, log);
         let mut calls = Vec::new();
-        for call in draft.blocks.iter_mut().filter(|block| is_call(block)) {
+        for call in message.blocks.iter_mut().filter(|block| is_call(block)) {
             let id: Box<str> = call.call_id().unwrap_or_default().into();
             let is_usable = lint::is_call_id(&id);
             let is_repeated = self.open.contains_key(&id);
             if is_repeated && is_usable {
-                log.omit(entry_of(call), OmissionReason::Refused(Rule::RepeatedCall));
+                log.omit(call.origin(), OmissionReason::Refused(Rule::RepeatedCall));
             }
             let renamed = (is_repeated || !is_usable).then(|| self.fresh_id());
             if let Some(renamed) = &renamed {
@@ -412,9 +405,9 @@ impl Calls {
     }
 
     /// Takes the results out of a message and gives each to the nearest call before it.
-    fn take_results(&mut self, draft: &mut Draft) {
+    fn take_results(&mut self, message: &mut Message) {
         let is_result = |block: &mut Block| block.kind() == BlockKind::ToolResult;
-        for block in draft.blocks.extract_if(.., is_result) {
+        for block in message.blocks.extract_if(.., is_result) {
             if let Some(block) = self.give(block) {
                 self.early.push(block);
             }
@@ -442,7 +435,7 @@ impl Calls {
     fn finish(mut self, log: &mut Log) -> (Vec<Vec<Block>>, HashSet<Box<str>>) {
         for block in std::mem::take(&mut self.early) {
             if let Some(orphan) = self.give(block) {
-                log.omit(entry_of(&orphan), OmissionReason::OrphanResult);
+                log.omit(orphan.origin(), OmissionReason::OrphanResult);
             }
         }
         let mut unanswered = HashSet::new();
@@ -459,9 +452,9 @@ impl Calls {
 }
 
 /// Drops calls that are repeated within one message.
-fn drop_replays(draft: &mut Draft, log: &mut Log) {
+fn drop_replays(message: &mut Message, log: &mut Log) {
     let mut first: HashMap<&str, &Block> = HashMap::new();
-    let calls = draft
+    let calls = message
         .blocks
         .iter()
         .enumerate()
@@ -471,17 +464,17 @@ fn drop_replays(draft: &mut Draft, log: &mut Log) {
         (!std::ptr::eq(first, call) && first.json() == call.json()).then_some(place)
     });
     let replays: BTreeSet<usize> = replays.collect();
-    drop_at(draft, &replays, OmissionReason::RepeatedCall, log);
+    drop_at(message, &replays, OmissionReason::RepeatedCall, log);
 }
 
 /// Drops the blocks at `places`.
-fn drop_at(draft: &mut Draft, places: &BTreeSet<usize>, reason: OmissionReason, log: &mut Log) {
+fn drop_at(message: &mut Message, places: &BTreeSet<usize>, reason: OmissionReason, log: &mut Log) {
     let mut place = 0;
-    draft.blocks.retain(|block| {
+    message.blocks.retain(|block| {
         let is_dropped = places.contains(&place);
         place += 1;
         if is_dropped {
-            log.omit(entry_of(block), reason);
+            log.omit(block.origin(), reason);
         }
         !is_dropped
     });

@@ -4,7 +4,7 @@ use serde_json::value::RawValue;
 use transcript_format::make;
 use transcript_format::object::{Object, Raw};
 use transcript_format::scan::{ScanErrorKind, Scanner};
-use transcript_format::stream::{Accumulator, Input, Reply, Sse, StreamOutcome};
+use transcript_messages::stream::{Accumulator, Input, Reply, Sse, StreamOutcome};
 
 /// Returns the result of a stream that arrives in these pieces.
 pub(crate) fn outcome<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> StreamOutcome {

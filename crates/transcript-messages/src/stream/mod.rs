@@ -7,7 +7,7 @@
 //! ```
 //! use transcript_format::make;
 //! use transcript_format::object::Object;
-//! use transcript_format::stream::{Accumulator, StreamOutcome, Sse};
+//! use transcript_messages::stream::{Accumulator, StreamOutcome, Sse};
 //!
 //! # let bytes = br#"
 //! # data: {"type":"message_start","message":{"id":"msg_1","role":"assistant","content":[],"usage":{}}}
@@ -51,10 +51,9 @@ use std::collections::BTreeMap;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-use crate::json::{Json, ObjectBuf};
-use crate::make::NO_CONTENT;
-use crate::make::text_block;
-use crate::object::{Object, Raw};
+use transcript_format::json::{Json, ObjectBuf};
+use transcript_format::object::{Object, Raw};
+use transcript_format::texts::NO_CONTENT;
 
 use block::Block;
 pub use block::BlockState;
@@ -249,7 +248,10 @@ impl Accumulator {
             if !is_whole {
                 return StreamOutcome::Nothing(abort);
             }
-            content.push(text_block(NO_CONTENT));
+            let placeholder = ObjectBuf::new()
+                .with("type", "text")
+                .with("text", NO_CONTENT);
+            content.push(placeholder.into());
             blocks.push(BlockState::Whole);
         }
         message.set("content", Json::array(content));

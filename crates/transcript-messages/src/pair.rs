@@ -4,66 +4,68 @@
 use std::collections::{HashMap, HashSet};
 
 use transcript_format::object::Raw;
+use transcript_format::texts;
 
 use super::block::{Block, BlockKind, kind_of, text_of};
 use super::lint::Rule;
-use super::merge::Draft;
-use super::{Log, OmissionReason, Role, SyntheticKind, js_trim};
-use crate::texts;
+use super::log::{Log, OmissionReason, SyntheticKind};
+use super::message::{Message, Role};
+use super::text::js_trim;
 
-pub(super) fn pair(drafts: Vec<Draft>, log: &mut Log) -> Vec<Draft> {
+/// Pairs the calls and results of `messages` as the client does, and finishes each message.
+#[must_use]
+pub fn pair(messages: Vec<Message>, log: &mut Log) -> Vec<Message> {
     let mut pairing = Pairing {
-        paired: Vec::with_capacity(drafts.len()),
+        paired: Vec::with_capacity(messages.len()),
         seen: HashSet::new(),
         open: HashMap::new(),
         log,
     };
-    for mut draft in drafts {
-        draft.move_results_to_front();
-        match draft.role {
+    for mut message in messages {
+        match message.role {
             Role::Assistant => {
-                put_calls_last(&mut draft);
-                pairing.add_assistant(draft);
+                put_calls_last(&mut message);
+                pairing.add_assistant(message);
             }
             Role::User => {
-                drop_blank_texts(&mut draft, pairing.log);
-                pairing.add_user(draft);
+                drop_blank_texts(&mut message, pairing.log);
+                pairing.add_user(message);
             }
-            Role::System => pairing.paired.push(draft),
+            Role::System => pairing.paired.push(message),
         }
     }
     pairing.close();
     let mut paired = pairing.paired;
-    for draft in &mut paired {
-        finish(draft, log);
+    for message in &mut paired {
+        finish(message, log);
     }
     paired
 }
 
 struct Pairing<'l> {
-    paired: Vec<Draft>,
+    paired: Vec<Message>,
     /// The ids of all calls so far.
     seen: HashSet<Box<str>>,
-    /// The calls of the message before that have no result yet: id, place in the message, entry.
-    open: HashMap<Box<str>, (usize, Option<u32>)>,
+    /// The calls of the message before that have no result yet: id, place in the message, origin.
+    open: HashMap<Box<str>, (usize, Option<usize>)>,
     log: &'l mut Log,
 }
 
 impl Pairing<'_> {
-    fn add_assistant(&mut self, mut draft: Draft) {
+    fn add_assistant(&mut self, mut message: Message) {
         self.close();
-        let first = draft.blocks.first().map(entry_of);
-        let served = served_calls(&draft.blocks);
-        draft.blocks.retain(|block| match block.kind() {
+        let first = message.blocks.first().map(Block::origin);
+        let served = served_calls(&message.blocks);
+        message.blocks.retain(|block| match block.kind() {
             // A call with an id that was used before is dropped (TURN-4).
             BlockKind::ToolUse => {
                 let id = block.call_id().unwrap_or_default();
                 let is_new = self.seen.insert(id.into());
                 if is_new {
                     let place = self.open.len();
-                    self.open.insert(id.into(), (place, entry_of(block)));
+                    self.open.insert(id.into(), (place, block.origin()));
                 } else {
-                    self.log.omit(entry_of(block), OmissionReason::RepeatedCall);
+                    self.log.omit(block.origin(), OmissionReason::RepeatedCall);
                 }
                 is_new
             }
@@ -71,39 +73,39 @@ impl Pairing<'_> {
             BlockKind::ServerToolUse => {
                 let is_served = block.call_id().is_none_or(|id| served.contains(id));
                 if !is_served {
-                    self.log.omit(entry_of(block), OmissionReason::ServerCall);
+                    self.log.omit(block.origin(), OmissionReason::ServerCall);
                 }
                 is_served
             }
             _ => true,
         });
-        if let Some(entry) = first
-            && draft.blocks.is_empty()
+        if let Some(origin) = first
+            && message.blocks.is_empty()
         {
             let block = Block::assistant_placeholder(texts::CALL_REPEATED);
             self.log
-                .add_synthetic(SyntheticKind::RepeatedCall, Role::Assistant, &block, entry);
-            draft.blocks.push(block);
+                .add_synthetic(SyntheticKind::RepeatedCall, Role::Assistant, &block, origin);
+            message.blocks.push(block);
         }
-        self.paired.push(draft);
+        self.paired.push(message);
     }
 
-    fn add_user(&mut self, mut draft: Draft) {
-        let first = draft.blocks.first().and_then(entry_of);
-        draft.blocks.retain(|block| {
+    fn add_user(&mut self, mut message: Message) {
+        let first = message.blocks.first().and_then(Block::origin);
+        message.blocks.retain(|block| {
             if block.kind() != BlockKind::ToolResult {
                 return true;
             }
             let call = block.call_id().and_then(|id| self.open.remove(id));
             if call.is_none() {
                 // An orphan (TURN-3), or the second result of a call (TURN-4).
-                self.log.omit(entry_of(block), OmissionReason::OrphanResult);
+                self.log.omit(block.origin(), OmissionReason::OrphanResult);
             }
             call.is_some()
         });
         let missing = self.missing_results();
-        draft.blocks.splice(0..0, missing);
-        if draft.blocks.is_empty() {
+        message.blocks.splice(0..0, missing);
+        if message.blocks.is_empty() {
             let (kind, text) = if self.paired.is_empty() {
                 (SyntheticKind::OrphanRemoved, texts::ORPHAN_REMOVED)
             } else {
@@ -111,34 +113,30 @@ impl Pairing<'_> {
             };
             let block = Block::text(text);
             self.log.add_synthetic(kind, Role::User, &block, first);
-            draft.blocks.push(block);
+            message.blocks.push(block);
         }
-        self.paired.push(draft);
+        self.paired.push(message);
     }
 
     /// Adds a user message with the missing results, for calls that no user message follows.
     fn close(&mut self) {
         if !self.open.is_empty() {
             let missing = self.missing_results();
-            self.paired.push(Draft::new(Role::User, missing));
+            self.paired.push(Message::new(Role::User, missing));
         }
     }
 
     fn missing_results(&mut self) -> Vec<Block> {
         let mut open: Vec<_> = self.open.drain().collect();
         open.sort_unstable_by_key(|(_, (place, _))| *place);
-        let missing = open.into_iter().map(|(id, (_, entry))| {
+        let missing = open.into_iter().map(|(id, (_, origin))| {
             let block = Block::failed_result(&id, texts::RESULT_MISSING);
             self.log
-                .add_synthetic(SyntheticKind::MissingResult, Role::User, &block, entry);
+                .add_synthetic(SyntheticKind::MissingResult, Role::User, &block, origin);
             block
         });
         missing.collect()
     }
-}
-
-pub(super) fn entry_of(block: &Block) -> Option<u32> {
-    block.entry().map(|entry| entry as u32)
 }
 
 /// Returns the ids of the calls that are answered in the same message.
@@ -151,40 +149,40 @@ fn served_calls(blocks: &[Block]) -> HashSet<Box<str>> {
 
 /// Drops the blank text blocks of a user message with block content; a string is sent as it is
 /// (MSG-12).
-fn drop_blank_texts(draft: &mut Draft, log: &mut Log) {
-    if draft.role != Role::User || draft.is_string() {
+fn drop_blank_texts(message: &mut Message, log: &mut Log) {
+    if message.role != Role::User || message.only_string().is_some() {
         return;
     }
-    let first = draft.blocks.first().and_then(entry_of);
-    draft.blocks.retain(|block| {
+    let first = message.blocks.first().and_then(Block::origin);
+    message.blocks.retain(|block| {
         let is_blank = block.kind() == BlockKind::Text
             && block
                 .text_field()
                 .is_some_and(|text| js_trim(&text).is_empty());
         if is_blank {
-            log.omit(entry_of(block), OmissionReason::Refused(Rule::BlankText));
+            log.omit(block.origin(), OmissionReason::Refused(Rule::BlankText));
         }
         !is_blank
     });
-    if draft.blocks.is_empty() {
+    if message.blocks.is_empty() {
         let block = Block::text(texts::NO_CONTENT);
         log.add_synthetic(SyntheticKind::NoContent, Role::User, &block, first);
-        draft.blocks.push(block);
+        message.blocks.push(block);
     }
 }
 
 /// Finishes a message: placeholders, renamed tools, failed results as text.
-pub(super) fn finish(draft: &mut Draft, log: &mut Log) {
-    if draft.role == Role::Assistant {
-        if draft.blocks.is_empty() {
+pub(super) fn finish(message: &mut Message, log: &mut Log) {
+    if message.role == Role::Assistant {
+        if message.blocks.is_empty() {
             let block = Block::assistant_placeholder(texts::NO_CONTENT);
             log.add_synthetic(SyntheticKind::NoContent, Role::Assistant, &block, None);
-            draft.blocks.push(block);
+            message.blocks.push(block);
         }
         // An empty text next to another block is not sent (MSG-11).
-        draft.blocks.retain(|block| !is_empty_text(block));
+        message.blocks.retain(|block| !is_empty_text(block));
     }
-    for block in &mut draft.blocks {
+    for block in &mut message.blocks {
         match block.kind() {
             BlockKind::ToolUse => rename_task(block),
             BlockKind::ToolResult => text_only(block),
@@ -199,11 +197,11 @@ fn is_empty_text(block: &Block) -> bool {
 
 /// Moves the calls of an answer after its other blocks. A thinking block that follows another one,
 /// ignoring calls, stays after the calls before it (MSG-5).
-pub(super) fn put_calls_last(draft: &mut Draft) {
-    let mut sorted = Vec::with_capacity(draft.blocks.len());
+pub(super) fn put_calls_last(message: &mut Message) {
+    let mut sorted = Vec::with_capacity(message.blocks.len());
     let mut calls = Vec::new();
     let mut follows_thinking = false;
-    for block in draft.blocks.drain(..) {
+    for block in message.blocks.drain(..) {
         if block.kind() == BlockKind::ToolUse {
             calls.push(block);
             continue;
@@ -218,7 +216,7 @@ pub(super) fn put_calls_last(draft: &mut Draft) {
         sorted.push(block);
     }
     sorted.append(&mut calls);
-    draft.blocks = sorted;
+    message.blocks = sorted;
 }
 
 /// Renames the one tool whose name changed (MSG-15).

@@ -9,7 +9,7 @@ use memchr::{memchr, memchr2};
 /// are read as U+FFFD.
 ///
 /// ```
-/// use transcript_format::stream::Sse;
+/// use transcript_messages::stream::Sse;
 ///
 /// let mut events = Vec::new();
 /// let mut sse = Sse::new();

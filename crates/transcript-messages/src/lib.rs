@@ -1,0 +1,35 @@
+//! The messages of the Messages API, without any transcript: a [`Message`] is a role and blocks, and
+//! a [`Block`] is the JSON text that it had, so that unknown blocks, big numbers and the order of
+//! keys survive.
+//!
+//! - [`builder`] makes requests by hand, [`stream`] assembles a message from the events of a
+//!   streamed reply.
+//! - [`pair()`] and [`make_strict`] put calls and results in order, the former as the client does,
+//!   the latter for a strict provider. What they add and omit is in a [`Log`].
+//! - [`lint()`] reports what a strict provider would refuse.
+//! - [`TokenEstimate`] estimates the tokens of a block.
+//!
+//! A block may have an origin: a number that the caller gave it, such as that of an entry. Nothing
+//! here interprets it; reports name it.
+
+pub mod block;
+pub mod builder;
+mod estimate;
+mod image;
+mod lint;
+mod log;
+mod media;
+mod message;
+mod pair;
+pub mod stream;
+mod strict;
+pub mod text;
+
+pub use block::{Block, BlockKind};
+pub use estimate::TokenEstimate;
+pub use lint::{Lint, Problem, Rule, lint};
+pub use log::{Log, Omission, OmissionReason, Synthetic, SyntheticKind};
+pub use media::within_limits;
+pub use message::{Message, Role};
+pub use pair::pair;
+pub use strict::make_strict;

@@ -1,0 +1,139 @@
+//! Messages of a request.
+
+use serde::de::Error as _;
+use serde::ser::SerializeStruct;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::value::RawValue;
+use transcript_format::object::{JsonKind, Raw};
+
+use super::block::Block;
+
+/// The author of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Role {
+    /// The person, and the client on their behalf: tool results, reminders.
+    User,
+    /// The model.
+    Assistant,
+    /// Reminders, for newer models.
+    System,
+}
+
+impl Role {
+    /// Returns the name in a request.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::User => "user",
+            Self::Assistant => "assistant",
+            Self::System => "system",
+        }
+    }
+}
+
+/// One message of a request.
+///
+/// Serialises as `{"role", "content"}`; content is a string when it was one and nothing was merged
+/// into it, else a list of blocks (MSG-18). Is deserialized from the same, with the text of each
+/// block byte for byte; other fields, as replies of the API have, are ignored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Message {
+    pub(super) role: Role,
+    pub(super) blocks: Vec<Block>,
+}
+
+impl Message {
+    /// Makes a message of these blocks.
+    #[must_use]
+    pub fn new(role: Role, blocks: Vec<Block>) -> Self {
+        Self { role, blocks }
+    }
+
+    /// Makes a message of the contents of several. The content of more than one is a list.
+    pub(super) fn joined((role, contents): (Role, Vec<Vec<Block>>)) -> Self {
+        let is_joined = contents.len() > 1;
+        let mut blocks: Vec<Block> = contents.into_iter().flatten().collect();
+        if is_joined {
+            blocks.iter_mut().for_each(Block::unlink_from_string);
+        }
+        Self { role, blocks }
+    }
+
+    /// Returns the author.
+    #[must_use]
+    pub fn role(&self) -> Role {
+        self.role
+    }
+
+    /// Returns the blocks; one for content that is a string.
+    #[must_use]
+    pub fn blocks(&self) -> &[Block] {
+        &self.blocks
+    }
+
+    /// Returns the message as JSON. The result is the same as that of serialising it, but the
+    /// blocks are not parsed again.
+    #[must_use]
+    pub fn json(&self) -> String {
+        let role = self.role.name();
+        let mut json = format!(r#"{{"role":"{role}","content":"#);
+        match self.only_string() {
+            Some(text) => json += text,
+            None => {
+                json.push('[');
+                for (at, block) in self.blocks.iter().enumerate() {
+                    if at > 0 {
+                        json.push(',');
+                    }
+                    json += block.json();
+                }
+                json.push(']');
+            }
+        }
+        json.push('}');
+        json
+    }
+
+    /// Returns the string that is the whole content, as JSON.
+    pub(super) fn only_string(&self) -> Option<&str> {
+        match self.blocks.as_slice() {
+            [block] => block.as_plain(),
+            _ => None,
+        }
+    }
+}
+
+impl Serialize for Message {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut message = serializer.serialize_struct("Message", 2)?;
+        message.serialize_field("role", &self.role)?;
+        match self.only_string().and_then(|text| Raw::parse(text).ok()) {
+            Some(text) => message.serialize_field("content", &text)?,
+            None => message.serialize_field("content", &self.blocks)?,
+        }
+        message.end()
+    }
+}
+
+impl<'de> Deserialize<'de> for Message {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        struct Fields {
+            role: Role,
+            content: Box<RawValue>,
+        }
+        let Fields { role, content } = Fields::deserialize(deserializer)?;
+        let content = Raw::parse(content.get()).map_err(D::Error::custom)?;
+        let blocks = match content.kind() {
+            JsonKind::String => vec![Block::of_string(content.text())],
+            _ => {
+                let blocks = content.array().ok_or_else(|| {
+                    D::Error::custom("the content is neither a string nor a list of blocks")
+                })?;
+                blocks.into_iter().map(Block::verbatim).collect()
+            }
+        };
+        Ok(Self { role, blocks })
+    }
+}

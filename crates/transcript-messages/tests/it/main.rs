@@ -1,0 +1,10 @@
+//! The integration tests of transcript-messages, one module per area.
+
+#![expect(
+    clippy::unwrap_used,
+    reason = "the helpers of the tests may panic as the tests do"
+)]
+
+mod builder;
+mod serde;
+mod stream;
