@@ -1,4 +1,26 @@
-#![doc = include_str!("../README.md")]
+//! The one way to files, without any knowledge of lines.
+//!
+//! [`ReadDisk`] and [`ReadFile`] are all that readers need: open, read at an offset, list a folder,
+//! properties, real paths. [`Disk`] and [`File`] add what the writer needs: append, truncate, sync,
+//! lock, replace. [`RealDisk`] is the file system of this machine, [`MemoryDisk`] one in memory.
+//!
+//! An [`Identity`] says whether two names, or a name and an open file, are the same file; a
+//! [`Fingerprint`] whether a file still has the bytes that were read, which no length and no time
+//! can.
+//!
+//! ```
+//! use std::path::Path;
+//! use transcript_storage::{Disk, Fingerprint, MemoryDisk, ReadDisk};
+//!
+//! let (disk, path) = (MemoryDisk::new(), Path::new("/notes.jsonl"));
+//! let file = disk.open(path, true)?.file;
+//! file.append(b"{}\n")?;
+//! let known = Fingerprint::read(3, |at, buffer| file.read_at(at, buffer))?;
+//! disk.put(path, "[]\n");
+//! let other = disk.open_to_read(path)?;
+//! assert!(!known.matches(|at, buffer| other.read_at(at, buffer))?);
+//! # Ok::<(), std::io::Error>(())
+//! ```
 
 mod disk;
 mod fingerprint;

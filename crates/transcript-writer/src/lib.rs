@@ -29,8 +29,8 @@
 //!
 //! - A limit on the size of files (`ulimit -f`, `RLIMIT_FSIZE`) sends `SIGXFSZ`, which ends the
 //!   process in the middle of a write: nothing is acknowledged then, and the next opening repairs
-//!   the end of the file. A program that calls [`transcript_storage::ignore_file_size_signal`] when it starts gets
-//!   [`ErrorKind::Full`] instead.
+//!   the end of the file. A program that calls [`transcript_storage::ignore_file_size_signal`] when
+//!   it starts gets [`ErrorKind::Full`] instead.
 //! - On Linux, opening a session asks the kernel whether another process has the file open for
 //!   writing. When one opens it at that very moment, the kernel sends us `SIGURG`, which is ignored
 //!   unless the program has a handler for it.
