@@ -25,7 +25,7 @@
 use std::fmt;
 
 use crate::object::Str;
-use crate::view::view;
+use crate::schema::schema;
 
 const HEADER: &str = "> **上下文资料**\n";
 const SPACER: &str = "> \n";
@@ -377,17 +377,13 @@ kinds! {
     Workspace = "🏠", "WorkspaceReference";
 }
 
-view! {
+schema! {
     /// One element of the field `contexts` of a prompt.
     Context {
-        /// the kind: see [`Context::reference_kind`].
-        type_name: Str<'a> = "type";
-        /// the path as it is shown.
-        path: Str<'a> = "path";
-        /// the absolute path.
-        full_path: Str<'a> = "fullPath";
-        /// its presentation, such as `TAG`.
-        display_type: Str<'a> = "displayType";
+        type_name: Str<'a> = "type", "the kind: see `Context::reference_kind`";
+        path: Str<'a> = "path", "the path as it is shown";
+        full_path: Str<'a> = "fullPath", "the absolute path";
+        display_type: Str<'a> = "displayType", "its presentation, such as `TAG`";
     }
 }
 

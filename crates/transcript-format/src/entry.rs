@@ -4,23 +4,25 @@
 //! [`Entry`] are the envelope: ids, flags and places that entries of every kind may carry.
 //! [`Entry::body`] returns the view for the kind of the entry; the views of messages are in this
 //! module, the others in [`system`](crate::system), [`attachment`](crate::attachment),
-//! [`progress`](crate::progress), [`metadata`](crate::metadata) and [`wire`](crate::wire).
+//! [`progress`](crate::progress) and [`metadata`](crate::metadata). Messages of the stream protocol
+//! that are not part of a file have no view.
 //!
 //! To add a field, add a row to the table of its kind. A field without a row can still be read
 //! through [`Entry::object`].
 
 use crate::attachment::Attachment;
-use crate::compact::SummarizeMetadata;
-use crate::content::Message;
+use crate::content::{Message, Origin};
 use crate::context_refs::Context;
 use crate::kind::EntryKind;
 use crate::metadata::Metadata;
 use crate::object::{FromRaw, Object, ParseObjectError, Raw, Str};
 use crate::progress::Progress;
+use crate::schema::{View, schema};
 use crate::system::System;
 use crate::tool_result::{Todo, ToolUseResult};
-use crate::view::{fields, view};
-use crate::wire::Wire;
+use crate::{
+    attachment, compact, content, context_refs, metadata, progress, system, tool_result, usage,
+};
 
 /// One entry: a raw line and its top-level members.
 ///
@@ -77,7 +79,6 @@ impl<'a> Entry<'a> {
             EntryKind::Attachment => Body::Attachment(object.into()),
             EntryKind::Progress => Body::Progress(object.into()),
             kind if Metadata::knows(kind) => Body::Metadata(Metadata::new(kind, object)),
-            kind if Wire::knows(kind) => Body::Wire(Wire::new(kind, object)),
             _ => Body::Other(object.raw()),
         }
     }
@@ -105,67 +106,22 @@ impl<'a> FromRaw<'a> for Entry<'a> {
     }
 }
 
-fields! {
-    Entry {
-        /// the name of the kind, as written.
-        type_name: Str<'a> = "type";
-        /// the id of the entry; unique in a file, but forked files repeat it.
-        uuid: Str<'a> = "uuid";
-        /// the id of the entry before it in the chain; `null` at a root.
-        parent_uuid: Str<'a> = "parentUuid";
-        /// on a boundary: the leaf of the conversation before it (COMPACT-1); the file often has no
-        /// line of that id.
-        logical_parent_uuid: Str<'a> = "logicalParentUuid";
-        /// when the entry was made, RFC 3339 in UTC; not necessarily in file order.
-        timestamp: Str<'a> = "timestamp";
-        /// the session of the file; rewritten in copies.
-        session_id: Str<'a> = "sessionId";
-        /// next to `sessionId`: the session that a copied entry comes from; on the wire without
-        /// `sessionId`: the session itself.
-        origin_session_id: Str<'a> = "session_id";
-        /// the entry this one is a copy of.
-        forked_from: ForkedFrom<'a> = "forkedFrom";
-        /// whether the entry belongs to a subagent or another branch outside the conversation.
-        is_sidechain: bool = "isSidechain";
-        /// whether the client made the entry, not the person.
-        is_meta: bool = "isMeta";
-        /// whether the entry is only shown and never sent to the model (MSG-6).
-        is_virtual: bool = "isVirtual";
-        /// the subagent that the entry belongs to.
-        agent_id: Str<'a> = "agentId";
-        /// the name that a teammate has in its team.
-        agent_name: Str<'a> = "agentName";
-        /// the colour that a teammate is shown in.
-        agent_color: Str<'a> = "agentColor";
-        /// the team of a teammate.
-        team_name: Str<'a> = "teamName";
-        /// on the wire: the kind of subagent.
-        subagent_type: Str<'a> = "subagentType";
-        /// on the wire: a short description of the subagent's task.
-        task_description: Str<'a> = "taskDescription";
-        /// the tool call that this entry is about; on `progress`, the run of the hook or subagent.
-        tool_use_id: Str<'a> = "toolUseID" | "toolUseId";
-        /// the tool call that started the subagent or hook.
-        parent_tool_use_id: Str<'a> = "parentToolUseID" | "parentToolUseId";
-        /// the prompt that the entry was made under; subagents have that of their caller.
-        prompt_id: Str<'a> = "promptId";
-        /// the kind of user: `external` for everyone outside of the vendor.
-        user_type: Str<'a> = "userType";
-        /// the program: `cli`, `sdk-cli`, `sdk-ts`, `sdk-py`, `claude-vscode`, …
-        entrypoint: Str<'a> = "entrypoint";
-        /// the kind of session, `bg` for a background one.
-        session_kind: Str<'a> = "sessionKind";
-        /// the working folder at that time.
-        cwd: Str<'a> = "cwd";
-        /// the branch of the working folder, `HEAD` outside of a repository.
-        git_branch: Str<'a> = "gitBranch";
-        /// the version of the client that wrote the line.
-        version: Str<'a> = "version";
-        /// a readable name for the conversation, used for its plan file.
-        slug: Str<'a> = "slug";
-        /// the fields that this project adds to entries.
-        transcript_engine: Object<'a> = "transcriptEngine";
-    }
+/// Returns every view of the format with its fields, the envelope first.
+pub fn views() -> impl Iterator<Item = &'static View> {
+    [
+        VIEWS,
+        content::VIEWS,
+        context_refs::VIEWS,
+        usage::VIEWS,
+        tool_result::VIEWS,
+        system::VIEWS,
+        compact::VIEWS,
+        attachment::VIEWS,
+        progress::VIEWS,
+        metadata::VIEWS,
+    ]
+    .into_iter()
+    .flatten()
 }
 
 /// The body of an entry, by its kind.
@@ -184,244 +140,136 @@ pub enum Body<'a> {
     Progress(Progress<'a>),
     /// State of the session outside the chain.
     Metadata(Metadata<'a>),
-    /// A message of the stream protocol that is not part of a file.
-    Wire(Wire<'a>),
     /// A kind without a view, kept unchanged.
     Other(Raw<'a>),
 }
 
-view! {
+schema! {
+    own
+    /// The envelope: fields that entries of every type can have.
+    Entry {
+        type_name: Str<'a> = "type", "the name of the kind, as written";
+        uuid: Str<'a> = "uuid", "the id of the entry; unique in a file, but forked files repeat it";
+        parent_uuid: Str<'a> = "parentUuid", "the id of the entry before it in the chain; `null` at a root";
+        logical_parent_uuid: Str<'a> = "logicalParentUuid", "on a boundary: the leaf of the conversation before it (COMPACT-1); the file often has no line of that id";
+        timestamp: Str<'a> = "timestamp", "when the entry was made, RFC 3339 in UTC; not necessarily in file order";
+        session_id: Str<'a> = "sessionId", "the session of the file; rewritten in copies";
+        origin_session_id: Str<'a> = "session_id", "next to `sessionId`: the session that a copied entry comes from; on the wire without `sessionId`: the session itself";
+        forked_from: ForkedFrom<'a> = "forkedFrom", "the entry this one is a copy of";
+        is_sidechain: bool = "isSidechain", "whether the entry belongs to a subagent or another branch outside the conversation";
+        is_meta: bool = "isMeta", "whether the client made the entry, not the person";
+        is_virtual: bool = "isVirtual", "whether the entry is only shown and never sent to the model (MSG-6)";
+        agent_id: Str<'a> = "agentId", "the subagent that the entry belongs to";
+        agent_name: Str<'a> = "agentName", "the name that a teammate has in its team";
+        team_name: Str<'a> = "teamName", "the team of a teammate";
+        tool_use_id: Str<'a> = "toolUseID" | "toolUseId", "the tool call that this entry is about; on `progress`, the run of the hook or subagent";
+        parent_tool_use_id: Str<'a> = "parentToolUseID" | "parentToolUseId", "the tool call that started the subagent or hook";
+        prompt_id: Str<'a> = "promptId", "the prompt that the entry was made under; subagents have that of their caller";
+        user_type: Str<'a> = "userType", "the kind of user: `external` for everyone outside of the vendor";
+        entrypoint: Str<'a> = "entrypoint", "the program: `cli`, `sdk-cli`, `sdk-ts`, `sdk-py`, `claude-vscode`, …";
+        cwd: Str<'a> = "cwd", "the working folder at that time";
+        git_branch: Str<'a> = "gitBranch", "the branch of the working folder, `HEAD` outside of a repository";
+        version: Str<'a> = "version", "the version of the client that wrote the line";
+        slug: Str<'a> = "slug", "a readable name for the conversation, used for its plan file";
+        transcript_engine: Object<'a> = "transcriptEngine", "the fields that this project adds to entries";
+    }
+
     /// A `user` entry: a prompt, a tool result or a message that the client wrote.
     ///
     /// Like every view of a body it does not repeat the fields of the envelope.
     User {
-        /// the message.
-        message: Message<'a> = "message";
-        /// the result in the form of the tool; the model never sees it.
-        tool_use_result: ToolUseResult<'a> = "toolUseResult";
-        /// the data that an MCP server returned in addition to its content.
-        mcp_meta: McpMeta<'a> = "mcpMeta";
-        /// the assistant entry with the call of this result; usually equal to `parentUuid`.
-        source_tool_assistant_uuid: Str<'a> = "sourceToolAssistantUUID";
-        /// the tool call that a client-written message (the body of a skill) belongs to.
-        source_tool_use_id: Str<'a> = "sourceToolUseID";
-        /// whether this is the summary after a boundary.
-        is_compact_summary: bool = "isCompactSummary";
-        /// whether the conversation view hides the entry; it is sent regardless (MSG-7).
-        is_visible_in_transcript_only: bool = "isVisibleInTranscriptOnly";
-        /// what a partial compaction summarized.
-        summarize_metadata: SummarizeMetadata<'a> = "summarizeMetadata";
-        /// the prompts of the running turn that a summary covers.
-        summarized_turn_prompt_uuids: Vec<Str<'a>> = "summarizedTurnPromptUuids";
-        /// the permission mode at that time.
-        permission_mode: Str<'a> = "permissionMode";
-        /// how the tool call was permitted.
-        permission_decision: PermissionDecision<'a> = "permissionDecision";
-        /// how the tool call was rejected.
-        tool_denial_kind: Str<'a> = "toolDenialKind";
-        /// the feedback of the person on rejecting the call.
-        user_feedback: Str<'a> = "userFeedback";
-        /// whether the tool ran in a sandbox.
-        sandboxed: bool = "sandboxed";
-        /// whether the result ends the turn.
-        tool_ends_turn: bool = "toolEndsTurn";
-        /// the source of the prompt: `sdk`, `system`, …
-        prompt_source: Str<'a> = "promptSource";
-        /// what started the turn.
-        turn_origin: Str<'a> = "turnOrigin";
-        /// the position of the turn in the session.
-        turn_position: TurnPosition<'a> = "turnPosition";
-        /// whether the entry accompanies the prompt of a turn.
-        turn_companion: bool = "turnCompanion";
-        /// who sent the prompt.
-        origin: Origin<'a> = "origin";
-        /// the priority that a queued prompt had.
-        queue_priority: Str<'a> = "queuePriority";
-        /// whether the attachments of a queued prompt were omitted.
-        queue_skip_attachments: bool = "queueSkipAttachments";
-        /// the numbers of the pasted images.
-        image_paste_ids: Vec<u64> = "imagePasteIds";
-        /// the to-do list at that time.
-        todos: Vec<Todo<'a>> = "todos";
-        /// the references of the person; some clients also write them before the text.
-        contexts: Vec<Context<'a>> = "contexts";
-        /// the requested amount of thinking (up to 2.1.45).
-        thinking_metadata: ThinkingMetadata<'a> = "thinkingMetadata";
-        /// the plan that the prompt executes.
-        plan_content: Str<'a> = "planContent";
-        /// lines for the permission classifier.
-        classifier_meta_lines: Str<'a> = "classifierMetaLines";
-        /// whether the client was shut down during the turn.
-        interrupted_by_shutdown: bool = "interruptedByShutdown";
-        /// the API message that was interrupted.
-        interrupted_message_id: Str<'a> = "interruptedMessageId";
-        /// on the wire: whether the client made the message.
-        is_synthetic: bool = "isSynthetic";
-        /// on the wire: whether the message was sent before.
-        is_replay: bool = "isReplay";
-        /// on the wire: the priority in the queue.
-        priority: Str<'a> = "priority";
-        /// on the wire: whether the model should answer.
-        should_query: bool = "shouldQuery";
-        /// on the wire: whether a client composed the message.
-        client_composed: bool = "clientComposed";
-        /// on the wire: pasted text.
-        pasted_content: Raw<'a> = "pastedContent";
-        /// on the wire: pastes inside the text.
-        inline_pastes: Raw<'a> = "inlinePastes";
-        /// on the wire: the files of a replayed message.
-        file_attachments: Raw<'a> = "fileAttachments";
+        message: Message<'a> = "message", "the message";
+        tool_use_result: ToolUseResult<'a> = "toolUseResult", "the result in the form of the tool; the model never sees it";
+        mcp_meta: McpMeta<'a> = "mcpMeta", "the data that an MCP server returned in addition to its content";
+        source_tool_assistant_uuid: Str<'a> = "sourceToolAssistantUUID", "the assistant entry with the call of this result; usually equal to `parentUuid`";
+        source_tool_use_id: Str<'a> = "sourceToolUseID", "the tool call that a client-written message (the body of a skill) belongs to";
+        is_compact_summary: bool = "isCompactSummary", "whether this is the summary after a boundary";
+        is_visible_in_transcript_only: bool = "isVisibleInTranscriptOnly", "whether the conversation view hides the entry; it is sent regardless (MSG-7)";
+        summarized_turn_prompt_uuids: Vec<Str<'a>> = "summarizedTurnPromptUuids", "the prompts of the running turn that a summary covers";
+        permission_mode: Str<'a> = "permissionMode", "the permission mode at that time";
+        permission_decision: PermissionDecision<'a> = "permissionDecision", "how the tool call was permitted";
+        tool_denial_kind: Str<'a> = "toolDenialKind", "how the tool call was rejected";
+        sandboxed: bool = "sandboxed", "whether the tool ran in a sandbox";
+        prompt_source: Str<'a> = "promptSource", "the source of the prompt: `sdk`, `system`, …";
+        turn_origin: Str<'a> = "turnOrigin", "what started the turn";
+        turn_position: TurnPosition<'a> = "turnPosition", "the position of the turn in the session";
+        origin: Origin<'a> = "origin", "who sent the prompt";
+        image_paste_ids: Vec<u64> = "imagePasteIds", "the numbers of the pasted images";
+        todos: Vec<Todo<'a>> = "todos", "the to-do list at that time";
+        contexts: Vec<Context<'a>> = "contexts", "the references of the person; some clients also write them before the text";
+        thinking_metadata: ThinkingMetadata<'a> = "thinkingMetadata", "the requested amount of thinking (up to 2.1.45)";
+        classifier_meta_lines: Str<'a> = "classifierMetaLines", "lines for the permission classifier";
+        interrupted_message_id: Str<'a> = "interruptedMessageId", "the API message that was interrupted";
+        is_synthetic: bool = "isSynthetic", "on the wire: whether the client made the message";
     }
 
     /// An `assistant` entry: a reply of the model, usually one block of it.
     Assistant {
-        /// the message; all entries of one reply share `message.id` and `usage`.
-        message: Message<'a> = "message";
-        /// the request id that the API assigned.
-        request_id: Str<'a> = "requestId";
-        /// the `id` of the `api-request` line that records the request (REQ-1).
-        request_ref: Str<'a> = "requestRef";
-        /// the session that made the request, in copies.
-        request_session_id: Str<'a> = "requestSessionId";
-        /// the index of the block in the reply.
-        api_block_index: u64 = "apiBlockIndex";
-        /// the requested model.
-        requested_model: Str<'a> = "requestedModel";
-        /// the requested lifetime of the prompt cache.
-        prompt_cache_requested: Str<'a> = "promptCacheRequested";
-        /// the milliseconds that the input of the call took to arrive.
-        tool_input_stream_ms: u64 = "toolInputStreamMs";
-        /// how long the model was thinking, in milliseconds.
-        thinking_duration_ms: u64 = "thinkingDurationMs";
-        /// how the thinking is shown.
-        thinking_display: Str<'a> = "thinkingDisplay";
-        /// the requested effort.
-        effort: Str<'a> = "effort";
-        /// the effort requested for this turn only.
-        per_turn_effort: Str<'a> = "perTurnEffort";
-        /// what made the request.
-        made_by: Str<'a> = "madeBy";
-        /// whether the client was interrupted while the reply arrived.
-        is_aborted_mid_stream: bool = "isAbortedMidStream";
-        /// whether the text is an API error written by the client; it is not sent again (ERR-1).
-        is_api_error_message: bool = "isApiErrorMessage";
-        /// the kind of API error, such as `server_error` or `invalid_request`.
-        error: Str<'a> = "error";
-        /// the API's description of the error.
-        error_details: Str<'a> = "errorDetails";
-        /// the kind of API error in older clients.
-        api_error: Str<'a> = "apiError";
-        /// the HTTP status of the error.
-        api_error_status: u64 = "apiErrorStatus";
-        /// the error type that the API returned.
-        api_error_type: Str<'a> = "apiErrorType";
-        /// whether the error may disappear without action.
-        api_error_is_transient: bool = "apiErrorIsTransient";
-        /// whether sending the request again cannot help.
-        resend_cannot_cure: bool = "resendCannotCure";
-        /// whether the failed reply had no tool call.
-        failed_response_had_no_tool_call: bool = "failedResponseHadNoToolCall";
-        /// whether a resume removes the media of the nearest user entry that has any (ERR-3).
-        heals_distinct_carrier: bool = "healsDistinctCarrier";
-        /// the entries that this one replaces.
-        supersedes: Vec<Str<'a>> = "supersedes";
-        /// the advisor model.
-        advisor_model: Str<'a> = "advisorModel";
-        /// the subagent that the reply is counted for.
-        attribution_agent: Str<'a> = "attributionAgent";
-        /// the skill that the reply is counted for.
-        attribution_skill: Str<'a> = "attributionSkill";
-        /// the plugin that the reply is counted for.
-        attribution_plugin: Str<'a> = "attributionPlugin";
-        /// the MCP server that the reply is counted for.
-        attribution_mcp_server: Str<'a> = "attributionMcpServer";
-        /// the MCP tool that the reply is counted for.
-        attribution_mcp_tool: Str<'a> = "attributionMcpTool";
-        /// on the wire: the prompt that is answered.
-        user_message_uuid: Str<'a> = "userMessageUuid";
-        /// on the wire: the prompts that are answered.
-        user_message_uuids: Vec<Str<'a>> = "userMessageUuids";
-        /// on the wire: why the reply continues an earlier one.
-        resume_reason: Str<'a> = "resumeReason";
-        /// on the wire: whether the reply was aborted.
-        aborted: bool = "aborted";
-        /// on the wire: how full the context is.
-        context_usage: Raw<'a> = "contextUsage";
-        /// on the wire: the usage.
-        usage_report: Raw<'a> = "usageReport";
-        /// on the wire: whether the reply continues interrupted thinking.
-        resumed_from_incomplete_thinking: bool = "resumedFromIncompleteThinking";
+        message: Message<'a> = "message", "the message; all entries of one reply share `message.id` and `usage`";
+        request_id: Str<'a> = "requestId", "the request id that the API assigned";
+        request_ref: Str<'a> = "requestRef", "the `id` of the `api-request` line that records the request (REQ-1)";
+        request_session_id: Str<'a> = "requestSessionId", "the session that made the request, in copies";
+        api_block_index: u64 = "apiBlockIndex", "the index of the block in the reply";
+        requested_model: Str<'a> = "requestedModel", "the requested model";
+        prompt_cache_requested: Str<'a> = "promptCacheRequested", "the requested lifetime of the prompt cache";
+        tool_input_stream_ms: u64 = "toolInputStreamMs", "the milliseconds that the input of the call took to arrive";
+        thinking_duration_ms: u64 = "thinkingDurationMs", "how long the model was thinking, in milliseconds";
+        thinking_display: Str<'a> = "thinkingDisplay", "how the thinking is shown";
+        effort: Str<'a> = "effort", "the requested effort";
+        per_turn_effort: Str<'a> = "perTurnEffort", "the effort requested for this turn only";
+        made_by: Str<'a> = "madeBy", "what made the request";
+        is_api_error_message: bool = "isApiErrorMessage", "whether the text is an API error written by the client; it is not sent again (ERR-1)";
+        error: Str<'a> = "error", "the kind of API error, such as `server_error` or `invalid_request`";
+        error_details: Str<'a> = "errorDetails", "the API's description of the error";
+        api_error: Str<'a> = "apiError", "the kind of API error in older clients";
+        api_error_status: u64 = "apiErrorStatus", "the HTTP status of the error";
+        api_error_type: Str<'a> = "apiErrorType", "the error type that the API returned";
+        failed_response_had_no_tool_call: bool = "failedResponseHadNoToolCall", "whether the failed reply had no tool call";
+        heals_distinct_carrier: bool = "healsDistinctCarrier", "whether a resume removes the media of the nearest user entry that has any (ERR-3)";
+        advisor_model: Str<'a> = "advisorModel", "the advisor model";
+        attribution_skill: Str<'a> = "attributionSkill", "the skill that the reply is counted for";
+        attribution_plugin: Str<'a> = "attributionPlugin", "the plugin that the reply is counted for";
+        attribution_mcp_server: Str<'a> = "attributionMcpServer", "the MCP server that the reply is counted for";
+        attribution_mcp_tool: Str<'a> = "attributionMcpTool", "the MCP tool that the reply is counted for";
     }
 
     /// The entry that a copy was made from.
     ForkedFrom {
-        /// the session of the original.
-        session_id: Str<'a> = "sessionId";
-        /// the id of the original.
-        message_uuid: Str<'a> = "messageUuid";
+        session_id: Str<'a> = "sessionId", "the session of the original";
+        message_uuid: Str<'a> = "messageUuid", "the id of the original";
     }
 
     /// Data that an MCP server returned in addition to its content.
     McpMeta {
-        /// the metadata of the protocol.
-        meta: Raw<'a> = "_meta";
-        /// the result in structured form.
-        structured_content: Raw<'a> = "structuredContent";
-    }
-
-    /// Who sent a prompt.
-    Origin {
-        /// `human`, `channel`, `peer`, `task-notification`, `coordinator`, …
-        kind: Str<'a> = "kind";
-        /// the kind of task notification.
-        subkind: Str<'a> = "subkind";
-        /// the address of the sender.
-        from: Str<'a> = "from";
-        /// the name of the sender.
-        name: Str<'a> = "name";
-        /// the message as it was sent.
-        body: Str<'a> = "body";
-        /// the task of the sender.
-        sender_task_id: Str<'a> = "senderTaskId";
+        meta: Raw<'a> = "_meta", "the metadata of the protocol";
+        structured_content: Raw<'a> = "structuredContent", "the result in structured form";
     }
 
     /// How a tool call was permitted.
     PermissionDecision {
-        /// the decision: `allow`, `deny`, `ask`.
-        decision: Str<'a> = "decision";
-        /// who decided.
-        source: Str<'a> = "source";
-        /// the kind of reason.
-        reason_type: Str<'a> = "reasonType";
+        decision: Str<'a> = "decision", "the decision: `allow`, `deny`, `ask`";
+        source: Str<'a> = "source", "who decided";
+        reason_type: Str<'a> = "reasonType", "the kind of reason";
     }
 
     /// The position of a turn in a session.
     TurnPosition {
-        /// the number of the prompt, from 0.
-        prompt_index: u64 = "promptIndex";
-        /// the number of the turn, from 0.
-        turn_index: u64 = "turnIndex";
+        prompt_index: u64 = "promptIndex", "the number of the prompt, from 0";
+        turn_index: u64 = "turnIndex", "the number of the turn, from 0";
     }
 
     /// The requested amount of thinking (up to 2.1.45).
     ThinkingMetadata {
-        /// the level, such as `high` or `none`.
-        level: Str<'a> = "level";
-        /// whether thinking was disabled.
-        disabled: bool = "disabled";
-        /// the maximum number of thinking tokens.
-        max_thinking_tokens: u64 = "maxThinkingTokens";
-        /// the words of the prompt that requested it.
-        triggers: Vec<ThinkingTrigger<'a>> = "triggers";
+        level: Str<'a> = "level", "the level, such as `high` or `none`";
+        disabled: bool = "disabled", "whether thinking was disabled";
+        max_thinking_tokens: u64 = "maxThinkingTokens", "the maximum number of thinking tokens";
+        triggers: Vec<ThinkingTrigger<'a>> = "triggers", "the words of the prompt that requested it";
     }
 
     /// A word of a prompt that asks for thinking.
     ThinkingTrigger {
-        /// the index of its first UTF-16 code unit.
-        start: u64 = "start";
-        /// the index after its last UTF-16 code unit.
-        end: u64 = "end";
-        /// the word.
-        text: Str<'a> = "text";
+        start: u64 = "start", "the index of its first UTF-16 code unit";
+        end: u64 = "end", "the index after its last UTF-16 code unit";
+        text: Str<'a> = "text", "the word";
     }
 }

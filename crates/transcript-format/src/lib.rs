@@ -6,6 +6,7 @@
 //! 2. [`scan`] reads the envelope of one line (ids, flags, times) and checks its structure.
 //! 3. [`kind`] lists every entry type, system subtype, attachment type and progress type.
 //! 4. [`entry`] provides typed views of a raw line; [`content`] those of the blocks of a message.
+//!    [`schema`] has the tables that they are made of.
 //! 5. [`finding`] lists the defects that a line can have.
 //! 6. [`salvage`] finds complete entries in damaged lines.
 //! 7. [`make`] creates entries from the owned values of [`json`].
@@ -30,12 +31,11 @@ pub mod object;
 pub mod progress;
 pub mod salvage;
 pub mod scan;
+pub mod schema;
 pub mod system;
 pub mod texts;
 pub mod time;
 pub mod tool_result;
 pub mod usage;
-mod view;
-pub mod wire;
 #[doc(hidden)]
 pub mod work;

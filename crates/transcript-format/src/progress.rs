@@ -2,18 +2,9 @@
 //!
 //! They are nodes of the chain: later entries may be their children (CHAIN-2).
 
-use crate::entry::Entry;
 use crate::kind::ProgressKind;
 use crate::object::{Object, Raw, Str};
-use crate::view::{view, views};
-
-view! {
-    /// A `progress` entry.
-    Progress {
-        /// the status; [`Progress::body`] returns it by type.
-        data: Object<'a> = "data";
-    }
-}
+use crate::schema::schema;
 
 impl<'a> Progress<'a> {
     /// Returns the kind that `data.type` names; [`ProgressKind::Other`] if unknown or absent.
@@ -30,85 +21,56 @@ impl<'a> Progress<'a> {
     }
 }
 
-views! {
-    /// The `data` of a `progress` entry, by its type.
-    ProgressBody by ProgressKind {
+schema! {
+    /// A `progress` entry.
+    Progress {
+        data: Object<'a> = "data", "the status; `Progress::body` returns it by type";
+    }
+
+    enum ProgressBody "The `data` of a `progress` entry, by its type." by ProgressKind {
         /// A subagent wrote an entry.
         AgentProgress {
-            /// the subagent.
-            agent_id: Str<'a> = "agentId";
-            /// a complete copy of the subagent's entry, with its uuid in the subagent's file.
-            message: Entry<'a> = "message";
-            /// the messages that the client shows.
-            normalized_messages: Vec<Raw<'a>> = "normalizedMessages";
-            /// the prompt of the subagent.
-            prompt: Str<'a> = "prompt";
-            /// the subagent that is taken up again.
-            resume: Str<'a> = "resume";
+            agent_id: Str<'a> = "agentId", "the subagent";
+            message: Object<'a> = "message", "a complete copy of the subagent's entry, with its uuid in the subagent's file";
+            normalized_messages: Vec<Raw<'a>> = "normalizedMessages", "the messages that the client shows";
+            prompt: Str<'a> = "prompt", "the prompt of the subagent";
         }
 
         /// A command wrote output.
         BashProgress {
-            /// the last lines of the output.
-            output: Str<'a> = "output";
-            /// the output so far.
-            full_output: Str<'a> = "fullOutput";
-            /// the seconds since the start.
-            elapsed_time_seconds: f64 = "elapsedTimeSeconds";
-            /// the lines of the output so far.
-            total_lines: u64 = "totalLines";
-            /// the bytes of the output so far.
-            total_bytes: u64 = "totalBytes";
-            /// the milliseconds after which the command is stopped.
-            timeout_ms: u64 = "timeoutMs";
-            /// the background task.
-            task_id: Str<'a> = "taskId";
+            output: Str<'a> = "output", "the last lines of the output";
+            full_output: Str<'a> = "fullOutput", "the output so far";
+            elapsed_time_seconds: f64 = "elapsedTimeSeconds", "the seconds since the start";
+            total_lines: u64 = "totalLines", "the lines of the output so far";
+            total_bytes: u64 = "totalBytes", "the bytes of the output so far";
+            timeout_ms: u64 = "timeoutMs", "the milliseconds after which the command is stopped";
+            task_id: Str<'a> = "taskId", "the background task";
         }
 
         /// A hook is running.
         HookProgress {
-            /// the event, such as `PostToolUse`.
-            hook_event: Str<'a> = "hookEvent";
-            /// the event and its matcher, such as `PostToolUse:Read`.
-            hook_name: Str<'a> = "hookName";
-            /// the command that runs.
-            command: Str<'a> = "command";
-            /// the status text that the person sees.
-            status_message: Str<'a> = "statusMessage";
+            hook_event: Str<'a> = "hookEvent", "the event, such as `PostToolUse`";
+            hook_name: Str<'a> = "hookName", "the event and its matcher, such as `PostToolUse:Read`";
+            command: Str<'a> = "command", "the command that runs";
         }
 
         /// An MCP tool is running.
         McpProgress {
-            /// `started`, `completed` or `failed`.
-            status: Str<'a> = "status";
-            /// the server.
-            server_name: Str<'a> = "serverName";
-            /// the tool.
-            tool_name: Str<'a> = "toolName";
-            /// the milliseconds since the start.
-            elapsed_time_ms: u64 = "elapsedTimeMs";
+            status: Str<'a> = "status", "`started`, `completed` or `failed`";
+            server_name: Str<'a> = "serverName", "the server";
+            tool_name: Str<'a> = "toolName", "the tool";
+            elapsed_time_ms: u64 = "elapsedTimeMs", "the milliseconds since the start";
         }
 
         /// A web search continues with another query.
         QueryUpdate {
-            /// the query.
-            query: Str<'a> = "query";
+            query: Str<'a> = "query", "the query";
         }
 
         /// A web search has results.
         SearchResultsReceived {
-            /// the query.
-            query: Str<'a> = "query";
-            /// the number of results.
-            result_count: u64 = "resultCount";
-        }
-
-        /// The client is waiting for a background task.
-        WaitingForTask {
-            /// a short description of the task.
-            task_description: Str<'a> = "taskDescription";
-            /// the type of task.
-            task_type: Str<'a> = "taskType";
+            query: Str<'a> = "query", "the query";
+            result_count: u64 = "resultCount", "the number of results";
         }
     }
 }

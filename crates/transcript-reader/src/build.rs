@@ -8,6 +8,7 @@ use transcript_format::finding::{Code, Finding};
 use transcript_format::ids::Uuid;
 use transcript_format::kind::{EntryKind, SystemKind};
 use transcript_format::lines::{BackwardFramer, DEFAULT_LINE_CAP, Framed, Framer, Line};
+use transcript_format::metadata::TranscriptEngine;
 use transcript_format::object::{Object, Raw};
 use transcript_format::salvage;
 use transcript_format::scan::{Envelope, Flags, ScanError, ScanErrorKind, Scanner, Text};
@@ -463,8 +464,8 @@ impl PartialIndex {
     /// line, but not change the meaning of this one.
     fn take_tombstone(&mut self, text: &[u8]) -> (u128, EntryMarks) {
         let text = String::from_utf8_lossy(text);
-        let entry = Object::parse(&text).ok();
-        let named = entry.as_ref().and_then(|entry| entry.str("tombstone"));
+        let line = Object::parse(&text).ok().map(TranscriptEngine::from);
+        let named = line.as_ref().and_then(TranscriptEngine::tombstone);
         let Some(named) = named.filter(|named| !named.is_empty()) else {
             return (0, EntryMarks::empty());
         };

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use transcript_format::metadata::CustomTitle;
 use transcript_format::names::is_key_of;
 use transcript_format::object::Object;
 use transcript_format::time;
@@ -408,7 +409,8 @@ fn title(source: &Source, file: &SessionFile, tail: &TailScan) -> Option<String>
     let settings = &tail.settings;
     let side_file = || {
         let title = side_file(source, file, "custom-title.json")?;
-        let title = Object::parse(&title).ok()?.str("customTitle")?.into_owned();
+        let title = CustomTitle::from(Object::parse(&title).ok()?);
+        let title = title.custom_title()?.into_owned();
         Some(title).filter(|title| !title.is_empty())
     };
     let custom = match tail.title_is_near {

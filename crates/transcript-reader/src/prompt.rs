@@ -1,6 +1,7 @@
 //! Classifies user lines for lists: prompt, command, interrupt, or nothing typed by a person.
 
-use transcript_format::object::{Object, Raw};
+use transcript_format::content::{Block, Content, Message};
+use transcript_format::object::Object;
 
 use crate::said::Said;
 
@@ -25,21 +26,15 @@ impl Prompt {
     /// Returns the first text that a person wrote; if there is none, the command or interrupt.
     #[must_use]
     pub fn of(line: &Object<'_>) -> Self {
-        let content = line
-            .object("message")
-            .and_then(|message| message.get("content"));
-        let Some(content) = content else {
-            return Self::Nothing;
+        let message = line.read::<Message<'_>>("message");
+        let blocks = match message.and_then(|message| message.content()) {
+            Some(Content::Text(text)) => return Self::of_text(&text),
+            Some(Content::Blocks(blocks)) => blocks,
+            _ => return Self::Nothing,
         };
-        if let Some(text) = content.str() {
-            return Self::of_text(&text);
-        }
-        let blocks = content.array().unwrap_or_default();
-        let texts = blocks.into_iter().filter_map(|block| {
-            let block = block
-                .object()
-                .filter(|block| block.str("type").as_deref() == Some("text"));
-            block?.get("text").and_then(Raw::str)
+        let texts = blocks.iter().filter_map(|block| match block {
+            Block::Text(block) => block.text(),
+            _ => None,
         });
         let mut other = Self::Nothing;
         for text in texts {

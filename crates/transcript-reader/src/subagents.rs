@@ -5,6 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use transcript_format::entry::Entry;
 use transcript_format::lines::AGENT_META_CAP;
 use transcript_format::metadata::AgentMetadata;
 use transcript_format::object::Object;
@@ -159,7 +160,7 @@ fn session_of(disk: &Arc<dyn ReadDisk>, path: &Path) -> Option<String> {
         let end = memchr::memchr(b'\n', &head[..read]);
         if end.is_some() || read < head.len() || head.len() >= MAX_FIRST_LINE {
             let line = String::from_utf8_lossy(&head[..end.unwrap_or(read)]);
-            let session = Object::parse(&line).ok()?.str("sessionId")?.into_owned();
+            let session = Entry::parse(&line).ok()?.session_id()?.into_owned();
             return Some(session);
         }
         head.resize(head.len() * 2, 0);

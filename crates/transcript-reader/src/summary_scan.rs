@@ -4,9 +4,11 @@ use std::borrow::Cow;
 use std::collections::HashSet;
 
 use memchr::memmem;
+use transcript_format::compact::CompactMetadata;
+use transcript_format::content::{Block, Content, Message};
 use transcript_format::kind::{EntryKind, SystemKind};
 use transcript_format::lines::{BackwardFramer, DEFAULT_LINE_CAP, Framed, Framer, Line};
-use transcript_format::object::{Object, Raw};
+use transcript_format::object::Object;
 use transcript_format::salvage::{objects, repaired_text};
 use transcript_format::scan::{Envelope, Flags, Scanner, ToolRole};
 use transcript_format::texts::is_synthetic;
@@ -362,8 +364,8 @@ impl LastTurn {
         self.is_done = true;
         if self.last.is_none() {
             let metadata = |line: Object<'_>| {
-                let metadata = line.object("compactMetadata")?;
-                Some(metadata.str("trigger")? == "auto")
+                let metadata = line.read::<CompactMetadata<'_>>("compactMetadata")?;
+                Some(metadata.trigger()? == "auto")
             };
             let by_itself = parse(text).and_then(metadata);
             let by_itself = by_itself.unwrap_or(false);
@@ -452,22 +454,25 @@ impl Blocks {
     fn of(line: &[u8]) -> Self {
         let mut blocks = Self::default();
         let content = |line: Object<'_>| {
-            let content = line.object("message")?.get("content")?;
-            blocks.last_text = content.str().map(Cow::into_owned);
-            for block in content.array()?.into_iter().filter_map(Raw::object) {
-                match block.str("type").as_deref() {
-                    Some("text") => blocks.last_text = string(&block, "text"),
-                    Some("tool_use") => {
-                        let name = block.str("name");
-                        blocks.asks_person |= name.is_some_and(|name| is_asking(&name));
-                    }
-                    _ => {}
-                }
+            match line.read::<Message<'_>>("message")?.content()? {
+                Content::Text(text) => blocks.last_text = Some(text.into_owned()),
+                Content::Blocks(all) => all.iter().for_each(|block| blocks.add(block)),
+                Content::One(_) => {}
             }
             Some(())
         };
         let _ = parse(line).and_then(content);
         blocks
+    }
+
+    fn add(&mut self, block: &Block<'_>) {
+        match block {
+            Block::Text(block) => self.last_text = string(block.object(), "text"),
+            Block::ToolUse(call) => {
+                self.asks_person |= call.name().is_some_and(|name| is_asking(&name));
+            }
+            _ => {}
+        }
     }
 }
 

@@ -32,6 +32,7 @@ mod missing;
 
 use std::collections::{HashMap, HashSet};
 
+use transcript_format::entry::Entry;
 use transcript_format::ids::Uuid;
 use transcript_format::json::{Json, ObjectBuf};
 use transcript_format::kind::EntryKind;
@@ -265,11 +266,11 @@ impl<'c, 'i> PathCopy<'c, 'i> {
     /// Returns the copy of a line; `None` when `body` is not that of the entry.
     fn line(&self, place: usize, body: &str) -> Option<String> {
         let entry_ref = self.entry(place);
-        let body = Object::parse(body).ok()?;
-        let kind = body.get("type").and_then(Raw::str).unwrap_or_default();
-        if EntryKind::from_name(&kind) != entry_ref.kind() {
+        let entry = Entry::parse(body).ok()?;
+        if entry.kind() != entry_ref.kind() {
             return None;
         }
+        let body = entry.object();
         let is_last = place + 1 == self.entries.len();
         let lacks_session = entry_ref.kind() == EntryKind::Assistant
             && body.get("requestSessionId").is_none_or(Raw::is_null);
@@ -303,7 +304,7 @@ impl<'c, 'i> PathCopy<'c, 'i> {
         };
         let is_absent = |(key, _): &&(&str, Json)| body.get(key).is_none();
         let more: Vec<_> = set.iter().filter(is_absent).cloned().collect();
-        let mut line = edited(&body, edit, &more);
+        let mut line = edited(body, edit, &more);
         if line.contains(['\n', '\r']) {
             // A salvaged entry can span several lines. Their line feeds are between its tokens, as
             // strings contain only escaped ones.

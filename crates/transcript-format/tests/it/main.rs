@@ -1,6 +1,7 @@
 //! The integration tests of transcript-format, one module per area.
 
 mod context_refs;
+mod fields;
 mod findings;
 mod lines;
 mod make;

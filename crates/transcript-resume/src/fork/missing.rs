@@ -5,9 +5,10 @@
 
 use std::collections::HashSet;
 
+use transcript_format::content::{Block, Content, Message};
 use transcript_format::json::{Json, ObjectBuf};
 use transcript_format::kind::EntryKind;
-use transcript_format::object::{Object, Raw};
+use transcript_format::object::Object;
 use transcript_format::scan::{Flags, ToolRole};
 use transcript_reader::{EntryRef, Index, ToolKey};
 
@@ -73,12 +74,13 @@ pub(super) fn ids(line: &EntryRef<'_>, body: &str, open: &HashSet<ToolKey>) -> V
         call.is_some_and(|call| open.contains(&call.key()))
     };
     let body = Object::parse(body).ok();
-    let message = body.and_then(|body| body.get("message")?.object());
-    let blocks = message.and_then(|message| message.get("content")?.array());
-    let ids = blocks.into_iter().flatten().filter_map(|block| {
-        let block = block.object()?;
-        let is_call = block.get("type").and_then(Raw::str).as_deref() == Some("tool_use");
-        is_call.then(|| block.get("id")?.str())?
+    let message = body.and_then(|body| body.read::<Message<'_>>("message"));
+    let Some(Content::Blocks(blocks)) = message.and_then(|message| message.content()) else {
+        return Vec::new();
+    };
+    let ids = blocks.iter().filter_map(|block| match block {
+        Block::ToolUse(call) => call.id(),
+        _ => None,
     });
     ids.filter(|_| is_open(calls.next()))
         .map(|id| id.into_owned())

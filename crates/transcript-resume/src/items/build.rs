@@ -5,8 +5,10 @@ use std::collections::{HashMap, HashSet};
 use transcript_format::compact::CompactMetadata;
 use transcript_format::entry::Entry;
 use transcript_format::kind::{AttachmentKind, EntryKind, ProgressKind, SystemKind};
-use transcript_format::object::{JsonKind, Object, Raw};
+use transcript_format::object::{FromRaw, JsonKind, Object, Raw};
+use transcript_format::progress::AgentProgress;
 use transcript_format::scan::Flags;
+use transcript_format::tool_result::Agent;
 use transcript_reader::{EntryRef, Id, Index};
 
 use super::nesting::prompt_hash;
@@ -281,7 +283,7 @@ impl<'t, 'i> Builder<'t, 'i> {
             _ => Speaker::Client,
         };
         self.push(new, ItemKind::Attachment, speaker);
-        let Some(attachment) = entry.object().get("attachment").and_then(Raw::object) else {
+        let Some(attachment) = entry.object().object("attachment") else {
             return;
         };
         let Some(id) = attachment.str("toolUseID") else {
@@ -624,10 +626,11 @@ impl Said {
         let entry = Entry::parse(body).ok()?;
         let names = [entry.parent_tool_use_id(), entry.tool_use_id()];
         let is_of_agent = line.progress_kind() == Some(ProgressKind::AgentProgress);
-        let data = entry.object().object("data").filter(|_| is_of_agent);
+        let data = entry.object().read::<AgentProgress<'_>>("data");
+        let data = data.filter(|_| is_of_agent);
         Some(Self {
             names: names.into_iter().flatten().map(Box::from).collect(),
-            agent: data.and_then(|data| Some(data.str("agentId")?.into())),
+            agent: data.and_then(|data| Some(data.agent_id()?.into())),
         })
     }
 }
@@ -820,8 +823,8 @@ fn part_of_hook(event: &str) -> GroupRole {
 
 /// Returns the subagent that a result is about.
 fn named_agent(entry: &Entry<'_>) -> Option<String> {
-    let result = entry.object().get("toolUseResult")?.object()?;
-    let agent = result.str("agentId").filter(|agent| !agent.is_empty())?;
+    let result = Agent::from_raw(entry.object().get("toolUseResult")?)?;
+    let agent = result.agent_id().filter(|agent| !agent.is_empty())?;
     Some(agent.into_owned())
 }
 

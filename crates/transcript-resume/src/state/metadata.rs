@@ -8,6 +8,7 @@ use serde::{Serialize, Serializer};
 use transcript_format::kind::{AttachmentKind, EntryKind, SystemKind};
 use transcript_format::metadata::{self, WorktreeSession};
 use transcript_format::object::{FromRaw, Object, Raw, Str};
+use transcript_format::system::TurnDuration;
 use transcript_format::usage::ModelUsage;
 use transcript_reader::{EntryRef, Id, Index};
 
@@ -221,7 +222,7 @@ fn text_of<B: BodySource>(
 ) -> Result<Option<String>, B::Error> {
     let mut field = None;
     if let Ok(body) = Object::parse(bodies.body(line)?) {
-        set(&mut field, body.get(key));
+        set(&mut field, body.get(key).and_then(Raw::str));
     }
     Ok(field)
 }
@@ -333,8 +334,8 @@ impl<'i> Sweep<'i> {
         let Ok(body) = body else { return Ok(()) };
         match line.kind() {
             EntryKind::QueueOperation => self.queue.add(line.number(), &body.into()),
-            EntryKind::PrLink => self.pull_requests.add(&body),
-            EntryKind::System => self.add_turn(&body),
+            EntryKind::PrLink => self.pull_requests.add(&body.into()),
+            EntryKind::System => self.add_turn(&body.into()),
             EntryKind::User | EntryKind::Attachment => {
                 self.queue.take_pending(sent_text(&body).as_deref());
             }
@@ -374,8 +375,8 @@ impl<'i> Sweep<'i> {
             .is_some_and(|line| is_on_path(&line))
     }
 
-    fn add_turn(&mut self, body: &Object<'_>) {
-        if let Some(duration) = body.u64("durationMs") {
+    fn add_turn(&mut self, turn: &TurnDuration<'_>) {
+        if let Some(duration) = turn.duration_ms() {
             let (turns, sum) = self.turns.unwrap_or_default();
             self.turns = Some((turns + 1, sum.saturating_add(duration)));
         }
@@ -555,12 +556,12 @@ struct PullRequests {
 }
 
 impl PullRequests {
-    fn add(&mut self, body: &Object<'_>) {
+    fn add(&mut self, link: &metadata::PrLink<'_>) {
         let request = PullRequest {
-            number: body.u64("prNumber"),
-            url: owned(body.str("prUrl")),
-            repository: owned(body.str("prRepository")),
-            timestamp: owned(body.str("timestamp")),
+            number: link.pr_number(),
+            url: owned(link.pr_url()),
+            repository: owned(link.pr_repository()),
+            timestamp: owned(link.object().str("timestamp")),
         };
         if request.url.is_none() && request.number.is_none() {
             return;

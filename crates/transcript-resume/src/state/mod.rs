@@ -7,8 +7,9 @@ mod usage;
 use std::collections::HashSet;
 
 use serde::Serialize;
+use transcript_format::content::Message;
 use transcript_format::kind::{AttachmentKind, EntryKind};
-use transcript_format::object::{Object, Raw};
+use transcript_format::object::{Object, Raw, Str};
 use transcript_reader::{EntryRef, Index};
 
 use crate::path::ConversationPath;
@@ -134,17 +135,18 @@ pub(crate) struct StateReader {
 impl StateReader {
     pub(crate) fn add(&mut self, entry_ref: &EntryRef<'_>, body: &Object<'_>) {
         let state = &mut self.state;
-        set(&mut state.cwd, body.get("cwd"));
-        set(&mut state.git_branch, body.get("gitBranch"));
-        if set(&mut state.version, body.get("version")) {
+        let text = |key: &str| body.get(key).and_then(Raw::str);
+        set(&mut state.cwd, text("cwd"));
+        set(&mut state.git_branch, text("gitBranch"));
+        if set(&mut state.version, text("version")) {
             self.versions.add(state.version.as_deref());
         }
         if entry_ref.kind().is_message() {
-            set(&mut state.last_interaction, body.get("timestamp"));
+            set(&mut state.last_interaction, text("timestamp"));
         }
         match entry_ref.kind() {
             EntryKind::User => {
-                if set(&mut state.permission_mode, body.get("permissionMode")) {
+                if set(&mut state.permission_mode, text("permissionMode")) {
                     self.permission_mode_at = entry_ref.number();
                 }
                 if let Some(result) = body.get("toolUseResult") {
@@ -162,13 +164,12 @@ impl StateReader {
     }
 
     fn add_answer(&mut self, body: &Object<'_>) {
-        let Some(message) = body.get("message").and_then(Raw::object) else {
+        let Some(message) = body.read::<Message<'_>>("message") else {
             return;
         };
         self.usage.add_message(body, &message);
-        let model = message.get("model");
-        let is_real = |model: &Raw<'_>| model.str().is_some_and(|name| name != NO_MODEL);
-        if set(&mut self.state.model, model.filter(is_real)) {
+        let model = message.model().filter(|name| name != NO_MODEL);
+        if set(&mut self.state.model, model) {
             self.models.add(self.state.model.as_deref());
         }
     }
@@ -212,8 +213,8 @@ impl Distinct {
 }
 
 /// Sets `field` to a text that is not empty. Returns whether there was one.
-fn set(field: &mut Option<String>, value: Option<Raw<'_>>) -> bool {
-    let Some(text) = value.and_then(Raw::str).filter(|text| !text.is_empty()) else {
+fn set(field: &mut Option<String>, value: Option<Str<'_>>) -> bool {
+    let Some(text) = value.filter(|text| !text.is_empty()) else {
         return false;
     };
     if field.as_deref() != Some(&*text) {

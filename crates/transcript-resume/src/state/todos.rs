@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use memchr::memmem::Finder;
 use serde::Serialize;
 use transcript_format::object::{FromRaw, Object, Raw, Str};
-use transcript_format::tool_result::{self, StatusChange, TaskItem};
+use transcript_format::tool_result::{self, TaskItem, TaskUpdate};
 
 /// One item of the list. What no line contains is `None`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -65,17 +65,20 @@ impl Todos {
             self.list_tasks(&tasks);
         } else if let Some(task) = result.read::<TaskItem<'_>>("task") {
             self.put_task(&task);
-        } else if result.bool("success") != Some(false)
-            && let Some(id) = result.str("taskId")
-            && let Some(change) = result.read::<StatusChange<'_>>("statusChange")
-        {
-            self.change(&id, change.to());
+        } else {
+            let update = TaskUpdate::from(result);
+            if update.success() != Some(false)
+                && let Some(id) = update.task_id()
+                && let Some(change) = update.status_change()
+            {
+                self.change(&id, change.to());
+            }
         }
     }
 
     /// Reads a reminder, which contains the whole list.
     pub(super) fn add_reminder(&mut self, body: &Object<'_>, is_of_tasks: bool) {
-        let attachment = body.get("attachment").and_then(Raw::object);
+        let attachment = body.object("attachment");
         let Some(items) = attachment.and_then(|attachment| attachment.array("content")) else {
             return;
         };

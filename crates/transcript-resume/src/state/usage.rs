@@ -4,8 +4,9 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use serde::Serialize;
+use transcript_format::content::Message;
 use transcript_format::kind::EntryKind;
-use transcript_format::object::{Object, Raw};
+use transcript_format::object::{Object, Raw, Str};
 use transcript_format::usage;
 use transcript_reader::Index;
 
@@ -120,15 +121,15 @@ impl UsageTotals {
 
     /// Adds one `assistant` line.
     pub fn add(&mut self, line: &Object<'_>) {
-        if let Some(message) = line.get("message").and_then(Raw::object) {
+        if let Some(message) = line.read("message") {
             self.add_message(line, &message);
         }
     }
 
     /// The same for a line whose message was already read.
-    pub(super) fn add_message(&mut self, line: &Object<'_>, message: &Object<'_>) {
-        let model = text(message, "model");
-        let usage = message.get("usage").and_then(Raw::object);
+    pub(super) fn add_message(&mut self, line: &Object<'_>, message: &Message<'_>) {
+        let model = text(message.model());
+        let usage = message.usage();
         let cost_usd = line
             .get("costUSD")
             .and_then(Raw::f64)
@@ -151,11 +152,11 @@ impl UsageTotals {
     }
 
     /// Returns the place of the answer of a line; a new place for a new one.
-    fn place(&mut self, line: &Object<'_>, message: &Object<'_>) -> usize {
-        let name = match text(message, "id") {
+    fn place(&mut self, line: &Object<'_>, message: &Message<'_>) -> usize {
+        let name = match text(message.id()) {
             Some(id) => Some(id),
             // No message has such an id.
-            None => text(line, "uuid").map(|uuid| format!("\0{uuid}").into()),
+            None => text(line.str("uuid")).map(|uuid| format!("\0{uuid}").into()),
         };
         let new = self.answers.len();
         let place = match name {
@@ -218,9 +219,9 @@ impl UsageTotals {
     }
 }
 
-fn counts(usage: Option<Object<'_>>, line: &Object<'_>) -> Counts {
+fn counts(usage: Option<usage::Usage<'_>>, line: &Object<'_>) -> Counts {
     let duration = line.get("durationMs").and_then(Raw::u64);
-    let Some(usage) = usage.map(usage::Usage::from) else {
+    let Some(usage) = usage else {
         return [None, None, None, None, None, None, None, duration];
     };
     let lifetimes = usage.cache_creation();
@@ -247,9 +248,6 @@ fn counts(usage: Option<Object<'_>>, line: &Object<'_>) -> Counts {
 }
 
 /// A text that is not empty.
-fn text<'a>(object: &Object<'a>, key: &str) -> Option<std::borrow::Cow<'a, str>> {
-    object
-        .get(key)
-        .and_then(Raw::str)
-        .filter(|text| !text.is_empty())
+fn text(field: Option<Str<'_>>) -> Option<Str<'_>> {
+    field.filter(|text| !text.is_empty())
 }
