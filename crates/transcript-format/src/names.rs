@@ -9,7 +9,8 @@ const MAX_KEY: usize = 200;
 /// The longest id; file systems allow 255 bytes.
 const MAX_ID: usize = 128;
 
-/// Returns the name of the folder of the project at `path`, an absolute path without links.
+/// Returns the name of the folder of the project at `path`, an absolute path without links
+/// (FILE-13).
 ///
 /// Every UTF-16 unit of the path other than ASCII letters and digits becomes a `-`. A key of more
 /// than 200 characters is truncated and a hash of the whole path is appended, so that long paths

@@ -21,7 +21,7 @@ use crate::source::{Source, real_disk};
 use crate::subagents::subagents_on;
 use crate::summary_scan::{self, HeadScan, Reach, SettingsScan, TailScan};
 
-/// The number of bytes that clients scan at either end.
+/// The number of bytes that clients scan at either end (LIST-1).
 const NEAR: u64 = 64 << 10;
 /// The maximum distance of a setting from the end.
 const FAR: u64 = 512 << 10;
@@ -404,7 +404,8 @@ fn read_tail(source: &Source, bytes: &mut Bytes, is_sidechain: bool) -> Result<T
 }
 
 /// Returns the title. The precedence is that of clients: a custom title near the end, the side
-/// file, an older custom title, a title of a model. An empty custom title clears the custom title.
+/// file, an older custom title, a title of a model. An empty custom title clears the custom title
+/// (LIST-2).
 fn title(source: &Source, file: &SessionFile, tail: &TailScan) -> Option<String> {
     let settings = &tail.settings;
     let side_file = || {

@@ -223,7 +223,7 @@ impl SettingsScan {
 #[derive(Debug, Default)]
 pub(crate) struct TailScan {
     pub(crate) settings: SettingsScan,
-    /// Whether a custom title, even an empty one, is within the range that clients scan.
+    /// Whether a custom title, even an empty one, is within the range that clients scan (LIST-1).
     pub(crate) title_is_near: bool,
     /// The last prompt among the near lines.
     pub(crate) prompt: Option<String>,
@@ -259,7 +259,7 @@ impl TailScan {
     }
 
     /// Returns whether a title of the person is within the range that clients scan. Clients repeat
-    /// their other settings there as well, so no earlier lines are needed for them.
+    /// their other settings there as well (META-1), so no earlier lines are needed for them.
     pub(crate) fn has_near_title(&self) -> bool {
         let title = self.settings.custom_title.as_deref();
         self.title_is_near && title.is_some_and(|title| !title.is_empty())

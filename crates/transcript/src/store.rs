@@ -59,7 +59,7 @@ impl Store {
     }
 
     /// Finds a session in any project by its id, or by a prefix of at least 4 characters. Empty
-    /// files are skipped, as clients do.
+    /// files are skipped, as clients do (LIST-3).
     ///
     /// # Errors
     /// [`ErrorKind::NotAnId`]; [`ErrorKind::NoSuchSession`]; [`ErrorKind::Ambiguous`], with the

@@ -94,7 +94,7 @@ pub struct PullRequest {
 }
 
 /// The counts of the client, from the last `cost-state` line. A resumed session continues from
-/// these counts.
+/// these counts (META-3).
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
@@ -548,7 +548,7 @@ impl Queue {
     }
 }
 
-/// The pull requests in order of first appearance: clients repeat them.
+/// The pull requests in order of first appearance: clients repeat them (META-1).
 #[derive(Default)]
 struct PullRequests {
     list: Option<Vec<PullRequest>>,

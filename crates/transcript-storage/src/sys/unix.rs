@@ -123,7 +123,8 @@ fn open_at(path: &Path, access: Access) -> io::Result<(fs::File, bool)> {
     Ok((file, metadata.mode() & 0o022 != 0))
 }
 
-/// Creates a file; `None` when another process created it right before.
+/// Creates a file, for its owner only (FILE-14); `None` when another process created it right
+/// before.
 fn create_at(path: &Path) -> io::Result<Option<fs::File>> {
     make_folders(path)?;
     refuse_public_folder(path)?;

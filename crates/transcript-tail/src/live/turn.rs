@@ -112,7 +112,7 @@ impl TurnTracker {
     }
 
     /// Handles a `last-prompt` line: clients write it at the end of a turn, and 2.1.329 also in the
-    /// middle of one.
+    /// middle of one (META-2).
     pub(super) fn add_last_prompt(&mut self, updates: &mut Vec<TurnUpdate>) {
         self.end_with_answer(updates);
     }

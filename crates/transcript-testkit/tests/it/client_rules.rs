@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-const AREAS: [&str; 9] = [
-    "FILE", "LEAF", "CHAIN", "COMPACT", "MSG", "NOTE", "TURN", "ERR", "REQ",
+const AREAS: [&str; 12] = [
+    "FILE", "LEAF", "CHAIN", "COMPACT", "MSG", "NOTE", "TURN", "ERR", "REQ", "META", "LIST", "FORK",
 ];
 
-fn root() -> PathBuf {
+pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
@@ -43,7 +43,7 @@ fn named(text: &str) -> BTreeSet<String> {
 }
 
 /// The rules of the document, and whether each is only background.
-fn documented() -> BTreeMap<String, bool> {
+pub(crate) fn documented() -> BTreeMap<String, bool> {
     let text = fs::read_to_string(root().join("docs/client-behaviour.md"));
     let text = text.expect("docs/client-behaviour.md is there");
     let rows = text.lines().filter_map(|line| line.strip_prefix("| "));

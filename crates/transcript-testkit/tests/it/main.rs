@@ -1,5 +1,6 @@
 //! The slow model against the requests that the real client sent.
 
+mod client_fixtures;
 mod client_rules;
 mod dependencies;
 mod model;
