@@ -9,8 +9,7 @@ use std::io::{self, IsTerminal};
 use std::sync::OnceLock;
 
 use serde::Serialize;
-
-use crate::escape;
+use transcript_render::{is_bidi, is_off};
 
 /// Serializes one of our records as one line without a newline.
 pub(crate) fn text(record: &impl Serialize) -> serde_json::Result<String> {
@@ -24,14 +23,14 @@ pub(crate) fn text(record: &impl Serialize) -> serde_json::Result<String> {
 /// Returns JSON of a transcript: verbatim for programs, escaped on a terminal.
 pub(crate) fn verbatim(json: &str) -> Cow<'_, str> {
     static IS_SHOWN: OnceLock<bool> = OnceLock::new();
-    match *IS_SHOWN.get_or_init(|| io::stdout().is_terminal()) && !escape::is_off() {
+    match *IS_SHOWN.get_or_init(|| io::stdout().is_terminal()) && !is_off() {
         true => escaped(json),
         false => Cow::Borrowed(json),
     }
 }
 
 fn escaped(json: &str) -> Cow<'_, str> {
-    let acts = |c: char| c.is_control() && c != '\n' || escape::is_bidi(c);
+    let acts = |c: char| c.is_control() && c != '\n' || is_bidi(c);
     // Fast path: most JSON is plain ASCII.
     let is_harmless = json.is_ascii() && !json.contains('\u{7f}');
     if is_harmless || !json.contains(acts) {

@@ -9,14 +9,12 @@ use clap::Args as ClapArgs;
 use jiff::Zoned;
 use serde::Serialize;
 use transcript::{SessionRow, SessionState};
+use transcript_render::{Styles, below_home, clock, cut_text, last_parts, one_line};
 use unicode_segmentation::UnicodeSegmentation;
 use unicode_width::UnicodeWidthStr;
 
-use crate::escape::one_line;
-use crate::moment::clock;
 use crate::pager::Output;
-use crate::text::cut_text;
-use crate::{exit, folder, json, screen, session};
+use crate::{exit, json, screen, session};
 
 /// List sessions, the most recent conversation first
 ///
@@ -180,7 +178,7 @@ impl<'r> Table<'r> {
         }
     }
 
-    fn print(&self, out: &mut impl Write, styles: &screen::Styles) -> Result<()> {
+    fn print(&self, out: &mut impl Write, styles: &Styles) -> Result<()> {
         if self.rows.is_empty() {
             return Ok(());
         }
@@ -238,10 +236,10 @@ fn cells(row: &SessionRow, now: &Zoned, width: Option<usize>) -> [String; 7] {
         true => size(row.bytes),
         false => String::new(),
     };
-    let folder = row.cwd.as_deref().map(folder::below_home);
+    let folder = row.cwd.as_deref().map(below_home);
     let folder = folder.unwrap_or_default();
     cells[FOLDER] = one_line(&match width {
-        Some(_) => folder::last_parts(&folder),
+        Some(_) => last_parts(&folder),
         None => folder,
     });
     cells[BRANCH] = branch_of(row);
@@ -285,7 +283,7 @@ fn title_of(row: &SessionRow) -> String {
     text
 }
 
-fn title_style(row: &SessionRow, styles: &screen::Styles) -> Style {
+fn title_style(row: &SessionRow, styles: &Styles) -> Style {
     match (&row.title, &row.first_prompt, &row.last_prompt) {
         (Some(_), ..) => styles.bold(Style::new()),
         (None, None, None) => styles.dim,

@@ -12,20 +12,18 @@ use transcript::History;
 use transcript_format::finding::{Finding, Severity};
 use transcript_format::object::Str;
 use transcript_reader::{Bodies, Id, Index, Source, Subagent, subagents};
+use transcript_render::{
+    Conversation, Header, Pace, Page, ReplayPrinter, TextPrinter, Wanted, explain, one_line,
+    write_markdown,
+};
 use transcript_resume::items::{Displays, Nesting, Origin, sidechains};
 use transcript_resume::{ConversationPath, PathEntry, PathState, Tree};
 
-use crate::conversation::Conversation;
-use crate::escape::one_line;
-use crate::export;
-use crate::header::Header;
-use crate::pace::{Pace, parse_speed};
 use crate::pager::Output;
 use crate::path_args::PathArgs;
-use crate::printer::{ReplayPrinter, TextPrinter, Tools, Wanted};
 use crate::record::{self, EntryRecord};
-use crate::text::Page;
-use crate::{exit, explain, moment, progress, screen, session};
+use crate::screen::ToolDetail;
+use crate::{exit, moment, progress, screen, session};
 
 /// Print the conversation of a session
 ///
@@ -62,8 +60,8 @@ pub(crate) struct Args {
     #[arg(long)]
     thinking: bool,
     /// How much of tool calls and results to show
-    #[arg(long, value_enum, default_value_t = Tools::Short)]
-    tools: Tools,
+    #[arg(long, value_enum, default_value_t = ToolDetail::Short)]
+    tools: ToolDetail,
     /// Replay with the recorded pauses, X times faster; each pause takes at most 3 seconds
     #[arg(long, value_name = "X", value_parser = parse_speed)]
     speed: Option<f64>,
@@ -223,7 +221,13 @@ fn write_text(
     let zone = TimeZone::system();
     let main_path = parts.first().map(|main| main.path.clone());
     let main_path = main_path.unwrap_or_default();
-    let header = Header::read(session, tree, &main_path, &zone)?;
+    let header = Header::read(
+        session.source(),
+        session.session_id(),
+        tree,
+        &main_path,
+        &zone,
+    )?;
     // The main conversation, its subagents, then branches.
     let mut origins = Vec::new();
     let mut main = Vec::new();
@@ -232,7 +236,13 @@ fn write_text(
     let mut displays = Displays::new(tree);
     for part in parts {
         let title = title(tree.index(), &part);
-        let shown = Conversation::new(session, &mut displays, &part.path, title)?;
+        let shown = Conversation::new(
+            session.source(),
+            session.index(),
+            &mut displays,
+            &part.path,
+            title,
+        )?;
         match part.kind {
             PartKind::Main => main.push(shown),
             PartKind::Branch { .. } => branches.push(shown),
@@ -249,7 +259,8 @@ fn write_text(
         let title = agent_title(origin);
         let mut displays = Displays::new(&tree);
         below.push(Conversation::new(
-            history,
+            history.source(),
+            history.index(),
             &mut displays,
             &path,
             Some(title),
@@ -257,23 +268,22 @@ fn write_text(
         origins.push(origin.clone());
     }
     let shown: Vec<Conversation<'_>> = main.into_iter().chain(below).chain(branches).collect();
-    let displays: Vec<_> = shown.iter().map(|part| &part.display).collect();
+    let displays: Vec<_> = shown.iter().map(Conversation::display).collect();
     let nesting = Nesting::new(&displays, &origins);
     let wanted = Wanted {
         thinking: args.thinking,
-        tools: args.tools,
+        tools: args.tools.tools(),
     };
-    let policy = tree.policy().name();
     if args.format == Format::Markdown {
         let (_, usage) = PathState::read(tree, &main_path, &mut Bodies::new(session.source()))?;
-        export::write(out, &shown, &header, &usage, wanted, policy)?;
+        write_markdown(out, &shown, &header, &usage, wanted)?;
     } else {
         let mut sleep = std::thread::sleep;
         let pace = Pace::new(args.speed, &mut sleep);
         let page = Page::new(out, screen::width());
         let printer = TextPrinter::new(output.styles(), wanted, zone, page);
         let mut printer = ReplayPrinter::new(printer, &shown, nesting, pace);
-        printer.head(&header, policy)?;
+        printer.head(&header)?;
         printer.print(0)?;
         for branch in origins.len() + 1..shown.len() {
             printer.print(branch)?;
@@ -436,4 +446,25 @@ fn write_json(
             decisions,
         },
     )
+}
+
+/// Parses a speed: a positive number.
+fn parse_speed(text: &str) -> Result<f64, String> {
+    match text.trim_end_matches('x').parse::<f64>() {
+        Ok(speed) if speed.is_finite() && speed > 0.0 => Ok(speed),
+        _ => Err("expected a number above 0, such as 1 or 20".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_speed_is_a_positive_number() {
+        assert_eq!(parse_speed("2.5x"), Ok(2.5));
+        for text in ["0", "-1", "inf", "NaN", "fast", ""] {
+            assert!(parse_speed(text).is_err(), "{text}");
+        }
+    }
 }

@@ -10,13 +10,12 @@ use transcript::History;
 use transcript_format::finding::Severity;
 use transcript_format::names::is_id;
 use transcript_reader::{Bodies, ErrorKind, Index};
+use transcript_render::{cut_text, escape, explain, one_line};
 use transcript_resume::request::{self, Message, Problem, Request};
 use transcript_resume::{ConversationPath, PathState, Tree, Usage};
 
-use crate::escape::{escape, one_line};
 use crate::path_args::PathArgs;
-use crate::text::cut_text;
-use crate::{exit, explain, json, replay, screen, session};
+use crate::{exit, json, replay, screen, session};
 
 /// Print the request that continues a session
 ///

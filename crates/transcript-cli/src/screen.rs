@@ -2,10 +2,9 @@
 
 use std::io::{self, IsTerminal, Write};
 
-use anstyle::{AnsiColor, Style};
 use clap::{Args, ValueEnum};
+use transcript_render::{Styles, Tools, escape, switch_off};
 
-use crate::escape::{self, escape};
 use crate::progress;
 
 /// Options that every command takes.
@@ -36,7 +35,7 @@ impl OutputOptions {
     /// Sets the global output state of the process.
     pub(crate) fn apply(&self) {
         if self.raw {
-            escape::switch_off();
+            switch_off();
         }
         if self.quiet {
             progress::switch_off();
@@ -61,61 +60,23 @@ impl OutputOptions {
     }
 }
 
-/// The styles of the parts of a conversation; all plain without colour.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Styles {
-    /// Whether colour is used; without it, marks replace styles.
-    pub(crate) coloured: bool,
-    pub(crate) person: Style,
-    pub(crate) agent: Style,
-    pub(crate) tool: Style,
-    pub(crate) error: Style,
-    pub(crate) dim: Style,
-    pub(crate) code: Style,
-    pub(crate) added: Style,
-    pub(crate) removed: Style,
+/// How much of tool calls is printed.
+#[derive(Clone, Copy, Debug, PartialEq, ValueEnum)]
+pub(crate) enum ToolDetail {
+    /// Whole inputs and results
+    Full,
+    /// One line per call and per result; changes of files and task lists
+    Short,
+    /// No tool calls
+    None,
 }
 
-impl Styles {
-    fn coloured() -> Self {
-        let colour = |colour: AnsiColor| Style::new().fg_color(Some(colour.into()));
-        Self {
-            coloured: true,
-            person: colour(AnsiColor::Cyan).bold(),
-            agent: colour(AnsiColor::Magenta).bold(),
-            tool: colour(AnsiColor::Green),
-            error: colour(AnsiColor::Red),
-            dim: Style::new().dimmed(),
-            code: colour(AnsiColor::Yellow),
-            added: colour(AnsiColor::Green),
-            removed: colour(AnsiColor::Red),
-        }
-    }
-
-    pub(crate) fn bold(self, style: Style) -> Style {
-        if self.coloured { style.bold() } else { style }
-    }
-
-    pub(crate) fn italic(self, style: Style) -> Style {
-        if self.coloured { style.italic() } else { style }
-    }
-
-    /// Returns the style for the label of one of several sessions.
-    pub(crate) fn label(self, number: usize) -> Style {
-        use AnsiColor::{Blue, Cyan, Green, Magenta, Red, Yellow};
-        const COLOURS: [AnsiColor; 6] = [Blue, Yellow, Green, Magenta, Cyan, Red];
-        if !self.coloured {
-            return Style::new();
-        }
-        let colour = COLOURS[number % COLOURS.len()];
-        Style::new().fg_color(Some(colour.into())).bold()
-    }
-
-    pub(crate) fn struck(self, style: Style) -> Style {
-        if self.coloured {
-            style.strikethrough()
-        } else {
-            style
+impl ToolDetail {
+    pub(crate) fn tools(self) -> Tools {
+        match self {
+            Self::Full => Tools::Full,
+            Self::Short => Tools::Short,
+            Self::None => Tools::None,
         }
     }
 }

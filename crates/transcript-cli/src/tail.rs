@@ -15,17 +15,18 @@ use jiff::tz::TimeZone;
 use signal_hook::consts::SIGINT;
 use transcript_format::names::agent_of;
 use transcript_reader::Source;
+use transcript_render::{
+    Change, FileEvent, FollowPrinter, NewEntry, Page, ParsedEntry, Scope, TextPrinter, Wanted,
+};
 use transcript_tail::{
-    ChangeKind, EventKind, FollowEvent, FollowOptions, FollowedEntry, Follower, LivePath, StartAt,
-    Trailing, Watcher, offset_of_last,
+    ChangeKind, EventKind, FollowEvent, FollowOptions, FollowedEntry, Follower, LivePath, Reset,
+    StartAt, Trailing, Watcher, offset_of_last,
 };
 
 use crate::closed::Closed;
 use crate::filter::{self, Filter};
 use crate::pager::Output;
-use crate::parsed_entry::ParsedEntry;
-use crate::printer::{FollowPrinter, Scope, TextPrinter, Tools, Wanted};
-use crate::text::Page;
+use crate::screen::ToolDetail;
 use crate::until::Until;
 use crate::{exit, screen, session};
 use json::Json;
@@ -66,8 +67,8 @@ pub(crate) struct Args {
     #[arg(long)]
     thinking: bool,
     /// How much of tool calls and results to show
-    #[arg(long, value_enum, default_value_t = Tools::Short)]
-    tools: Tools,
+    #[arg(long, value_enum, default_value_t = ToolDetail::Short)]
+    tools: ToolDetail,
     /// Print one JSON object per line
     #[arg(long)]
     json: bool,
@@ -244,7 +245,7 @@ fn event_printer<'o>(
     }
     let wanted = Wanted {
         thinking: args.thinking,
-        tools: args.tools,
+        tools: args.tools.tools(),
     };
     let page = Page::new(out, screen::width());
     let printer = TextPrinter::new(output.styles(), wanted, TimeZone::system(), page);
@@ -359,14 +360,17 @@ impl TailCommand<'_, '_> {
             _ => {}
         }
         match &mut self.printer {
-            EventPrinter::Text(text) => text.event(path, &event.kind),
+            EventPrinter::Text(text) => match file_event(&event.kind) {
+                Some(event) => Ok(text.event(path, event)?),
+                None => Ok(()),
+            },
             EventPrinter::Json(json) => json.event(path, &event.kind),
         }
     }
 
     /// Prints an entry if the filter selects it, and checks the condition of `--until`.
     fn entry(&mut self, path: &Path, entry: &FollowedEntry) -> Result<()> {
-        let parsed = ParsedEntry::read(entry)?;
+        let parsed = ParsedEntry::read(&entry.text)?;
         let is_of_agent = self.is_of_agent(path, &parsed);
         if self.args.prints_agents() || !is_of_agent {
             let wanted = match parsed.body() {
@@ -374,8 +378,22 @@ impl TailCommand<'_, '_> {
                 None => self.args.filter.is_empty(),
             };
             match &mut self.printer {
-                EventPrinter::Text(text) => text.entry(path, &parsed, is_of_agent, wanted)?,
-                EventPrinter::Json(json) => json.entry(path, &parsed, is_of_agent, wanted)?,
+                EventPrinter::Text(text) => {
+                    let kinds = entry.changes.iter().map(|change| &change.kind);
+                    let changes: Vec<_> = kinds.filter_map(change).collect();
+                    let entry = NewEntry {
+                        parsed: &parsed,
+                        line: entry.line,
+                        is_salvaged: entry.is_salvaged,
+                        is_of_agent,
+                        is_wanted: wanted,
+                        changes: &changes,
+                    };
+                    text.entry(path, entry)?;
+                }
+                EventPrinter::Json(json) => {
+                    json.entry(path, entry, &parsed, is_of_agent, wanted)?;
+                }
             }
         }
         let Some(until) = &self.args.until else {
@@ -409,7 +427,8 @@ impl TailCommand<'_, '_> {
             if until.is(entry, false) {
                 found = Some(entry.clone());
             }
-            let is_prompt = || ParsedEntry::read(entry).is_ok_and(|parsed| parsed.is_prompt());
+            let is_prompt =
+                || ParsedEntry::read(&entry.text).is_ok_and(|parsed| parsed.is_prompt());
             found.is_some() || matches!(until, Until::Text(_)) && is_prompt()
         })?;
         match found {
@@ -448,13 +467,40 @@ impl TailCommand<'_, '_> {
 fn last_printed(file: &Path, count: usize, trailing: Trailing) -> Result<u64> {
     let source = Source::open(file)?;
     let is_printed = |entry: &FollowedEntry| {
-        let parsed = ParsedEntry::read(entry);
+        let parsed = ParsedEntry::read(&entry.text);
         parsed.is_ok_and(|parsed| {
             let event = parsed.conversation();
-            event.is_ok_and(|event| !event.display.items().is_empty())
+            event.is_ok_and(|event| !event.is_empty())
         })
     };
     Ok(offset_of_last(&source, count, trailing, is_printed)?)
+}
+
+/// Returns what happened to a file, as text shows it.
+fn file_event(event: &EventKind) -> Option<FileEvent<'_>> {
+    Some(match event {
+        EventKind::Open { .. } => FileEvent::Opened,
+        EventKind::Damaged(finding) => FileEvent::Damaged(finding),
+        EventKind::Reset { reason, .. } => match reason {
+            Reset::Truncated => FileEvent::Truncated,
+            _ => FileEvent::Replaced,
+        },
+        EventKind::Gone { torn, .. } => FileEvent::Gone { torn: *torn },
+        _ => return None,
+    })
+}
+
+/// Returns a change of the conversation, as text shows it.
+fn change(change: &ChangeKind) -> Option<Change<'_>> {
+    Some(match change {
+        ChangeKind::Moved { from, fork, .. } => Change::Moved {
+            from: from.as_deref(),
+            fork: fork.as_deref(),
+        },
+        ChangeKind::Tombstoned { uuid } => Change::Tombstoned { uuid },
+        ChangeKind::TurnEnded { .. } => Change::TurnEnded,
+        _ => return None,
+    })
 }
 
 fn ends_turn(event: &FollowEvent) -> bool {

@@ -1,4 +1,4 @@
-//! Reading a session needs no runtime, no file watcher and no error type of applications.
+//! Reading and printing a session needs no runtime, no file watcher and no error type of applications.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::env;
@@ -6,10 +6,11 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
-const GUARDED: [&str; 3] = [
+const GUARDED: [&str; 4] = [
     "transcript-format",
     "transcript-reader",
     "transcript-resume",
+    "transcript-render",
 ];
 const KEPT_OUT: [&str; 3] = ["tokio", "notify", "anyhow"];
 
@@ -107,7 +108,7 @@ fn offences(metadata: &Value, root: &str) -> Vec<String> {
 }
 
 #[test]
-fn format_reader_and_resume_link_no_tokio_no_notify_and_no_anyhow() {
+fn format_reader_resume_and_render_link_no_tokio_no_notify_and_no_anyhow() {
     let metadata = metadata();
     for root in GUARDED {
         assert_eq!(offences(&metadata, root), [""; 0], "{root}");
@@ -143,12 +144,20 @@ fn without_their_async_fronts_libraries_link_no_tokio_and_the_command_never_does
 }
 
 /// What each crate may depend on, of the crates of this workspace (docs/architecture.md).
-const DIRECTIONS: [(&str, &[&str]); 8] = [
+const DIRECTIONS: [(&str, &[&str]); 9] = [
     ("transcript-format", &[]),
     ("transcript-reader", &["transcript-format"]),
     (
         "transcript-resume",
         &["transcript-format", "transcript-reader"],
+    ),
+    (
+        "transcript-render",
+        &[
+            "transcript-format",
+            "transcript-reader",
+            "transcript-resume",
+        ],
     ),
     ("transcript-writer", &["transcript-format"]),
     (
@@ -171,6 +180,7 @@ const DIRECTIONS: [(&str, &[&str]); 8] = [
             "transcript-format",
             "transcript-reader",
             "transcript-resume",
+            "transcript-render",
             "transcript-writer",
             "transcript-tail",
             "transcript",
