@@ -11,13 +11,10 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use clap::Args as ClapArgs;
-use jiff::tz::TimeZone;
 use signal_hook::consts::SIGINT;
 use transcript_format::names::agent_of;
 use transcript_reader::Source;
-use transcript_render::{
-    Change, FileEvent, FollowPrinter, NewEntry, Page, ParsedEntry, Scope, TextPrinter, Wanted,
-};
+use transcript_render::{Change, FileEvent, FollowPrinter, NewEntry, ParsedEntry, Scope};
 use transcript_tail::{
     ChangeKind, EventKind, FollowEvent, FollowOptions, FollowedEntry, Follower, LivePath, Reset,
     StartAt, Trailing, Watcher, offset_of_last,
@@ -26,9 +23,9 @@ use transcript_tail::{
 use crate::closed::Closed;
 use crate::filter::{self, Filter};
 use crate::pager::Output;
-use crate::screen::ToolDetail;
+use crate::ui::{ToolDetail, Ui};
 use crate::until::Until;
-use crate::{exit, screen, session};
+use crate::{exit, session};
 use json::Json;
 
 /// Print the entries of sessions, and follow new ones
@@ -126,17 +123,18 @@ impl Args {
     }
 }
 
-pub(crate) fn run(args: &Args, output: &screen::OutputOptions) -> Result<u8> {
-    let targets = Targets::of(args)?;
+pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
+    let targets = Targets::of(ui, args)?;
     // Output is flushed whenever no event is pending, so Ctrl-C may end the process at any time.
     let always = Arc::new(AtomicBool::new(true));
     signal_hook::flag::register_conditional_shutdown(SIGINT, i32::from(exit::DONE), always)
         .context("cannot handle Ctrl-C")?;
     let mut out = Output::plain();
     let mut tail = TailCommand {
+        ui,
         args,
         targets: &targets,
-        printer: event_printer(args, &targets, &mut out, output),
+        printer: event_printer(ui, args, &targets, &mut out),
         calls: filter::Calls::default(),
         mixed: HashSet::new(),
         text_matches: HashMap::new(),
@@ -146,7 +144,7 @@ pub(crate) fn run(args: &Args, output: &screen::OutputOptions) -> Result<u8> {
         true => tail.follow()?,
         false => tail.once()?,
     };
-    if args.until.is_some() && !is_met && !output.quiet {
+    if args.until.is_some() && !is_met {
         tail.note_earlier_match();
     }
     out.finish()?;
@@ -165,7 +163,7 @@ struct Targets {
 }
 
 impl Targets {
-    fn of(args: &Args) -> Result<Self> {
+    fn of(ui: &Ui, args: &Args) -> Result<Self> {
         let mut targets = Self::default();
         let latest = [PathBuf::from("latest")];
         let named = match args.targets.is_empty() {
@@ -181,7 +179,7 @@ impl Targets {
             let may_come = args.waits() && target.extension().is_some_and(|end| end == "jsonl");
             let file = match may_come {
                 true => target.clone(),
-                false => session::find(target)?,
+                false => session::find(ui, target)?,
             };
             let file = std::path::absolute(&file);
             targets
@@ -230,34 +228,32 @@ impl EventPrinter<'_> {
 }
 
 fn event_printer<'o>(
+    ui: &'o Ui,
     args: &Args,
     targets: &Targets,
     out: &'o mut Output,
-    output: &screen::OutputOptions,
 ) -> EventPrinter<'o> {
     if args.json {
         return EventPrinter::Json(Json {
+            ui,
             out,
             opens: targets.has_folder(),
             changes: args.changes,
             raw_entries: args.raw_entries,
         });
     }
-    let wanted = Wanted {
-        thinking: args.thinking,
-        tools: args.tools.tools(),
-    };
-    let page = Page::new(out, screen::width());
-    let printer = TextPrinter::new(output.styles(), wanted, TimeZone::system(), page);
+    let options = ui.render.clone();
+    let options = options.thinking(args.thinking).tools(args.tools.tools());
     let scope = Scope {
         several: targets.are_several(),
         sidechains: args.sidechains,
         whole_turns: args.filter.is_empty(),
     };
-    EventPrinter::Text(Box::new(FollowPrinter::new(printer, scope)))
+    EventPrinter::Text(Box::new(FollowPrinter::new(out, &options, scope)))
 }
 
 struct TailCommand<'a, 'o> {
+    ui: &'o Ui,
     args: &'a Args,
     targets: &'a Targets,
     printer: EventPrinter<'o>,
@@ -328,7 +324,7 @@ impl TailCommand<'_, '_> {
                 }
                 Ok(None) => return Ok(false),
                 // The other files are still followed.
-                Err(error) if self.targets.are_several() => screen::complain(&error.into()),
+                Err(error) if self.targets.are_several() => self.ui.complain(&error.into()),
                 Err(error) => return Err(error.into()),
             }
         }
@@ -439,7 +435,7 @@ impl TailCommand<'_, '_> {
 
     fn note_earlier_match(&self) {
         if !self.text_matches.is_empty() {
-            screen::note(
+            self.ui.note(
                 "note: the text is in an earlier turn; --until looks for it in the last turn",
             );
         }

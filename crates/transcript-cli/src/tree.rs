@@ -11,7 +11,8 @@ use transcript_reader::{Bodies, Boundary, EntryRef, Id, Index, Preserved};
 use transcript_render::{BoundaryFacts, SessionTree, TreePrinter, explain, leaf_decision};
 use transcript_resume::{BranchStart, ConversationPath, Decision, Policy, Tree};
 
-use crate::{exit, record, replay, screen, session};
+use crate::ui::Ui;
+use crate::{exit, record, replay, session};
 
 /// Show the branches of a session
 ///
@@ -26,8 +27,8 @@ pub(crate) struct Args {
     json: bool,
 }
 
-pub(crate) fn run(args: &Args, output: &screen::OutputOptions) -> Result<u8> {
-    let session = session::open(&args.session)?;
+pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
+    let session = session::open(ui, &args.session)?;
     let tree = session.tree(Policy::Recover);
     let paths = [
         (Policy::Recover, tree.path()),
@@ -41,12 +42,10 @@ pub(crate) fn run(args: &Args, output: &screen::OutputOptions) -> Result<u8> {
     if args.json {
         write_json(&mut out, &session_tree)?;
     } else {
-        TreePrinter::new(&session_tree, output.styles(), screen::width()).draw(&mut out)?;
+        TreePrinter::new(&session_tree, &ui.render).draw(&mut out)?;
     }
     out.flush()?;
-    if !output.quiet {
-        replay::print_finding_count(&session_tree.tree, &session_tree.paths[0].1);
-    }
+    replay::print_finding_count(ui, &session_tree.tree, &session_tree.paths[0].1);
     Ok(exit::DONE)
 }
 

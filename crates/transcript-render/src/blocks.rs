@@ -7,7 +7,7 @@ use transcript_format::object::{FromRaw, JsonKind, Object, Raw};
 use transcript_reader::Said;
 use transcript_resume::items::LoadedItem;
 
-use crate::escape::without_colours;
+use crate::escape::Escaping;
 use crate::tool_summary::{self, bytes};
 
 /// Returns a command as it was typed.
@@ -28,14 +28,16 @@ pub(crate) fn input<'b>(block: &Block<'b>) -> Option<Raw<'b>> {
 }
 
 /// Returns the text of a result; other blocks are their name in brackets.
-pub(crate) fn result_text(loaded: &LoadedItem<'_>) -> String {
+pub(crate) fn result_text(loaded: &LoadedItem<'_>, escaping: Escaping) -> String {
     let content = loaded.raw().and_then(Raw::object);
     let content = content.and_then(|block| block.field("content"));
     let text = content.map(plain_text).unwrap_or_default();
     // The client wraps its own refusals in a tag for the model.
     let refusal = text.strip_prefix("<tool_use_error>");
     let refusal = refusal.and_then(|text| text.strip_suffix("</tool_use_error>"));
-    without_colours(refusal.unwrap_or(&text)).into_owned()
+    escaping
+        .without_colours(refusal.unwrap_or(&text))
+        .into_owned()
 }
 
 /// Returns the text of a message or a result; other blocks are a line in brackets.

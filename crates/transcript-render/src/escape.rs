@@ -1,90 +1,89 @@
 //! Makes text from a transcript safe to show on a terminal.
 //!
-//! Every print path for people goes through [`escape`]: control characters could move the cursor,
+//! Every print path for people goes through [`Escaping::escape`]: control characters could move the cursor,
 //! set the clipboard or forge a link, bidirectional marks reorder the displayed text, and characters
 //! without width hide text. It escapes single characters, not sequences, so a sequence that is split
 //! over two entries does not evade it.
 
 use std::borrow::Cow;
 use std::fmt::Write;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use unicode_width::UnicodeWidthChar;
 
 /// The distance of tab stops, in columns.
 const TAB: usize = 4;
 
-static RAW: AtomicBool = AtomicBool::new(false);
-
-/// Switches escaping off for the rest of the process: `--raw`.
-pub fn switch_off() {
-    RAW.store(true, Ordering::Relaxed);
+/// What happens to characters that control a terminal or could deceive a reader.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Escaping {
+    /// They get a visible form.
+    #[default]
+    Visible,
+    /// They reach the output as they are.
+    Raw,
 }
 
-/// Whether escaping is off: `--raw`.
-pub fn is_off() -> bool {
-    RAW.load(Ordering::Relaxed)
-}
-
-/// Returns `text` with a visible form of every character that controls a terminal or could deceive a
-/// reader. Newlines stay; a tab becomes spaces up to its stop.
-pub fn escape(text: &str) -> Cow<'_, str> {
-    if is_off() || !text.chars().any(needs_care) {
-        return Cow::Borrowed(text);
-    }
-    let mut out = String::with_capacity(text.len() + 16);
-    let mut column = 0;
-    let mut before = '\0';
-    let mut rest = text.chars();
-    while let Some(c) = rest.next() {
-        let joins =
-            c == '\u{200D}' && is_emoji(before) && rest.clone().next().is_some_and(is_emoji);
-        let start = out.len();
-        match c {
-            '\n' => out.push(c),
-            '\t' => out.extend(std::iter::repeat_n(' ', TAB - column % TAB)),
-            '\u{1b}' => out.push_str("<ESC>"),
-            c if needs_care(c) && !joins => {
-                // Writing to a string cannot fail.
-                let _ = write!(out, "<U+{:04X}>", u32::from(c));
+impl Escaping {
+    /// Returns `text` with a visible form of every character that controls a terminal or could deceive a
+    /// reader. Newlines stay; a tab becomes spaces up to its stop.
+    pub fn escape(self, text: &str) -> Cow<'_, str> {
+        if self == Self::Raw || !text.chars().any(needs_care) {
+            return Cow::Borrowed(text);
+        }
+        let mut out = String::with_capacity(text.len() + 16);
+        let mut column = 0;
+        let mut before = '\0';
+        let mut rest = text.chars();
+        while let Some(c) = rest.next() {
+            let joins =
+                c == '\u{200D}' && is_emoji(before) && rest.clone().next().is_some_and(is_emoji);
+            let start = out.len();
+            match c {
+                '\n' => out.push(c),
+                '\t' => out.extend(std::iter::repeat_n(' ', TAB - column % TAB)),
+                '\u{1b}' => out.push_str("<ESC>"),
+                c if needs_care(c) && !joins => {
+                    // Writing to a string cannot fail.
+                    let _ = write!(out, "<U+{:04X}>", u32::from(c));
+                }
+                c => out.push(c),
             }
-            c => out.push(c),
+            column = match c {
+                '\n' => 0,
+                _ if needs_care(c) => column + (out.len() - start),
+                c => column + c.width().unwrap_or(0),
+            };
+            before = c;
         }
-        column = match c {
-            '\n' => 0,
-            _ if needs_care(c) => column + (out.len() - start),
-            c => column + c.width().unwrap_or(0),
-        };
-        before = c;
+        Cow::Owned(out)
     }
-    Cow::Owned(out)
-}
 
-/// Removes colours (SGR) from the output of a tool or a client. Other control sequences stay, so that
-/// they are shown escaped. With `--raw` colours stay, too.
-pub(crate) fn without_colours(text: &str) -> Cow<'_, str> {
-    const START: &str = "\u{1b}[";
-    if is_off() || !text.contains(START) {
-        return Cow::Borrowed(text);
-    }
-    let mut parts = text.split(START);
-    let mut out = parts.next().unwrap_or_default().to_owned();
-    for part in parts {
-        let end = part.find(|c: char| !c.is_ascii_digit() && !matches!(c, ';' | ':'));
-        match end.and_then(|end| part[end..].strip_prefix('m')) {
-            Some(rest) => out.push_str(rest),
-            None => out.extend([START, part]),
+    /// Removes colours (SGR) from the output of a tool or a client. Other control sequences stay, so that
+    /// they are shown escaped. Text that is not escaped keeps its colours, too.
+    pub(crate) fn without_colours(self, text: &str) -> Cow<'_, str> {
+        const START: &str = "\u{1b}[";
+        if self == Self::Raw || !text.contains(START) {
+            return Cow::Borrowed(text);
         }
+        let mut parts = text.split(START);
+        let mut out = parts.next().unwrap_or_default().to_owned();
+        for part in parts {
+            let end = part.find(|c: char| !c.is_ascii_digit() && !matches!(c, ';' | ':'));
+            match end.and_then(|end| part[end..].strip_prefix('m')) {
+                Some(rest) => out.push_str(rest),
+                None => out.extend([START, part]),
+            }
+        }
+        Cow::Owned(out)
     }
-    Cow::Owned(out)
-}
 
-/// [`escape`] for text that must stay on one line: newlines and tabs become spaces.
-pub fn one_line(text: &str) -> String {
-    escape(text)
-        .split_whitespace()
-        .collect::<Vec<_>>()
-        .join(" ")
+    /// [`Self::escape`] for text that must stay on one line: newlines and tabs become spaces.
+    pub fn one_line(self, text: &str) -> String {
+        self.escape(text)
+            .split_whitespace()
+            .collect::<Vec<_>>()
+            .join(" ")
+    }
 }
 
 fn needs_care(c: char) -> bool {
@@ -128,6 +127,10 @@ fn is_emoji(c: char) -> bool {
 mod tests {
     use super::*;
 
+    fn escape(text: &str) -> Cow<'_, str> {
+        Escaping::Visible.escape(text)
+    }
+
     #[test]
     fn nothing_that_a_terminal_acts_on_gets_through() {
         let hostile: String = ('\0'..='\u{3200}')
@@ -146,7 +149,7 @@ mod tests {
             "<ESC>[31mred<U+000D><U+009B><U+202E>x\n✓"
         );
         assert_eq!(escape("plain"), "plain");
-        assert_eq!(one_line(" a\n\tb\u{7}"), "a b<U+0007>");
+        assert_eq!(Escaping::Visible.one_line(" a\n\tb\u{7}"), "a b<U+0007>");
     }
 
     #[test]
@@ -164,7 +167,7 @@ mod tests {
 
     #[test]
     fn colours_go_and_nothing_else_does() {
-        let shown = |text| without_colours(text).into_owned();
+        let shown = |text| Escaping::Visible.without_colours(text).into_owned();
         assert_eq!(shown("\u{1b}[1mOpus\u{1b}[22m 4"), "Opus 4");
         assert_eq!(shown("a\u{1b}[38;5;9m\u{1b}[mb\u{1b}[38:2::1:2:3mc"), "abc");
         for other in [

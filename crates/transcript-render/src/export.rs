@@ -15,10 +15,11 @@ use transcript_resume::items::{
 
 use crate::blocks::{attachment_line, block_line, input, plain_text, result_text, typed};
 use crate::conversation::{Conversation, gap};
-use crate::escape::{one_line, without_colours};
+use crate::escape::Escaping;
 use crate::header::Header;
 use crate::markup;
-use crate::printer::{Tools, Wanted, hidden};
+use crate::options::{RenderOptions, Tools};
+use crate::printer::hidden;
 use crate::tool_summary::{self, CallOutcome, TodoState, grouped, size};
 
 /// How many lines of a result the short form shows.
@@ -33,16 +34,17 @@ pub fn write(
     conversations: &[Conversation<'_>],
     header: &Header,
     usage: &[Usage],
-    wanted: Wanted,
+    options: &RenderOptions,
 ) -> Result<()> {
     let Some(main) = conversations.first() else {
         return Ok(());
     };
-    head(out, main, header, usage)?;
+    head(out, main, header, usage, options.escaping)?;
     for conversation in conversations {
         let mut writer = Writer {
             out,
-            wanted,
+            options,
+            escaping: options.escaping,
             speaker: None,
             cwd: None,
             seen: HashSet::new(),
@@ -58,11 +60,12 @@ fn head(
     main: &Conversation<'_>,
     header: &Header,
     usage: &[Usage],
+    escaping: Escaping,
 ) -> Result<()> {
     let id = header.session_id.as_deref().unwrap_or("without an id");
-    let session = format!("Session {}", markup::inline(id));
+    let session = format!("Session {}", markup::inline(escaping, id));
     match &header.title {
-        Some(title) => writeln!(out, "# {}\n\n- {session}", markup::inline(title))?,
+        Some(title) => writeln!(out, "# {}\n\n- {session}", markup::inline(escaping, title))?,
         None => writeln!(out, "# {session}\n")?,
     }
     for (label, value) in [
@@ -71,7 +74,7 @@ fn head(
         ("Model", &header.model),
     ] {
         if let Some(value) = value {
-            writeln!(out, "- {label} {}", markup::code(value))?;
+            writeln!(out, "- {label} {}", markup::code(escaping, value))?;
         }
     }
     if let Some(times) = &header.times {
@@ -108,7 +111,8 @@ fn head(
 
 struct Writer<'o> {
     out: &'o mut dyn Write,
-    wanted: Wanted,
+    options: &'o RenderOptions,
+    escaping: Escaping,
     /// The last printed speaker.
     speaker: Option<&'static str>,
     cwd: Option<String>,
@@ -119,7 +123,11 @@ struct Writer<'o> {
 impl Writer<'_> {
     fn conversation(&mut self, conversation: &Conversation<'_>) -> Result<()> {
         if let Some(title) = &conversation.title {
-            writeln!(self.out, "\n---\n\n# {}", markup::inline(title))?;
+            writeln!(
+                self.out,
+                "\n---\n\n# {}",
+                markup::inline(self.escaping, title)
+            )?;
         }
         let display = &conversation.display;
         let bodies = Bodies::new(conversation.source);
@@ -140,7 +148,7 @@ impl Writer<'_> {
                     self.call(group.tool(), raw)?;
                     call = raw.map(|raw| raw.text().to_owned());
                     if item.marks().contains(ItemMarks::UNANSWERED)
-                        && self.wanted.tools != Tools::None
+                        && self.options.tools != Tools::None
                     {
                         writeln!(self.out, "\n*No result.*")?;
                     }
@@ -171,7 +179,11 @@ impl Writer<'_> {
             .filter_map(|decision| gap(conversation.index, decision));
         if let Some(gap) = gaps.next() {
             self.speaker = None;
-            writeln!(self.out, "\n*··· {} ···*", markup::inline(&gap))?;
+            writeln!(
+                self.out,
+                "\n*··· {} ···*",
+                markup::inline(self.escaping, &gap)
+            )?;
         }
         let entry = loaded.entry();
         if let Some(cwd) = entry.as_ref().and_then(|entry| entry.object().str("cwd")) {
@@ -191,7 +203,7 @@ impl Writer<'_> {
             ItemKind::Text => self.said(item, &loaded.text().unwrap_or_default()),
             ItemKind::Thinking => {
                 let text = loaded.text().unwrap_or_default();
-                if self.wanted.thinking && !text.trim().is_empty() {
+                if self.options.thinking && !text.trim().is_empty() {
                     self.head("Assistant")?;
                     self.quote(&text)?;
                 }
@@ -268,33 +280,33 @@ impl Writer<'_> {
                     return self.aside(text);
                 };
                 self.head("User")?;
-                writeln!(self.out, "\n{}", markup::code(&command))?;
+                writeln!(self.out, "\n{}", markup::code(self.escaping, &command))?;
                 return Ok(());
             }
         }
         // Text of a person is quoted: it was not written as part of a document.
         let text = match is_typed {
-            true => markup::quoted(&markup::blocks(text)),
-            false => markup::blocks(text),
+            true => markup::quoted(&markup::blocks(self.escaping, text)),
+            false => markup::blocks(self.escaping, text),
         };
         writeln!(self.out, "\n{text}")?;
         Ok(())
     }
 
     fn call(&mut self, tool: &str, input: Option<Raw<'_>>) -> Result<()> {
-        if self.wanted.tools == Tools::None {
+        if self.options.tools == Tools::None {
             return Ok(());
         }
         self.head("Assistant")?;
-        let name = format!("**{}**", markup::inline(&one_line(tool)));
-        if self.wanted.tools == Tools::Full {
+        let name = format!("**{}**", markup::inline(self.escaping, tool));
+        if self.options.tools == Tools::Full {
             writeln!(self.out, "\n{name}")?;
             return self.fenced("json", input.map_or("", Raw::text));
         }
-        let about = tool_summary::about_lines(tool, input, self.cwd.as_deref());
+        let about = tool_summary::about_lines(tool, input, self.cwd.as_deref(), self.escaping);
         match &about[..] {
             [] => writeln!(self.out, "\n{name}")?,
-            [line] => writeln!(self.out, "\n{name} {}", markup::code(line))?,
+            [line] => writeln!(self.out, "\n{name} {}", markup::code(self.escaping, line))?,
             lines => {
                 writeln!(self.out, "\n{name}")?;
                 if !self.short("sh", lines)? {
@@ -313,7 +325,7 @@ impl Writer<'_> {
         loaded: &LoadedItem<'_>,
         input: Option<Raw<'_>>,
     ) -> Result<()> {
-        if self.wanted.tools == Tools::None {
+        if self.options.tools == Tools::None {
             return Ok(());
         }
         let form = loaded.tool_use_result();
@@ -336,12 +348,16 @@ impl Writer<'_> {
                         TodoState::Done => "x",
                         _ => " ",
                     };
-                    writeln!(self.out, "- [{mark}] {}", markup::inline(&todo.text))?;
+                    writeln!(
+                        self.out,
+                        "- [{mark}] {}",
+                        markup::inline(self.escaping, &todo.text)
+                    )?;
                 }
                 Ok(())
             }
             CallOutcome::Text => {
-                let text = result_text(loaded);
+                let text = result_text(loaded, self.escaping);
                 let lines: Vec<&str> = text.trim_end().lines().collect();
                 if failed {
                     writeln!(self.out, "\nFailed:")?;
@@ -363,7 +379,7 @@ impl Writer<'_> {
     }
 
     fn aside(&mut self, text: &str) -> Result<()> {
-        let text = &*without_colours(text);
+        let text = &*self.escaping.without_colours(text);
         let text = text.trim();
         if text.is_empty() {
             return Ok(());
@@ -372,13 +388,17 @@ impl Writer<'_> {
     }
 
     fn quote(&mut self, text: &str) -> Result<()> {
-        writeln!(self.out, "\n{}", markup::quoted(&markup::blocks(text)))?;
+        writeln!(
+            self.out,
+            "\n{}",
+            markup::quoted(&markup::blocks(self.escaping, text))
+        )?;
         Ok(())
     }
 
     /// Writes the first lines of a text as code, or all of them with `--tools full`.
     fn short(&mut self, language: &str, lines: &[impl AsRef<str>]) -> Result<bool> {
-        let most = match self.wanted.tools {
+        let most = match self.options.tools {
             Tools::Full => lines.len(),
             _ => lines.len().min(RESULT_LINES),
         };
@@ -388,7 +408,11 @@ impl Writer<'_> {
     }
 
     fn fenced(&mut self, language: &str, text: &str) -> Result<()> {
-        writeln!(self.out, "\n{}", markup::fenced(language, text))?;
+        writeln!(
+            self.out,
+            "\n{}",
+            markup::fenced(self.escaping, language, text)
+        )?;
         Ok(())
     }
 }
@@ -428,10 +452,8 @@ mod tests {
             let mut out = Vec::new();
             let mut writer = Writer {
                 out: &mut out,
-                wanted: Wanted {
-                    thinking: false,
-                    tools: Tools::Full,
-                },
+                options: &RenderOptions::new().tools(Tools::Full),
+                escaping: Escaping::Visible,
                 speaker: None,
                 cwd: None,
                 seen: HashSet::new(),

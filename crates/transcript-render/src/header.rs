@@ -5,8 +5,8 @@ use jiff::tz::TimeZone;
 use transcript_reader::{Bodies, Source};
 use transcript_resume::{ConversationPath, PathState, Tree};
 
-use crate::folder::below_home;
 use crate::moment::clock;
+use crate::options::RenderOptions;
 
 /// How many of the last entries are read to find folder, branch and model.
 const LAST: usize = 64;
@@ -40,7 +40,7 @@ impl Header {
         session_id: Option<String>,
         tree: &Tree<'_>,
         path: &ConversationPath,
-        zone: &TimeZone,
+        options: &RenderOptions,
     ) -> Result<Self> {
         let mut last = path.clone();
         last.entries
@@ -52,10 +52,10 @@ impl Header {
             session_id,
             policy: tree.policy().name(),
             title: state.title,
-            folder: state.cwd.as_deref().map(below_home),
+            folder: state.cwd.as_deref().map(|cwd| options.below_home(cwd)),
             branch,
             model: state.model,
-            times: times(tree, path, zone),
+            times: times(tree, path, &options.zone),
         })
     }
 

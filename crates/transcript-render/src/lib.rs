@@ -13,11 +13,11 @@ mod error;
 mod escape;
 pub mod explain;
 mod export;
-mod folder;
 mod header;
 mod markdown;
 mod markup;
 mod moment;
+mod options;
 mod pace;
 mod parsed_entry;
 mod print_tree;
@@ -29,17 +29,15 @@ mod tool_summary;
 
 pub use conversation::Conversation;
 pub use error::{Error, Result};
-pub use escape::{escape, is_bidi, is_off, one_line, switch_off};
+pub use escape::{Escaping, is_bidi};
 pub use export::write as write_markdown;
-pub use folder::{below_home, last_parts};
 pub use header::Header;
 pub use moment::clock;
+pub use options::{RenderOptions, Tools};
 pub use pace::Pace;
 pub use parsed_entry::ParsedEntry;
 pub use print_tree::TreePrinter;
-pub use printer::{
-    Change, FileEvent, FollowPrinter, NewEntry, ReplayPrinter, Scope, TextPrinter, Tools, Wanted,
-};
+pub use printer::{Change, FileEvent, FollowPrinter, NewEntry, ReplayPrinter, Scope};
 pub use session_tree::{BoundaryFacts, SessionTree, leaf_decision};
-pub use styles::Styles;
-pub use text::{Page, cut_text};
+pub use styles::{Styles, TextStyle};
+pub use text::cut_text;

@@ -2,10 +2,9 @@
 
 use std::io;
 
-use anstyle::Style;
 use pulldown_cmark::{Alignment, Event, HeadingLevel, Options, Parser, Tag, TagEnd};
 
-use crate::styles::Styles;
+use crate::styles::{Styles, TextStyle};
 use crate::text::{Page, Span, width, wrap};
 
 /// Writes the Markdown `text`. A link is shown as its text followed by its address, and never as a
@@ -15,7 +14,7 @@ use crate::text::{Page, Span, width, wrap};
 /// times its size in memory.
 pub(crate) fn write(page: &mut Page<'_>, styles: Styles, text: &str) -> io::Result<()> {
     if text.len() > MAX_TEXT {
-        return page.text(Style::new(), text.trim_end());
+        return page.text(styles.plain, text.trim_end());
     }
     let options =
         Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS;
@@ -24,7 +23,7 @@ pub(crate) fn write(page: &mut Page<'_>, styles: Styles, text: &str) -> io::Resu
         page,
         styles,
         line: Vec::new(),
-        inline: vec![Style::new()],
+        inline: vec![styles.plain],
         lists: Vec::new(),
         targets: Vec::new(),
         code: None,
@@ -46,7 +45,7 @@ struct Printer<'p, 'o> {
     /// The current line.
     line: Vec<Span>,
     /// The stack of styles, innermost last.
-    inline: Vec<Style>,
+    inline: Vec<TextStyle>,
     /// The next number of each list; `None` for lists without numbers.
     lists: Vec<Option<u64>>,
     /// The targets of open links and images, and where their text starts in the line.
@@ -78,7 +77,7 @@ impl Printer<'_, '_> {
             Event::InlineHtml(html) => self.push(self.styles.dim, &html),
             // People and agents end lines on purpose, so soft breaks are kept.
             Event::SoftBreak | Event::HardBreak => match self.table {
-                Some(_) => self.push(Style::new(), " "),
+                Some(_) => self.push(self.styles.plain, " "),
                 None => self.end_line()?,
             },
             Event::Rule => {
@@ -88,7 +87,7 @@ impl Printer<'_, '_> {
                 self.page.gap();
             }
             Event::TaskListMarker(done) => {
-                self.push(Style::new(), if done { "☑ " } else { "☐ " });
+                self.push(self.styles.plain, if done { "☑ " } else { "☐ " });
             }
             Event::FootnoteReference(name) => self.push(self.styles.dim, &format!("[{name}]")),
             Event::InlineMath(text) | Event::DisplayMath(text) => self.push(self.style(), &text),
@@ -227,15 +226,15 @@ impl Printer<'_, '_> {
         if self.styles.coloured {
             self.push(self.styles.code, code);
         } else {
-            self.push(Style::new(), &format!("`{code}`"));
+            self.push(self.styles.plain, &format!("`{code}`"));
         }
     }
 
-    fn style(&self) -> Style {
-        self.inline.last().copied().unwrap_or_default()
+    fn style(&self) -> TextStyle {
+        self.inline.last().copied().unwrap_or(self.styles.plain)
     }
 
-    fn push(&mut self, style: Style, text: &str) {
+    fn push(&mut self, style: TextStyle, text: &str) {
         self.line.push(Span::new(style, text));
     }
 

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use pulldown_cmark::{CodeBlockKind, Event, HeadingLevel, Options, Parser, Tag};
 
-use crate::escape::{escape, one_line};
+use crate::escape::Escaping;
 
 /// Longer texts become code blocks: parsing some Markdown takes quadratic time.
 const LONGEST: usize = 64 << 10;
@@ -15,9 +15,9 @@ const PASSES: usize = 8;
 const LEVELS: usize = 2;
 
 /// Escapes a short text within a line.
-pub(crate) fn inline(text: &str) -> String {
+pub(crate) fn inline(escaping: Escaping, text: &str) -> String {
     let mut out = String::new();
-    for c in one_line(text).chars() {
+    for c in escaping.one_line(text).chars() {
         if matches!(
             c,
             '\\' | '`' | '*' | '_' | '<' | '>' | '[' | ']' | '#' | '&' | '|' | '~' | '$'
@@ -30,28 +30,32 @@ pub(crate) fn inline(text: &str) -> String {
 }
 
 /// Returns inline code, with a delimiter that the text cannot close.
-pub(crate) fn code(text: &str) -> String {
-    let text = one_line(text);
+pub(crate) fn code(escaping: Escaping, text: &str) -> String {
+    let text = escaping.one_line(text);
     let marks = "`".repeat(longest_run(&text) + 1);
     let space = if text.contains('`') { " " } else { "" };
     format!("{marks}{space}{text}{space}{marks}")
 }
 
 /// Returns a code block, with a fence that the text cannot close.
-pub(crate) fn fenced(language: &str, text: &str) -> String {
-    let text = escape(text.trim_end());
-    let fence = "`".repeat(longest_run(&text).max(2) + 1);
+pub(crate) fn fenced(escaping: Escaping, language: &str, text: &str) -> String {
+    code_block(language, &escaping.escape(text.trim_end()))
+}
+
+fn code_block(language: &str, text: &str) -> String {
+    let fence = "`".repeat(longest_run(text).max(2) + 1);
     format!("{fence}{language}\n{text}\n{fence}")
 }
 
 /// Returns Markdown text for use in a document: HTML and link definitions are escaped, headings are
 /// moved below those of the document, and an unclosed code block ends with the text.
-pub(crate) fn blocks(text: &str) -> String {
-    let text = escape(text.trim_end()).trim_start_matches('\n').to_owned();
+pub(crate) fn blocks(escaping: Escaping, text: &str) -> String {
+    let text = escaping.escape(text.trim_end());
+    let text = text.trim_start_matches('\n');
     if text.len() > LONGEST {
-        return fenced("text", &text);
+        return code_block("text", text);
     }
-    let mut safe = text.clone();
+    let mut safe = text.to_owned();
     for _ in 0..PASSES {
         let edits = escapes(&safe);
         if edits.is_empty() {
@@ -59,7 +63,7 @@ pub(crate) fn blocks(text: &str) -> String {
         }
         safe = edited(&safe, edits);
     }
-    fenced("text", &text)
+    code_block("text", text)
 }
 
 /// Puts the quote mark before each line of a text.
@@ -166,7 +170,7 @@ fn finished(text: &str) -> String {
     let closed = format!("{safe}\n{fence}");
     match ends(&closed) {
         true => closed,
-        false => fenced("text", text),
+        false => code_block("text", text.trim_end()),
     }
 }
 
@@ -194,12 +198,24 @@ fn level_of(level: HeadingLevel) -> usize {
 mod tests {
     use super::*;
 
+    fn inline(text: &str) -> String {
+        super::inline(Escaping::Visible, text)
+    }
+
+    fn code(text: &str) -> String {
+        super::code(Escaping::Visible, text)
+    }
+
+    fn blocks(text: &str) -> String {
+        super::blocks(Escaping::Visible, text)
+    }
+
     #[test]
     fn nothing_within_code_closes_it() {
         assert_eq!(code("ls"), "`ls`");
         assert_eq!(code("a ``b"), "``` a ``b ```");
         assert_eq!(
-            fenced("text", "```\n````x\n"),
+            fenced(Escaping::Visible, "text", "```\n````x\n"),
             "`````text\n```\n````x\n`````"
         );
     }

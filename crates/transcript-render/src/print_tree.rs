@@ -9,7 +9,6 @@ use std::io::Write;
 use std::ops::Range;
 
 use crate::Result;
-use anstyle::Style;
 use transcript_format::content::Block;
 use transcript_format::entry::Entry;
 use transcript_format::object::{FromRaw, Str};
@@ -21,9 +20,9 @@ use transcript_resume::{
 use unicode_width::UnicodeWidthStr;
 
 use crate::blocks::{blocks, message_content, typed};
-use crate::escape::one_line;
 use crate::explain;
 use crate::moment::duration;
+use crate::options::RenderOptions;
 use crate::session_tree::{BoundaryFacts, SessionTree, leaf_decision};
 use crate::styles::Styles;
 use crate::text::{Page, Span, cut_text as cut};
@@ -91,8 +90,8 @@ enum Step {
 }
 
 impl<'s> TreePrinter<'s> {
-    /// Draws on lines of `width` columns.
-    pub fn new(session_tree: &'s SessionTree<'s>, styles: Styles, width: usize) -> Self {
+    /// Draws as `options` say.
+    pub fn new(session_tree: &'s SessionTree<'s>, options: &RenderOptions) -> Self {
         let branches = &session_tree.branches;
         let mut is_main = vec![false; branches.len()];
         for branch in session_tree.main_line() {
@@ -108,8 +107,8 @@ impl<'s> TreePrinter<'s> {
         Self {
             session_tree,
             bodies: Bodies::new(session_tree.source),
-            styles,
-            width,
+            styles: options.styles(),
+            width: options.width,
             is_main,
             straight,
             below,
@@ -252,7 +251,7 @@ impl<'s> TreePrinter<'s> {
         let id = id.unwrap_or_else(|| "without an id".to_owned());
         let branches = self.branches().all();
         let tips = branches.iter().filter(|branch| branch.is_tip).count();
-        let mut text = format!("session {}", one_line(&id));
+        let mut text = format!("session {}", self.one_line(&id));
         text.push_str(&format!(" · {}", count(index.line_count(), "line")));
         text.push_str(&format!(" · {}", count(tips as u64, "tip")));
         let compactions = index.entries().filter(EntryRef::is_boundary).count();
@@ -292,7 +291,7 @@ impl<'s> TreePrinter<'s> {
         let entry = Entry::parse(body.text).ok();
         let time = entry.and_then(|entry| Some(entry.object().str("timestamp")?.into_owned()));
         let minute: String = time.unwrap_or_default().chars().take(16).collect();
-        Ok(one_line(&minute.replace('T', " ")))
+        Ok(self.one_line(&minute.replace('T', " ")))
     }
 
     /// Prints the types of the entries of a file without a conversation.
@@ -337,7 +336,7 @@ impl<'s> TreePrinter<'s> {
             lead = "│ ".repeat(level);
         }
         let (mark, style) = if self.is_main[branch] {
-            ("●", Style::new())
+            ("●", self.styles.plain)
         } else {
             ("○", self.styles.dim)
         };
@@ -356,6 +355,18 @@ impl<'s> TreePrinter<'s> {
         self.end(out, branch, level)
     }
 
+    fn one_line(&self, text: &str) -> String {
+        self.styles.escaping.one_line(text)
+    }
+
+    /// Returns what a person wrote, on one line; `None` for text that the client generated.
+    fn prompt(&self, text: &str) -> Option<String> {
+        match Said::of(text) {
+            Said::Prompt(text) => Some(self.one_line(text)),
+            said => typed(&said).map(|text| self.one_line(&text)),
+        }
+    }
+
     fn room(&self, lead: &str) -> usize {
         self.width.saturating_sub(lead.width())
     }
@@ -372,7 +383,7 @@ impl<'s> TreePrinter<'s> {
                 let parent = first
                     .parent()
                     .map(|id| self.session_tree.index().id_text(id));
-                let parent = parent.map(|id| format!(" ({})", one_line(&id)));
+                let parent = parent.map(|id| format!(" ({})", self.one_line(&id)));
                 let parent = parent.unwrap_or_default();
                 match self
                     .session_tree
@@ -408,7 +419,7 @@ impl<'s> TreePrinter<'s> {
         let compaction = BoundaryFacts::read(self.session_tree, boundary, &mut self.bodies)?;
         let mut text = "compacted".to_owned();
         if let Some(trigger) = &compaction.trigger {
-            text.push_str(&format!(" ({})", one_line(trigger)));
+            text.push_str(&format!(" ({})", self.one_line(trigger)));
         }
         text.push_str(&format!(" in line {}", boundary.line()));
         if let Some(tokens) = compaction.pre_tokens {
@@ -474,7 +485,7 @@ impl<'s> TreePrinter<'s> {
             let is_end = shown.is_tip && place + 1 == leaves.len();
             let corner = if is_end { "└─" } else { "├─" };
             let lead = format!("{}{corner} ", "│ ".repeat(level));
-            let text = format!("{name}{pinned} · {}", one_line(&uuid));
+            let text = format!("{name}{pinned} · {}", self.one_line(&uuid));
             let kind = explain::entry_name(index, *entry);
             let text = cut(&format!("{text} · {kind}"), self.room(&lead));
             let dim = self.styles.dim;
@@ -513,7 +524,8 @@ impl<'s> TreePrinter<'s> {
         let entries = || branches.entries(branch).map(|entry| index.entry(entry));
         let mut command = None;
         for entry in entries().filter(is_prompt).take(BODIES) {
-            match prompt(&self.text(&entry)?) {
+            let text = self.text(&entry)?;
+            match self.prompt(&text) {
                 // Prefer a prompt to a command: it describes the branch better.
                 Some(text) if text.starts_with(['/', '!']) => command = command.or(Some(text)),
                 Some(text) => return Ok(text),
@@ -530,7 +542,8 @@ impl<'s> TreePrinter<'s> {
             if flags.contains(Flags::COMPACT_SUMMARY) {
                 return Ok("(summary of the earlier conversation)".to_owned());
             }
-            let text = one_line(&self.text(entry)?);
+            let text = self.text(entry)?;
+            let text = self.one_line(&text);
             if !text.is_empty() {
                 return Ok(format!("{}: {text}", entry.kind().name()));
             }
@@ -574,12 +587,16 @@ impl<'s> TreePrinter<'s> {
         let first = content.and_then(|content| blocks(content).into_iter().next());
         let shown = first.and_then(Block::from_raw).map(|block| match &block {
             Block::ToolUse(call) => {
-                format!("calls {}", one_line(&call.name().unwrap_or_default()))
+                format!("calls {}", call.name().unwrap_or_default())
             }
             other => other.name().unwrap_or_default().replace('_', " "),
         });
         let shown = shown.unwrap_or_else(|| "without content".to_owned());
-        Ok(format!("({} {})", entry.kind().name(), one_line(&shown)))
+        Ok(format!(
+            "({} {})",
+            entry.kind().name(),
+            self.one_line(&shown)
+        ))
     }
 
     fn sidechains(&self, out: &mut impl Write) -> Result<()> {
@@ -596,7 +613,7 @@ impl<'s> TreePrinter<'s> {
             writeln!(
                 out,
                 "  {}  {}, from line {line} on",
-                cut(&one_line(name), self.width / 2),
+                cut(&self.one_line(name), self.width / 2),
                 count_entries(sidechain.entries)
             )?;
         }
@@ -758,13 +775,5 @@ fn count_entries(number: usize) -> String {
     match number {
         1 => "1 entry".to_owned(),
         number => format!("{number} entries"),
-    }
-}
-
-/// Returns what a person wrote, on one line; `None` for text that the client generated.
-fn prompt(text: &str) -> Option<String> {
-    match Said::of(text) {
-        Said::Prompt(text) => Some(one_line(text)),
-        said => typed(&said).map(|text| one_line(&text)),
     }
 }

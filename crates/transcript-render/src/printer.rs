@@ -5,9 +5,9 @@ mod follow;
 mod replay;
 mod turn;
 
+use std::io::Write;
+
 use crate::Result;
-use anstyle::Style;
-use jiff::tz::TimeZone;
 use transcript_format::context_refs::Region;
 use transcript_format::entry::Entry;
 use transcript_format::kind::{AttachmentKind, SystemKind};
@@ -18,9 +18,9 @@ use transcript_resume::items::{
 
 use crate::blocks::{attachment_line, block_line, plain_text, typed};
 use crate::conversation::{Conversation, the_line};
-use crate::escape::{one_line, without_colours};
 use crate::markdown;
 use crate::moment::precise;
+use crate::options::{RenderOptions, Tools};
 use crate::styles::Styles;
 use crate::text::{Page, Span, width};
 use crate::tool_summary::grouped;
@@ -28,26 +28,6 @@ use turn::TurnStats;
 
 pub use follow::{Change, FileEvent, FollowPrinter, NewEntry, Scope};
 pub use replay::ReplayPrinter;
-
-/// How much of tool calls is printed.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Tools {
-    /// Whole inputs and results
-    Full,
-    /// One line per call and per result; changes of files and task lists
-    Short,
-    /// No tool calls
-    None,
-}
-
-/// Which parts of a conversation are printed.
-#[derive(Clone, Copy, Debug)]
-pub struct Wanted {
-    /// Whether thinking is printed.
-    pub thinking: bool,
-    /// How much of tool calls.
-    pub tools: Tools,
-}
 
 /// How many columns the names of speakers take.
 const NAMES: usize = 11;
@@ -57,10 +37,9 @@ const LEAST_WIDTH: usize = 60;
 /// Prints conversation items for people, one after the other.
 ///
 /// [`ReplayPrinter`] and [`FollowPrinter`] choose the items and their order.
-pub struct TextPrinter<'o> {
+pub(crate) struct TextPrinter<'o> {
     styles: Styles,
-    wanted: Wanted,
-    zone: TimeZone,
+    options: RenderOptions,
     page: Page<'o>,
     is_narrow: bool,
     /// The working directory of the session, from the last entry that has one.
@@ -131,12 +110,11 @@ struct PrintState {
 }
 
 impl<'o> TextPrinter<'o> {
-    /// Prints on `page`; times are those of `zone`.
-    pub fn new(styles: Styles, wanted: Wanted, zone: TimeZone, page: Page<'o>) -> Self {
+    fn new(out: &'o mut dyn Write, options: &RenderOptions) -> Self {
+        let page = Page::new(out, options.width);
         Self {
-            styles,
-            wanted,
-            zone,
+            styles: options.styles(),
+            options: options.clone(),
             is_narrow: page.columns() < LEAST_WIDTH,
             page,
             cwd: None,
@@ -233,13 +211,13 @@ impl<'o> TextPrinter<'o> {
             self.page
                 .short(&[Span::new(self.styles.dim, &reference.to_string())])?;
         }
-        self.page.text(Style::new(), text.trim_end())?;
+        self.page.text(self.styles.plain, text.trim_end())?;
         Ok(())
     }
 
     fn thinking(&mut self, loaded: &LoadedItem<'_>) -> Result<()> {
         let text = loaded.text().unwrap_or_default();
-        if !self.wanted.thinking || text.trim().is_empty() {
+        if !self.options.thinking || text.trim().is_empty() {
             return Ok(());
         }
         self.name("assistant")?;
@@ -335,7 +313,7 @@ impl<'o> TextPrinter<'o> {
             };
         }
         match attachment_line(kind, &attachment, self.cwd.as_deref()) {
-            Some(printed) => self.dim(&format!("+ {}", one_line(&printed))),
+            Some(printed) => self.dim(&format!("+ {}", self.one_line(&printed))),
             None => Ok(()),
         }
     }
@@ -380,7 +358,7 @@ impl<'o> TextPrinter<'o> {
             self.page.pop();
         }
         let run = |columns: usize| line.to_string().repeat(columns);
-        let mut left = format!("{} {} ", run(2), one_line(text));
+        let mut left = format!("{} {} ", run(2), self.one_line(text));
         if text.is_empty() {
             left = run(2);
         }
@@ -388,7 +366,10 @@ impl<'o> TextPrinter<'o> {
             "" => String::new(),
             end => format!(" {end} {}", run(2)),
         };
-        let used = width(&[Span::plain(&left), Span::plain(&right)]);
+        let used = width(&[
+            Span::new(self.styles.plain, &left),
+            Span::new(self.styles.plain, &right),
+        ]);
         self.page.gap();
         match self.page.columns().checked_sub(used) {
             Some(space) => self.dim(&format!("{left}{}{right}", run(space)))?,
@@ -400,7 +381,7 @@ impl<'o> TextPrinter<'o> {
                 } else {
                     &format!(" · {end}")
                 };
-                self.dim(&format!("{}{end}", one_line(text)))?;
+                self.dim(&format!("{}{end}", self.one_line(text)))?;
                 self.page.pop();
             }
         }
@@ -415,13 +396,13 @@ impl<'o> TextPrinter<'o> {
     fn marker(&mut self, text: &str) -> Result<()> {
         self.printed.speaker = None;
         self.page.gap();
-        self.dim(&format!("··· {} ···", one_line(text)))?;
+        self.dim(&format!("··· {} ···", self.one_line(text)))?;
         self.page.gap();
         Ok(())
     }
 
     fn alarm(&mut self, text: &str) -> Result<()> {
-        let line = format!("! {}", one_line(text));
+        let line = format!("! {}", self.one_line(text));
         self.page.line(&[Span::new(self.styles.error, &line)])?;
         Ok(())
     }
@@ -430,19 +411,19 @@ impl<'o> TextPrinter<'o> {
     /// of it with `--tools full`.
     fn aside(&mut self, kind: &'static str, text: &str) -> Result<()> {
         self.name(kind)?;
-        let text = &*without_colours(text);
+        let text = &*self.styles.escaping.without_colours(text);
         let text = text.trim();
         let lead = match self.page.depth() == self.names {
             true => String::new(),
             false => format!("{kind}: "),
         };
-        if self.wanted.tools == Tools::Full {
+        if self.options.tools == Tools::Full {
             self.page.text(self.styles.dim, &format!("{lead}{text}"))?;
             return Ok(());
         }
         let first = text.lines().next().unwrap_or_default();
         let more = text.lines().count().saturating_sub(1);
-        let first = Span::new(self.styles.dim, &format!("{lead}{}", one_line(first)));
+        let first = Span::new(self.styles.dim, &format!("{lead}{}", self.one_line(first)));
         if more == 0 {
             self.page.short(&[first])?;
         } else {
@@ -450,6 +431,10 @@ impl<'o> TextPrinter<'o> {
             self.page.both(&[first], &[more])?;
         }
         Ok(())
+    }
+
+    fn one_line(&self, text: &str) -> String {
+        self.styles.escaping.one_line(text)
     }
 
     fn dim(&mut self, text: &str) -> Result<()> {

@@ -2,29 +2,28 @@
 
 use std::io::{self, Write};
 
-use anstyle::Style;
 use unicode_linebreak::linebreaks;
 use unicode_segmentation::UnicodeSegmentation;
 use unicode_width::UnicodeWidthStr;
 
-use crate::escape::escape;
+use crate::styles::TextStyle;
 
 /// Text in one style, escaped and without a newline.
-// Invariant: spans are only made by `Span::new`, which escapes, so no unescaped text reaches a page.
+// Invariant: the spans of a page are only made by `Span::new`, which escapes.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Span {
     text: String,
-    style: Style,
+    style: TextStyle,
 }
 
 impl Span {
-    pub(crate) fn new(style: Style, text: &str) -> Self {
-        let text = escape(text).replace('\n', " ");
+    pub(crate) fn new(style: TextStyle, text: &str) -> Self {
+        let text = style.escaping.escape(text).replace('\n', " ");
         Self { text, style }
     }
 
     pub(crate) fn plain(text: &str) -> Self {
-        Self::new(Style::new(), text)
+        Self::new(TextStyle::default(), text)
     }
 
     pub(crate) fn text(&self) -> &str {
@@ -158,14 +157,19 @@ pub(crate) fn cut(line: &[Span], columns: usize) -> Vec<Span> {
     out
 }
 
-/// Returns the start of a text without style, at most `columns` wide, with a mark if it was cut.
+/// Returns the start of a text that is already escaped, at most `columns` wide, with a mark if it was cut.
+#[must_use]
 pub fn cut_text(text: &str, columns: usize) -> String {
-    let line = cut(&[Span::plain(text)], columns);
+    let whole = Span {
+        text: text.to_owned(),
+        style: TextStyle::default(),
+    };
+    let line = cut(&[whole], columns);
     line.iter().map(Span::text).collect()
 }
 
 /// Writes lines with nested margins.
-pub struct Page<'o> {
+pub(crate) struct Page<'o> {
     out: &'o mut dyn Write,
     width: usize,
     margins: Vec<Margin>,
@@ -193,7 +197,7 @@ const LEAST_WIDTH: usize = 16;
 
 impl<'o> Page<'o> {
     /// Starts a page of this width, in columns.
-    pub fn new(out: &'o mut dyn Write, width: usize) -> Self {
+    pub(crate) fn new(out: &'o mut dyn Write, width: usize) -> Self {
         Self {
             out,
             width,
@@ -288,7 +292,7 @@ impl<'o> Page<'o> {
     }
 
     /// Writes each line of `text` in one style.
-    pub(crate) fn text(&mut self, style: Style, text: &str) -> io::Result<()> {
+    pub(crate) fn text(&mut self, style: TextStyle, text: &str) -> io::Result<()> {
         // The width of a tab depends on the text before it, so each line is one span.
         for line in text.split('\n') {
             self.line(&[Span::new(style, line.trim_end())])?;
@@ -369,6 +373,8 @@ impl<'o> Page<'o> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::escape::Escaping;
+    use crate::styles::Styles;
 
     fn wrapped(text: &str, columns: usize) -> Vec<String> {
         let lines = wrap(&[Span::plain(text)], columns);
@@ -401,7 +407,7 @@ mod tests {
 
     #[test]
     fn styles_go_on_over_a_break() {
-        let bold = Style::new().bold();
+        let bold = Styles::new(true, Escaping::Visible).person;
         let lines = wrap(&[Span::plain("a "), Span::new(bold, "bb cc")], 4);
         assert_eq!(lines[0], [Span::plain("a "), Span::new(bold, "bb")]);
         assert_eq!(lines[1], [Span::new(bold, "cc")]);
@@ -422,7 +428,7 @@ mod tests {
         page.line(&[Span::plain("one two three four five")])
             .unwrap();
         page.gap();
-        page.text(Style::new(), "six").unwrap();
+        page.text(TextStyle::default(), "six").unwrap();
         page.pop();
         page.both(&[Span::plain("left")], &[Span::plain("right")])
             .unwrap();

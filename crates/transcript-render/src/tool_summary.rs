@@ -3,7 +3,7 @@
 use transcript_format::object::{Object, Raw};
 
 use crate::diff::Diff;
-use crate::escape::{escape, one_line};
+use crate::escape::Escaping;
 
 /// The outcome of a call, in the most informative form.
 #[derive(Debug, PartialEq)]
@@ -138,15 +138,20 @@ pub(crate) fn call_summary(input: Option<Raw<'_>>, cwd: Option<&str>) -> String 
 
 /// Like [`call_summary`], but line by line, so that a command of two lines is not shown as one. A raw input is
 /// one line.
-pub(crate) fn about_lines(tool: &str, input: Option<Raw<'_>>, cwd: Option<&str>) -> Vec<String> {
+pub(crate) fn about_lines(
+    tool: &str,
+    input: Option<Raw<'_>>,
+    cwd: Option<&str>,
+    escaping: Escaping,
+) -> Vec<String> {
     if tool == "TodoWrite" {
         return Vec::new();
     }
     let about = call_summary(input, cwd);
     if input.is_some_and(|raw| raw.text() == about) {
-        return vec![one_line(&about)];
+        return vec![escaping.one_line(&about)];
     }
-    let about = escape(about.trim());
+    let about = escaping.escape(about.trim());
     let lines = about.lines().map(|line| line.trim_end().to_owned());
     lines.collect()
 }

@@ -10,9 +10,11 @@ use transcript_resume::Via;
 use transcript_tail::{ChangeKind, ConversationChange, EventKind, FollowedEntry};
 
 use crate::record::{self, EntryRecord};
+use crate::ui::Ui;
 
 /// Writes one record per event.
 pub(super) struct Json<'o> {
+    pub(super) ui: &'o Ui,
     pub(super) out: &'o mut dyn Write,
     /// Whether to write a record when a file is opened.
     pub(super) opens: bool,
@@ -122,7 +124,7 @@ impl Json<'_> {
         if wanted {
             let mut record = entry_record(path, entry, parsed);
             record.is_sidechain = is_of_agent;
-            record.write(self.out, self.raw_entries)?;
+            record.write(self.ui, self.out, self.raw_entries)?;
         }
         if self.changes {
             for change in &entry.changes {

@@ -1,16 +1,16 @@
 //! Prints calls and their results.
 
 use crate::Result;
-use anstyle::Style;
 use transcript_format::object::Raw;
 use transcript_format::tool_result::ToolUseResult;
 use transcript_resume::items::{ItemMarks, LoadedItem};
 
 use super::turn::between;
-use super::{RenderItem, TextPrinter, Tools};
+use super::{RenderItem, TextPrinter};
 use crate::blocks::result_text;
-use crate::escape::one_line;
 use crate::moment::precise;
+use crate::options::Tools;
+use crate::styles::TextStyle;
 use crate::text::{Span, width};
 use crate::tool_summary::{self, CallOutcome, Todo, TodoState, size};
 
@@ -29,16 +29,16 @@ impl TextPrinter<'_> {
         if let Some(turn) = &mut self.printed.turn {
             turn.calls += 1;
         }
-        if self.wanted.tools == Tools::None {
+        if self.options.tools == Tools::None {
             return Ok(());
         }
         self.name("assistant")?;
         let style = self.styles.tool;
         let line = vec![
             Span::new(style, "▸ "),
-            Span::new(self.styles.bold(style), &one_line(tool)),
+            Span::new(self.styles.bold(style), &self.one_line(tool)),
         ];
-        if self.wanted.tools == Tools::Short {
+        if self.options.tools == Tools::Short {
             return self.call_lines(line, &self.call_summary(tool, input));
         }
         self.page.short(&line)?;
@@ -51,7 +51,7 @@ impl TextPrinter<'_> {
                     let mut name = vec![Span::new(self.styles.dim, &format!("{name}: "))];
                     self.page.push(Vec::new(), vec![Span::plain("  ")]);
                     for line in text.split('\n') {
-                        name.push(Span::plain(line.trim_end()));
+                        name.push(Span::new(self.styles.plain, line.trim_end()));
                         self.page.line(&name)?;
                         name.clear();
                     }
@@ -66,7 +66,7 @@ impl TextPrinter<'_> {
 
     /// Returns the subject of a call, line by line.
     pub(super) fn call_summary(&self, tool: &str, input: Option<Raw<'_>>) -> Vec<String> {
-        tool_summary::about_lines(tool, input, self.cwd.as_deref())
+        tool_summary::about_lines(tool, input, self.cwd.as_deref(), self.styles.escaping)
     }
 
     /// Writes the name of a tool and the lines of the subject below each other.
@@ -76,15 +76,17 @@ impl TextPrinter<'_> {
         }
         let margin = vec![Span::plain(&" ".repeat(width(&name)))];
         self.page.push(name, margin);
-        self.page
-            .short(&[Span::plain(about.first().map_or("", String::as_str))])?;
+        self.page.short(&[Span::new(
+            self.styles.plain,
+            about.first().map_or("", String::as_str),
+        )])?;
         // Omitting a single line would save nothing: the note needs a line, too.
         let most = match about.len() {
             count if count <= CALL_LINES + 1 => count,
             _ => CALL_LINES,
         };
         for line in about.iter().take(most).skip(1) {
-            self.page.short(&[Span::plain(line)])?;
+            self.page.short(&[Span::new(self.styles.plain, line)])?;
         }
         if about.len() > most {
             self.dim(&format!("⋯ {} more lines", about.len() - most))?;
@@ -96,7 +98,7 @@ impl TextPrinter<'_> {
     /// Repeats the call above its result, if something else was printed in between.
     pub(super) fn call_again(&mut self, tool: &str, about: &str) -> Result<()> {
         self.name("assistant")?;
-        let line = format!("▹ {} {about}", one_line(tool));
+        let line = format!("▹ {} {about}", self.one_line(tool));
         self.page.short(&[Span::new(self.styles.dim, &line)])?;
         Ok(())
     }
@@ -117,7 +119,7 @@ impl TextPrinter<'_> {
 
     /// Names the subagent that a call started, if it is not printed below the call.
     pub(super) fn hidden_agent(&mut self, agent: &str) -> Result<()> {
-        if self.wanted.tools == Tools::None {
+        if self.options.tools == Tools::None {
             return Ok(());
         }
         self.dim(&format!("├ subagent {agent}; --sidechains shows it"))
@@ -130,10 +132,10 @@ impl TextPrinter<'_> {
         input: Option<Raw<'_>>,
         took: Option<u64>,
     ) -> Result<()> {
-        if self.wanted.tools == Tools::None {
+        if self.options.tools == Tools::None {
             return Ok(());
         }
-        let text = result_text(loaded);
+        let text = result_text(loaded, self.styles.escaping);
         let failed = loaded.item().marks().contains(ItemMarks::FAILED);
         let took = took
             .map(|took| format!(" · {}", precise(took)))
@@ -152,13 +154,13 @@ impl TextPrinter<'_> {
             CallOutcome::Diff(diff) => {
                 self.outcome("", &format!("+{} −{}{took}", diff.added, diff.removed))?;
                 self.page.indent(2);
-                let most = (self.wanted.tools == Tools::Short).then_some(DIFF_LINES);
+                let most = (self.options.tools == Tools::Short).then_some(DIFF_LINES);
                 diff.write(&mut self.page, self.styles, most)?;
                 self.page.pop();
                 Ok(())
             }
             CallOutcome::Todos(todos) => self.todos(&todos, &took),
-            CallOutcome::Text if self.wanted.tools == Tools::Full => {
+            CallOutcome::Text if self.options.tools == Tools::Full => {
                 self.whole(&text, failed, &took)
             }
             CallOutcome::Text => self.short(tool, &text, failed, &took),
@@ -175,8 +177,8 @@ impl TextPrinter<'_> {
         for todo in todos {
             let style = match todo.state {
                 TodoState::Done => self.styles.dim,
-                TodoState::UnderWay => self.styles.bold(Style::new()),
-                TodoState::Open => Style::new(),
+                TodoState::UnderWay => self.styles.bold(self.styles.plain),
+                TodoState::Open => self.styles.plain,
             };
             let mark = vec![Span::new(style, &format!("{} ", todo.state.mark()))];
             self.page.push(mark, vec![Span::plain("  ")]);
@@ -248,7 +250,7 @@ impl TextPrinter<'_> {
         self.styled_outcome(self.styles.dim, short, size)
     }
 
-    fn styled_outcome(&mut self, style: Style, short: &str, size: &str) -> Result<()> {
+    fn styled_outcome(&mut self, style: TextStyle, short: &str, size: &str) -> Result<()> {
         let lead = Span::new(self.styles.dim, "└ ");
         let size = Span::new(self.styles.dim, size);
         if short.is_empty() {
@@ -259,7 +261,7 @@ impl TextPrinter<'_> {
         Ok(())
     }
 
-    fn result_style(&self, failed: bool) -> Style {
+    fn result_style(&self, failed: bool) -> TextStyle {
         if failed {
             self.styles.error
         } else {

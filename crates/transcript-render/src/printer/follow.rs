@@ -4,7 +4,7 @@ mod label;
 mod open_calls;
 
 use std::collections::HashMap;
-use std::io;
+use std::io::{self, Write};
 use std::mem;
 use std::path::{Path, PathBuf};
 
@@ -16,9 +16,10 @@ use transcript_format::tool_result::ToolUseResult;
 use transcript_reader::{Index, Preserved};
 use transcript_resume::items::ItemKind;
 
-use super::{PrintState, RenderItem, RenderItems, TextPrinter, Tools};
+use super::{PrintState, RenderItem, RenderItems, TextPrinter};
 use crate::blocks::input;
 use crate::conversation::salvaged;
+use crate::options::{RenderOptions, Tools};
 use crate::parsed_entry::ParsedEntry;
 use crate::tool_summary::grouped;
 use label::Label;
@@ -122,8 +123,9 @@ struct ConversationState {
 }
 
 impl<'o> FollowPrinter<'o> {
-    /// Prints with `printer`.
-    pub fn new(mut printer: TextPrinter<'o>, scope: Scope) -> Self {
+    /// Prints the entries of `scope`.
+    pub fn new(out: &'o mut dyn Write, options: &RenderOptions, scope: Scope) -> Self {
+        let mut printer = TextPrinter::new(out, options);
         printer.push_names();
         Self {
             printer,
@@ -338,7 +340,7 @@ impl<'o> FollowPrinter<'o> {
         call: &OpenCall,
         rendered: RenderItem<'_>,
     ) -> Result<()> {
-        let is_printed = self.printer.wanted.tools != Tools::None;
+        let is_printed = self.printer.options.tools != Tools::None;
         if is_printed {
             if !self.is_under(state, &call.id) {
                 self.printer.call_again(&call.tool, &call.about)?;
@@ -370,7 +372,7 @@ impl<'o> FollowPrinter<'o> {
     ) -> Result<()> {
         let call = parsed.names_call();
         let call = call.filter(|call| self.is_under(state, call));
-        let Some(call) = call.filter(|_| self.printer.wanted.tools != Tools::None) else {
+        let Some(call) = call.filter(|_| self.printer.options.tools != Tools::None) else {
             return self.printer.item(rendered);
         };
         self.printer.page.indent(2);
@@ -520,12 +522,7 @@ fn gone(torn: u64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use jiff::tz::TimeZone;
-
     use super::*;
-    use crate::printer::Wanted;
-    use crate::styles::Styles;
-    use crate::text::Page;
 
     const ONE: &str = "/p/-home-ada/0a1b2c3d-0000-4000-8000-000000000001.jsonl";
     const TWO: &str = "/p/-home-bob/5e6f7a8b-0000-4000-8000-000000000002.jsonl";
@@ -535,18 +532,13 @@ mod tests {
     /// Returns the text of a page after `print`.
     fn page(several: bool, print: impl FnOnce(&mut FollowPrinter<'_>)) -> String {
         let mut out = Vec::new();
-        let wanted = Wanted {
-            thinking: false,
-            tools: Tools::Short,
-        };
-        let page = Page::new(&mut out, 60);
-        let printer = TextPrinter::new(Styles::default(), wanted, TimeZone::UTC, page);
+        let options = RenderOptions::new().width(60);
         let scope = Scope {
             several,
             sidechains: true,
             whole_turns: true,
         };
-        print(&mut FollowPrinter::new(printer, scope));
+        print(&mut FollowPrinter::new(&mut out, &options, scope));
         String::from_utf8(out).unwrap()
     }
 

@@ -1,17 +1,18 @@
 //! Prints recorded conversations: each call with its whole group below.
 
+use std::io::Write;
+
 use crate::Result;
-use anstyle::Style;
 use transcript_format::object::Raw;
 use transcript_resume::items::{
     GroupKind, GroupRole, Item, ItemKind, ItemList, ItemMarks, Nesting, Speaker,
 };
 
-use super::{PrintState, RenderItem, RenderItems, TextPrinter, Tools};
+use super::{PrintState, RenderItem, RenderItems, TextPrinter};
 use crate::blocks::input;
 use crate::conversation::{Conversation, gap};
-use crate::escape::one_line;
 use crate::header::Header;
+use crate::options::{RenderOptions, Tools};
 use crate::pace::Pace;
 use crate::text::Span;
 use crate::tool_summary::grouped;
@@ -40,13 +41,14 @@ struct Last {
 impl<'s, 'o> ReplayPrinter<'s, 'o> {
     /// Prints `conversations`: the main one first, then its subagents, in the order of `nesting`, then others.
     pub fn new(
-        printer: TextPrinter<'o>,
+        out: &'o mut dyn Write,
+        options: &RenderOptions,
         conversations: &'s [Conversation<'s>],
         nesting: Nesting,
         pace: Pace<'o>,
     ) -> Self {
         Self {
-            printer,
+            printer: TextPrinter::new(out, options),
             conversations,
             nesting,
             pace,
@@ -62,21 +64,24 @@ impl<'s, 'o> ReplayPrinter<'s, 'o> {
         let main = &self.conversations[0];
         let id = header.session_id.as_deref().unwrap_or("without an id");
         let lines = main.index.line_count();
-        self.printer.dim(&format!(
+        let session = format!(
             "session {} · {} entries of {} lines · {}",
-            one_line(id),
+            self.printer.one_line(id),
             grouped(main.entries as u64),
             grouped(lines),
             header.policy,
-        ))?;
+        );
+        self.printer.dim(&session)?;
         if let Some(title) = &header.title {
-            let style = self.printer.styles.bold(Style::new());
-            self.printer
-                .page
-                .line(&[Span::new(style, &one_line(title))])?;
+            let style = self.printer.styles.bold(self.printer.styles.plain);
+            let title = Span::new(style, &self.printer.one_line(title));
+            self.printer.page.line(&[title])?;
         }
         match header.place() {
-            Some(place) => self.printer.dim(&one_line(&place)),
+            Some(place) => {
+                let place = self.printer.one_line(&place);
+                self.printer.dim(&place)
+            }
             None => Ok(()),
         }
     }
@@ -188,7 +193,7 @@ impl<'s, 'o> ReplayPrinter<'s, 'o> {
         let input = input.map(|raw| raw.text().to_owned());
         let input = input.as_deref().and_then(|text| Raw::parse(text).ok());
         self.printer.call(printed.tool(), input)?;
-        let is_shown = self.printer.wanted.tools != Tools::None;
+        let is_shown = self.printer.options.tools != Tools::None;
         if is_shown {
             self.printer.page.indent(2);
         }
@@ -233,7 +238,7 @@ impl<'s, 'o> ReplayPrinter<'s, 'o> {
         place: usize,
         render_items: &mut RenderItems<'_>,
     ) -> Result<()> {
-        if self.printer.wanted.tools == Tools::None || item.kind() == ItemKind::Progress {
+        if self.printer.options.tools == Tools::None || item.kind() == ItemKind::Progress {
             return Ok(());
         }
         self.printer.item(render_items.at(place)?)

@@ -64,7 +64,10 @@ impl TextPrinter<'_> {
         }
         self.end_turn()?;
         let mut text = String::new();
-        if let Some(time) = entry_ref.millis().and_then(|at| clock(at, &self.zone)) {
+        if let Some(time) = entry_ref
+            .millis()
+            .and_then(|at| clock(at, &self.options.zone))
+        {
             let day = time.strftime("%Y-%m-%d").to_string();
             if day != self.printed.day {
                 text.push_str(&format!("{day} "));

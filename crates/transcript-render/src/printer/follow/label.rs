@@ -2,11 +2,10 @@
 
 use std::path::{Component, Path};
 
-use anstyle::Style;
 use transcript_format::ids::Uuid;
 
-use crate::escape::one_line;
 use crate::parsed_entry::ParsedEntry;
+use crate::styles::TextStyle;
 use crate::text::{Span, cut_text};
 
 /// How much of a name is shown, in columns.
@@ -66,17 +65,17 @@ impl Label {
     }
 
     /// `▌ title · id ▸ agent-id`
-    pub(super) fn line(&self, style: Style) -> Vec<Span> {
+    pub(super) fn line(&self, style: TextStyle) -> Vec<Span> {
         let name = [&self.title, &self.folder, &self.project];
         let name = name.into_iter().flatten().find(|name| !name.is_empty());
         let parts = [name, self.id.as_ref()].into_iter().flatten();
         let parts: Vec<_> = parts
-            .map(|part| cut_text(&one_line(part), MAX_NAME))
+            .map(|part| cut_text(&style.escaping.one_line(part), MAX_NAME))
             .collect();
         let mut text = parts.join(" · ");
         match self.agent.as_deref() {
             Some("") => text.push_str(" ▸ subagent"),
-            Some(agent) => text.push_str(&format!(" ▸ agent-{}", one_line(agent))),
+            Some(agent) => text.push_str(&format!(" ▸ agent-{}", style.escaping.one_line(agent))),
             None => {}
         }
         vec![Span::new(style, "▌ "), Span::new(style, &text)]
