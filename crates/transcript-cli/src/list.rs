@@ -8,7 +8,7 @@ use clap::Args as ClapArgs;
 use jiff::Zoned;
 use serde::Serialize;
 use transcript::{SessionRow, SessionState};
-use transcript_render::{Escaping, Styles, TextStyle, clock, cut_text};
+use transcript_render::{Escaping, Styles, TextStyle, clock, count, cut_text};
 use unicode_segmentation::UnicodeSegmentation;
 use unicode_width::UnicodeWidthStr;
 
@@ -270,10 +270,11 @@ fn title_of(row: &SessionRow, escaping: Escaping) -> String {
     let mut text = match (&row.title, &row.first_prompt, &row.last_prompt) {
         (Some(title), ..) => escaping.one_line(title),
         (None, Some(prompt), _) | (None, None, Some(prompt)) => escaping.one_line(prompt),
-        _ if !row.has_file => match row.subagents {
-            1 => "(its file is gone, 1 subagent is left)".to_owned(),
-            count => format!("(its file is gone, {count} subagents are left)"),
-        },
+        _ if !row.has_file => {
+            let are = if row.subagents == 1 { "is" } else { "are" };
+            let left = count(row.subagents, "subagent");
+            format!("(its file is gone, {left} {are} left)")
+        }
         _ if row.bytes == 0 => "(empty)".to_owned(),
         _ => "(untitled)".to_owned(),
     };

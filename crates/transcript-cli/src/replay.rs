@@ -12,7 +12,7 @@ use transcript_format::finding::{Finding, Severity};
 use transcript_format::object::Str;
 use transcript_reader::{Bodies, Id, Index, Source, Subagent, subagents};
 use transcript_render::{
-    Conversation, Escaping, Header, Pace, ReplayPrinter, explain, write_markdown,
+    Conversation, Escaping, Header, Pace, ReplayPrinter, count, explain, write_markdown,
 };
 use transcript_resume::items::{Displays, Nesting, Origin, sidechains};
 use transcript_resume::{ConversationPath, PathEntry, PathState, Tree};
@@ -284,8 +284,8 @@ fn write_text(
     }
     let hidden = found.len() + in_this_file;
     if !args.sidechains && hidden > 0 {
-        let what = if hidden == 1 { "subagent" } else { "subagents" };
-        ui.note(&format!("note: {hidden} {what}; --sidechains shows them"));
+        let hidden = count(hidden, "subagent");
+        ui.note(&format!("note: {hidden}; --sidechains shows them"));
     }
     Ok(())
 }
@@ -296,10 +296,7 @@ fn title(index: &Index, part: &ConversationPart, escaping: Escaping) -> Option<S
         PartKind::Main => None,
         PartKind::Sidechain(origin) => Some(agent_title(origin, escaping)),
         PartKind::Branch { from } => {
-            let entries = match part.path.entries.len() {
-                1 => "1 entry".to_owned(),
-                count => format!("{count} entries"),
-            };
+            let entries = count(part.path.entries.len(), "entry");
             Some(match from {
                 Some(from) => {
                     let line = index.entry(*from).line();
@@ -340,10 +337,10 @@ pub(crate) fn print_finding_count(ui: &Ui, tree: &Tree<'_>, path: &ConversationP
     }
     let is_damage = |finding: &Finding| finding.code.severity() == Severity::Damage;
     let findings = explain::findings(tree, path);
-    let count = findings.into_iter().filter(is_damage).count();
-    if count > 0 {
-        let findings = if count == 1 { "finding" } else { "findings" };
-        ui.note(&format!("note: {count} {findings}; --explain lists them"));
+    let damage = findings.into_iter().filter(is_damage).count();
+    if damage > 0 {
+        let findings = count(damage, "finding");
+        ui.note(&format!("note: {findings}; --explain lists them"));
     }
 }
 

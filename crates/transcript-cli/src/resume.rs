@@ -10,7 +10,7 @@ use transcript::History;
 use transcript_format::finding::Severity;
 use transcript_format::names::is_id;
 use transcript_reader::{Bodies, ErrorKind, Index};
-use transcript_render::{Escaping, cut_text, explain};
+use transcript_render::{Escaping, count, cut_text, explain};
 use transcript_resume::request::{self, Message, Problem, Request};
 use transcript_resume::{ConversationPath, PathState, Tree, Usage};
 
@@ -209,12 +209,8 @@ fn write_work(out: &mut impl Write, escaping: Escaping, state: &PathState) -> Re
     if let Some(queued) = state.queued_prompts.as_deref()
         && !queued.is_empty()
     {
-        let prompts = if queued.len() == 1 {
-            "prompt"
-        } else {
-            "prompts"
-        };
-        writeln!(out, "  queued     {} {prompts} not sent", queued.len())?;
+        let prompts = count(queued.len(), "prompt");
+        writeln!(out, "  queued     {prompts} not sent")?;
         let words = queued.iter();
         write_list(
             out,

@@ -238,20 +238,20 @@ fn boundaries(session_tree: &SessionTree<'_>) -> Result<Vec<BoundaryRecord>> {
     let mut bodies = Bodies::new(session_tree.source);
     let mut records = Vec::new();
     for entry_ref in index.entries().filter(EntryRef::is_boundary) {
-        let compaction = BoundaryFacts::read(session_tree, &entry_ref, &mut bodies)?;
+        let facts = BoundaryFacts::read(session_tree, &entry_ref, &mut bodies)?;
         let named = |id: Option<Id>| id.map(|id| NamedEntry::new(index, id));
         let boundary = index.boundary(entry_ref.number());
         let [anchor, head, tail] = boundary.map_or([None; 3], ends);
         records.push(BoundaryRecord {
             entry: EntryLocation::new(index, entry_ref.number()),
-            trigger: compaction.trigger,
-            pre_tokens: compaction.pre_tokens,
+            trigger: facts.compaction.trigger.map(String::from),
+            pre_tokens: facts.compaction.pre_tokens,
             logical_parent: named(boundary.and_then(|boundary| boundary.logical_parent)),
             anchor: named(anchor),
             head: named(head),
             tail: named(tail),
-            kept: compaction.kept,
-            missing: compaction.missing,
+            kept: facts.kept,
+            missing: facts.missing,
         });
     }
     Ok(records)

@@ -1,9 +1,11 @@
 //! The paths of a session that a replay shows, with their items.
 
-use crate::Result;
 use transcript_reader::{Bodies, Index, Source};
 use transcript_resume::items::{Displays, ItemList};
 use transcript_resume::{ConversationPath, Decision};
+
+use crate::Result;
+use crate::words::count;
 
 /// A path of a session with its items.
 pub struct Conversation<'s> {
@@ -77,10 +79,10 @@ pub(crate) fn gap(index: &Index, decision: &Decision) -> Option<String> {
             reason,
             hidden,
         } => {
+            let are = if hidden == 1 { "is" } else { "are" };
             let hidden = match hidden {
                 0 => String::new(),
-                1 => ": 1 message before it is not shown".to_owned(),
-                many => format!(": {many} messages before it are not shown"),
+                _ => format!(": {} before it {are} not shown", count(hidden, "message")),
             };
             format!(
                 "the parent of line {} is missing; {}{hidden}",

@@ -7,6 +7,7 @@ use transcript_format::object::Object;
 
 use crate::styles::Styles;
 use crate::text::{Page, Span};
+use crate::words::more_lines;
 
 /// The changes of a file.
 #[derive(Debug, Default, PartialEq)]
@@ -117,8 +118,7 @@ impl Diff {
             for (mark, text) in &hunk.lines {
                 if shown == most {
                     let more = total - shown;
-                    let lines = if more == 1 { "line" } else { "lines" };
-                    return page.line(&[Span::new(styles.dim, &format!("⋯ {more} more {lines}"))]);
+                    return page.line(&[Span::new(styles.dim, &more_lines(more))]);
                 }
                 shown += 1;
                 let style = match mark {

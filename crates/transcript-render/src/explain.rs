@@ -4,9 +4,10 @@ use std::io::{self, Write};
 
 use transcript_format::finding::Finding;
 use transcript_reader::{EntryRef, Index};
-use transcript_resume::{
-    ConversationPath, Decision, Evidence, LeafReason, Policy, Refusal, SpliceForm, Tree,
-};
+use transcript_resume::{ConversationPath, Decision, Evidence, LeafReason, Policy, Refusal, Tree};
+
+use crate::compaction;
+use crate::words::count;
 
 /// Returns the findings about the lines of a file, its links and the calls on a path, by offset.
 pub fn findings(tree: &Tree<'_>, path: &ConversationPath) -> Vec<Finding> {
@@ -52,10 +53,10 @@ pub fn describe_refusal(index: &Index, refusal: Refusal) -> String {
 pub fn describe_finding(finding: &Finding) -> String {
     let code = finding.code.as_str();
     let (offset, len, detail) = (finding.offset, finding.len, finding.detail);
-    let bytes = if len == 1 { "byte" } else { "bytes" };
+    let bytes = count(len, "byte");
     match finding.line {
-        Some(line) => format!("{code}: line {line} at byte {offset}, {len} {bytes}: {detail}"),
-        None => format!("{code}: at byte {offset}, {len} {bytes}: {detail}"),
+        Some(line) => format!("{code}: line {line} at byte {offset}, {bytes}: {detail}"),
+        None => format!("{code}: at byte {offset}, {bytes}: {detail}"),
     }
 }
 
@@ -153,25 +154,11 @@ pub fn describe(index: &Index, decision: &Decision) -> String {
                 name(entry)
             )
         }
-        Decision::Cut { boundary, hidden } => format!(
-            "the conversation starts at {}; {hidden} earlier messages were compacted away",
-            name(boundary)
-        ),
-        Decision::Splice {
-            boundary,
-            form,
-            kept,
-            removed,
-        } => format!(
-            "{} keeps {kept} entries by {}; {removed} others before it are removed",
-            name(boundary),
-            form_name(form)
-        ),
-        Decision::SpliceIgnored { boundary, form } => format!(
-            "{} names entries by {}, and one of them is not in the file; nothing is kept",
-            name(boundary),
-            form_name(form)
-        ),
+        Decision::Cut { boundary, .. }
+        | Decision::Splice { boundary, .. }
+        | Decision::SpliceIgnored { boundary, .. } => {
+            compaction::decided(&name(boundary), decision)
+        }
         Decision::Siblings { entry, recovered } => format!(
             "{recovered} lines outside the path belong to the message of {} and were added",
             name(entry)
@@ -183,13 +170,6 @@ pub fn describe(index: &Index, decision: &Decision) -> String {
 /// Names an entry by its type and line.
 pub fn entry_name(index: &Index, entry: usize) -> String {
     Name(index.entry(entry)).to_string()
-}
-
-fn form_name(form: SpliceForm) -> &'static str {
-    match form {
-        SpliceForm::List => "preservedMessages",
-        SpliceForm::Segment => "preservedSegment",
-    }
 }
 
 /// An entry by type and line: `assistant in line 12`.

@@ -14,6 +14,7 @@ use transcript_resume::items::{
 };
 
 use crate::blocks::{attachment_line, block_line, input, plain_text, result_text, typed};
+use crate::compaction;
 use crate::conversation::{Conversation, gap};
 use crate::escape::Escaping;
 use crate::header::Header;
@@ -216,14 +217,8 @@ impl Writer<'_> {
             ItemKind::Result => self.result("", item, loaded, None),
             ItemKind::Compaction => {
                 self.speaker = None;
-                let compaction = conversation.display.compaction(item);
-                let kept = compaction.map_or(0, |compaction| compaction.kept);
-                let kept = match kept {
-                    0 => String::new(),
-                    1 => ", 1 entry kept word for word".to_owned(),
-                    kept => format!(", {kept} entries kept word for word"),
-                };
-                writeln!(self.out, "\n---\n\n*Compacted{kept}.*")?;
+                let text = compaction::in_document(conversation.display.compaction(item));
+                writeln!(self.out, "\n---\n\n*{text}*")?;
                 Ok(())
             }
             ItemKind::System => {

@@ -7,6 +7,7 @@
 //! Everything from a transcript is escaped on its way to the output ([`Escaping`]).
 
 pub mod blocks;
+mod compaction;
 mod conversation;
 mod diff;
 mod error;
@@ -26,6 +27,7 @@ mod session_tree;
 mod styles;
 mod text;
 mod tool_summary;
+mod words;
 
 pub use conversation::Conversation;
 pub use error::{Error, Result};
@@ -41,3 +43,4 @@ pub use printer::{Change, FileEvent, FollowPrinter, NewEntry, ReplayPrinter, Sco
 pub use session_tree::{BoundaryFacts, SessionTree, leaf_decision};
 pub use styles::{Styles, TextStyle};
 pub use text::cut_text;
+pub use words::count;

@@ -4,7 +4,7 @@ use jiff::tz::TimeZone;
 use jiff::{Timestamp, Zoned};
 
 /// Formats a duration in at most two units: `0.4 s`, `12 s`, `3 min`, `2 h 5 m`, `3 d 4 h`.
-pub fn duration(millis: u64) -> String {
+pub(crate) fn duration(millis: u64) -> String {
     let seconds = millis / 1000;
     let (minutes, hours, days) = (seconds / 60, seconds / 3600, seconds / 86_400);
     if days > 0 {
@@ -19,7 +19,7 @@ pub fn duration(millis: u64) -> String {
 }
 
 /// Like [`duration`], but with tenths of a second below ten seconds, and with seconds below an hour.
-pub fn precise(millis: u64) -> String {
+pub(crate) fn precise(millis: u64) -> String {
     match millis {
         0..10_000 => format!("{}.{} s", millis / 1000, millis % 1000 / 100),
         60_000..3_600_000 => format!("{} min {} s", millis / 60_000, millis / 1000 % 60),

@@ -20,12 +20,14 @@ use transcript_resume::{
 use unicode_width::UnicodeWidthStr;
 
 use crate::blocks::{blocks, message_content, typed};
+use crate::compaction;
 use crate::explain;
 use crate::moment::duration;
 use crate::options::RenderOptions;
 use crate::session_tree::{BoundaryFacts, SessionTree, leaf_decision};
 use crate::styles::Styles;
 use crate::text::{Page, Span, cut_text as cut};
+use crate::words::count;
 
 /// The deepest level of side branches that is printed.
 const LEVELS: usize = 4;
@@ -253,10 +255,10 @@ impl<'s> TreePrinter<'s> {
         let tips = branches.iter().filter(|branch| branch.is_tip).count();
         let mut text = format!("session {}", self.one_line(&id));
         text.push_str(&format!(" · {}", count(index.line_count(), "line")));
-        text.push_str(&format!(" · {}", count(tips as u64, "tip")));
+        text.push_str(&format!(" · {}", count(tips, "tip")));
         let compactions = index.entries().filter(EntryRef::is_boundary).count();
         if compactions > 0 {
-            text.push_str(&format!(" · {}", count(compactions as u64, "compaction")));
+            text.push_str(&format!(" · {}", count(compactions, "compaction")));
         }
         if let Some((first, last)) = self.days()? {
             // Print the date once if both are on the same day.
@@ -416,24 +418,9 @@ impl<'s> TreePrinter<'s> {
     }
 
     fn boundary(&mut self, boundary: &EntryRef<'_>) -> Result<String> {
-        let compaction = BoundaryFacts::read(self.session_tree, boundary, &mut self.bodies)?;
-        let mut text = "compacted".to_owned();
-        if let Some(trigger) = &compaction.trigger {
-            text.push_str(&format!(" ({})", self.one_line(trigger)));
-        }
-        text.push_str(&format!(" in line {}", boundary.line()));
-        if let Some(tokens) = compaction.pre_tokens {
-            text.push_str(&format!(", {tokens} tokens before"));
-        }
-        match compaction.kept {
-            Some(0) => {}
-            Some(kept) => text.push_str(&format!(", {} kept", count_entries(kept))),
-            None => text.push_str(", the last entries kept"),
-        }
-        if compaction.missing > 0 {
-            text.push_str(&format!(", {} of them missing", compaction.missing));
-        }
-        Ok(text)
+        let facts = BoundaryFacts::read(self.session_tree, boundary, &mut self.bodies)?;
+        let text = compaction::in_tree(&facts, boundary.line());
+        Ok(self.one_line(&text))
     }
 
     /// Describes the decision about the missing parent of an entry.
@@ -502,14 +489,10 @@ impl<'s> TreePrinter<'s> {
         is_line: bool,
     ) -> Result<()> {
         let lead = lead(level, if is_line { "│ " } else { "├─" });
-        let branches = if total.branches == 1 {
-            "1 branch".to_owned()
-        } else {
-            format!("{} branches", total.branches)
-        };
         let text = format!(
-            "⋮ {branches} hidden, {}, lines {}; --json lists them",
-            count(total.prompts as u64, "prompt"),
+            "⋮ {} hidden, {}, lines {}; --json lists them",
+            count(total.branches, "branch"),
+            count(total.prompts, "prompt"),
             range(total.lines)
         );
         let text = cut(&text, self.room(&lead));
@@ -606,7 +589,7 @@ impl<'s> TreePrinter<'s> {
         }
         let dim = self.styles.dim;
         let entries: usize = sidechains.iter().map(|sidechain| sidechain.entries).sum();
-        writeln!(out, "\n{dim}sidechains: {}{dim:#}", count_entries(entries))?;
+        writeln!(out, "\n{dim}sidechains: {}{dim:#}", count(entries, "entry"))?;
         for sidechain in sidechains.iter().take(ROOTS.1) {
             let name = sidechain.agent.as_deref().unwrap_or("without an agent id");
             let line = self.session_tree.index().entry(sidechain.first).line();
@@ -614,12 +597,12 @@ impl<'s> TreePrinter<'s> {
                 out,
                 "  {}  {}, from line {line} on",
                 cut(&self.one_line(name), self.width / 2),
-                count_entries(sidechain.entries)
+                count(sidechain.entries, "entry")
             )?;
         }
         if sidechains.len() > ROOTS.1 {
             let more = sidechains.len() - ROOTS.1;
-            writeln!(out, "  {dim}⋮ {} more{dim:#}", count(more as u64, "agent"))?;
+            writeln!(out, "  {dim}⋮ {} more{dim:#}", count(more, "agent"))?;
         }
         Ok(())
     }
@@ -642,7 +625,7 @@ impl<'s> TreePrinter<'s> {
                 Some(decision) => format!(
                     "{}; {} on its path",
                     explain::describe(index, decision),
-                    count_entries(path.entries.len())
+                    count(path.entries.len(), "entry")
                 ),
                 None => "no leaf".to_owned(),
             };
@@ -763,17 +746,5 @@ fn range((first, last): (u64, u64)) -> String {
         first.to_string()
     } else {
         format!("{first}–{last}")
-    }
-}
-
-fn count(number: u64, what: &str) -> String {
-    let s = if number == 1 { "" } else { "s" };
-    format!("{number} {what}{s}")
-}
-
-fn count_entries(number: usize) -> String {
-    match number {
-        1 => "1 entry".to_owned(),
-        number => format!("{number} entries"),
     }
 }

@@ -17,13 +17,12 @@ use transcript_resume::items::{
 };
 
 use crate::blocks::{attachment_line, block_line, plain_text, typed};
+use crate::compaction;
 use crate::conversation::{Conversation, the_line};
 use crate::markdown;
-use crate::moment::precise;
 use crate::options::{RenderOptions, Tools};
 use crate::styles::Styles;
 use crate::text::{Page, Span, width};
-use crate::tool_summary::grouped;
 use turn::TurnStats;
 
 pub use follow::{Change, FileEvent, FollowPrinter, NewEntry, Scope};
@@ -233,42 +232,7 @@ impl<'o> TextPrinter<'o> {
     /// Prints a compaction as a ruled line with its facts.
     fn compaction(&mut self, rendered: RenderItem<'_>) -> Result<()> {
         self.end_turn()?;
-        let mut text = "compacted".to_owned();
-        if let Some(compaction) = rendered.compaction {
-            if let Some(trigger) = &compaction.trigger {
-                text.push_str(&format!(" ({trigger})"));
-            }
-            match (compaction.pre_tokens, compaction.post_tokens) {
-                (Some(before), Some(after)) => text.push_str(&format!(
-                    " · {} → {} tokens",
-                    grouped(before),
-                    grouped(after)
-                )),
-                (Some(before), None) => {
-                    text.push_str(&format!(" · {} tokens before", grouped(before)));
-                }
-                _ => {}
-            }
-            if let Some(took) = compaction.duration_millis {
-                text.push_str(&format!(" · {}", precise(took)));
-            }
-            match compaction.kept {
-                0 if compaction.is_keeping_ignored => {
-                    text.push_str(" · its kept entries are missing");
-                }
-                0 => {}
-                1 => text.push_str(" · 1 entry kept"),
-                kept => text.push_str(&format!(" · {kept} entries kept")),
-            }
-            match compaction.hidden {
-                None | Some(0) => {}
-                Some(1) => text.push_str(" · 1 message compacted away"),
-                Some(hidden) => text.push_str(&format!(
-                    " · {} messages compacted away",
-                    grouped(u64::from(hidden))
-                )),
-            }
-        }
+        let text = compaction::ruled(rendered.compaction);
         self.rule('═', &text, "")
     }
 

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use transcript_format::entry::Entry;
 use transcript_format::object::Object;
 use transcript_reader::{Bodies, EntryRef, Id, Index, Preserved, Prompt, Source};
+use transcript_resume::items::CompactionItem;
 use transcript_resume::{Branches, ConversationPath, Decision, Policy, Tree, is_prompt};
 
 use crate::Result;
@@ -89,10 +90,8 @@ fn prompts(source: &Source, index: &Index, branches: &Branches) -> Result<Vec<us
 
 /// The facts that a compact boundary records.
 pub struct BoundaryFacts {
-    /// What started the compaction.
-    pub trigger: Option<String>,
-    /// The tokens before it.
-    pub pre_tokens: Option<u64>,
+    /// What the boundary itself says.
+    pub compaction: CompactionItem,
     /// How many entries it preserves; `None` if it names only the ends of a segment and no path
     /// contains that segment.
     pub kept: Option<usize>,
@@ -113,8 +112,7 @@ impl BoundaryFacts {
         let index = session_tree.index();
         let body = bodies.get(boundary)?;
         let entry = Entry::parse(body.text).ok();
-        let metadata = entry.and_then(|entry| entry.object().object("compactMetadata"));
-        let metadata = metadata.as_ref();
+        let compaction = entry.map(|entry| CompactionItem::read(boundary, entry.object()));
         let named = index.boundary(boundary.number());
         let is_missing = |id: &Option<Id>| id.is_none_or(|id| index.with_uuid(id).next().is_none());
         let (kept, missing) = match named.map(|named| &named.preserved) {
@@ -130,10 +128,7 @@ impl BoundaryFacts {
             _ => (Some(0), 0),
         };
         Ok(Self {
-            trigger: metadata
-                .and_then(|metadata| metadata.str("trigger"))
-                .map(|trigger| trigger.into_owned()),
-            pre_tokens: metadata.and_then(|metadata| metadata.u64("preTokens")),
+            compaction: compaction.unwrap_or_default(),
             kept,
             missing,
         })

@@ -4,6 +4,7 @@ use transcript_format::object::{Object, Raw};
 
 use crate::diff::Diff;
 use crate::escape::Escaping;
+use crate::words::noun;
 
 /// The outcome of a call, in the most informative form.
 #[derive(Debug, PartialEq)]
@@ -165,10 +166,10 @@ pub(crate) fn from<'p>(cwd: Option<&str>, path: &'p str) -> &'p str {
 /// Describes the size of a text: `1 line · 12 B`.
 pub(crate) fn size(text: &str) -> String {
     let lines = text.trim_end().split('\n').count();
-    let unit = if lines == 1 { "line" } else { "lines" };
     format!(
-        "{} {unit} · {}",
+        "{} {} · {}",
         grouped(lines as u64),
+        noun(lines, "line"),
         bytes(text.len() as u64)
     )
 }

@@ -13,6 +13,7 @@ use crate::options::Tools;
 use crate::styles::TextStyle;
 use crate::text::{Span, width};
 use crate::tool_summary::{self, CallOutcome, Todo, TodoState, size};
+use crate::words::more_lines;
 
 /// How many lines of the subject of a call the short form shows.
 const CALL_LINES: usize = 6;
@@ -89,7 +90,7 @@ impl TextPrinter<'_> {
             self.page.short(&[Span::new(self.styles.plain, line)])?;
         }
         if about.len() > most {
-            self.dim(&format!("⋯ {} more lines", about.len() - most))?;
+            self.dim(&more_lines(about.len() - most))?;
         }
         self.page.pop();
         Ok(())
@@ -238,8 +239,7 @@ impl TextPrinter<'_> {
         }
         match rest.len().saturating_sub(FAILURE_LINES) {
             0 => {}
-            1 => self.dim("⋯ 1 more line")?,
-            more => self.dim(&format!("⋯ {more} more lines"))?,
+            more => self.dim(&more_lines(more))?,
         }
         self.page.pop();
         Ok(())

@@ -10,6 +10,7 @@ use transcript_reader::{EntryRef, MessageKey};
 use super::{RenderItem, TextPrinter};
 use crate::moment::{clock, precise};
 use crate::tool_summary::grouped;
+use crate::words::count;
 
 /// The totals since the last prompt.
 #[derive(Default)]
@@ -99,8 +100,7 @@ impl TextPrinter<'_> {
         parts.extend(between(turn.millis, self.printed.answered).map(precise));
         match turn.calls {
             0 => {}
-            1 => parts.push("1 call".to_owned()),
-            calls => parts.push(format!("{calls} calls")),
+            calls => parts.push(count(calls, "call")),
         }
         let sum = |of: fn(&Tokens) -> u64| {
             let tokens = turn.answers.values();
