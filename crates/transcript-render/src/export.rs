@@ -3,25 +3,24 @@
 use std::collections::HashSet;
 use std::io::Write;
 
-use crate::Result;
 use transcript_format::kind::{AttachmentKind, SystemKind};
 use transcript_format::object::Raw;
-use transcript_format::tool_result::ToolUseResult;
-use transcript_reader::{Bodies, Said};
+use transcript_reader::Bodies;
 use transcript_resume::Usage;
 use transcript_resume::items::{
     GroupKind, GroupRole, Item, ItemKind, ItemMarks, ItemReader, LoadedItem, Speaker,
 };
 
-use crate::blocks::{attachment_line, block_line, input, plain_text, result_text, typed};
+use crate::Result;
+use crate::blocks::{attachment_line, block_line, input, plain_text, result_text};
 use crate::compaction;
 use crate::conversation::{Conversation, gap};
 use crate::escape::Escaping;
 use crate::header::Header;
 use crate::markup;
 use crate::options::{RenderOptions, Tools};
-use crate::printer::hidden;
 use crate::tool_summary::{self, CallOutcome, TodoState, grouped, size};
+use crate::view::Shown;
 
 /// How many lines of a result the short form shows.
 const RESULT_LINES: usize = 10;
@@ -259,30 +258,25 @@ impl Writer<'_> {
     }
 
     fn said(&mut self, item: &Item, text: &str) -> Result<()> {
-        if hidden(item.marks()).is_some() || item.marks().contains(ItemMarks::API_ERROR) {
-            return self.aside(text);
-        }
         let text = text.trim();
-        let is_typed = item.speaker() == Speaker::Person;
-        match (item.speaker(), Said::of(text)) {
-            (Speaker::Agent, _) => self.head("Assistant")?,
-            (Speaker::Summary, _) => self.head("Summary")?,
-            (Speaker::Person, Said::Prompt(_)) => self.head("User")?,
-            (_, Said::Client(text)) => return self.aside(text),
-            (speaker, said) => {
-                let command = typed(&said).filter(|_| speaker == Speaker::Person);
-                let Some(command) = command else {
-                    return self.aside(text);
-                };
+        match Shown::of(item, text) {
+            Shown::Prompt => self.head("User")?,
+            Shown::Command(command) => {
                 self.head("User")?;
                 writeln!(self.out, "\n{}", markup::code(self.escaping, &command))?;
                 return Ok(());
             }
+            Shown::Answer => self.head("Assistant")?,
+            Shown::Summary => self.head("Summary")?,
+            Shown::Aside(_, text) => return self.aside(text),
+            Shown::Alarm => return self.aside(text),
+            Shown::Nothing => return Ok(()),
         }
+        let blocks = markup::blocks(self.escaping, text);
         // Text of a person is quoted: it was not written as part of a document.
-        let text = match is_typed {
-            true => markup::quoted(&markup::blocks(self.escaping, text)),
-            false => markup::blocks(self.escaping, text),
+        let text = match item.speaker() {
+            Speaker::Person => markup::quoted(&blocks),
+            _ => blocks,
         };
         writeln!(self.out, "\n{text}")?;
         Ok(())
@@ -323,18 +317,8 @@ impl Writer<'_> {
         if self.options.tools == Tools::None {
             return Ok(());
         }
-        let form = loaded.tool_use_result();
-        let form = match &form {
-            Some(ToolUseResult::Object(object)) => Some(object),
-            _ => None,
-        };
-        let input = input.and_then(Raw::object);
         let failed = item.marks().contains(ItemMarks::FAILED);
-        let outcome = match failed {
-            true => CallOutcome::Text,
-            false => CallOutcome::of(tool, input.as_ref(), form),
-        };
-        match outcome {
+        match CallOutcome::of_result(tool, input, loaded) {
             CallOutcome::Diff(diff) => self.fenced("diff", &diff.to_text()),
             CallOutcome::Todos(todos) => {
                 writeln!(self.out)?;

@@ -1,10 +1,10 @@
 //! The header above a conversation: session, title, folder, branch, model and times.
 
-use crate::Result;
 use jiff::tz::TimeZone;
 use transcript_reader::{Bodies, Source};
 use transcript_resume::{ConversationPath, PathState, Tree};
 
+use crate::Result;
 use crate::moment::clock;
 use crate::options::RenderOptions;
 

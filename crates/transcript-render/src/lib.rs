@@ -27,6 +27,7 @@ mod session_tree;
 mod styles;
 mod text;
 mod tool_summary;
+mod view;
 mod words;
 
 pub use conversation::Conversation;

@@ -4,7 +4,6 @@ use std::borrow::Cow;
 use std::cell::OnceCell;
 use std::path::Path;
 
-use crate::Result;
 use transcript_format::entry;
 use transcript_format::object::{Object, Str};
 use transcript_format::scan::Flags;
@@ -12,6 +11,7 @@ use transcript_reader::{EntryRef, Index, LoadOptions, Prompt, Source};
 use transcript_resume::items::Displays;
 use transcript_resume::{Policy, Tree, is_prompt};
 
+use crate::Result;
 use crate::conversation::Conversation;
 
 /// A followed entry, parsed as a session of one line.

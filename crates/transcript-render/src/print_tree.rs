@@ -8,7 +8,6 @@ use std::collections::HashMap;
 use std::io::Write;
 use std::ops::Range;
 
-use crate::Result;
 use transcript_format::content::Block;
 use transcript_format::entry::Entry;
 use transcript_format::object::{FromRaw, Str};
@@ -19,6 +18,7 @@ use transcript_resume::{
 };
 use unicode_width::UnicodeWidthStr;
 
+use crate::Result;
 use crate::blocks::{blocks, message_content, typed};
 use crate::compaction;
 use crate::explain;

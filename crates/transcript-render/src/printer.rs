@@ -7,15 +7,13 @@ mod turn;
 
 use std::io::Write;
 
-use crate::Result;
 use transcript_format::context_refs::Region;
 use transcript_format::entry::Entry;
 use transcript_format::kind::{AttachmentKind, SystemKind};
 use transcript_reader::{Bodies, EntryRef, Said};
-use transcript_resume::items::{
-    CompactionItem, Item, ItemKind, ItemMarks, ItemReader, LoadedItem, Speaker,
-};
+use transcript_resume::items::{CompactionItem, Item, ItemKind, ItemReader, LoadedItem, Speaker};
 
+use crate::Result;
 use crate::blocks::{attachment_line, block_line, plain_text, typed};
 use crate::compaction;
 use crate::conversation::{Conversation, the_line};
@@ -23,6 +21,7 @@ use crate::markdown;
 use crate::options::{RenderOptions, Tools};
 use crate::styles::Styles;
 use crate::text::{Page, Span, width};
+use crate::view::Shown;
 use turn::TurnStats;
 
 pub use follow::{Change, FileEvent, FollowPrinter, NewEntry, Scope};
@@ -162,38 +161,26 @@ impl<'o> TextPrinter<'o> {
     /// Prints a text according to its speaker.
     fn said(&mut self, rendered: RenderItem<'_>) -> Result<()> {
         let text = rendered.loaded.text().unwrap_or_default();
-        let marks = rendered.item().marks();
-        if marks.contains(ItemMarks::API_ERROR) {
-            return self.alarm(&text);
-        }
-        if let Some(mark) = hidden(marks) {
-            return self.aside(mark, &text);
-        }
-        match rendered.item().speaker() {
-            Speaker::Agent => {
+        match Shown::of(rendered.item(), &text) {
+            Shown::Prompt => self.prompt(rendered, &text)?,
+            Shown::Command(command) => {
+                self.start_turn(rendered)?;
+                self.name("user")?;
+                self.page.text(self.styles.code, &command)?;
+            }
+            Shown::Answer => {
                 self.name("assistant")?;
                 self.page.gap();
                 markdown::write(&mut self.page, self.styles, &text)?;
                 self.page.gap();
             }
-            Speaker::Summary => {
+            Shown::Summary => {
                 self.name("summary")?;
                 markdown::write(&mut self.page, self.styles, &text)?;
             }
-            Speaker::Person => match Said::of(&text) {
-                Said::Prompt(prompt) => self.prompt(rendered, prompt)?,
-                Said::Client(text) => self.aside("client", text)?,
-                Said::Nothing if text.trim().is_empty() => {}
-                said => match typed(&said) {
-                    Some(command) => {
-                        self.start_turn(rendered)?;
-                        self.name("user")?;
-                        self.page.text(self.styles.code, &command)?;
-                    }
-                    None => self.aside("client", &text)?,
-                },
-            },
-            _ => self.aside("client", &text)?,
+            Shown::Aside(kind, text) => self.aside(kind, text)?,
+            Shown::Alarm => self.alarm(&text)?,
+            Shown::Nothing => {}
         }
         Ok(())
     }
@@ -415,21 +402,4 @@ fn name_of(item: &Item) -> &'static str {
         Speaker::Summary => "summary",
         _ => "client",
     }
-}
-
-/// Why the client does not show an item.
-pub(crate) fn hidden(marks: ItemMarks) -> Option<&'static str> {
-    let kinds = [
-        (ItemMarks::TOMBSTONED, "tombstoned"),
-        (ItemMarks::VIRTUAL, "virtual"),
-        (ItemMarks::TEAM, "team"),
-        (ItemMarks::META, "meta"),
-    ];
-    let found = kinds.into_iter().find(|(mark, _)| marks.contains(*mark));
-    // A summary is transcript-only too, but it is shown: it replaces everything before it.
-    let is_hidden =
-        marks.contains(ItemMarks::TRANSCRIPT_ONLY) && !marks.contains(ItemMarks::SUMMARY);
-    found
-        .map(|(_, name)| name)
-        .or(is_hidden.then_some("hidden"))
 }

@@ -1,6 +1,8 @@
 //! Summaries of tool calls for people: subject and outcome.
 
 use transcript_format::object::{Object, Raw};
+use transcript_format::tool_result::ToolUseResult;
+use transcript_resume::items::{ItemMarks, LoadedItem};
 
 use crate::diff::Diff;
 use crate::escape::Escaping;
@@ -41,9 +43,22 @@ impl TodoState {
 }
 
 impl CallOutcome {
+    /// Derives the outcome of a call from its input and its result. A failed call has no outcome but its text.
+    pub(crate) fn of_result(tool: &str, input: Option<Raw<'_>>, result: &LoadedItem<'_>) -> Self {
+        if result.item().marks().contains(ItemMarks::FAILED) {
+            return Self::Text;
+        }
+        let output = match result.tool_use_result() {
+            Some(ToolUseResult::Object(output)) => Some(output),
+            _ => None,
+        };
+        let input = input.and_then(Raw::object);
+        Self::of(tool, input.as_ref(), output.as_ref())
+    }
+
     /// Derives the outcome from the `input` of a call and its `toolUseResult`, which is more precise if
-    /// it exists. A failed call has no outcome but its text.
-    pub(crate) fn of(tool: &str, input: Option<&Object<'_>>, output: Option<&Object<'_>>) -> Self {
+    /// it exists.
+    fn of(tool: &str, input: Option<&Object<'_>>, output: Option<&Object<'_>>) -> Self {
         let shown = match tool {
             "TodoWrite" => todos(output, "newTodos").or_else(|| todos(input, "todos")),
             _ => change(tool, input, output).map(Self::Diff),

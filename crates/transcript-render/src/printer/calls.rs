@@ -1,12 +1,11 @@
 //! Prints calls and their results.
 
-use crate::Result;
 use transcript_format::object::Raw;
-use transcript_format::tool_result::ToolUseResult;
 use transcript_resume::items::{ItemMarks, LoadedItem};
 
 use super::turn::between;
 use super::{RenderItem, TextPrinter};
+use crate::Result;
 use crate::blocks::result_text;
 use crate::moment::precise;
 use crate::options::Tools;
@@ -141,17 +140,7 @@ impl TextPrinter<'_> {
         let took = took
             .map(|took| format!(" · {}", precise(took)))
             .unwrap_or_default();
-        let form = loaded.tool_use_result();
-        let form = match &form {
-            Some(ToolUseResult::Object(object)) => Some(object),
-            _ => None,
-        };
-        let input = input.and_then(Raw::object);
-        let outcome = match failed {
-            true => CallOutcome::Text,
-            false => CallOutcome::of(tool, input.as_ref(), form),
-        };
-        match outcome {
+        match CallOutcome::of_result(tool, input, loaded) {
             CallOutcome::Diff(diff) => {
                 self.outcome("", &format!("+{} −{}{took}", diff.added, diff.removed))?;
                 self.page.indent(2);

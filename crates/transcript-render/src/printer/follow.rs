@@ -8,7 +8,6 @@ use std::io::{self, Write};
 use std::mem;
 use std::path::{Path, PathBuf};
 
-use crate::Result;
 use transcript_format::finding::Finding;
 use transcript_format::names::agent_of;
 use transcript_format::object::Raw;
@@ -17,6 +16,7 @@ use transcript_reader::{Index, Preserved};
 use transcript_resume::items::ItemKind;
 
 use super::{PrintState, RenderItem, RenderItems, TextPrinter};
+use crate::Result;
 use crate::blocks::input;
 use crate::conversation::salvaged;
 use crate::options::{RenderOptions, Tools};

@@ -2,13 +2,13 @@
 
 use std::io::Write;
 
-use crate::Result;
 use transcript_format::object::Raw;
 use transcript_resume::items::{
     GroupKind, GroupRole, Item, ItemKind, ItemList, ItemMarks, Nesting, Speaker,
 };
 
 use super::{PrintState, RenderItem, RenderItems, TextPrinter};
+use crate::Result;
 use crate::blocks::input;
 use crate::conversation::{Conversation, gap};
 use crate::header::Header;

@@ -2,12 +2,12 @@
 
 use std::collections::HashMap;
 
-use crate::Result;
 use transcript_format::entry::Entry;
 use transcript_format::kind::EntryKind;
 use transcript_reader::{EntryRef, MessageKey};
 
 use super::{RenderItem, TextPrinter};
+use crate::Result;
 use crate::moment::{clock, precise};
 use crate::tool_summary::grouped;
 use crate::words::count;
