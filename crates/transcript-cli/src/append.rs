@@ -17,7 +17,8 @@ use transcript_format::lines::{DEFAULT_LINE_CAP, Framed, Framer};
 use transcript_format::object::{JsonKind, Object, Raw};
 use transcript_writer::{ErrorKind, InvalidEntry};
 
-use crate::{exit, json, screen};
+use crate::ui::Ui;
+use crate::{exit, json};
 
 /// Append to a session: commands on standard input, answers on standard output
 ///
@@ -76,36 +77,34 @@ const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// How much input is read at once. Commands that are read together are written together.
 const CHUNK_BYTES: usize = 256 << 10;
 
-pub(crate) fn run(args: &Args, output: &screen::OutputOptions) -> Result<u8> {
+pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
     transcript::ignore_file_size_signal();
     let session = open(args)?;
-    if !output.quiet {
-        if session.path() != args.file {
-            screen::note(&format!(
-                "{}: another process is writing to it; continuing in a copy: {}",
-                args.file.display(),
-                session.path().display()
-            ));
-        }
-        if session.writer().others_may_write() {
-            screen::note(&format!(
-                "{0}: other users may write to this file, and what they write becomes part of the \
-                 conversation; `chmod 600` prevents it",
-                session.path().display()
-            ));
-        }
-        if let Some(repair) = session.repair() {
-            screen::note(&describe_repair(session.path(), repair));
-        }
-        if let [first, ..] = session.restored() {
-            screen::note(&format!(
-                "{}: entries that were only in damaged lines: {}, written again from byte {} on, \
-                 because other clients skip damaged lines",
-                session.path().display(),
-                session.restored().len(),
-                first.offset
-            ));
-        }
+    if session.path() != args.file {
+        ui.note(&format!(
+            "{}: another process is writing to it; continuing in a copy: {}",
+            args.file.display(),
+            session.path().display()
+        ));
+    }
+    if session.writer().others_may_write() {
+        ui.note(&format!(
+            "{0}: other users may write to this file, and what they write becomes part of the \
+             conversation; `chmod 600` prevents it",
+            session.path().display()
+        ));
+    }
+    if let Some(repair) = session.repair() {
+        ui.note(&describe_repair(session.path(), repair));
+    }
+    if let [first, ..] = session.restored() {
+        ui.note(&format!(
+            "{}: entries that were only in damaged lines: {}, written again from byte {} on, \
+             because other clients skip damaged lines",
+            session.path().display(),
+            session.restored().len(),
+            first.offset
+        ));
     }
     let mut server = CommandServer {
         session,
@@ -128,7 +127,7 @@ pub(crate) fn run(args: &Args, output: &screen::OutputOptions) -> Result<u8> {
     let path = session.path().to_owned();
     let closed = synced.and(session.close());
     if let Some(rescue) = rescue.filter(|rescue| rescue.unsynced > 0) {
-        screen::note(&describe_rescue(&path, &rescue));
+        ui.warn(&describe_rescue(&path, &rescue));
     }
     match end {
         Ok(End::Asked(id)) => {

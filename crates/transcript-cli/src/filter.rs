@@ -7,8 +7,7 @@ use transcript_format::content::Block;
 use transcript_format::entry::Entry;
 use transcript_format::kind::EntryKind;
 use transcript_format::object::{FromRaw, Raw};
-
-use crate::blocks::{blocks, message_content, plain_text};
+use transcript_render::blocks::{blocks, message_content, plain_text};
 
 /// At most this many calls wait for their results; the oldest is dropped.
 const MAX_CALLS: usize = 1024;

@@ -9,6 +9,7 @@ use serde::Serialize;
 use transcript::EntryId;
 
 use crate::path_args::PolicyName;
+use crate::ui::Ui;
 use crate::{exit, json, session};
 
 /// Copy one conversation of a session into a new session
@@ -47,12 +48,12 @@ struct Answer {
     source: PathBuf,
 }
 
-pub(crate) fn run(args: &Args) -> Result<u8> {
+pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
     transcript::ignore_file_size_signal();
     if args.out.is_none() && args.session == Path::new("-") {
         bail!("a copy of standard input needs a path: name it with --out FILE");
     }
-    let history = session::open(&args.session)?;
+    let history = session::open(ui, &args.session)?;
     let at = args.at.as_deref().map(EntryId::from);
     if let (Some(at), Some(uuid)) = (&at, &args.at)
         && history.index().id(&at.to_string()).is_none()

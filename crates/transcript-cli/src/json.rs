@@ -5,12 +5,9 @@
 
 use std::borrow::Cow;
 use std::fmt::Write;
-use std::io::{self, IsTerminal};
-use std::sync::OnceLock;
 
 use serde::Serialize;
-
-use crate::escape;
+use transcript_render::is_bidi;
 
 /// Serializes one of our records as one line without a newline.
 pub(crate) fn text(record: &impl Serialize) -> serde_json::Result<String> {
@@ -21,17 +18,9 @@ pub(crate) fn text(record: &impl Serialize) -> serde_json::Result<String> {
     })
 }
 
-/// Returns JSON of a transcript: verbatim for programs, escaped on a terminal.
-pub(crate) fn verbatim(json: &str) -> Cow<'_, str> {
-    static IS_SHOWN: OnceLock<bool> = OnceLock::new();
-    match *IS_SHOWN.get_or_init(|| io::stdout().is_terminal()) && !escape::is_off() {
-        true => escaped(json),
-        false => Cow::Borrowed(json),
-    }
-}
-
-fn escaped(json: &str) -> Cow<'_, str> {
-    let acts = |c: char| c.is_control() && c != '\n' || escape::is_bidi(c);
+/// Escapes what a terminal would act on.
+pub(crate) fn escaped(json: &str) -> Cow<'_, str> {
+    let acts = |c: char| c.is_control() && c != '\n' || is_bidi(c);
     // Fast path: most JSON is plain ASCII.
     let is_harmless = json.is_ascii() && !json.contains('\u{7f}');
     if is_harmless || !json.contains(acts) {

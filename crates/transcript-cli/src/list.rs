@@ -3,20 +3,18 @@
 use std::io::Write;
 use std::path::PathBuf;
 
-use anstyle::Style;
 use anyhow::Result;
 use clap::Args as ClapArgs;
 use jiff::Zoned;
 use serde::Serialize;
 use transcript::{SessionRow, SessionState};
+use transcript_render::{Escaping, Styles, TextStyle, clock, count, cut_text};
 use unicode_segmentation::UnicodeSegmentation;
 use unicode_width::UnicodeWidthStr;
 
-use crate::escape::one_line;
-use crate::moment::clock;
 use crate::pager::Output;
-use crate::text::cut_text;
-use crate::{exit, folder, json, screen, session};
+use crate::ui::{Ui, terminal_width};
+use crate::{exit, json, session};
 
 /// List sessions, the most recent conversation first
 ///
@@ -36,13 +34,11 @@ pub(crate) struct Args {
 }
 
 /// Runs the command.
-pub(crate) fn run(args: &Args, output: &screen::OutputOptions) -> Result<u8> {
-    let store = session::store()?;
+pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
+    let store = session::store(ui)?;
     let listing = store.list()?;
-    if !output.quiet {
-        for problem in &listing.problems {
-            screen::note(&format!("transcript: {problem}"));
-        }
+    for problem in &listing.problems {
+        ui.note(&format!("transcript: {problem}"));
     }
     let rows = match &args.project {
         Some(project) => listing.of_project(project, true),
@@ -56,14 +52,14 @@ pub(crate) fn run(args: &Args, output: &screen::OutputOptions) -> Result<u8> {
     };
     let written = match args.json {
         true => write_json(&mut out, rows),
-        false => Table::new(rows, screen::terminal_width()).print(&mut out, &output.styles()),
+        false => Table::new(ui, rows, terminal_width()).print(&mut out, &ui.render.styles()),
     };
     match written {
         Err(error) if !out.is_closed(&error) => return Err(error),
         _ => out.finish()?,
     }
-    if rows.is_empty() && !args.json && !output.quiet {
-        screen::note(&format!("no sessions in {}", store.root().display()));
+    if rows.is_empty() && !args.json {
+        ui.note(&format!("no sessions in {}", store.root().display()));
     }
     Ok(exit::DONE)
 }
@@ -146,9 +142,9 @@ struct Table<'r> {
 
 impl<'r> Table<'r> {
     /// Builds the cells. Without a `width` no cell is shortened.
-    fn new(rows: &'r [&'r SessionRow], width: Option<usize>) -> Self {
+    fn new(ui: &Ui, rows: &'r [&'r SessionRow], width: Option<usize>) -> Self {
         let now = Zoned::now();
-        let cells = rows.iter().map(|row| cells(row, &now, width));
+        let cells = rows.iter().map(|row| cells(ui, row, &now, width));
         let cells: Vec<_> = cells.collect();
         let widest = |column: usize| {
             let widths = cells.iter().map(|cells| cells[column].width());
@@ -180,7 +176,7 @@ impl<'r> Table<'r> {
         }
     }
 
-    fn print(&self, out: &mut impl Write, styles: &screen::Styles) -> Result<()> {
+    fn print(&self, out: &mut impl Write, styles: &Styles) -> Result<()> {
         if self.rows.is_empty() {
             return Ok(());
         }
@@ -196,13 +192,18 @@ impl<'r> Table<'r> {
             };
             let dim = styles.dim;
             let title = title_style(row, styles);
-            let line = [dim, Style::new(), state, dim, dim, dim, title];
+            let line = [dim, styles.plain, state, dim, dim, dim, title];
             self.line(out, cells, line)?;
         }
         Ok(())
     }
 
-    fn line(&self, out: &mut impl Write, cells: &[String; 7], styles: [Style; 7]) -> Result<()> {
+    fn line(
+        &self,
+        out: &mut impl Write,
+        cells: &[String; 7],
+        styles: [TextStyle; 7],
+    ) -> Result<()> {
         let mut line = String::new();
         for column in (0..NAMES.len()).filter(|column| self.widths[*column] > 0) {
             let (text, width) = (&cells[column], self.widths[column]);
@@ -220,9 +221,9 @@ impl<'r> Table<'r> {
     }
 }
 
-fn cells(row: &SessionRow, now: &Zoned, width: Option<usize>) -> [String; 7] {
+fn cells(ui: &Ui, row: &SessionRow, now: &Zoned, width: Option<usize>) -> [String; 7] {
     let mut cells: [String; 7] = Default::default();
-    let id = one_line(&row.session_id);
+    let id = ui.escaping.one_line(&row.session_id);
     cells[ID] = match width {
         Some(_) => id.chars().take(SHORT_ID).collect(),
         None => id,
@@ -238,14 +239,14 @@ fn cells(row: &SessionRow, now: &Zoned, width: Option<usize>) -> [String; 7] {
         true => size(row.bytes),
         false => String::new(),
     };
-    let folder = row.cwd.as_deref().map(folder::below_home);
+    let folder = row.cwd.as_deref().map(|cwd| ui.render.below_home(cwd));
     let folder = folder.unwrap_or_default();
-    cells[FOLDER] = one_line(&match width {
-        Some(_) => folder::last_parts(&folder),
+    cells[FOLDER] = ui.escaping.one_line(&match width {
+        Some(_) => last_parts(&folder),
         None => folder,
     });
-    cells[BRANCH] = branch_of(row);
-    cells[TITLE] = title_of(row);
+    cells[BRANCH] = branch_of(row, ui.escaping);
+    cells[TITLE] = title_of(row, ui.escaping);
     cells
 }
 
@@ -258,26 +259,27 @@ fn short_time(time: &Zoned, now: &Zoned) -> String {
     time.strftime(form).to_string()
 }
 
-fn branch_of(row: &SessionRow) -> String {
+fn branch_of(row: &SessionRow, escaping: Escaping) -> String {
     // Clients write `HEAD` outside a repository.
     let branch = row.branch.as_deref().filter(|branch| *branch != "HEAD");
-    one_line(branch.unwrap_or_default())
+    escaping.one_line(branch.unwrap_or_default())
 }
 
 /// Returns the title of a session, or a replacement for it.
-fn title_of(row: &SessionRow) -> String {
+fn title_of(row: &SessionRow, escaping: Escaping) -> String {
     let mut text = match (&row.title, &row.first_prompt, &row.last_prompt) {
-        (Some(title), ..) => one_line(title),
-        (None, Some(prompt), _) | (None, None, Some(prompt)) => one_line(prompt),
-        _ if !row.has_file => match row.subagents {
-            1 => "(its file is gone, 1 subagent is left)".to_owned(),
-            count => format!("(its file is gone, {count} subagents are left)"),
-        },
+        (Some(title), ..) => escaping.one_line(title),
+        (None, Some(prompt), _) | (None, None, Some(prompt)) => escaping.one_line(prompt),
+        _ if !row.has_file => {
+            let are = if row.subagents == 1 { "is" } else { "are" };
+            let left = count(row.subagents, "subagent");
+            format!("(its file is gone, {left} {are} left)")
+        }
         _ if row.bytes == 0 => "(empty)".to_owned(),
         _ => "(untitled)".to_owned(),
     };
     if let Some(tag) = &row.tag {
-        text = format!("#{} {text}", one_line(tag));
+        text = format!("#{} {text}", escaping.one_line(tag));
     }
     if row.is_archived {
         text = format!("(archived) {text}");
@@ -285,11 +287,11 @@ fn title_of(row: &SessionRow) -> String {
     text
 }
 
-fn title_style(row: &SessionRow, styles: &screen::Styles) -> Style {
+fn title_style(row: &SessionRow, styles: &Styles) -> TextStyle {
     match (&row.title, &row.first_prompt, &row.last_prompt) {
-        (Some(_), ..) => styles.bold(Style::new()),
+        (Some(_), ..) => styles.bold(styles.plain),
         (None, None, None) => styles.dim,
-        _ => Style::new(),
+        _ => styles.plain,
     }
 }
 
@@ -313,6 +315,15 @@ fn fit(text: &str, width: usize) -> String {
     let text = cut_text(text, width);
     let fill = width.saturating_sub(text.width());
     format!("{text}{}", " ".repeat(fill))
+}
+
+/// Shortens a path to its last two parts, which distinguish folders best.
+fn last_parts(path: &str) -> String {
+    let parts: Vec<_> = path.split(['/', '\\']).collect();
+    match parts.len() {
+        0..=3 => path.to_owned(),
+        count => format!("…/{}", parts[count - 2..].join("/")),
+    }
 }
 
 /// Formats a size in bytes for people.

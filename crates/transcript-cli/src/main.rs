@@ -10,40 +10,24 @@ use std::process::ExitCode;
 use clap::{CommandFactory, Parser, Subcommand};
 
 mod append;
-mod blocks;
 mod closed;
-mod conversation;
-mod diff;
-mod escape;
 mod exit;
-mod explain;
-mod export;
 mod filter;
-mod folder;
 mod fork;
-mod header;
 mod json;
 mod list;
 mod manual;
-mod markdown;
-mod markup;
 mod moment;
-mod pace;
 mod pager;
-mod parsed_entry;
 mod path_args;
-mod print_tree;
-mod printer;
 mod progress;
 mod record;
 mod replay;
 mod resume;
-mod screen;
 mod session;
 mod tail;
-mod text;
-mod tool_summary;
 mod tree;
+mod ui;
 mod until;
 
 /// Write, replay and resume agent conversations kept as JSON Lines
@@ -51,7 +35,7 @@ mod until;
 #[command(name = "transcript", version, propagate_version = true)]
 struct Cli {
     #[command(flatten)]
-    output: screen::OutputOptions,
+    output: ui::OutputOptions,
     /// The folder that holds the projects [default: projects in $CLAUDE_CONFIG_DIR or ~/.claude]
     #[arg(long, global = true, value_name = "DIR")]
     root: Option<PathBuf>,
@@ -87,20 +71,15 @@ fn main() -> ExitCode {
             return ExitCode::from(code);
         }
     };
-    let store_args = session::StoreArgs {
-        root: cli.root,
-        quiet: cli.output.quiet,
-    };
-    store_args.set();
-    cli.output.apply();
+    let ui = ui::Ui::new(&cli.output, cli.root);
     let result = match cli.command {
-        Command::Append(args) => append::run(&args, &cli.output),
-        Command::Fork(args) => fork::run(&args),
-        Command::List(args) => list::run(&args, &cli.output),
-        Command::Replay(args) => replay::run(&args, &cli.output),
-        Command::Resume(args) => resume::run(&args, &cli.output),
-        Command::Tail(args) => tail::run(&args, &cli.output),
-        Command::Tree(args) => tree::run(&args, &cli.output),
+        Command::Append(args) => append::run(&ui, &args),
+        Command::Fork(args) => fork::run(&ui, &args),
+        Command::List(args) => list::run(&ui, &args),
+        Command::Replay(args) => replay::run(&ui, &args),
+        Command::Resume(args) => resume::run(&ui, &args),
+        Command::Tail(args) => tail::run(&ui, &args),
+        Command::Tree(args) => tree::run(&ui, &args),
         Command::Completions(args) => manual::completions(&args, Cli::command()),
         Command::Man(args) => manual::man(&args, Cli::command()),
     };
@@ -108,7 +87,7 @@ fn main() -> ExitCode {
         Ok(code) => ExitCode::from(code),
         Err(error) if is_closed_pipe(&error) => ExitCode::from(exit::DONE),
         Err(error) => {
-            screen::complain(&error);
+            ui.complain(&error);
             ExitCode::from(exit::FAILED)
         }
     }
@@ -117,8 +96,10 @@ fn main() -> ExitCode {
 /// Returns whether the reader of our output is gone: `transcript … | head` exits quietly.
 fn is_closed_pipe(error: &anyhow::Error) -> bool {
     error.chain().any(|cause| {
-        cause
-            .downcast_ref::<io::Error>()
-            .is_some_and(|io| io.kind() == io::ErrorKind::BrokenPipe)
+        let io = match cause.downcast_ref() {
+            Some(transcript_render::Error::Output(io)) => Some(io),
+            _ => cause.downcast_ref::<io::Error>(),
+        };
+        io.is_some_and(|io| io.kind() == io::ErrorKind::BrokenPipe)
     })
 }

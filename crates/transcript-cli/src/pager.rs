@@ -7,6 +7,8 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use crate::is_closed_pipe;
+
 const BUFFER: usize = 64 << 10;
 
 /// The destination of text for people.
@@ -52,8 +54,7 @@ impl Output {
 
     /// Returns whether `error` means that the pager was closed before the end.
     pub(crate) fn is_closed(&self, error: &anyhow::Error) -> bool {
-        let closed = |io: &io::Error| io.kind() == io::ErrorKind::BrokenPipe;
-        matches!(self, Self::Paged(..)) && error.downcast_ref().is_some_and(closed)
+        matches!(self, Self::Paged(..)) && is_closed_pipe(error)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::io::{self, IsTerminal};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread;
 use std::time::Duration;
@@ -12,21 +12,16 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use transcript::History;
 use transcript_reader::{LoadOptions, Source};
 
+use crate::ui::Ui;
+
 /// Faster reads show no bar.
 const SHOW_AFTER: Duration = Duration::from_secs(1);
 /// How often the bar is drawn.
 const TICK: Duration = Duration::from_millis(100);
 
-static QUIET: AtomicBool = AtomicBool::new(false);
-
-/// Shows no bar for the rest of the process: `--quiet`.
-pub(crate) fn switch_off() {
-    QUIET.store(true, Ordering::Relaxed);
-}
-
 /// Reads a session; shows a bar if that takes long and standard error is a terminal.
-pub(crate) fn read(source: Source) -> Result<History> {
-    if QUIET.load(Ordering::Relaxed) || !io::stderr().is_terminal() {
+pub(crate) fn read(ui: &Ui, source: Source) -> Result<History> {
+    if ui.quiet || !io::stderr().is_terminal() {
         return Ok(History::read(source)?);
     }
     let (counter, total) = (Arc::new(AtomicU64::new(0)), source.len());

@@ -11,6 +11,7 @@ use transcript_reader::{EntryRef, Index};
 use transcript_resume::Via;
 
 use crate::json;
+use crate::ui::Ui;
 
 /// An entry as `replay` and `tail` write it.
 pub(crate) struct EntryRecord<'a> {
@@ -65,7 +66,7 @@ impl<'a> EntryRecord<'a> {
     }
 
     /// Writes the record as one line, with the whole raw entry if `with_entry`.
-    pub(crate) fn write(&self, out: &mut dyn Write, with_entry: bool) -> Result<()> {
+    pub(crate) fn write(&self, ui: &Ui, out: &mut dyn Write, with_entry: bool) -> Result<()> {
         // The scanner accepts a few lines that the parser rejects; they are written without a body.
         let body = Entry::parse(self.text).ok();
         let object = body.as_ref().map(Entry::object);
@@ -89,7 +90,7 @@ impl<'a> EntryRecord<'a> {
         line.pop();
         line.push_str(",\"message\":");
         out.write_all(line.as_bytes())?;
-        out.write_all(json::verbatim(message.map_or("null", Raw::text)).as_bytes())?;
+        out.write_all(ui.verbatim(message.map_or("null", Raw::text)).as_bytes())?;
         line.clear();
         line.push_str(",\"via\":");
         line.push_str(&json::text(&self.via.names().collect::<Vec<_>>())?);
@@ -103,7 +104,7 @@ impl<'a> EntryRecord<'a> {
         if let Some(body) = body.as_ref().filter(|_| with_entry) {
             line.push_str(",\"entry\":");
             out.write_all(line.as_bytes())?;
-            out.write_all(json::verbatim(body.text()).as_bytes())?;
+            out.write_all(ui.verbatim(body.text()).as_bytes())?;
             line.clear();
         }
         line.push_str("}\n");

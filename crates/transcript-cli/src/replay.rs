@@ -6,26 +6,22 @@ use std::path::PathBuf;
 use anyhow::{Result, anyhow, bail};
 use clap::{Args as ClapArgs, ValueEnum};
 use jiff::Zoned;
-use jiff::tz::TimeZone;
 use serde::Serialize;
 use transcript::History;
 use transcript_format::finding::{Finding, Severity};
 use transcript_format::object::Str;
 use transcript_reader::{Bodies, Id, Index, Source, Subagent, subagents};
+use transcript_render::{
+    Conversation, Escaping, Header, Pace, ReplayPrinter, count, explain, write_markdown,
+};
 use transcript_resume::items::{Displays, Nesting, Origin, sidechains};
 use transcript_resume::{ConversationPath, PathEntry, PathState, Tree};
 
-use crate::conversation::Conversation;
-use crate::escape::one_line;
-use crate::export;
-use crate::header::Header;
-use crate::pace::{Pace, parse_speed};
 use crate::pager::Output;
 use crate::path_args::PathArgs;
-use crate::printer::{ReplayPrinter, TextPrinter, Tools, Wanted};
 use crate::record::{self, EntryRecord};
-use crate::text::Page;
-use crate::{exit, explain, moment, progress, screen, session};
+use crate::ui::{ToolDetail, Ui};
+use crate::{exit, moment, progress, session};
 
 /// Print the conversation of a session
 ///
@@ -62,8 +58,8 @@ pub(crate) struct Args {
     #[arg(long)]
     thinking: bool,
     /// How much of tool calls and results to show
-    #[arg(long, value_enum, default_value_t = Tools::Short)]
-    tools: Tools,
+    #[arg(long, value_enum, default_value_t = ToolDetail::Short)]
+    tools: ToolDetail,
     /// Replay with the recorded pauses, X times faster; each pause takes at most 3 seconds
     #[arg(long, value_name = "X", value_parser = parse_speed)]
     speed: Option<f64>,
@@ -84,13 +80,13 @@ enum Format {
     Ids,
 }
 
-pub(crate) fn run(args: &Args, output: &screen::OutputOptions) -> Result<u8> {
+pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
     let format = if args.json { Format::Json } else { args.format };
     if args.speed.is_some() && format != Format::Text {
         bail!("--speed works with the text format only");
     }
     let window = Window::of(args)?;
-    let session = session::open(&args.session)?;
+    let session = session::open(ui, &args.session)?;
     let tree = session.tree(args.path_args.policy());
     let path = args.path_args.path(&tree)?;
     let parts = parts(args, &tree, &path, &window);
@@ -99,10 +95,10 @@ pub(crate) fn run(args: &Args, output: &screen::OutputOptions) -> Result<u8> {
         _ => Output::plain(),
     };
     let written = match format {
-        Format::Ids => write_ids(&mut out, &session, &parts),
-        Format::Json => write_json(&mut out, args, &session, &tree, &path, &parts),
+        Format::Ids => write_ids(ui, &mut out, &session, &parts),
+        Format::Json => write_json(ui, &mut out, args, &session, &tree, &path, &parts),
         Format::Text | Format::Markdown => {
-            write_text(&mut out, args, output, &session, &tree, parts, &window)
+            write_text(ui, &mut out, args, &session, &tree, parts, &window)
         }
     };
     match written {
@@ -111,8 +107,8 @@ pub(crate) fn run(args: &Args, output: &screen::OutputOptions) -> Result<u8> {
     }
     if args.explain {
         explain::write(&mut io::stderr().lock(), &tree, &path)?;
-    } else if !output.quiet {
-        print_finding_count(&tree, &path);
+    } else {
+        print_finding_count(ui, &tree, &path);
     }
     Ok(exit::DONE)
 }
@@ -198,9 +194,9 @@ fn parts(
 }
 
 fn write_text(
+    ui: &Ui,
     out: &mut Output,
     args: &Args,
-    output: &screen::OutputOptions,
     session: &History,
     tree: &Tree<'_>,
     parts: Vec<ConversationPart>,
@@ -216,14 +212,21 @@ fn write_text(
     let mut agents = Vec::new();
     if args.sidechains {
         for agent in &found {
-            let history = progress::read(Source::open(&agent.path)?)?;
+            let history = progress::read(ui, Source::open(&agent.path)?)?;
             agents.push((origin(agent), history));
         }
     }
-    let zone = TimeZone::system();
+    let options = ui.render.clone();
+    let options = options.thinking(args.thinking).tools(args.tools.tools());
     let main_path = parts.first().map(|main| main.path.clone());
     let main_path = main_path.unwrap_or_default();
-    let header = Header::read(session, tree, &main_path, &zone)?;
+    let header = Header::read(
+        session.source(),
+        session.session_id(),
+        tree,
+        &main_path,
+        &options,
+    )?;
     // The main conversation, its subagents, then branches.
     let mut origins = Vec::new();
     let mut main = Vec::new();
@@ -231,8 +234,14 @@ fn write_text(
     let mut branches = Vec::new();
     let mut displays = Displays::new(tree);
     for part in parts {
-        let title = title(tree.index(), &part);
-        let shown = Conversation::new(session, &mut displays, &part.path, title)?;
+        let title = title(tree.index(), &part, ui.escaping);
+        let shown = Conversation::new(
+            session.source(),
+            session.index(),
+            &mut displays,
+            &part.path,
+            title,
+        )?;
         match part.kind {
             PartKind::Main => main.push(shown),
             PartKind::Branch { .. } => branches.push(shown),
@@ -246,10 +255,11 @@ fn write_text(
         let tree = history.tree(args.path_args.policy());
         let mut path = tree.path();
         window.apply(history.index(), &mut path.entries);
-        let title = agent_title(origin);
+        let title = agent_title(origin, ui.escaping);
         let mut displays = Displays::new(&tree);
         below.push(Conversation::new(
-            history,
+            history.source(),
+            history.index(),
             &mut displays,
             &path,
             Some(title),
@@ -257,46 +267,36 @@ fn write_text(
         origins.push(origin.clone());
     }
     let shown: Vec<Conversation<'_>> = main.into_iter().chain(below).chain(branches).collect();
-    let displays: Vec<_> = shown.iter().map(|part| &part.display).collect();
+    let displays: Vec<_> = shown.iter().map(Conversation::display).collect();
     let nesting = Nesting::new(&displays, &origins);
-    let wanted = Wanted {
-        thinking: args.thinking,
-        tools: args.tools,
-    };
-    let policy = tree.policy().name();
     if args.format == Format::Markdown {
         let (_, usage) = PathState::read(tree, &main_path, &mut Bodies::new(session.source()))?;
-        export::write(out, &shown, &header, &usage, wanted, policy)?;
+        write_markdown(out, &shown, &header, &usage, &options)?;
     } else {
         let mut sleep = std::thread::sleep;
         let pace = Pace::new(args.speed, &mut sleep);
-        let page = Page::new(out, screen::width());
-        let printer = TextPrinter::new(output.styles(), wanted, zone, page);
-        let mut printer = ReplayPrinter::new(printer, &shown, nesting, pace);
-        printer.head(&header, policy)?;
+        let mut printer = ReplayPrinter::new(out, &options, &shown, nesting, pace);
+        printer.head(&header)?;
         printer.print(0)?;
         for branch in origins.len() + 1..shown.len() {
             printer.print(branch)?;
         }
     }
     let hidden = found.len() + in_this_file;
-    if !args.sidechains && hidden > 0 && !output.quiet {
-        let what = if hidden == 1 { "subagent" } else { "subagents" };
-        screen::note(&format!("note: {hidden} {what}; --sidechains shows them"));
+    if !args.sidechains && hidden > 0 {
+        let hidden = count(hidden, "subagent");
+        ui.note(&format!("note: {hidden}; --sidechains shows them"));
     }
     Ok(())
 }
 
 /// Returns the title above a part of a session; `None` for the main conversation.
-fn title(index: &Index, part: &ConversationPart) -> Option<String> {
+fn title(index: &Index, part: &ConversationPart, escaping: Escaping) -> Option<String> {
     match &part.kind {
         PartKind::Main => None,
-        PartKind::Sidechain(origin) => Some(agent_title(origin)),
+        PartKind::Sidechain(origin) => Some(agent_title(origin, escaping)),
         PartKind::Branch { from } => {
-            let entries = match part.path.entries.len() {
-                1 => "1 entry".to_owned(),
-                count => format!("{count} entries"),
-            };
+            let entries = count(part.path.entries.len(), "entry");
             Some(match from {
                 Some(from) => {
                     let line = index.entry(*from).line();
@@ -319,29 +319,37 @@ fn origin(agent: &Subagent) -> Origin {
     }
 }
 
-fn agent_title(origin: &Origin) -> String {
+fn agent_title(origin: &Origin, escaping: Escaping) -> String {
     match &origin.agent {
-        Some(agent) => format!("subagent {}", one_line(agent)),
+        Some(agent) => format!("subagent {}", escaping.one_line(agent)),
         None => "subagent".to_owned(),
     }
 }
 
 /// Prints the number of damage findings. Findings that are only notes are shown by `--explain`.
-pub(crate) fn print_finding_count(tree: &Tree<'_>, path: &ConversationPath) {
+pub(crate) fn print_finding_count(ui: &Ui, tree: &Tree<'_>, path: &ConversationPath) {
+    if ui.quiet {
+        return;
+    }
     if let Some(refusal) = path.refusal {
         let words = explain::describe_refusal(tree.index(), refusal);
-        screen::note(&format!("note: {words}"));
+        ui.note(&format!("note: {words}"));
     }
     let is_damage = |finding: &Finding| finding.code.severity() == Severity::Damage;
     let findings = explain::findings(tree, path);
-    let count = findings.into_iter().filter(is_damage).count();
-    if count > 0 {
-        let findings = if count == 1 { "finding" } else { "findings" };
-        screen::note(&format!("note: {count} {findings}; --explain lists them"));
+    let damage = findings.into_iter().filter(is_damage).count();
+    if damage > 0 {
+        let findings = count(damage, "finding");
+        ui.note(&format!("note: {findings}; --explain lists them"));
     }
 }
 
-fn write_ids(out: &mut impl Write, session: &History, parts: &[ConversationPart]) -> Result<()> {
+fn write_ids(
+    ui: &Ui,
+    out: &mut impl Write,
+    session: &History,
+    parts: &[ConversationPart],
+) -> Result<()> {
     let mut number = itoa::Buffer::new();
     for entry in parts.iter().flat_map(|part| &part.path.entries) {
         let entry_ref = session.index().entry(entry.entry_no());
@@ -351,7 +359,11 @@ fn write_ids(out: &mut impl Write, session: &History, parts: &[ConversationPart]
         out.write_all(b" ")?;
         match entry_ref.uuid() {
             Some(Id::Uuid(uuid)) => out.write_all(&uuid.text())?,
-            Some(odd) => out.write_all(one_line(&session.index().id_text(odd)).as_bytes())?,
+            Some(odd) => out.write_all(
+                ui.escaping
+                    .one_line(&session.index().id_text(odd))
+                    .as_bytes(),
+            )?,
             None => out.write_all(b"-")?,
         }
         out.write_all(b"\n")?;
@@ -386,6 +398,7 @@ enum ReplayRecord<'a> {
 }
 
 fn write_json(
+    ui: &Ui,
     out: &mut impl Write,
     args: &Args,
     session: &History,
@@ -423,8 +436,11 @@ fn write_json(
         for entry in &part.path.entries {
             let entry_ref = index.entry(entry.entry_no());
             let body = bodies.get(&entry_ref)?;
-            EntryRecord::new(index, &entry_ref, body.text, entry.via)
-                .write(out, args.raw_entries)?;
+            EntryRecord::new(index, &entry_ref, body.text, entry.via).write(
+                ui,
+                out,
+                args.raw_entries,
+            )?;
         }
     }
     let findings = explain::findings(tree, path).len();
@@ -436,4 +452,25 @@ fn write_json(
             decisions,
         },
     )
+}
+
+/// Parses a speed: a positive number.
+fn parse_speed(text: &str) -> Result<f64, String> {
+    match text.trim_end_matches('x').parse::<f64>() {
+        Ok(speed) if speed.is_finite() && speed > 0.0 => Ok(speed),
+        _ => Err("expected a number above 0, such as 1 or 20".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_speed_is_a_positive_number() {
+        assert_eq!(parse_speed("2.5x"), Ok(2.5));
+        for text in ["0", "-1", "inf", "NaN", "fast", ""] {
+            assert!(parse_speed(text).is_err(), "{text}");
+        }
+    }
 }

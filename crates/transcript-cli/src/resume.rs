@@ -11,13 +11,13 @@ use transcript_format::finding::Severity;
 use transcript_format::names::is_id;
 use transcript_messages::{Block, Message, Problem, lint};
 use transcript_reader::{Bodies, ErrorKind, Index};
+use transcript_render::{Escaping, count, cut_text, explain};
 use transcript_resume::request::{self, Request};
 use transcript_resume::{ConversationPath, PathState, Tree, Usage};
 
-use crate::escape::{escape, one_line};
 use crate::path_args::PathArgs;
-use crate::text::cut_text;
-use crate::{exit, explain, json, replay, screen, session};
+use crate::ui::Ui;
+use crate::{exit, json, replay, session};
 
 /// Print the request that continues a session
 ///
@@ -46,8 +46,8 @@ pub(crate) struct Args {
     explain: bool,
 }
 
-pub(crate) fn run(args: &Args, output: &screen::OutputOptions) -> Result<u8> {
-    let session = match session::open(&args.session) {
+pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
+    let session = match session::open(ui, &args.session) {
         Ok(session) => session,
         Err(error) => match other_format(&error).filter(|_| args.json) {
             Some(reason) => {
@@ -76,18 +76,18 @@ pub(crate) fn run(args: &Args, output: &screen::OutputOptions) -> Result<u8> {
 
     let mut out = BufWriter::with_capacity(64 << 10, io::stdout().lock());
     if args.json {
-        write_json(&mut out, &tree, &session, &request)?;
+        write_json(ui, &mut out, &tree, &session, &request)?;
     } else if args.request {
-        write_messages(&mut out, &request.messages)?;
+        write_messages(ui, &mut out, &request.messages)?;
         writeln!(out)?;
     } else {
-        write_text(&mut out, &session, &request)?;
+        write_text(&mut out, ui.escaping, &session, &request)?;
     }
     out.flush()?;
     if args.explain {
         explain::write(&mut io::stderr().lock(), &tree, &request.path)?;
-    } else if !output.quiet && !args.json {
-        replay::print_finding_count(&tree, &request.path);
+    } else if !args.json {
+        replay::print_finding_count(ui, &tree, &request.path);
     }
     Ok(if request.is_resumable() {
         exit::DONE
@@ -125,7 +125,12 @@ fn write_refusal(out: &mut impl Write, args: &Args, reason: &str) -> Result<()> 
 }
 
 /// Writes a summary for people, without the messages.
-fn write_text(out: &mut impl Write, session: &History, request: &Request) -> Result<()> {
+fn write_text(
+    out: &mut impl Write,
+    escaping: Escaping,
+    session: &History,
+    request: &Request,
+) -> Result<()> {
     let index = session.index();
     let name = session
         .session_id()
@@ -134,7 +139,7 @@ fn write_text(out: &mut impl Write, session: &History, request: &Request) -> Res
         writeln!(
             out,
             "{} cannot be resumed: {}",
-            one_line(&name),
+            escaping.one_line(&name),
             explain::describe_refusal(index, refusal)
         )?;
         return Ok(());
@@ -142,7 +147,7 @@ fn write_text(out: &mut impl Write, session: &History, request: &Request) -> Res
     let bytes: usize = blocks(&request.messages)
         .map(|block| block.json().len())
         .sum();
-    writeln!(out, "{} can be resumed", one_line(&name))?;
+    writeln!(out, "{} can be resumed", escaping.one_line(&name))?;
     if let Some(leaf) = request.path.leaf {
         writeln!(out, "  leaf       {}", explain::entry_name(index, leaf))?;
     }
@@ -165,11 +170,11 @@ fn write_text(out: &mut impl Write, session: &History, request: &Request) -> Res
         ("last      ", state.last_interaction.as_ref()),
     ] {
         if let Some(value) = value {
-            writeln!(out, "  {label} {}", one_line(value))?;
+            writeln!(out, "  {label} {}", escaping.one_line(value))?;
         }
     }
-    write_work(out, state)?;
-    write_usage(out, request)?;
+    write_work(out, escaping, state)?;
+    write_usage(out, escaping, request)?;
     let synthetic = request.synthetic.iter();
     let synthetic = synthetic.map(|synthetic| (synthetic.kind.name(), synthetic.origin));
     write_groups(out, index, "synthetic", synthetic)?;
@@ -183,7 +188,7 @@ fn write_text(out: &mut impl Write, session: &History, request: &Request) -> Res
             .map(|problem| (problem.rule.words(), problem.origin));
         write_groups(out, index, label, problems)?;
     }
-    if let Some(command) = continue_command(session, state) {
+    if let Some(command) = continue_command(session, state, escaping) {
         writeln!(out, "{command}")?;
     }
     writeln!(out, "--request prints the messages, --json everything")?;
@@ -191,7 +196,7 @@ fn write_text(out: &mut impl Write, session: &History, request: &Request) -> Res
 }
 
 /// Writes open to-do items, queued prompts and pull requests.
-fn write_work(out: &mut impl Write, state: &PathState) -> Result<()> {
+fn write_work(out: &mut impl Write, escaping: Escaping, state: &PathState) -> Result<()> {
     let todos = state.todos.as_deref().unwrap_or_default();
     let open: Vec<_> = todos.iter().filter(|todo| todo.is_open()).collect();
     if !todos.is_empty() {
@@ -201,25 +206,22 @@ fn write_work(out: &mut impl Write, state: &PathState) -> Result<()> {
         let name = todo.content.as_deref().or(todo.id.as_deref());
         name.unwrap_or("(no text)")
     });
-    write_list(out, words)?;
+    write_list(out, escaping, words)?;
     if let Some(queued) = state.queued_prompts.as_deref()
         && !queued.is_empty()
     {
-        let prompts = if queued.len() == 1 {
-            "prompt"
-        } else {
-            "prompts"
-        };
-        writeln!(out, "  queued     {} {prompts} not sent", queued.len())?;
+        let prompts = count(queued.len(), "prompt");
+        writeln!(out, "  queued     {prompts} not sent")?;
         let words = queued.iter();
         write_list(
             out,
+            escaping,
             words.map(|prompt| prompt.content.as_deref().unwrap_or("(no text)")),
         )?;
     }
     for request in state.pull_requests.iter().flatten() {
         if let Some(url) = &request.url {
-            writeln!(out, "  pull       {}", one_line(url))?;
+            writeln!(out, "  pull       {}", escaping.one_line(url))?;
         }
     }
     Ok(())
@@ -228,12 +230,17 @@ fn write_work(out: &mut impl Write, state: &PathState) -> Result<()> {
 /// Writes the first items of a list, one per line, and the number of the others.
 fn write_list<'a>(
     out: &mut impl Write,
+    escaping: Escaping,
     mut items: impl ExactSizeIterator<Item = &'a str>,
 ) -> Result<()> {
     const ITEMS: usize = 5;
     const WIDTH: usize = 80;
     for item in items.by_ref().take(ITEMS) {
-        writeln!(out, "             {}", cut_text(&one_line(item), WIDTH))?;
+        writeln!(
+            out,
+            "             {}",
+            cut_text(&escaping.one_line(item), WIDTH)
+        )?;
     }
     if items.len() > 0 {
         writeln!(out, "             … {} more", items.len())?;
@@ -242,7 +249,7 @@ fn write_list<'a>(
 }
 
 /// Writes the token counts of each model, as far as its answers report them, and the cost.
-fn write_usage(out: &mut impl Write, request: &Request) -> Result<()> {
+fn write_usage(out: &mut impl Write, escaping: Escaping, request: &Request) -> Result<()> {
     for usage in &request.usage {
         let counts = [
             (usage.input_tokens, "in"),
@@ -261,7 +268,7 @@ fn write_usage(out: &mut impl Write, request: &Request) -> Result<()> {
         // Skip the model name if it is the only one and already shown above.
         if request.usage.len() > 1 || usage.model.as_deref() != request.model.as_deref() {
             let model = usage.model.as_deref().unwrap_or("an unknown model");
-            words.push(format!("by {}", one_line(model)));
+            words.push(format!("by {}", escaping.one_line(model)));
         }
         writeln!(out, "  tokens     {}", words.join(", "))?;
     }
@@ -277,10 +284,10 @@ fn write_usage(out: &mut impl Write, request: &Request) -> Result<()> {
 /// Returns the shell command that continues the session in the client. The client only finds sessions of
 /// the directory it is started in. `None` for an id or a directory that is not safe to paste into a
 /// shell.
-fn continue_command(session: &History, state: &PathState) -> Option<String> {
+fn continue_command(session: &History, state: &PathState, escaping: Escaping) -> Option<String> {
     let id = session.session_id().filter(|id| is_id(id))?;
     let folder = state.relocated_cwd.as_ref().or(state.cwd.as_ref())?;
-    let is_shown = !folder.contains(char::is_control) && escape(folder) == **folder;
+    let is_shown = !folder.contains(char::is_control) && escaping.escape(folder) == **folder;
     let quoted = format!("'{}'", folder.replace('\'', r"'\''"));
     is_shown.then(|| format!("to continue: cd {quoted} && claude --resume {id}"))
 }
@@ -448,6 +455,7 @@ impl EntryLocation {
 }
 
 fn write_json(
+    ui: &Ui,
     out: &mut impl Write,
     tree: &Tree<'_>,
     session: &History,
@@ -536,7 +544,7 @@ fn write_json(
     let head = head.strip_suffix('}').unwrap_or(&head);
     out.write_all(head.as_bytes())?;
     out.write_all(b",\"messages\":")?;
-    write_messages(out, &request.messages)?;
+    write_messages(ui, out, &request.messages)?;
     let tail = json::text(&tail)?;
     let tail = tail.strip_prefix('{').unwrap_or(&tail);
     out.write_all(b",")?;
@@ -545,13 +553,13 @@ fn write_json(
     Ok(())
 }
 
-fn write_messages(out: &mut impl Write, messages: &[Message]) -> Result<()> {
+fn write_messages(ui: &Ui, out: &mut impl Write, messages: &[Message]) -> Result<()> {
     out.write_all(b"[")?;
     for (at, message) in messages.iter().enumerate() {
         if at > 0 {
             out.write_all(b",")?;
         }
-        out.write_all(json::verbatim(&message.json()).as_bytes())?;
+        out.write_all(ui.verbatim(&message.json()).as_bytes())?;
     }
     out.write_all(b"]")?;
     Ok(())

@@ -4,37 +4,17 @@ use std::env;
 use std::fs::File;
 use std::io::{self, Seek};
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
 
 use anyhow::{Context, Result, anyhow, bail};
 use transcript::{Error, ErrorKind, History, Store};
 use transcript_reader::Source;
 
-use crate::{progress, screen};
-
-/// Global options for finding sessions; set once by `main`, before a command runs.
-static STORE_ARGS: OnceLock<StoreArgs> = OnceLock::new();
-
-/// Where to look for sessions, and whether to print notes about it.
-#[derive(Debug, Default)]
-pub(crate) struct StoreArgs {
-    pub(crate) root: Option<PathBuf>,
-    pub(crate) quiet: bool,
-}
-
-impl StoreArgs {
-    /// Sets these options for the whole process.
-    pub(crate) fn set(self) {
-        // Cannot fail: `main` calls this once.
-        let _ = STORE_ARGS.set(self);
-    }
-}
+use crate::progress;
+use crate::ui::Ui;
 
 /// Returns the store: `--root`, or the default folder of the client.
-pub(crate) fn store() -> Result<Store> {
-    let root = STORE_ARGS
-        .get()
-        .and_then(|store_args| store_args.root.as_ref());
+pub(crate) fn store(ui: &Ui) -> Result<Store> {
+    let root = ui.root.as_ref();
     // The default folder may not exist yet (the client creates it); an explicit --root must.
     if let Some(missing) = root.filter(|root| !root.exists()) {
         bail!("--root: {}: no such directory", missing.display());
@@ -44,42 +24,40 @@ pub(crate) fn store() -> Result<Store> {
 }
 
 /// Reads the session that `argument` names (see [`find`]), or standard input for `-`.
-pub(crate) fn open(argument: &Path) -> Result<History> {
+pub(crate) fn open(ui: &Ui, argument: &Path) -> Result<History> {
     let source = if argument == Path::new("-") {
         let spooled = spool(io::stdin().lock())?;
         Source::from_file(spooled, Path::new("-"))?
     } else {
-        Source::open(&find(argument)?)?
+        Source::open(&find(ui, argument)?)?
     };
     source.check_messages()?;
-    progress::read(source)
+    progress::read(ui, source)
 }
 
 /// Returns the file that `argument` names: a path that exists, else the id of a session or the
 /// start of one, else `latest`.
-pub(crate) fn find(argument: &Path) -> Result<PathBuf> {
+pub(crate) fn find(ui: &Ui, argument: &Path) -> Result<PathBuf> {
     if argument.exists() {
         return Ok(argument.to_owned());
     }
     let text = argument.to_string_lossy();
     if text == "latest" {
-        return latest();
+        return latest(ui);
     }
     let is_path = argument.extension().is_some() || argument.components().count() != 1;
     if is_path {
         bail!("{}: no such file", argument.display());
     }
-    store()?
+    store(ui)?
         .find(&text)
         .map_err(|error| explained(&text, error))
 }
 
-fn latest() -> Result<PathBuf> {
+fn latest(ui: &Ui) -> Result<PathBuf> {
     let here = env::current_dir().context("cannot determine the current directory")?;
-    let path = store()?.latest(&here)?;
-    if !STORE_ARGS.get().is_some_and(|store_args| store_args.quiet) {
-        screen::note(&format!("latest: {}", path.display()));
-    }
+    let path = store(ui)?.latest(&here)?;
+    ui.note(&format!("latest: {}", path.display()));
     Ok(path)
 }
 

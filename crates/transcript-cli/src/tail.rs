@@ -11,23 +11,21 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use clap::Args as ClapArgs;
-use jiff::tz::TimeZone;
 use signal_hook::consts::SIGINT;
 use transcript_format::names::agent_of;
 use transcript_reader::Source;
+use transcript_render::{Change, FileEvent, FollowPrinter, NewEntry, ParsedEntry, Scope};
 use transcript_tail::{
-    ChangeKind, EventKind, FollowEvent, FollowOptions, FollowedEntry, Follower, LivePath, StartAt,
-    Trailing, Watcher, offset_of_last,
+    ChangeKind, EventKind, FollowEvent, FollowOptions, FollowedEntry, Follower, LivePath, Reset,
+    StartAt, Trailing, Watcher, offset_of_last,
 };
 
 use crate::closed::Closed;
 use crate::filter::{self, Filter};
 use crate::pager::Output;
-use crate::parsed_entry::ParsedEntry;
-use crate::printer::{FollowPrinter, Scope, TextPrinter, Tools, Wanted};
-use crate::text::Page;
+use crate::ui::{ToolDetail, Ui};
 use crate::until::Until;
-use crate::{exit, screen, session};
+use crate::{exit, session};
 use json::Json;
 
 /// Print the entries of sessions, and follow new ones
@@ -66,8 +64,8 @@ pub(crate) struct Args {
     #[arg(long)]
     thinking: bool,
     /// How much of tool calls and results to show
-    #[arg(long, value_enum, default_value_t = Tools::Short)]
-    tools: Tools,
+    #[arg(long, value_enum, default_value_t = ToolDetail::Short)]
+    tools: ToolDetail,
     /// Print one JSON object per line
     #[arg(long)]
     json: bool,
@@ -125,17 +123,18 @@ impl Args {
     }
 }
 
-pub(crate) fn run(args: &Args, output: &screen::OutputOptions) -> Result<u8> {
-    let targets = Targets::of(args)?;
+pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
+    let targets = Targets::of(ui, args)?;
     // Output is flushed whenever no event is pending, so Ctrl-C may end the process at any time.
     let always = Arc::new(AtomicBool::new(true));
     signal_hook::flag::register_conditional_shutdown(SIGINT, i32::from(exit::DONE), always)
         .context("cannot handle Ctrl-C")?;
     let mut out = Output::plain();
     let mut tail = TailCommand {
+        ui,
         args,
         targets: &targets,
-        printer: event_printer(args, &targets, &mut out, output),
+        printer: event_printer(ui, args, &targets, &mut out),
         calls: filter::Calls::default(),
         mixed: HashSet::new(),
         text_matches: HashMap::new(),
@@ -145,7 +144,7 @@ pub(crate) fn run(args: &Args, output: &screen::OutputOptions) -> Result<u8> {
         true => tail.follow()?,
         false => tail.once()?,
     };
-    if args.until.is_some() && !is_met && !output.quiet {
+    if args.until.is_some() && !is_met {
         tail.note_earlier_match();
     }
     out.finish()?;
@@ -164,7 +163,7 @@ struct Targets {
 }
 
 impl Targets {
-    fn of(args: &Args) -> Result<Self> {
+    fn of(ui: &Ui, args: &Args) -> Result<Self> {
         let mut targets = Self::default();
         let latest = [PathBuf::from("latest")];
         let named = match args.targets.is_empty() {
@@ -180,7 +179,7 @@ impl Targets {
             let may_come = args.waits() && target.extension().is_some_and(|end| end == "jsonl");
             let file = match may_come {
                 true => target.clone(),
-                false => session::find(target)?,
+                false => session::find(ui, target)?,
             };
             let file = std::path::absolute(&file);
             targets
@@ -229,34 +228,32 @@ impl EventPrinter<'_> {
 }
 
 fn event_printer<'o>(
+    ui: &'o Ui,
     args: &Args,
     targets: &Targets,
     out: &'o mut Output,
-    output: &screen::OutputOptions,
 ) -> EventPrinter<'o> {
     if args.json {
         return EventPrinter::Json(Json {
+            ui,
             out,
             opens: targets.has_folder(),
             changes: args.changes,
             raw_entries: args.raw_entries,
         });
     }
-    let wanted = Wanted {
-        thinking: args.thinking,
-        tools: args.tools,
-    };
-    let page = Page::new(out, screen::width());
-    let printer = TextPrinter::new(output.styles(), wanted, TimeZone::system(), page);
+    let options = ui.render.clone();
+    let options = options.thinking(args.thinking).tools(args.tools.tools());
     let scope = Scope {
         several: targets.are_several(),
         sidechains: args.sidechains,
         whole_turns: args.filter.is_empty(),
     };
-    EventPrinter::Text(Box::new(FollowPrinter::new(printer, scope)))
+    EventPrinter::Text(Box::new(FollowPrinter::new(out, &options, scope)))
 }
 
 struct TailCommand<'a, 'o> {
+    ui: &'o Ui,
     args: &'a Args,
     targets: &'a Targets,
     printer: EventPrinter<'o>,
@@ -327,7 +324,7 @@ impl TailCommand<'_, '_> {
                 }
                 Ok(None) => return Ok(false),
                 // The other files are still followed.
-                Err(error) if self.targets.are_several() => screen::complain(&error.into()),
+                Err(error) if self.targets.are_several() => self.ui.complain(&error.into()),
                 Err(error) => return Err(error.into()),
             }
         }
@@ -359,14 +356,17 @@ impl TailCommand<'_, '_> {
             _ => {}
         }
         match &mut self.printer {
-            EventPrinter::Text(text) => text.event(path, &event.kind),
+            EventPrinter::Text(text) => match file_event(&event.kind) {
+                Some(event) => Ok(text.event(path, event)?),
+                None => Ok(()),
+            },
             EventPrinter::Json(json) => json.event(path, &event.kind),
         }
     }
 
     /// Prints an entry if the filter selects it, and checks the condition of `--until`.
     fn entry(&mut self, path: &Path, entry: &FollowedEntry) -> Result<()> {
-        let parsed = ParsedEntry::read(entry)?;
+        let parsed = ParsedEntry::read(&entry.text)?;
         let is_of_agent = self.is_of_agent(path, &parsed);
         if self.args.prints_agents() || !is_of_agent {
             let wanted = match parsed.body() {
@@ -374,8 +374,22 @@ impl TailCommand<'_, '_> {
                 None => self.args.filter.is_empty(),
             };
             match &mut self.printer {
-                EventPrinter::Text(text) => text.entry(path, &parsed, is_of_agent, wanted)?,
-                EventPrinter::Json(json) => json.entry(path, &parsed, is_of_agent, wanted)?,
+                EventPrinter::Text(text) => {
+                    let kinds = entry.changes.iter().map(|change| &change.kind);
+                    let changes: Vec<_> = kinds.filter_map(change).collect();
+                    let entry = NewEntry {
+                        parsed: &parsed,
+                        line: entry.line,
+                        is_salvaged: entry.is_salvaged,
+                        is_of_agent,
+                        is_wanted: wanted,
+                        changes: &changes,
+                    };
+                    text.entry(path, entry)?;
+                }
+                EventPrinter::Json(json) => {
+                    json.entry(path, entry, &parsed, is_of_agent, wanted)?;
+                }
             }
         }
         let Some(until) = &self.args.until else {
@@ -409,7 +423,8 @@ impl TailCommand<'_, '_> {
             if until.is(entry, false) {
                 found = Some(entry.clone());
             }
-            let is_prompt = || ParsedEntry::read(entry).is_ok_and(|parsed| parsed.is_prompt());
+            let is_prompt =
+                || ParsedEntry::read(&entry.text).is_ok_and(|parsed| parsed.is_prompt());
             found.is_some() || matches!(until, Until::Text(_)) && is_prompt()
         })?;
         match found {
@@ -420,7 +435,7 @@ impl TailCommand<'_, '_> {
 
     fn note_earlier_match(&self) {
         if !self.text_matches.is_empty() {
-            screen::note(
+            self.ui.note(
                 "note: the text is in an earlier turn; --until looks for it in the last turn",
             );
         }
@@ -448,13 +463,40 @@ impl TailCommand<'_, '_> {
 fn last_printed(file: &Path, count: usize, trailing: Trailing) -> Result<u64> {
     let source = Source::open(file)?;
     let is_printed = |entry: &FollowedEntry| {
-        let parsed = ParsedEntry::read(entry);
+        let parsed = ParsedEntry::read(&entry.text);
         parsed.is_ok_and(|parsed| {
             let event = parsed.conversation();
-            event.is_ok_and(|event| !event.display.items().is_empty())
+            event.is_ok_and(|event| !event.is_empty())
         })
     };
     Ok(offset_of_last(&source, count, trailing, is_printed)?)
+}
+
+/// Returns what happened to a file, as text shows it.
+fn file_event(event: &EventKind) -> Option<FileEvent<'_>> {
+    Some(match event {
+        EventKind::Open { .. } => FileEvent::Opened,
+        EventKind::Damaged(finding) => FileEvent::Damaged(finding),
+        EventKind::Reset { reason, .. } => match reason {
+            Reset::Truncated => FileEvent::Truncated,
+            _ => FileEvent::Replaced,
+        },
+        EventKind::Gone { torn, .. } => FileEvent::Gone { torn: *torn },
+        _ => return None,
+    })
+}
+
+/// Returns a change of the conversation, as text shows it.
+fn change(change: &ChangeKind) -> Option<Change<'_>> {
+    Some(match change {
+        ChangeKind::Moved { from, fork, .. } => Change::Moved {
+            from: from.as_deref(),
+            fork: fork.as_deref(),
+        },
+        ChangeKind::Tombstoned { uuid } => Change::Tombstoned { uuid },
+        ChangeKind::TurnEnded { .. } => Change::TurnEnded,
+        _ => return None,
+    })
 }
 
 fn ends_turn(event: &FollowEvent) -> bool {

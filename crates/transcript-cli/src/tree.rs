@@ -1,22 +1,18 @@
 //! `transcript tree`: shows the branches of a session and the leaf of each policy.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::io::{self, BufWriter, Write};
 use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::Args as ClapArgs;
 use serde::Serialize;
-use transcript::History;
-use transcript_format::entry::Entry;
-use transcript_format::object::Object;
-use transcript_reader::{Bodies, Boundary, EntryRef, Id, Index, Preserved, Prompt};
-use transcript_resume::{
-    BranchStart, Branches, ConversationPath, Decision, Policy, Tree, is_prompt,
-};
+use transcript_reader::{Bodies, Boundary, EntryRef, Id, Index, Preserved};
+use transcript_render::{BoundaryFacts, SessionTree, TreePrinter, explain, leaf_decision};
+use transcript_resume::{BranchStart, ConversationPath, Decision, Policy, Tree};
 
-use crate::print_tree::TreePrinter;
-use crate::{exit, explain, record, replay, screen, session};
+use crate::ui::Ui;
+use crate::{exit, record, replay, session};
 
 /// Show the branches of a session
 ///
@@ -31,133 +27,26 @@ pub(crate) struct Args {
     json: bool,
 }
 
-/// A session with its branches, and the paths of the policies.
-pub(crate) struct SessionTree<'s> {
-    pub(crate) session: &'s History,
-    pub(crate) tree: Tree<'s>,
-    pub(crate) branches: Branches,
-    /// How many prompts and commands of a person each branch has.
-    pub(crate) prompts: Vec<usize>,
-    /// The policy whose path is the main line comes first.
-    pub(crate) paths: [(Policy, ConversationPath); 2],
-    /// For each boundary, how many entries the paths preserve.
-    kept: HashMap<usize, usize>,
-}
-
-pub(crate) fn run(args: &Args, output: &screen::OutputOptions) -> Result<u8> {
-    let session = session::open(&args.session)?;
-    let session_tree = SessionTree::new(&session)?;
+pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
+    let session = session::open(ui, &args.session)?;
+    let tree = session.tree(Policy::Recover);
+    let paths = [
+        (Policy::Recover, tree.path()),
+        (
+            Policy::Vendor,
+            Tree::new(session.index(), Policy::Vendor).path(),
+        ),
+    ];
+    let session_tree = SessionTree::new(session.source(), session.session_id(), tree, paths)?;
     let mut out = BufWriter::with_capacity(64 << 10, io::stdout().lock());
     if args.json {
         write_json(&mut out, &session_tree)?;
     } else {
-        TreePrinter::new(&session_tree, output.styles(), screen::width()).draw(&mut out)?;
+        TreePrinter::new(&session_tree, &ui.render).draw(&mut out)?;
     }
     out.flush()?;
-    if !output.quiet {
-        replay::print_finding_count(&session_tree.tree, &session_tree.paths[0].1);
-    }
+    replay::print_finding_count(ui, &session_tree.tree, &session_tree.paths[0].1);
     Ok(exit::DONE)
-}
-
-impl<'s> SessionTree<'s> {
-    fn new(session: &'s History) -> Result<Self> {
-        let index = session.index();
-        let vendor = Tree::new(index, Policy::Vendor).path();
-        let tree = session.tree(Policy::Recover);
-        let recover = tree.path();
-        let leaves: Vec<usize> = recover.leaf.into_iter().chain(vendor.leaf).collect();
-        let branches = Branches::new(&tree, &leaves);
-        let decisions = recover.decisions.iter().chain(&vendor.decisions);
-        let kept = decisions.filter_map(|decision| match *decision {
-            Decision::Splice { boundary, kept, .. } => Some((boundary as usize, kept as usize)),
-            _ => None,
-        });
-        Ok(Self {
-            session,
-            prompts: prompts(session, &branches)?,
-            tree,
-            branches,
-            kept: kept.collect(),
-            paths: [(Policy::Recover, recover), (Policy::Vendor, vendor)],
-        })
-    }
-
-    pub(crate) fn index(&self) -> &'s Index {
-        self.session.index()
-    }
-
-    /// Returns the branches down to the leaf of the first policy.
-    pub(crate) fn main_line(&self) -> Vec<usize> {
-        let leaf = self.paths[0].1.leaf;
-        let branch = leaf.and_then(|leaf| self.branches.branch_of(leaf));
-        branch.map_or(Vec::new(), |branch| self.branches.line_to(branch))
-    }
-}
-
-/// Counts the typed prompts of each branch. Bodies are read, because the kind of an entry is not enough.
-fn prompts(session: &History, branches: &Branches) -> Result<Vec<usize>> {
-    let mut bodies = Bodies::new(session.source());
-    let mut counts = Vec::with_capacity(branches.len());
-    for branch in 0..branches.len() {
-        let entries = branches.entries(branch);
-        let entries = entries.map(|entry| session.index().entry(entry));
-        let mut count = 0;
-        for entry in entries.filter(is_prompt) {
-            let body = bodies.get(&entry)?;
-            let line = Object::parse(body.text);
-            count += usize::from(line.is_ok_and(|line| Prompt::is_typed(&line)));
-        }
-        counts.push(count);
-    }
-    Ok(counts)
-}
-
-/// The facts that a compact boundary records.
-pub(crate) struct BoundaryFacts {
-    pub(crate) trigger: Option<String>,
-    pub(crate) pre_tokens: Option<u64>,
-    /// How many entries it preserves; `None` if it names only the ends of a segment and no path
-    /// contains that segment.
-    pub(crate) kept: Option<usize>,
-    /// How many of the named entries are not in the file.
-    pub(crate) missing: usize,
-}
-
-impl BoundaryFacts {
-    pub(crate) fn read(
-        session_tree: &SessionTree<'_>,
-        boundary: &EntryRef<'_>,
-        bodies: &mut Bodies<'_>,
-    ) -> Result<Self> {
-        let index = session_tree.index();
-        let body = bodies.get(boundary)?;
-        let entry = Entry::parse(body.text).ok();
-        let metadata = entry.and_then(|entry| entry.object().object("compactMetadata"));
-        let metadata = metadata.as_ref();
-        let named = index.boundary(boundary.number());
-        let is_missing = |id: &Option<Id>| id.is_none_or(|id| index.with_uuid(id).next().is_none());
-        let (kept, missing) = match named.map(|named| &named.preserved) {
-            Some(Preserved::List { uuids, .. }) => (
-                Some(uuids.len()),
-                uuids.iter().filter(|id| is_missing(id)).count(),
-            ),
-            Some(Preserved::Segment { .. }) => {
-                let ends = named.map_or([None; 2], |named| named.ends);
-                let missing = ends.iter().filter(|id| is_missing(id)).count();
-                (session_tree.kept.get(&boundary.number()).copied(), missing)
-            }
-            _ => (Some(0), 0),
-        };
-        Ok(Self {
-            trigger: metadata
-                .and_then(|metadata| metadata.str("trigger"))
-                .map(|trigger| trigger.into_owned()),
-            pre_tokens: metadata.and_then(|metadata| metadata.u64("preTokens")),
-            kept,
-            missing,
-        })
-    }
 }
 
 #[derive(Serialize)]
@@ -271,13 +160,13 @@ impl NamedEntry {
 }
 
 fn write_json(out: &mut impl Write, session_tree: &SessionTree<'_>) -> Result<()> {
-    let (session, index) = (session_tree.session, session_tree.index());
+    let index = session_tree.index();
     let sidechains = session_tree.branches.sidechains().iter();
     let [recover, vendor] = &session_tree.paths;
     let record = TreeRecord {
         schema: 1,
-        session_id: session.session_id(),
-        path: session.source().path().to_string_lossy().into_owned(),
+        session_id: session_tree.session_id.clone(),
+        path: session_tree.source.path().to_string_lossy().into_owned(),
         lines: index.line_count(),
         entries: index.len(),
         roots: roots(session_tree),
@@ -346,23 +235,23 @@ fn branches(session_tree: &SessionTree<'_>) -> Vec<BranchRecord> {
 
 fn boundaries(session_tree: &SessionTree<'_>) -> Result<Vec<BoundaryRecord>> {
     let index = session_tree.index();
-    let mut bodies = Bodies::new(session_tree.session.source());
+    let mut bodies = Bodies::new(session_tree.source);
     let mut records = Vec::new();
     for entry_ref in index.entries().filter(EntryRef::is_boundary) {
-        let compaction = BoundaryFacts::read(session_tree, &entry_ref, &mut bodies)?;
+        let facts = BoundaryFacts::read(session_tree, &entry_ref, &mut bodies)?;
         let named = |id: Option<Id>| id.map(|id| NamedEntry::new(index, id));
         let boundary = index.boundary(entry_ref.number());
         let [anchor, head, tail] = boundary.map_or([None; 3], ends);
         records.push(BoundaryRecord {
             entry: EntryLocation::new(index, entry_ref.number()),
-            trigger: compaction.trigger,
-            pre_tokens: compaction.pre_tokens,
+            trigger: facts.compaction.trigger.map(String::from),
+            pre_tokens: facts.compaction.pre_tokens,
             logical_parent: named(boundary.and_then(|boundary| boundary.logical_parent)),
             anchor: named(anchor),
             head: named(head),
             tail: named(tail),
-            kept: compaction.kept,
-            missing: compaction.missing,
+            kept: facts.kept,
+            missing: facts.missing,
         });
     }
     Ok(records)
@@ -394,10 +283,4 @@ fn leaf(session_tree: &SessionTree<'_>, path: &ConversationPath) -> Option<LeafR
         branch: session_tree.branches.branch_of(leaf),
         entries: path.entries.len(),
     })
-}
-
-/// Returns the decision that chose the leaf.
-pub(crate) fn leaf_decision(path: &ConversationPath) -> Option<&Decision> {
-    let mut decisions = path.decisions.iter();
-    decisions.find(|decision| matches!(decision, Decision::Leaf { .. }))
 }

@@ -3,9 +3,8 @@
 use transcript_format::content::Block;
 use transcript_format::entry::Entry;
 use transcript_format::object::FromRaw;
+use transcript_render::blocks::{blocks, message_content};
 use transcript_tail as tail;
-
-use crate::blocks::{blocks, message_content};
 
 /// The condition of `--until`.
 #[derive(Clone, Debug, PartialEq)]
@@ -69,7 +68,20 @@ fn says(entry: &Entry<'_>, start: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::parsed_entry::entries;
+
+    /// The entries of a file with these lines.
+    fn entries(lines: &str) -> Vec<tail::FollowedEntry> {
+        use tail::{EventKind, FollowOptions, Follower};
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), format!("{lines}\n")).unwrap();
+        let mut follower = Follower::new(file.path(), &FollowOptions::new().poll_only());
+        let shown = std::iter::from_fn(|| follower.try_next().unwrap());
+        let entries = shown.filter_map(|shown| match shown.kind {
+            EventKind::Entry(entry) => Some(entry),
+            _ => None,
+        });
+        entries.collect()
+    }
 
     fn is(until: &str, line: &str) -> bool {
         let until = Until::parse(until).unwrap();

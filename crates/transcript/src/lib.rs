@@ -81,9 +81,9 @@ pub use transcript_format::object::{Object, Raw};
 pub use transcript_messages::builder::{self, RequestSettings};
 pub use transcript_messages::{Block, BlockKind, Message, Role, stream};
 pub use transcript_reader::{Index, Listing, SessionRow, SessionState, Source};
-pub use transcript_storage::ignore_file_size_signal;
 pub use transcript_resume::request::Request;
 pub use transcript_resume::{ConversationPath, PathState, Policy, Refusal, Tree, Usage, items};
+pub use transcript_storage::ignore_file_size_signal;
 #[cfg(feature = "follow")]
 pub use transcript_tail as follow;
 pub use transcript_writer::{

@@ -5,14 +5,16 @@ use std::path::Path;
 
 use anyhow::Result;
 use serde::Serialize;
+use transcript_render::ParsedEntry;
 use transcript_resume::Via;
-use transcript_tail::{ChangeKind, ConversationChange, EventKind};
+use transcript_tail::{ChangeKind, ConversationChange, EventKind, FollowedEntry};
 
-use crate::parsed_entry::ParsedEntry;
 use crate::record::{self, EntryRecord};
+use crate::ui::Ui;
 
 /// Writes one record per event.
 pub(super) struct Json<'o> {
+    pub(super) ui: &'o Ui,
     pub(super) out: &'o mut dyn Write,
     /// Whether to write a record when a file is opened.
     pub(super) opens: bool,
@@ -113,18 +115,19 @@ impl Json<'_> {
     pub(super) fn entry(
         &mut self,
         path: &Path,
+        entry: &FollowedEntry,
         parsed: &ParsedEntry<'_>,
         is_of_agent: bool,
         wanted: bool,
     ) -> Result<()> {
         let path = &path.to_string_lossy();
         if wanted {
-            let mut record = entry_record(path, parsed);
+            let mut record = entry_record(path, entry, parsed);
             record.is_sidechain = is_of_agent;
-            record.write(self.out, self.raw_entries)?;
+            record.write(self.ui, self.out, self.raw_entries)?;
         }
         if self.changes {
-            for change in &parsed.entry.changes {
+            for change in &entry.changes {
                 if let Some(record) = change_record(path, change) {
                     record::write(self.out, &record)?;
                 }
@@ -134,17 +137,21 @@ impl Json<'_> {
     }
 }
 
-fn entry_record<'a>(path: &'a str, parsed: &'a ParsedEntry<'_>) -> EntryRecord<'a> {
-    let index = parsed.history().index();
+fn entry_record<'a>(
+    path: &'a str,
+    entry: &FollowedEntry,
+    parsed: &'a ParsedEntry<'_>,
+) -> EntryRecord<'a> {
+    let index = parsed.index();
     let entry_ref = parsed.entry_ref();
     let id = |id: Option<transcript_reader::Id>| id.map(|id| index.id_text(id));
     let parent_uuid = id(entry_ref.and_then(|one| one.parent()));
     EntryRecord {
-        line: parsed.entry.line,
-        offset: parsed.entry.offset,
-        len: parsed.entry.len,
+        line: entry.line,
+        offset: entry.offset,
+        len: entry.len,
         uuid: id(entry_ref.and_then(|one| one.uuid())),
-        via: match (parsed.entry.is_salvaged, &parent_uuid) {
+        via: match (entry.is_salvaged, &parent_uuid) {
             (true, _) => Via::SALVAGE,
             (false, Some(_)) => Via::PARENT,
             (false, None) => Via::empty(),

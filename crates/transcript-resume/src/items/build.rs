@@ -316,16 +316,7 @@ impl<'t, 'i> Builder<'t, 'i> {
 
     fn add_compaction(&mut self, boundary: &EntryRef<'_>, entry: &Object<'_>) {
         let number = boundary.number() as u32;
-        let metadata: Option<CompactMetadata<'_>> = entry.read("compactMetadata");
-        let metadata = metadata.as_ref();
-        let mut compaction = CompactionItem {
-            boundary: boundary.number(),
-            trigger: metadata.and_then(|data| Some(data.trigger()?.into())),
-            pre_tokens: metadata.and_then(CompactMetadata::pre_tokens),
-            post_tokens: metadata.and_then(CompactMetadata::post_tokens),
-            duration_millis: metadata.and_then(CompactMetadata::duration_ms),
-            ..CompactionItem::default()
-        };
+        let mut compaction = CompactionItem::read(boundary, entry);
         for decision in about(&self.decisions, number) {
             match *decision {
                 Decision::Cut { hidden, .. } => compaction.hidden = Some(hidden),
@@ -836,5 +827,22 @@ fn whole_text(content: Raw<'_>) -> Option<String> {
     match content.array()?.as_slice() {
         [block] => Some(block.object()?.get("text")?.str()?.into_owned()),
         _ => None,
+    }
+}
+
+impl CompactionItem {
+    /// Reads what a boundary itself says; the decisions about a path say the rest.
+    #[must_use]
+    pub fn read(boundary: &EntryRef<'_>, entry: &Object<'_>) -> Self {
+        let metadata: Option<CompactMetadata<'_>> = entry.read("compactMetadata");
+        let metadata = metadata.as_ref();
+        Self {
+            boundary: boundary.number(),
+            trigger: metadata.and_then(|data| Some(data.trigger()?.into())),
+            pre_tokens: metadata.and_then(CompactMetadata::pre_tokens),
+            post_tokens: metadata.and_then(CompactMetadata::post_tokens),
+            duration_millis: metadata.and_then(CompactMetadata::duration_ms),
+            ..Self::default()
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! Reading a session needs no runtime, no file watcher and no error type of applications.
+//! Reading and printing a session needs no runtime, no file watcher and no error type of applications.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::env;
@@ -6,12 +6,13 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
-const GUARDED: [&str; 5] = [
+const GUARDED: [&str; 6] = [
     "transcript-format",
     "transcript-storage",
     "transcript-messages",
     "transcript-reader",
     "transcript-resume",
+    "transcript-render",
 ];
 const KEPT_OUT: [&str; 3] = ["tokio", "notify", "anyhow"];
 
@@ -147,7 +148,7 @@ fn without_their_async_fronts_libraries_link_no_tokio_and_the_command_never_does
 }
 
 /// What each crate may depend on, of the crates of this workspace (docs/architecture.md).
-const DIRECTIONS: [(&str, &[&str]); 10] = [
+const DIRECTIONS: [(&str, &[&str]); 11] = [
     ("transcript-format", &[]),
     ("transcript-storage", &[]),
     (
@@ -166,6 +167,15 @@ const DIRECTIONS: [(&str, &[&str]); 10] = [
     (
         "transcript-writer",
         &["transcript-format", "transcript-storage"],
+    ),
+    (
+        "transcript-render",
+        &[
+            "transcript-format",
+            "transcript-messages",
+            "transcript-reader",
+            "transcript-resume",
+        ],
     ),
     (
         "transcript-tail",
@@ -194,6 +204,7 @@ const DIRECTIONS: [(&str, &[&str]); 10] = [
             "transcript-messages",
             "transcript-reader",
             "transcript-resume",
+            "transcript-render",
             "transcript-writer",
             "transcript-tail",
             "transcript",

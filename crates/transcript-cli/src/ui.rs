@@ -1,0 +1,149 @@
+//! Output options of all commands, and the state that follows from them: colour, notes and errors.
+
+use std::borrow::Cow;
+use std::env;
+use std::io::{self, IsTerminal, Write};
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+use jiff::tz::TimeZone;
+use transcript_render::{Escaping, RenderOptions, Tools};
+
+use crate::json;
+
+/// Options that every command takes.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct OutputOptions {
+    /// When to colour output for people
+    #[arg(long, global = true, value_enum, default_value_t = When::Auto, value_name = "WHEN")]
+    color: When,
+    /// Print less to standard error
+    #[arg(short, long, global = true)]
+    quiet: bool,
+    /// Print more to standard error
+    #[arg(short, long, global = true, conflicts_with = "quiet")]
+    pub(crate) verbose: bool,
+    /// Print text of a transcript as it is: control characters reach the terminal
+    #[arg(long, global = true)]
+    raw: bool,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum When {
+    Auto,
+    Always,
+    Never,
+}
+
+/// What commands know about the terminal and the global options; made once by `main`.
+pub(crate) struct Ui {
+    /// Less goes to standard error.
+    pub(crate) quiet: bool,
+    /// The folder that holds the projects, if it was named.
+    pub(crate) root: Option<PathBuf>,
+    /// How text for people looks.
+    pub(crate) render: RenderOptions,
+    pub(crate) escaping: Escaping,
+    /// Whether JSON of a transcript is shown on a terminal, so that it must not control it.
+    is_json_shown: bool,
+}
+
+impl Ui {
+    pub(crate) fn new(options: &OutputOptions, root: Option<PathBuf>) -> Self {
+        let is_terminal = io::stdout().is_terminal();
+        let coloured = match options.color {
+            When::Always => true,
+            When::Never => false,
+            When::Auto => {
+                let unwanted = env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+                is_terminal && !unwanted
+            }
+        };
+        let escaping = match options.raw {
+            true => Escaping::Raw,
+            false => Escaping::Visible,
+        };
+        let render = RenderOptions::new()
+            .coloured(coloured)
+            .escaping(escaping)
+            .width(width())
+            .zone(TimeZone::system())
+            .home(env::var_os("HOME").map(PathBuf::from));
+        Self {
+            quiet: options.quiet,
+            root,
+            render,
+            escaping,
+            is_json_shown: is_terminal && escaping == Escaping::Visible,
+        }
+    }
+
+    /// Returns JSON of a transcript: verbatim for programs, escaped on a terminal.
+    pub(crate) fn verbatim<'j>(&self, json: &'j str) -> Cow<'j, str> {
+        match self.is_json_shown {
+            true => json::escaped(json),
+            false => Cow::Borrowed(json),
+        }
+    }
+
+    /// Writes an error and its causes to standard error.
+    pub(crate) fn complain(&self, error: &anyhow::Error) {
+        let mut text = format!("transcript: {error}");
+        for cause in error.chain().skip(1) {
+            text.push_str(&format!(": {cause}"));
+        }
+        self.warn(&text);
+    }
+
+    /// Writes a line to standard error, unless `--quiet` is given.
+    pub(crate) fn note(&self, text: &str) {
+        if !self.quiet {
+            self.warn(text);
+        }
+    }
+
+    /// Writes a line to standard error. Errors are ignored: they could not be reported.
+    pub(crate) fn warn(&self, text: &str) {
+        let _ = writeln!(io::stderr(), "{}", self.escaping.escape(text));
+    }
+}
+
+/// How much of tool calls is printed.
+#[derive(Clone, Copy, Debug, PartialEq, ValueEnum)]
+pub(crate) enum ToolDetail {
+    /// Whole inputs and results
+    Full,
+    /// One line per call and per result; changes of files and task lists
+    Short,
+    /// No tool calls
+    None,
+}
+
+impl ToolDetail {
+    pub(crate) fn tools(self) -> Tools {
+        match self {
+            Self::Full => Tools::Full,
+            Self::Short => Tools::Short,
+            Self::None => Tools::None,
+        }
+    }
+}
+
+/// Returns the width of the terminal; `None` if standard output is not a terminal.
+pub(crate) fn terminal_width() -> Option<usize> {
+    let size = terminal_size::terminal_size_of(io::stdout());
+    size.map(|(terminal_size::Width(width), _)| usize::from(width))
+}
+
+/// Returns the width of standard output: of the terminal, else `$COLUMNS`, else 80.
+fn width() -> usize {
+    if let Some(width) = terminal_width() {
+        return width;
+    }
+    let asked = env::var("COLUMNS")
+        .ok()
+        .and_then(|columns| columns.parse().ok());
+    asked
+        .filter(|columns| (20..=1000).contains(columns))
+        .unwrap_or(80)
+}

@@ -1,0 +1,137 @@
+//! Blocks and attachments as one line of text.
+
+use transcript_format::content::Block;
+use transcript_format::entry::Entry;
+use transcript_format::kind::AttachmentKind;
+use transcript_format::object::{FromRaw, JsonKind, Object, Raw};
+use transcript_reader::Said;
+use transcript_resume::items::LoadedItem;
+
+use crate::escape::Escaping;
+use crate::tool_summary::{self, bytes};
+
+/// Returns a command as it was typed.
+pub(crate) fn typed(said: &Said<'_>) -> Option<String> {
+    match said {
+        Said::Command { name, arguments } => Some(format!("{name} {arguments}").trim().to_owned()),
+        Said::Shell(command) => Some(format!("! {command}")),
+        _ => None,
+    }
+}
+
+/// Returns the input of a call.
+pub(crate) fn input<'b>(block: &Block<'b>) -> Option<Raw<'b>> {
+    match block {
+        Block::ToolUse(call) => call.input(),
+        other => other.raw().object()?.get("input"),
+    }
+}
+
+/// Returns the text of a result; other blocks are their name in brackets.
+pub(crate) fn result_text(loaded: &LoadedItem<'_>, escaping: Escaping) -> String {
+    let content = loaded.raw().and_then(Raw::object);
+    let content = content.and_then(|block| block.field("content"));
+    let text = content.map(plain_text).unwrap_or_default();
+    // The client wraps its own refusals in a tag for the model.
+    let refusal = text.strip_prefix("<tool_use_error>");
+    let refusal = refusal.and_then(|text| text.strip_suffix("</tool_use_error>"));
+    escaping
+        .without_colours(refusal.unwrap_or(&text))
+        .into_owned()
+}
+
+/// Returns the text of a message or a result; other blocks are a line in brackets.
+pub fn plain_text(content: Raw<'_>) -> String {
+    if let Some(text) = content.str() {
+        return text.into_owned();
+    }
+    let mut text = String::new();
+    for (at, raw) in blocks(content).into_iter().enumerate() {
+        if at > 0 {
+            text.push('\n');
+        }
+        // One at a time: a list can have a million.
+        match Block::from_raw(raw) {
+            Some(Block::Text(block)) => text.push_str(&block.text().unwrap_or_default()),
+            Some(block) => text.push_str(&block_line(&block)),
+            None => {}
+        }
+    }
+    text
+}
+
+/// Returns the content of a message; `None` for entries of other kinds.
+pub fn message_content<'a>(entry: &Entry<'a>) -> Option<Raw<'a>> {
+    let is_message = entry.kind().is_message();
+    let message = entry.object().object("message").filter(|_| is_message);
+    message?.field("content")
+}
+
+/// Returns the blocks of a content as raw JSON, because a parsed view of each would take many times its size.
+pub fn blocks(content: Raw<'_>) -> Vec<Raw<'_>> {
+    match content.kind() {
+        JsonKind::Object => vec![content],
+        _ => content.array().unwrap_or_default(),
+    }
+}
+
+/// `[image image/png, 1.2 KB]`: the type of a block, and the size of what it holds.
+pub(crate) fn block_line(block: &Block<'_>) -> String {
+    let name = block.name().unwrap_or_default();
+    let source = match block {
+        Block::Image(image) => image.source(),
+        Block::Document(document) => document.source(),
+        _ => None,
+    };
+    let Some(source) = source else {
+        return format!("[{name}]");
+    };
+    let mut line = format!("[{name}");
+    if let Some(kind) = source.media_type() {
+        line.push_str(&format!(" {kind}"));
+    }
+    if let Some(data) = source.data() {
+        let is_base64 = source.kind().as_deref() == Some("base64");
+        // Four characters of base64 are three bytes; the padding is none.
+        let padding = data.bytes().rev().take_while(|byte| *byte == b'=').count();
+        let len = if is_base64 {
+            (data.len() / 4 * 3).saturating_sub(padding)
+        } else {
+            data.len()
+        };
+        line.push_str(&format!(", {}", bytes(len as u64)));
+    } else if let Some(url) = source.url() {
+        line.push_str(&format!(" {url}"));
+    }
+    line.push(']');
+    line
+}
+
+/// Describes the event that an attachment records; `None` for reminders.
+pub(crate) fn attachment_line(
+    kind: Option<AttachmentKind>,
+    attachment: &Object<'_>,
+    cwd: Option<&str>,
+) -> Option<String> {
+    let text = |name: &str| attachment.str(name).unwrap_or_default();
+    let path = ["displayPath", "filename", "path"];
+    let path = path.iter().find_map(|name| attachment.str(name));
+    let path = path.unwrap_or_default();
+    let path = tool_summary::from(cwd, &path);
+    Some(match kind? {
+        AttachmentKind::File | AttachmentKind::Directory | AttachmentKind::NestedMemory => {
+            format!("attached {path}")
+        }
+        AttachmentKind::EditedTextFile | AttachmentKind::EditedImageFile => {
+            format!("changed on disk: {path}")
+        }
+        AttachmentKind::HookBlockingError
+        | AttachmentKind::HookNonBlockingError
+        | AttachmentKind::HookCancelled
+        | AttachmentKind::HookStoppedContinuation => {
+            format!("hook {} failed or stopped the turn", text("hookName"))
+        }
+        AttachmentKind::HookSystemMessage => text("content").into_owned(),
+        _ => return None,
+    })
+}

@@ -1,0 +1,101 @@
+//! What a compaction is called: on a page, in a document, in a tree, and as the reason for a path.
+
+use transcript_resume::items::CompactionItem;
+use transcript_resume::{Decision, SpliceForm};
+
+use crate::moment::precise;
+use crate::session_tree::BoundaryFacts;
+use crate::tool_summary::grouped;
+use crate::words::{count, noun};
+
+/// On a page, as the text of a rule.
+pub(crate) fn ruled(compaction: Option<&CompactionItem>) -> String {
+    let mut text = "compacted".to_owned();
+    let Some(compaction) = compaction else {
+        return text;
+    };
+    if let Some(trigger) = &compaction.trigger {
+        text.push_str(&format!(" ({trigger})"));
+    }
+    match (compaction.pre_tokens, compaction.post_tokens) {
+        (Some(before), Some(after)) => {
+            let (before, after) = (grouped(before), grouped(after));
+            text.push_str(&format!(" · {before} → {after} tokens"));
+        }
+        (Some(before), None) => text.push_str(&format!(" · {} tokens before", grouped(before))),
+        _ => {}
+    }
+    if let Some(took) = compaction.duration_millis {
+        text.push_str(&format!(" · {}", precise(took)));
+    }
+    match compaction.kept {
+        0 if compaction.is_keeping_ignored => text.push_str(" · its kept entries are missing"),
+        0 => {}
+        kept => text.push_str(&format!(" · {} kept", count(kept, "entry"))),
+    }
+    if let Some(hidden) = compaction.hidden.filter(|hidden| *hidden > 0) {
+        let messages = noun(hidden, "message");
+        let hidden = grouped(u64::from(hidden));
+        text.push_str(&format!(" · {hidden} {messages} compacted away"));
+    }
+    text
+}
+
+/// In a document, as a sentence.
+pub(crate) fn in_document(compaction: Option<&CompactionItem>) -> String {
+    match compaction.map_or(0, |compaction| compaction.kept) {
+        0 => "Compacted.".to_owned(),
+        kept => format!("Compacted, {} kept word for word.", count(kept, "entry")),
+    }
+}
+
+/// In a tree, above the branch that starts with it.
+pub(crate) fn in_tree(facts: &BoundaryFacts, line: u64) -> String {
+    let mut text = "compacted".to_owned();
+    if let Some(trigger) = &facts.compaction.trigger {
+        text.push_str(&format!(" ({trigger})"));
+    }
+    text.push_str(&format!(" in line {line}"));
+    if let Some(tokens) = facts.compaction.pre_tokens {
+        text.push_str(&format!(", {tokens} tokens before"));
+    }
+    match facts.kept {
+        Some(0) => {}
+        Some(kept) => text.push_str(&format!(", {} kept", count(kept, "entry"))),
+        None => text.push_str(", the last entries kept"),
+    }
+    if facts.missing > 0 {
+        text.push_str(&format!(", {} of them missing", facts.missing));
+    }
+    text
+}
+
+/// As the decision about a path, where the boundary is called `name`.
+pub(crate) fn decided(name: &str, decision: &Decision) -> String {
+    match *decision {
+        Decision::Cut { hidden, .. } => format!(
+            "the conversation starts at {name}; {hidden} earlier messages were compacted away"
+        ),
+        Decision::Splice {
+            form,
+            kept,
+            removed,
+            ..
+        } => format!(
+            "{name} keeps {kept} entries by {}; {removed} others before it are removed",
+            form_name(form)
+        ),
+        Decision::SpliceIgnored { form, .. } => format!(
+            "{name} names entries by {}, and one of them is not in the file; nothing is kept",
+            form_name(form)
+        ),
+        _ => name.to_owned(),
+    }
+}
+
+fn form_name(form: SpliceForm) -> &'static str {
+    match form {
+        SpliceForm::List => "preservedMessages",
+        SpliceForm::Segment => "preservedSegment",
+    }
+}

@@ -1,0 +1,204 @@
+//! File changes as diffs.
+
+use std::io;
+
+use similar::{Algorithm, ChangeTag, TextDiff};
+use transcript_format::object::Object;
+
+use crate::styles::Styles;
+use crate::text::{Page, Span};
+use crate::words::more_lines;
+
+/// The changes of a file.
+#[derive(Debug, Default, PartialEq)]
+pub(crate) struct Diff {
+    hunks: Vec<Hunk>,
+    pub(crate) added: usize,
+    pub(crate) removed: usize,
+}
+
+#[derive(Debug, PartialEq)]
+struct Hunk {
+    /// The number of the first line, if the place of the change is known.
+    start: Option<u64>,
+    lines: Vec<(char, String)>,
+}
+
+/// How many lines around a change are shown.
+const CONTEXT: usize = 2;
+/// Longer texts are not compared, because the time can grow with the product of both lengths.
+const MAX_LINES: usize = 4_000;
+/// No file has a line with this number.
+const MAX_NUMBERED: u64 = 1_000_000_000;
+
+impl Diff {
+    /// The `structuredPatch` of a tool result: hunks of lines that start with `+`, `-` or a space.
+    pub(crate) fn of_patch(hunks: &[Object<'_>]) -> Self {
+        let mut diff = Self::default();
+        for hunk in hunks {
+            let mut lines = Vec::new();
+            for line in hunk.array("lines").unwrap_or_default() {
+                let line = line.str().unwrap_or_default();
+                let (mark, text) = match line.chars().next() {
+                    Some(mark @ ('+' | '-')) => (mark, &line[1..]),
+                    Some(' ') => (' ', &line[1..]),
+                    // "\ No newline at end of file"
+                    _ => (' ', &*line),
+                };
+                lines.push((mark, text.to_owned()));
+            }
+            diff.push(Hunk {
+                start: hunk.u64("newStart").filter(|line| *line < MAX_NUMBERED),
+                lines,
+            });
+        }
+        diff
+    }
+
+    /// Compares two texts; `None` if they are too long.
+    pub(crate) fn of_texts(old: &str, new: &str) -> Option<Self> {
+        if old.lines().count() + new.lines().count() > MAX_LINES {
+            return None;
+        }
+        let compared = TextDiff::configure()
+            .algorithm(Algorithm::Patience)
+            .diff_lines(old, new);
+        let mut diff = Self::default();
+        for group in compared.grouped_ops(CONTEXT) {
+            let changes = group.iter().flat_map(|op| compared.iter_changes(op));
+            let lines = changes.map(|change| {
+                let mark = match change.tag() {
+                    ChangeTag::Equal => ' ',
+                    ChangeTag::Delete => '-',
+                    ChangeTag::Insert => '+',
+                };
+                (
+                    mark,
+                    change.value().trim_end_matches(['\n', '\r']).to_owned(),
+                )
+            });
+            diff.push(Hunk {
+                start: None,
+                lines: lines.collect(),
+            });
+        }
+        Some(diff)
+    }
+
+    fn push(&mut self, hunk: Hunk) {
+        let count = |mark| hunk.lines.iter().filter(|line| line.0 == mark).count();
+        self.added += count('+');
+        self.removed += count('-');
+        self.hunks.push(hunk);
+    }
+
+    /// Appends the changes of `other`.
+    pub(crate) fn append(&mut self, other: Self) {
+        self.hunks.extend(other.hunks);
+        self.added += other.added;
+        self.removed += other.removed;
+    }
+
+    /// Writes at most `most` lines, and the number of the remaining ones.
+    pub(crate) fn write(
+        &self,
+        page: &mut Page<'_>,
+        styles: Styles,
+        most: Option<usize>,
+    ) -> io::Result<()> {
+        let most = most.unwrap_or(usize::MAX);
+        let total: usize = self.hunks.iter().map(|hunk| hunk.lines.len()).sum();
+        let digits = self.digits();
+        let mut shown = 0;
+        for (number, hunk) in self.hunks.iter().enumerate() {
+            if number > 0 && shown < most {
+                page.line(&[Span::new(styles.dim, "⋯")])?;
+            }
+            let mut at = hunk.start;
+            for (mark, text) in &hunk.lines {
+                if shown == most {
+                    let more = total - shown;
+                    return page.line(&[Span::new(styles.dim, &more_lines(more))]);
+                }
+                shown += 1;
+                let style = match mark {
+                    '+' => styles.added,
+                    '-' => styles.removed,
+                    _ => styles.dim,
+                };
+                let place = match at {
+                    Some(line) if *mark != '-' => format!("{line:>digits$} "),
+                    _ if digits > 0 => " ".repeat(digits + 1),
+                    _ => String::new(),
+                };
+                if *mark != '-' {
+                    at = at.map(|line| line.saturating_add(1));
+                }
+                // Continuation lines are indented past the mark.
+                let first = vec![
+                    Span::new(styles.dim, &place),
+                    Span::new(style, &format!("{mark} ")),
+                ];
+                let rest = vec![Span::plain(&" ".repeat(place.len() + 2))];
+                page.push(first, rest);
+                page.line(&[Span::new(style, text)])?;
+                page.pop();
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns all lines with their marks.
+    pub(crate) fn to_text(&self) -> String {
+        let line = |(mark, text): &(char, String)| format!("{mark}{text}\n");
+        let hunk = |hunk: &Hunk| hunk.lines.iter().map(line).collect::<String>();
+        let hunks: Vec<String> = self.hunks.iter().map(hunk).collect();
+        hunks.join("@@\n")
+    }
+
+    /// Returns the width of the largest line number; 0 if there is none.
+    fn digits(&self) -> usize {
+        let last = |hunk: &Hunk| Some(hunk.start?.saturating_add(hunk.lines.len() as u64));
+        let last = self.hunks.iter().filter_map(last).max();
+        last.map_or(0, |last| last.to_string().len())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(diff: &Diff, most: Option<usize>) -> String {
+        let mut out = Vec::new();
+        let mut page = Page::new(&mut out, 30);
+        diff.write(&mut page, Styles::default(), most).unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn a_patch_is_shown_with_the_numbers_of_the_new_lines() {
+        let hunk = r#"{"oldStart":9,"oldLines":2,"newStart":9,"newLines":3,"lines":[" a","-b","+c","+d"]}"#;
+        let diff = Diff::of_patch(&[Object::parse(hunk).unwrap()]);
+        assert_eq!((diff.added, diff.removed), (2, 1));
+        assert_eq!(shown(&diff, None), " 9   a\n   - b\n10 + c\n11 + d\n");
+        assert_eq!(shown(&diff, Some(1)), " 9   a\n⋯ 3 more lines\n");
+    }
+
+    #[test]
+    fn two_texts_are_compared_line_by_line() {
+        let old: String = (1..=20).map(|n| format!("{n}\n")).collect();
+        let new = old.replace("5\n6\n", "five\n6\n").replace("\n19\n", "\n");
+        let diff = Diff::of_texts(&old, &new).unwrap();
+        assert_eq!((diff.added, diff.removed), (1, 2));
+        insta::assert_snapshot!(shown(&diff, None));
+        assert_eq!(Diff::of_texts(&"x\n".repeat(MAX_LINES + 1), ""), None);
+    }
+
+    #[test]
+    fn shapes_that_are_not_a_patch_are_not_a_diff() {
+        let odd = Object::parse(r#"{"newStart":18446744073709551615,"lines":[1,"","é","+é"]}"#);
+        let diff = Diff::of_patch(&[odd.unwrap()]);
+        assert_eq!((diff.added, diff.removed), (1, 0));
+        assert!(shown(&diff, None).contains("+ é"));
+    }
+}

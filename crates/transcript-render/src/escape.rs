@@ -1,0 +1,193 @@
+//! Makes text from a transcript safe to show on a terminal.
+//!
+//! Every print path for people goes through [`Escaping::escape`]: control characters could move the cursor,
+//! set the clipboard or forge a link, bidirectional marks reorder the displayed text, and characters
+//! without width hide text. It escapes single characters, not sequences, so a sequence that is split
+//! over two entries does not evade it.
+
+use std::borrow::Cow;
+use std::fmt::Write;
+
+use unicode_width::UnicodeWidthChar;
+
+/// The distance of tab stops, in columns.
+const TAB: usize = 4;
+
+/// What happens to characters that control a terminal or could deceive a reader.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Escaping {
+    /// They get a visible form.
+    #[default]
+    Visible,
+    /// They reach the output as they are.
+    Raw,
+}
+
+impl Escaping {
+    /// Returns `text` with a visible form of every character that controls a terminal or could deceive a
+    /// reader. Newlines stay; a tab becomes spaces up to its stop.
+    pub fn escape(self, text: &str) -> Cow<'_, str> {
+        if self == Self::Raw || !text.chars().any(needs_care) {
+            return Cow::Borrowed(text);
+        }
+        let mut out = String::with_capacity(text.len() + 16);
+        let mut column = 0;
+        let mut before = '\0';
+        let mut rest = text.chars();
+        while let Some(c) = rest.next() {
+            let joins =
+                c == '\u{200D}' && is_emoji(before) && rest.clone().next().is_some_and(is_emoji);
+            let start = out.len();
+            match c {
+                '\n' => out.push(c),
+                '\t' => out.extend(std::iter::repeat_n(' ', TAB - column % TAB)),
+                '\u{1b}' => out.push_str("<ESC>"),
+                c if needs_care(c) && !joins => {
+                    // Writing to a string cannot fail.
+                    let _ = write!(out, "<U+{:04X}>", u32::from(c));
+                }
+                c => out.push(c),
+            }
+            column = match c {
+                '\n' => 0,
+                _ if needs_care(c) => column + (out.len() - start),
+                c => column + c.width().unwrap_or(0),
+            };
+            before = c;
+        }
+        Cow::Owned(out)
+    }
+
+    /// Removes colours (SGR) from the output of a tool or a client. Other control sequences stay, so that
+    /// they are shown escaped. Text that is not escaped keeps its colours, too.
+    pub(crate) fn without_colours(self, text: &str) -> Cow<'_, str> {
+        const START: &str = "\u{1b}[";
+        if self == Self::Raw || !text.contains(START) {
+            return Cow::Borrowed(text);
+        }
+        let mut parts = text.split(START);
+        let mut out = parts.next().unwrap_or_default().to_owned();
+        for part in parts {
+            let end = part.find(|c: char| !c.is_ascii_digit() && !matches!(c, ';' | ':'));
+            match end.and_then(|end| part[end..].strip_prefix('m')) {
+                Some(rest) => out.push_str(rest),
+                None => out.extend([START, part]),
+            }
+        }
+        Cow::Owned(out)
+    }
+
+    /// [`Self::escape`] for text that must stay on one line: newlines and tabs become spaces.
+    pub fn one_line(self, text: &str) -> String {
+        self.escape(text)
+            .split_whitespace()
+            .collect::<Vec<_>>()
+            .join(" ")
+    }
+}
+
+fn needs_care(c: char) -> bool {
+    (c.is_control() && c != '\n') || is_bidi(c) || is_invisible(c)
+}
+
+/// Characters that change the direction of text (CVE-2021-42574).
+pub fn is_bidi(c: char) -> bool {
+    matches!(c, '\u{061C}' | '\u{200E}' | '\u{200F}' | '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}')
+}
+
+/// Characters that are invisible, or end a line without a newline. The joiner U+200D stays within an
+/// emoji.
+fn is_invisible(c: char) -> bool {
+    matches!(
+        c,
+        '\u{00AD}'
+            | '\u{034F}'
+            | '\u{115F}'
+            | '\u{1160}'
+            | '\u{180E}'
+            | '\u{200B}'..='\u{200D}'
+            | '\u{2028}'
+            | '\u{2029}'
+            | '\u{2060}'..='\u{2065}'
+            | '\u{206A}'..='\u{206F}'
+            | '\u{3164}'
+            | '\u{FEFF}'
+            | '\u{FFA0}'
+            | '\u{FFF9}'..='\u{FFFB}'
+            | '\u{E0000}'..='\u{E0FFF}'
+    )
+}
+
+/// What an emoji of several characters is made of.
+fn is_emoji(c: char) -> bool {
+    matches!(c, '\u{2190}'..='\u{2BFF}' | '\u{FE0F}' | '\u{1F000}'..='\u{1FAFF}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn escape(text: &str) -> Cow<'_, str> {
+        Escaping::Visible.escape(text)
+    }
+
+    #[test]
+    fn nothing_that_a_terminal_acts_on_gets_through() {
+        let hostile: String = ('\0'..='\u{3200}')
+            .chain('\u{E0000}'..='\u{E0FFF}')
+            .collect();
+        let shown = escape(&hostile);
+        let bad = |c: char| (c.is_control() && c != '\n') || is_bidi(c) || is_invisible(c);
+        assert!(!shown.chars().any(bad));
+        assert!(!shown.bytes().any(|byte| byte < 0x20 && byte != b'\n'));
+    }
+
+    #[test]
+    fn control_and_direction_marks_are_shown() {
+        assert_eq!(
+            escape("\u{1b}[31mred\r\u{9b}\u{202e}x\n✓"),
+            "<ESC>[31mred<U+000D><U+009B><U+202E>x\n✓"
+        );
+        assert_eq!(escape("plain"), "plain");
+        assert_eq!(Escaping::Visible.one_line(" a\n\tb\u{7}"), "a b<U+0007>");
+    }
+
+    #[test]
+    fn a_tab_reaches_to_its_stop_also_after_wide_characters() {
+        assert_eq!(escape("a\tb\n\tc"), "a   b\n    c");
+        assert_eq!(escape("年\tb"), "年  b");
+        assert_eq!(escape("\u{7}\tb"), "<U+0007>    b");
+    }
+
+    #[test]
+    fn the_joiner_stays_within_an_emoji_and_nowhere_else() {
+        assert_eq!(escape("👩\u{200D}💻"), "👩\u{200D}💻");
+        assert_eq!(escape("pass\u{200D}word"), "pass<U+200D>word");
+    }
+
+    #[test]
+    fn colours_go_and_nothing_else_does() {
+        let shown = |text| Escaping::Visible.without_colours(text).into_owned();
+        assert_eq!(shown("\u{1b}[1mOpus\u{1b}[22m 4"), "Opus 4");
+        assert_eq!(shown("a\u{1b}[38;5;9m\u{1b}[mb\u{1b}[38:2::1:2:3mc"), "abc");
+        for other in [
+            "\u{1b}[2J",
+            "\u{1b}[1",
+            "\u{1b}]0;m\u{7}",
+            "\u{1b}[?1m",
+            "[1m",
+            "",
+        ] {
+            assert_eq!(shown(other), other);
+        }
+        // Removing a sequence does not create another one.
+        assert_eq!(shown("\u{1b}\u{1b}[0m[2J"), "\u{1b}[2J");
+    }
+
+    #[test]
+    fn half_a_sequence_is_as_harmless_as_a_whole_one() {
+        assert_eq!(escape("\u{1b}"), "<ESC>");
+        assert_eq!(escape("[31m"), "[31m");
+        assert_eq!(escape("\u{FFFD}"), "\u{FFFD}");
+    }
+}

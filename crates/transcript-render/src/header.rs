@@ -1,0 +1,92 @@
+//! The header above a conversation: session, title, folder, branch, model and times.
+
+use jiff::tz::TimeZone;
+use transcript_reader::{Bodies, Source};
+use transcript_resume::{ConversationPath, PathState, Tree};
+
+use crate::Result;
+use crate::moment::clock;
+use crate::options::RenderOptions;
+
+/// How many of the last entries are read to find folder, branch and model.
+const LAST: usize = 64;
+
+/// Facts about a session that do not require reading all of it.
+#[derive(Debug, Default)]
+pub struct Header {
+    /// The id of the session.
+    pub session_id: Option<String>,
+    /// The name of the policy that chose the conversation.
+    pub policy: &'static str,
+    /// The last title.
+    pub title: Option<String>,
+    /// The working directory, relative to the home directory if possible.
+    pub folder: Option<String>,
+    /// The branch of the repository.
+    pub branch: Option<String>,
+    /// The model of the last answer.
+    pub model: Option<String>,
+    /// The times of the first and the last entry.
+    pub times: Option<String>,
+}
+
+impl Header {
+    /// Reads the facts about the conversation along `path`.
+    ///
+    /// # Errors
+    /// When a body cannot be read.
+    pub fn read(
+        source: &Source,
+        session_id: Option<String>,
+        tree: &Tree<'_>,
+        path: &ConversationPath,
+        options: &RenderOptions,
+    ) -> Result<Self> {
+        let mut last = path.clone();
+        last.entries
+            .drain(..path.entries.len().saturating_sub(LAST));
+        let (state, _) = PathState::read(tree, &last, &mut Bodies::new(source))?;
+        // Clients write `HEAD` outside a repository.
+        let branch = state.git_branch.filter(|branch| branch != "HEAD");
+        Ok(Self {
+            session_id,
+            policy: tree.policy().name(),
+            title: state.title,
+            folder: state.cwd.as_deref().map(|cwd| options.below_home(cwd)),
+            branch,
+            model: state.model,
+            times: times(tree, path, &options.zone),
+        })
+    }
+
+    /// Returns folder, branch, model and times on one line.
+    pub(crate) fn place(&self) -> Option<String> {
+        let parts = [&self.folder, &self.branch, &self.model, &self.times];
+        let parts: Vec<&str> = parts.into_iter().flatten().map(String::as_str).collect();
+        (!parts.is_empty()).then(|| parts.join(" · "))
+    }
+}
+
+fn times(tree: &Tree<'_>, path: &ConversationPath, zone: &TimeZone) -> Option<String> {
+    let index = tree.index();
+    let millis = path
+        .entries
+        .iter()
+        .filter_map(|entry| index.entry(entry.entry_no()).millis());
+    let (first, last) = millis.fold(None, |range: Option<(i64, i64)>, at| {
+        Some(range.map_or((at, at), |(first, last)| (first.min(at), last.max(at))))
+    })?;
+    let (first, last) = (clock(first, zone)?, clock(last, zone)?);
+    let form = match first.date() == last.date() {
+        true => "%H:%M",
+        false => "%Y-%m-%d %H:%M",
+    };
+    let (first, last) = (
+        first.strftime("%Y-%m-%d %H:%M").to_string(),
+        last.strftime(form).to_string(),
+    );
+    Some(match first.ends_with(&last) {
+        true => first,
+        false => format!("{first} – {last}"),
+    })
+}

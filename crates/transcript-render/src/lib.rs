@@ -1,0 +1,47 @@
+//! Turns the conversation of a session into text for people.
+//!
+//! [`ReplayPrinter`] prints recorded [`Conversation`]s and [`FollowPrinter`] conversations that are
+//! being written, for a terminal; [`write_markdown`] writes a document; [`TreePrinter`] draws the branches of a
+//! [`SessionTree`]; [`explain`] has the words for decisions and findings. [`RenderOptions`] says how the text looks.
+//!
+//! Everything from a transcript is escaped on its way to the output ([`Escaping`]).
+
+pub mod blocks;
+mod compaction;
+mod conversation;
+mod diff;
+mod error;
+mod escape;
+pub mod explain;
+mod export;
+mod header;
+mod markdown;
+mod markup;
+mod moment;
+mod options;
+mod pace;
+mod parsed_entry;
+mod print_tree;
+mod printer;
+mod session_tree;
+mod styles;
+mod text;
+mod tool_summary;
+mod view;
+mod words;
+
+pub use conversation::Conversation;
+pub use error::{Error, Result};
+pub use escape::{Escaping, is_bidi};
+pub use export::write as write_markdown;
+pub use header::Header;
+pub use moment::clock;
+pub use options::{RenderOptions, Tools};
+pub use pace::Pace;
+pub use parsed_entry::ParsedEntry;
+pub use print_tree::TreePrinter;
+pub use printer::{Change, FileEvent, FollowPrinter, NewEntry, ReplayPrinter, Scope};
+pub use session_tree::{BoundaryFacts, SessionTree, leaf_decision};
+pub use styles::{Styles, TextStyle};
+pub use text::cut_text;
+pub use words::count;

@@ -1,0 +1,334 @@
+//! Text of a transcript as part of a Markdown document. Whatever the text contains, it cannot change
+//! the headings and blocks of the document around it, nor add HTML.
+
+use std::ops::Range;
+
+use pulldown_cmark::{CodeBlockKind, Event, HeadingLevel, Options, Parser, Tag};
+
+use crate::escape::Escaping;
+
+/// Longer texts become code blocks: parsing some Markdown takes quadratic time.
+const LONGEST: usize = 64 << 10;
+/// Taking out one thing can bring up another one that it hid; what is not done by then is shown as it is.
+const PASSES: usize = 8;
+/// How many levels the headings of a message are moved down.
+const LEVELS: usize = 2;
+
+/// Escapes a short text within a line.
+pub(crate) fn inline(escaping: Escaping, text: &str) -> String {
+    let mut out = String::new();
+    for c in escaping.one_line(text).chars() {
+        if matches!(
+            c,
+            '\\' | '`' | '*' | '_' | '<' | '>' | '[' | ']' | '#' | '&' | '|' | '~' | '$'
+        ) {
+            out.push('\\');
+        }
+        out.push(c);
+    }
+    out
+}
+
+/// Returns inline code, with a delimiter that the text cannot close.
+pub(crate) fn code(escaping: Escaping, text: &str) -> String {
+    let text = escaping.one_line(text);
+    let marks = "`".repeat(longest_run(&text) + 1);
+    let space = if text.contains('`') { " " } else { "" };
+    format!("{marks}{space}{text}{space}{marks}")
+}
+
+/// Returns a code block, with a fence that the text cannot close.
+pub(crate) fn fenced(escaping: Escaping, language: &str, text: &str) -> String {
+    code_block(language, &escaping.escape(text.trim_end()))
+}
+
+fn code_block(language: &str, text: &str) -> String {
+    let fence = "`".repeat(longest_run(text).max(2) + 1);
+    format!("{fence}{language}\n{text}\n{fence}")
+}
+
+/// Returns Markdown text for use in a document: HTML and link definitions are escaped, headings are
+/// moved below those of the document, and an unclosed code block ends with the text.
+pub(crate) fn blocks(escaping: Escaping, text: &str) -> String {
+    let text = escaping.escape(text.trim_end());
+    let text = text.trim_start_matches('\n');
+    if text.len() > LONGEST {
+        return code_block("text", text);
+    }
+    let mut safe = text.to_owned();
+    for _ in 0..PASSES {
+        let edits = escapes(&safe);
+        if edits.is_empty() {
+            return finished(&safe);
+        }
+        safe = edited(&safe, edits);
+    }
+    code_block("text", text)
+}
+
+/// Puts the quote mark before each line of a text.
+pub(crate) fn quoted(text: &str) -> String {
+    let lines = text
+        .lines()
+        .map(|line| format!("> {line}").trim_end().to_owned());
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+fn longest_run(text: &str) -> usize {
+    let runs = text.split(|c| c != '`').map(str::len);
+    runs.max().unwrap_or(0)
+}
+
+/// A replacement of a range of a text.
+type Edit = (Range<usize>, String);
+
+fn edited(text: &str, mut edits: Vec<Edit>) -> String {
+    edits.sort_by_key(|(range, _)| range.start);
+    let mut out = String::with_capacity(text.len() + 16 * edits.len());
+    let mut at = 0;
+    for (range, new) in edits {
+        // Apply repeated edits once.
+        if range.start < at {
+            continue;
+        }
+        out.push_str(&text[at..range.start]);
+        out.push_str(&new);
+        at = range.end;
+    }
+    out.push_str(&text[at..]);
+    out
+}
+
+/// All Markdown extensions that a reader may support.
+fn parser(text: &str) -> Parser<'_> {
+    let options = Options::ENABLE_TABLES
+        | Options::ENABLE_STRIKETHROUGH
+        | Options::ENABLE_TASKLISTS
+        | Options::ENABLE_FOOTNOTES;
+    Parser::new_ext(text, options)
+}
+
+/// Escapes the brackets of HTML, the underlines of headings, and the starts of link definitions.
+fn escapes(text: &str) -> Vec<Edit> {
+    let parser = parser(text);
+    let mut edits = Vec::new();
+    let definitions = parser.reference_definitions().iter();
+    for (_, definition) in definitions {
+        edits.push((
+            definition.span.start..definition.span.start,
+            "\\".to_owned(),
+        ));
+    }
+    for (event, range) in parser.into_offset_iter() {
+        match event {
+            Event::Html(_) | Event::InlineHtml(_) => {
+                let brackets = text[range.clone()].match_indices('<');
+                edits.extend(brackets.map(|(at, _)| {
+                    let at = range.start + at;
+                    (at..at + 1, "&lt;".to_owned())
+                }));
+            }
+            Event::Start(Tag::Heading { .. }) if !text[range.clone()].starts_with('#') => {
+                let heading = text[range.clone()].trim_end();
+                let line = heading.trim_end_matches(['=', '-']);
+                let at = range.start + line.len();
+                edits.push((at..at, "\\".to_owned()));
+            }
+            Event::Start(Tag::FootnoteDefinition(_)) => {
+                edits.push((range.start..range.start, "\\".to_owned()));
+            }
+            _ => {}
+        }
+    }
+    edits
+}
+
+/// Moves headings down, and closes a code block that is open at the end.
+fn finished(text: &str) -> String {
+    let mut edits = Vec::new();
+    let mut fence = String::new();
+    for (event, range) in parser(text).into_offset_iter() {
+        match event {
+            Event::Start(Tag::Heading { level, .. }) => {
+                let below = LEVELS.min(6 - level_of(level));
+                edits.push((range.start..range.start, "#".repeat(below)));
+            }
+            Event::Start(Tag::CodeBlock(CodeBlockKind::Fenced(_))) => {
+                let block = text[range].trim_start();
+                let marks = block
+                    .bytes()
+                    .take_while(|mark| block.starts_with(char::from(*mark)));
+                fence = block[..marks.count()].to_owned();
+            }
+            _ => {}
+        }
+    }
+    let safe = edited(text, edits);
+    if ends(&safe) {
+        return safe;
+    }
+    let closed = format!("{safe}\n{fence}");
+    match ends(&closed) {
+        true => closed,
+        false => code_block("text", text.trim_end()),
+    }
+}
+
+/// Returns whether a heading after the text would still be a heading.
+fn ends(text: &str) -> bool {
+    let document = format!("{text}\n\n# x");
+    let events = parser(&document).into_offset_iter();
+    let mut headings =
+        events.filter(|(event, _)| matches!(event, Event::Start(Tag::Heading { .. })));
+    headings.any(|(_, range)| range.start == text.len() + 2)
+}
+
+fn level_of(level: HeadingLevel) -> usize {
+    match level {
+        HeadingLevel::H1 => 1,
+        HeadingLevel::H2 => 2,
+        HeadingLevel::H3 => 3,
+        HeadingLevel::H4 => 4,
+        HeadingLevel::H5 => 5,
+        HeadingLevel::H6 => 6,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn inline(text: &str) -> String {
+        super::inline(Escaping::Visible, text)
+    }
+
+    fn code(text: &str) -> String {
+        super::code(Escaping::Visible, text)
+    }
+
+    fn blocks(text: &str) -> String {
+        super::blocks(Escaping::Visible, text)
+    }
+
+    #[test]
+    fn nothing_within_code_closes_it() {
+        assert_eq!(code("ls"), "`ls`");
+        assert_eq!(code("a ``b"), "``` a ``b ```");
+        assert_eq!(
+            fenced(Escaping::Visible, "text", "```\n````x\n"),
+            "`````text\n```\n````x\n`````"
+        );
+    }
+
+    #[test]
+    fn plain_markdown_stays_as_it_is() {
+        for text in [
+            "Why **not**?\n\n- one\n  - `<b>`\n- [x] two\n\n| a | b |\n| - | - |\n| 1 | 2 |",
+            "```rust\nlet a: Vec<u8> = v;\n# no heading\n```",
+            "    <indented code>\n\n<https://a.example/> a < b",
+            "[text](https://a.example/) and [another] one\n\n---",
+        ] {
+            assert_eq!(blocks(text), text);
+        }
+    }
+
+    #[test]
+    fn headings_html_and_definitions_are_of_the_text_alone() {
+        assert_eq!(blocks("# a\n##### b"), "### a\n###### b");
+        assert_eq!(blocks("a\n==="), "a\n\\===");
+        assert_eq!(blocks("a <b>c</b>"), "a &lt;b>c&lt;/b>");
+        assert_eq!(blocks("<!-- x\n# y"), "&lt;!-- x\n### y");
+        assert_eq!(blocks("[User]: /x\n"), "\\[User]: /x");
+        assert_eq!(blocks("```\nx"), "```\nx\n```");
+        assert_eq!(blocks("~~~~ x\ny\n~~~\n"), "~~~~ x\ny\n~~~\n~~~~");
+        assert_eq!(inline("*a* <b> `c`"), "\\*a\\* \\<b\\> \\`c\\`");
+    }
+
+    /// Whatever messages contain, the document only has our own headings, and no HTML.
+    #[test]
+    fn no_message_changes_the_document_around_it() {
+        let parts = [
+            "```",
+            "~~~",
+            "````sh",
+            "# h",
+            "h\n===",
+            "h\n---",
+            "> q",
+            "> ```",
+            "- l",
+            "  ```",
+            "1. n",
+            "<script>",
+            "</script>",
+            "<!--",
+            "-->",
+            "<div>",
+            "<pre>",
+            "<?x",
+            "<![CDATA[",
+            "&lt;b>",
+            "[User]: /x",
+            "[User]: /y",
+            "[^1]: note",
+            "    code",
+            "`",
+            "``",
+            "\\",
+            "| a |",
+            "| - |",
+            "text",
+            "",
+            "<a\nb>",
+            "\t```",
+            "* * *",
+            "=",
+            "-",
+            "[a\nb]: /x",
+            "- - ```",
+            "> # h",
+            "- # h",
+            "<x-y>\n\n# h",
+            "\r# h",
+        ];
+        let mut seed = 7_u32;
+        let mut random = |below: usize| {
+            seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            (seed >> 8) as usize % below
+        };
+        for _ in 0..4_000 {
+            let lines = (0..1 + random(7)).map(|_| parts[random(parts.len())]);
+            let text = lines.collect::<Vec<_>>().join("\n");
+            for message in [blocks(&text), quoted(&blocks(&text))] {
+                let document = format!("## User\n\n{message}\n\n## Assistant\n\n[User] end\n");
+                let mut headings = Vec::new();
+                for (event, range) in parser(&document).into_offset_iter() {
+                    assert!(
+                        !matches!(event, Event::Html(_) | Event::InlineHtml(_)),
+                        "{text:?}\n{document}"
+                    );
+                    assert!(
+                        !matches!(event, Event::Start(Tag::Link { .. })) || text.contains("]("),
+                        "{document}"
+                    );
+                    if let Event::Start(Tag::Heading { level, .. }) = event
+                        && level_of(level) <= LEVELS
+                    {
+                        headings.push(document[range].trim().to_owned());
+                    }
+                }
+                assert_eq!(
+                    headings,
+                    ["## User", "## Assistant"],
+                    "{text:?}\n{document}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn what_takes_long_to_read_as_markdown_is_shown_as_it_is() {
+        let deep = "> ".repeat(LONGEST);
+        assert!(blocks(&deep).starts_with("```text\n> > "));
+    }
+}

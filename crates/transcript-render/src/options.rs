@@ -1,0 +1,113 @@
+//! How a conversation is printed.
+
+use std::path::{Path, PathBuf};
+
+use jiff::tz::TimeZone;
+
+use crate::escape::Escaping;
+use crate::styles::Styles;
+
+/// How much of tool calls is printed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Tools {
+    /// Whole inputs and results.
+    Full,
+    /// One line per call and per result; changes of files and task lists.
+    #[default]
+    Short,
+    /// No tool calls.
+    None,
+}
+
+/// What the caller knows about the page and wants on it.
+#[derive(Clone, Debug)]
+pub struct RenderOptions {
+    coloured: bool,
+    pub(crate) escaping: Escaping,
+    pub(crate) width: usize,
+    pub(crate) zone: TimeZone,
+    home: Option<PathBuf>,
+    pub(crate) thinking: bool,
+    pub(crate) tools: Tools,
+}
+
+impl Default for RenderOptions {
+    fn default() -> Self {
+        Self {
+            coloured: false,
+            escaping: Escaping::Visible,
+            width: 80,
+            zone: TimeZone::UTC,
+            home: None,
+            thinking: false,
+            tools: Tools::Short,
+        }
+    }
+}
+
+impl RenderOptions {
+    /// No colours, 80 columns, times in UTC, no thinking, calls in short.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Whether colours are used.
+    #[must_use]
+    pub fn coloured(self, coloured: bool) -> Self {
+        Self { coloured, ..self }
+    }
+
+    /// How text of a transcript is escaped.
+    #[must_use]
+    pub fn escaping(self, escaping: Escaping) -> Self {
+        Self { escaping, ..self }
+    }
+
+    /// The width of the page, in columns.
+    #[must_use]
+    pub fn width(self, width: usize) -> Self {
+        Self { width, ..self }
+    }
+
+    /// The zone of times.
+    #[must_use]
+    pub fn zone(self, zone: TimeZone) -> Self {
+        Self { zone, ..self }
+    }
+
+    /// The home directory, which is printed as `~`.
+    #[must_use]
+    pub fn home(self, home: Option<PathBuf>) -> Self {
+        Self { home, ..self }
+    }
+
+    /// Whether thinking is printed.
+    #[must_use]
+    pub fn thinking(self, thinking: bool) -> Self {
+        Self { thinking, ..self }
+    }
+
+    /// How much of tool calls is printed.
+    #[must_use]
+    pub fn tools(self, tools: Tools) -> Self {
+        Self { tools, ..self }
+    }
+
+    /// Returns the styles.
+    #[must_use]
+    pub fn styles(&self) -> Styles {
+        Styles::new(self.coloured, self.escaping)
+    }
+
+    /// Replaces the home directory at the start of a path with `~`.
+    #[must_use]
+    pub fn below_home(&self, path: &str) -> String {
+        let home = self.home.as_ref();
+        match home.and_then(|home| Path::new(path).strip_prefix(home).ok()) {
+            Some(below) if below.as_os_str().is_empty() => "~".to_owned(),
+            Some(below) => Path::new("~").join(below).display().to_string(),
+            None => path.to_owned(),
+        }
+    }
+}

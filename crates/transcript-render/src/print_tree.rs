@@ -1,0 +1,750 @@
+//! Prints the branches of a session as a tree.
+//!
+//! The path to the leaf runs straight down; a branch that leaves it is indented by one level and
+//! printed before the path continues. Long lines, wide forks and deep nesting are folded into one row
+//! with totals.
+
+use std::collections::HashMap;
+use std::io::Write;
+use std::ops::Range;
+
+use transcript_format::content::Block;
+use transcript_format::entry::Entry;
+use transcript_format::object::{FromRaw, Str};
+use transcript_format::scan::Flags;
+use transcript_reader::{Bodies, EntryRef, Said};
+use transcript_resume::{
+    BranchStart, Branches, ConversationPath, Decision, LeafReason, PathEntry, Policy, is_prompt,
+};
+use unicode_width::UnicodeWidthStr;
+
+use crate::Result;
+use crate::blocks::{blocks, message_content, typed};
+use crate::compaction;
+use crate::explain;
+use crate::moment::duration;
+use crate::options::RenderOptions;
+use crate::session_tree::{BoundaryFacts, SessionTree, leaf_decision};
+use crate::styles::Styles;
+use crate::text::{Page, Span, cut_text as cut};
+use crate::words::count;
+
+/// The deepest level of side branches that is printed.
+const LEVELS: usize = 4;
+/// How many rows of a long line, a wide fork or many roots are printed at the start and at the end.
+const MAIN_LINE: (usize, usize) = (10, 30);
+const SIDE_LINE: (usize, usize) = (3, 5);
+const FORK: (usize, usize) = (2, 4);
+const ROOTS: (usize, usize) = (10, 20);
+/// At most this many bodies are read to find the title of a branch.
+const BODIES: usize = 8;
+/// How many characters of a prompt are used; no line shows more.
+const TITLE_CHARS: usize = 400;
+
+/// Draws a tree of branches.
+pub struct TreePrinter<'s> {
+    session_tree: &'s SessionTree<'s>,
+    bodies: Bodies<'s>,
+    styles: Styles,
+    width: usize,
+    /// For each branch: whether it leads to the leaf.
+    is_main: Vec<bool>,
+    /// For each branch: the child that continues straight down.
+    straight: Vec<Option<usize>>,
+    below: Vec<FoldedTotal>,
+}
+
+/// Totals of a branch and its descendants.
+#[derive(Clone, Copy)]
+struct FoldedTotal {
+    branches: usize,
+    prompts: usize,
+    lines: (u64, u64),
+}
+
+impl FoldedTotal {
+    fn add(&mut self, other: Self) {
+        self.branches += other.branches;
+        self.prompts += other.prompts;
+        self.lines.0 = self.lines.0.min(other.lines.0);
+        self.lines.1 = self.lines.1.max(other.lines.1);
+    }
+}
+
+/// Something that is still to be printed.
+enum Step {
+    /// A branch, the branches straight below it, and their side branches.
+    Line {
+        top: usize,
+        level: usize,
+    },
+    Row {
+        branch: usize,
+        level: usize,
+        is_top: bool,
+    },
+    Fold {
+        total: FoldedTotal,
+        level: usize,
+        is_line: bool,
+    },
+    Gap,
+}
+
+impl<'s> TreePrinter<'s> {
+    /// Draws as `options` say.
+    pub fn new(session_tree: &'s SessionTree<'s>, options: &RenderOptions) -> Self {
+        let branches = &session_tree.branches;
+        let mut is_main = vec![false; branches.len()];
+        for branch in session_tree.main_line() {
+            is_main[branch] = true;
+        }
+        let below = totals(session_tree);
+        let straight = (0..branches.len())
+            .map(|branch| {
+                let children = branches.children(branch);
+                children.max_by_key(|child| (is_main[*child], below[*child].lines.1))
+            })
+            .collect();
+        Self {
+            session_tree,
+            bodies: Bodies::new(session_tree.source),
+            styles: options.styles(),
+            width: options.width,
+            is_main,
+            straight,
+            below,
+        }
+    }
+
+    /// Writes the tree.
+    ///
+    /// # Errors
+    /// When a body cannot be read, or the output not be written.
+    pub fn draw(mut self, out: &mut impl Write) -> Result<()> {
+        self.head(out)?;
+        let mut steps = self.first_steps();
+        if steps.is_empty() {
+            self.contents(out)?;
+        } else {
+            self.columns(out)?;
+        }
+        // A stack instead of recursion, because the file decides how deep branches nest.
+        while let Some(step) = steps.pop() {
+            match step {
+                Step::Line { top, level } => self.push_line(&mut steps, top, level),
+                Step::Row {
+                    branch,
+                    level,
+                    is_top,
+                } => self.row(out, branch, level, is_top)?,
+                Step::Fold {
+                    total,
+                    level,
+                    is_line,
+                } => self.fold(out, total, level, is_line)?,
+                Step::Gap => writeln!(out)?,
+            }
+        }
+        self.sidechains(out)?;
+        self.leaves(out)
+    }
+
+    fn branches(&self) -> &'s Branches {
+        &self.session_tree.branches
+    }
+
+    /// Returns the roots in reverse order, because steps are popped from the end.
+    fn first_steps(&self) -> Vec<Step> {
+        let all = self.branches().all().iter().enumerate();
+        let roots: Vec<usize> = all
+            .filter(|(_, branch)| branch.parent.is_none())
+            .map(|(number, _)| number)
+            .collect();
+        let mut steps = Vec::new();
+        for line in self.lines(&roots, 0, ROOTS) {
+            if !steps.is_empty() {
+                steps.push(Step::Gap);
+            }
+            steps.push(line);
+        }
+        steps.reverse();
+        steps
+    }
+
+    /// Returns a line for each of `tops`; if there are many, those in the middle are folded.
+    fn lines(&self, tops: &[usize], level: usize, limit: (usize, usize)) -> Vec<Step> {
+        let (fold, total) = self.folded(tops, limit);
+        let line = |top: &usize| Step::Line { top: *top, level };
+        let mut lines: Vec<Step> = tops[..fold.start].iter().map(line).collect();
+        lines.extend(total.map(|total| Step::Fold {
+            total,
+            level,
+            is_line: false,
+        }));
+        lines.extend(tops[fold.end..].iter().map(line));
+        lines
+    }
+
+    /// Returns the range of a list that is folded, and its totals.
+    fn folded(
+        &self,
+        list: &[usize],
+        (start, end): (usize, usize),
+    ) -> (Range<usize>, Option<FoldedTotal>) {
+        // Folding a single row would save nothing.
+        let shown = start + end;
+        if list.len() <= shown + usize::from(shown > 0) {
+            return (0..0, None);
+        }
+        let fold = start..list.len() - end;
+        let totals = list[fold.clone()].iter().map(|branch| self.below[*branch]);
+        let total = totals.reduce(|mut sum, more| {
+            sum.add(more);
+            sum
+        });
+        (fold, total)
+    }
+
+    fn push_line(&self, steps: &mut Vec<Step>, top: usize, level: usize) {
+        let line: Vec<usize> =
+            std::iter::successors(Some(top), |branch| self.straight[*branch]).collect();
+        let limit = if level == 0 { MAIN_LINE } else { SIDE_LINE };
+        let (fold, _) = self.folded(&line, limit);
+        let mut later = Vec::new();
+        for (place, branch) in line.iter().enumerate() {
+            if fold.contains(&place) {
+                if place == fold.start {
+                    let total = self.between(*branch, line[fold.end]);
+                    later.push(Step::Fold {
+                        total,
+                        level,
+                        is_line: true,
+                    });
+                }
+                continue;
+            }
+            later.push(Step::Row {
+                branch: *branch,
+                level,
+                is_top: place == 0,
+            });
+            let aside = |child: &usize| Some(*child) != self.straight[*branch];
+            let sides: Vec<usize> = self.branches().children(*branch).filter(aside).collect();
+            let limit = if level < LEVELS { FORK } else { (0, 0) };
+            later.extend(self.lines(&sides, level + 1, limit));
+        }
+        steps.extend(later.into_iter().rev());
+    }
+
+    /// Returns the totals from one branch of a line up to another, which is not counted.
+    fn between(&self, from: usize, to: usize) -> FoldedTotal {
+        let (all, rest) = (self.below[from], self.below[to]);
+        FoldedTotal {
+            branches: all.branches - rest.branches,
+            prompts: all.prompts - rest.prompts,
+            lines: (all.lines.0, rest.lines.0.saturating_sub(1).max(all.lines.0)),
+        }
+    }
+
+    fn head(&mut self, out: &mut impl Write) -> Result<()> {
+        let index = self.session_tree.index();
+        let id = self.session_tree.session_id.clone();
+        let id = id.unwrap_or_else(|| "without an id".to_owned());
+        let branches = self.branches().all();
+        let tips = branches.iter().filter(|branch| branch.is_tip).count();
+        let mut text = format!("session {}", self.one_line(&id));
+        text.push_str(&format!(" · {}", count(index.line_count(), "line")));
+        text.push_str(&format!(" · {}", count(tips, "tip")));
+        let compactions = index.entries().filter(EntryRef::is_boundary).count();
+        if compactions > 0 {
+            text.push_str(&format!(" · {}", count(compactions, "compaction")));
+        }
+        if let Some((first, last)) = self.days()? {
+            // Print the date once if both are on the same day.
+            let span = match last.split_once(' ') {
+                Some((day, time)) if first.starts_with(day) => format!("{first}–{time}"),
+                _ => format!("{first} – {last}"),
+            };
+            text.push_str(&format!(" · {span}"));
+        }
+        Page::new(out, self.width).line(&[Span::new(self.styles.dim, &text)])?;
+        Ok(())
+    }
+
+    /// Returns the times of the first and the last entry, to the minute.
+    fn days(&mut self) -> Result<Option<(String, String)>> {
+        let entries = || {
+            let entries = self.session_tree.index().entries();
+            entries.filter(|entry| entry.kind().is_chain() && entry.millis().is_some())
+        };
+        let (first, last) = (
+            entries().min_by_key(EntryRef::millis),
+            entries().max_by_key(EntryRef::millis),
+        );
+        let (Some(first), Some(last)) = (first, last) else {
+            return Ok(None);
+        };
+        Ok(Some((self.minute(&first)?, self.minute(&last)?)))
+    }
+
+    fn minute(&mut self, entry: &EntryRef<'_>) -> Result<String> {
+        let body = self.bodies.get(entry)?;
+        let entry = Entry::parse(body.text).ok();
+        let time = entry.and_then(|entry| Some(entry.object().str("timestamp")?.into_owned()));
+        let minute: String = time.unwrap_or_default().chars().take(16).collect();
+        Ok(self.one_line(&minute.replace('T', " ")))
+    }
+
+    /// Prints the types of the entries of a file without a conversation.
+    fn contents(&self, out: &mut impl Write) -> Result<()> {
+        let index = self.session_tree.index();
+        let mut kinds: HashMap<&str, u64> = HashMap::new();
+        for line in index.entries() {
+            *kinds.entry(line.kind().name()).or_default() += 1;
+        }
+        let mut kinds: Vec<_> = kinds.into_iter().collect();
+        kinds.sort_unstable_by_key(|(name, count)| (std::cmp::Reverse(*count), *name));
+        writeln!(out, "no entry of a conversation")?;
+        for (name, count) in kinds {
+            let name = if name.is_empty() {
+                "of other types"
+            } else {
+                name
+            };
+            writeln!(out, "{count:>7}  {name}")?;
+        }
+        Ok(())
+    }
+
+    fn columns(&self, out: &mut impl Write) -> Result<()> {
+        let dim = self.styles.dim;
+        let names = Columns::names(self.width).text;
+        let room = self.width.saturating_sub(names.width());
+        writeln!(out, "{dim}{:room$}{names}{dim:#}", "")?;
+        Ok(())
+    }
+
+    fn row(
+        &mut self,
+        out: &mut impl Write,
+        branch: usize,
+        level: usize,
+        is_top: bool,
+    ) -> Result<()> {
+        let connector = if is_top { "├─" } else { "│ " };
+        let mut lead = lead(level, connector);
+        if self.start(out, branch, &lead)? {
+            lead = "│ ".repeat(level);
+        }
+        let (mark, style) = if self.is_main[branch] {
+            ("●", self.styles.plain)
+        } else {
+            ("○", self.styles.dim)
+        };
+        let facts = Columns::of(self.session_tree, branch, self.width);
+        let title = self.title(branch)?;
+        let room = self.room(&lead).saturating_sub(2 + facts.text.width());
+        let title = cut(&title, room);
+        let space = " ".repeat(room.saturating_sub(title.width()));
+        let (dim, person) = (self.styles.dim, self.styles.person);
+        let mark_style = if self.is_main[branch] { person } else { dim };
+        writeln!(
+            out,
+            "{dim}{lead}{dim:#}{mark_style}{mark}{mark_style:#} {style}{title}{style:#}{space}{dim}{}{dim:#}",
+            facts.text
+        )?;
+        self.end(out, branch, level)
+    }
+
+    fn one_line(&self, text: &str) -> String {
+        self.styles.escaping.one_line(text)
+    }
+
+    /// Returns what a person wrote, on one line; `None` for text that the client generated.
+    fn prompt(&self, text: &str) -> Option<String> {
+        match Said::of(text) {
+            Said::Prompt(text) => Some(self.one_line(text)),
+            said => typed(&said).map(|text| self.one_line(&text)),
+        }
+    }
+
+    fn room(&self, lead: &str) -> usize {
+        self.width.saturating_sub(lead.width())
+    }
+
+    /// Prints the note above a branch: that it starts with a compaction, or why it has no parent.
+    /// Returns whether it printed one.
+    fn start(&mut self, out: &mut impl Write, branch: usize, lead: &str) -> Result<bool> {
+        let shown = &self.branches().all()[branch];
+        let first = self.session_tree.index().entry(shown.first);
+        let line = first.line();
+        let text = match shown.start {
+            BranchStart::Boundary => self.boundary(&first)?,
+            BranchStart::Lost => {
+                let parent = first
+                    .parent()
+                    .map(|id| self.session_tree.index().id_text(id));
+                let parent = parent.map(|id| format!(" ({})", self.one_line(&id)));
+                let parent = parent.unwrap_or_default();
+                match self
+                    .session_tree
+                    .tree
+                    .node(shown.first)
+                    .and_then(|node| self.session_tree.tree.link_decision(node))
+                {
+                    Some(Decision::Gap { reason, .. }) => format!(
+                        "line {line}: its parent{parent} is missing, and {}",
+                        reason.words()
+                    ),
+                    _ => format!("line {line}: its parent{parent} is missing"),
+                }
+            }
+            BranchStart::Bridge => self.link_note(shown.first).unwrap_or_default(),
+            BranchStart::Cycle => format!("line {line} is part of a cycle"),
+            BranchStart::Sidechain => {
+                format!("the parent of line {line} is an entry of a subagent")
+            }
+            _ => return Ok(false),
+        };
+        let text = cut(&text, self.room(lead).saturating_sub(3));
+        let style = match shown.start {
+            BranchStart::Boundary => self.styles.tool,
+            _ => self.styles.error,
+        };
+        let dim = self.styles.dim;
+        writeln!(out, "{dim}{lead}{dim:#}{style}── {text}{style:#}")?;
+        Ok(true)
+    }
+
+    fn boundary(&mut self, boundary: &EntryRef<'_>) -> Result<String> {
+        let facts = BoundaryFacts::read(self.session_tree, boundary, &mut self.bodies)?;
+        let text = compaction::in_tree(&facts, boundary.line());
+        Ok(self.one_line(&text))
+    }
+
+    /// Describes the decision about the missing parent of an entry.
+    fn link_note(&self, entry: usize) -> Option<String> {
+        let tree = &self.session_tree.tree;
+        let decision = tree.link_decision(tree.node(entry)?)?;
+        Some(explain::describe(self.session_tree.index(), &decision))
+    }
+
+    /// Prints the notes below a branch: that it ends in a tip, and the policies whose leaf is on it.
+    fn end(&self, out: &mut impl Write, branch: usize, level: usize) -> Result<()> {
+        let shown = &self.branches().all()[branch];
+        let index = self.session_tree.index();
+        let mut leaves: Vec<usize> = self
+            .session_tree
+            .paths
+            .iter()
+            .filter_map(|(_, path)| path.leaf)
+            .collect();
+        leaves.retain(|leaf| self.branches().branch_of(*leaf) == Some(branch));
+        leaves.sort_unstable();
+        leaves.dedup();
+        if shown.is_tip && leaves.is_empty() {
+            leaves.push(shown.last);
+        }
+        for (place, entry) in leaves.iter().enumerate() {
+            let ends_here = |path: &&(Policy, ConversationPath)| path.1.leaf == Some(*entry);
+            let paths: Vec<_> = self.session_tree.paths.iter().filter(ends_here).collect();
+            let names: Vec<_> = paths.iter().map(|(policy, _)| policy.name()).collect();
+            let is_pinned = paths.iter().any(|(_, path)| {
+                let pinned = LeafReason::Pinned;
+                matches!(leaf_decision(path), Some(Decision::Leaf { reason, .. }) if *reason == pinned)
+            });
+            let pinned = if is_pinned {
+                ", pinned by last-prompt"
+            } else {
+                ""
+            };
+            let (name, style) = if paths.is_empty() {
+                ("tip".to_owned(), self.styles.dim)
+            } else {
+                (
+                    format!("leaf of {}", names.join(" and ")),
+                    self.styles.person,
+                )
+            };
+            let uuid = index.entry(*entry).uuid().map(|id| index.id_text(id));
+            let uuid = uuid.unwrap_or_else(|| "without a uuid".to_owned());
+            let is_end = shown.is_tip && place + 1 == leaves.len();
+            let corner = if is_end { "└─" } else { "├─" };
+            let lead = format!("{}{corner} ", "│ ".repeat(level));
+            let text = format!("{name}{pinned} · {}", self.one_line(&uuid));
+            let kind = explain::entry_name(index, *entry);
+            let text = cut(&format!("{text} · {kind}"), self.room(&lead));
+            let dim = self.styles.dim;
+            writeln!(out, "{dim}{lead}{dim:#}{style}{text}{style:#}")?;
+        }
+        Ok(())
+    }
+
+    fn fold(
+        &self,
+        out: &mut impl Write,
+        total: FoldedTotal,
+        level: usize,
+        is_line: bool,
+    ) -> Result<()> {
+        let lead = lead(level, if is_line { "│ " } else { "├─" });
+        let text = format!(
+            "⋮ {} hidden, {}, lines {}; --json lists them",
+            count(total.branches, "branch"),
+            count(total.prompts, "prompt"),
+            range(total.lines)
+        );
+        let text = cut(&text, self.room(&lead));
+        let dim = self.styles.dim;
+        writeln!(out, "{dim}{lead}{text}{dim:#}")?;
+        Ok(())
+    }
+
+    /// Returns the title of a branch: its first prompt, or a description of its first message.
+    fn title(&mut self, branch: usize) -> Result<String> {
+        let (index, branches) = (self.session_tree.index(), self.branches());
+        let entries = || branches.entries(branch).map(|entry| index.entry(entry));
+        let mut command = None;
+        for entry in entries().filter(is_prompt).take(BODIES) {
+            let text = self.text(&entry)?;
+            match self.prompt(&text) {
+                // Prefer a prompt to a command: it describes the branch better.
+                Some(text) if text.starts_with(['/', '!']) => command = command.or(Some(text)),
+                Some(text) => return Ok(text),
+                None => {}
+            }
+        }
+        if let Some(command) = command {
+            return Ok(command);
+        }
+        let messages = entries().filter(|entry| entry.kind().is_message());
+        let others: Vec<_> = messages.take(BODIES).collect();
+        for entry in &others {
+            let flags = entry.flags();
+            if flags.contains(Flags::COMPACT_SUMMARY) {
+                return Ok("(summary of the earlier conversation)".to_owned());
+            }
+            let text = self.text(entry)?;
+            let text = self.one_line(&text);
+            if !text.is_empty() {
+                return Ok(format!("{}: {text}", entry.kind().name()));
+            }
+        }
+        Ok(match others.first() {
+            Some(entry) => self.describe_without_text(entry)?,
+            None => "(no message)".to_owned(),
+        })
+    }
+
+    /// Returns the start of the text of a message.
+    fn text(&mut self, entry: &EntryRef<'_>) -> Result<String> {
+        let body = self.bodies.get(entry)?;
+        let Ok(entry) = Entry::parse(body.text) else {
+            return Ok(String::new());
+        };
+        let Some(content) = message_content(&entry) else {
+            return Ok(String::new());
+        };
+        let start = |text: Str<'_>| text.chars().take(TITLE_CHARS).collect();
+        if let Some(text) = content.str() {
+            return Ok(start(text));
+        }
+        let text = blocks(content).into_iter().find_map(|raw| {
+            let Block::Text(text) = Block::from_raw(raw)? else {
+                return None;
+            };
+            text.text().map(start)
+        });
+        Ok(text.unwrap_or_default())
+    }
+
+    /// Describes a message without text by its first block.
+    fn describe_without_text(&mut self, entry: &EntryRef<'_>) -> Result<String> {
+        if entry.flags().contains(Flags::TOO_MANY) {
+            return Ok(format!("({} with too many elements)", entry.kind().name()));
+        }
+        let body = self.bodies.get(entry)?;
+        let message = Entry::parse(body.text).ok();
+        let content = message.as_ref().and_then(message_content);
+        let first = content.and_then(|content| blocks(content).into_iter().next());
+        let shown = first.and_then(Block::from_raw).map(|block| match &block {
+            Block::ToolUse(call) => {
+                format!("calls {}", call.name().unwrap_or_default())
+            }
+            other => other.name().unwrap_or_default().replace('_', " "),
+        });
+        let shown = shown.unwrap_or_else(|| "without content".to_owned());
+        Ok(format!(
+            "({} {})",
+            entry.kind().name(),
+            self.one_line(&shown)
+        ))
+    }
+
+    fn sidechains(&self, out: &mut impl Write) -> Result<()> {
+        let sidechains = self.branches().sidechains();
+        if sidechains.is_empty() {
+            return Ok(());
+        }
+        let dim = self.styles.dim;
+        let entries: usize = sidechains.iter().map(|sidechain| sidechain.entries).sum();
+        writeln!(out, "\n{dim}sidechains: {}{dim:#}", count(entries, "entry"))?;
+        for sidechain in sidechains.iter().take(ROOTS.1) {
+            let name = sidechain.agent.as_deref().unwrap_or("without an agent id");
+            let line = self.session_tree.index().entry(sidechain.first).line();
+            writeln!(
+                out,
+                "  {}  {}, from line {line} on",
+                cut(&self.one_line(name), self.width / 2),
+                count(sidechain.entries, "entry")
+            )?;
+        }
+        if sidechains.len() > ROOTS.1 {
+            let more = sidechains.len() - ROOTS.1;
+            writeln!(out, "  {dim}⋮ {} more{dim:#}", count(more, "agent"))?;
+        }
+        Ok(())
+    }
+
+    /// Prints the leaf of each policy, and why it was chosen.
+    fn leaves(&self, out: &mut impl Write) -> Result<()> {
+        let index = self.session_tree.index();
+        writeln!(out)?;
+        let mut page = Page::new(out, self.width);
+        let mut before = None;
+        for (policy, path) in &self.session_tree.paths {
+            let name = format!("{:<9}", policy.name());
+            page.indent(name.len());
+            page.head(vec![Span::new(self.styles.person, &name)]);
+            let shown = path.entries.iter().map(PathEntry::entry_no);
+            let is_same = before == Some((path.leaf, shown.clone().collect::<Vec<_>>()));
+            before = Some((path.leaf, shown.collect()));
+            let text = match leaf_decision(path) {
+                _ if is_same => "the same".to_owned(),
+                Some(decision) => format!(
+                    "{}; {} on its path",
+                    explain::describe(index, decision),
+                    count(path.entries.len(), "entry")
+                ),
+                None => "no leaf".to_owned(),
+            };
+            page.line(&[Span::plain(&text)])?;
+            let hides = |decision: &&Decision| matches!(decision, Decision::PinHidesNewer { .. });
+            let hidden = path.decisions.iter().find(hides);
+            let more = [
+                path.refusal
+                    .map(|refusal| explain::describe_refusal(index, refusal)),
+                hidden.map(|decision| explain::describe(index, decision)),
+            ];
+            for text in more.iter().flatten().filter(|_| !is_same) {
+                page.line(&[Span::plain(text)])?;
+            }
+            page.pop();
+        }
+        if self.is_main.contains(&true) && self.is_main.contains(&false) {
+            let text = format!(
+                "● leads to the leaf of {}, ○ does not; replay --leaf UUID shows another branch",
+                self.session_tree.paths[0].0.name()
+            );
+            page.line(&[Span::new(self.styles.dim, &text)])?;
+        }
+        Ok(())
+    }
+}
+
+/// Returns the totals of each branch, including its descendants.
+fn totals(session_tree: &SessionTree<'_>) -> Vec<FoldedTotal> {
+    let branches = &session_tree.branches;
+    let own = |number: usize| FoldedTotal {
+        branches: 1,
+        prompts: session_tree.prompts[number],
+        lines: lines(session_tree, number),
+    };
+    let mut totals: Vec<FoldedTotal> = (0..branches.len()).map(own).collect();
+    let all = branches.all();
+    let mut order: Vec<usize> = (0..all.len())
+        .filter(|branch| all[*branch].parent.is_none())
+        .collect();
+    let mut at = 0;
+    while let Some(branch) = order.get(at) {
+        order.extend(branches.children(*branch));
+        at += 1;
+    }
+    for branch in order.into_iter().rev() {
+        if let Some(parent) = all[branch].parent {
+            let below = totals[branch];
+            totals[parent].add(below);
+        }
+    }
+    totals
+}
+
+/// Returns the first and the last line of a branch.
+fn lines(session_tree: &SessionTree<'_>, branch: usize) -> (u64, u64) {
+    let mut entries = session_tree.branches.entries(branch);
+    let line = |entry: usize| session_tree.index().entry(entry).line();
+    let first = entries.next().map_or(0, line);
+    (first, entries.next_back().map_or(first, line))
+}
+
+/// The columns after the title of a branch.
+struct Columns {
+    text: String,
+}
+
+impl Columns {
+    /// On a narrower page only the line numbers are printed.
+    const NARROW: usize = 80;
+
+    fn new(width: usize, prompts: &str, messages: &str, time: &str, lines: &str) -> Self {
+        let text = if width < Self::NARROW {
+            format!("{lines:>13}")
+        } else {
+            format!("{prompts:>9}{messages:>10}{time:>10}{lines:>13}")
+        };
+        Self { text }
+    }
+
+    fn names(width: usize) -> Self {
+        Self::new(width, "prompts", "messages", "time", "lines")
+    }
+
+    fn of(session_tree: &SessionTree<'_>, branch: usize, width: usize) -> Self {
+        let shown = &session_tree.branches.all()[branch];
+        Self::new(
+            width,
+            &shown.prompts.to_string(),
+            &shown.messages.to_string(),
+            &time(session_tree, branch).map(duration).unwrap_or_default(),
+            &range(lines(session_tree, branch)),
+        )
+    }
+}
+
+/// Returns the milliseconds between the oldest and the newest entry of a branch.
+fn time(session_tree: &SessionTree<'_>, branch: usize) -> Option<u64> {
+    let entries = session_tree.branches.entries(branch);
+    let times = entries.filter_map(|entry| session_tree.index().entry(entry).millis());
+    let span = times.fold(None, |span: Option<(i64, i64)>, time| match span {
+        None => Some((time, time)),
+        Some((first, last)) => Some((first.min(time), last.max(time))),
+    });
+    span.map(|(first, last)| last.abs_diff(first))
+}
+
+/// Returns the indentation of a row: one column of lines per level.
+fn lead(level: usize, connector: &str) -> String {
+    match level.checked_sub(1) {
+        None => String::new(),
+        Some(outer) => format!("{}{connector}", "│ ".repeat(outer)),
+    }
+}
+
+fn range((first, last): (u64, u64)) -> String {
+    if first == last {
+        first.to_string()
+    } else {
+        format!("{first}–{last}")
+    }
+}

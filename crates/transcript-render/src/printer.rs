@@ -1,0 +1,405 @@
+//! Prints the items of a conversation on a page.
+
+mod calls;
+mod follow;
+mod replay;
+mod turn;
+
+use std::io::Write;
+
+use transcript_format::context_refs::Region;
+use transcript_format::entry::Entry;
+use transcript_format::kind::{AttachmentKind, SystemKind};
+use transcript_reader::{Bodies, EntryRef, Said};
+use transcript_resume::items::{CompactionItem, Item, ItemKind, ItemReader, LoadedItem, Speaker};
+
+use crate::Result;
+use crate::blocks::{attachment_line, block_line, plain_text, typed};
+use crate::compaction;
+use crate::conversation::{Conversation, the_line};
+use crate::markdown;
+use crate::options::{RenderOptions, Tools};
+use crate::styles::Styles;
+use crate::text::{Page, Span, width};
+use crate::view::Shown;
+use turn::TurnStats;
+
+pub use follow::{Change, FileEvent, FollowPrinter, NewEntry, Scope};
+pub use replay::ReplayPrinter;
+
+/// How many columns the names of speakers take.
+const NAMES: usize = 11;
+/// On a narrower page each name is on its own line.
+const LEAST_WIDTH: usize = 60;
+
+/// Prints conversation items for people, one after the other.
+///
+/// [`ReplayPrinter`] and [`FollowPrinter`] choose the items and their order.
+pub(crate) struct TextPrinter<'o> {
+    styles: Styles,
+    options: RenderOptions,
+    page: Page<'o>,
+    is_narrow: bool,
+    /// The working directory of the session, from the last entry that has one.
+    cwd: Option<String>,
+    printed: PrintState,
+    /// The number of margins at the level where speaker names are printed.
+    names: usize,
+}
+
+/// An item with facts about its entry.
+#[derive(Clone, Copy)]
+struct RenderItem<'a> {
+    loaded: LoadedItem<'a>,
+    entry_ref: EntryRef<'a>,
+    /// The line number, if known.
+    line: Option<u64>,
+    compaction: Option<&'a CompactionItem>,
+}
+
+impl<'a> RenderItem<'a> {
+    fn item(&self) -> &'a Item {
+        self.loaded.item()
+    }
+}
+
+/// Loads the items of a conversation.
+struct RenderItems<'c> {
+    conversation: &'c Conversation<'c>,
+    item_reader: ItemReader<'c, Bodies<'c>>,
+}
+
+impl<'c> RenderItems<'c> {
+    fn new(conversation: &'c Conversation<'c>) -> Self {
+        let bodies = Bodies::new(conversation.source);
+        let display = &conversation.display;
+        Self {
+            conversation,
+            item_reader: ItemReader::new(display, conversation.index, bodies),
+        }
+    }
+
+    /// The item at `place` of the display.
+    fn at(&mut self, place: usize) -> Result<RenderItem<'_>> {
+        let loaded = self.item_reader.item(place)?;
+        let item = loaded.item();
+        let entry_ref = self.conversation.index.entry(item.entry_no());
+        Ok(RenderItem {
+            loaded,
+            entry_ref,
+            line: Some(entry_ref.line()),
+            compaction: self.conversation.display.compaction(item),
+        })
+    }
+}
+
+/// What was printed last; decides about names, gaps and rules above the next item.
+#[derive(Default)]
+struct PrintState {
+    /// The last speaker: the name is printed once for consecutive items of one speaker.
+    speaker: Option<&'static str>,
+    /// The time of the last answer or result.
+    answered: Option<i64>,
+    /// The last printed day.
+    day: String,
+    /// Whether the last thing printed was a rule.
+    is_ruled: bool,
+    turn: Option<TurnStats>,
+}
+
+impl<'o> TextPrinter<'o> {
+    fn new(out: &'o mut dyn Write, options: &RenderOptions) -> Self {
+        let page = Page::new(out, options.width);
+        Self {
+            styles: options.styles(),
+            options: options.clone(),
+            is_narrow: page.columns() < LEAST_WIDTH,
+            page,
+            cwd: None,
+            printed: PrintState::default(),
+            names: 0,
+        }
+    }
+
+    /// Updates working directory and token counts from an entry. Called before its items are printed.
+    fn note_entry(&mut self, entry_ref: &EntryRef<'_>, entry: &Entry<'_>) {
+        if let Some(cwd) = entry.object().str("cwd") {
+            self.cwd = Some(cwd.into_owned());
+        }
+        self.count(entry_ref, entry);
+    }
+
+    /// Prints an item that is not a call.
+    fn item(&mut self, rendered: RenderItem<'_>) -> Result<()> {
+        match rendered.item().kind() {
+            ItemKind::Text => self.said(rendered),
+            ItemKind::Thinking => self.thinking(&rendered.loaded),
+            ItemKind::Media | ItemKind::Block => {
+                let line = rendered.loaded.block().map(|block| block_line(&block));
+                self.name(name_of(rendered.item()))?;
+                self.dim(&line.unwrap_or_default())
+            }
+            // The call of this result is not on the path, or has another result already.
+            ItemKind::Result => {
+                self.name("tool")?;
+                self.result("", &rendered.loaded, None, None)
+            }
+            ItemKind::Compaction => self.compaction(rendered),
+            ItemKind::System => self.system(rendered),
+            ItemKind::Attachment => self.attachment(rendered),
+            ItemKind::Unusable => {
+                self.marker(&format!("{} cannot be read", the_line(rendered.line)))
+            }
+            ItemKind::TooMany => self.marker(&format!(
+                "{} has too many elements to be shown",
+                the_line(rendered.line)
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// Prints a text according to its speaker.
+    fn said(&mut self, rendered: RenderItem<'_>) -> Result<()> {
+        let text = rendered.loaded.text().unwrap_or_default();
+        match Shown::of(rendered.item(), &text) {
+            Shown::Prompt => self.prompt(rendered, &text)?,
+            Shown::Command(command) => {
+                self.start_turn(rendered)?;
+                self.name("user")?;
+                self.page.text(self.styles.code, &command)?;
+            }
+            Shown::Answer => {
+                self.name("assistant")?;
+                self.page.gap();
+                markdown::write(&mut self.page, self.styles, &text)?;
+                self.page.gap();
+            }
+            Shown::Summary => {
+                self.name("summary")?;
+                markdown::write(&mut self.page, self.styles, &text)?;
+            }
+            Shown::Aside(kind, text) => self.aside(kind, text)?,
+            Shown::Alarm => self.alarm(&text)?,
+            Shown::Nothing => {}
+        }
+        Ok(())
+    }
+
+    fn prompt(&mut self, rendered: RenderItem<'_>, prompt: &str) -> Result<()> {
+        self.start_turn(rendered)?;
+        self.name("user")?;
+        let region = Region::split(prompt);
+        let (references, text) = match &region {
+            Some((region, text)) => (region.references(), *text),
+            None => (&[][..], prompt),
+        };
+        for reference in references {
+            self.page
+                .short(&[Span::new(self.styles.dim, &reference.to_string())])?;
+        }
+        self.page.text(self.styles.plain, text.trim_end())?;
+        Ok(())
+    }
+
+    fn thinking(&mut self, loaded: &LoadedItem<'_>) -> Result<()> {
+        let text = loaded.text().unwrap_or_default();
+        if !self.options.thinking || text.trim().is_empty() {
+            return Ok(());
+        }
+        self.name("assistant")?;
+        let bar = vec![Span::new(self.styles.dim, "~ ")];
+        self.page.push(bar.clone(), bar);
+        let style = self.styles.italic(self.styles.dim);
+        self.page.text(style, text.trim())?;
+        self.page.pop();
+        self.page.gap();
+        Ok(())
+    }
+
+    /// Prints a compaction as a ruled line with its facts.
+    fn compaction(&mut self, rendered: RenderItem<'_>) -> Result<()> {
+        self.end_turn()?;
+        let text = compaction::ruled(rendered.compaction);
+        self.rule('═', &text, "")
+    }
+
+    fn system(&mut self, rendered: RenderItem<'_>) -> Result<()> {
+        let entry = rendered.loaded.entry();
+        let content = entry
+            .as_ref()
+            .and_then(|entry| entry.object().str("content"));
+        let content = content.unwrap_or_default();
+        match rendered.entry_ref.system_kind() {
+            Some(SystemKind::MicrocompactBoundary) => self.marker("old tool results cleared"),
+            Some(SystemKind::ApiError) => self.alarm("API error, the client tried again"),
+            Some(SystemKind::TurnDuration | SystemKind::StopHookSummary) => Ok(()),
+            _ if content.trim().is_empty() => Ok(()),
+            _ => match Said::of(&content) {
+                Said::Client(text) => self.aside("client", text),
+                said => {
+                    let typed = typed(&said);
+                    self.aside("client", typed.as_deref().unwrap_or(&content))
+                }
+            },
+        }
+    }
+
+    /// Prints a line for an attachment that records an event. Others are reminders for the model.
+    fn attachment(&mut self, rendered: RenderItem<'_>) -> Result<()> {
+        let entry = rendered.loaded.entry();
+        let attachment = entry
+            .as_ref()
+            .and_then(|entry| entry.object().object("attachment"));
+        let Some(attachment) = attachment else {
+            return Ok(());
+        };
+        let kind = rendered.entry_ref.attachment_kind();
+        if kind == Some(AttachmentKind::QueuedCommand) {
+            let prompt = attachment.get("prompt");
+            let prompt = prompt.map(plain_text).unwrap_or_default();
+            return match Said::of(&prompt) {
+                Said::Prompt(prompt) => self.prompt(rendered, prompt),
+                Said::Client(text) => self.aside("client", text),
+                _ => self.aside("client", &prompt),
+            };
+        }
+        match attachment_line(kind, &attachment, self.cwd.as_deref()) {
+            Some(printed) => self.dim(&format!("+ {}", self.one_line(&printed))),
+            None => Ok(()),
+        }
+    }
+
+    fn push_names(&mut self) {
+        let columns = if self.is_narrow { 2 } else { NAMES };
+        self.page.indent(columns);
+        self.names = self.page.depth();
+    }
+
+    /// Prints the name of the speaker, unless it is the same as before. Items within a call have no name.
+    fn name(&mut self, name: &'static str) -> Result<()> {
+        if self.printed.speaker == Some(name) || self.page.depth() != self.names {
+            return Ok(());
+        }
+        self.printed.speaker = Some(name);
+        let style = match name {
+            "user" => self.styles.person,
+            "assistant" => self.styles.agent,
+            _ => self.styles.dim,
+        };
+        if !std::mem::take(&mut self.printed.is_ruled) {
+            self.page.gap();
+        }
+        let label = Span::new(style, name);
+        if self.is_narrow {
+            self.page.pop();
+            self.page.line(&[label])?;
+            self.push_names();
+        } else {
+            let space = NAMES.saturating_sub(width(std::slice::from_ref(&label)));
+            self.page.head(vec![label, Span::plain(&" ".repeat(space))]);
+        }
+        Ok(())
+    }
+
+    /// Prints a rule across the page with a text at its start and one at its end.
+    fn rule(&mut self, line: char, text: &str, end: &str) -> Result<()> {
+        self.printed.speaker = None;
+        let is_named = self.page.depth() == self.names && self.names > 0;
+        if is_named {
+            self.page.pop();
+        }
+        let run = |columns: usize| line.to_string().repeat(columns);
+        let mut left = format!("{} {} ", run(2), self.one_line(text));
+        if text.is_empty() {
+            left = run(2);
+        }
+        let right = match end {
+            "" => String::new(),
+            end => format!(" {end} {}", run(2)),
+        };
+        let used = width(&[
+            Span::new(self.styles.plain, &left),
+            Span::new(self.styles.plain, &right),
+        ]);
+        self.page.gap();
+        match self.page.columns().checked_sub(used) {
+            Some(space) => self.dim(&format!("{left}{}{right}", run(space)))?,
+            None => {
+                let first = vec![Span::new(self.styles.dim, &format!("{} ", run(2)))];
+                self.page.push(first, vec![Span::plain("   ")]);
+                let end = if end.is_empty() {
+                    ""
+                } else {
+                    &format!(" · {end}")
+                };
+                self.dim(&format!("{}{end}", self.one_line(text)))?;
+                self.page.pop();
+            }
+        }
+        self.printed.is_ruled = true;
+        if is_named {
+            self.push_names();
+        }
+        Ok(())
+    }
+
+    /// Prints a note about the path.
+    fn marker(&mut self, text: &str) -> Result<()> {
+        self.printed.speaker = None;
+        self.page.gap();
+        self.dim(&format!("··· {} ···", self.one_line(text)))?;
+        self.page.gap();
+        Ok(())
+    }
+
+    fn alarm(&mut self, text: &str) -> Result<()> {
+        let line = format!("! {}", self.one_line(text));
+        self.page.line(&[Span::new(self.styles.error, &line)])?;
+        Ok(())
+    }
+
+    /// Prints text that the client does not show as part of the conversation: its first line, or all
+    /// of it with `--tools full`.
+    fn aside(&mut self, kind: &'static str, text: &str) -> Result<()> {
+        self.name(kind)?;
+        let text = &*self.styles.escaping.without_colours(text);
+        let text = text.trim();
+        let lead = match self.page.depth() == self.names {
+            true => String::new(),
+            false => format!("{kind}: "),
+        };
+        if self.options.tools == Tools::Full {
+            self.page.text(self.styles.dim, &format!("{lead}{text}"))?;
+            return Ok(());
+        }
+        let first = text.lines().next().unwrap_or_default();
+        let more = text.lines().count().saturating_sub(1);
+        let first = Span::new(self.styles.dim, &format!("{lead}{}", self.one_line(first)));
+        if more == 0 {
+            self.page.short(&[first])?;
+        } else {
+            let more = Span::new(self.styles.dim, &format!("+{more} lines"));
+            self.page.both(&[first], &[more])?;
+        }
+        Ok(())
+    }
+
+    fn one_line(&self, text: &str) -> String {
+        self.styles.escaping.one_line(text)
+    }
+
+    fn dim(&mut self, text: &str) -> Result<()> {
+        self.page.line(&[Span::new(self.styles.dim, text)])?;
+        Ok(())
+    }
+}
+
+fn name_of(item: &Item) -> &'static str {
+    match item.speaker() {
+        Speaker::Person => "user",
+        Speaker::Agent => "assistant",
+        Speaker::Tool => "tool",
+        Speaker::Summary => "summary",
+        _ => "client",
+    }
+}

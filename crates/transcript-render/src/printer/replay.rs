@@ -1,0 +1,285 @@
+//! Prints recorded conversations: each call with its whole group below.
+
+use std::io::Write;
+
+use transcript_format::object::Raw;
+use transcript_resume::items::{
+    GroupKind, GroupRole, Item, ItemKind, ItemList, ItemMarks, Nesting, Speaker,
+};
+
+use super::{PrintState, RenderItem, RenderItems, TextPrinter};
+use crate::Result;
+use crate::blocks::input;
+use crate::conversation::{Conversation, gap};
+use crate::header::Header;
+use crate::options::{RenderOptions, Tools};
+use crate::pace::Pace;
+use crate::text::Span;
+use crate::tool_summary::grouped;
+
+/// Nested subagents are printed down to this depth.
+const MAX_NESTED: usize = 8;
+
+/// Prints recorded conversations.
+pub struct ReplayPrinter<'s, 'o> {
+    printer: TextPrinter<'o>,
+    /// The main conversation first, then its subagents.
+    conversations: &'s [Conversation<'s>],
+    nesting: Nesting,
+    pace: Pace<'o>,
+    /// The last printed entry of each conversation.
+    last: Last,
+}
+
+/// What was printed last of a conversation.
+#[derive(Default)]
+struct Last {
+    entry_no: Option<usize>,
+    is_kept: bool,
+}
+
+impl<'s, 'o> ReplayPrinter<'s, 'o> {
+    /// Prints `conversations`: the main one first, then its subagents, in the order of `nesting`, then others.
+    pub fn new(
+        out: &'o mut dyn Write,
+        options: &RenderOptions,
+        conversations: &'s [Conversation<'s>],
+        nesting: Nesting,
+        pace: Pace<'o>,
+    ) -> Self {
+        Self {
+            printer: TextPrinter::new(out, options),
+            conversations,
+            nesting,
+            pace,
+            last: Last::default(),
+        }
+    }
+
+    /// Prints the header of the session.
+    ///
+    /// # Errors
+    /// When the output cannot be written.
+    pub fn head(&mut self, header: &Header) -> Result<()> {
+        let main = &self.conversations[0];
+        let id = header.session_id.as_deref().unwrap_or("without an id");
+        let lines = main.index.line_count();
+        let session = format!(
+            "session {} · {} entries of {} lines · {}",
+            self.printer.one_line(id),
+            grouped(main.entries as u64),
+            grouped(lines),
+            header.policy,
+        );
+        self.printer.dim(&session)?;
+        if let Some(title) = &header.title {
+            let style = self.printer.styles.bold(self.printer.styles.plain);
+            let title = Span::new(style, &self.printer.one_line(title));
+            self.printer.page.line(&[title])?;
+        }
+        match header.place() {
+            Some(place) => {
+                let place = self.printer.one_line(&place);
+                self.printer.dim(&place)
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Prints the conversation with this number, with the subagents that it started.
+    ///
+    /// # Errors
+    /// When a body cannot be read, or the output not be written.
+    pub fn print(&mut self, number: usize) -> Result<()> {
+        let conversation = &self.conversations[number];
+        if let Some(title) = &conversation.title {
+            self.printer.printed = PrintState::default();
+            self.last = Last::default();
+            self.printer.rule('═', title, "")?;
+            self.printer.page.gap();
+        }
+        self.printer.push_names();
+        self.items(number, 0)?;
+        self.printer.end_turn()?;
+        for child in self.nesting.under(number, None).to_vec() {
+            self.subagent(child, 0)?;
+        }
+        self.printer.page.pop();
+        Ok(())
+    }
+
+    fn items(&mut self, number: usize, depth: usize) -> Result<()> {
+        let conversation = &self.conversations[number];
+        let display = &conversation.display;
+        let mut render_items = RenderItems::new(conversation);
+        let mut place = 0;
+        while let Some(item) = display.items().get(place) {
+            let group = item.group().filter(|(_, part)| *part == GroupRole::Opening);
+            self.before(conversation, render_items.at(place)?)?;
+            match group {
+                Some((group, _)) => {
+                    self.group(number, depth, group, &mut render_items)?;
+                    place = display.groups()[group].items().end.max(place + 1);
+                }
+                None => {
+                    self.printer.item(render_items.at(place)?)?;
+                    place += 1;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Prints gaps, times and tokens above an item.
+    fn before(&mut self, conversation: &Conversation<'_>, rendered: RenderItem<'_>) -> Result<()> {
+        let item = rendered.item();
+        if self.last.entry_no == Some(item.entry_no()) {
+            return Ok(());
+        }
+        self.last.entry_no = Some(item.entry_no());
+        for decision in conversation.display.decisions(item) {
+            if let Some(text) = gap(conversation.index, decision) {
+                if item.speaker() == Speaker::Person {
+                    self.printer.end_turn()?;
+                }
+                self.printer.marker(&text)?;
+                break;
+            }
+        }
+        let is_kept = item.marks().contains(ItemMarks::KEPT);
+        if is_kept && !self.last.is_kept {
+            self.printer
+                .marker("kept word for word from before the compaction")?;
+        }
+        self.last.is_kept = is_kept;
+        self.wait(rendered.entry_ref.millis())?;
+        if let Some(entry) = rendered.loaded.entry() {
+            self.printer.note_entry(&rendered.entry_ref, &entry);
+        }
+        Ok(())
+    }
+
+    /// With `--speed`, waits until the time of an entry.
+    fn wait(&mut self, millis: Option<i64>) -> Result<()> {
+        let Some(millis) = millis else { return Ok(()) };
+        if self.pace.is_timed() {
+            self.printer.page.flush()?;
+            self.pace.wait_until(millis);
+        }
+        Ok(())
+    }
+
+    /// Prints a call with its whole group.
+    fn group(
+        &mut self,
+        number: usize,
+        depth: usize,
+        group: usize,
+        render_items: &mut RenderItems<'_>,
+    ) -> Result<()> {
+        let display = &self.conversations[number].display;
+        let printed = &display.groups()[group];
+        if printed.kind() == GroupKind::Hooks {
+            // Hooks at the end of a turn: only a failure is printed.
+            for place in printed.items().skip(1) {
+                self.printer.item(render_items.at(place)?)?;
+            }
+            return Ok(());
+        }
+        let opening = render_items.at(printed.items().start)?;
+        let called = opening.entry_ref.millis();
+        let is_unanswered = opening.item().marks().contains(ItemMarks::UNANSWERED);
+        let input = opening.loaded.block().and_then(|block| input(&block));
+        let input = input.map(|raw| raw.text().to_owned());
+        let input = input.as_deref().and_then(|text| Raw::parse(text).ok());
+        self.printer.call(printed.tool(), input)?;
+        let is_shown = self.printer.options.tools != Tools::None;
+        if is_shown {
+            self.printer.page.indent(2);
+        }
+        let agents = self.nesting.under(number, Some(group)).to_vec();
+        let mut parts = printed.items().skip(1).peekable();
+        while let Some(place) = parts.next_if(|place| part(display, *place) <= GroupRole::Progress)
+        {
+            self.belonging(&display.items()[place], place, render_items)?;
+        }
+        for agent in &agents {
+            self.subagent(*agent, depth)?;
+        }
+        if agents.is_empty()
+            && let Some(agent) = printed.agent()
+        {
+            self.printer.hidden_agent(agent)?;
+        }
+        for place in parts {
+            let item = &display.items()[place];
+            if item.kind() != ItemKind::Result {
+                self.belonging(item, place, render_items)?;
+                continue;
+            }
+            let rendered = render_items.at(place)?;
+            self.wait(rendered.entry_ref.millis())?;
+            self.printer
+                .answer(printed.tool(), rendered, input, called)?;
+        }
+        if is_shown {
+            if is_unanswered {
+                self.printer.dim("└ no result")?;
+            }
+            self.printer.page.pop();
+        }
+        Ok(())
+    }
+
+    /// Prints an item of a call group that is neither the call nor its result.
+    fn belonging(
+        &mut self,
+        item: &Item,
+        place: usize,
+        render_items: &mut RenderItems<'_>,
+    ) -> Result<()> {
+        if self.printer.options.tools == Tools::None || item.kind() == ItemKind::Progress {
+            return Ok(());
+        }
+        self.printer.item(render_items.at(place)?)
+    }
+
+    /// Prints a subagent inside the call that started it.
+    fn subagent(&mut self, number: usize, depth: usize) -> Result<()> {
+        let child = &self.conversations[number];
+        let title = child.title.as_deref().unwrap_or("subagent");
+        let printed = format!("┌ {title} · {} entries", grouped(child.entries as u64));
+        if depth >= MAX_NESTED {
+            let printed = format!("{printed} · nested too deep to be shown");
+            return self.printer.dim(&printed);
+        }
+        let printer = &mut self.printer;
+        printer.page.gap();
+        printer.dim(&printed)?;
+        let outer = std::mem::take(&mut printer.printed);
+        let last = std::mem::take(&mut self.last);
+        let cwd = printer.cwd.clone();
+        let bar = vec![Span::new(printer.styles.dim, "│ ")];
+        printer.page.push(bar.clone(), bar);
+        let names = printer.names;
+        printer.push_names();
+        self.items(number, depth + 1)?;
+        self.printer.end_turn()?;
+        for inner in self.nesting.under(number, None).to_vec() {
+            self.subagent(inner, depth + 1)?;
+        }
+        let printer = &mut self.printer;
+        printer.page.pop();
+        printer.page.pop();
+        printer.dim("└")?;
+        // The speaker label above the call is still valid.
+        (printer.printed, printer.cwd, printer.names) = (outer, cwd, names);
+        self.last = last;
+        Ok(())
+    }
+}
+
+fn part(display: &ItemList, place: usize) -> GroupRole {
+    let group = display.items()[place].group();
+    group.map_or(GroupRole::Added, |(_, part)| part)
+}

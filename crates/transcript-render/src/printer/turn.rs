@@ -1,0 +1,130 @@
+//! Totals of a turn: from one prompt to the next.
+
+use std::collections::HashMap;
+
+use transcript_format::entry::Entry;
+use transcript_format::kind::EntryKind;
+use transcript_reader::{EntryRef, MessageKey};
+
+use super::{RenderItem, TextPrinter};
+use crate::Result;
+use crate::moment::{clock, precise};
+use crate::tool_summary::grouped;
+use crate::words::count;
+
+/// The totals since the last prompt.
+#[derive(Default)]
+pub(super) struct TurnStats {
+    millis: Option<i64>,
+    pub(super) calls: usize,
+    answers: HashMap<MessageKey, Tokens>,
+}
+
+/// Tokens of an answer: the largest number of any of its lines for each count.
+#[derive(Clone, Copy, Default)]
+struct Tokens {
+    input: u64,
+    cached: u64,
+    output: u64,
+}
+
+impl TextPrinter<'_> {
+    /// Adds an answer to the current turn.
+    pub(super) fn count(&mut self, entry_ref: &EntryRef<'_>, entry: &Entry<'_>) {
+        if entry_ref.kind() != EntryKind::Assistant {
+            return;
+        }
+        self.printed.answered = entry_ref.millis().or(self.printed.answered);
+        let usage = entry.message().and_then(|message| message.usage());
+        let (Some(turn), Some(message), Some(usage)) =
+            (&mut self.printed.turn, entry_ref.message(), usage)
+        else {
+            return;
+        };
+        let tokens = turn.answers.entry(message).or_default();
+        let created = usage.cache_creation_input_tokens().unwrap_or(0);
+        let cached = usage.cache_read_input_tokens().unwrap_or(0);
+        let input = usage.input_tokens().unwrap_or(0);
+        let input = input.saturating_add(created).saturating_add(cached);
+        tokens.input = tokens.input.max(input);
+        tokens.cached = tokens.cached.max(cached);
+        tokens.output = tokens.output.max(usage.output_tokens().unwrap_or(0));
+    }
+
+    /// Prints a rule with the time above a prompt, and ends the previous turn.
+    pub(super) fn start_turn(&mut self, rendered: RenderItem<'_>) -> Result<()> {
+        let entry_ref = rendered.entry_ref;
+        // Several lines of one prompt are one turn.
+        let quiet = self
+            .printed
+            .turn
+            .as_ref()
+            .is_some_and(|turn| turn.answers.is_empty() && turn.calls == 0);
+        if quiet && self.printed.speaker == Some("user") {
+            return Ok(());
+        }
+        self.end_turn()?;
+        let mut text = String::new();
+        if let Some(time) = entry_ref
+            .millis()
+            .and_then(|at| clock(at, &self.options.zone))
+        {
+            let day = time.strftime("%Y-%m-%d").to_string();
+            if day != self.printed.day {
+                text.push_str(&format!("{day} "));
+                self.printed.day = day;
+            }
+            text.push_str(&time.strftime("%H:%M").to_string());
+        }
+        if let Some(later) = between(self.printed.answered, entry_ref.millis()) {
+            text.push_str(&format!(" · {} later", precise(later)));
+        }
+        let line = rendered.line.map(|line| format!("line {line}"));
+        self.rule('─', &text, &line.unwrap_or_default())?;
+        self.printed.turn = Some(TurnStats {
+            millis: entry_ref.millis(),
+            ..TurnStats::default()
+        });
+        Ok(())
+    }
+
+    /// Prints the duration and the tokens of a turn.
+    pub(super) fn end_turn(&mut self) -> Result<()> {
+        let Some(turn) = self.printed.turn.take() else {
+            return Ok(());
+        };
+        if turn.answers.is_empty() && turn.calls == 0 {
+            return Ok(());
+        }
+        let mut parts = Vec::new();
+        parts.extend(between(turn.millis, self.printed.answered).map(precise));
+        match turn.calls {
+            0 => {}
+            calls => parts.push(count(calls, "call")),
+        }
+        let sum = |of: fn(&Tokens) -> u64| {
+            let tokens = turn.answers.values();
+            tokens.fold(0_u64, |sum, tokens| sum.saturating_add(of(tokens)))
+        };
+        if !turn.answers.is_empty() {
+            let cached = match sum(|tokens| tokens.cached) {
+                0 => String::new(),
+                cached => format!(" ({} cached)", grouped(cached)),
+            };
+            parts.push(format!(
+                "{} tokens in{cached}",
+                grouped(sum(|tokens| tokens.input))
+            ));
+            parts.push(format!("{} out", grouped(sum(|tokens| tokens.output))));
+        }
+        self.page.gap();
+        self.printed.speaker = None;
+        self.dim(&parts.join(" · "))
+    }
+}
+
+/// Returns the milliseconds between two times, if both are known and in order.
+pub(super) fn between(start: Option<i64>, end: Option<i64>) -> Option<u64> {
+    let (start, end) = start.zip(end)?;
+    u64::try_from(end.checked_sub(start)?).ok()
+}

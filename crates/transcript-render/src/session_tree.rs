@@ -1,0 +1,142 @@
+//! The branches of a session, as a tree shows them.
+
+use std::collections::HashMap;
+
+use transcript_format::entry::Entry;
+use transcript_format::object::Object;
+use transcript_reader::{Bodies, EntryRef, Id, Index, Preserved, Prompt, Source};
+use transcript_resume::items::CompactionItem;
+use transcript_resume::{Branches, ConversationPath, Decision, Policy, Tree, is_prompt};
+
+use crate::Result;
+
+/// A session with its branches, and the paths of the policies.
+pub struct SessionTree<'s> {
+    /// The file.
+    pub source: &'s Source,
+    /// The id of the session.
+    pub session_id: Option<String>,
+    /// The tree under the first policy.
+    pub tree: Tree<'s>,
+    /// The branches of that tree.
+    pub branches: Branches,
+    /// How many prompts and commands of a person each branch has.
+    pub prompts: Vec<usize>,
+    /// The policy whose path is the main line comes first.
+    pub paths: [(Policy, ConversationPath); 2],
+    /// For each boundary, how many entries the paths preserve.
+    kept: HashMap<usize, usize>,
+}
+
+impl<'s> SessionTree<'s> {
+    /// Groups the entries of `tree` into branches. `paths` are those of the policies; the first one is a path of `tree`.
+    ///
+    /// # Errors
+    /// When a prompt cannot be read.
+    pub fn new(
+        source: &'s Source,
+        session_id: Option<String>,
+        tree: Tree<'s>,
+        paths: [(Policy, ConversationPath); 2],
+    ) -> Result<Self> {
+        let leaves: Vec<usize> = paths.iter().filter_map(|(_, path)| path.leaf).collect();
+        let branches = Branches::new(&tree, &leaves);
+        let decisions = paths.iter().flat_map(|(_, path)| &path.decisions);
+        let kept = decisions.filter_map(|decision| match *decision {
+            Decision::Splice { boundary, kept, .. } => Some((boundary as usize, kept as usize)),
+            _ => None,
+        });
+        Ok(Self {
+            source,
+            session_id,
+            prompts: prompts(source, tree.index(), &branches)?,
+            tree,
+            branches,
+            kept: kept.collect(),
+            paths,
+        })
+    }
+
+    /// Returns the index of the file.
+    pub fn index(&self) -> &'s Index {
+        self.tree.index()
+    }
+
+    /// Returns the branches down to the leaf of the first policy.
+    pub fn main_line(&self) -> Vec<usize> {
+        let leaf = self.paths[0].1.leaf;
+        let branch = leaf.and_then(|leaf| self.branches.branch_of(leaf));
+        branch.map_or(Vec::new(), |branch| self.branches.line_to(branch))
+    }
+}
+
+/// Counts the typed prompts of each branch. Bodies are read, because the kind of an entry is not enough.
+fn prompts(source: &Source, index: &Index, branches: &Branches) -> Result<Vec<usize>> {
+    let mut bodies = Bodies::new(source);
+    let mut counts = Vec::with_capacity(branches.len());
+    for branch in 0..branches.len() {
+        let entries = branches.entries(branch);
+        let entries = entries.map(|entry| index.entry(entry));
+        let mut count = 0;
+        for entry in entries.filter(is_prompt) {
+            let body = bodies.get(&entry)?;
+            let line = Object::parse(body.text);
+            count += usize::from(line.is_ok_and(|line| Prompt::is_typed(&line)));
+        }
+        counts.push(count);
+    }
+    Ok(counts)
+}
+
+/// The facts that a compact boundary records.
+pub struct BoundaryFacts {
+    /// What the boundary itself says.
+    pub compaction: CompactionItem,
+    /// How many entries it preserves; `None` if it names only the ends of a segment and no path
+    /// contains that segment.
+    pub kept: Option<usize>,
+    /// How many of the named entries are not in the file.
+    pub missing: usize,
+}
+
+impl BoundaryFacts {
+    /// Reads the facts of a boundary.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn read(
+        session_tree: &SessionTree<'_>,
+        boundary: &EntryRef<'_>,
+        bodies: &mut Bodies<'_>,
+    ) -> Result<Self> {
+        let index = session_tree.index();
+        let body = bodies.get(boundary)?;
+        let entry = Entry::parse(body.text).ok();
+        let compaction = entry.map(|entry| CompactionItem::read(boundary, entry.object()));
+        let named = index.boundary(boundary.number());
+        let is_missing = |id: &Option<Id>| id.is_none_or(|id| index.with_uuid(id).next().is_none());
+        let (kept, missing) = match named.map(|named| &named.preserved) {
+            Some(Preserved::List { uuids, .. }) => (
+                Some(uuids.len()),
+                uuids.iter().filter(|id| is_missing(id)).count(),
+            ),
+            Some(Preserved::Segment { .. }) => {
+                let ends = named.map_or([None; 2], |named| named.ends);
+                let missing = ends.iter().filter(|id| is_missing(id)).count();
+                (session_tree.kept.get(&boundary.number()).copied(), missing)
+            }
+            _ => (Some(0), 0),
+        };
+        Ok(Self {
+            compaction: compaction.unwrap_or_default(),
+            kept,
+            missing,
+        })
+    }
+}
+
+/// Returns the decision that chose the leaf.
+pub fn leaf_decision(path: &ConversationPath) -> Option<&Decision> {
+    let mut decisions = path.decisions.iter();
+    decisions.find(|decision| matches!(decision, Decision::Leaf { .. }))
+}

@@ -1,0 +1,102 @@
+//! The styles of the parts of a conversation.
+
+use std::fmt;
+
+use anstyle::{AnsiColor, Style};
+
+use crate::escape::Escaping;
+
+/// How a text looks, and how it is escaped.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct TextStyle {
+    style: Style,
+    pub(crate) escaping: Escaping,
+}
+
+/// The start of styled text; with `#`, its end.
+impl fmt::Display for TextStyle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.style.fmt(f)
+    }
+}
+
+/// The styles of the parts of a conversation; all plain without colour.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Styles {
+    /// Whether colour is used; without it, marks replace styles.
+    pub(crate) coloured: bool,
+    /// How all of it is escaped.
+    pub(crate) escaping: Escaping,
+    /// Text without a style.
+    pub plain: TextStyle,
+    /// A person, and what matters most.
+    pub person: TextStyle,
+    /// The agent.
+    pub agent: TextStyle,
+    /// Calls of tools.
+    pub tool: TextStyle,
+    /// Errors.
+    pub error: TextStyle,
+    /// What matters less.
+    pub dim: TextStyle,
+    pub(crate) code: TextStyle,
+    pub(crate) added: TextStyle,
+    pub(crate) removed: TextStyle,
+}
+
+impl Styles {
+    pub(crate) fn new(coloured: bool, escaping: Escaping) -> Self {
+        let style = |style: Style| TextStyle {
+            style: if coloured { style } else { Style::new() },
+            escaping,
+        };
+        let colour = |colour: AnsiColor| Style::new().fg_color(Some(colour.into()));
+        Self {
+            coloured,
+            escaping,
+            plain: style(Style::new()),
+            person: style(colour(AnsiColor::Cyan).bold()),
+            agent: style(colour(AnsiColor::Magenta).bold()),
+            tool: style(colour(AnsiColor::Green)),
+            error: style(colour(AnsiColor::Red)),
+            dim: style(Style::new().dimmed()),
+            code: style(colour(AnsiColor::Yellow)),
+            added: style(colour(AnsiColor::Green)),
+            removed: style(colour(AnsiColor::Red)),
+        }
+    }
+
+    fn with(self, style: TextStyle, change: impl FnOnce(Style) -> Style) -> TextStyle {
+        match self.coloured {
+            true => TextStyle {
+                style: change(style.style),
+                ..style
+            },
+            false => style,
+        }
+    }
+
+    /// Makes a style bold.
+    #[must_use]
+    pub fn bold(self, style: TextStyle) -> TextStyle {
+        self.with(style, Style::bold)
+    }
+
+    pub(crate) fn italic(self, style: TextStyle) -> TextStyle {
+        self.with(style, Style::italic)
+    }
+
+    pub(crate) fn struck(self, style: TextStyle) -> TextStyle {
+        self.with(style, Style::strikethrough)
+    }
+
+    /// Returns the style for the label of one of several sessions.
+    pub(crate) fn label(self, number: usize) -> TextStyle {
+        use AnsiColor::{Blue, Cyan, Green, Magenta, Red, Yellow};
+        const COLOURS: [AnsiColor; 6] = [Blue, Yellow, Green, Magenta, Cyan, Red];
+        let colour = COLOURS[number % COLOURS.len()];
+        self.with(self.plain, |style| {
+            style.fg_color(Some(colour.into())).bold()
+        })
+    }
+}

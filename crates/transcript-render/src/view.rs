@@ -1,0 +1,67 @@
+//! What a text shows, whatever the form of the output: the one place that decides whose it is.
+
+use transcript_reader::Said;
+use transcript_resume::items::{Item, ItemMarks, Speaker};
+
+use crate::blocks::typed;
+
+/// A text as a printer shows it.
+pub(crate) enum Shown<'t> {
+    /// A person wrote it.
+    Prompt,
+    /// A person typed this command.
+    Command(String),
+    /// The agent wrote it.
+    Answer,
+    /// It summarizes what was compacted away.
+    Summary,
+    /// It is not part of what was said; with the reason or the origin.
+    Aside(&'static str, &'t str),
+    /// An error of the API.
+    Alarm,
+    /// There is nothing to show.
+    Nothing,
+}
+
+impl<'t> Shown<'t> {
+    /// Decides how the text of an item is shown.
+    pub(crate) fn of(item: &Item, text: &'t str) -> Self {
+        if item.marks().contains(ItemMarks::API_ERROR) {
+            return Self::Alarm;
+        }
+        if let Some(mark) = hidden(item.marks()) {
+            return Self::Aside(mark, text);
+        }
+        match item.speaker() {
+            Speaker::Agent => Self::Answer,
+            Speaker::Summary => Self::Summary,
+            Speaker::Person => match Said::of(text) {
+                Said::Prompt(_) => Self::Prompt,
+                Said::Client(text) => Self::Aside("client", text),
+                Said::Nothing if text.trim().is_empty() => Self::Nothing,
+                said => match typed(&said) {
+                    Some(command) => Self::Command(command),
+                    None => Self::Aside("client", text),
+                },
+            },
+            _ => Self::Aside("client", text),
+        }
+    }
+}
+
+/// Why the client does not show an item.
+fn hidden(marks: ItemMarks) -> Option<&'static str> {
+    let kinds = [
+        (ItemMarks::TOMBSTONED, "tombstoned"),
+        (ItemMarks::VIRTUAL, "virtual"),
+        (ItemMarks::TEAM, "team"),
+        (ItemMarks::META, "meta"),
+    ];
+    let found = kinds.into_iter().find(|(mark, _)| marks.contains(*mark));
+    // A summary is transcript-only too, but it is shown: it replaces everything before it.
+    let is_hidden =
+        marks.contains(ItemMarks::TRANSCRIPT_ONLY) && !marks.contains(ItemMarks::SUMMARY);
+    found
+        .map(|(_, name)| name)
+        .or(is_hidden.then_some("hidden"))
+}

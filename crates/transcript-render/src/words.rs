@@ -1,0 +1,39 @@
+//! Numbers with their nouns.
+
+use std::fmt::Display;
+
+/// Returns a noun in the form that goes with a number: `entry` or `entries`.
+pub(crate) fn noun(number: impl Copy + PartialEq + From<u8>, what: &str) -> String {
+    if number == 1.into() {
+        return what.to_owned();
+    }
+    match what.strip_suffix('y') {
+        Some(stem) => format!("{stem}ies"),
+        None if what.ends_with("ch") => format!("{what}es"),
+        None => format!("{what}s"),
+    }
+}
+
+/// Returns a number with its noun: `1 entry`, `2 entries`.
+#[must_use]
+pub fn count(number: impl Copy + Display + PartialEq + From<u8>, what: &str) -> String {
+    format!("{number} {}", noun(number, what))
+}
+
+/// `⋯ 3 more lines`: the note below lines that were cut.
+pub(crate) fn more_lines(more: usize) -> String {
+    format!("⋯ {more} more {}", noun(more, "line"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_noun_has_the_form_of_its_number() {
+        assert_eq!(count(1_usize, "entry"), "1 entry");
+        assert_eq!(count(0_u64, "entry"), "0 entries");
+        assert_eq!(count(2_u32, "branch"), "2 branches");
+        assert_eq!(noun(12_u64, "line"), "lines");
+    }
+}
