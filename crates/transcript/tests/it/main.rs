@@ -3,6 +3,9 @@
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 mod agent;
+mod appending;
+#[cfg(feature = "async")]
+mod fronts;
 mod looking;
 mod resume;
 mod store;
