@@ -378,6 +378,7 @@ fn is_blank_text(text: &str) -> bool {
 
 /// The request that continues a conversation, and a report of how it was made.
 #[derive(Clone, Debug, Default)]
+#[non_exhaustive]
 pub struct Request {
     /// The path that the messages were made of. It may differ from that of the tree when bodies
     /// turned out to be unusable. If its refusal is set a client would not resume, and there are no
@@ -521,6 +522,7 @@ impl Serialize for Message {
 
 /// A block of a request that is not in the transcript.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Synthetic {
     /// The kind of block.
     pub kind: SyntheticKind,
@@ -587,6 +589,7 @@ impl SyntheticKind {
 
 /// An entry of the path that is not sent, or not completely.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Omission {
     /// The number of the entry.
     pub entry: usize,
