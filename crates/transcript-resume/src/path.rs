@@ -125,6 +125,8 @@ impl Tree<'_> {
     /// Returns the path to the leaf that the policy chooses.
     #[must_use]
     pub fn path(&self) -> ConversationPath {
+        let span = tracing::debug_span!("find_path", policy = self.policy().name());
+        let _entered = span.enter();
         let Some((leaf, reason)) = self.leaf() else {
             // A session without any message is resumed with an empty history (LEAF-16).
             let is_of_session = |node: NodeId| !self.is_foreign(node) && !self.is_tombstoned(node);

@@ -186,6 +186,12 @@ impl RequestOptions {
         tree: &Tree<'_>,
         bodies: &mut B,
     ) -> Result<Request, B::Error> {
+        let span = tracing::debug_span!(
+            "build_request",
+            policy = tree.policy().name(),
+            messages = tracing::field::Empty,
+        );
+        let _entered = span.enter();
         let mut lost = HashSet::new();
         loop {
             let pruned = (!lost.is_empty()).then(|| tree.without(&lost));
@@ -200,7 +206,9 @@ impl RequestOptions {
             }
             let loaded = Loaded::new(tree, &path, bodies, &mut log)?;
             if loaded.unusable.is_empty() {
-                return self.finish(tree, bodies, path, loaded, log);
+                let request = self.finish(tree, bodies, path, loaded, log)?;
+                span.record("messages", request.messages.len());
+                return Ok(request);
             }
             lost.extend(loaded.unusable);
         }

@@ -8,6 +8,7 @@ mod appending;
 mod fronts;
 mod looking;
 mod resume;
+mod spans;
 mod store;
 mod support;
 mod turns;
