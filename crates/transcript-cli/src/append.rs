@@ -9,8 +9,8 @@ use clap::{Args as ClapArgs, ValueEnum};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use transcript::{
-    Compaction, Draft, EntryId, Error, Kept, OnBusy, Repair, Rescue, Session, SessionOptions,
-    SyncPolicy, Trigger, Written,
+    Compaction, Draft, EntryId, Error, Kept, OnBusy, RecordOptions, Repair, Rescue, Session,
+    SessionOptions, SyncPolicy, Trigger, Written,
 };
 use transcript_format::kind::EntryKind;
 use transcript_format::lines::{DEFAULT_LINE_CAP, Framed, Framer};
@@ -319,7 +319,7 @@ impl<W: Write> CommandServer<W> {
         let session = &self.session;
         Ok(match turn {
             EditCommand::Record(messages) => {
-                let recorded = session.record(messages, None, None)?;
+                let recorded = session.record(messages, RecordOptions::new())?;
                 Answer::written_with_leaf(recorded.entries, recorded.last)
             }
             EditCommand::Compact(compact) => {
@@ -354,7 +354,7 @@ impl<W: Write> CommandServer<W> {
             }
         } else {
             let all = pending.iter().flat_map(|one| one.drafts.iter().cloned());
-            match self.session.append_all(all.collect()) {
+            match self.session.append_all(all) {
                 Ok(written) => {
                     let mut written = written.into_iter();
                     for PendingAppend { id, drafts } in &pending {

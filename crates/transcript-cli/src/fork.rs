@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use clap::Args as ClapArgs;
 use serde::Serialize;
-use transcript::EntryId;
+use transcript::{EntryId, ForkOptions};
 
 use crate::path_args::PolicyName;
 use crate::ui::Ui;
@@ -61,8 +61,17 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
         bail!("--at: no entry has the uuid {uuid}");
     }
     let policy = args.policy.policy();
-    let title = args.title.as_deref();
-    let (path, id) = history.fork(policy, at.as_ref(), title, args.out.as_deref())?;
+    let mut options = ForkOptions::new();
+    if let Some(at) = at {
+        options = options.at(at);
+    }
+    if let Some(title) = &args.title {
+        options = options.title(title);
+    }
+    if let Some(out) = &args.out {
+        options = options.out(out);
+    }
+    let (path, id) = history.fork(policy, &options)?;
     let mut out = io::stdout().lock();
     if args.json {
         let answer = Answer {

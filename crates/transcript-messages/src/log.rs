@@ -6,6 +6,7 @@ use super::message::Role;
 
 /// A block of a request that nobody said: a pass, or the caller, added it.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Synthetic {
     /// The kind of block.
     pub kind: SyntheticKind,
@@ -72,6 +73,7 @@ impl SyntheticKind {
 
 /// A block that is not sent, or not completely.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Omission {
     /// Its origin.
     pub origin: usize,

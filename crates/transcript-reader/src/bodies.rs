@@ -22,6 +22,7 @@ pub struct Bodies<'s> {
 
 /// The JSON of one entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct BodyText<'b> {
     /// One JSON object as in the file, except that bytes that are not UTF-8 become U+FFFD. For a
     /// salvaged entry the [`repaired_text`] of its bytes. Empty if the file no longer contains the

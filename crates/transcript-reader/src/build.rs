@@ -98,6 +98,13 @@ impl LoadOptions {
     ///
     /// Only for I/O errors.
     pub fn load(&self, source: &Source) -> Result<Index, Error> {
+        let span = tracing::debug_span!(
+            "load_index",
+            path = %source.path().display(),
+            bytes = source.len(),
+            lines = tracing::field::Empty,
+        );
+        let _entered = span.enter();
         let parts = if self.backward {
             vec![index_backward(source, self)?]
         } else {
@@ -110,6 +117,7 @@ impl LoadOptions {
         let named = stem.and_then(|stem| index.side.sessions.find(stem));
         index.named_session = named.and_then(|number| u16::try_from(number + 1).ok());
         index.new_names = fork_names::new_names(source, &index)?;
+        span.record("lines", index.line_count());
         Ok(index)
     }
 

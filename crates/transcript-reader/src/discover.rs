@@ -15,6 +15,7 @@ const MAX_DEPTH: usize = 4;
 
 /// A file in a project folder that is named like a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct SessionFile {
     /// The file.
     pub path: PathBuf,
@@ -29,6 +30,7 @@ pub struct SessionFile {
 
 /// The content of a projects folder.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct SessionFiles {
     /// The sessions, sorted by path; a file with several names is listed once.
     pub sessions: Vec<SessionFile>,

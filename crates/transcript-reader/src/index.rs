@@ -155,6 +155,7 @@ impl ToolEnd {
 
 /// The data of a `compact_boundary` about the entries that it preserves.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Boundary {
     /// The number of the boundary entry.
     pub entry_no: usize,

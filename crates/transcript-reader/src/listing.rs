@@ -240,6 +240,7 @@ impl SessionRow {
 /// A session of 2 GB therefore takes as long as one of a few MB. Lines are framed and scanned; of a
 /// damaged line the complete entries in it count.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct Listing {
     /// One row for each session, without exceptions: sessions without a prompt, of a subagent only,
     /// empty ones, and those of which only subagents are left are included.

@@ -31,6 +31,7 @@ pub struct Branches {
 
 /// A run of entries without a fork.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Branch {
     /// The branch that it leaves.
     pub parent: Option<usize>,
@@ -91,6 +92,7 @@ impl BranchStart {
 
 /// The entries of one subagent in the file of a main conversation.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Sidechain {
     /// The subagent; old clients write no id.
     pub agent: Option<String>,

@@ -206,6 +206,7 @@ impl Evidence {
 
 /// How certain a bridge is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Confidence {
     /// The link is in a file.
     Proved,

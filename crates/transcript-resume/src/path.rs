@@ -13,6 +13,7 @@ use crate::tree::{NodeId, Parent, Policy, Tree};
 
 /// The entries of a conversation, oldest first, and the decisions that led to them.
 #[derive(Clone, Debug, Default)]
+#[non_exhaustive]
 pub struct ConversationPath {
     /// The entries: messages, attachments and system entries, before any are omitted for a request
     /// or a display.
@@ -45,6 +46,7 @@ impl ConversationPath {
 
 /// One entry of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct PathEntry {
     entry_no: u32,
     /// How it came onto the path.
@@ -123,6 +125,8 @@ impl Tree<'_> {
     /// Returns the path to the leaf that the policy chooses.
     #[must_use]
     pub fn path(&self) -> ConversationPath {
+        let span = tracing::debug_span!("find_path", policy = self.policy().name());
+        let _entered = span.enter();
         let Some((leaf, reason)) = self.leaf() else {
             // A session without any message is resumed with an empty history (LEAF-16).
             let is_of_session = |node: NodeId| !self.is_foreign(node) && !self.is_tombstoned(node);
@@ -241,6 +245,7 @@ impl Tree<'_> {
 
 /// The part of a branch that is not on the conversation it leaves.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct BranchOff {
     /// The entry where it leaves; `None` when it has a root of its own.
     pub from: Option<usize>,

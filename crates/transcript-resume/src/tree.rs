@@ -145,6 +145,9 @@ impl<'i> Tree<'i> {
         others: Option<&'i OtherFiles>,
         is_there: &dyn Fn(&EntryRef<'_>) -> bool,
     ) -> Self {
+        let span =
+            tracing::debug_span!("link_tree", policy = policy.name(), entries = index.len(),);
+        let _entered = span.enter();
         let mut tree = Self {
             index,
             policy,

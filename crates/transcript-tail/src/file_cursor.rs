@@ -224,6 +224,12 @@ impl FileCursor {
         if self.is_done {
             return Ok(false);
         }
+        let span = tracing::trace_span!(
+            "poll",
+            path = %self.path.display(),
+            offset = self.position.offset(),
+        );
+        let _entered = span.enter();
         let named = self.named()?;
         self.is_absent = named.is_none();
         let Some(file) = &mut self.file else {
@@ -399,6 +405,12 @@ impl FileCursor {
     }
 
     fn reset_from(&mut self, reason: Reset, offset: u64) {
+        tracing::debug!(
+            path = %self.path.display(),
+            offset,
+            reason = reason.name(),
+            "following from the start again",
+        );
         self.position = FilePosition::start();
         self.early = Early::default();
         self.restart_line();

@@ -1,6 +1,8 @@
 //! Entries before they are written: their contents, and the fields that are still to be filled in.
 
+use std::convert::Infallible;
 use std::fmt;
+use std::str::FromStr;
 
 use memchr::memchr;
 use serde_json::{Map, Value};
@@ -12,6 +14,19 @@ use transcript_format::object::{Object, Raw};
 use transcript_format::scan::{Flags, Scanner, ToolRole};
 
 /// The id of an entry.
+///
+/// `EntryId::from` takes any string, as files contain them. [`parse`](str::parse) is for text that
+/// a person typed or a program passed on:
+///
+/// ```
+/// use transcript_writer::EntryId;
+///
+/// let id: EntryId = "0b932c9f-9928-4cec-9e82-22c1703d5f54".parse()?;
+/// assert_eq!(id.to_string(), "0b932c9f-9928-4cec-9e82-22c1703d5f54");
+/// let error = "0b932c9f\n".parse::<EntryId>().unwrap_err();
+/// assert_eq!(error.to_string(), "not the id of an entry: white space or a control character (byte 8)");
+/// # Ok::<(), transcript_writer::InvalidEntryId>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum EntryId {
     /// A uuid in its canonical form.
@@ -31,6 +46,47 @@ impl From<Uuid> for EntryId {
         Self::Uuid(uuid)
     }
 }
+
+impl FromStr for EntryId {
+    type Err = InvalidEntryId;
+
+    /// Parses an id that somebody gave. A uuid in its canonical form, lower case, is
+    /// [`Uuid`](Self::Uuid); everything else is [`Odd`](Self::Odd), because ids are compared as
+    /// they are written.
+    ///
+    /// # Errors
+    /// When the text is empty, or contains white space or a control character: then more than an id
+    /// was copied.
+    fn from_str(text: &str) -> Result<Self, InvalidEntryId> {
+        if text.is_empty() {
+            return Err(InvalidEntryId { at: None });
+        }
+        let is_foreign = |c: char| c.is_whitespace() || c.is_control();
+        match text.find(is_foreign) {
+            Some(at) => Err(InvalidEntryId { at: Some(at) }),
+            None => Ok(Self::from(text)),
+        }
+    }
+}
+
+/// Why a text is not the id of an entry. Names a byte of the text and never quotes it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InvalidEntryId {
+    /// The first byte that no id has; `None` when the text is empty.
+    at: Option<usize>,
+}
+
+impl fmt::Display for InvalidEntryId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("not the id of an entry: ")?;
+        match self.at {
+            Some(at) => write!(f, "white space or a control character (byte {at})"),
+            None => f.write_str("the text is empty; give the `uuid` of an entry"),
+        }
+    }
+}
+
+impl std::error::Error for InvalidEntryId {}
 
 impl fmt::Display for EntryId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -130,6 +186,13 @@ impl fmt::Display for InvalidEntry {
 }
 
 impl std::error::Error for InvalidEntry {}
+
+impl From<Infallible> for InvalidEntry {
+    /// A [`Draft`] converts into itself without an error.
+    fn from(never: Infallible) -> Self {
+        match never {}
+    }
+}
 
 const fn invalid(reason: &'static str, at: usize) -> InvalidEntry {
     InvalidEntry { reason, at }
@@ -239,6 +302,13 @@ impl Draft {
     }
 
     /// Creates a prompt.
+    ///
+    /// ```
+    /// use transcript_writer::Draft;
+    ///
+    /// let prompt = Draft::user("Which years have a leap day?");
+    /// # assert_ne!(prompt, Draft::user("Which years have none?"));
+    /// ```
     #[must_use]
     pub fn user(text: &str) -> Self {
         let text = make::user(text).text();
@@ -259,6 +329,16 @@ impl Draft {
 
     /// Returns the result of the call with this id, as text. Convert a [`make::tool_result`] with
     /// `try_from` for images, errors and structured output.
+    ///
+    /// ```
+    /// use transcript_format::make;
+    /// use transcript_writer::Draft;
+    ///
+    /// let result = Draft::tool_result("toolu_01", "366 days");
+    /// let same = make::tool_result(make::ToolResult::text("toolu_01", "366 days"));
+    /// assert_eq!(result, Draft::try_from(same)?);
+    /// # Ok::<(), transcript_writer::InvalidEntry>(())
+    /// ```
     #[must_use]
     pub fn tool_result(call: &str, text: &str) -> Self {
         let entry = make::tool_result(make::ToolResult::text(call, text));
@@ -317,6 +397,16 @@ impl Draft {
 
     /// Creates the entries of an answer of a model: one for each block of the message, each with
     /// its id and usage, as clients write them (see `docs/format.md`, "Parallel tools").
+    ///
+    /// ```
+    /// use transcript_writer::Draft;
+    ///
+    /// let message = r#"{"id": "msg_01", "type": "message", "role": "assistant", "model": "m",
+    ///     "content": [{"type": "text", "text": "Let me see."},
+    ///         {"type": "tool_use", "id": "toolu_01", "name": "Calendar", "input": {"year": 2000}}]}"#;
+    /// assert_eq!(Draft::assistant(message)?.len(), 2);
+    /// # Ok::<(), transcript_writer::InvalidEntry>(())
+    /// ```
     ///
     /// # Errors
     /// When `message` is not a message of the API: an object with a list or a string as `content`.
@@ -486,6 +576,15 @@ impl TryFrom<&NewEntry> for Draft {
     /// Converts a new entry; see [`Self::entry`] for the errors.
     fn try_from(entry: &NewEntry) -> Result<Self, InvalidEntry> {
         Self::entry(&entry.text())
+    }
+}
+
+impl TryFrom<NewEntry> for Draft {
+    type Error = InvalidEntry;
+
+    /// Converts a new entry; see [`Self::entry`] for the errors.
+    fn try_from(entry: NewEntry) -> Result<Self, InvalidEntry> {
+        Self::try_from(&entry)
     }
 }
 

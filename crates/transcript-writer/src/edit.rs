@@ -24,6 +24,36 @@ pub struct Compacted {
     pub kept: Vec<EntryId>,
 }
 
+/// What is recorded when a turn ends.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TurnEnd {
+    prompt: Option<String>,
+    lines: Vec<Draft>,
+}
+
+impl TurnEnd {
+    /// The previous prompt, and the state that the file has.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets the last prompt of the person.
+    #[must_use]
+    pub fn prompt(mut self, prompt: impl Into<String>) -> Self {
+        self.prompt = Some(prompt.into());
+        self
+    }
+
+    /// Adds lines: the current [state](EntryKind::is_state) of the session, as its title, mode and
+    /// cost, or any others.
+    #[must_use]
+    pub fn lines(mut self, lines: impl IntoIterator<Item = Draft>) -> Self {
+        self.lines.extend(lines);
+        self
+    }
+}
+
 impl Writer {
     /// Restarts the conversation with a summary. The entries `kept` stay in the context word for
     /// word, in this order; the boundary lists them, they are not copied, and readers move them
@@ -142,28 +172,28 @@ impl Writer {
         written.pop().ok_or_else(|| shared.closed())
     }
 
-    /// Ends a turn: writes a `last-prompt` line with the end of the conversation and `prompt`, the
-    /// last prompt of the person, followed by `lines`, the current [state](EntryKind::is_state) of
-    /// the session: title, mode, cost. A state line is skipped if the file already has the same one
+    /// Ends a turn: writes a `last-prompt` line with the end of the conversation and the last prompt
+    /// of the person, followed by the [lines](TurnEnd::lines) of `turn`. A state line is skipped if the file already has the same one
     /// within its last 64 KiB, which is all that other readers look at to list sessions. Of several
     /// lines of one kind, only the last is written.
     ///
-    /// State of kinds that `lines` does not contain is appended again, word for word, even when
+    /// State of kinds that `turn` does not contain is appended again, word for word, even when
     /// another tool wrote it, so that a long turn does not push a title out of that part. So is the
-    /// previous prompt when `prompt` is `None`. State that does not fit into the 64
+    /// previous prompt when `turn` has none. State that does not fit into the 64
     /// KiB with the rest is not appended again.
     ///
     /// Lines that are not state are always written. Returns the lines that were written, in order.
     ///
     /// # Errors
     /// As for [`append`](Self::append).
-    pub fn end_turn(&self, prompt: Option<&str>, lines: Vec<Draft>) -> Result<Vec<Written>, Error> {
+    pub fn end_turn(&self, turn: TurnEnd) -> Result<Vec<Written>, Error> {
+        let TurnEnd { prompt, lines } = turn;
         let plan = |WriteState {
                         chains,
                         metadata,
                         end,
                     }: WriteState<'_>| {
-            let prompt = prompt.or(metadata.prompt.as_deref());
+            let prompt = prompt.as_deref().or(metadata.prompt.as_deref());
             let last = make::last_prompt(prompt, chains.leaf(), chains.is_rewound());
             let last = Draft::try_from(&last).map_err(|_| ErrorKind::InvalidEntry)?;
             let mut all: Vec<Draft> = std::iter::once(last).chain(lines).collect();

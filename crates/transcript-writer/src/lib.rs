@@ -53,12 +53,12 @@ mod writer;
 
 pub use agents::{AgentId, AgentMeta, InvalidAgentId};
 pub use chain::ResumePoint;
-pub use draft::{Draft, EntryId, InvalidEntry};
-pub use edit::Compacted;
+pub use draft::{Draft, EntryId, InvalidEntry, InvalidEntryId};
+pub use edit::{Compacted, TurnEnd};
 pub use end_repair::{Kept, Repair};
 pub use error::{Error, ErrorKind};
 pub use ids::EntryIds;
 pub use options::{OnBusy, SyncPolicy, WriterOptions};
-pub use record::{RecordOutcome, Team};
+pub use record::{RecordOptions, RecordOutcome};
 pub use sync::Rescue;
 pub use writer::{Stats, Ticket, Writer, Written};

@@ -16,6 +16,7 @@ use crate::writer::Writer;
 /// When written bytes are synced, so that they survive a power cut. Acknowledged bytes survive the
 /// end of the process under every policy, however it ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum SyncPolicy {
     /// When the caller calls `sync`, and when the writer is closed.
     None,
@@ -27,6 +28,7 @@ pub enum SyncPolicy {
 
 /// What to do when another process writes to the session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum OnBusy {
     /// Fail: on opening, when another process has the file open for writing; later, when another
     /// process adds entries. Metadata lines of others, such as a title, are accepted.

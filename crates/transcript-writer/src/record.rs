@@ -7,13 +7,43 @@ use crate::draft::{Draft, EntryId, Parent};
 use crate::error::{Error, ErrorKind};
 use crate::writer::{WriteState, Writer, Written};
 
-/// The team that messages belong to.
+/// Options for recording a list of messages.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RecordOptions {
+    start: Option<EntryId>,
+    team: Option<Team>,
+}
+
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Team {
-    /// The name of the team.
-    pub name: String,
-    /// The name of the agent in the team.
-    pub agent: String,
+struct Team {
+    name: String,
+    agent: String,
+}
+
+impl RecordOptions {
+    /// The list continues the conversation, and belongs to no team.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets the parent of the first new message if the list does not start with a known one; the
+    /// end of the conversation by default.
+    #[must_use]
+    pub fn start(mut self, parent: EntryId) -> Self {
+        self.start = Some(parent);
+        self
+    }
+
+    /// Sets the team that the messages belong to, and the name of the agent in it.
+    #[must_use]
+    pub fn team(mut self, name: impl Into<String>, agent: impl Into<String>) -> Self {
+        self.team = Some(Team {
+            name: name.into(),
+            agent: agent.into(),
+        });
+        self
+    }
 }
 
 /// The result of recording a list of messages.
@@ -41,25 +71,25 @@ impl Writer {
     /// events and messages that only occur on a wire are skipped.
     ///
     /// The parent of the first new message is the last of the known messages at the start of the
-    /// list; if the list does not start with a known one, `start`; else the end of the
-    /// conversation. Known messages after a new one do not change the parent: after a compaction,
+    /// list; if the list does not start with a known one,
+    /// [`RecordOptions::start`]; else the end of the conversation. Known messages after a new one do not change the parent: after a compaction,
     /// the new boundary and summary precede the preserved messages and must not become children of
     /// them, and the entries after a known summary must not either. The parents in `messages` are
     /// ignored. A result becomes a child of its call, a boundary a new root.
     ///
     /// # Errors
-    /// [`ErrorKind::UnknownParent`] when `start` is not in the file, and as for
+    /// [`ErrorKind::UnknownParent`] when [`RecordOptions::start`] is not in the file, and as for
     /// [`append`](Self::append).
     pub fn record(
         &self,
         mut messages: Vec<Draft>,
-        start: Option<EntryId>,
-        team: Option<&Team>,
+        options: RecordOptions,
     ) -> Result<RecordOutcome, Error> {
+        let RecordOptions { start, team } = options;
         self.shared().identify(&mut messages);
         let plan = |now: WriteState<'_>| {
             let Plan { mut drafts, start } = Plan::new(now.chains, messages, start);
-            if let Some(team) = team {
+            if let Some(team) = &team {
                 for draft in &mut drafts {
                     draft.set("teamName", &team.name);
                     draft.set("agentName", &team.agent);

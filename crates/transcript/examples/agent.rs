@@ -13,13 +13,13 @@ use std::env;
 use std::error::Error;
 use std::path::{Path, PathBuf};
 
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::sync::mpsc;
+use transcript::stream::{Accumulator, Reply, Sse, StreamOutcome};
 use transcript::{
-    AsyncSession, Compaction, Draft, EntryId, Request, Session, SessionOptions, Trigger, Written,
+    AsyncSession, Compaction, Draft, EntryId, Request, SessionOptions, Trigger, TurnEnd, Written,
     make,
 };
-use transcript_messages::stream::{Accumulator, Sse, StreamOutcome};
 
 /// The conversation is compacted after this many turns of one run.
 const TURNS_IN_CONTEXT: usize = 3;
@@ -30,31 +30,32 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let path = arguments.next().ok_or("usage: agent FILE [TURNS]")?;
     let turns = arguments.next().map_or(Ok(1), |turns| turns.parse())?;
 
-    let session = open(&PathBuf::from(path))?;
+    let session = open(&PathBuf::from(path)).await?;
     for turn in 1..=turns {
         let entries = take_turn(&session, turn).await?;
         if turn % TURNS_IN_CONTEXT == 0 {
             let compaction = Compaction::new(Trigger::Auto, 150_000);
             let summary = format!("We went through {turn} questions.");
-            let done = session.compact(compaction, summary, entries).await?;
+            let done = session.compact(compaction, &summary, entries).await?;
             report(&[done.boundary, done.summary]);
         }
-        let title = Draft::try_from(&make::ai_title("Questions about the calendar"))?;
-        session.end_turn(Some(question(turn)), vec![title]).await?;
+        let title = Draft::try_from(make::ai_title("Questions about the calendar"))?;
+        let end = TurnEnd::new().prompt(question(turn)).lines([title]);
+        session.end_turn(end).await?;
     }
     Ok(session.close().await?)
 }
 
 /// Continues the session if it exists. Resuming adds results for interrupted calls, so the API
 /// accepts the request.
-fn open(path: &Path) -> Result<AsyncSession, Box<dyn Error>> {
+async fn open(path: &Path) -> Result<AsyncSession, Box<dyn Error>> {
     let options = SessionOptions::new().cwd(env::current_dir()?.to_string_lossy());
     if path.metadata().map_or(true, |found| found.len() == 0) {
-        return Ok(Session::create(path, &options)?.into());
+        return Ok(AsyncSession::create(path, &options).await?);
     }
-    let resumed = Session::resume(path, &options)?;
+    let resumed = AsyncSession::resume(path, &options).await?;
     report(&resumed.added);
-    Ok(resumed.session.into())
+    Ok(resumed.session)
 }
 
 /// Runs one prompt, up to its answer. Returns the entries.
@@ -63,26 +64,21 @@ async fn take_turn(session: &AsyncSession, turn: usize) -> Result<Vec<EntryId>, 
     let mut entries = report(&[prompt]);
     loop {
         let request = session.request().await?;
-        let message = answer(&request).await?;
-        let written = session.append_all(Draft::assistant(&message)?).await?;
-        entries.extend(report(&written));
-        let message: Value = serde_json::from_str(&message)?;
-        let content = message["content"].as_array().into_iter().flatten();
-        let calls = content.filter(|block| block["type"] == "tool_use");
-        let calls: Vec<_> = calls.filter_map(|call| call["id"].as_str()).collect();
+        let reply = answer(&request).await?;
+        entries.extend(report(&session.append_reply(&reply).await?));
+        let calls = reply.tool_calls();
         if calls.is_empty() {
             return Ok(entries);
         }
-        for call in calls.into_iter().rev() {
-            let result = make::ToolResult::text(call, "366 days");
-            let result = Draft::try_from(&make::tool_result(result))?;
+        for call in calls.iter().rev() {
+            let result = Draft::tool_result(&call.id, "366 days");
             entries.extend(report(&[session.append(result).await?]));
         }
     }
 }
 
 /// Sends the request, and assembles the reply from its events.
-async fn answer(request: &Request) -> Result<String, Box<dyn Error>> {
+async fn answer(request: &Request) -> Result<Reply, Box<dyn Error>> {
     let (send, mut network) = mpsc::channel::<Vec<u8>>(4);
     let reply = script(request);
     tokio::spawn(async move {
@@ -96,7 +92,7 @@ async fn answer(request: &Request) -> Result<String, Box<dyn Error>> {
         sse.push(&bytes, |_, event| _ = message.event(event));
     }
     match message.finish() {
-        StreamOutcome::Whole(reply) => Ok(reply.message().to_owned()),
+        StreamOutcome::Whole(reply) => Ok(reply),
         _ => Err("the stream was cut".into()),
     }
 }

@@ -10,7 +10,7 @@ use std::env;
 use std::error::Error;
 use std::path::PathBuf;
 
-use transcript::{Draft, Session, SessionOptions};
+use transcript::{Draft, Session, SessionOptions, TurnEnd};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let path = env::args_os()
@@ -37,7 +37,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         "content":[{"type":"text","text":"29.53 days."}],"stop_reason":"end_turn","usage":{}}"#;
 
     session.append_all(Draft::assistant(reply)?)?;
-    session.end_turn(Some("How long is a lunar month?"), Vec::new())?;
+    session.end_turn(TurnEnd::new().prompt("How long is a lunar month?"))?;
     session.close()?;
     Ok(())
 }

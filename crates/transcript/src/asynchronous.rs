@@ -6,16 +6,22 @@ use std::sync::Arc;
 use transcript_format::make::Compaction;
 use transcript_resume::request::Request;
 use transcript_writer::asynchronous::AsyncWriter;
-use transcript_writer::{Compacted, Draft, EntryId, RecordOutcome, Team, Ticket, Writer, Written};
+use transcript_writer::{
+    AgentId, AgentMeta, Compacted, Draft, EntryId, InvalidEntry, RecordOptions, RecordOutcome,
+    Repair, Ticket, TurnEnd, Writer, Written,
+};
 
 use crate::conversation::{ConversationEntry, Keep};
 use crate::error::Error;
-use crate::session::{Session, SessionConfig};
+use crate::options::{ForkOptions, SessionOptions};
+use crate::session::{Resumed, Session, SessionConfig};
+use crate::stream::Reply;
 
 /// One conversation, open for appending from tasks. Clones share it.
 ///
-/// Each method loses in a crash what the method of the same name of [`Session`] loses. Dropping a
-/// future cancels nothing: an entry that was handed over is written.
+/// It has the methods of [`Session`] with the same arguments. Each loses in a crash what the method
+/// of the same name loses. Dropping a future cancels nothing: an entry that was handed over is
+/// written.
 #[derive(Clone, Debug)]
 pub struct AsyncSession {
     config: Arc<SessionConfig>,
@@ -32,12 +38,101 @@ impl From<Session> for AsyncSession {
     }
 }
 
+impl From<Resumed> for Resumed<AsyncSession> {
+    /// Makes a resumed session usable from tasks.
+    fn from(resumed: Resumed) -> Self {
+        let Resumed {
+            session,
+            request,
+            history,
+            added,
+            forked_from,
+        } = resumed;
+        Self {
+            session: session.into(),
+            request,
+            history,
+            added,
+            forked_from,
+        }
+    }
+}
+
 impl AsyncSession {
-    /// Writes one entry; see [`Session::append`].
+    /// Starts a session; see [`Session::create`].
     ///
     /// # Errors
     /// As there.
-    pub async fn append(&self, draft: Draft) -> Result<Written, Error> {
+    pub async fn create(path: &Path, options: &SessionOptions) -> Result<Self, Error> {
+        Ok(start(path, options, Session::create).await?.into())
+    }
+
+    /// Opens the session if it exists, else creates it; see [`Session::open_or_create`].
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn open_or_create(path: &Path, options: &SessionOptions) -> Result<Self, Error> {
+        Ok(start(path, options, Session::open_or_create).await?.into())
+    }
+
+    /// Opens the session at the end of its conversation; see [`Session::open`].
+    ///
+    /// ```
+    /// use transcript::{AsyncSession, Draft, SessionOptions};
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let folder = tempfile::tempdir()?;
+    /// # let path = folder.path().join("1999463e-ee08-4b08-99d5-2d9a36fd8293.jsonl");
+    /// # let options = SessionOptions::new();
+    /// # let created = AsyncSession::create(&path, &options).await?;
+    /// # created.append(Draft::user("Which years have a leap day?")).await?;
+    /// # let last = created.leaf();
+    /// # created.close().await?;
+    ///
+    /// let session = AsyncSession::open(&path, &options).await?;
+    /// assert_eq!(session.leaf(), last);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn open(path: &Path, options: &SessionOptions) -> Result<Self, Error> {
+        Ok(start(path, options, Session::open).await?.into())
+    }
+
+    /// Opens the session and builds the request that continues it; see [`Session::resume`].
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn resume(path: &Path, options: &SessionOptions) -> Result<Resumed<Self>, Error> {
+        Ok(start(path, options, Session::resume).await?.into())
+    }
+
+    /// Writes one entry; see [`Session::append`].
+    ///
+    /// ```
+    /// use transcript::{AsyncSession, Draft, SessionOptions};
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let folder = tempfile::tempdir()?;
+    /// # let path = folder.path().join("1999463e-ee08-4b08-99d5-2d9a36fd8293.jsonl");
+    ///
+    /// let session = AsyncSession::create(&path, &SessionOptions::new()).await?;
+    /// session.append(Draft::user("Which years have a leap day?")).await?;
+    /// session.close().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn append<D>(&self, entry: D) -> Result<Written, Error>
+    where
+        D: TryInto<Draft>,
+        InvalidEntry: From<D::Error>,
+    {
+        let draft = self.config.draft(entry)?;
         Ok(self.writer.append(draft).await?)
     }
 
@@ -45,7 +140,20 @@ impl AsyncSession {
     ///
     /// # Errors
     /// As there.
-    pub async fn append_all(&self, drafts: Vec<Draft>) -> Result<Vec<Written>, Error> {
+    pub async fn append_all(
+        &self,
+        drafts: impl IntoIterator<Item = Draft>,
+    ) -> Result<Vec<Written>, Error> {
+        let drafts = drafts.into_iter().collect();
+        Ok(self.writer.append_all(drafts).await?)
+    }
+
+    /// Writes a complete reply of a model that was streamed; see [`Session::append_reply`].
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn append_reply(&self, reply: &Reply) -> Result<Vec<Written>, Error> {
+        let drafts = self.config.reply(reply)?;
         Ok(self.writer.append_all(drafts).await?)
     }
 
@@ -53,7 +161,12 @@ impl AsyncSession {
     ///
     /// # Errors
     /// As there.
-    pub async fn queue(&self, draft: Draft) -> Result<Ticket, Error> {
+    pub async fn queue<D>(&self, entry: D) -> Result<Ticket, Error>
+    where
+        D: TryInto<Draft>,
+        InvalidEntry: From<D::Error>,
+    {
+        let draft = self.config.draft(entry)?;
         Ok(self.writer.queue(draft).await?)
     }
 
@@ -64,13 +177,10 @@ impl AsyncSession {
     pub async fn record(
         &self,
         messages: Vec<Draft>,
-        start: Option<EntryId>,
-        team: Option<Team>,
+        options: RecordOptions,
     ) -> Result<RecordOutcome, Error> {
-        let record = move |_: &SessionConfig, writer: &Writer| {
-            Ok(writer.record(messages, start, team.as_ref())?)
-        };
-        self.blocking(record).await
+        self.blocking(move |_, writer| Ok(writer.record(messages, options)?))
+            .await
     }
 
     /// Restarts the conversation with a summary; see [`Session::compact`].
@@ -80,10 +190,10 @@ impl AsyncSession {
     pub async fn compact(
         &self,
         compaction: Compaction,
-        summary: String,
+        summary: &str,
         keep: impl Into<Keep>,
     ) -> Result<Compacted, Error> {
-        let keep = keep.into();
+        let (summary, keep) = (summary.to_owned(), keep.into());
         let compact = move |config: &SessionConfig, writer: &Writer| {
             config.compact(writer, compaction, &summary, &keep)
         };
@@ -127,7 +237,8 @@ impl AsyncSession {
     ///
     /// # Errors
     /// As there.
-    pub async fn tombstone(&self, entry: EntryId) -> Result<Written, Error> {
+    pub async fn tombstone(&self, entry: &EntryId) -> Result<Written, Error> {
+        let entry = entry.clone();
         self.blocking(move |config, writer| config.tombstone(writer, &entry))
             .await
     }
@@ -136,24 +247,28 @@ impl AsyncSession {
     ///
     /// # Errors
     /// As there.
-    pub async fn end_turn(
-        &self,
-        prompt: Option<String>,
-        lines: Vec<Draft>,
-    ) -> Result<Vec<Written>, Error> {
-        let end = move |_: &SessionConfig, writer: &Writer| {
-            Ok(writer.end_turn(prompt.as_deref(), lines)?)
-        };
-        self.blocking(end).await
+    pub async fn end_turn(&self, turn: TurnEnd) -> Result<Vec<Written>, Error> {
+        self.blocking(|_, writer| Ok(writer.end_turn(turn)?)).await
     }
 
     /// Copies the conversation into a new session; see [`Session::fork`].
     ///
     /// # Errors
     /// As there.
-    pub async fn fork(&self, at: Option<EntryId>) -> Result<PathBuf, Error> {
-        self.blocking(move |config, writer| config.fork(writer, at.as_ref()))
+    pub async fn fork(&self, options: &ForkOptions) -> Result<PathBuf, Error> {
+        let options = options.clone();
+        self.blocking(move |config, writer| config.fork(writer, &options))
             .await
+    }
+
+    /// Opens the session of a subagent in its own file; see [`Session::agent`].
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn agent(&self, agent: &AgentId, meta: &AgentMeta) -> Result<Self, Error> {
+        let (agent, meta) = (agent.clone(), meta.clone());
+        let open = move |config: &SessionConfig, _: &Writer| config.agent(&agent, &meta);
+        Ok(self.blocking(open).await?.into())
     }
 
     /// Builds the request for the next answer; see [`Session::request`].
@@ -193,21 +308,56 @@ impl AsyncSession {
         self.writer.writer().path()
     }
 
+    /// Returns the repair of an unfinished last line when the file was opened, if any.
+    #[must_use]
+    pub fn repair(&self) -> Option<&Repair> {
+        self.config.repair.as_ref()
+    }
+
+    /// Returns the entries of damaged lines that were written again when the file was opened.
+    #[must_use]
+    pub fn restored(&self) -> &[Written] {
+        &self.config.restored
+    }
+
+    /// Returns the writer; see [`Session::writer`]. Its calls that write block the thread.
+    #[must_use]
+    pub fn writer(&self) -> &Writer {
+        self.writer.writer()
+    }
+
     /// Runs work that reads the file on a thread that may block.
     async fn blocking<T: Send + 'static>(
         &self,
         work: impl FnOnce(&SessionConfig, &Writer) -> Result<T, Error> + Send + 'static,
     ) -> Result<T, Error> {
         let (config, writer) = (Arc::clone(&self.config), self.writer.clone());
-        let done = tokio::task::spawn_blocking(move || work(&config, writer.writer())).await;
-        match done {
-            Ok(done) => done,
-            // Without a panic, the task can only have been cancelled: the runtime shut down before
-            // it started.
-            Err(ended) => match ended.try_into_panic() {
-                Ok(panic) => std::panic::resume_unwind(panic),
-                Err(_) => Err(Error::closed(self.path())),
-            },
-        }
+        run_blocking(self.path(), move || work(&config, writer.writer())).await
+    }
+}
+
+/// Runs one of the functions that open a session.
+async fn start<T: Send + 'static>(
+    path: &Path,
+    options: &SessionOptions,
+    open: fn(&Path, &SessionOptions) -> Result<T, Error>,
+) -> Result<T, Error> {
+    let (owned, options) = (path.to_owned(), options.clone());
+    run_blocking(path, move || open(&owned, &options)).await
+}
+
+/// Runs work on the session at `path` on a thread that may block.
+async fn run_blocking<T: Send + 'static>(
+    path: &Path,
+    work: impl FnOnce() -> Result<T, Error> + Send + 'static,
+) -> Result<T, Error> {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(done) => done,
+        // Without a panic, the task can only have been cancelled: the runtime shut down before it
+        // started.
+        Err(ended) => match ended.try_into_panic() {
+            Ok(panic) => std::panic::resume_unwind(panic),
+            Err(_) => Err(Error::closed(path)),
+        },
     }
 }

@@ -69,6 +69,24 @@ impl From<Vec<EntryId>> for Keep {
 impl History {
     /// Returns the entries of the conversation, oldest first, from the last compaction on.
     ///
+    /// ```
+    /// use transcript::{History, Policy};
+    /// # use transcript::{Draft, Session, SessionOptions};
+    /// # let folder = tempfile::tempdir()?;
+    /// # let path = folder.path().join("1999463e-ee08-4b08-99d5-2d9a36fd8293.jsonl");
+    /// # let session = Session::create(&path, &SessionOptions::new())?;
+    /// # session.append(Draft::user("Which years have a leap day?"))?;
+    /// # let answer = r#"{"id": "msg_01", "role": "assistant", "model": "m", "content":
+    /// #     [{"type": "text", "text": "Most fourth ones."}], "usage": {"output_tokens": 5}}"#;
+    /// # session.append_all(Draft::assistant(answer)?)?;
+    /// # session.close()?;
+    /// let entries = History::open(&path)?.entries(Policy::Recover)?;
+    /// let prompts = entries.iter().filter(|entry| entry.is_prompt);
+    /// let prompts: Vec<&str> = prompts.map(|entry| &*entry.preview).collect();
+    /// assert_eq!(prompts, ["Which years have a leap day?"]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Errors
     /// When the system fails to read.
     pub fn entries(&self, policy: Policy) -> Result<Vec<ConversationEntry>, Error> {

@@ -19,6 +19,7 @@ enum Source {
     Reader(transcript_reader::Error),
     Writer(transcript_writer::Error),
     Io(io::Error),
+    Entry(transcript_writer::InvalidEntry),
     Candidates(Vec<PathBuf>),
 }
 
@@ -91,6 +92,14 @@ impl Error {
         Self::new(ErrorKind::Write(transcript_writer::ErrorKind::Closed), path)
     }
 
+    pub(crate) fn entry(path: &Path, source: transcript_writer::InvalidEntry) -> Self {
+        let kind = ErrorKind::Write(transcript_writer::ErrorKind::InvalidEntry);
+        Self {
+            source: Some(Source::Entry(source)),
+            ..Self::new(kind, path)
+        }
+    }
+
     pub(crate) fn fork(path: &Path, source: io::Error) -> Self {
         Self {
             source: Some(Source::Io(source)),
@@ -122,7 +131,7 @@ impl Error {
                     io::ErrorKind::StorageFull | io::ErrorKind::Interrupted
                 )
             }
-            Some(Source::Candidates(_)) | None => false,
+            Some(Source::Entry(_) | Source::Candidates(_)) | None => false,
         }
     }
 
@@ -172,6 +181,9 @@ impl fmt::Display for Error {
             // These errors already name the file.
             (Some(Source::Reader(error)), _) => return error.fmt(f),
             (Some(Source::Writer(error)), _) => return error.fmt(f),
+            (Some(Source::Entry(error)), _) => {
+                return write!(f, "{}: {error}", self.path.display());
+            }
             (_, ErrorKind::NotResumable(refusal)) => refusal.reason(),
             (_, ErrorKind::NoSuchSession) => "no project has this session",
             (_, ErrorKind::Ambiguous) => "several sessions match this id",
@@ -198,7 +210,7 @@ impl std::error::Error for Error {
             Source::Reader(error) => std::error::Error::source(error),
             Source::Writer(error) => std::error::Error::source(error),
             Source::Io(error) => Some(error),
-            Source::Candidates(_) => None,
+            Source::Entry(_) | Source::Candidates(_) => None,
         }
     }
 }

@@ -11,31 +11,36 @@ use transcript_writer::EntryId;
 
 use crate::error::{Error, ErrorKind};
 use crate::history::History;
+use crate::options::ForkOptions;
 
 impl History {
-    /// Copies the conversation, up to `at` if given, into a new session, as
-    /// [`fork`](transcript_resume::fork) describes. The copy is named after its id and placed next
-    /// to this session, or at `out`. Without a title, one is derived. Returns the path and the
-    /// session id.
-    ///
-    /// `at` may be any entry, on any branch, before or after a compaction. At a boundary, the copy
-    /// ends with the conversation that the boundary summarized.
+    /// Copies the conversation into a new session, as [`fork`](transcript_resume::fork) describes.
+    /// Returns the path and the session id.
     ///
     /// A crash leaves the complete copy or none; on return it survives a power cut. Also removes
     /// incomplete copies that killed processes left behind (earlier versions, or file systems
     /// without unnamed files).
     ///
+    /// ```
+    /// use transcript::{ForkOptions, History, Policy};
+    /// # use transcript::{Draft, Session, SessionOptions};
+    /// # let folder = tempfile::tempdir()?;
+    /// # let path = folder.path().join("1999463e-ee08-4b08-99d5-2d9a36fd8293.jsonl");
+    /// # let session = Session::create(&path, &SessionOptions::new())?;
+    /// # session.append(Draft::user("Which years have a leap day?"))?;
+    /// # session.close()?;
+    /// let history = History::open(&path)?;
+    /// let (copy, id) = history.fork(Policy::Recover, &ForkOptions::new().title("A copy"))?;
+    /// assert_eq!(copy, path.with_file_name(format!("{id}.jsonl")));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Errors
     /// [`ErrorKind::NotResumable`] when there is no conversation or no such entry,
-    /// [`ErrorKind::Exists`] when `out` already exists, [`ErrorKind::Fork`] when the copy cannot be
-    /// written.
-    pub fn fork(
-        &self,
-        policy: Policy,
-        at: Option<&EntryId>,
-        title: Option<&str>,
-        out: Option<&path::Path>,
-    ) -> Result<(PathBuf, Uuid), Error> {
+    /// [`ErrorKind::Exists`] when [`ForkOptions::out`] already exists, [`ErrorKind::Fork`] when the
+    /// copy cannot be written.
+    pub fn fork(&self, policy: Policy, options: &ForkOptions) -> Result<(PathBuf, Uuid), Error> {
+        let ForkOptions { at, title, out } = options;
         let source = self.source().path();
         let refused = |refusal| Error::new(ErrorKind::NotResumable(refusal), source);
         let (tree, path) = match at {
@@ -50,18 +55,18 @@ impl History {
             return Err(refused(refusal));
         }
         let new_id = || Uuid(uuid::Uuid::new_v4().as_u128());
-        let named = out.and_then(path::Path::file_stem);
+        let named = out.as_deref().and_then(path::Path::file_stem);
         let named = named.and_then(|stem| Uuid::parse(stem.as_encoded_bytes()));
         let session = named.unwrap_or_else(new_id);
         let next_to_source = || source.with_file_name(format!("{session}.jsonl"));
-        let copy = out.map_or_else(next_to_source, path::Path::to_owned);
+        let copy = out.clone().unwrap_or_else(next_to_source);
         if copy.exists() {
             return Err(Error::new(ErrorKind::Exists, &copy));
         }
         let options = fork::ForkOptions {
             source: self.session_id().unwrap_or_default(),
             session: session.to_string(),
-            title: title.map(str::to_owned),
+            title: title.clone(),
             now: format!("{:.3}", jiff::Timestamp::now()),
         };
         let failed = |error: io::Error| match error.kind() {

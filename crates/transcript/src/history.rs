@@ -25,6 +25,23 @@ pub struct History {
 impl History {
     /// Reads the session at `path`. Damage in it is not an error: the index has the findings.
     ///
+    /// ```
+    /// use transcript::History;
+    /// # use transcript::{Draft, Session, SessionOptions};
+    /// # let folder = tempfile::tempdir()?;
+    /// # let path = folder.path().join("1999463e-ee08-4b08-99d5-2d9a36fd8293.jsonl");
+    /// # let session = Session::create(&path, &SessionOptions::new())?;
+    /// # session.append(Draft::user("Which years have a leap day?"))?;
+    /// # let answer = r#"{"id": "msg_01", "role": "assistant", "model": "m", "content":
+    /// #     [{"type": "text", "text": "Most fourth ones."}], "usage": {"output_tokens": 5}}"#;
+    /// # session.append_all(Draft::assistant(answer)?)?;
+    /// # session.close()?;
+    /// let history = History::open(&path)?;
+    /// assert_eq!(history.index().len(), 2);
+    /// assert_eq!(history.index().findings().len(), 0);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Errors
     /// When it is not a regular file or the system fails to read.
     pub fn open(path: &Path) -> Result<Self, Error> {
@@ -99,6 +116,26 @@ impl History {
     /// When a client would not continue the session,
     /// [`ConversationPath::refusal`](transcript_resume::ConversationPath::refusal) is the reason and there are no messages.
     ///
+    /// ```
+    /// use transcript::History;
+    /// use transcript::SessionOptions;
+    /// # use transcript::{Draft, Session};
+    /// # let folder = tempfile::tempdir()?;
+    /// # let path = folder.path().join("1999463e-ee08-4b08-99d5-2d9a36fd8293.jsonl");
+    /// # let session = Session::create(&path, &SessionOptions::new())?;
+    /// # session.append(Draft::user("Which years have a leap day?"))?;
+    /// # let answer = r#"{"id": "msg_01", "role": "assistant", "model": "m", "content":
+    /// #     [{"type": "text", "text": "Most fourth ones."}], "usage": {"output_tokens": 5}}"#;
+    /// # session.append_all(Draft::assistant(answer)?)?;
+    /// # session.close()?;
+    /// let request = History::open(&path)?.request(&SessionOptions::new())?;
+    /// for message in &request.messages {
+    ///     println!("{}", message.json());
+    /// }
+    /// # assert_eq!(request.messages.len(), 2);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Errors
     /// When the system fails to read.
     pub fn request(&self, options: &SessionOptions) -> Result<Request, Error> {
@@ -132,6 +169,23 @@ impl History {
     /// branches and sidechains are included, because they were paid for. The tokens of the
     /// conversation alone are in [`Request::usage`].
     ///
+    /// ```
+    /// use transcript::History;
+    /// # use transcript::{Draft, Session, SessionOptions};
+    /// # let folder = tempfile::tempdir()?;
+    /// # let path = folder.path().join("1999463e-ee08-4b08-99d5-2d9a36fd8293.jsonl");
+    /// # let session = Session::create(&path, &SessionOptions::new())?;
+    /// # session.append(Draft::user("Which years have a leap day?"))?;
+    /// # let answer = r#"{"id": "msg_01", "role": "assistant", "model": "m", "content":
+    /// #     [{"type": "text", "text": "Most fourth ones."}], "usage": {"output_tokens": 5}}"#;
+    /// # session.append_all(Draft::assistant(answer)?)?;
+    /// # session.close()?;
+    /// let usage = History::open(&path)?.usage()?;
+    /// assert_eq!(usage[0].model.as_deref(), Some("m"));
+    /// assert_eq!(usage[0].output_tokens, Some(5));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Errors
     /// When the system fails to read.
     pub fn usage(&self) -> Result<Vec<Usage>, Error> {
@@ -142,6 +196,25 @@ impl History {
 
     /// Returns the conversation as a person sees it: prompts, answers, calls with their results,
     /// compactions.
+    ///
+    /// ```
+    /// use transcript::{History, Policy};
+    /// # use transcript::{Draft, Session, SessionOptions};
+    /// # let folder = tempfile::tempdir()?;
+    /// # let path = folder.path().join("1999463e-ee08-4b08-99d5-2d9a36fd8293.jsonl");
+    /// # let session = Session::create(&path, &SessionOptions::new())?;
+    /// # session.append(Draft::user("Which years have a leap day?"))?;
+    /// # let answer = r#"{"id": "msg_01", "role": "assistant", "model": "m", "content":
+    /// #     [{"type": "text", "text": "Most fourth ones."}], "usage": {"output_tokens": 5}}"#;
+    /// # session.append_all(Draft::assistant(answer)?)?;
+    /// # session.close()?;
+    /// let items = History::open(&path)?.items(Policy::Recover)?;
+    /// for item in items.items() {
+    ///     println!("{:?}", item.kind());
+    /// }
+    /// # assert_eq!(items.items().len(), 2);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     /// When the system fails to read.

@@ -40,7 +40,7 @@
 //!
 //! | acknowledged by | lost by a kill of the process | lost by a power cut |
 //! | --- | --- | --- |
-//! | [`Session::append`], [`append_all`](Session::append_all), [`record`](Session::record), [`compact`](Session::compact), [`rewind`](Session::rewind), [`tombstone`](Session::tombstone), [`end_turn`](Session::end_turn) | never | what the [`SyncPolicy`] has not synced yet: the last 100 ms |
+//! | [`Session::append`], [`append_all`](Session::append_all), [`append_reply`](Session::append_reply), [`record`](Session::record), [`compact`](Session::compact), [`rewind`](Session::rewind), [`tombstone`](Session::tombstone), [`end_turn`](Session::end_turn) | never | what the [`SyncPolicy`] has not synced yet: the last 100 ms |
 //! | [`Session::queue`] | what was queued in the last 100 ms | the same |
 //! | [`Session::resume`] | nothing: the next call adds it again | nothing |
 //! | [`Session::fork`], [`agent`](Session::agent) (its metadata) | never | never |
@@ -50,9 +50,57 @@
 //!
 //! With the feature `async` (on by default) [`AsyncSession`] is the same for tokio.
 //!
+//! # Following
+//!
 //! With the feature `follow` (on by default) [`follow`] reads sessions while they are written:
 //! [`follow::Follower`] one session, [`follow::Watcher`] (see [`Store::watch`]) all sessions of a
 //! store.
+//!
+#![cfg_attr(feature = "follow", doc = "```")]
+#![cfg_attr(not(feature = "follow"), doc = "```ignore")]
+//! use std::time::Duration;
+//! use transcript::follow::{EventKind, FollowOptions, Follower};
+//! # use transcript::{Draft, Session, SessionOptions};
+//! # let folder = tempfile::tempdir()?;
+//! # let path = folder.path().join("1999463e-ee08-4b08-99d5-2d9a36fd8293.jsonl");
+//! # let session = Session::create(&path, &SessionOptions::new())?;
+//! # session.append(Draft::user("Which years have a leap day?"))?;
+//! # session.close()?;
+//! # let mut seen = 0;
+//!
+//! let mut follower = Follower::new(&path, &FollowOptions::new());
+//! while let Some(event) = follower.next_within(Duration::from_millis(200))? {
+//!     if let EventKind::Entry(entry) = event.kind {
+//!         println!("{}", entry.text);
+//!         # seen += 1;
+//!     }
+//! }
+//! # assert_eq!(seen, 1);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # Requests
+//!
+//! [`lint`] returns what a strict provider would refuse in the messages of a [`Request`]:
+//!
+//! ```
+//! use transcript::{Draft, Session, SessionOptions, lint};
+//! # let folder = tempfile::tempdir()?;
+//! # let path = folder.path().join("1999463e-ee08-4b08-99d5-2d9a36fd8293.jsonl");
+//! # let session = Session::create(&path, &SessionOptions::new())?;
+//!
+//! session.append(Draft::user("Which years have a leap day?"))?;
+//! let found = lint(&session.request()?.messages);
+//! assert!(found.is_ok(), "{:?}", found.problems);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # Tracing
+//!
+//! Reading, linking, building a request and following open spans of [`tracing`] at the levels
+//! `debug` and `trace`; nothing is recorded per line. Without a subscriber they cost nothing.
+//!
+//! [`tracing`]: https://docs.rs/tracing
 
 #[cfg(feature = "async")]
 mod asynchronous;
@@ -71,7 +119,7 @@ pub use asynchronous::AsyncSession;
 pub use conversation::{ConversationEntry, Keep};
 pub use error::{Error, ErrorKind};
 pub use history::History;
-pub use options::SessionOptions;
+pub use options::{ForkOptions, SessionOptions};
 pub use session::{Resumed, Session};
 pub use store::Store;
 
@@ -79,7 +127,7 @@ pub use transcript_format::finding::Finding;
 pub use transcript_format::make::{self, Compaction, Trigger};
 pub use transcript_format::object::{Object, Raw};
 pub use transcript_messages::builder::{self, RequestSettings};
-pub use transcript_messages::{Block, BlockKind, Message, Role, stream};
+pub use transcript_messages::{Block, BlockKind, Lint, Message, Role, lint, stream};
 pub use transcript_reader::{Index, Listing, SessionRow, SessionState, Source};
 pub use transcript_resume::request::Request;
 pub use transcript_resume::{ConversationPath, PathState, Policy, Refusal, Tree, Usage, items};
@@ -87,8 +135,8 @@ pub use transcript_storage::ignore_file_size_signal;
 #[cfg(feature = "follow")]
 pub use transcript_tail as follow;
 pub use transcript_writer::{
-    AgentId, AgentMeta, Compacted, Draft, EntryId, Kept, OnBusy, RecordOutcome, Repair, Rescue,
-    SyncPolicy, Team, Ticket, Writer, Written,
+    AgentId, AgentMeta, Compacted, Draft, EntryId, InvalidEntry, InvalidEntryId, Kept, OnBusy,
+    RecordOptions, RecordOutcome, Repair, Rescue, SyncPolicy, Ticket, TurnEnd, Writer, Written,
 };
 
 /// The README, as a doctest, so that its examples compile.

@@ -1,7 +1,9 @@
-//! Options for opening a session.
+//! Options for opening and copying a session.
+
+use std::path::PathBuf;
 
 use transcript_resume::Policy;
-use transcript_writer::{OnBusy, SyncPolicy};
+use transcript_writer::{EntryId, OnBusy, SyncPolicy};
 
 /// Options for opening a session.
 #[derive(Clone, Debug, Default)]
@@ -86,5 +88,44 @@ impl SessionOptions {
             Some(id) => self.writer.clone().session_id(id),
             None => self.writer.clone(),
         }
+    }
+}
+
+/// Options for copying a conversation into a new session.
+#[derive(Clone, Debug, Default)]
+pub struct ForkOptions {
+    pub(crate) at: Option<EntryId>,
+    pub(crate) title: Option<String>,
+    pub(crate) out: Option<PathBuf>,
+}
+
+impl ForkOptions {
+    /// The whole conversation, with a derived title, next to the session.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets the last entry to copy. It may be any entry, on any branch, before or after a
+    /// compaction. At a boundary, the copy ends with the conversation that the boundary summarized.
+    #[must_use]
+    pub fn at(mut self, entry: EntryId) -> Self {
+        self.at = Some(entry);
+        self
+    }
+
+    /// Sets the title of the copy.
+    #[must_use]
+    pub fn title(mut self, title: impl Into<String>) -> Self {
+        self.title = Some(title.into());
+        self
+    }
+
+    /// Sets the path of the copy, which must not exist. If the file name is a uuid, it is the id of
+    /// the new session.
+    #[must_use]
+    pub fn out(mut self, path: impl Into<PathBuf>) -> Self {
+        self.out = Some(path.into());
+        self
     }
 }

@@ -11,13 +11,14 @@ use transcript_resume::{Policy, Tree, texts};
 use transcript_storage::Fingerprint;
 use transcript_writer::{
     AgentId, AgentMeta, Compacted, Draft, EntryId, ErrorKind as WriteError, InvalidEntry,
-    RecordOutcome, Repair, ResumePoint, Team, Ticket, Writer, Written,
+    RecordOptions, RecordOutcome, Repair, ResumePoint, Ticket, TurnEnd, Writer, Written,
 };
 
 use crate::conversation::{ConversationEntry, Keep};
 use crate::error::{Error, ErrorKind};
 use crate::history::History;
-use crate::options::SessionOptions;
+use crate::options::{ForkOptions, SessionOptions};
+use crate::stream::Reply;
 use crate::{resume_point, rewrite_salvaged};
 
 /// One conversation, open for appending. May be shared between threads.
@@ -29,16 +30,15 @@ use crate::{resume_point, rewrite_salvaged};
 pub struct Session {
     pub(crate) config: SessionConfig,
     pub(crate) writer: Writer,
-    repair: Option<Repair>,
-    restored: Vec<Written>,
 }
 
-/// A resumed session, and the request that continues it.
+/// A resumed session, and the request that continues it. `S` is the front: [`Session`], or
+/// `AsyncSession`.
 #[derive(Debug)]
 #[non_exhaustive]
-pub struct Resumed {
+pub struct Resumed<S = Session> {
     /// The session; the next entry becomes a child of the end of the conversation.
-    pub session: Session,
+    pub session: S,
     /// The messages to send, without a new prompt, and lists of what was synthesized or omitted.
     pub request: Request,
     /// The history that the request was built from. It is as old as the request.
@@ -56,6 +56,8 @@ pub struct Resumed {
 pub(crate) struct SessionConfig {
     path: PathBuf,
     options: SessionOptions,
+    pub(crate) repair: Option<Repair>,
+    pub(crate) restored: Vec<Written>,
 }
 
 /// A session that was read and is open for writing.
@@ -63,8 +65,6 @@ struct Opened {
     config: SessionConfig,
     writer: Writer,
     history: History,
-    repair: Option<Repair>,
-    restored: Vec<Written>,
     forked_from: Option<PathBuf>,
 }
 
@@ -75,22 +75,32 @@ impl Session {
     ///
     /// A crash before the first entry leaves no file.
     ///
+    /// ```
+    /// use transcript::{Draft, Session, SessionOptions, Store};
+    ///
+    /// # let folder = tempfile::tempdir()?;
+    /// # let cwd = folder.path();
+    /// # let store = Store::new(cwd.join("projects"));
+    /// let options = SessionOptions::new().cwd(cwd.to_string_lossy());
+    /// let session = Session::create(&store.new_session_path(cwd), &options)?;
+    /// session.append(Draft::user("Which years have a leap day?"))?;
+    /// session.close()?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Errors
     /// [`ErrorKind::Exists`] when the file exists and is not empty, and any error of opening it.
     pub fn create(path: &Path, options: &SessionOptions) -> Result<Self, Error> {
         if path.metadata().is_ok_and(|found| found.len() > 0) {
             return Err(Error::new(ErrorKind::Exists, path));
         }
-        let config = SessionConfig::new(path, options);
         // The fingerprint of an empty file: opening fails as `Changed` when something was written
         // since the check.
         let mut known = ResumePoint::default();
         known.fingerprint = Some(Fingerprint::start());
         let writer = options.writer_of(None).create().open(path, known)?;
         Ok(Self {
-            config,
-            repair: writer.repair(),
-            restored: Vec::new(),
+            config: SessionConfig::new(path, options, writer.repair()),
             writer,
         })
     }
@@ -115,23 +125,27 @@ impl Session {
     ///
     /// A crash during this call loses nothing; the next opening finishes the work.
     ///
+    /// ```
+    /// use transcript::{Draft, Session, SessionOptions};
+    ///
+    /// # let folder = tempfile::tempdir()?;
+    /// # let path = folder.path().join("1999463e-ee08-4b08-99d5-2d9a36fd8293.jsonl");
+    /// # let options = SessionOptions::new();
+    /// # let created = Session::create(&path, &options)?;
+    /// # created.append(Draft::user("Which years have a leap day?"))?;
+    /// # let last = created.leaf();
+    /// # created.close()?;
+    /// let session = Session::open(&path, &options)?;
+    /// assert_eq!(session.leaf(), last);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Errors
     /// When the session cannot be read or written: see
     /// [`WriterOptions::open`](transcript_writer::WriterOptions::open).
     pub fn open(path: &Path, options: &SessionOptions) -> Result<Self, Error> {
-        let Opened {
-            config,
-            writer,
-            repair,
-            restored,
-            ..
-        } = open(&SessionConfig::new(path, options))?;
-        Ok(Self {
-            config,
-            writer,
-            repair,
-            restored,
-        })
+        let Opened { config, writer, .. } = open(path, options)?;
+        Ok(Self { config, writer })
     }
 
     /// Opens the session at `path` and builds the request that continues it. To see the request
@@ -141,6 +155,26 @@ impl Session {
     ///
     /// A crash during this call loses nothing; the synthetic entries are one write, all or none.
     ///
+    /// ```
+    /// use transcript::{Draft, Session, SessionOptions};
+    ///
+    /// # let folder = tempfile::tempdir()?;
+    /// # let path = folder.path().join("1999463e-ee08-4b08-99d5-2d9a36fd8293.jsonl");
+    /// # let options = SessionOptions::new();
+    /// # let session = Session::create(&path, &options)?;
+    /// # session.append(Draft::user("How long is the year 2000?"))?;
+    /// // The process ended before the call had a result.
+    /// let call = r#"{"id": "msg_01", "role": "assistant", "model": "m", "content":
+    ///     [{"type": "tool_use", "id": "toolu_01", "name": "Calendar", "input": {}}]}"#;
+    /// session.append_all(Draft::assistant(call)?)?;
+    /// # session.close()?;
+    ///
+    /// let resumed = Session::resume(&path, &options)?;
+    /// assert!(!resumed.added.is_empty(), "the call has a result now");
+    /// resumed.session.append(Draft::user("And 1900?"))?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Errors
     /// [`ErrorKind::NotResumable`] when the file has no conversation, and as for
     /// [`open`](Self::open).
@@ -149,10 +183,8 @@ impl Session {
             config,
             writer,
             history,
-            repair,
-            restored,
             forked_from,
-        } = open(&SessionConfig::new(path, options))?;
+        } = open(path, options)?;
         let request = history.request(&config.options)?;
         if let Some(refusal) = request.path.refusal {
             return Err(Error::new(ErrorKind::NotResumable(refusal), &config.path));
@@ -164,12 +196,7 @@ impl Session {
             false => writer.append_all(persisted_drafts)?,
         };
         Ok(Resumed {
-            session: Self {
-                config,
-                writer,
-                repair,
-                restored,
-            },
+            session: Self { config, writer },
             request,
             history,
             added,
@@ -177,15 +204,32 @@ impl Session {
         })
     }
 
-    /// Writes one entry. On return it is in the kernel and in the conversation.
+    /// Writes one entry: a [`Draft`], or an entry of [`make`]. On return it is in the
+    /// kernel and in the conversation.
     ///
     /// A kill of the process never loses it; a power cut may, until the next sync.
     ///
+    /// ```
+    /// use transcript::{Draft, Session, SessionOptions, make};
+    ///
+    /// # let folder = tempfile::tempdir()?;
+    /// # let path = folder.path().join("1999463e-ee08-4b08-99d5-2d9a36fd8293.jsonl");
+    /// # let session = Session::create(&path, &SessionOptions::new())?;
+    /// let prompt = session.append(Draft::user("Which years have a leap day?"))?;
+    /// session.append(make::ai_title("Leap days"))?;
+    /// assert_eq!(session.leaf(), prompt.uuid, "a title is not part of the conversation");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Errors
-    /// When it could not be written. The file has nothing of it then, except after a failed sync.
-    /// See [`Writer::append`].
-    pub fn append(&self, draft: Draft) -> Result<Written, Error> {
-        Ok(self.writer.append(draft)?)
+    /// When it is not an entry, or could not be written. The file has nothing of it then, except
+    /// after a failed sync. See [`Writer::append`].
+    pub fn append<D>(&self, entry: D) -> Result<Written, Error>
+    where
+        D: TryInto<Draft>,
+        InvalidEntry: From<D::Error>,
+    {
+        Ok(self.writer.append(self.config.draft(entry)?)?)
     }
 
     /// Writes entries with one write: a crash leaves all of them or none.
@@ -195,8 +239,54 @@ impl Session {
     ///
     /// # Errors
     /// As for [`append`](Self::append).
-    pub fn append_all(&self, drafts: Vec<Draft>) -> Result<Vec<Written>, Error> {
-        Ok(self.writer.append_all(drafts)?)
+    pub fn append_all(
+        &self,
+        drafts: impl IntoIterator<Item = Draft>,
+    ) -> Result<Vec<Written>, Error> {
+        Ok(self.writer.append_all(drafts.into_iter().collect())?)
+    }
+
+    /// Writes a complete reply of a model that was streamed, with one write. Then run its
+    /// [calls](Reply::tool_calls), and append a [`Draft::tool_result`] for each.
+    ///
+    /// A kill of the process never loses acknowledged entries; a power cut may, until the next
+    /// sync.
+    ///
+    /// ```
+    /// use transcript::stream::{Accumulator, Sse, StreamOutcome};
+    /// use transcript::{Draft, Session, SessionOptions};
+    ///
+    /// # let folder = tempfile::tempdir()?;
+    /// # let path = folder.path().join("1999463e-ee08-4b08-99d5-2d9a36fd8293.jsonl");
+    /// # let session = Session::create(&path, &SessionOptions::new())?;
+    /// # session.append(Draft::user("How long is the year 2000?"))?;
+    /// # let events = [
+    /// #     r#"{"type":"message_start","message":{"id":"msg_01","role":"assistant","model":"m","content":[]}}"#,
+    /// #     r#"{"type":"content_block_start","index":0,"content_block":{"type":"tool_use","id":"toolu_01","name":"Calendar","input":{}}}"#,
+    /// #     r#"{"type":"content_block_stop","index":0}"#,
+    /// #     r#"{"type":"message_delta","delta":{"stop_reason":"tool_use"}}"#,
+    /// #     r#"{"type":"message_stop"}"#,
+    /// # ];
+    /// # let network = events.map(|event| format!("data: {event}\n\n"));
+    /// let (mut sse, mut message) = (Sse::new(), Accumulator::new());
+    /// for bytes in network {
+    ///     sse.push(bytes.as_bytes(), |_, event| _ = message.event(event));
+    /// }
+    /// let StreamOutcome::Whole(reply) = message.finish() else {
+    ///     return Err("the stream was cut".into());
+    /// };
+    /// session.append_reply(&reply)?;
+    /// for call in reply.tool_calls() {
+    ///     session.append(Draft::tool_result(&call.id, "366 days"))?;
+    /// }
+    /// # assert_eq!(session.entries()?.len(), 3);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As for [`append`](Self::append).
+    pub fn append_reply(&self, reply: &Reply) -> Result<Vec<Written>, Error> {
+        Ok(self.writer.append_all(self.config.reply(reply)?)?)
     }
 
     /// Queues an entry. It is written within 100 ms, before any entry that is appended later.
@@ -205,8 +295,12 @@ impl Session {
     ///
     /// # Errors
     /// When the queue is full and cannot be written, or the writer has been closed or has failed.
-    pub fn queue(&self, draft: Draft) -> Result<Ticket, Error> {
-        Ok(self.writer.queue(draft)?)
+    pub fn queue<D>(&self, entry: D) -> Result<Ticket, Error>
+    where
+        D: TryInto<Draft>,
+        InvalidEntry: From<D::Error>,
+    {
+        Ok(self.writer.queue(self.config.draft(entry)?)?)
     }
 
     /// Appends those of `messages` whose uuid is not in the file; see [`Writer::record`].
@@ -218,16 +312,30 @@ impl Session {
     pub fn record(
         &self,
         messages: Vec<Draft>,
-        start: Option<EntryId>,
-        team: Option<&Team>,
+        options: RecordOptions,
     ) -> Result<RecordOutcome, Error> {
-        Ok(self.writer.record(messages, start, team)?)
+        Ok(self.writer.record(messages, options)?)
     }
 
     /// Restarts the conversation with a summary; the entries that `keep` selects are preserved word for
     /// word, and [`Compacted::kept`] lists them. See [`Writer::compact`].
     ///
     /// A crash leaves the complete compaction or nothing of it.
+    ///
+    /// ```
+    /// use transcript::{Compaction, Draft, Keep, Session, SessionOptions, Trigger};
+    ///
+    /// # let folder = tempfile::tempdir()?;
+    /// # let path = folder.path().join("1999463e-ee08-4b08-99d5-2d9a36fd8293.jsonl");
+    /// # let session = Session::create(&path, &SessionOptions::new())?;
+    /// # session.append(Draft::user("How long is the year 1999?"))?;
+    /// # session.append(Draft::user("And 2000?"))?;
+    /// let compaction = Compaction::new(Trigger::Auto, 150_000);
+    /// let done = session.compact(compaction, "We talked about years.", Keep::LastTurns(1))?;
+    /// # assert_eq!(done.kept.len(), 1);
+    /// println!("{} entries are kept word for word", done.kept.len());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     /// [`ErrorKind::SplitPair`] when [`Keep::Entries`] contains a call without its result or a result
@@ -246,6 +354,20 @@ impl Session {
     /// Sets the title of the session.
     ///
     /// A kill of the process never loses it; a power cut may until the next sync.
+    ///
+    /// ```
+    /// use transcript::{Draft, History, Policy, Session, SessionOptions};
+    ///
+    /// # let folder = tempfile::tempdir()?;
+    /// # let path = folder.path().join("1999463e-ee08-4b08-99d5-2d9a36fd8293.jsonl");
+    /// # let session = Session::create(&path, &SessionOptions::new())?;
+    /// # session.append(Draft::user("Which years have a leap day?"))?;
+    /// session.set_title("Leap days")?;
+    /// session.set_tag("calendar")?;
+    /// let state = History::open(session.path())?.state(Policy::Recover)?;
+    /// assert_eq!(state.title.as_deref(), Some("Leap days"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     /// As for [`append`](Self::append).
@@ -295,28 +417,44 @@ impl Session {
         self.config.tombstone(&self.writer, entry)
     }
 
-    /// Ends a turn: records where the conversation ends, and appends those of `lines` (title, mode,
-    /// cost) again that a reader of the end of the file would miss; see [`Writer::end_turn`].
+    /// Ends a turn: records where the conversation ends, and appends those lines of `turn` (title,
+    /// mode, cost) again that a reader of the end of the file would miss; see [`Writer::end_turn`].
     ///
     /// A crash leaves all of these lines or none; they are not part of the conversation.
     ///
     /// # Errors
     /// As for [`append`](Self::append).
-    pub fn end_turn(&self, prompt: Option<&str>, lines: Vec<Draft>) -> Result<Vec<Written>, Error> {
-        Ok(self.writer.end_turn(prompt, lines)?)
+    pub fn end_turn(&self, turn: TurnEnd) -> Result<Vec<Written>, Error> {
+        Ok(self.writer.end_turn(turn)?)
     }
 
-    /// Copies the conversation, up to the entry `at` if given, into a new session with new ids next
-    /// to this one. Returns the path of the copy, which can be resumed. This session does not
+    /// Copies the conversation into a new session with new ids, next to this one unless `options`
+    /// say otherwise. Returns the path of the copy, which can be resumed. This session does not
     /// change.
     ///
     /// A crash leaves the complete copy or none; on return it survives a power cut.
     ///
+    /// ```
+    /// use transcript::{Draft, ForkOptions, History, Policy, Session, SessionOptions};
+    ///
+    /// # let folder = tempfile::tempdir()?;
+    /// # let path = folder.path().join("1999463e-ee08-4b08-99d5-2d9a36fd8293.jsonl");
+    /// # let options = SessionOptions::new();
+    /// # let session = Session::create(&path, &options)?;
+    /// # session.append(Draft::user("How long is the year 1999?"))?;
+    /// let at = session.leaf().ok_or("the session is empty")?;
+    /// session.append(Draft::user("Another way to ask"))?;
+    /// let copy = session.fork(&ForkOptions::new().at(at).title("First way"))?;
+    /// assert_eq!(History::open(&copy)?.entries(Policy::Recover)?.len(), 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Errors
     /// [`ErrorKind::NotResumable`] when there is no conversation or no such entry,
-    /// [`ErrorKind::Fork`] when the copy cannot be written.
-    pub fn fork(&self, at: Option<&EntryId>) -> Result<PathBuf, Error> {
-        self.config.fork(&self.writer, at)
+    /// [`ErrorKind::Exists`] when the given path exists, [`ErrorKind::Fork`] when the copy cannot
+    /// be written.
+    pub fn fork(&self, options: &ForkOptions) -> Result<PathBuf, Error> {
+        self.config.fork(&self.writer, options)
     }
 
     /// Opens the session of a subagent in its own file, and writes its metadata file next to it.
@@ -332,6 +470,19 @@ impl Session {
     /// Builds the request for the next answer, from the file as it is now.
     ///
     /// Nothing is written.
+    ///
+    /// ```
+    /// use transcript::{Draft, RequestSettings, Session, SessionOptions};
+    ///
+    /// # let folder = tempfile::tempdir()?;
+    /// # let path = folder.path().join("1999463e-ee08-4b08-99d5-2d9a36fd8293.jsonl");
+    /// # let session = Session::create(&path, &SessionOptions::new())?;
+    /// session.append(Draft::user("Which years have a leap day?"))?;
+    /// let request = session.request()?;
+    /// let body = request.body(&RequestSettings::new("claude-sonnet-4-5", 1024).stream(true));
+    /// assert!(body.starts_with('{'), "the JSON to send to a provider");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     /// When the file cannot be read.
@@ -350,6 +501,18 @@ impl Session {
 
     /// Writes and syncs everything and ends the session's threads. After that no crash loses any of
     /// it.
+    ///
+    /// ```
+    /// use transcript::{Draft, Session, SessionOptions};
+    ///
+    /// # let folder = tempfile::tempdir()?;
+    /// # let path = folder.path().join("1999463e-ee08-4b08-99d5-2d9a36fd8293.jsonl");
+    /// let session = Session::create(&path, &SessionOptions::new())?;
+    /// session.queue(Draft::user("Which years have a leap day?"))?;
+    /// session.close()?;
+    /// assert!(path.metadata()?.len() > 0);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     /// When something may be lost; see [`Writer::close`].
@@ -372,13 +535,13 @@ impl Session {
     /// Returns the repair of an unfinished last line when the file was opened, if any.
     #[must_use]
     pub fn repair(&self) -> Option<&Repair> {
-        self.repair.as_ref()
+        self.config.repair.as_ref()
     }
 
     /// Returns the entries of damaged lines that were written again when the file was opened.
     #[must_use]
     pub fn restored(&self) -> &[Written] {
-        &self.restored
+        &self.config.restored
     }
 
     /// Returns the writer, for its statistics, its rescue files, and whether other users may write
@@ -390,11 +553,26 @@ impl Session {
 }
 
 impl SessionConfig {
-    fn new(path: &Path, options: &SessionOptions) -> Self {
+    fn new(path: &Path, options: &SessionOptions, repair: Option<Repair>) -> Self {
         Self {
             path: path.to_owned(),
             options: options.clone(),
+            repair,
+            restored: Vec::new(),
         }
+    }
+
+    pub(crate) fn draft<D>(&self, entry: D) -> Result<Draft, Error>
+    where
+        D: TryInto<Draft>,
+        InvalidEntry: From<D::Error>,
+    {
+        let draft = entry.try_into();
+        draft.map_err(|error| Error::entry(&self.path, InvalidEntry::from(error)))
+    }
+
+    pub(crate) fn reply(&self, reply: &Reply) -> Result<Vec<Draft>, Error> {
+        Draft::assistant(reply.message()).map_err(|error| Error::entry(&self.path, error))
     }
 
     /// Builds the request for the next answer.
@@ -442,9 +620,9 @@ impl SessionConfig {
         Ok(writer.tombstone(entry, above)?)
     }
 
-    pub(crate) fn fork(&self, writer: &Writer, at: Option<&EntryId>) -> Result<PathBuf, Error> {
+    pub(crate) fn fork(&self, writer: &Writer, options: &ForkOptions) -> Result<PathBuf, Error> {
         let history = self.read_again(writer)?;
-        let (path, _) = history.fork(self.options.policy, at, None, None)?;
+        let (path, _) = history.fork(self.options.policy, options)?;
         Ok(path)
     }
 
@@ -460,9 +638,7 @@ impl SessionConfig {
         };
         let writer = writer.open_agent(&self.path, agent, known)?;
         Ok(Session {
-            config: Self::new(&path, &self.options),
-            repair: writer.repair(),
-            restored: Vec::new(),
+            config: Self::new(&path, &self.options, writer.repair()),
             writer,
         })
     }
@@ -476,33 +652,33 @@ impl SessionConfig {
 
 /// Opens a session at the end of its conversation: reads it, rewrites salvaged entries, and reads
 /// it again if it wrote any.
-fn open(config: &SessionConfig) -> Result<Opened, Error> {
-    let mut is_repaired = config.options.policy == Policy::Vendor;
-    let (mut repair, mut restored) = (None, Vec::new());
+fn open(path: &Path, options: &SessionOptions) -> Result<Opened, Error> {
+    let mut config = SessionConfig::new(path, options, None);
+    let mut is_repaired = options.policy == Policy::Vendor;
     loop {
-        let history = History::open(&config.path)?;
+        let history = History::open(path)?;
         // Where a conversation ends does not depend on other files, and reading them is slow.
-        let tree = Tree::new(history.index(), config.options.policy);
+        let tree = Tree::new(history.index(), options.policy);
         let mut known = history.resume_point(&tree)?;
         let lost = if is_repaired {
             Vec::new()
         } else {
             rewrite_salvaged::entries(&history, &tree, &mut known)?
         };
-        let writer = config.options.writer_of(history.session_id());
-        let writer = match writer.open(&config.path, known) {
+        let writer = options.writer_of(history.session_id());
+        let writer = match writer.open(path, known) {
             Ok(writer) => writer,
             Err(error) if error.kind() == WriteError::Fork => {
-                let (copy, _) = history.fork(config.options.policy, None, None, None)?;
-                let mut opened = open(&SessionConfig::new(&copy, &config.options))?;
-                opened.forked_from = Some(config.path.clone());
+                let (copy, _) = history.fork(options.policy, &ForkOptions::new())?;
+                let mut opened = open(&copy, options)?;
+                opened.forked_from = Some(path.to_owned());
                 return Ok(opened);
             }
             Err(error) => return Err(error.into()),
         };
         let repaired = writer.repair();
         let is_cut = matches!(repaired, Some(Repair::Cut { .. }));
-        repair = repair.or(repaired);
+        config.repair = config.repair.or(repaired);
         if is_cut {
             // The conversation may have ended in the line that opening the file has truncated, so
             // the file must be read again.
@@ -511,15 +687,13 @@ fn open(config: &SessionConfig) -> Result<Opened, Error> {
         }
         if lost.is_empty() {
             return Ok(Opened {
-                config: config.clone(),
+                config,
                 writer,
                 history,
-                repair,
-                restored,
                 forked_from: None,
             });
         }
-        restored = writer.append_all(lost)?;
+        config.restored = writer.append_all(lost)?;
         writer.close()?;
         is_repaired = true;
     }

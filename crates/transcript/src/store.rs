@@ -20,6 +20,13 @@ pub struct Store {
 
 impl Store {
     /// Creates a store for the folder that contains the projects. The folder need not exist yet.
+    ///
+    /// ```
+    /// use transcript::Store;
+    ///
+    /// let store = Store::new("/srv/sessions/projects");
+    /// assert_eq!(store.root().to_str(), Some("/srv/sessions/projects"));
+    /// ```
     #[must_use]
     pub fn new(root: impl Into<PathBuf>) -> Self {
         Self { root: root.into() }
@@ -27,6 +34,15 @@ impl Store {
 
     /// Returns the store of the client: `projects` in `$CLAUDE_CONFIG_DIR`, else in `.claude` in
     /// the home folder. `None` when neither is set.
+    ///
+    /// ```
+    /// use transcript::Store;
+    ///
+    /// match Store::from_env() {
+    ///     Some(store) => println!("{}", store.root().display()),
+    ///     None => println!("there is no home folder"),
+    /// }
+    /// ```
     #[must_use]
     pub fn from_env() -> Option<Self> {
         let set = |name| env::var_os(name).filter(|value| !value.is_empty());
@@ -106,6 +122,22 @@ impl Store {
 
     /// Lists the sessions of all projects, newest conversation first. A folder that does not exist
     /// yet has none.
+    ///
+    /// ```
+    /// use transcript::Store;
+    /// # use transcript::{Draft, Session, SessionOptions};
+    /// # let folder = tempfile::tempdir()?;
+    /// # let store = Store::new(folder.path().join("projects"));
+    /// # let session = Session::create(&store.new_session_path(folder.path()), &SessionOptions::new())?;
+    /// # session.append(Draft::user("Which years have a leap day?"))?;
+    /// # session.close()?;
+    /// let listing = store.list()?;
+    /// for row in &listing.rows {
+    ///     println!("{} {:?}", row.path.display(), row.title);
+    /// }
+    /// # assert_eq!(listing.rows.len(), 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     /// [`ErrorKind::Read`] when the folder of projects cannot be read.

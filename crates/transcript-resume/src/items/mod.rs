@@ -160,6 +160,7 @@ pub enum Speaker {
 /// The part that an item plays in its group, in display order. Items of the same part keep the
 /// order of the path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
 pub enum GroupRole {
     /// The head of the group: the call, or the summary of the hooks that ran at the end of a turn.
     Opening,

@@ -165,6 +165,7 @@ impl Nesting {
 
 /// One item of a walk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct NestingStep {
     /// The number of the list.
     pub display: usize,

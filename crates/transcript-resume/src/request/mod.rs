@@ -179,6 +179,12 @@ impl RequestOptions {
         tree: &Tree<'_>,
         bodies: &mut B,
     ) -> Result<Request, B::Error> {
+        let span = tracing::debug_span!(
+            "build_request",
+            policy = tree.policy().name(),
+            messages = tracing::field::Empty,
+        );
+        let _entered = span.enter();
         let mut lost = HashSet::new();
         loop {
             let pruned = (!lost.is_empty()).then(|| tree.without(&lost));
@@ -193,7 +199,9 @@ impl RequestOptions {
             }
             let loaded = Loaded::new(tree, &path, bodies, &mut log)?;
             if loaded.unusable.is_empty() {
-                return self.finish(tree, bodies, path, loaded, log);
+                let request = self.finish(tree, bodies, path, loaded, log)?;
+                span.record("messages", request.messages.len());
+                return Ok(request);
             }
             lost.extend(loaded.unusable);
         }
@@ -365,6 +373,7 @@ fn is_blank_text(text: &str) -> bool {
 
 /// The request that continues a conversation, and a report of how it was made.
 #[derive(Clone, Debug, Default)]
+#[non_exhaustive]
 pub struct Request {
     /// The path that the messages were made of. It may differ from that of the tree when bodies
     /// turned out to be unusable. If its refusal is set a client would not resume, and there are no

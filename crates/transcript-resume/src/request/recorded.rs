@@ -23,6 +23,7 @@ use crate::tree::{NodeId, Policy, Tree};
 
 /// One recorded request, and whether its messages could be built again.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct RecordedRequest {
     /// The number of the entry of the `api-request` line.
     pub entry: usize,

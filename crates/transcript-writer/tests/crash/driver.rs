@@ -123,7 +123,7 @@ impl Job {
         let sync = match self.sync {
             SyncPolicy::None => "none",
             SyncPolicy::Each => "each",
-            SyncPolicy::Interval(_) => "interval",
+            _ => "interval",
         };
         let busy = match self.on_busy {
             OnBusy::Share => "wait",

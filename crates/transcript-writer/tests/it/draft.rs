@@ -10,7 +10,10 @@ use transcript_format::lines::DEFAULT_LINE_CAP;
 use transcript_format::make::{self, Compaction, ToolResult, Trigger};
 use transcript_format::object::{Object, Raw};
 use transcript_testkit::fake_disk::FakeDisk;
-use transcript_writer::{Draft, Error, ErrorKind, ResumePoint, SyncPolicy, WriterOptions, Written};
+use transcript_writer::{
+    Draft, Error, ErrorKind, RecordOptions, ResumePoint, SyncPolicy, TurnEnd, WriterOptions,
+    Written,
+};
 
 /// Writes the drafts to a new session and returns its entries.
 fn written(drafts: Vec<Draft>) -> Vec<Value> {
@@ -203,9 +206,9 @@ fn no_line_is_written_that_is_longer_than_readers_take() {
     let failures = [
         writer.append(Draft::user(&format!("{fits}x"))).map(drop),
         writer.append(title.clone()).map(drop),
-        writer.end_turn(None, vec![title]).map(drop),
+        writer.end_turn(TurnEnd::new().lines(vec![title])).map(drop),
         writer
-            .record(vec![Draft::user(&grows)], None, None)
+            .record(vec![Draft::user(&grows)], RecordOptions::new())
             .map(drop),
         writer
             .compact(Compaction::new(Trigger::Manual, 1), &grows, &[])

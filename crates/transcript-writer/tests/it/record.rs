@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use transcript_format::make::{Compaction, Trigger};
 use transcript_testkit::fake_disk::FakeDisk;
 use transcript_testkit::rng::Rng;
-use transcript_writer::{Draft, EntryId, ErrorKind, ResumePoint, Team, Writer};
+use transcript_writer::{Draft, EntryId, ErrorKind, RecordOptions, ResumePoint, Writer};
 
 use crate::fake::{PATH, open, options, soak, values};
 
@@ -255,7 +255,12 @@ fn run(seed: u64) {
                 let start = (!hints.is_empty() && client.rng.one_in(5))
                     .then(|| (*client.rng.pick(&hints)).clone());
                 let hint = start.as_deref().map(EntryId::from);
-                let recorded = writer.record(drafts(&messages), hint, None).unwrap();
+                let options = RecordOptions::new();
+                let options = match hint {
+                    Some(hint) => options.start(hint),
+                    None => options,
+                };
+                let recorded = writer.record(drafts(&messages), options).unwrap();
                 let last = model.record(&messages, start);
                 assert_eq!(recorded.last.map(|id| id.to_string()), last, "seed {seed}");
             }
@@ -279,12 +284,24 @@ fn user(uuid: &str) -> Value {
 fn a_start_that_is_not_there_is_refused_and_nothing_is_written() {
     let disk = FakeDisk::new(1);
     let writer = open(&disk);
-    let refused = writer.record(drafts(&[user("a")]), Some(EntryId::from("gone")), None);
+    let refused = writer.record(
+        drafts(&[user("a")]),
+        RecordOptions::new().start(EntryId::from("gone")),
+    );
     assert_eq!(refused.unwrap_err().kind(), ErrorKind::UnknownParent);
     assert_eq!(entries(&disk).len(), 0);
-    let nothing = writer.record(Vec::new(), Some(EntryId::from("hint")), None);
+    let nothing = writer.record(
+        Vec::new(),
+        RecordOptions::new().start(EntryId::from("hint")),
+    );
     assert_eq!(nothing.unwrap().last, Some(EntryId::from("hint")));
-    assert_eq!(writer.record(Vec::new(), None, None).unwrap().last, None);
+    assert_eq!(
+        writer
+            .record(Vec::new(), RecordOptions::new())
+            .unwrap()
+            .last,
+        None
+    );
 }
 
 #[test]
@@ -293,13 +310,15 @@ fn what_follows_a_known_summary_is_not_chained_to_what_it_kept() {
     let writer = open(&disk);
     let (kept, next) = (user("kept"), user("next"));
     writer
-        .record(drafts(std::slice::from_ref(&kept)), None, None)
+        .record(drafts(std::slice::from_ref(&kept)), RecordOptions::new())
         .unwrap();
     let compaction = Compaction::new(Trigger::Manual, 9);
     let done = writer.compact(compaction, "What was.", &[EntryId::from("kept")]);
     let summary = done.unwrap().summary.uuid.unwrap();
     let in_memory = [user(&summary.to_string()), kept, next];
-    let recorded = writer.record(drafts(&in_memory), None, None).unwrap();
+    let recorded = writer
+        .record(drafts(&in_memory), RecordOptions::new())
+        .unwrap();
     assert_eq!(recorded.entries.len(), 1);
     assert_eq!(recorded.entries[0].parent, Some(summary));
 }
@@ -308,13 +327,8 @@ fn what_follows_a_known_summary_is_not_chained_to_what_it_kept() {
 fn messages_of_a_team_name_it() {
     let disk = FakeDisk::new(1);
     let writer = open(&disk);
-    let team = Team {
-        name: "moon".into(),
-        agent: "crater".into(),
-    };
-    writer
-        .record(drafts(&[user("a")]), None, Some(&team))
-        .unwrap();
+    let options = RecordOptions::new().team("moon", "crater");
+    writer.record(drafts(&[user("a")]), options).unwrap();
     let line = values(&disk.bytes(PATH).unwrap()).remove(0).unwrap();
     assert_eq!([&line["teamName"], &line["agentName"]], ["moon", "crater"]);
 }

@@ -9,7 +9,9 @@ use transcript_format::lines::AGENT_META_CAP;
 use transcript_format::make;
 use transcript_testkit::fake_disk::{FakeDisk, Fault, Op};
 use transcript_testkit::rng::Rng;
-use transcript_writer::{AgentId, AgentMeta, Draft, ErrorKind, OnBusy, ResumePoint, Writer};
+use transcript_writer::{
+    AgentId, AgentMeta, Draft, ErrorKind, OnBusy, ResumePoint, TurnEnd, Writer,
+};
 
 use crate::fake::{PATH, known, open, open_with, options, soak, values};
 
@@ -35,11 +37,17 @@ fn the_end_of_a_turn_writes_what_changed_and_what_left_the_window() {
     let writer = open(&disk);
     let prompt = writer.append(Draft::user("How high?")).unwrap();
     assert_eq!(
-        writer.end_turn(Some("How high?"), state()).unwrap().len(),
+        writer
+            .end_turn(TurnEnd::new().prompt("How high?").lines(state()))
+            .unwrap()
+            .len(),
         3
     );
     assert_eq!(
-        writer.end_turn(Some("How high?"), state()).unwrap().len(),
+        writer
+            .end_turn(TurnEnd::new().prompt("How high?").lines(state()))
+            .unwrap()
+            .len(),
         0
     );
 
@@ -47,7 +55,7 @@ fn the_end_of_a_turn_writes_what_changed_and_what_left_the_window() {
     changed[0] = line(&make::custom_title("Ebb"));
     assert_eq!(
         writer
-            .end_turn(Some("How high?"), changed.clone())
+            .end_turn(TurnEnd::new().prompt("How high?").lines(changed.clone()))
             .unwrap()
             .len(),
         1
@@ -57,7 +65,7 @@ fn the_end_of_a_turn_writes_what_changed_and_what_left_the_window() {
     writer.append(Draft::user("And now?")).unwrap();
     assert_eq!(
         writer
-            .end_turn(Some("And now?"), changed.clone())
+            .end_turn(TurnEnd::new().prompt("And now?").lines(changed.clone()))
             .unwrap()
             .len(),
         1
@@ -66,7 +74,9 @@ fn the_end_of_a_turn_writes_what_changed_and_what_left_the_window() {
     // Whatever the length of the turn, all of them are in the last 64 KiB after it.
     for len in (60_000..70_000).step_by(97) {
         writer.append(Draft::user(&"x".repeat(len))).unwrap();
-        writer.end_turn(Some("And now?"), changed.clone()).unwrap();
+        writer
+            .end_turn(TurnEnd::new().prompt("And now?").lines(changed.clone()))
+            .unwrap();
         let bytes = disk.bytes(PATH).unwrap();
         let tail = bytes.len().saturating_sub(64 << 10);
         let tail = String::from_utf8(bytes[tail..].to_vec()).unwrap();
@@ -90,7 +100,7 @@ fn the_end_of_a_turn_right_after_a_rewind_says_that_the_end_was_chosen() {
     let target = writer.append(Draft::user("First")).unwrap().uuid.unwrap();
     writer.append(Draft::user("Second")).unwrap();
     writer.rewind(Some(target.clone())).unwrap();
-    writer.end_turn(None, Vec::new()).unwrap();
+    writer.end_turn(TurnEnd::new()).unwrap();
     let last = lines(&disk, PATH).pop().unwrap();
     assert_eq!(last["leafUuid"], target.to_string());
     assert_eq!(last["explicit"], true);
@@ -102,8 +112,14 @@ fn an_end_of_turn_that_fails_is_written_the_next_time() {
     let writer = open(&disk);
     writer.append(Draft::user("First")).unwrap();
     disk.set(Fault::error(std::io::ErrorKind::StorageFull).at(Op::Append, 1));
-    writer.end_turn(None, state()).unwrap_err();
-    assert_eq!(writer.end_turn(None, state()).unwrap().len(), 3);
+    writer.end_turn(TurnEnd::new().lines(state())).unwrap_err();
+    assert_eq!(
+        writer
+            .end_turn(TurnEnd::new().lines(state()))
+            .unwrap()
+            .len(),
+        3
+    );
 }
 
 /// The part at the end of a file that other readers look at.
@@ -159,13 +175,19 @@ fn a_title_that_another_tool_set_355_kb_ago_is_seen_after_the_end_of_a_turn() {
         };
         talk(&writer, 355_000);
         assert_eq!(title(&disk), Value::Null);
-        writer.end_turn(Some("Go on"), Vec::new()).unwrap();
+        writer.end_turn(TurnEnd::new().prompt("Go on")).unwrap();
         assert_eq!(title(&disk), "Ebb \u{e9}", "{is_open}");
         let text = String::from_utf8(disk.bytes(PATH).unwrap()).unwrap();
         assert_eq!(text.matches(&line.to_string()).count(), 2, "word for word");
         // One turn later it is still visible, and is not written again.
         writer.append(Draft::user("More")).unwrap();
-        assert_eq!(writer.end_turn(Some("More"), Vec::new()).unwrap().len(), 1);
+        assert_eq!(
+            writer
+                .end_turn(TurnEnd::new().prompt("More"))
+                .unwrap()
+                .len(),
+            1
+        );
     }
 }
 
@@ -174,14 +196,21 @@ fn a_session_that_is_opened_again_has_nothing_to_say_that_the_file_does_not() {
     let disk = FakeDisk::new(1);
     let writer = open(&disk);
     writer.append(Draft::user("How high?")).unwrap();
-    writer.end_turn(Some("How high?"), state()).unwrap();
+    writer
+        .end_turn(TurnEnd::new().prompt("How high?").lines(state()))
+        .unwrap();
     writer.close().unwrap();
     let before = disk.bytes(PATH).unwrap();
     for lines in [Vec::new(), state()] {
         // The last prompt is kept, also for a caller who does not know it.
         for prompt in [None, Some("How high?")] {
             let writer = open(&disk);
-            assert_eq!(writer.end_turn(prompt, lines.clone()).unwrap(), []);
+            let turn = TurnEnd::new().lines(lines.clone());
+            let turn = match prompt {
+                Some(prompt) => turn.prompt(prompt),
+                None => turn,
+            };
+            assert_eq!(writer.end_turn(turn).unwrap(), []);
             writer.close().unwrap();
         }
     }
@@ -191,13 +220,24 @@ fn a_session_that_is_opened_again_has_nothing_to_say_that_the_file_does_not() {
     let writer = open(&disk);
     let spelled = r#"{"sessionId":"x","customTitle":"T\u0069des","type":"custom-title"}"#;
     let spelled = Draft::entry(spelled).unwrap();
-    assert_eq!(writer.end_turn(None, vec![spelled]).unwrap(), []);
+    assert_eq!(
+        writer
+            .end_turn(TurnEnd::new().lines(vec![spelled]))
+            .unwrap(),
+        []
+    );
     let other = line(&make::custom_title("Tides").with("uuid", "one more"));
-    assert_eq!(writer.end_turn(None, vec![other]).unwrap().len(), 1);
+    assert_eq!(
+        writer
+            .end_turn(TurnEnd::new().lines(vec![other]))
+            .unwrap()
+            .len(),
+        1
+    );
 
     // The next turn ends without a prompt: the previous one is written with the new leaf.
     let next = writer.append(Draft::user("And now?")).unwrap();
-    writer.end_turn(None, Vec::new()).unwrap();
+    writer.end_turn(TurnEnd::new()).unwrap();
     let last = &seen(&disk.bytes(PATH).unwrap())["last-prompt"];
     assert_eq!(last["lastPrompt"], "How high?");
     assert_eq!(last["leafUuid"], next.uuid.unwrap().to_string());
@@ -217,7 +257,7 @@ fn a_line_that_is_given_takes_the_place_of_the_one_of_its_kind() {
     );
     talk(&writer, 70_000);
     let two = vec![line(&make::tag("coast")), line(&make::tag("shore"))];
-    assert_eq!(writer.end_turn(None, two).unwrap().len(), 3);
+    assert_eq!(writer.end_turn(TurnEnd::new().lines(two)).unwrap().len(), 3);
     let state = seen(&disk.bytes(PATH).unwrap());
     assert_eq!(
         (&state["tag"]["tag"], title(&disk)),
@@ -226,7 +266,7 @@ fn a_line_that_is_given_takes_the_place_of_the_one_of_its_kind() {
     // An empty title clears the title, and stays in force.
     writer.append(line(&make::custom_title(""))).unwrap();
     talk(&writer, 70_000);
-    assert_eq!(writer.end_turn(None, Vec::new()).unwrap().len(), 3);
+    assert_eq!(writer.end_turn(TurnEnd::new()).unwrap().len(), 3);
     assert_eq!(title(&disk), "");
     // Lines that are not state are written each time.
     let link = || {
@@ -237,8 +277,14 @@ fn a_line_that_is_given_takes_the_place_of_the_one_of_its_kind() {
             "2026-11-20T10:00:00.000Z",
         ))]
     };
-    assert_eq!(writer.end_turn(None, link()).unwrap().len(), 1);
-    assert_eq!(writer.end_turn(None, link()).unwrap().len(), 1);
+    assert_eq!(
+        writer.end_turn(TurnEnd::new().lines(link())).unwrap().len(),
+        1
+    );
+    assert_eq!(
+        writer.end_turn(TurnEnd::new().lines(link())).unwrap().len(),
+        1
+    );
 }
 
 #[test]
@@ -252,12 +298,12 @@ fn a_title_set_by_others_while_the_writer_is_open_is_not_undone() {
         &disk,
         &json!({"type": "custom-title", "customTitle": "Ebb"}),
     );
-    writer.end_turn(None, Vec::new()).unwrap();
+    writer.end_turn(TurnEnd::new()).unwrap();
     assert_eq!(title(&disk), "Ebb");
     // Without a newline; and more than is read.
     talk(&writer, 70_000);
     disk.append_as_other(PATH, br#"{"type":"custom-title","customTitle":"Flood"}"#);
-    writer.end_turn(None, Vec::new()).unwrap();
+    writer.end_turn(TurnEnd::new()).unwrap();
     assert_eq!(title(&disk), "Flood");
     writer.close().unwrap();
     let writer = open_with(&disk, &options(&disk).on_busy(OnBusy::Share));
@@ -266,7 +312,7 @@ fn a_title_set_by_others_while_the_writer_is_open_is_not_undone() {
         &json!({"type": "custom-title", "customTitle": "Neap"}),
     );
     disk.append_as_other(PATH, &b"{}\n".repeat(6 << 20));
-    writer.end_turn(None, Vec::new()).unwrap();
+    writer.end_turn(TurnEnd::new()).unwrap();
     assert_eq!(title(&disk), Value::Null, "what is not known is not said");
 }
 
@@ -280,7 +326,7 @@ fn state_that_would_fill_the_window_stays_where_it_is() {
         .unwrap();
     for _ in 0..3 {
         talk(&writer, 70_000);
-        assert_eq!(writer.end_turn(None, Vec::new()).unwrap().len(), 2);
+        assert_eq!(writer.end_turn(TurnEnd::new()).unwrap().len(), 2);
         assert_eq!(seen(&disk.bytes(PATH).unwrap())["tag"]["tag"], "sea");
     }
 }
@@ -363,7 +409,9 @@ impl Turns {
                 .map(|line| Draft::entry(&line.to_string()).unwrap())
         };
         let before = last_of_each_kind(&self.disk.bytes(PATH).unwrap_or_default());
-        let written = self.writer().end_turn(Some("Go on"), drafts().collect());
+        let written = self
+            .writer()
+            .end_turn(TurnEnd::new().prompt("Go on").lines(drafts()));
         let written = written.unwrap();
         let bytes = self.disk.bytes(PATH).unwrap();
         let mut seen = seen(&bytes);
@@ -383,7 +431,7 @@ impl Turns {
         // It is written once.
         assert_eq!(
             self.writer()
-                .end_turn(Some("Go on"), drafts().collect())
+                .end_turn(TurnEnd::new().prompt("Go on").lines(drafts()))
                 .unwrap(),
             []
         );

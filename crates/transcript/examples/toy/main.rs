@@ -12,7 +12,8 @@ use std::path::{Path, PathBuf};
 use transcript::follow::{EventKind, FollowOptions, Follower};
 use transcript::stream::{Accumulator, Sse, StreamOutcome};
 use transcript::{
-    Compaction, Draft, History, Keep, RequestSettings, Session, SessionOptions, Trigger,
+    Compaction, Draft, ForkOptions, History, Keep, RequestSettings, Session, SessionOptions,
+    Trigger, TurnEnd,
 };
 
 mod model;
@@ -28,7 +29,7 @@ fn main() -> Outcome<()> {
     for year in 1999..2002 {
         session.append(Draft::user(&format!("How long is the year {year}?")))?;
         while !answer(&session, None)? {}
-        session.end_turn(None, Vec::new())?;
+        session.end_turn(TurnEnd::new())?;
     }
     session.set_title("Years")?;
 
@@ -62,7 +63,7 @@ fn main() -> Outcome<()> {
         left.len()
     );
 
-    let copy = session.fork(None)?;
+    let copy = session.fork(&ForkOptions::new())?;
     println!(
         "forked: {} messages",
         History::open(&copy)?.request(&options)?.messages.len()
@@ -88,7 +89,7 @@ fn answer(session: &Session, cut: Option<usize>) -> Outcome<bool> {
         StreamOutcome::Whole(reply) => reply,
         _ => return Ok(true),
     };
-    session.append_all(Draft::assistant(reply.message())?)?;
+    session.append_reply(&reply)?;
     let calls = reply.tool_calls();
     for call in &calls {
         session.append(Draft::tool_result(

@@ -3,8 +3,12 @@
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 mod agent;
+mod appending;
+#[cfg(feature = "async")]
+mod fronts;
 mod looking;
 mod resume;
+mod spans;
 mod store;
 mod support;
 mod turns;

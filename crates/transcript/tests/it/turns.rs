@@ -7,7 +7,8 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use transcript::{
-    AgentId, AgentMeta, AsyncSession, Compaction, Draft, EntryId, ErrorKind, Keep, Session, Trigger,
+    AgentId, AgentMeta, AsyncSession, Compaction, Draft, EntryId, ErrorKind, ForkOptions, Keep,
+    RecordOptions, Session, Trigger, TurnEnd,
 };
 use transcript_testkit::fake_disk::{FakeDisk, Fault, Op};
 use transcript_writer::{ErrorKind as WriteError, ResumePoint, SyncPolicy};
@@ -48,7 +49,9 @@ const SESSIONS: [(&str, Prepare); 4] = [
     }),
     ("keeps an open call, named end", |session| {
         talk(session, 1);
-        session.end_turn(Some("Question 1"), Vec::new()).unwrap();
+        session
+            .end_turn(TurnEnd::new().prompt("Question 1"))
+            .unwrap();
         let prompt = say(session, "More");
         vec![
             prompt,
@@ -154,7 +157,9 @@ fn a_rewind_goes_back_to_what_a_compaction_left_only_where_readers_can_see_it() 
             assert_eq!(gone.unwrap_err().kind(), ErrorKind::BeforeCompaction);
             // The preserved entries exist, and the copy contains the others too.
             session.rewind(kept.last().cloned()).unwrap();
-            let copy = session.fork(old.last()).unwrap();
+            let copy = session
+                .fork(&ForkOptions::new().at(old[old.len() - 1].clone()))
+                .unwrap();
             for policy in POLICIES {
                 assert_eq!(path_of(&copy, policy).len(), old.len());
                 let said = messages(&request(&copy, policy)).concat();
@@ -195,7 +200,7 @@ fn what_a_compaction_kept_moves_nothing_when_it_is_recorded_again_later() {
         .filter(is_kept)
         .map(|line| Draft::entry(&line.to_string()).unwrap());
     let messages = messages.chain([Draft::user("New")]).collect();
-    let recorded = session.record(messages, None, None).unwrap();
+    let recorded = session.record(messages, RecordOptions::new()).unwrap();
     assert_eq!(recorded.entries.len(), 1);
     assert_eq!(recorded.entries[0].parent, Some(more));
     assert_unhurt(&place.path);
@@ -233,8 +238,10 @@ fn a_fork_has_the_conversation_and_no_id_of_its_source() {
         .compact(compaction(), "What was said.", &kept)
         .unwrap();
     let end = talk(&session, 3);
-    let copy = session.fork(None).unwrap();
-    let part = session.fork(Some(&end[0])).unwrap();
+    let copy = session.fork(&ForkOptions::new()).unwrap();
+    let part = session
+        .fork(&ForkOptions::new().at(end[0].clone()))
+        .unwrap();
     for policy in POLICIES {
         let source = messages(&request(&place.path, policy));
         assert_eq!(messages(&request(&copy, policy)), source);
@@ -246,7 +253,9 @@ fn a_fork_has_the_conversation_and_no_id_of_its_source() {
         let own = line["uuid"].as_str().unwrap_or("none");
         assert!(!source.contains(own), "{line}");
     }
-    let nothing = session.fork(Some(&EntryId::from("nowhere"))).unwrap_err();
+    let nothing = session
+        .fork(&ForkOptions::new().at(EntryId::from("nowhere")))
+        .unwrap_err();
     assert!(matches!(nothing.kind(), ErrorKind::NotResumable(_)));
     let files = fs::read_dir(place.path.parent().unwrap()).unwrap().count();
     assert_eq!(files, 3, "no part of a copy is left");
@@ -296,33 +305,27 @@ async fn tasks_do_the_same_with_a_session() {
     .unwrap();
     for added in [1, 0] {
         let recorded = session
-            .record(vec![same.clone()], None, None)
+            .record(vec![same.clone()], RecordOptions::new())
             .await
             .unwrap();
         assert_eq!(recorded.entries.len(), added);
     }
     assert_eq!(messages(&session.request().await.unwrap()).len(), 1);
-    let copy = session.fork(None).await.unwrap();
+    let copy = session.fork(&ForkOptions::new()).await.unwrap();
     assert_eq!(path_of(&copy, POLICIES[0]).len(), 3);
     let leaf = session.leaf().unwrap();
-    session.tombstone(leaf).await.unwrap();
+    session.tombstone(&leaf).await.unwrap();
     session.rewind(first.uuid.clone()).await.unwrap();
     assert_eq!(session.leaf(), first.uuid);
     let kept = Vec::from_iter(first.uuid);
     let unknown = vec![EntryId::from("nowhere")];
     let error = session
-        .compact(compaction(), "s".into(), unknown)
+        .compact(compaction(), "s", unknown)
         .await
         .unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Write(WriteError::UnknownEntry));
-    session
-        .compact(compaction(), "s".into(), kept)
-        .await
-        .unwrap();
-    session
-        .end_turn(Some("x".into()), Vec::new())
-        .await
-        .unwrap();
+    session.compact(compaction(), "s", kept).await.unwrap();
+    session.end_turn(TurnEnd::new().prompt("x")).await.unwrap();
     session.sync().await.unwrap();
     let path: Arc<Path> = session.path().into();
     session.close().await.unwrap();
