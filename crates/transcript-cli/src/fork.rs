@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use clap::Args as ClapArgs;
-use serde::Serialize;
 use transcript::EntryId;
+use transcript::wire::ForkRecord;
 
 use crate::path_args::PolicyName;
-use crate::{exit, json, session};
+use crate::{exit, record, session};
 
 /// Copy one conversation of a session into a new session
 ///
@@ -37,16 +37,6 @@ pub(crate) struct Args {
     json: bool,
 }
 
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Answer {
-    schema: u32,
-    session_id: String,
-    path: PathBuf,
-    /// The session that was copied.
-    source: PathBuf,
-}
-
 pub(crate) fn run(args: &Args) -> Result<u8> {
     transcript::ignore_file_size_signal();
     if args.out.is_none() && args.session == Path::new("-") {
@@ -64,13 +54,8 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
     let (path, id) = history.fork(policy, at.as_ref(), title, args.out.as_deref())?;
     let mut out = io::stdout().lock();
     if args.json {
-        let answer = Answer {
-            schema: 1,
-            session_id: id.to_string(),
-            path,
-            source: history.source().path().to_owned(),
-        };
-        writeln!(out, "{}", json::text(&answer)?)?;
+        let source = history.source().path().to_owned();
+        record::write(&mut out, &ForkRecord::new(id.to_string(), path, source))?;
     } else {
         writeln!(out, "{id}").context("cannot print the id of the new session")?;
     }

@@ -203,10 +203,6 @@ fn trigger_name<S: serde::Serializer>(trigger: &Trigger, serializer: S) -> Resul
     })
 }
 
-#[expect(
-    clippy::trivially_copy_pass_by_ref,
-    reason = "serde passes a reference"
-)]
 fn is_zero(number: &u64) -> bool {
     *number == 0
 }

@@ -2,7 +2,7 @@
 //! answers. `docs/cli.md` specifies each shape and names its type.
 //!
 //! A program that embeds this crate builds the records from its own values (`new`, `of`) and prints
-//! them with [`text`]. A program that calls the command parses what it prints:
+//! them with [`text()`]. A program that calls the command parses what it prints:
 //!
 //! ```
 //! use transcript::wire::ReplayRecord;

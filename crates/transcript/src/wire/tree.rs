@@ -277,6 +277,14 @@ pub struct LeavesRecord {
     pub vendor: Option<LeafRecord>,
 }
 
+impl LeavesRecord {
+    /// The leaves of both policies.
+    #[must_use]
+    pub fn new(recover: Option<LeafRecord>, vendor: Option<LeafRecord>) -> Self {
+        Self { recover, vendor }
+    }
+}
+
 /// The leaf of a policy.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]

@@ -5,6 +5,7 @@
 mod agent;
 mod looking;
 mod resume;
+mod serve;
 mod store;
 mod support;
 mod turns;
