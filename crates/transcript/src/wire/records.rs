@@ -48,3 +48,20 @@ pub(super) fn kind(record: &RawValue) -> serde_json::Result<Str<'_>> {
     }
     serde_json::from_str(record.get()).map(|Tagged { kind }| kind)
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::wire::{ReplayRecord, text};
+
+    #[test]
+    fn a_record_of_a_later_version_is_kept_and_one_without_a_kind_is_an_error() {
+        let line = r#"{"kind":"later","n":1e400}"#;
+        let record: ReplayRecord<'_> = serde_json::from_str(line).unwrap();
+        assert!(matches!(record, ReplayRecord::Unknown(_)));
+        assert_eq!(text(&record).unwrap(), line);
+        let line = r#"{"kind":"end","findings":1,"decisions":2,"later":3}"#;
+        let record: ReplayRecord<'_> = serde_json::from_str(line).unwrap();
+        assert!(matches!(record, ReplayRecord::End(end) if end.decisions == 2));
+        assert!(serde_json::from_str::<ReplayRecord<'_>>("{}").is_err());
+    }
+}
