@@ -5,12 +5,12 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use clap::Args as ClapArgs;
-use serde::Serialize;
+use transcript::wire::ForkRecord;
 use transcript::{EntryId, ForkOptions};
 
 use crate::path_args::PolicyName;
 use crate::ui::Ui;
-use crate::{exit, json, session};
+use crate::{exit, record, session};
 
 /// Copy one conversation of a session into a new session
 ///
@@ -36,16 +36,6 @@ pub(crate) struct Args {
     /// Print one JSON object
     #[arg(long)]
     json: bool,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Answer {
-    schema: u32,
-    session_id: String,
-    path: PathBuf,
-    /// The session that was copied.
-    source: PathBuf,
 }
 
 pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
@@ -74,13 +64,8 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
     let (path, id) = history.fork(policy, &options)?;
     let mut out = io::stdout().lock();
     if args.json {
-        let answer = Answer {
-            schema: 1,
-            session_id: id.to_string(),
-            path,
-            source: history.source().path().to_owned(),
-        };
-        writeln!(out, "{}", json::text(&answer)?)?;
+        let source = history.source().path().to_owned();
+        record::write(&mut out, &ForkRecord::new(id.to_string(), path, source))?;
     } else {
         writeln!(out, "{id}").context("cannot print the id of the new session")?;
     }

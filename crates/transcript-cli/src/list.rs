@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use anyhow::Result;
 use clap::Args as ClapArgs;
 use jiff::Zoned;
-use serde::Serialize;
+use transcript::wire::SessionRecord;
 use transcript::{SessionRow, SessionState};
 use transcript_render::{Escaping, Styles, TextStyle, clock, count, cut_text};
 use unicode_segmentation::UnicodeSegmentation;
@@ -14,7 +14,7 @@ use unicode_width::UnicodeWidthStr;
 
 use crate::pager::Output;
 use crate::ui::{Ui, terminal_width};
-use crate::{exit, json, session};
+use crate::{exit, record, session};
 
 /// List sessions, the most recent conversation first
 ///
@@ -66,54 +66,9 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
 
 fn write_json(out: &mut impl Write, rows: &[&SessionRow]) -> Result<()> {
     for row in rows {
-        writeln!(out, "{}", json::text(&JsonRow::new(row))?)?;
+        record::write(out, &SessionRecord::new(row))?;
     }
     Ok(())
-}
-
-/// One session, in the JSON shape that `docs/cli.md` specifies.
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct JsonRow<'r> {
-    schema: u32,
-    session_id: &'r str,
-    path: String,
-    project: &'r str,
-    cwd: Option<&'r str>,
-    title: Option<&'r str>,
-    first_prompt: Option<&'r str>,
-    last_prompt: Option<&'r str>,
-    created: Option<&'r str>,
-    modified: Option<&'r str>,
-    bytes: u64,
-    branch: Option<&'r str>,
-    tag: Option<&'r str>,
-    subagents: usize,
-    state: Option<&'static str>,
-    has_file: bool,
-}
-
-impl<'r> JsonRow<'r> {
-    fn new(row: &'r SessionRow) -> Self {
-        Self {
-            schema: 1,
-            session_id: &row.session_id,
-            path: row.path.display().to_string(),
-            project: &row.project,
-            cwd: row.cwd.as_deref(),
-            title: row.title.as_deref(),
-            first_prompt: row.first_prompt.as_deref(),
-            last_prompt: row.last_prompt.as_deref(),
-            created: row.created.as_deref(),
-            modified: row.modified.as_deref(),
-            bytes: row.bytes,
-            branch: row.branch.as_deref(),
-            tag: row.tag.as_deref(),
-            subagents: row.subagents,
-            state: row.state.map(SessionState::name),
-            has_file: row.has_file,
-        }
-    }
 }
 
 const ID: usize = 0;

@@ -14,7 +14,6 @@ mod closed;
 mod exit;
 mod filter;
 mod fork;
-mod json;
 mod list;
 mod manual;
 mod moment;

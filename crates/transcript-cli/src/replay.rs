@@ -6,8 +6,10 @@ use std::path::PathBuf;
 use anyhow::{Result, anyhow, bail};
 use clap::{Args as ClapArgs, ValueEnum};
 use jiff::Zoned;
-use serde::Serialize;
 use transcript::History;
+use transcript::wire::{
+    EntryRecord, ReplayBranch, ReplayEnd, ReplayHead, ReplayRecord, ReplaySidechain,
+};
 use transcript_format::finding::{Finding, Severity};
 use transcript_format::object::Str;
 use transcript_reader::{Bodies, Id, Index, Source, Subagent, subagents};
@@ -19,9 +21,8 @@ use transcript_resume::{ConversationPath, PathEntry, PathState, Tree};
 
 use crate::pager::Output;
 use crate::path_args::PathArgs;
-use crate::record::{self, EntryRecord};
 use crate::ui::{ToolDetail, Ui};
-use crate::{exit, moment, progress, session};
+use crate::{exit, moment, progress, record, session};
 
 /// Print the conversation of a session
 ///
@@ -371,32 +372,6 @@ fn write_ids(
     Ok(())
 }
 
-#[derive(Serialize)]
-#[serde(tag = "kind", rename_all = "camelCase")]
-enum ReplayRecord<'a> {
-    #[serde(rename_all = "camelCase")]
-    Session {
-        schema: u32,
-        session_id: Option<String>,
-        path: String,
-        policy: &'static str,
-        leaf: Option<String>,
-        lines: u64,
-        entries: usize,
-    },
-    Branch {
-        from: Option<String>,
-        leaf: Option<String>,
-    },
-    Sidechain {
-        agent: Option<&'a str>,
-    },
-    End {
-        findings: usize,
-        decisions: usize,
-    },
-}
-
 fn write_json(
     ui: &Ui,
     out: &mut impl Write,
@@ -406,52 +381,31 @@ fn write_json(
     path: &ConversationPath,
     parts: &[ConversationPart],
 ) -> Result<()> {
+    let head = ReplayHead::new(session, tree, path);
+    record::write(out, &ReplayRecord::Session(head))?;
     let index = session.index();
-    let uuid = |number: usize| index.entry(number).uuid().map(|id| index.id_text(id));
-    record::write(
-        out,
-        &ReplayRecord::Session {
-            schema: 1,
-            session_id: session.session_id(),
-            path: session.source().path().to_string_lossy().into_owned(),
-            policy: tree.policy().name(),
-            leaf: path.leaf.and_then(uuid),
-            lines: index.line_count(),
-            entries: index.len(),
-        },
-    )?;
     let mut bodies = Bodies::new(session.source());
     for part in parts {
         match &part.kind {
             PartKind::Main => {}
             PartKind::Branch { from } => {
-                let (from, leaf) = (from.and_then(uuid), part.path.leaf.and_then(uuid));
-                record::write(out, &ReplayRecord::Branch { from, leaf })?;
+                let branch = ReplayBranch::new(session, *from, &part.path);
+                record::write(out, &ReplayRecord::Branch(branch))?;
             }
             PartKind::Sidechain(origin) => {
-                let agent = origin.agent.as_deref();
-                record::write(out, &ReplayRecord::Sidechain { agent })?;
+                let sidechain = ReplaySidechain::new(origin.agent.as_deref());
+                record::write(out, &ReplayRecord::Sidechain(sidechain))?;
             }
         }
         for entry in &part.path.entries {
             let entry_ref = index.entry(entry.entry_no());
             let body = bodies.get(&entry_ref)?;
-            EntryRecord::new(index, &entry_ref, body.text, entry.via).write(
-                ui,
-                out,
-                args.raw_entries,
-            )?;
+            EntryRecord::new(index, &entry_ref, body.text, entry.via, args.raw_entries)
+                .write(out, |json| ui.verbatim(json))?;
         }
     }
     let findings = explain::findings(tree, path).len();
-    let decisions = path.decisions.len();
-    record::write(
-        out,
-        &ReplayRecord::End {
-            findings,
-            decisions,
-        },
-    )
+    record::write(out, &ReplayRecord::End(ReplayEnd::new(findings, path)))
 }
 
 /// Parses a speed: a positive number.

@@ -5,19 +5,18 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::Args as ClapArgs;
-use serde::{Serialize, Serializer};
 use transcript::History;
-use transcript_format::finding::Severity;
+use transcript::wire::{self, ResumeRefusal, ResumeReport};
 use transcript_format::names::is_id;
-use transcript_messages::{Block, Message, Problem, lint};
+use transcript_messages::{Block, Message, lint};
 use transcript_reader::{Bodies, ErrorKind, Index};
 use transcript_render::{Escaping, count, cut_text, explain};
+use transcript_resume::PathState;
 use transcript_resume::request::{self, Request};
-use transcript_resume::{ConversationPath, PathState, Tree, Usage};
 
 use crate::path_args::PathArgs;
 use crate::ui::Ui;
-use crate::{exit, json, replay, session};
+use crate::{exit, record, replay, session};
 
 /// Print the request that continues a session
 ///
@@ -51,7 +50,9 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
         Ok(session) => session,
         Err(error) => match other_format(&error).filter(|_| args.json) {
             Some(reason) => {
-                write_refusal(&mut io::stdout().lock(), args, &reason)?;
+                let policy = args.path_args.policy();
+                let refusal = ResumeRefusal::new(&args.session, policy, reason);
+                record::write(&mut io::stdout().lock(), &refusal)?;
                 return Ok(exit::NO);
             }
             None => return Err(error),
@@ -76,9 +77,15 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
 
     let mut out = BufWriter::with_capacity(64 << 10, io::stdout().lock());
     if args.json {
-        write_json(ui, &mut out, &tree, &session, &request)?;
+        let findings = explain::findings(&tree, &request.path);
+        let describe = |decision: &_| explain::describe(tree.index(), decision);
+        ResumeReport::new(&session, &tree, &request, &findings, describe).write(
+            &mut out,
+            &request.messages,
+            |json| ui.verbatim(json),
+        )?;
     } else if args.request {
-        write_messages(ui, &mut out, &request.messages)?;
+        wire::write_messages(&mut out, &request.messages, |json| ui.verbatim(json))?;
         writeln!(out)?;
     } else {
         write_text(&mut out, ui.escaping, &session, &request)?;
@@ -103,25 +110,6 @@ fn other_format(error: &anyhow::Error) -> Option<String> {
         ErrorKind::OtherFormat(name) => Some(format!("not a transcript but {name}")),
         _ => None,
     }
-}
-
-/// Writes the JSON report for a file that is not a transcript.
-fn write_refusal(out: &mut impl Write, args: &Args, reason: &str) -> Result<()> {
-    let head = ReportHead {
-        schema: 1,
-        session_id: None,
-        path: args.session.to_string_lossy().into_owned(),
-        policy: args.path_args.policy().name(),
-        scope: "file",
-        resumable: false,
-        reason: Some(reason),
-        leaf: None,
-        model: None,
-    };
-    let mut line = serde_json::to_vec(&head)?;
-    line.push(b'\n');
-    out.write_all(&line)?;
-    Ok(())
 }
 
 /// Writes a summary for people, without the messages.
@@ -331,236 +319,4 @@ fn place(index: &Index, entry: Option<usize>) -> String {
 
 fn blocks(messages: &[Message]) -> impl Iterator<Item = &Block> {
     messages.iter().flat_map(Message::blocks)
-}
-
-/// The part of the report before the messages. Messages are written one by one, so that they are not
-/// held in memory twice.
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct ReportHead<'a> {
-    schema: u32,
-    session_id: Option<String>,
-    path: String,
-    policy: &'static str,
-    scope: &'static str,
-    resumable: bool,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    reason: Option<&'a str>,
-    leaf: Option<String>,
-    model: Option<&'a str>,
-}
-
-#[derive(Serialize)]
-struct ReportTail<'a> {
-    entries: EntryUuids<'a>,
-    synthetic: Vec<SyntheticRecord<'a>>,
-    omitted: Vec<Omitted>,
-    decisions: Vec<DecisionRecord>,
-    findings: Vec<FindingRecord>,
-    state: &'a PathState,
-    lint: LintRecord,
-    usage: UsageRecord<'a>,
-}
-
-/// The uuids of the entries of a path, made one by one while they are written.
-struct EntryUuids<'a> {
-    index: &'a Index,
-    path: &'a ConversationPath,
-}
-
-impl Serialize for EntryUuids<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let uuids = self.path.entries.iter().map(|entry| {
-            let uuid = self.index.entry(entry.entry_no()).uuid();
-            uuid.map(|id| self.index.id_text(id))
-        });
-        serializer.collect_seq(uuids)
-    }
-}
-
-#[derive(Serialize)]
-struct SyntheticRecord<'a> {
-    kind: &'static str,
-    role: &'static str,
-    block: &'a Block,
-    #[serde(flatten)]
-    entry: EntryLocation,
-    /// Whether the client writes it to the file before it continues.
-    persist: bool,
-}
-
-#[derive(Serialize)]
-struct Omitted {
-    reason: &'static str,
-    #[serde(flatten)]
-    entry: EntryLocation,
-}
-
-#[derive(Serialize)]
-struct DecisionRecord {
-    kind: &'static str,
-    #[serde(flatten)]
-    entry: EntryLocation,
-    detail: String,
-}
-
-#[derive(Serialize)]
-struct FindingRecord {
-    code: &'static str,
-    severity: &'static str,
-    line: Option<u64>,
-    offset: u64,
-    len: u64,
-    detail: &'static str,
-}
-
-#[derive(Serialize)]
-struct LintRecord {
-    ok: bool,
-    problems: Vec<ProblemRecord>,
-    warnings: Vec<ProblemRecord>,
-}
-
-#[derive(Serialize)]
-struct ProblemRecord {
-    rule: &'static str,
-    message: Option<usize>,
-    #[serde(flatten)]
-    entry: EntryLocation,
-    detail: &'static str,
-}
-
-#[derive(Serialize)]
-struct UsageRecord<'a> {
-    /// What the counts cover.
-    scope: &'static str,
-    models: &'a [Usage],
-}
-
-/// The entry that a record refers to.
-#[derive(Serialize)]
-struct EntryLocation {
-    line: Option<u64>,
-    uuid: Option<String>,
-}
-
-impl EntryLocation {
-    fn new(index: &Index, entry: Option<usize>) -> Self {
-        let entry = entry.map(|entry| index.entry(entry));
-        Self {
-            line: entry.map(|entry| entry.line()),
-            uuid: entry.and_then(|entry| entry.uuid().map(|id| index.id_text(id))),
-        }
-    }
-}
-
-fn write_json(
-    ui: &Ui,
-    out: &mut impl Write,
-    tree: &Tree<'_>,
-    session: &History,
-    request: &Request,
-) -> Result<()> {
-    let index = session.index();
-    let path = &request.path;
-    let uuid = |entry: usize| index.entry(entry).uuid().map(|id| index.id_text(id));
-    let head = ReportHead {
-        schema: 1,
-        session_id: session.session_id(),
-        path: session.source().path().to_string_lossy().into_owned(),
-        policy: tree.policy().name(),
-        scope: "file",
-        resumable: request.is_resumable(),
-        reason: path.refusal.map(|refusal| refusal.reason()),
-        leaf: path.leaf.and_then(uuid),
-        model: request.model.as_deref(),
-    };
-    let lint = lint(&request.messages);
-    let problems = |problems: &[Problem]| {
-        let problems = problems.iter().map(|problem| ProblemRecord {
-            rule: problem.rule.name(),
-            message: problem.message,
-            entry: EntryLocation::new(index, problem.origin),
-            detail: problem.rule.words(),
-        });
-        problems.collect()
-    };
-    let tail = ReportTail {
-        entries: EntryUuids { index, path },
-        synthetic: request
-            .synthetic
-            .iter()
-            .map(|synthetic| SyntheticRecord {
-                kind: synthetic.kind.name(),
-                role: synthetic.role.name(),
-                block: &synthetic.block,
-                entry: EntryLocation::new(index, synthetic.origin),
-                persist: synthetic.kind.is_persisted(),
-            })
-            .collect(),
-        omitted: request
-            .omissions
-            .iter()
-            .map(|omission| Omitted {
-                reason: omission.reason.name(),
-                entry: EntryLocation::new(index, Some(omission.origin)),
-            })
-            .collect(),
-        decisions: path
-            .decisions
-            .iter()
-            .map(|decision| DecisionRecord {
-                kind: decision.name(),
-                entry: EntryLocation::new(index, Some(decision.entry() as usize)),
-                detail: explain::describe(index, decision),
-            })
-            .collect(),
-        findings: explain::findings(tree, path)
-            .iter()
-            .map(|finding| FindingRecord {
-                code: finding.code.as_str(),
-                severity: match finding.code.severity() {
-                    Severity::Note => "note",
-                    _ => "damage",
-                },
-                line: finding.line,
-                offset: finding.offset,
-                len: finding.len,
-                detail: finding.detail,
-            })
-            .collect(),
-        state: &request.state,
-        lint: LintRecord {
-            ok: request.is_resumable() && lint.is_ok(),
-            problems: problems(&lint.problems),
-            warnings: problems(&lint.warnings),
-        },
-        usage: UsageRecord {
-            scope: "path",
-            models: &request.usage,
-        },
-    };
-    let head = json::text(&head)?;
-    let head = head.strip_suffix('}').unwrap_or(&head);
-    out.write_all(head.as_bytes())?;
-    out.write_all(b",\"messages\":")?;
-    write_messages(ui, out, &request.messages)?;
-    let tail = json::text(&tail)?;
-    let tail = tail.strip_prefix('{').unwrap_or(&tail);
-    out.write_all(b",")?;
-    out.write_all(tail.as_bytes())?;
-    out.write_all(b"\n")?;
-    Ok(())
-}
-
-fn write_messages(ui: &Ui, out: &mut impl Write, messages: &[Message]) -> Result<()> {
-    out.write_all(b"[")?;
-    for (at, message) in messages.iter().enumerate() {
-        if at > 0 {
-            out.write_all(b",")?;
-        }
-        out.write_all(ui.verbatim(&message.json()).as_bytes())?;
-    }
-    out.write_all(b"]")?;
-    Ok(())
 }

@@ -9,7 +9,7 @@ use clap::{Args, ValueEnum};
 use jiff::tz::TimeZone;
 use transcript_render::{Escaping, RenderOptions, Tools};
 
-use crate::json;
+use transcript::wire;
 
 /// Options that every command takes.
 #[derive(Clone, Debug, Args)]
@@ -81,7 +81,7 @@ impl Ui {
     /// Returns JSON of a transcript: verbatim for programs, escaped on a terminal.
     pub(crate) fn verbatim<'j>(&self, json: &'j str) -> Cow<'j, str> {
         match self.is_json_shown {
-            true => json::escaped(json),
+            true => wire::escaped(json),
             false => Cow::Borrowed(json),
         }
     }

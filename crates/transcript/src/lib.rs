@@ -111,8 +111,10 @@ mod history;
 mod options;
 mod resume_point;
 mod rewrite_salvaged;
+pub mod serve;
 mod session;
 mod store;
+pub mod wire;
 
 #[cfg(feature = "async")]
 pub use asynchronous::AsyncSession;

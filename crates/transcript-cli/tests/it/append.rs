@@ -51,7 +51,7 @@ impl Session {
     }
 
     /// Gives all of `input` at once.
-    fn run(&self, more: &[&str], input: &str) -> Output {
+    pub(crate) fn run(&self, more: &[&str], input: &str) -> Output {
         let mut child = self.spawn(more);
         child.input.write_all(input.as_bytes()).unwrap();
         child.finish()
@@ -142,7 +142,7 @@ fn leaf(path: &Path) -> Value {
     answers(&output)[0]["leaf"].clone()
 }
 
-fn lines(commands: &[Value]) -> String {
+pub(crate) fn lines(commands: &[Value]) -> String {
     let lines = commands.iter().map(|command| format!("{command}\n"));
     lines.collect()
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use transcript_format::kind::{AttachmentKind, EntryKind, SystemKind};
 use transcript_format::metadata::{self, WorktreeSession};
 use transcript_format::object::{FromRaw, Object, Raw, Str};
@@ -18,7 +18,7 @@ use crate::path::ConversationPath;
 use crate::request::BodySource;
 
 /// The origin of a title.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum TitleSource {
@@ -31,7 +31,7 @@ pub enum TitleSource {
 }
 
 /// The files as they were before a prompt.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct FileHistory {
@@ -40,7 +40,7 @@ pub struct FileHistory {
     /// When the snapshot was taken.
     pub timestamp: Option<String>,
     /// The paths of the tracked files. They are shared: most prompts have the same ones.
-    #[serde(serialize_with = "as_texts")]
+    #[serde(serialize_with = "as_texts", deserialize_with = "of_texts")]
     pub files: Arc<BTreeSet<Arc<str>>>,
 }
 
@@ -48,8 +48,15 @@ fn as_texts<S: Serializer>(files: &BTreeSet<Arc<str>>, serializer: S) -> Result<
     serializer.collect_seq(files.iter().map(|file| &**file))
 }
 
+fn of_texts<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Arc<BTreeSet<Arc<str>>>, D::Error> {
+    let files = Vec::<String>::deserialize(deserializer)?;
+    Ok(Arc::new(files.into_iter().map(Arc::from).collect()))
+}
+
 /// A worktree that a session works in.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Worktree {
@@ -68,7 +75,7 @@ pub struct Worktree {
 }
 
 /// A prompt that waits to be sent.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct QueuedPrompt {
@@ -79,7 +86,7 @@ pub struct QueuedPrompt {
 }
 
 /// A pull request that the session created.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct PullRequest {
@@ -95,7 +102,7 @@ pub struct PullRequest {
 
 /// The counts of the client, from the last `cost-state` line. A resumed session continues from
 /// these counts (META-3).
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Costs {
@@ -123,7 +130,7 @@ pub struct Costs {
 }
 
 /// What the client counted for one model.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ModelCosts {

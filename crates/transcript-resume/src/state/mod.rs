@@ -6,7 +6,7 @@ mod usage;
 
 use std::collections::HashSet;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use transcript_format::content::Message;
 use transcript_format::kind::{AttachmentKind, EntryKind};
 use transcript_format::object::{Object, Raw, Str};
@@ -28,7 +28,7 @@ pub use usage::{Usage, UsageTotals};
 ///
 /// Most of it comes from the entries of the path. Metadata lines count for the whole file, as they
 /// do not show which branch they belong to.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct PathState {

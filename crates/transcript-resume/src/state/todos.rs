@@ -4,12 +4,12 @@ use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use memchr::memmem::Finder;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use transcript_format::object::{FromRaw, Object, Raw, Str};
 use transcript_format::tool_result::{self, TaskItem, TaskUpdate};
 
 /// One item of the list. What no line contains is `None`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Todo {

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use transcript_format::content::Message;
 use transcript_format::kind::EntryKind;
 use transcript_format::object::{Object, Raw, Str};
@@ -16,7 +16,7 @@ use crate::request::BodySource;
 pub(crate) const NO_MODEL: &str = "<synthetic>";
 
 /// The usage of the answers of one model. What none of them reports is `None`, never 0.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Usage {

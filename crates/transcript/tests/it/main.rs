@@ -8,6 +8,7 @@ mod appending;
 mod fronts;
 mod looking;
 mod resume;
+mod serve;
 mod spans;
 mod store;
 mod support;

@@ -1,0 +1,370 @@
+//! The commands and answers of `append`.
+
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
+use transcript_format::object::{JsonKind, Object, Raw, Str};
+use transcript_writer::{EntryId, ErrorKind, InvalidEntry, Written};
+
+use super::text::Json;
+use super::{Name, SCHEMA};
+use crate::Error;
+use crate::make::Trigger;
+
+/// A line of the input of `append`.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct CommandLine<'a> {
+    /// Any value; the answer repeats it. Absent if the caller does not need it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub id: Option<Json<'a>>,
+    /// The command.
+    #[serde(flatten)]
+    pub command: Command<'a>,
+}
+
+/// A command of `append`.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(tag = "op", rename_all = "lowercase")]
+#[non_exhaustive]
+pub enum Command<'a> {
+    /// Asks for the versions of the protocol and of the program.
+    Hello,
+    /// Adds to the conversation.
+    Append(Append<'a>),
+    /// Adds a line outside the conversation, such as `custom-title`.
+    Meta {
+        /// The line: an object that is not part of a conversation.
+        entry: Json<'a>,
+    },
+    /// Adds the messages whose uuid is not in the file, in one write.
+    Record {
+        /// The messages, oldest first: entries, or messages of the stream protocol.
+        messages: Vec<Json<'a>>,
+    },
+    /// Restarts the conversation with a summary.
+    Compact(CompactCommand<'a>),
+    /// Goes back to an entry.
+    Rewind {
+        /// Its uuid; `None` goes back to before the first entry.
+        to: Option<Str<'a>>,
+    },
+    /// Removes the last entry of the conversation.
+    Tombstone {
+        /// Its uuid.
+        uuid: Str<'a>,
+    },
+    /// Waits until everything so far is synced.
+    Sync,
+    /// Syncs and ends the process.
+    Close,
+}
+
+/// What the command `append` adds.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "lowercase")]
+#[non_exhaustive]
+pub enum Append<'a> {
+    /// An entry, unchanged; missing fields are filled in.
+    Entry(Json<'a>),
+    /// A message of the user with this text.
+    User(Str<'a>),
+    /// A message of the API: one entry for each of its blocks.
+    Assistant(Json<'a>),
+}
+
+/// The command `compact`.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct CompactCommand<'a> {
+    /// Who wanted it.
+    #[serde(serialize_with = "trigger_name")]
+    pub trigger: Trigger,
+    /// The summary of the conversation before.
+    pub summary: Str<'a>,
+    /// The uuids of the entries that stay in the context word for word, in order. Optional.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub preserved: Vec<Str<'a>>,
+    /// The number of tokens before; 0 and absent if it is unknown.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub pre_tokens: u64,
+}
+
+impl<'a> CommandLine<'a> {
+    /// Returns a command without an id.
+    #[must_use]
+    pub fn new(command: Command<'a>) -> Self {
+        Self { id: None, command }
+    }
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for CommandLine<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let line = Raw::deserialize(deserializer)?;
+        let object = Object::parse(line.text()).map_err(D::Error::custom)?;
+        let id = object.get("id").map(Json::from);
+        let command =
+            Command::of_object(&object).map_err(|error| D::Error::custom(error.message))?;
+        Ok(Self { id, command })
+    }
+}
+
+impl<'a> Command<'a> {
+    /// Reads the command that a line of the input contains; its `id` and unknown fields do not matter.
+    ///
+    /// # Errors
+    /// The answer to a line that is not a command.
+    pub fn of_object(object: &Object<'a>) -> Result<Self, CommandError> {
+        match object.str("op").as_deref() {
+            Some("hello") => Ok(Self::Hello),
+            Some("append") => Append::read(object).map(Self::Append),
+            Some("meta") => {
+                let entry = object.get("entry");
+                let entry = entry.filter(|raw| raw.kind() == JsonKind::Object);
+                let entry = field(entry, "`entry` must be an object")?.into();
+                Ok(Self::Meta { entry })
+            }
+            Some("sync") => Ok(Self::Sync),
+            Some("close") => Ok(Self::Close),
+            Some("record") => {
+                let messages = field(object.array("messages"), "`messages` must be a list")?;
+                let messages = messages.into_iter().map(Json::from).collect();
+                Ok(Self::Record { messages })
+            }
+            Some("compact") => CompactCommand::read(object).map(Self::Compact),
+            Some("tombstone") => {
+                let uuid = field(object.str("uuid"), "`uuid` must be a string")?;
+                Ok(Self::Tombstone { uuid })
+            }
+            Some("rewind") => {
+                let to = object.get("to");
+                let is_null = to.is_some_and(Raw::is_null);
+                let to = to.and_then(Raw::str);
+                match to.is_some() || is_null {
+                    true => Ok(Self::Rewind { to }),
+                    false => Err(CommandError::bad_command(
+                        "`to` must be the uuid of an entry or null",
+                    )),
+                }
+            }
+            Some(_) => Err(CommandError::bad_command("unknown op")),
+            None => Err(CommandError::bad_command("missing op")),
+        }
+    }
+}
+
+impl<'a> Append<'a> {
+    fn read(object: &Object<'a>) -> Result<Self, CommandError> {
+        let [entry, user, assistant] = ["entry", "user", "assistant"].map(|key| object.get(key));
+        match (entry, user, assistant) {
+            (Some(entry), None, None) => Ok(Self::Entry(entry.into())),
+            (None, Some(user), None) => {
+                field(user.str(), "`user` must be a string").map(Self::User)
+            }
+            (None, None, Some(message)) => Ok(Self::Assistant(message.into())),
+            _ => Err(CommandError::bad_command(
+                "append needs one of `entry`, `user` and `assistant`",
+            )),
+        }
+    }
+}
+
+impl<'a> CompactCommand<'a> {
+    fn read(object: &Object<'a>) -> Result<Self, CommandError> {
+        let trigger = match object.str("trigger").as_deref() {
+            Some("manual") => Some(Trigger::Manual),
+            Some("auto") => Some(Trigger::Auto),
+            _ => None,
+        };
+        let preserved = match object.get("preserved") {
+            None => Some(Vec::new()),
+            Some(list) => {
+                let ids = list.array();
+                ids.and_then(|ids| ids.into_iter().map(Raw::str).collect())
+            }
+        };
+        Ok(Self {
+            trigger: field(trigger, "`trigger` must be \"manual\" or \"auto\"")?,
+            summary: field(object.str("summary"), "`summary` must be a string")?,
+            preserved: field(preserved, "`preserved` must be a list of uuids")?,
+            pre_tokens: object.u64("preTokens").unwrap_or_default(),
+        })
+    }
+}
+
+fn field<T>(value: Option<T>, message: &'static str) -> Result<T, CommandError> {
+    value.ok_or_else(|| CommandError::bad_command(message))
+}
+
+fn trigger_name<S: serde::Serializer>(trigger: &Trigger, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(match trigger {
+        Trigger::Manual => "manual",
+        _ => "auto",
+    })
+}
+
+fn is_zero(number: &u64) -> bool {
+    *number == 0
+}
+
+/// A line of the output of `append`: the answer to one command.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Answer<'a> {
+    /// The id of the command; absent if it has none.
+    #[serde(
+        default,
+        deserialize_with = "present",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub id: Option<Json<'a>>,
+    /// Whether the command succeeded.
+    pub ok: bool,
+    /// The version of the protocol, [`SCHEMA`]; only of `hello`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub schema: Option<u32>,
+    /// The version of the program; only of `hello`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub version: Option<Name>,
+    /// What was written; only of commands that write.
+    #[serde(flatten)]
+    pub written: Option<WrittenEntries>,
+    /// Why the command failed; only if [`ok`](Self::ok) is false.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<CommandError>,
+}
+
+/// The entries that a command wrote.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct WrittenEntries {
+    /// The entries, in file order; none for `rewind` and `tombstone`.
+    pub entries: Vec<WrittenEntry>,
+    /// The uuid of the entry from which the conversation continues; `None` for metadata, and before
+    /// the first entry.
+    pub uuid: Option<String>,
+}
+
+/// An entry that was written.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct WrittenEntry {
+    /// Its uuid; `None` for metadata.
+    pub uuid: Option<String>,
+    /// Its parent; `None` for metadata and for the first entry.
+    pub parent_uuid: Option<String>,
+    /// The offset of its first byte in the file.
+    pub offset: u64,
+    /// Its length in bytes, without the newline.
+    pub len: u64,
+}
+
+/// Why a command failed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct CommandError {
+    /// The kind, such as `bad-command`; `docs/cli.md` has the list.
+    pub kind: Name,
+    /// The error in words; never quotes an entry.
+    pub message: String,
+    /// Whether the same command may succeed later.
+    pub retry: bool,
+}
+
+/// Reads a field that is present, even if it is `null`.
+fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Json<'static>>, D::Error> {
+    Json::deserialize(deserializer).map(Some)
+}
+
+impl Answer<'_> {
+    /// The answer to a command that writes nothing.
+    #[must_use]
+    pub fn done() -> Self {
+        Self {
+            ok: true,
+            ..Self::default()
+        }
+    }
+
+    /// The answer to `hello` of a program of this version.
+    #[must_use]
+    pub fn hello(version: &'static str) -> Self {
+        Self {
+            schema: Some(SCHEMA),
+            version: Some(version.into()),
+            ..Self::done()
+        }
+    }
+
+    /// The answer to a command that wrote these entries.
+    #[must_use]
+    pub fn written(entries: Vec<Written>) -> Self {
+        let leaf = entries.last().and_then(|last| last.uuid.clone());
+        Self::written_with_leaf(entries, leaf)
+    }
+
+    /// The answer to a command that wrote these entries, after which the conversation continues from
+    /// `leaf`.
+    #[must_use]
+    pub fn written_with_leaf(entries: Vec<Written>, leaf: Option<EntryId>) -> Self {
+        let text = |id: Option<EntryId>| id.map(|id| id.to_string());
+        let entries = entries.into_iter().map(|entry| WrittenEntry {
+            uuid: text(entry.uuid),
+            parent_uuid: text(entry.parent),
+            offset: entry.offset,
+            len: entry.len,
+        });
+        Self {
+            written: Some(WrittenEntries {
+                entries: entries.collect(),
+                uuid: text(leaf),
+            }),
+            ..Self::done()
+        }
+    }
+
+    /// The answer to a command that failed.
+    #[must_use]
+    pub fn failed(error: CommandError) -> Self {
+        Self {
+            error: Some(error),
+            ..Self::default()
+        }
+    }
+}
+
+impl CommandError {
+    /// The error of a line that is not a command.
+    #[must_use]
+    pub fn bad_command(message: impl Into<String>) -> Self {
+        Self {
+            kind: "bad-command".into(),
+            message: message.into(),
+            retry: false,
+        }
+    }
+}
+
+impl From<InvalidEntry> for CommandError {
+    fn from(invalid: InvalidEntry) -> Self {
+        Self {
+            kind: ErrorKind::InvalidEntry.name().into(),
+            message: invalid.to_string(),
+            retry: false,
+        }
+    }
+}
+
+impl From<Error> for CommandError {
+    fn from(error: Error) -> Self {
+        Self {
+            retry: error.is_retryable(),
+            kind: error.kind().name().into(),
+            message: match std::error::Error::source(&error) {
+                Some(source) => format!("{error}: {source}"),
+                None => error.to_string(),
+            },
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! The output of `list --json`.
+
+use serde::{Deserialize, Serialize};
+use transcript_format::object::Str;
+use transcript_reader::{SessionRow, SessionState};
+
+use super::{Name, SCHEMA};
+
+/// A session: a line of `list --json`. What the file does not have is `None`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct SessionRecord<'a> {
+    /// The version of the shape: [`SCHEMA`].
+    pub schema: u32,
+    /// The name of the file without `.jsonl`.
+    pub session_id: Str<'a>,
+    /// The path of the file; without a file, the path where it would be.
+    pub path: String,
+    /// The name of the folder of the file.
+    pub project: Str<'a>,
+    /// The working folder: the one that the session moved to, else the one it started in.
+    pub cwd: Option<Str<'a>>,
+    /// The title.
+    pub title: Option<Str<'a>>,
+    /// The first prompt of a person, on one line and truncated to 200 UTF-16 units.
+    pub first_prompt: Option<Str<'a>>,
+    /// The last prompt, likewise.
+    pub last_prompt: Option<Str<'a>>,
+    /// The time of the first line that has one.
+    pub created: Option<Str<'a>>,
+    /// The time of the last message; of the file if it has no message.
+    pub modified: Option<Str<'a>>,
+    /// The length of the file, in bytes.
+    pub bytes: u64,
+    /// The git branch of the last entry.
+    pub branch: Option<Str<'a>>,
+    /// The tag.
+    pub tag: Option<Str<'a>>,
+    /// The number of subagents with a file of their own.
+    pub subagents: u64,
+    /// How it ended: `finished`, `waiting`, `open-call` or `stalled`.
+    pub state: Option<Name>,
+    /// Whether the file exists. If only files of subagents are left, folder, branch and times are
+    /// those of the last subagent.
+    pub has_file: bool,
+}
+
+impl<'a> SessionRecord<'a> {
+    /// Describes one session of a listing.
+    #[must_use]
+    pub fn new(row: &'a SessionRow) -> Self {
+        let text = |field: &'a Option<String>| field.as_deref().map(Str::Borrowed);
+        Self {
+            schema: SCHEMA,
+            session_id: Str::Borrowed(&row.session_id),
+            path: row.path.display().to_string(),
+            project: Str::Borrowed(&row.project),
+            cwd: text(&row.cwd),
+            title: text(&row.title),
+            first_prompt: text(&row.first_prompt),
+            last_prompt: text(&row.last_prompt),
+            created: text(&row.created),
+            modified: text(&row.modified),
+            bytes: row.bytes,
+            branch: text(&row.branch),
+            tag: text(&row.tag),
+            subagents: row.subagents as u64,
+            state: row.state.map(|state| SessionState::name(state).into()),
+            has_file: row.has_file,
+        }
+    }
+}

@@ -1,0 +1,34 @@
+//! References to entries.
+
+use serde::{Deserialize, Serialize};
+use transcript_reader::Index;
+
+/// The entry that a record refers to. Both are `None` if it refers to none.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct EntryLocation {
+    /// The number of its line, from 1.
+    pub line: Option<u64>,
+    /// Its uuid; `None` for a line without one.
+    pub uuid: Option<String>,
+}
+
+impl EntryLocation {
+    /// Returns the place of the entry with this number in `index`.
+    ///
+    /// # Panics
+    /// When `index` has no entry with this number.
+    #[must_use]
+    pub fn new(index: &Index, entry: impl Into<Option<usize>>) -> Self {
+        let entry = entry.into().map(|entry| index.entry(entry));
+        Self {
+            line: entry.map(|entry| entry.line()),
+            uuid: entry.and_then(|entry| entry.uuid().map(|id| index.id_text(id))),
+        }
+    }
+}
+
+/// Returns the uuid of the entry with this number.
+pub(super) fn uuid(index: &Index, entry: usize) -> Option<String> {
+    index.entry(entry).uuid().map(|id| index.id_text(id))
+}

@@ -1,0 +1,69 @@
+//! The JSON of the command `transcript`, as types: what `--json` prints, and what `append` reads and
+//! answers. `docs/cli.md` specifies each shape and names its type.
+//!
+//! A program that embeds this crate builds the records from its own values (`new`, `of`) and prints
+//! them with [`text()`]. A program that calls the command parses what it prints:
+//!
+//! ```
+//! use transcript::wire::ReplayRecord;
+//!
+//! let line = r#"{"kind":"end","findings":0,"decisions":7}"#;
+//! if let ReplayRecord::End(end) = serde_json::from_str(line)? {
+//!     assert_eq!(end.decisions, 7);
+//! }
+//! # Ok::<(), serde_json::Error>(())
+//! ```
+//!
+//! A parsed value owns its data, so it can be parsed from any source and outlives the text. Unknown
+//! fields are ignored, and records of an unknown kind become `Unknown`: later versions add both.
+//! Names that may get new values, such as `state` or `reason`, are strings ([`Name`]).
+//!
+//! Ids and times are the strings of the file. `line` counts from 1; `offset` and `len` count bytes,
+//! and `len` does not include the newline. Parts that are copied from a file ([`Json`]) are verbatim:
+//! key order, digits and escapes are those of the file.
+
+mod append;
+mod entry;
+mod fork;
+mod list;
+mod location;
+mod records;
+mod replay;
+mod resume;
+#[cfg(feature = "follow")]
+mod tail;
+mod text;
+mod tree;
+
+use std::borrow::Cow;
+
+pub use append::{
+    Answer, Append, Command, CommandError, CommandLine, CompactCommand, WrittenEntries,
+    WrittenEntry,
+};
+pub use entry::EntryRecord;
+pub use fork::ForkRecord;
+pub use list::SessionRecord;
+pub use location::EntryLocation;
+pub use replay::{ReplayBranch, ReplayEnd, ReplayHead, ReplayRecord, ReplaySidechain};
+pub use resume::{
+    DecisionRecord, EntryUuids, FindingRecord, LintRecord, OmissionRecord, ProblemRecord,
+    ResumeRefusal, ResumeReport, SyntheticRecord, UsageRecord, write_messages,
+};
+#[cfg(feature = "follow")]
+pub use tail::{
+    BadRecord, CallRecord, ChangeRecord, GoneRecord, MovedRecord, OpenRecord, ResetRecord,
+    TailRecord,
+};
+pub use text::{Json, escaped, text};
+pub use tree::{
+    BoundaryRecord, BranchRecord, LeafRecord, LeavesRecord, NamedEntry, RootRecord,
+    SidechainRecord, TreeReport,
+};
+
+/// The value of `schema` in the first object of JSON output. It changes with an incompatible change
+/// of any shape.
+pub const SCHEMA: u32 = 1;
+
+/// A stable name from a list that may grow: readers must accept unknown ones.
+pub type Name = Cow<'static, str>;
