@@ -1,5 +1,10 @@
 //! `docs/fields.md` lists the fields of every view.
 
+#![expect(
+    clippy::unwrap_used,
+    reason = "the helpers of the tests may panic as the tests do"
+)]
+
 use std::fmt::Write as _;
 use std::path::Path;
 use std::{env, fs};
