@@ -1,5 +1,5 @@
 //! A session for programs in any language: commands in, answers out, one JSON object per line.
-//! `docs/cli.md` specifies the protocol; [`wire`](crate::wire) has its types.
+//! `docs/cli.md` specifies the protocol; [`wire`] has its types.
 
 use std::fmt;
 use std::io::{self, BufRead, Write};

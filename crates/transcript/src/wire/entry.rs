@@ -107,7 +107,7 @@ impl<'a> EntryRecord<'a> {
     ) -> io::Result<()> {
         let (message, entry) = (self.message.take(), self.entry.take());
         let line = text(&ReplayRecord::Entry(self))?;
-        let (head, tail) = around_value(&line, "message", "null");
+        let (head, tail) = around_value(&line, "\"message\":", "null");
         out.write_all(head.as_bytes())?;
         let message = message.as_ref().map_or("null", Json::text);
         out.write_all(verbatim(message).as_bytes())?;

@@ -145,7 +145,7 @@ impl<'a> ResumeReport<'a> {
     ) -> io::Result<()> {
         self.messages.clear();
         let report = text(&self)?;
-        let (head, tail) = around_value(&report, "messages", "[]");
+        let (head, tail) = around_value(&report, "\"messages\":", "[]");
         out.write_all(head.as_bytes())?;
         write_messages(out, messages, verbatim)?;
         out.write_all(tail.as_bytes())?;

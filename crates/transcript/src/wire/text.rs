@@ -90,12 +90,13 @@ pub fn escaped(json: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// Splits the text of a record before and after the value of `field`, which must be `value`.
+/// Splits the text of a record before and after the value of a field, which must be `value`. `name`
+/// is the field as JSON with its colon.
 ///
 /// The first match is the field: within a string the quotes would be escaped.
-pub(super) fn around_value<'t>(text: &'t str, field: &str, value: &str) -> (&'t str, &'t str) {
-    let name = format!("\"{field}\":");
-    let start = text.find(&name).map_or(text.len(), |at| at + name.len());
+pub(super) fn around_value<'t>(text: &'t str, name: &str, value: &str) -> (&'t str, &'t str) {
+    let start = memchr::memmem::find(text.as_bytes(), name.as_bytes());
+    let start = start.map_or(text.len(), |at| at + name.len());
     let (head, tail) = text.split_at(start);
     (head, tail.strip_prefix(value).unwrap_or(tail))
 }
@@ -127,7 +128,7 @@ mod tests {
     fn the_value_of_a_field_is_found_behind_a_text_with_its_name() {
         let text = text(&("\"message\":null", 1)).unwrap();
         let record = format!(r#"{{"uuid":{text},"message":null,"via":[]}}"#);
-        let (head, tail) = around_value(&record, "message", "null");
+        let (head, tail) = around_value(&record, "\"message\":", "null");
         assert_eq!(head, format!(r#"{{"uuid":{text},"message":"#));
         assert_eq!(tail, r#","via":[]}"#);
     }
