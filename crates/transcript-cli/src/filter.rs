@@ -54,9 +54,6 @@ impl Filter {
     /// Returns whether an entry matches every given option. Must be called for every entry in file
     /// order, because `calls` tracks which results belong to the selected tools.
     pub(crate) fn wants(&self, entry: &Entry<'_>, calls: &mut Calls) -> bool {
-        if self.is_empty() {
-            return true;
-        }
         let content = message_content(entry);
         // Evaluated first: calls must be tracked even if another option rejects the entry.
         let has_tool = self.tool.is_empty() || self.is_of_tool(content, calls);

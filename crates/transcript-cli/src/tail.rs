@@ -369,10 +369,11 @@ impl TailCommand<'_, '_> {
         let parsed = ParsedEntry::read(&entry.text)?;
         let is_of_agent = self.is_of_agent(path, &parsed);
         if self.args.prints_agents() || !is_of_agent {
-            let wanted = match parsed.body() {
-                Some(body) => self.args.filter.wants(&body, &mut self.calls),
-                None => self.args.filter.is_empty(),
-            };
+            let filter = &self.args.filter;
+            let wanted = filter.is_empty()
+                || parsed
+                    .body()
+                    .is_some_and(|body| filter.wants(&body, &mut self.calls));
             match &mut self.printer {
                 EventPrinter::Text(text) => {
                     let kinds = entry.changes.iter().map(|change| &change.kind);
@@ -396,8 +397,8 @@ impl TailCommand<'_, '_> {
             return Ok(());
         };
         if !is_of_agent
-            && parsed.is_prompt()
             && let Some(is_last) = self.text_matches.get_mut(path)
+            && parsed.is_prompt()
         {
             *is_last = false;
         }

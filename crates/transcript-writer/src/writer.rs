@@ -14,7 +14,7 @@ use crate::draft::{Draft, EntryId, Fill, quoted};
 use crate::edit::MetadataCache;
 use crate::end_repair::Repair;
 use crate::error::{Error, ErrorKind};
-use crate::log::{Foreign, Log};
+use crate::log::{Appended, Foreign, Log};
 use crate::options::WriterOptions;
 use crate::sync::{self, Rescue, Syncer};
 use crate::threads::{
@@ -645,18 +645,47 @@ impl Shared {
             self.note_truncate(core);
             return cleaned.map(|()| WrittenBatch::default());
         }
+        let (batch, refused) = self.stage(core, groups);
+        if batch.lines.is_empty() {
+            let others = batch.staged.into_iter();
+            let others = others.map(|(group, written)| (group.reply, written));
+            let unwritten = WrittenBatch {
+                others: others.collect(),
+                ..WrittenBatch::default()
+            };
+            return self.notify_others(unwritten, refused);
+        }
+        let appended = core.log.append(batch.lines.as_bytes());
+        self.note_truncate(core);
+        match appended {
+            Ok(appended) => {
+                let written = self.publish(core, batch, appended);
+                self.notify_others(written, refused)
+            }
+            Err(error) => {
+                core.chains.undo(0);
+                core.requeue(batch.staged.into_iter().map(|(group, _)| group), &error);
+                Err(refused.unwrap_or(error))
+            }
+        }
+    }
+
+    /// Makes the lines of a batch. Callers whose entries are refused get their error now; that of
+    /// the caller itself is returned.
+    fn stage(&self, core: &mut Core, groups: VecDeque<QueuedGroup>) -> (Batch, Option<Error>) {
         core.refresh_timestamp();
-        let bytes: usize = groups.iter().map(QueuedGroup::len).sum();
         let mut batch = Batch {
             lines: std::mem::take(&mut core.lines),
+            staged: Vec::with_capacity(groups.len()),
         };
         batch.lines.clear();
-        batch.lines.reserve(bytes);
+        batch
+            .lines
+            .reserve(groups.iter().map(QueuedGroup::len).sum());
         let mut refused = None;
-        let mut staged = Vec::with_capacity(groups.len());
         for group in groups {
             match batch.add(core, &group.drafts) {
-                Ok(written) => staged.push((group, written)),
+                Ok(written) => batch.staged.push((group, written)),
                 Err(kind) => {
                     let error = Error::new(kind, &self.path);
                     if matches!(group.reply, Reply::Here) {
@@ -667,27 +696,13 @@ impl Shared {
                 }
             }
         }
-        if batch.lines.is_empty() {
-            let others = staged
-                .into_iter()
-                .map(|(group, written)| (group.reply, written));
-            let drained = WrittenBatch {
-                others: others.collect(),
-                ..WrittenBatch::default()
-            };
-            return self.notify_others(drained, refused);
-        }
-        let lines = batch.lines;
-        let appended = match core.log.append(lines.as_bytes()) {
-            Ok(appended) => appended,
-            Err(error) => {
-                self.note_truncate(core);
-                core.chains.undo(0);
-                core.requeue(staged.into_iter().map(|(group, _)| group), &error);
-                return Err(refused.unwrap_or(error));
-            }
-        };
-        self.note_truncate(core);
+        (batch, refused)
+    }
+
+    /// Updates what is known of the file after a batch was appended, and hands the batch to the
+    /// thread that syncs. Returns the entries with their places in the file.
+    fn publish(&self, core: &mut Core, batch: Batch, appended: Appended) -> WrittenBatch {
+        let Batch { lines, staged } = batch;
         core.chains.commit();
         core.note_foreign(appended.foreign);
         core.failures = 0;
@@ -695,24 +710,18 @@ impl Shared {
             self.syncer.sync_each();
         }
         let entries = staged.iter().map(|(_, written)| written.len() as u64).sum();
-        let end = match core.log.file() {
-            Some(file) => {
-                let batch = sync::Batch {
-                    lines: lines.as_bytes(),
-                    offset: appended.offset,
-                    entries,
-                };
-                self.syncer.written(file, &batch)
-            }
-            None => 0,
-        };
+        let mut batch = WrittenBatch::default();
+        if let Some(file) = core.log.file() {
+            let appended = sync::Batch {
+                lines: lines.as_bytes(),
+                offset: appended.offset,
+                entries,
+            };
+            batch.end = self.syncer.written(file, &appended);
+        }
         if lines.capacity() <= 4 * QUEUE_BYTES {
             core.lines = lines;
         }
-        let mut drained = WrittenBatch {
-            end,
-            ..WrittenBatch::default()
-        };
         let mut moved = appended.moved.into_iter().flatten();
         for (group, mut written) in staged {
             core.written += group.drafts.len() as u64;
@@ -727,11 +736,11 @@ impl Shared {
                 core.metadata.note(&Draft::unpin(), entry.offset);
             }
             match group.reply {
-                Reply::Here => drained.own = written,
-                reply => drained.others.push((reply, written)),
+                Reply::Here => batch.own = written,
+                reply => batch.others.push((reply, written)),
             }
         }
-        self.notify_others(drained, refused)
+        batch
     }
 
     /// Has a truncation synced: the truncated bytes may have been synced before.
@@ -816,10 +825,10 @@ impl Core {
     }
 }
 
-/// The lines of one write.
-#[derive(Default)]
+/// The lines of one write, and the groups that they are of.
 struct Batch {
     lines: String,
+    staged: Vec<(QueuedGroup, Vec<Written>)>,
 }
 
 impl Batch {
