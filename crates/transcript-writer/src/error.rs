@@ -22,12 +22,12 @@ pub struct Error {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// The file does not exist, and was not to be created.
+    /// The file does not exist, and the caller did not ask to create it.
     NotFound,
     /// Opening or writing the file is not permitted.
     NotAllowed,
-    /// The path is not a regular file with one name, or not the caller's; the source of the error
-    /// is the reason.
+    /// The path is not a regular file, or the file has several names or belongs to another user;
+    /// the source of the error is the reason.
     NotAFile,
     /// Another process writes to the session, or holds its lock for too long.
     Busy,

@@ -315,7 +315,8 @@ impl<'o> FollowPrinter<'o> {
         }
     }
 
-    /// Prints a result that was written before its call again, because only the call tells how to show it.
+    /// Prints a result that was written before its call a second time, after the call: how to show
+    /// it depends on the call.
     fn early_result(&mut self, state: &mut ConversationState, id: &str, text: &str) -> Result<()> {
         let parsed = ParsedEntry::read(text)?;
         let conversation = parsed.conversation()?;
