@@ -594,7 +594,9 @@ impl fmt::Display for Error {
                 "a data: address is not accepted: pass the base64 after its comma, or the decoded \
                  bytes"
             }
-            Self::NothingToSend => "the conversation has nothing to send",
+            Self::NothingToSend => {
+                "the conversation has nothing to send; add a text that is not blank"
+            }
         })
     }
 }
