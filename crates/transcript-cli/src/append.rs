@@ -34,7 +34,7 @@ pub(crate) struct Args {
     /// Working directory for entries that name none [default: the current one]
     #[arg(long, value_name = "DIR")]
     cwd: Option<PathBuf>,
-    /// What to do when another process writes to the session
+    /// What to do if another process writes to the session
     #[arg(long, value_enum, default_value_t = Busy::Fail, value_name = "ACTION")]
     on_busy: Busy,
     /// Answer all commands of a batch after one write
@@ -56,10 +56,10 @@ enum Sync {
 enum Busy {
     /// Refuse
     Fail,
-    /// Share the file: each process continues from its own last entry, so that two that write at the
-    /// same time make two branches
+    /// Take turns: each process continues from its own last entry, so two that write at the same time
+    /// create two branches
     Wait,
-    /// Refuse with an error that asks the caller to fork
+    /// Continue in a copy of the conversation, a new session in the same folder
     Fork,
 }
 

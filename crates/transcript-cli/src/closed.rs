@@ -10,8 +10,8 @@ use transcript_tail::Stopper;
 pub(crate) struct Closed(Arc<AtomicBool>);
 
 impl Closed {
-    /// Calls `stopper` once the reader of standard output is gone. Only pipes and sockets have a reader.
-    /// On systems without the check, the next write fails instead.
+    /// Calls `stopper` once the reader of standard output is gone. Only pipes and sockets have a
+    /// reader. On systems without the check, the next write fails instead.
     pub(crate) fn stops(stopper: Stopper) -> Self {
         let closed = Self::default();
         let shown = closed.clone();
@@ -32,7 +32,8 @@ impl Closed {
     }
 }
 
-/// Waits until standard output has no reader. Returns false if it has none to lose, or if the system cannot tell.
+/// Waits until standard output has no reader. Returns false if it is not a pipe or socket, or if the
+/// system cannot report this.
 #[cfg(unix)]
 fn wait() -> bool {
     use rustix::event::{PollFd, PollFlags, poll};

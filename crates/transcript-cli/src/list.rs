@@ -45,7 +45,8 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
         None => listing.rows.iter().collect(),
     };
     let rows = &rows[..args.limit.unwrap_or(rows.len()).min(rows.len())];
-    // The pager starts at the top: without it a long list would leave the oldest sessions on the screen.
+    // The pager starts at the top; without it, a long list would end with the oldest sessions on the
+    // screen.
     let mut out = match args.json {
         true => Output::plain(),
         false => Output::paged(),
@@ -205,7 +206,8 @@ fn cells(ui: &Ui, row: &SessionRow, now: &Zoned, width: Option<usize>) -> [Strin
     cells
 }
 
-/// Formats a time for a narrow page: without the year if it is the current one, else without the time of day.
+/// Formats a time for a narrow page: without the year if it is the current one, else without the
+/// time of day.
 fn short_time(time: &Zoned, now: &Zoned) -> String {
     let form = match time.year() == now.year() {
         true => "%m-%d %H:%M",

@@ -94,7 +94,8 @@ fn pager() -> Option<Command> {
     Some(command)
 }
 
-/// Ignores Ctrl-C: the pager handles it, and ending first would leave the pager alone on the terminal.
+/// Ignores Ctrl-C, which the pager handles: this process must not end before the pager and leave it
+/// running on the terminal.
 fn ignore_interrupts() {
     // If this fails, Ctrl-C ends both, which is acceptable.
     let _ = signal_hook::flag::register(

@@ -133,7 +133,8 @@ impl Window {
         })
     }
 
-    /// Removes entries outside the window. An entry without a timestamp is treated like the one before it.
+    /// Removes entries outside the window. An entry without a timestamp is treated like the one
+    /// before it.
     fn apply(&self, index: &Index, entries: &mut Vec<PathEntry>) {
         let mut is_in = self.since == i64::MIN;
         entries.retain(|entry| {

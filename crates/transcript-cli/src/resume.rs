@@ -269,9 +269,9 @@ fn write_usage(out: &mut impl Write, escaping: Escaping, request: &Request) -> R
     Ok(())
 }
 
-/// Returns the shell command that continues the session in the client. The client only finds sessions of
-/// the directory it is started in. `None` for an id or a directory that is not safe to paste into a
-/// shell.
+/// Returns the shell command that continues the session in the client. The client only finds
+/// sessions of the directory it is started in. `None` for an id or a directory that is not safe to
+/// paste into a shell.
 fn continue_command(session: &History, state: &PathState, escaping: Escaping) -> Option<String> {
     let id = session.session_id().filter(|id| is_id(id))?;
     let folder = state.relocated_cwd.as_ref().or(state.cwd.as_ref())?;

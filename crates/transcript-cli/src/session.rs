@@ -35,8 +35,8 @@ pub(crate) fn open(ui: &Ui, argument: &Path) -> Result<History> {
     progress::read(ui, source)
 }
 
-/// Returns the file that `argument` names: a path that exists, else the id of a session or the
-/// start of one, else `latest`.
+/// Returns the file that `argument` names: an existing path, else `latest`, else the id of a session
+/// or the start of one.
 pub(crate) fn find(ui: &Ui, argument: &Path) -> Result<PathBuf> {
     if argument.exists() {
         return Ok(argument.to_owned());

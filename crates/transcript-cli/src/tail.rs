@@ -99,7 +99,8 @@ impl Args {
         }
     }
 
-    /// Returns how to treat a last line without a newline. With -f it is printed when its newline is written.
+    /// Returns how to treat a last line without a newline. With -f it is printed when its newline
+    /// is written.
     fn trailing(&self) -> Trailing {
         match self.follow {
             true => Trailing::Pending,
@@ -313,7 +314,8 @@ impl TailCommand<'_, '_> {
             match event {
                 Ok(Some(event)) => {
                     self.print(&event)?;
-                    // Of several sessions some have always ended, so only a turn that ends while following counts.
+                    // Among several sessions, some turns have already ended. Only one that ends
+                    // while following counts.
                     let is_end = is_live && self.targets.are_several() && ends_turn(&event);
                     if self.is_found || is_end && self.args.until == Some(Until::TurnEnd) {
                         return Ok(true);

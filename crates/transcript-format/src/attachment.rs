@@ -424,7 +424,7 @@ schema! {
             digests: Vec<Str<'a>> = "digests", "a digest of each";
         }
 
-        /// The result of the turn in the requested form.
+        /// The result of the turn, in the structure that the caller requested.
         StructuredOutput {
             data: Raw<'a> = "data", "the result";
         }

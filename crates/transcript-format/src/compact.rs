@@ -1,4 +1,4 @@
-//! The metadata of compaction boundaries.
+//! The metadata of compact boundaries (`compactMetadata`).
 
 use crate::object::{Raw, Str};
 use crate::schema::schema;

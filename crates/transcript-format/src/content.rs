@@ -9,7 +9,7 @@ use crate::object::{FromRaw, JsonKind, Raw, Str};
 use crate::schema::schema;
 use crate::usage::Usage;
 
-/// Content: of a message, a tool result or a document.
+/// The content of a message, a tool result or a document.
 #[derive(Clone, Debug)]
 pub enum Content<'a> {
     /// A plain string.

@@ -9,7 +9,7 @@ const MAX_KEY: usize = 200;
 /// The longest id; file systems allow 255 bytes.
 const MAX_ID: usize = 128;
 
-/// Returns the name of the folder of the project at `path`, an absolute path without links
+/// Returns the name of the folder of the project at `path`, an absolute path without symbolic links
 /// (FILE-13).
 ///
 /// Every UTF-16 unit of the path other than ASCII letters and digits becomes a `-`. A key of more

@@ -258,7 +258,8 @@ impl<'b> Search<'b> {
         }
     }
 
-    /// Adds the remainder of a torn object to the result if it can be identified.
+    /// Adds a torn object to the result if, once repaired, it is an entry of the chain whose uuid
+    /// and link fields are complete.
     fn consider_torn(&mut self, place: Range<usize>, may_be_nested: bool) {
         let bytes = &self.bytes[place.clone()];
         #[cfg(test)]
@@ -324,7 +325,7 @@ struct Walk<'b> {
     open: Vec<usize>,
     /// The object that was closed last.
     last_object: Option<Range<usize>>,
-    /// After the last member of the outermost object that is known to be complete, because a comma
+    /// The offset after the last member of the outermost object that is certainly complete: a comma
     /// follows it.
     members_end: usize,
 }

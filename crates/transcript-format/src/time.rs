@@ -5,7 +5,7 @@ use jiff::Timestamp;
 /// Returns the time in milliseconds since 1970; smaller fractions are truncated.
 ///
 /// Accepts all that writers produce: RFC 3339 with any fraction and any offset. A time without an
-/// offset and a date without a time are taken as UTC. Other texts, such as the empty string, are
+/// offset and a date without a time are taken as UTC. Other texts, such as the empty string, give
 /// `None`.
 ///
 /// ```

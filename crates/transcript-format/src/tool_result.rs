@@ -1,8 +1,8 @@
 //! `toolUseResult`: the data that a tool returned, in the form of the tool.
 //!
-//! The line does not name the tool; the name is in the `tool_use` block with the id that the result
-//! gives as `tool_use_id`. [`ToolUseResult::output`] needs that name, [`ToolUseResult::guess`] does
-//! without it.
+//! The line does not name the tool. The name is in the `tool_use` block whose id is the `tool_use_id`
+//! of the result. [`ToolUseResult::output`] needs that name; [`ToolUseResult::guess`] infers the tool
+//! from the keys of the data.
 
 use crate::content::{Block, Content};
 use crate::object::{FromRaw, JsonKind, Object, Raw, Str};

@@ -236,7 +236,7 @@ impl Block {
         }
     }
 
-    /// Sets a field to `value`, which is JSON. Does nothing to what is not an object.
+    /// Sets a field to `value`, which is JSON. Does nothing if the block is not an object.
     pub fn set(&mut self, key: &str, value: &str) {
         if let Some(object) = self.object() {
             self.json = object.with(key, value).into();
@@ -323,8 +323,8 @@ pub(super) fn is_blank(raw: Raw<'_>) -> bool {
     !is_plain && text.str().is_none_or(|text| text.chars().all(is_space))
 }
 
-/// Returns whether a JSON string starts with an unescaped character that is not blank, which proves
-/// without looking at the rest that it is not blank.
+/// Returns whether a JSON string starts with an unescaped visible ASCII character. Then it is not
+/// blank, and the rest need not be read.
 fn starts_plainly(string: &str) -> bool {
     string.starts_with(|c: char| c.is_ascii_graphic() && !"\\\"".contains(c))
 }

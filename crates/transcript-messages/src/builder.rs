@@ -93,8 +93,8 @@ impl MessageBuilder {
     /// Adds an image that is base64 already.
     ///
     /// # Errors
-    /// Those of [`Self::image`], the limit being 6.7 MB of base64, and [`Error::NotBase64`], or
-    /// [`Error::DataUrl`] when the data starts with a `data:` prefix.
+    /// Those of [`Self::image`], with a limit of 6.7 MB of base64; [`Error::NotBase64`]; and
+    /// [`Error::DataUrl`] when the data starts with `data:`.
     pub fn image_base64(self, data: &str) -> Result<Self, Error> {
         refuse_data_url(data)?;
         check_len(data.len(), MAX_IMAGE.div_ceil(3) * 4)?;
@@ -594,7 +594,9 @@ impl fmt::Display for Error {
                 "a data: address is not accepted: pass the base64 after its comma, or the decoded \
                  bytes"
             }
-            Self::NothingToSend => "the conversation has nothing to send",
+            Self::NothingToSend => {
+                "the conversation has nothing to send; add a text that is not blank"
+            }
         })
     }
 }

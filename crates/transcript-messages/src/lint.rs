@@ -450,8 +450,8 @@ fn sealed_fault(block: &Block) -> Option<Rule> {
     }
 }
 
-/// Returns the places of calls of tools of the API without a result after them, and of such results
-/// without their call.
+/// Returns the places of calls of API tools that no result follows, and of results of API tools
+/// that no call precedes.
 pub(super) fn unpaired_api_tools(blocks: &[Block]) -> BTreeSet<usize> {
     let mut unpaired = BTreeSet::new();
     let mut open = HashMap::new();

@@ -219,7 +219,7 @@ pub(super) fn put_calls_last(message: &mut Message) {
     message.blocks = sorted;
 }
 
-/// Renames the one tool whose name changed (MSG-15).
+/// Renames the tool `Task` to `Agent`; no other tool changed its name (MSG-15).
 fn rename_task(call: &mut Block) {
     let name = call
         .object()

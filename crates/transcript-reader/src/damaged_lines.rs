@@ -43,7 +43,8 @@ pub(crate) fn salvage(index: &mut Index, source: &Source, line_cap: usize) -> Re
         let len = (end(&run[run.len() - 1]) - start) as usize;
         bytes.resize(len, 0);
         let read = source.read_at(start, &mut bytes)?;
-        // If the file shrank in the meantime, nothing is salvaged: the bytes may be others now.
+        // If the file shrank in the meantime, nothing is salvaged: the remaining bytes may have
+        // changed as well.
         let places = salvage::entries(&bytes[..if read < len { 0 } else { len }]);
         if places.is_empty() {
             continue;

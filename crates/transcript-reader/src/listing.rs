@@ -405,8 +405,8 @@ fn read_tail(source: &Source, bytes: &mut Bytes, is_sidechain: bool) -> Result<T
 }
 
 /// Returns the title. The precedence is that of clients: a custom title near the end, the side
-/// file, an older custom title, a title of a model. An empty custom title clears the custom title
-/// (LIST-2).
+/// file, an older custom title, a title that a model generated. An empty custom title clears an
+/// earlier one (LIST-2).
 fn title(source: &Source, file: &SessionFile, tail: &TailScan) -> Option<String> {
     let settings = &tail.settings;
     let side_file = || {

@@ -67,7 +67,8 @@ pub fn message_content<'a>(entry: &Entry<'a>) -> Option<Raw<'a>> {
     message?.field("content")
 }
 
-/// Returns the blocks of a content as raw JSON, because a parsed view of each would take many times its size.
+/// Returns the blocks of a content as raw JSON, because a parsed view of each would take many times
+/// its size.
 pub fn blocks(content: Raw<'_>) -> Vec<Raw<'_>> {
     match content.kind() {
         JsonKind::Object => vec![content],

@@ -1,9 +1,9 @@
 //! Makes text from a transcript safe to show on a terminal.
 //!
-//! Every print path for people goes through [`Escaping::escape`]: control characters could move the cursor,
-//! set the clipboard or forge a link, bidirectional marks reorder the displayed text, and characters
-//! without width hide text. It escapes single characters, not sequences, so a sequence that is split
-//! over two entries does not evade it.
+//! Every print path for people goes through [`Escaping::escape`]: control characters could move the
+//! cursor, set the clipboard or forge a link, bidirectional marks reorder the displayed text, and
+//! characters without width hide text. It escapes single characters, not sequences, so a sequence
+//! that is split over two entries does not evade it.
 
 use std::borrow::Cow;
 use std::fmt::Write;
@@ -24,8 +24,8 @@ pub enum Escaping {
 }
 
 impl Escaping {
-    /// Returns `text` with a visible form of every character that controls a terminal or could deceive a
-    /// reader. Newlines stay; a tab becomes spaces up to its stop.
+    /// Returns `text` with a visible form of every character that controls a terminal or could
+    /// deceive a reader. Newlines stay; a tab becomes spaces up to its stop.
     pub fn escape(self, text: &str) -> Cow<'_, str> {
         if self == Self::Raw || !text.chars().any(needs_care) {
             return Cow::Borrowed(text);
@@ -58,8 +58,8 @@ impl Escaping {
         Cow::Owned(out)
     }
 
-    /// Removes colours (SGR) from the output of a tool or a client. Other control sequences stay, so that
-    /// they are shown escaped. Text that is not escaped keeps its colours, too.
+    /// Removes colours (SGR) from the output of a tool or a client. Other control sequences stay,
+    /// so that they are shown escaped. Text that is not escaped keeps its colours, too.
     pub(crate) fn without_colours(self, text: &str) -> Cow<'_, str> {
         const START: &str = "\u{1b}[";
         if self == Self::Raw || !text.contains(START) {

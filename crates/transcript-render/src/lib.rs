@@ -1,8 +1,9 @@
 //! Turns the conversation of a session into text for people.
 //!
-//! [`ReplayPrinter`] prints recorded [`Conversation`]s and [`FollowPrinter`] conversations that are
-//! being written, for a terminal; [`write_markdown`] writes a document; [`TreePrinter`] draws the branches of a
-//! [`SessionTree`]; [`explain`] has the words for decisions and findings. [`RenderOptions`] says how the text looks.
+//! For a terminal, [`ReplayPrinter`] prints recorded [`Conversation`]s and [`FollowPrinter`] those
+//! that are being written. [`write_markdown`] writes a document, [`TreePrinter`] prints the branches
+//! of a [`SessionTree`], [`explain`] has the wording of decisions and findings. [`RenderOptions`]
+//! determines the form of the text.
 //!
 //! Everything from a transcript is escaped on its way to the output ([`Escaping`]).
 

@@ -254,7 +254,8 @@ impl Printer<'_, '_> {
     }
 }
 
-/// Returns whether the spans contain exactly `text`. Stops at the first difference, because links can nest.
+/// Returns whether the spans contain exactly `text`. Stops at the first difference, because links
+/// can nest.
 fn reads(spans: &[Span], text: &str) -> bool {
     let mut rest = text;
     for span in spans {

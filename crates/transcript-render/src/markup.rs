@@ -9,7 +9,8 @@ use crate::escape::Escaping;
 
 /// Longer texts become code blocks: parsing some Markdown takes quadratic time.
 const LONGEST: usize = 64 << 10;
-/// Taking out one thing can bring up another one that it hid; what is not done by then is shown as it is.
+/// Removing one construct can reveal another that it hid; what remains after this many passes is
+/// shown as it is.
 const PASSES: usize = 8;
 /// How many levels the headings of a message are moved down.
 const LEVELS: usize = 2;

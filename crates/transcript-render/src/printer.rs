@@ -275,7 +275,8 @@ impl<'o> TextPrinter<'o> {
         self.names = self.page.depth();
     }
 
-    /// Prints the name of the speaker, unless it is the same as before. Items within a call have no name.
+    /// Prints the name of the speaker, unless it is the same as before. Items within a call have no
+    /// name.
     fn name(&mut self, name: &'static str) -> Result<()> {
         if self.printed.speaker == Some(name) || self.page.depth() != self.names {
             return Ok(());

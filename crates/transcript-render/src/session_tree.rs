@@ -29,7 +29,8 @@ pub struct SessionTree<'s> {
 }
 
 impl<'s> SessionTree<'s> {
-    /// Groups the entries of `tree` into branches. `paths` are those of the policies; the first one is a path of `tree`.
+    /// Groups the entries of `tree` into branches. `paths` are those of the policies; the first one
+    /// is a path of `tree`.
     ///
     /// # Errors
     /// When a prompt cannot be read.
@@ -70,7 +71,8 @@ impl<'s> SessionTree<'s> {
     }
 }
 
-/// Counts the typed prompts of each branch. Bodies are read, because the kind of an entry is not enough.
+/// Counts the typed prompts of each branch. Bodies are read, because the kind of an entry is not
+/// enough.
 fn prompts(source: &Source, index: &Index, branches: &Branches) -> Result<Vec<usize>> {
     let mut bodies = Bodies::new(source);
     let mut counts = Vec::with_capacity(branches.len());

@@ -157,7 +157,8 @@ pub(crate) fn cut(line: &[Span], columns: usize) -> Vec<Span> {
     out
 }
 
-/// Returns the start of a text that is already escaped, at most `columns` wide, with a mark if it was cut.
+/// Returns the start of a text that is already escaped, at most `columns` wide, with a mark if it
+/// was cut.
 #[must_use]
 pub fn cut_text(text: &str, columns: usize) -> String {
     let whole = Span {
@@ -173,7 +174,8 @@ pub(crate) struct Page<'o> {
     out: &'o mut dyn Write,
     width: usize,
     margins: Vec<Margin>,
-    /// The indices of margins that are not empty: a page has room for few of them, however deep the nesting.
+    /// The indices of the margins that are not empty. A page has space for only a few of them, however
+    /// deep the nesting is.
     shown: Vec<usize>,
     /// Whether an empty line is due before the next one, and its number of margins.
     gap: Option<usize>,

@@ -43,7 +43,8 @@ impl TodoState {
 }
 
 impl CallOutcome {
-    /// Derives the outcome of a call from its input and its result. A failed call has no outcome but its text.
+    /// Derives the outcome of a call from its input and its result. A failed call has no outcome
+    /// but its text.
     pub(crate) fn of_result(tool: &str, input: Option<Raw<'_>>, result: &LoadedItem<'_>) -> Self {
         if result.item().marks().contains(ItemMarks::FAILED) {
             return Self::Text;
@@ -83,7 +84,8 @@ fn todos(object: Option<&Object<'_>>, key: &str) -> Option<CallOutcome> {
     Some(CallOutcome::Todos(todos.collect()))
 }
 
-/// Returns the change of a file: the patch that the client computed, else a diff of the texts of the call.
+/// Returns the change of a file: the patch that the client computed, else a diff of the texts of
+/// the call.
 fn change(tool: &str, input: Option<&Object<'_>>, output: Option<&Object<'_>>) -> Option<Diff> {
     if !matches!(tool, "Edit" | "MultiEdit" | "Write") {
         return None;
@@ -152,8 +154,8 @@ pub(crate) fn call_summary(input: Option<Raw<'_>>, cwd: Option<&str>) -> String 
     }
 }
 
-/// Like [`call_summary`], but line by line, so that a command of two lines is not shown as one. A raw input is
-/// one line.
+/// Like [`call_summary`], but line by line, so that a command of two lines is not shown as one. A
+/// raw input is one line.
 pub(crate) fn about_lines(
     tool: &str,
     input: Option<Raw<'_>>,

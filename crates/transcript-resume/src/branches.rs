@@ -39,10 +39,11 @@ pub struct Branch {
     pub from: Option<usize>,
     /// How it starts.
     pub start: BranchStart,
-    /// The entry above all others of the branch.
+    /// The first entry of the branch: the ancestor of all others.
     pub first: usize,
-    /// The entry to use as a leaf to end a conversation here: the one that other branches continue
-    /// from; in a tip, the last one in the file without children, not counting attachments.
+    /// The leaf of a conversation that ends with this branch: the entry from which other branches
+    /// continue; if there are none, the last entry in the file without children, not counting
+    /// attachments.
     pub last: usize,
     /// Whether no other branch continues from it.
     pub is_tip: bool,

@@ -18,8 +18,8 @@ use crate::tree::{NodeId, Parent, ParentSlot, Tree};
 pub(crate) struct Tombstones {
     /// The uuids without an entry after their last tombstone.
     tombstoned: Vec<Id>,
-    /// Of uuids that were written again after a tombstone: the last tombstone that an entry
-    /// follows.
+    /// For each uuid that was written again after a tombstone: the last tombstone before the last
+    /// entry with that uuid.
     superseded: HashMap<Id, usize>,
     /// The tombstoned entries, and those that are removed with them.
     nodes: HashSet<NodeId>,

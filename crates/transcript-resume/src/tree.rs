@@ -69,7 +69,7 @@ pub struct Tree<'i> {
     next_sibling: Vec<u32>,
     /// Nodes that a splice or a tombstone removed.
     pub(crate) removed: Vec<bool>,
-    /// Nodes whose parent a splice set, with the parent before that.
+    /// Nodes whose parent a splice replaced, with their previous parent.
     pub(crate) spliced: HashMap<NodeId, ParentSlot>,
     /// For each entry of the index, its node; for a progress entry, the node above it (CHAIN-2).
     node_of: Vec<ParentSlot>,

@@ -52,7 +52,7 @@ pub trait ReadDisk: Debug + Send + Sync {
     /// As [`metadata`](Self::metadata).
     fn link_metadata(&self, path: &Path) -> io::Result<Metadata>;
 
-    /// Returns the absolute path without links.
+    /// Returns the absolute path, with all symbolic links resolved.
     ///
     /// # Errors
     /// When nothing is at `path`, or the system fails.
@@ -178,9 +178,11 @@ pub trait File: ReadFile {
 
     /// Returns the offset after the bytes that the last [`append`](Self::append) wrote.
     ///
+    /// The default implementation returns the length of the file, which is correct only while no
+    /// other process writes.
+    ///
     /// # Errors
-    /// When the system fails. By default this is the length of the file, which is the same as long
-    /// as no other process writes.
+    /// When the system fails.
     fn position(&self) -> io::Result<u64> {
         self.status().map(|status| status.len)
     }
@@ -249,7 +251,8 @@ pub trait Disk: ReadDisk {
     /// file, which takes microseconds.
     fn open(&self, path: &Path, create: bool) -> io::Result<Opened>;
 
-    /// Returns the identity of the file at `path`, or of a link; `None` when there is none.
+    /// Returns the identity of the file or symbolic link at `path`, without following the link;
+    /// `None` when nothing has that name.
     ///
     /// # Errors
     /// When the system fails.

@@ -1,12 +1,12 @@
-//! The one way to files, without any knowledge of lines.
+//! Access to files for all crates of transcript, without any knowledge of lines.
 //!
 //! [`ReadDisk`] and [`ReadFile`] are all that readers need: open, read at an offset, list a folder,
 //! properties, real paths. [`Disk`] and [`File`] add what the writer needs: append, truncate, sync,
 //! lock, replace. [`RealDisk`] is the file system of this machine, [`MemoryDisk`] one in memory.
 //!
-//! An [`Identity`] says whether two names, or a name and an open file, are the same file; a
-//! [`Fingerprint`] whether a file still has the bytes that were read, which no length and no time
-//! can.
+//! Two names, or a name and an open file, are the same file if their [`Identity`] is equal. A
+//! [`Fingerprint`] shows whether a file still has the bytes that were read; neither its length nor
+//! its modification time can show that.
 //!
 //! ```
 //! use std::path::Path;

@@ -21,9 +21,9 @@ type Item = Result<FollowEvent, Error>;
 
 /// The events of a [`Follower`] or a [`Watcher`] as a stream.
 ///
-/// A separate thread follows the files. It is at most one batch of 64 KiB, or one longer line,
-/// ahead of the task that reads the stream. The stream ends when it is cancelled, and dropping it
-/// ends the thread. [`FollowEvent::checkpoint`] is the position right after its event, however far
+/// A separate thread follows the files. The thread is at most one batch of 64 KiB, or one longer
+/// line, ahead of the task that reads the stream. The stream ends when it is cancelled, and dropping
+/// it ends the thread. [`FollowEvent::checkpoint`] is the position right after its event, however far
 /// the thread has read since.
 ///
 /// ```

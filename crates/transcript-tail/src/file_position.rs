@@ -214,7 +214,7 @@ pub struct ParseCheckpointError;
 
 impl fmt::Display for ParseCheckpointError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("not a checkpoint of this version")
+        f.write_str("not a checkpoint of this version; follow the file from its start")
     }
 }
 

@@ -15,8 +15,9 @@ use transcript_format::scan::{Flags, Scanner, ToolRole};
 
 /// The id of an entry.
 ///
-/// `EntryId::from` takes any string, as files contain them. [`parse`](str::parse) is for text that
-/// a person typed or a program passed on:
+/// `EntryId::from` accepts any string, because files contain any. [`parse`](str::parse) is for an id
+/// that a person typed or a program passed: it rejects an empty string, white space and control
+/// characters.
 ///
 /// ```
 /// use transcript_writer::EntryId;
@@ -132,14 +133,14 @@ pub(crate) enum Pin {
     Set,
 }
 
-/// The parent that an entry asks for.
+/// The entry that a draft is to be a child of.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Parent {
-    /// The last entry of its chain, or the call that it answers.
+    /// For a tool result, the entry of its call; otherwise the last entry of its chain.
     Chain,
-    /// None: it starts a conversation.
+    /// No entry: the draft starts a conversation.
     Root,
-    /// This entry.
+    /// The entry with this id.
     Entry(EntryId),
 }
 
@@ -202,10 +203,10 @@ impl Draft {
     /// Parses a JSON object with a `type` as an entry.
     ///
     /// # Errors
-    /// When readers would treat the line as damage: not an object, invalid UTF-8, control bytes in
-    /// strings, too deep, too long, a duplicate key among those that link entries, a `uuid` that is
-    /// not a string. Also when a string contains a character that some readers cannot represent:
-    /// NUL (`\u0000`), or half of a surrogate pair (`\ud83d` alone).
+    /// When readers would treat the line as damage: it is not an object, is not UTF-8, has control
+    /// bytes in strings, is nested too deeply or too long, repeats a key that links entries, or has
+    /// a `uuid` that is not a string. Also when a string contains a character that some readers
+    /// cannot represent: NUL (`\u0000`), or half of a surrogate pair (`\ud83d` alone).
     pub fn entry(json: &str) -> Result<Self, InvalidEntry> {
         match unwanted_escape(json.trim_ascii()) {
             Some((reason, at)) => Err(invalid(reason, at)),

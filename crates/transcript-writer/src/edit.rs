@@ -56,14 +56,14 @@ impl TurnEnd {
 
 impl Writer {
     /// Restarts the conversation with a summary. The entries `kept` stay in the context word for
-    /// word, in this order; the boundary lists them, they are not copied, and readers move them
+    /// word, in this order. They are not copied: the boundary lists them, and readers move them
     /// after the summary (COMPACT-3, COMPACT-4).
     ///
-    /// The queue is written first. Boundary and summary are one write: a crash leaves both or no
-    /// compaction; a partial compaction does not count and is truncated when the file is opened
-    /// again. When a `last-prompt` line names the old leaf, a third line in the same write clears
-    /// that pin: before the boundary, or after the summary if a rewind chose the leaf. In the
-    /// second case the old conversation remains in force until that line is complete.
+    /// Queued entries are written first. Boundary and summary are one write. If a crash interrupts
+    /// it, readers ignore the incomplete compaction, and the next open truncates it. When a
+    /// `last-prompt` line names the old leaf, a third line in the same write clears that pin:
+    /// before the boundary, or after the summary if a rewind chose the leaf. In the second case the
+    /// compaction takes effect only when that line is complete.
     ///
     /// A call and its result must both be preserved or neither. The caller must ensure that,
     /// because the writer does not remember results. A later result for a call that is not
@@ -172,15 +172,15 @@ impl Writer {
         written.pop().ok_or_else(|| shared.closed())
     }
 
-    /// Ends a turn: writes a `last-prompt` line with the end of the conversation and the last prompt
-    /// of the person, followed by the [lines](TurnEnd::lines) of `turn`. A state line is skipped if the file already has the same one
-    /// within its last 64 KiB, which is all that other readers look at to list sessions. Of several
-    /// lines of one kind, only the last is written.
+    /// Ends a turn: writes a `last-prompt` line, which names the leaf and the last prompt of the
+    /// person, then the [lines](TurnEnd::lines) of `turn`. Of several state lines of one kind, only
+    /// the last is written, and none if the last 64 KiB of the file already contain the same line.
     ///
-    /// State of kinds that `turn` does not contain is appended again, word for word, even when
-    /// another tool wrote it, so that a long turn does not push a title out of that part. So is the
-    /// previous prompt when `turn` has none. State that does not fit into the 64
-    /// KiB with the rest is not appended again.
+    /// Other readers list a session from those 64 KiB alone. State of kinds that `turn` does not
+    /// contain is therefore appended again, word for word, even when another tool wrote it: without
+    /// that, a long turn would push a title out of the part that they read. The previous prompt is
+    /// appended again when `turn` has none. State that does not fit into the 64 KiB with the rest
+    /// is not appended again.
     ///
     /// Lines that are not state are always written. Returns the lines that were written, in order.
     ///

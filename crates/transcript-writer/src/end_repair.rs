@@ -268,8 +268,8 @@ fn has_entry(line: &[u8]) -> bool {
 /// with the same bytes is reused: a process that died right after this call wrote it. Returns the
 /// path.
 pub(crate) fn write_side_file(disk: &dyn Disk, path: &Path, bytes: &[u8]) -> io::Result<PathBuf> {
-    // Each file is a line that was torn at the same offset. More of them mean that something else
-    // is wrong.
+    // Each file is another line that was torn at the same offset, which is rare. If all names are
+    // taken, the cause is something else, and the error makes it visible.
     const NAMES: u32 = 10;
     for number in 0..NAMES {
         let mut name = path.as_os_str().to_owned();

@@ -22,12 +22,12 @@ pub struct Error {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// The file does not exist, and was not to be created.
+    /// The file does not exist, and the caller did not ask to create it.
     NotFound,
     /// Opening or writing the file is not permitted.
     NotAllowed,
-    /// The path is not a regular file with one name, or not the caller's; the source of the error
-    /// is the reason.
+    /// The path is not a regular file, or the file has several names or belongs to another user;
+    /// the source of the error is the reason.
     NotAFile,
     /// Another process writes to the session, or holds its lock for too long.
     Busy,
@@ -92,9 +92,11 @@ impl ErrorKind {
     const fn text(self) -> &'static str {
         match self {
             Self::NotFound => "no such file",
-            Self::NotAllowed => "writing is not allowed",
+            Self::NotAllowed => {
+                "writing is not allowed; check the permissions of the file and its folder"
+            }
             Self::NotAFile => "not a file that can be appended to",
-            Self::Busy => "another process writes to it",
+            Self::Busy => "another process writes to it; try again when it has finished",
             Self::Fork => "another process writes to it; continue in a fork",
             Self::Changed => "not the file that was read; read it again",
             Self::Replaced => "deleted, moved or replaced while it was open; reopen the file",
@@ -108,13 +110,15 @@ impl ErrorKind {
                 "not an entry that readers accept: a JSON object with a type, on a line of 64 MiB at \
                  most, without NUL characters or unpaired surrogates"
             }
-            Self::UnknownParent => "the entry names a parent that is not in the file",
+            Self::UnknownParent => {
+                "the entry names a parent that is not in the file; append the parent first"
+            }
             Self::RepeatedUuid => "the file already has an entry with this uuid",
             Self::UnknownEntry => "the file has no such entry",
             Self::NotTheLeaf => {
                 "the entry is not the last one of the conversation; rewind to it first"
             }
-            Self::Closed => "the writer was closed",
+            Self::Closed => "the writer was closed; open the file again",
         }
     }
 }

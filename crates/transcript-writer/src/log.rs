@@ -254,9 +254,9 @@ impl Log {
         Ok(repaired.len)
     }
 
-    /// Opens the file if no other process has it open for writing, or if turns are taken. Retries
-    /// for a moment: a forked child holds copies of the open files of its parent until it executes
-    /// its own program.
+    /// Opens the file if no other process has it open for writing, or if processes take turns
+    /// ([`OnBusy::Share`]). Otherwise retries for [`FORK_GRACE`]: a forked child keeps the files of
+    /// its parent open until it executes its own program.
     fn open_alone(&self) -> Result<Opened, Error> {
         let start = Instant::now();
         loop {

@@ -71,11 +71,11 @@ impl Writer {
     /// events and messages that only occur on a wire are skipped.
     ///
     /// The parent of the first new message is the last of the known messages at the start of the
-    /// list; if the list does not start with a known one,
-    /// [`RecordOptions::start`]; else the end of the conversation. Known messages after a new one do not change the parent: after a compaction,
-    /// the new boundary and summary precede the preserved messages and must not become children of
-    /// them, and the entries after a known summary must not either. The parents in `messages` are
-    /// ignored. A result becomes a child of its call, a boundary a new root.
+    /// list. If the list does not start with a known one, it is [`RecordOptions::start`], or else
+    /// the end of the conversation. Known messages after a new one do not change the parent: after
+    /// a compaction, the new boundary and summary precede the preserved messages and must not
+    /// become children of them, and the entries after a known summary must not either. The parents
+    /// in `messages` are ignored. A result becomes a child of its call, a boundary a new root.
     ///
     /// # Errors
     /// [`ErrorKind::UnknownParent`] when [`RecordOptions::start`] is not in the file, and as for

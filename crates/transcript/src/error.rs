@@ -190,7 +190,9 @@ impl fmt::Display for Error {
             (_, ErrorKind::NotAnId) => {
                 "not a session id: give at least its first 4 characters; only letters, digits, `-` and `_`"
             }
-            (_, ErrorKind::SplitPair) => "the preserved entries split a tool call from its result",
+            (_, ErrorKind::SplitPair) => {
+                "the preserved entries contain only one of a tool call and its result; preserve both or neither"
+            }
             (_, ErrorKind::BeforeCompaction) => {
                 "the entry is before a compaction with preserved entries; fork the session there"
             }

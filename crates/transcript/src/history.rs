@@ -113,8 +113,8 @@ impl History {
     /// [`Session::resume`](crate::Session::resume) does, but writes nothing. Of `options` only the
     /// policy and the model are used.
     ///
-    /// When a client would not continue the session,
-    /// [`ConversationPath::refusal`](transcript_resume::ConversationPath::refusal) is the reason and there are no messages.
+    /// When a client would not continue the session, there are no messages, and
+    /// [`ConversationPath::refusal`](transcript_resume::ConversationPath::refusal) is the reason.
     ///
     /// ```
     /// use transcript::History;

@@ -100,8 +100,10 @@ impl ToolResult {
     }
 }
 
-/// Creates the entry of one result; clients write one entry for each. They name the entry of the
-/// call in `sourceToolAssistantUUID` and as the parent; the writer sets both for calls it knows.
+/// Creates the entry of one tool result; clients write one entry for each result.
+///
+/// Its `sourceToolAssistantUUID` and its parent name the entry of the call. This function sets
+/// neither; the writer sets both when it knows the call.
 #[must_use]
 pub fn tool_result(result: ToolResult) -> NewEntry {
     let block = ObjectBuf::new()

@@ -300,7 +300,7 @@ impl Scanner {
     ///
     /// # Errors
     ///
-    /// Like [`Self::scan`], except for `Trailing`.
+    /// Those of [`Self::scan`], without `Trailing`.
     pub fn scan_first<'a>(&'a mut self, line: &'a [u8]) -> Result<Envelope<'a>, ScanError> {
         let Self {
             parts,

@@ -86,10 +86,11 @@ struct Masks {
     has_control: bool,
 }
 
-/// Replaces `quotes` with those of the window of `line` that starts at `start`.
+/// Fills `quotes` with the quotes of one window: the part of `line` that starts at `start`, a
+/// multiple of [`WINDOW`].
 ///
-/// Windows must be indexed in order; `start` is a multiple of [`WINDOW`]. Returns the first byte of
-/// the window that is not allowed in a string, if any.
+/// Windows must be indexed in order. `plain` forbids vector instructions. Returns an error for the
+/// first byte of the window that is in a string and not allowed there.
 pub(super) fn index(
     line: &[u8],
     start: usize,
@@ -311,7 +312,7 @@ const fn zero_bytes(word: u64) -> u64 {
     !(((word & low) + low) | word | low)
 }
 
-/// Gathers the top bit of each byte into one bit per byte.
+/// Gathers the top bits of the eight bytes in the lowest eight bits, in the same order.
 const fn gather(tops: u64) -> u64 {
     (tops >> 7).wrapping_mul(0x0102_0408_1020_4080) >> 56
 }

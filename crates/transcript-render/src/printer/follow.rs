@@ -205,7 +205,7 @@ impl<'o> FollowPrinter<'o> {
         Ok(())
     }
 
-    /// Prints something of one conversation, below its label if another conversation was printed before.
+    /// Prints a part of one conversation, below its label if another conversation was printed before.
     fn print_in(
         &mut self,
         key: Key,
@@ -315,7 +315,8 @@ impl<'o> FollowPrinter<'o> {
         }
     }
 
-    /// Prints a result that was written before its call again, because only the call tells how to show it.
+    /// Prints a result that was written before its call a second time, after the call: how to show
+    /// it depends on the call.
     fn early_result(&mut self, state: &mut ConversationState, id: &str, text: &str) -> Result<()> {
         let parsed = ParsedEntry::read(text)?;
         let conversation = parsed.conversation()?;
@@ -363,7 +364,8 @@ impl<'o> FollowPrinter<'o> {
         Ok(())
     }
 
-    /// Prints an item that is neither a call nor a result. An item that belongs to the call above is indented below it.
+    /// Prints an item that is neither a call nor a result. An item that belongs to the call above
+    /// is indented below it.
     fn other(
         &mut self,
         state: &mut ConversationState,
@@ -451,7 +453,8 @@ impl Key {
         }
     }
 
-    /// Returns whether this is the conversation of a file, and not of a subagent in the file of another one.
+    /// Returns whether this is the conversation of a file, and not of a subagent in the file of
+    /// another one.
     fn is_of_file(&self) -> bool {
         Self::of_file(&self.path) == *self
     }

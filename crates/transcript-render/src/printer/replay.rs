@@ -39,7 +39,8 @@ struct Last {
 }
 
 impl<'s, 'o> ReplayPrinter<'s, 'o> {
-    /// Prints `conversations`: the main one first, then its subagents, in the order of `nesting`, then others.
+    /// Prints `conversations`: the main one first, then its subagents, in the order of `nesting`,
+    /// then others.
     pub fn new(
         out: &'o mut dyn Write,
         options: &RenderOptions,

@@ -114,11 +114,12 @@ pub(super) fn merge(
 struct Merge {
     policy: Policy,
     drafts: Vec<Draft>,
-    /// In the role form: the reminders of the turn, sent after its user message (NOTE-6).
+    /// If reminders are sent as system messages: those of the turn, which follow its user message
+    /// (NOTE-6).
     system_reminders: Vec<Vec<Vec<Block>>>,
-    /// The answers since the last user message without a result, by their id.
+    /// The answers since the last user message that has no tool result, by their id.
     answers: HashMap<Rc<str>, usize>,
-    /// The answers before that.
+    /// The answers before that message, by their id.
     earlier_answers: HashMap<Rc<str>, usize>,
     /// The number of drafts that are complete and were checked for separating answers.
     checked: usize,

@@ -227,7 +227,7 @@ fn leaf_of(tree: &Tree<'_>, under: Option<Option<Id>>) -> Option<NodeId> {
 }
 
 /// Returns the hash that the client records for a message: SHA-256 of its JSON with sorted keys, no
-/// spaces and content as a list of blocks (REQ-2). Cache breakpoints are removed already.
+/// spaces and content as a list of blocks (REQ-2). The caller has removed cache breakpoints.
 fn hash(message: &Message) -> Hash {
     let mut json = String::from(r#"{"content":["#);
     for (at, block) in message.blocks().iter().enumerate() {

@@ -291,8 +291,8 @@ fn has_writer(_file: &fs::File) -> Option<bool> {
 fn is_remote(file: &fs::File) -> bool {
     let mut status = std::mem::MaybeUninit::<libc::statfs>::uninit();
     #[expect(unsafe_code, reason = "not in the standard library")]
-    // SAFETY: the descriptor is open as long as `file` is borrowed, and the pointer leads to room
-    // for one `statfs`, which the call fills when it returns 0.
+    // SAFETY: the descriptor is open as long as `file` is borrowed, and the pointer is valid for one
+    // `statfs`, which the call initializes when it returns 0.
     let kind = unsafe {
         if libc::fstatfs(file.as_raw_fd(), status.as_mut_ptr()) != 0 {
             return false;

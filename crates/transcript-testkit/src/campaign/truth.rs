@@ -323,7 +323,8 @@ fn repair_boundary(healthy: &Healthy, value: &mut Value, gone: &HashSet<usize>) 
     }
 }
 
-/// Returns the truth when the parents of the entries `touched`, all of the chain, are wrong.
+/// Returns the truth when the parents of the entries `touched` are wrong; all of them are in the
+/// chain.
 fn without_links(healthy: &Healthy, touched: &[usize], exchanged: bool) -> Truth {
     let place = places(&healthy.path);
     let mut truth = Truth::of_path(healthy, &[]);

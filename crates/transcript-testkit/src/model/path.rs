@@ -263,8 +263,8 @@ impl Graph {
             .any(|&above| self.entries[above].is_message())
     }
 
-    /// Returns the chain that ends at `leaf`, oldest first. A parent that is missing, or closes a cycle,
-    /// is replaced by the previous entry in time (CHAIN-1, CHAIN-3).
+    /// Returns the chain that ends at `leaf`, oldest first. A parent that is missing, or closes a
+    /// cycle, is replaced by the previous entry in time (CHAIN-1, CHAIN-3).
     fn chain(&self, leaf: usize) -> Vec<usize> {
         let mut chain = vec![leaf];
         let mut seen = HashSet::from([leaf]);

@@ -26,7 +26,8 @@ pub(super) struct Label {
 }
 
 impl Label {
-    /// Creates the label of the file at `path`, or of an agent; `is_of_file` means that the file is the agent's own.
+    /// Creates the label of the file at `path`, or of an agent; `is_of_file` means that the file is
+    /// the agent's own.
     pub(super) fn new(path: &Path, agent: Option<&str>, is_of_file: bool) -> Self {
         let (project, id) = place(path, agent.is_some() && is_of_file);
         Self {
@@ -82,8 +83,9 @@ impl Label {
     }
 }
 
-/// Returns the project and the session of a path. Files of subagents are in the folder of their session;
-/// those of older clients are next to the session's file, and their path does not name the session.
+/// Returns the project and the session of a path. Files of subagents are in the folder of their
+/// session; those of older clients are next to the session's file, and their path does not name the
+/// session.
 fn place(path: &Path, is_agent: bool) -> (Option<String>, Option<String>) {
     let text = |name: Component<'_>| name.as_os_str().to_string_lossy().into_owned();
     let names: Vec<_> = path.components().collect();

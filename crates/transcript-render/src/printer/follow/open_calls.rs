@@ -50,8 +50,9 @@ pub(super) struct OpenCalls {
     open: VecDeque<OpenCall>,
     /// The total size of all inputs, in bytes.
     inputs: usize,
-    /// The text of entries with results whose calls have not arrived yet, by call id. A result can precede its call
-    /// by a line or two, because fast tools finish while the answer is being written.
+    /// The text of entries with results whose calls have not arrived yet, by call id. A result can
+    /// precede its call by a line or two, because fast tools finish while the answer is being
+    /// written.
     early: VecDeque<(String, String)>,
 }
 
