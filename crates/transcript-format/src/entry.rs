@@ -3,8 +3,8 @@
 //! [`Entry::parse`] reads the top-level members of a line and nothing below them. The accessors of
 //! [`Entry`] are the envelope: ids, flags and places that entries of every kind may carry.
 //! [`Entry::body`] returns the view for the kind of the entry; the views of messages are in this
-//! module, the others in [`system`](crate::system), [`attachment`](crate::attachment),
-//! [`progress`](crate::progress) and [`metadata`](crate::metadata). Messages of the stream protocol
+//! module, the others in [`system`], [`attachment`],
+//! [`progress`] and [`metadata`]. Messages of the stream protocol
 //! that are not part of a file have no view.
 //!
 //! To add a field, add a row to the table of its kind. A field without a row can still be read
