@@ -12,7 +12,7 @@ use transcript::wire::{
 };
 use transcript_format::finding::{Finding, Severity};
 use transcript_format::object::Str;
-use transcript_reader::{Bodies, Id, Index, Source, Subagent, subagents};
+use transcript_reader::{Bodies, EntryNo, Id, Index, Source, Subagent, subagents};
 use transcript_render::{
     Conversation, Escaping, Header, Pace, ReplayPrinter, count, explain, write_markdown,
 };
@@ -156,7 +156,7 @@ enum PartKind {
     Main,
     Branch {
         /// The entry after which the branch leaves the conversation.
-        from: Option<usize>,
+        from: Option<EntryNo>,
     },
     Sidechain(Origin),
 }

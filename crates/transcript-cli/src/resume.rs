@@ -9,7 +9,7 @@ use transcript::History;
 use transcript::wire::{self, ResumeRefusal, ResumeReport};
 use transcript_format::names::is_id;
 use transcript_messages::{Block, Message, lint};
-use transcript_reader::{Bodies, ErrorKind, Index};
+use transcript_reader::{Bodies, EntryNo, ErrorKind, Index};
 use transcript_render::{Escaping, count, cut_text, explain};
 use transcript_resume::PathState;
 use transcript_resume::request::{self, Request};
@@ -287,8 +287,9 @@ fn write_groups<'a>(
     label: &str,
     items: impl Iterator<Item = (&'a str, Option<usize>)>,
 ) -> Result<()> {
-    let mut groups: Vec<(&str, Vec<Option<usize>>)> = Vec::new();
-    for (name, entry) in items {
+    let mut groups: Vec<(&str, Vec<Option<EntryNo>>)> = Vec::new();
+    for (name, origin) in items {
+        let entry = origin.map(EntryNo::new);
         match groups.iter_mut().find(|(known, _)| *known == name) {
             Some((_, entries)) => entries.push(entry),
             None => groups.push((name, vec![entry])),
@@ -311,7 +312,7 @@ fn write_groups<'a>(
     Ok(())
 }
 
-fn place(index: &Index, entry: Option<usize>) -> String {
+fn place(index: &Index, entry: Option<EntryNo>) -> String {
     entry.map_or(String::new(), |entry| {
         format!(", {}", explain::entry_name(index, entry))
     })

@@ -18,7 +18,7 @@ use crate::damaged_lines;
 use crate::error::Error;
 use crate::fork_names;
 use crate::index::{
-    Boundary, EntryMarks, Id, Index, NO_TIME, Preserved, Record, SideTables, ToolEnd,
+    Boundary, EntryMarks, EntryNo, Id, Index, NO_TIME, Preserved, Record, SideTables, ToolEnd,
 };
 use crate::interner::{self, Interner};
 use crate::source::Source;
@@ -495,7 +495,7 @@ impl PartialIndex {
             .map(|name| metadata.as_ref()?.get(name)?.object());
         let logical_parent = envelope.logical_parent_uuid();
         self.boundaries.push(Boundary {
-            entry_no: self.records.len(),
+            entry_no: EntryNo::new(self.records.len()),
             logical_parent: logical_parent.map(|id| intern(&id.decode(), odd)),
             preserved: preserved(list.as_ref(), segment.as_ref(), odd),
             ends: ["headUuid", "tailUuid"].map(|name| id_at(segment.as_ref()?, name, odd)),
@@ -547,7 +547,7 @@ impl PartialIndex {
         self.tools = tools;
         self.records.reverse();
         for boundary in &mut self.boundaries {
-            boundary.entry_no = self.records.len() - 1 - boundary.entry_no;
+            boundary.entry_no = EntryNo::new(self.records.len() - 1 - boundary.entry_no.get());
         }
         self.boundaries.reverse();
         let sessions = self.records.iter_mut().map(|record| &mut record.session);
@@ -741,7 +741,7 @@ fn append(index: &mut Index, part: PartialIndex) {
     index
         .boundaries
         .extend(part.boundaries.into_iter().map(|mut boundary| {
-            boundary.entry_no += first_record;
+            boundary.entry_no = EntryNo::new(first_record + boundary.entry_no.get());
             boundary.logical_parent = boundary.logical_parent.map(rename);
             boundary.ends = boundary.ends.map(|end| end.map(rename));
             match &mut boundary.preserved {

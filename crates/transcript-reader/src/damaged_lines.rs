@@ -12,7 +12,7 @@ use transcript_format::scan::Scanner;
 
 use crate::build::{PartialIndex, renumber};
 use crate::error::Error;
-use crate::index::{EntryMarks, Index, Record, ToolEnd};
+use crate::index::{EntryMarks, EntryNo, Index, Record, ToolEnd};
 use crate::source::Source;
 
 /// Adds the entries of damaged lines to `index`, and narrows the findings of these lines to the
@@ -261,10 +261,13 @@ fn merge(index: &mut Index, salvaged: PartialIndex) {
     append(index, rest, &tools, None);
 
     for boundary in &mut index.boundaries {
-        boundary.entry_no += in_front.partition_point(|others| *others <= boundary.entry_no);
+        let number = boundary.entry_no.get();
+        let added = in_front.partition_point(|others| *others <= number);
+        boundary.entry_no = EntryNo::new(number + added);
     }
     let boundaries = salvaged.boundaries.into_iter().map(|mut boundary| {
-        boundary.entry_no += in_front[boundary.entry_no];
+        let number = boundary.entry_no.get();
+        boundary.entry_no = EntryNo::new(number + in_front[number]);
         boundary
     });
     index.boundaries.extend(boundaries);

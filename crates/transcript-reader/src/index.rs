@@ -153,12 +153,38 @@ impl ToolEnd {
     }
 }
 
+/// The number of an entry in its index, from 0, in file order. Not a line number, and valid only
+/// for the index it comes from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct EntryNo(u32);
+
+impl EntryNo {
+    /// Counts `number` entries from the start of an index, which has at most [`u32::MAX`] of them.
+    #[must_use]
+    pub const fn new(number: usize) -> Self {
+        debug_assert!(number <= u32::MAX as usize);
+        Self(number as u32)
+    }
+
+    /// Returns the plain number.
+    #[must_use]
+    pub const fn get(self) -> usize {
+        self.0 as usize
+    }
+}
+
+impl fmt::Display for EntryNo {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
 /// The data of a `compact_boundary` about the entries that it preserves.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Boundary {
     /// The number of the boundary entry.
-    pub entry_no: usize,
+    pub entry_no: EntryNo,
     /// `logicalParentUuid`: the leaf of the conversation before.
     pub logical_parent: Option<Id>,
     /// The preserved entries.
@@ -248,7 +274,7 @@ impl Index {
 
     /// Returns the entries in file order.
     pub fn entries(&self) -> impl ExactSizeIterator<Item = EntryRef<'_>> + DoubleEndedIterator {
-        (0..self.records.len()).map(|number| self.entry(number))
+        (0..self.records.len()).map(|number| self.entry(EntryNo::new(number)))
     }
 
     /// Returns the number of entries.
@@ -263,26 +289,25 @@ impl Index {
         self.records.is_empty()
     }
 
-    /// Returns the entry with this number, counted from 0 in file order.
+    /// Returns the entry with this number.
     ///
     /// # Panics
     ///
     /// When `number` is not below [`Self::len`].
     #[must_use]
-    pub fn entry(&self, number: usize) -> EntryRef<'_> {
+    pub fn entry(&self, number: EntryNo) -> EntryRef<'_> {
         EntryRef {
             index: self,
-            record: &self.records[number],
+            record: &self.records[number.get()],
             number,
         }
     }
 
     /// Returns the numbers of the entries with this id, in file order; several if a uuid is
     /// repeated.
-    pub fn with_uuid(&self, id: Id) -> impl Iterator<Item = usize> + '_ {
+    pub fn with_uuid(&self, id: Id) -> impl Iterator<Item = EntryNo> + '_ {
         let first = self.uuids.first(&self.records, id);
-        std::iter::successors(first, |number| self.uuids.next.get(number).copied())
-            .map(|number| number as usize)
+        std::iter::successors(first, |number| self.uuids.next.get(number).copied()).map(EntryNo)
     }
 
     /// Returns the id that a fork gave to the entry that had the id `old`. Only covers ids that a
@@ -316,9 +341,9 @@ impl Index {
         }
     }
 
-    /// Returns the data of the compact boundary with the number `entry_no`.
+    /// Returns the data of a compact boundary.
     #[must_use]
-    pub fn boundary(&self, entry_no: usize) -> Option<&Boundary> {
+    pub fn boundary(&self, entry_no: EntryNo) -> Option<&Boundary> {
         let at = self
             .boundaries
             .binary_search_by_key(&entry_no, |boundary| boundary.entry_no);
@@ -327,7 +352,7 @@ impl Index {
 
     /// Returns the tombstones in file order: the number of the tombstone line and the id of the
     /// removed entry. The index does not apply them; that is up to the policy.
-    pub fn tombstones(&self) -> impl Iterator<Item = (usize, Id)> + '_ {
+    pub fn tombstones(&self) -> impl Iterator<Item = (EntryNo, Id)> + '_ {
         let lines = self.side.has_tombstones.then(|| self.entries());
         let lines = lines.into_iter().flatten();
         lines.filter_map(|line| Some((line.number(), line.tombstone()?)))
@@ -483,13 +508,13 @@ fn id_of(raw: u128, marks: EntryMarks, there: EntryMarks, odd: EntryMarks) -> Op
 pub struct EntryRef<'i> {
     index: &'i Index,
     record: &'i Record,
-    number: usize,
+    number: EntryNo,
 }
 
 impl<'i> EntryRef<'i> {
     /// Returns its number in the index.
     #[must_use]
-    pub fn number(&self) -> usize {
+    pub fn number(&self) -> EntryNo {
         self.number
     }
 
@@ -625,7 +650,7 @@ impl<'i> EntryRef<'i> {
     #[must_use]
     pub fn tools(&self) -> &'i [ToolEnd] {
         let tools = &self.index.tools;
-        let next = self.index.records.get(self.number + 1);
+        let next = self.index.records.get(self.number.get() + 1);
         &tools[self.record.tools as usize..next.map_or(tools.len(), |next| next.tools as usize)]
     }
 

@@ -48,7 +48,7 @@ pub use build::LoadOptions;
 pub use discover::{SessionFile, SessionFiles};
 pub use error::{Error, ErrorKind};
 pub use index::{
-    Boundary, EntryMarks, EntryRef, Id, Index, MessageKey, Preserved, ToolEnd, ToolKey,
+    Boundary, EntryMarks, EntryNo, EntryRef, Id, Index, MessageKey, Preserved, ToolEnd, ToolKey,
 };
 pub use listing::{Listing, SessionRow, SessionState};
 pub use other_files::OtherFiles;

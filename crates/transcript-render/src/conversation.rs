@@ -1,6 +1,6 @@
 //! The paths of a session that a replay shows, with their items.
 
-use transcript_reader::{Bodies, Index, Source};
+use transcript_reader::{Bodies, EntryNo, Index, Source};
 use transcript_resume::items::{Displays, ItemList};
 use transcript_resume::{ConversationPath, Decision};
 
@@ -53,7 +53,7 @@ impl<'s> Conversation<'s> {
 
 /// Describes a decision as a note above an entry: a gap, a bridge, a salvaged entry.
 pub(crate) fn gap(index: &Index, decision: &Decision) -> Option<String> {
-    let line = |entry: u32| index.entry(entry as usize).line();
+    let line = |entry: EntryNo| index.entry(entry).line();
     Some(match *decision {
         Decision::Relink {
             entry,

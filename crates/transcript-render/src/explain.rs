@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use transcript_format::finding::Finding;
-use transcript_reader::{EntryRef, Index};
+use transcript_reader::{EntryNo, EntryRef, Index};
 use transcript_resume::{ConversationPath, Decision, Evidence, LeafReason, Policy, Refusal, Tree};
 
 use crate::compaction;
@@ -62,7 +62,7 @@ pub fn describe_finding(finding: &Finding) -> String {
 
 /// Describes a decision.
 pub fn describe(index: &Index, decision: &Decision) -> String {
-    let name = |entry: u32| Name(index.entry(entry as usize)).to_string();
+    let name = |entry| entry_name(index, entry);
     match *decision {
         Decision::Leaf { entry, reason } => {
             let reason = match reason {
@@ -168,7 +168,7 @@ pub fn describe(index: &Index, decision: &Decision) -> String {
 }
 
 /// Names an entry by its type and line.
-pub fn entry_name(index: &Index, entry: usize) -> String {
+pub fn entry_name(index: &Index, entry: EntryNo) -> String {
     Name(index.entry(entry)).to_string()
 }
 

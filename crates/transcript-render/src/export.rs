@@ -5,7 +5,7 @@ use std::io::Write;
 
 use transcript_format::kind::{AttachmentKind, SystemKind};
 use transcript_format::object::Raw;
-use transcript_reader::Bodies;
+use transcript_reader::{Bodies, EntryNo};
 use transcript_resume::Usage;
 use transcript_resume::items::{
     GroupKind, GroupRole, Item, ItemKind, ItemMarks, ItemReader, LoadedItem, Speaker,
@@ -117,7 +117,7 @@ struct Writer<'o> {
     speaker: Option<&'static str>,
     cwd: Option<String>,
     /// The entries of which something was written.
-    seen: HashSet<usize>,
+    seen: HashSet<EntryNo>,
 }
 
 impl Writer<'_> {

@@ -12,7 +12,7 @@ use transcript_format::content::Block;
 use transcript_format::entry::Entry;
 use transcript_format::object::{FromRaw, Str};
 use transcript_format::scan::Flags;
-use transcript_reader::{Bodies, EntryRef, Said};
+use transcript_reader::{Bodies, EntryNo, EntryRef, Said};
 use transcript_resume::{
     BranchStart, Branches, ConversationPath, Decision, LeafReason, PathEntry, Policy, is_prompt,
 };
@@ -424,7 +424,7 @@ impl<'s> TreePrinter<'s> {
     }
 
     /// Describes the decision about the missing parent of an entry.
-    fn link_note(&self, entry: usize) -> Option<String> {
+    fn link_note(&self, entry: EntryNo) -> Option<String> {
         let tree = &self.session_tree.tree;
         let decision = tree.link_decision(tree.node(entry)?)?;
         Some(explain::describe(self.session_tree.index(), &decision))
@@ -434,7 +434,7 @@ impl<'s> TreePrinter<'s> {
     fn end(&self, out: &mut impl Write, branch: usize, level: usize) -> Result<()> {
         let shown = &self.branches().all()[branch];
         let index = self.session_tree.index();
-        let mut leaves: Vec<usize> = self
+        let mut leaves: Vec<EntryNo> = self
             .session_tree
             .paths
             .iter()
@@ -683,7 +683,7 @@ fn totals(session_tree: &SessionTree<'_>) -> Vec<FoldedTotal> {
 /// Returns the first and the last line of a branch.
 fn lines(session_tree: &SessionTree<'_>, branch: usize) -> (u64, u64) {
     let mut entries = session_tree.branches.entries(branch);
-    let line = |entry: usize| session_tree.index().entry(entry).line();
+    let line = |entry: EntryNo| session_tree.index().entry(entry).line();
     let first = entries.next().map_or(0, line);
     (first, entries.next_back().map_or(first, line))
 }

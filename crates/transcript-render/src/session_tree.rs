@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use transcript_format::entry::Entry;
 use transcript_format::object::Object;
-use transcript_reader::{Bodies, EntryRef, Id, Index, Preserved, Prompt, Source};
+use transcript_reader::{Bodies, EntryNo, EntryRef, Id, Index, Preserved, Prompt, Source};
 use transcript_resume::items::CompactionItem;
 use transcript_resume::{Branches, ConversationPath, Decision, Policy, Tree, is_prompt};
 
@@ -25,7 +25,7 @@ pub struct SessionTree<'s> {
     /// The policy whose path is the main line comes first.
     pub paths: [(Policy, ConversationPath); 2],
     /// For each boundary, how many entries the paths preserve.
-    kept: HashMap<usize, usize>,
+    kept: HashMap<EntryNo, usize>,
 }
 
 impl<'s> SessionTree<'s> {
@@ -40,11 +40,11 @@ impl<'s> SessionTree<'s> {
         tree: Tree<'s>,
         paths: [(Policy, ConversationPath); 2],
     ) -> Result<Self> {
-        let leaves: Vec<usize> = paths.iter().filter_map(|(_, path)| path.leaf).collect();
+        let leaves: Vec<EntryNo> = paths.iter().filter_map(|(_, path)| path.leaf).collect();
         let branches = Branches::new(&tree, &leaves);
         let decisions = paths.iter().flat_map(|(_, path)| &path.decisions);
         let kept = decisions.filter_map(|decision| match *decision {
-            Decision::Splice { boundary, kept, .. } => Some((boundary as usize, kept as usize)),
+            Decision::Splice { boundary, kept, .. } => Some((boundary, kept as usize)),
             _ => None,
         });
         Ok(Self {

@@ -11,18 +11,18 @@ use std::ops::Range;
 
 use transcript_format::kind::EntryKind;
 use transcript_format::scan::{Flags, ToolRole};
-use transcript_reader::{EntryRef, Id, Index, Preserved};
+use transcript_reader::{EntryNo, EntryRef, Id, Index, Preserved};
 
 use crate::tree::{NodeId, Parent, Tree};
 
-/// The branches of a file. Entries are identified by their number in the index.
+/// The branches of a file.
 ///
 /// Takes 8 bytes for each entry, and about 100 for each branch.
 #[derive(Debug)]
 pub struct Branches {
     branches: Vec<Branch>,
     /// The entries of all branches, one branch after the other.
-    entries: Vec<u32>,
+    entries: Vec<EntryNo>,
     /// For each entry: the branch that it is in, [`NONE`] for none.
     branch_of: Vec<u32>,
     children: Vec<Vec<u32>>,
@@ -36,15 +36,15 @@ pub struct Branch {
     /// The branch that it leaves.
     pub parent: Option<usize>,
     /// The entry of that branch that is its parent.
-    pub from: Option<usize>,
+    pub from: Option<EntryNo>,
     /// How it starts.
     pub start: BranchStart,
     /// The first entry of the branch: the ancestor of all others.
-    pub first: usize,
+    pub first: EntryNo,
     /// The leaf of a conversation that ends with this branch: the entry from which other branches
     /// continue; if there are none, the last entry in the file without children, not counting
     /// attachments.
-    pub last: usize,
+    pub last: EntryNo,
     /// Whether no other branch continues from it.
     pub is_tip: bool,
     /// How many user and assistant entries it has.
@@ -100,14 +100,14 @@ pub struct Sidechain {
     /// How many entries it has.
     pub entries: usize,
     /// The first of them.
-    pub first: usize,
+    pub first: EntryNo,
 }
 
 impl Branches {
     /// Groups the entries of `tree`. A branch also ends at each of `breaks`, entries such as the
     /// leaves that policies choose, whatever is below them.
     #[must_use]
-    pub fn new(tree: &Tree<'_>, breaks: &[usize]) -> Self {
+    pub fn new(tree: &Tree<'_>, breaks: &[EntryNo]) -> Self {
         let mut links = BranchLinks::new(tree);
         links.link();
         let order = links.order();
@@ -138,9 +138,9 @@ impl Branches {
     pub fn entries(
         &self,
         branch: usize,
-    ) -> impl ExactSizeIterator<Item = usize> + DoubleEndedIterator + '_ {
+    ) -> impl ExactSizeIterator<Item = EntryNo> + DoubleEndedIterator + '_ {
         let entries = &self.entries[self.branches[branch].entries.clone()];
-        entries.iter().map(|entry| *entry as usize)
+        entries.iter().copied()
     }
 
     /// Returns the branches that continue from `branch`, in the order in which they start in the
@@ -152,8 +152,8 @@ impl Branches {
     /// Returns the branch that contains an entry, or the line that counts instead of it; `None` for
     /// sidechains and for lines that are not part of the chain.
     #[must_use]
-    pub fn branch_of(&self, entry: usize) -> Option<usize> {
-        let branch = *self.branch_of.get(entry)?;
+    pub fn branch_of(&self, entry: EntryNo) -> Option<usize> {
+        let branch = *self.branch_of.get(entry.get())?;
         (branch != NONE).then_some(branch as usize)
     }
 
@@ -195,9 +195,9 @@ impl<'t, 'i> BranchLinks<'t, 'i> {
     }
 
     /// Returns the node of the line that counts, also when a splice removed it from the tree.
-    fn node(&self, entry_no: usize) -> Option<u32> {
+    fn node(&self, entry_no: EntryNo) -> Option<u32> {
         let node = self.node_of_line(&self.index.entry(entry_no))?;
-        let counts = self.tree.entry_no_of(NodeId(node)) as usize == entry_no;
+        let counts = self.tree.entry_no_of(NodeId(node)) == entry_no;
         counts.then_some(node)
     }
 
@@ -243,7 +243,7 @@ impl<'t, 'i> BranchLinks<'t, 'i> {
 
     /// The last entry that each boundary preserves, with the boundary and the entry that the
     /// preserved ones follow.
-    fn segment_ends(&self) -> HashMap<u32, (usize, u32)> {
+    fn segment_ends(&self) -> HashMap<u32, (EntryNo, u32)> {
         let boundaries = self.index.entries().filter(EntryRef::is_boundary);
         let segment_ends = boundaries.filter_map(|entry_ref| {
             let boundary = self.index.boundary(entry_ref.number())?;
@@ -391,7 +391,7 @@ impl<'t, 'i> BranchLinks<'t, 'i> {
         }
     }
 
-    fn branches(self, order: &[u32], head: &[u32], breaks: &[usize]) -> Branches {
+    fn branches(self, order: &[u32], head: &[u32], breaks: &[EntryNo]) -> Branches {
         let breaks: HashSet<u32> = breaks
             .iter()
             .filter_map(|entry| self.node_of_line(&self.index.entry(*entry)))
@@ -428,7 +428,7 @@ impl<'t, 'i> BranchLinks<'t, 'i> {
     /// Numbers the branches in file order and fills them.
     fn collect(&self, top: &[u32]) -> Branches {
         let mut number_of = HashMap::new();
-        let mut lists: Vec<Vec<u32>> = Vec::new();
+        let mut lists: Vec<Vec<EntryNo>> = Vec::new();
         let mut tops = Vec::new();
         let mut branch_of = vec![NONE; self.index.len()];
         let mut has_children = vec![false; top.len()];
@@ -446,17 +446,17 @@ impl<'t, 'i> BranchLinks<'t, 'i> {
                 tops.push(top[node as usize]);
                 lists.len() - 1
             });
-            lists[number].push(entry.number() as u32);
-            branch_of[entry.number()] = number as u32;
+            lists[number].push(entry.number());
+            branch_of[entry.number().get()] = number as u32;
             if entry.kind() != EntryKind::Attachment && self.parents[node as usize] != NONE {
                 has_children[self.parents[node as usize] as usize] = true;
             }
         }
         for line in self.index.entries() {
-            if branch_of[line.number()] == NONE
+            if branch_of[line.number().get()] == NONE
                 && let Some(node) = self.node_of_line(&line)
             {
-                branch_of[line.number()] = branch_of[self.entry(node).number()];
+                branch_of[line.number().get()] = branch_of[self.entry(node).number().get()];
             }
         }
         let mut branches = Branches {
@@ -473,21 +473,21 @@ impl<'t, 'i> BranchLinks<'t, 'i> {
             if let Some(parent) = parent {
                 branches.children[parent].push(branches.branches.len() as u32);
             }
-            let is_end = |entry: &&u32| {
-                let node = self.node(**entry as usize);
+            let is_end = |entry: &&EntryNo| {
+                let node = self.node(**entry);
                 node.is_some_and(|node| !has_children[node as usize])
             };
             let first = self.entry(top).number();
             let last = list.iter().rev().find(is_end).or(list.last());
             let start = branches.entries.len();
             branches.entries.extend(list);
-            let lines = || list.iter().map(|entry| self.index.entry(*entry as usize));
+            let lines = || list.iter().map(|entry| self.index.entry(*entry));
             branches.branches.push(Branch {
                 parent,
                 from,
                 start: self.starts.get(&top).copied().unwrap_or(BranchStart::Child),
                 first,
-                last: last.map_or(first, |last| *last as usize),
+                last: last.copied().unwrap_or(first),
                 is_tip: true,
                 messages: lines().filter(|line| line.kind().is_message()).count(),
                 prompts: lines().filter(is_prompt).count(),

@@ -8,7 +8,7 @@ use std::collections::HashSet;
 
 use transcript_format::kind::EntryKind;
 use transcript_format::scan::{Flags, ToolRole};
-use transcript_reader::EntryRef;
+use transcript_reader::{EntryNo, EntryRef};
 
 use crate::decision::Decision;
 use crate::path::{ConversationPath, PathEntry};
@@ -43,14 +43,14 @@ impl<'i> Tree<'i> {
         let has_summary = path.entries.iter().any(is_summary);
         let first = path.entries.first().map(PathEntry::entry_no);
         let boundary = first.filter(|first| has_summary && self.index.entry(*first).is_boundary());
-        let is_summed_up = |number: usize| boundary.is_some_and(|boundary| number < boundary);
-        let is_own = |number: usize| {
+        let is_summed_up = |number: EntryNo| boundary.is_some_and(|boundary| number < boundary);
+        let is_own = |number: EntryNo| {
             self.entry_node(number)
                 .is_none_or(|node| !self.is_foreign(node))
         };
-        let messages = |path: &ConversationPath| -> HashSet<usize> {
+        let messages = |path: &ConversationPath| -> HashSet<EntryNo> {
             let numbers = || path.entries.iter().map(|entry| entry.entry_no());
-            let line = |number: usize| self.index.entry(number);
+            let line = |number: EntryNo| self.index.entry(number);
             let with_content = numbers().map(line).filter(says_something);
             let with_content: HashSet<_> = with_content.filter_map(|line| line.message()).collect();
             let ends = |role: ToolRole| {
@@ -58,7 +58,7 @@ impl<'i> Tree<'i> {
                 tools.filter(move |tool| tool.role() == role)
             };
             let calls: HashSet<_> = ends(ToolRole::Use).map(|tool| tool.key()).collect();
-            let is_sent = |number: &usize| {
+            let is_sent = |number: &EntryNo| {
                 let line = line(*number);
                 // A result without its call is not sent (TURN-3).
                 let is_answer_to_nothing = line.kind() == EntryKind::User
@@ -76,7 +76,7 @@ impl<'i> Tree<'i> {
             };
             let numbers = numbers().filter(is_sent);
             // Of several lines with one uuid each policy may use a different one.
-            let first = |number: usize| {
+            let first = |number: EntryNo| {
                 let id = self.index.entry(number).uuid();
                 id.and_then(|id| self.index.with_uuid(id).next())
                     .unwrap_or(number)
@@ -99,7 +99,7 @@ impl<'i> Tree<'i> {
         client.leaf = Some(leaf);
         client.entries.retain(|entry| is_own(entry.entry_no()));
         let decision = Decision::Client {
-            entry: leaf as u32,
+            entry: leaf,
             more: (of_client.len() - own.len()) as u32,
         };
         client

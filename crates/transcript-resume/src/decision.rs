@@ -1,13 +1,15 @@
 //! The decisions that led to a path, with their reasons.
 
-/// One decision. Entries are identified by their number in the index.
+use transcript_reader::EntryNo;
+
+/// One decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Decision {
     /// The path ends here.
     Leaf {
         /// The leaf.
-        entry: u32,
+        entry: EntryNo,
         /// Why this entry.
         reason: LeafReason,
     },
@@ -15,54 +17,54 @@ pub enum Decision {
     /// not show.
     PinHidesNewer {
         /// The pinned leaf.
-        entry: u32,
+        entry: EntryNo,
         /// The last tip of the file.
-        newer: u32,
+        newer: EntryNo,
     },
     /// A uuid is in the file more than once: the last body counts, at the first place.
     Repeated {
         /// The line that counts.
-        entry: u32,
+        entry: EntryNo,
         /// The line that it replaces.
-        replaced: u32,
+        replaced: EntryNo,
     },
     /// Progress lines between an entry and its parent were passed over.
     Progress {
         /// The entry.
-        entry: u32,
+        entry: EntryNo,
         /// The parent above them.
-        parent: u32,
+        parent: EntryNo,
     },
     /// The parent is missing and is replaced by the previous entry in time.
     Relink {
         /// The entry whose parent is missing.
-        entry: u32,
+        entry: EntryNo,
         /// The replacement.
-        parent: u32,
+        parent: EntryNo,
         /// How much older the replacement is, in milliseconds.
         gap_millis: u64,
     },
     /// The parent is missing and no entry is close enough in time: the history ends here.
     Truncated {
         /// The entry whose parent is missing.
-        entry: u32,
+        entry: EntryNo,
     },
     /// The parent is already on the path: the link is a cycle and counts as missing.
     Cycle {
         /// The entry whose link closes the cycle.
-        entry: u32,
+        entry: EntryNo,
     },
     /// The conversation starts at this boundary; everything before it was compacted.
     Cut {
         /// The compact boundary.
-        boundary: u32,
+        boundary: EntryNo,
         /// How many messages of the conversation before it are not preserved.
         hidden: u32,
     },
     /// Entries from before a boundary were moved after its anchor.
     Splice {
         /// The compact boundary.
-        boundary: u32,
+        boundary: EntryNo,
         /// Which field named them.
         form: SpliceForm,
         /// How many entries were preserved.
@@ -73,23 +75,23 @@ pub enum Decision {
     /// A boundary names preserved entries, but one of them is not in the file: none is preserved.
     SpliceIgnored {
         /// The compact boundary.
-        boundary: u32,
+        boundary: EntryNo,
         /// Which field named them.
         form: SpliceForm,
     },
     /// The parent is missing and there is evidence for a replacement.
     Bridge {
         /// The entry whose parent is missing.
-        entry: u32,
+        entry: EntryNo,
         /// The replacement.
-        parent: u32,
+        parent: EntryNo,
         /// The evidence for it.
         evidence: Evidence,
     },
     /// The parent is missing and there is no evidence for a replacement: the history ends here.
     Gap {
         /// The entry whose parent is missing.
-        entry: u32,
+        entry: EntryNo,
         /// Why there is no bridge.
         reason: GapReason,
         /// How many messages of the main conversation precede it in the file. They are not shown.
@@ -98,12 +100,12 @@ pub enum Decision {
     /// The entry was salvaged from a damaged line.
     Salvage {
         /// The entry.
-        entry: u32,
+        entry: EntryNo,
     },
     /// The file contains entries of another session; they are not part of the conversation.
     Foreign {
         /// The first of them.
-        entry: u32,
+        entry: EntryNo,
         /// How many there are.
         count: u32,
     },
@@ -111,20 +113,20 @@ pub enum Decision {
     /// two entries of the path, or directly next to or after one.
     Tombstoned {
         /// The removed entry.
-        entry: u32,
+        entry: EntryNo,
     },
     /// The client's path shows more of the conversation than the path that the evidence led to, and
     /// was used instead.
     Client {
         /// The leaf.
-        entry: u32,
+        entry: EntryNo,
         /// How many more messages it shows.
         more: u32,
     },
     /// Lines of one API message outside the chain, or results of its calls, were added.
     Siblings {
         /// The first line of the message on the path.
-        entry: u32,
+        entry: EntryNo,
         /// How many lines were added.
         recovered: u32,
     },
@@ -342,7 +344,7 @@ impl Decision {
 
     /// Returns the number of the entry that the decision is about.
     #[must_use]
-    pub const fn entry(&self) -> u32 {
+    pub const fn entry(&self) -> EntryNo {
         match *self {
             Self::Leaf { entry, .. }
             | Self::PinHidesNewer { entry, .. }

@@ -92,7 +92,7 @@ impl<'i> Findings<'_, 'i> {
             }
             was_unnamed = has_no_id;
             for copy in tree.recovery.copies(node).iter().skip(1) {
-                let copy = tree.index.entry(*copy as usize);
+                let copy = tree.index.entry(*copy);
                 // A torn line that was written again is reported as a damaged line.
                 if copy.is_salvaged() || entry.is_salvaged() {
                     continue;
@@ -111,7 +111,7 @@ impl<'i> Findings<'_, 'i> {
         }
         for decision in &tree.decisions {
             if let Decision::Cycle { entry } = decision {
-                let entry = tree.index.entry(*entry as usize);
+                let entry = tree.index.entry(*entry);
                 self.add(Code::Cycle, entry, "its parent is one of its descendants");
             }
         }
@@ -279,7 +279,7 @@ impl<'i> Findings<'_, 'i> {
         for decision in &path.decisions {
             match *decision {
                 Decision::Siblings { entry, .. } => {
-                    let entry = index.entry(entry as usize);
+                    let entry = index.entry(entry);
                     self.add(
                         Code::Sibling,
                         entry,
@@ -287,7 +287,7 @@ impl<'i> Findings<'_, 'i> {
                     );
                 }
                 Decision::PinHidesNewer { entry, .. } => {
-                    let entry = index.entry(entry as usize);
+                    let entry = index.entry(entry);
                     let detail = "a last-prompt line ends the conversation here";
                     self.add(Code::Leaf, entry, detail);
                 }

@@ -38,7 +38,7 @@ use transcript_format::json::{Json, ObjectBuf};
 use transcript_format::kind::EntryKind;
 use transcript_format::object::{Object, Raw};
 use transcript_format::scan::Flags;
-use transcript_reader::{Boundary, EntryRef, Id, Index, Preserved, Prompt, ToolKey};
+use transcript_reader::{Boundary, EntryNo, EntryRef, Id, Index, Preserved, Prompt, ToolKey};
 
 use crate::branches::is_prompt;
 use crate::path::ConversationPath;
@@ -144,15 +144,15 @@ pub fn fork<B: BodySource, E: From<B::Error>>(
 /// Returns the entries that are copied, oldest first: those of the path except boundaries after its
 /// start. A compaction that was interrupted ended nothing, but a client that reached its boundary
 /// would show nothing before it (COMPACT-2). Empty without a message.
-fn entries(index: &Index, path: &ConversationPath) -> Vec<u32> {
+fn entries(index: &Index, path: &ConversationPath) -> Vec<EntryNo> {
     let entries = path.entries.iter().enumerate();
     let entry_refs = entries.map(|(place, entry)| (place, index.entry(entry.entry_no())));
     let mut has_message = false;
-    let copied: Vec<u32> = entry_refs
+    let copied: Vec<EntryNo> = entry_refs
         .filter(|(place, entry_ref)| *place == 0 || !entry_ref.is_boundary())
         .map(|(_, entry_ref)| {
             has_message |= entry_ref.kind().is_message();
-            entry_ref.number() as u32
+            entry_ref.number()
         })
         .collect();
     if has_message { copied } else { Vec::new() }
@@ -162,7 +162,7 @@ fn entries(index: &Index, path: &ConversationPath) -> Vec<u32> {
 struct PathCopy<'c, 'i> {
     index: &'i Index,
     options: &'c ForkOptions,
-    entries: Vec<u32>,
+    entries: Vec<EntryNo>,
     /// The id of each copy; for an omitted entry, that of the copy above it.
     ids: Vec<Option<Uuid>>,
     /// The place of the parent of each one.
@@ -186,13 +186,13 @@ struct Missing {
 impl<'c, 'i> PathCopy<'c, 'i> {
     fn new(
         tree: &Tree<'i>,
-        entries: Vec<u32>,
+        entries: Vec<EntryNo>,
         options: &'c ForkOptions,
         new_id: &mut dyn FnMut() -> Uuid,
     ) -> Self {
         let index = tree.index();
-        let old_id = |(place, entry): (usize, &u32)| {
-            let id = index.entry(*entry as usize).uuid()?;
+        let old_id = |(place, entry): (usize, &EntryNo)| {
+            let id = index.entry(*entry).uuid()?;
             Some((id, place as u32))
         };
         let open = match tree.policy() {
@@ -214,7 +214,7 @@ impl<'c, 'i> PathCopy<'c, 'i> {
     }
 
     fn entry(&self, place: usize) -> EntryRef<'i> {
-        self.index.entry(self.entries[place] as usize)
+        self.index.entry(self.entries[place])
     }
 
     /// Returns the copy that is the parent of `place`.

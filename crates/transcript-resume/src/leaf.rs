@@ -6,7 +6,7 @@ use std::collections::HashSet;
 use transcript_format::ids::Uuid;
 use transcript_format::kind::EntryKind;
 use transcript_format::scan::{Flags, ToolRole};
-use transcript_reader::{EntryRef, Id};
+use transcript_reader::{EntryNo, EntryRef, Id};
 
 use crate::decision::LeafReason;
 use crate::tree::{NodeId, Policy, Tree};
@@ -129,7 +129,8 @@ impl Tree<'_> {
             .filter(|pin| messages.has_message(*pin))?;
         let is_under_pin = |node: NodeId| self.leads_past(node, pin);
 
-        let later = (line.number() + 1..self.index.len()).map(|number| self.index.entry(number));
+        let later = (line.number().get() + 1..self.index.len())
+            .map(|number| self.index.entry(EntryNo::new(number)));
         let later = later.filter(|entry_ref| is_entry_line(entry_ref) && self.counts(entry_ref));
         // A later compaction clears the pin (LEAF-13).
         if later.clone().any(|entry_ref| self.clears_pin(&entry_ref)) {

@@ -293,7 +293,7 @@ impl<'t, 'i> LostParents<'t, 'i> {
         let lost = self.tree.lineage(node).parent()?;
         let until = self.boundaries.partition_point(|other| *other < node);
         let boundary = *self.boundaries[..until].last()?;
-        let entry_ref = self.tree.entry_no_of(boundary) as usize;
+        let entry_ref = self.tree.entry_no_of(boundary);
         let kept = self.tree.index.boundary(entry_ref)?;
         let is_kept = kept.names(lost) && !self.tree.is_sidechain(node);
         let anchor = || {

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use bitflags::bitflags;
 use transcript_format::kind::EntryKind;
+use transcript_reader::EntryNo;
 
 use crate::branches::Branches;
 use crate::decision::{Decision, Evidence, LeafReason};
@@ -18,8 +19,8 @@ pub struct ConversationPath {
     /// The entries: messages, attachments and system entries, before any are omitted for a request
     /// or a display.
     pub entries: Vec<PathEntry>,
-    /// The entry that ends the conversation, by its number.
-    pub leaf: Option<usize>,
+    /// The entry that ends the conversation.
+    pub leaf: Option<EntryNo>,
     /// Every decision, in the order in which it was made.
     pub decisions: Vec<Decision>,
     /// Why the client of the policy would not resume this path. The entries are present all the
@@ -28,9 +29,9 @@ pub struct ConversationPath {
 }
 
 impl ConversationPath {
-    /// Ends the path after the entry with this number. Returns false, and changes nothing, when
+    /// Ends the path after this entry. Returns false, and changes nothing, when
     /// that is not on the path.
-    pub fn cut_after(&mut self, entry_no: usize) -> bool {
+    pub fn cut_after(&mut self, entry_no: EntryNo) -> bool {
         let Some(at) = self
             .entries
             .iter()
@@ -48,21 +49,20 @@ impl ConversationPath {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PathEntry {
-    entry_no: u32,
+    entry_no: EntryNo,
     /// How it came onto the path.
     pub via: Via,
 }
 
 impl PathEntry {
-    pub(crate) fn new(entry_no: usize, via: Via) -> Self {
-        let entry_no = entry_no as u32;
+    pub(crate) fn new(entry_no: EntryNo, via: Via) -> Self {
         Self { entry_no, via }
     }
 
     /// Returns its number in the index.
     #[must_use]
-    pub fn entry_no(&self) -> usize {
-        self.entry_no as usize
+    pub fn entry_no(&self) -> EntryNo {
+        self.entry_no
     }
 }
 
@@ -174,12 +174,12 @@ impl Tree<'_> {
     pub fn branches_off(&self, path: &ConversationPath) -> Vec<BranchOff> {
         let mut walk = Walk::new(self);
         walk.skip(path);
-        let breaks: Vec<usize> = path.leaf.into_iter().collect();
+        let breaks: Vec<EntryNo> = path.leaf.into_iter().collect();
         let branches = Branches::new(self, &breaks);
         let tips = branches.all().iter().filter(|branch| branch.is_tip);
         let tips = tips.filter_map(|branch| self.node(branch.last));
         let mut found = Vec::new();
-        let mut decisions: HashMap<u32, Vec<Decision>> = HashMap::new();
+        let mut decisions: HashMap<EntryNo, Vec<Decision>> = HashMap::new();
         for decision in &self.decisions {
             decisions
                 .entry(decision.entry())
@@ -213,7 +213,7 @@ impl Tree<'_> {
         walk.add_siblings();
         let is_refused = self.policy() == Policy::Vendor && self.entry(leaf).millis().is_none();
         ConversationPath {
-            leaf: Some(entry as usize),
+            leaf: Some(entry),
             refusal: is_refused.then_some(Refusal::LeafWithoutTime),
             ..walk.finish()
         }
@@ -248,7 +248,7 @@ impl Tree<'_> {
 #[non_exhaustive]
 pub struct BranchOff {
     /// The entry where it leaves; `None` when it has a root of its own.
-    pub from: Option<usize>,
+    pub from: Option<EntryNo>,
     /// Its own entries, oldest first. A compaction on the branch cuts it, as any other path.
     pub path: ConversationPath,
 }
@@ -316,7 +316,11 @@ impl<'t, 'i> Walk<'t, 'i> {
 
     /// Walks from `leaf` up to the first entry of an earlier path; `decisions` are those of the
     /// tree.
-    fn branch_off(&mut self, leaf: NodeId, decisions: &HashMap<u32, Vec<Decision>>) -> BranchOff {
+    fn branch_off(
+        &mut self,
+        leaf: NodeId,
+        decisions: &HashMap<EntryNo, Vec<Decision>>,
+    ) -> BranchOff {
         self.path += 1;
         self.from = None;
         self.chain.clear();
@@ -346,11 +350,11 @@ impl<'t, 'i> Walk<'t, 'i> {
         }
         let path = ConversationPath {
             entries,
-            leaf: Some(self.tree.entry_no_of(leaf) as usize),
+            leaf: Some(self.tree.entry_no_of(leaf)),
             decisions: own,
             refusal: None,
         };
-        let from = self.from.map(|from| self.tree.entry_no_of(from) as usize);
+        let from = self.from.map(|from| self.tree.entry_no_of(from));
         BranchOff { from, path }
     }
 
@@ -450,7 +454,7 @@ impl<'t, 'i> Walk<'t, 'i> {
     /// the one in the file bridges a gap, passes over progress entries or comes from a splice.
     fn note_link(&mut self, child: NodeId, parent: NodeId) -> Via {
         let above = self.tree.entry(parent);
-        let (entry, parent) = (self.tree.entry_no_of(child), above.number() as u32);
+        let (entry, parent) = (self.tree.entry_no_of(child), above.number());
         if self.tree.is_spliced(child) {
             if self.tree.recovery.bridge(child) == Some(Evidence::Kept) {
                 self.decisions.extend(self.tree.link_decision(child));
@@ -540,9 +544,9 @@ impl<'t, 'i> Walk<'t, 'i> {
         decisions.extend(out.map(|node| Decision::Tombstoned {
             entry: self.tree.entry_no_of(node),
         }));
-        let is_shown = |entry_no: usize| self.tree.node(entry_no).is_some_and(is_on_path);
+        let is_shown = |entry_no: EntryNo| self.tree.node(entry_no).is_some_and(is_on_path);
         let of_tree = self.tree.decisions.iter().copied();
-        decisions.extend(of_tree.filter(|decision| is_shown(decision.entry() as usize)));
+        decisions.extend(of_tree.filter(|decision| is_shown(decision.entry())));
         let entries = self.chain.iter().map(|node| PathEntry {
             entry_no: self.tree.entry_no_of(*node),
             via: self.via[node.at()],

@@ -40,7 +40,7 @@ impl Tree<'_> {
     /// `logicalParentUuid` (COMPACT-1), else the end of the preserved segment, else the message
     /// before it in the file.
     fn end_before(&self, boundary: NodeId) -> Option<NodeId> {
-        let said = self.index.boundary(self.entry_no_of(boundary) as usize)?;
+        let said = self.index.boundary(self.entry_no_of(boundary))?;
         let named = [said.logical_parent, said.ends[1]].into_iter().flatten();
         let mut lines = named.flat_map(|id| self.index.with_uuid(id));
         let named = lines.find_map(|line| self.entry_node(line));

@@ -12,7 +12,7 @@
 use std::collections::{HashMap, HashSet};
 
 use transcript_format::scan::ToolRole;
-use transcript_reader::{Id, OtherFiles};
+use transcript_reader::{EntryNo, Id, OtherFiles};
 
 use crate::components::{Components, Descendants};
 use crate::decision::{Decision, Evidence, GapReason};
@@ -24,7 +24,7 @@ use crate::tree::{NodeId, Parent, ParentSlot, Tree};
 #[derive(Debug, Default)]
 pub(crate) struct Recovery {
     /// The lines of each uuid that is in the file more than once, in file order.
-    copies: HashMap<NodeId, Vec<u32>>,
+    copies: HashMap<NodeId, Vec<EntryNo>>,
     /// Entries whose parent is not the one that their line names, and the evidence for it.
     pub(crate) bridges: HashMap<NodeId, Evidence>,
     /// Entries whose parent remains missing, and why.
@@ -39,13 +39,13 @@ pub(crate) struct Recovery {
 
 impl Recovery {
     /// Records that line `copy` has the uuid of `node`, whose last line so far was `known`.
-    pub(crate) fn add_copy(&mut self, node: NodeId, known: u32, copy: u32) {
+    pub(crate) fn add_copy(&mut self, node: NodeId, known: EntryNo, copy: EntryNo) {
         let copies = self.copies.entry(node).or_insert_with(|| vec![known]);
         copies.push(copy);
     }
 
     /// Returns the lines of `node`, in file order; empty when there is only one.
-    pub(crate) fn copies(&self, node: NodeId) -> &[u32] {
+    pub(crate) fn copies(&self, node: NodeId) -> &[EntryNo] {
         self.copies.get(&node).map_or(&[], Vec::as_slice)
     }
 
@@ -152,9 +152,9 @@ impl Tree<'_> {
         let boundaries: Vec<NodeId> = self.nodes().filter(is_boundary).collect();
         let mut walk = Vec::new();
         for (node, copies) in std::mem::take(&mut self.recovery.copies) {
-            let first = self.index.entry(copies[0] as usize);
+            let first = self.index.entry(copies[0]);
             for copy in &copies[1..] {
-                let copy = self.index.entry(*copy as usize);
+                let copy = self.index.entry(*copy);
                 let Parent::Node(parent) = self.resolve(&copy, &mut walk).parent_of() else {
                     continue;
                 };
@@ -177,11 +177,11 @@ impl Tree<'_> {
     /// does a prompt that is written again after a lost connection. Returns whether a parent was
     /// changed.
     fn follow_later_copies(&mut self) -> bool {
-        let mut places: HashMap<NodeId, Vec<(u32, NodeId)>> = HashMap::new();
+        let mut places: HashMap<NodeId, Vec<(EntryNo, NodeId)>> = HashMap::new();
         let mut walk = Vec::new();
         for (node, copies) in std::mem::take(&mut self.recovery.copies) {
             for copy in &copies[1..] {
-                let line = self.index.entry(*copy as usize);
+                let line = self.index.entry(*copy);
                 if let Parent::Node(parent) = self.resolve(&line, &mut walk).parent_of()
                     && self.parent(node) != Parent::Node(parent)
                 {
@@ -198,7 +198,7 @@ impl Tree<'_> {
         let mut changed = false;
         for (node, places) in places {
             for child in self.children(node).collect::<Vec<_>>() {
-                let line = self.lineage(child).number() as u32;
+                let line = self.lineage(child).number();
                 let until = places.partition_point(|(copy, _)| *copy < line);
                 if let Some((_, parent)) = places[..until].last()
                     && descent.is_descendant(*parent, node)

@@ -9,7 +9,7 @@ use std::collections::{HashMap, HashSet};
 
 use transcript_format::kind::EntryKind;
 use transcript_format::scan::{Flags, ToolRole};
-use transcript_reader::{EntryRef, Id, ToolKey};
+use transcript_reader::{EntryNo, EntryRef, Id, ToolKey};
 
 use crate::tree::{NodeId, Parent, ParentSlot, Tree};
 
@@ -20,7 +20,7 @@ pub(crate) struct Tombstones {
     tombstoned: Vec<Id>,
     /// For each uuid that was written again after a tombstone: the last tombstone before the last
     /// entry with that uuid.
-    superseded: HashMap<Id, usize>,
+    superseded: HashMap<Id, EntryNo>,
     /// The tombstoned entries, and those that are removed with them.
     nodes: HashSet<NodeId>,
     /// The remaining link above each of them.
@@ -65,7 +65,7 @@ impl Tree<'_> {
 
     /// Returns the nearest remaining ancestor of the tombstoned entry with this uuid.
     pub(crate) fn above_tombstone(&self, id: Id) -> Option<NodeId> {
-        let is_entry = |line: &usize| self.index.entry(*line).kind() != EntryKind::Progress;
+        let is_entry = |line: &EntryNo| self.index.entry(*line).kind() != EntryKind::Progress;
         let mut lines = self.index.with_uuid(id).filter(is_entry);
         let node = lines.find_map(|line| self.entry_node(line))?;
         match self.recovery.tombstones.above.get(&node)?.parent_of() {
@@ -82,7 +82,7 @@ impl Tree<'_> {
         is_there: impl Fn(&EntryRef<'_>) -> bool,
     ) {
         let index = self.index;
-        let mut lines: HashMap<Id, Vec<usize>> = HashMap::new();
+        let mut lines: HashMap<Id, Vec<EntryNo>> = HashMap::new();
         for (line, id) in index.tombstones() {
             if is_there(&index.entry(line)) {
                 lines.entry(id).or_default().push(line);

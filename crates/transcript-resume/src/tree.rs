@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use transcript_format::kind::EntryKind;
 use transcript_format::scan::{ContentKind, Flags};
-use transcript_reader::{Boundary, EntryRef, Id, Index, OtherFiles, Preserved};
+use transcript_reader::{Boundary, EntryNo, EntryRef, Id, Index, OtherFiles, Preserved};
 
 use crate::decision::{Decision, SpliceForm};
 use crate::path::ConversationPath;
@@ -63,7 +63,7 @@ pub struct Tree<'i> {
     policy: Policy,
     others: Option<&'i OtherFiles>,
     /// For each node, the number of the entry whose body counts.
-    content: Vec<u32>,
+    content: Vec<EntryNo>,
     pub(crate) parents: Vec<ParentSlot>,
     first_child: Vec<u32>,
     next_sibling: Vec<u32>,
@@ -75,7 +75,7 @@ pub struct Tree<'i> {
     node_of: Vec<ParentSlot>,
     /// For each repeated uuid that a link names: the line it refers to, as found by the first
     /// look-up.
-    named: HashMap<Id, Option<u32>>,
+    named: HashMap<Id, Option<EntryNo>>,
     /// Whether all messages are sidechain entries: the file of a subagent is its own main chain.
     pub(crate) is_all_sidechain: bool,
     /// Decisions about the tree as a whole.
@@ -127,14 +127,14 @@ impl<'i> Tree<'i> {
     /// be unusable when it is read: another line with the same uuid counts instead, and a child of
     /// a removed entry is linked as if that entry had never been written.
     #[must_use]
-    pub fn without(&self, entries: &HashSet<u32>) -> Self {
-        let is_there = |entry_ref: &EntryRef<'_>| !entries.contains(&(entry_ref.number() as u32));
+    pub fn without(&self, entries: &HashSet<EntryNo>) -> Self {
+        let is_there = |entry_ref: &EntryRef<'_>| !entries.contains(&entry_ref.number());
         Self::with(self.index, self.policy, self.others, &is_there)
     }
 
     /// Returns the tree as it was when the file ended before entry `end`.
     #[must_use]
-    pub fn before(index: &'i Index, policy: Policy, end: usize) -> Self {
+    pub fn before(index: &'i Index, policy: Policy, end: EntryNo) -> Self {
         Self::with(index, policy, None, &|entry_ref| entry_ref.number() < end)
     }
 
@@ -213,14 +213,14 @@ impl<'i> Tree<'i> {
     /// Returns the entry whose body counts for `node`.
     #[must_use]
     pub fn entry(&self, node: NodeId) -> EntryRef<'i> {
-        self.index.entry(self.content[node.at()] as usize)
+        self.index.entry(self.content[node.at()])
     }
 
-    /// Returns the node of the entry with this number; `None` when it is not part of the tree, or a
-    /// splice or a tombstone removed it.
+    /// Returns the node of an entry; `None` when it is not part of the tree, or a splice or a
+    /// tombstone removed it.
     #[must_use]
-    pub fn node(&self, entry_no: usize) -> Option<NodeId> {
-        match self.node_of[entry_no].parent_of() {
+    pub fn node(&self, entry_no: EntryNo) -> Option<NodeId> {
+        match self.node_of[entry_no.get()].parent_of() {
             Parent::Node(node)
                 if self.index.entry(entry_no).kind() != EntryKind::Progress
                     && !self.removed[node.at()] =>
@@ -283,7 +283,7 @@ impl<'i> Tree<'i> {
         !self.is_all_sidechain && self.entry(node).flags().contains(Flags::SIDECHAIN)
     }
 
-    pub(crate) fn entry_no_of(&self, node: NodeId) -> u32 {
+    pub(crate) fn entry_no_of(&self, node: NodeId) -> EntryNo {
         self.content[node.at()]
     }
 
@@ -311,7 +311,7 @@ impl<'i> Tree<'i> {
             if !counts(&entry_ref) || self.recovery.tombstones.is_superseded(&entry_ref) {
                 continue;
             }
-            let number = entry_ref.number() as u32;
+            let number = entry_ref.number();
             let known = match entry_ref.uuid() {
                 Some(id) if self.index.has_repeated_uuids() => self
                     .index
@@ -327,7 +327,7 @@ impl<'i> Tree<'i> {
                 let (mut entry, mut replaced) = (number, self.content[node.at()]);
                 if recovers {
                     self.recovery.add_copy(node, replaced, number);
-                    let before = self.index.entry(replaced as usize);
+                    let before = self.index.entry(replaced);
                     if entry_ref.is_salvaged() && !before.is_salvaged() {
                         std::mem::swap(&mut entry, &mut replaced);
                     }
@@ -342,7 +342,7 @@ impl<'i> Tree<'i> {
             {
                 unnamed[key] = Some(node);
             }
-            self.node_of[entry_ref.number()] = ParentSlot(node.0);
+            self.node_of[entry_ref.number().get()] = ParentSlot(node.0);
         }
         // A line with an unusable body is not part of the tree, but another line may give its uuid
         // a node.
@@ -352,7 +352,7 @@ impl<'i> Tree<'i> {
             .entries()
             .filter(|entry_ref| is_entry(entry_ref.kind()))
         {
-            if self.node_of[entry_ref.number()] == ParentSlot::OPEN {
+            if self.node_of[entry_ref.number().get()] == ParentSlot::OPEN {
                 let find = |id| {
                     let mut lines = self.index.with_uuid(id);
                     lines.find_map(|other| self.entry_node(other))
@@ -360,14 +360,14 @@ impl<'i> Tree<'i> {
                 let node = entry_ref
                     .uuid()
                     .and_then(|id| *known.entry(id).or_insert_with(|| find(id)));
-                self.node_of[entry_ref.number()] =
+                self.node_of[entry_ref.number().get()] =
                     node.map_or(ParentSlot::LOST, |node| ParentSlot(node.0));
             }
         }
     }
 
-    pub(crate) fn entry_node(&self, entry_no: usize) -> Option<NodeId> {
-        match self.node_of[entry_no].parent_of() {
+    pub(crate) fn entry_node(&self, entry_no: EntryNo) -> Option<NodeId> {
+        match self.node_of[entry_no.get()].parent_of() {
             Parent::Node(node) => Some(node),
             Parent::Root | Parent::Lost => None,
         }
@@ -388,14 +388,14 @@ impl<'i> Tree<'i> {
     /// messages.
     pub(crate) fn lineage(&self, node: NodeId) -> EntryRef<'i> {
         match self.recovery.copies(node) {
-            [first, ..] => self.index.entry(*first as usize),
+            [first, ..] => self.index.entry(*first),
             [] => self.entry(node),
         }
     }
 
     /// Finds the parent of `from`, past progress entries (CHAIN-2). Without a key, with `null` or
     /// with an empty id it is a root (FILE-9).
-    pub(crate) fn resolve(&mut self, from: &EntryRef<'i>, walk: &mut Vec<usize>) -> ParentSlot {
+    pub(crate) fn resolve(&mut self, from: &EntryRef<'i>, walk: &mut Vec<EntryNo>) -> ParentSlot {
         let mut at = *from;
         let found = loop {
             let Some(parent) = at.parent() else {
@@ -408,11 +408,11 @@ impl<'i> Tree<'i> {
                 break ParentSlot::LOST;
             };
             if target.kind() != EntryKind::Progress {
-                break self.node_of[target.number()];
+                break self.node_of[target.number().get()];
             }
-            match self.node_of[target.number()] {
+            match self.node_of[target.number().get()] {
                 ParentSlot::OPEN => {
-                    self.node_of[target.number()] = ParentSlot::BUSY;
+                    self.node_of[target.number().get()] = ParentSlot::BUSY;
                     walk.push(target.number());
                     at = target;
                 }
@@ -421,7 +421,7 @@ impl<'i> Tree<'i> {
             }
         };
         for progress in walk.drain(..) {
-            self.node_of[progress] = found;
+            self.node_of[progress.get()] = found;
         }
         found
     }
@@ -440,8 +440,9 @@ impl<'i> Tree<'i> {
     fn find(&mut self, child: &EntryRef<'i>, id: Id) -> Option<EntryRef<'i>> {
         let before = child
             .number()
+            .get()
             .checked_sub(1)
-            .map(|number| self.index.entry(number));
+            .map(|number| self.index.entry(EntryNo::new(number)));
         let (index, policy) = (self.index, self.policy);
         let counts = |entry_ref: &EntryRef<'_>| {
             is_linked(entry_ref.kind()) && (policy == Policy::Recover || !entry_ref.is_salvaged())
@@ -458,19 +459,19 @@ impl<'i> Tree<'i> {
             // the first: the others were written again.
             let rank = |line: &EntryRef<'_>| {
                 let is_progress = line.kind() == EntryKind::Progress;
-                let place = line.number() as i64;
+                let place = line.number().get() as i64;
                 let is_first_wanted = is_progress && policy == Policy::Recover;
                 (is_progress, if is_first_wanted { -place } else { place })
             };
             let named = lines.filter(counts).max_by_key(rank)?;
-            Some(named.number() as u32)
+            Some(named.number())
         };
         let is_repeated = index.with_uuid(id).nth(1).is_some();
         let named = match is_repeated {
             true => *self.named.entry(id).or_insert_with(find),
             false => find(),
         };
-        named.map(|named| index.entry(named as usize))
+        named.map(|named| index.entry(named))
     }
 
     /// Moves the preserved entries of the last boundary (COMPACT-8) after its anchor, and the other
@@ -490,7 +491,7 @@ impl<'i> Tree<'i> {
             return;
         };
         let entry_ref = self.entry_no_of(node);
-        let Some(boundary) = self.index.boundary(entry_ref as usize) else {
+        let Some(boundary) = self.index.boundary(entry_ref) else {
             return;
         };
         let form = match boundary.preserved {

@@ -130,7 +130,7 @@ pub use transcript_format::make::{self, Compaction, Trigger};
 pub use transcript_format::object::{Object, Raw};
 pub use transcript_messages::builder::{self, RequestSettings};
 pub use transcript_messages::{Block, BlockKind, Lint, Message, Role, lint, stream};
-pub use transcript_reader::{Index, Listing, SessionRow, SessionState, Source};
+pub use transcript_reader::{EntryNo, Index, Listing, SessionRow, SessionState, Source};
 pub use transcript_resume::request::Request;
 pub use transcript_resume::{ConversationPath, PathState, Policy, Refusal, Tree, Usage, items};
 pub use transcript_storage::ignore_file_size_signal;

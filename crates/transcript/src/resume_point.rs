@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use transcript_format::kind::EntryKind;
 use transcript_format::scan::{Flags, Scanner, ToolRole};
-use transcript_reader::{Bodies, EntryRef, Id, Index, Preserved, Source};
+use transcript_reader::{Bodies, EntryNo, EntryRef, Id, Index, Preserved, Source};
 use transcript_resume::{ConversationPath, LeafReason, Tree, Via};
 use transcript_storage::Fingerprint;
 use transcript_writer::{Draft, EntryId, EntryIds, ResumePoint};
@@ -112,7 +112,7 @@ fn open_calls(
     index: &Index,
     path: &ConversationPath,
 ) -> Result<HashMap<String, EntryId>, Error> {
-    let on_path: HashSet<usize> = path.entries.iter().map(|entry| entry.entry_no()).collect();
+    let on_path: HashSet<EntryNo> = path.entries.iter().map(|entry| entry.entry_no()).collect();
     let answered: HashSet<_> = ends(index, EntryKind::User, ToolRole::Result).collect();
     let mut calls = HashMap::new();
     let mut bodies = Bodies::new(source);
@@ -198,7 +198,7 @@ pub(crate) fn splits_pair(index: &Index, kept: &[EntryId]) -> bool {
 /// the path.
 pub(crate) fn above(tree: &Tree<'_>, entry: &EntryId) -> Option<EntryId> {
     let index = tree.index();
-    let id_of = |number: usize| entry_id(&index.entry(number), index);
+    let id_of = |number: EntryNo| entry_id(&index.entry(number), index);
     let path = tree.path();
     let on_path = path.entries.iter().map(|entry| id_of(entry.entry_no()));
     let mut on_path = on_path.rev().skip_while(|id| id.as_ref() != Some(entry));

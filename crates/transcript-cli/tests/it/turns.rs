@@ -9,7 +9,7 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use serde_json::{Value, json};
 use transcript_format::make::{self, Compaction, Trigger};
-use transcript_reader::{Index, Source};
+use transcript_reader::{EntryRef, Index, Source};
 use transcript_resume::{LeafReason, Policy, Tree};
 use transcript_testkit::fake_disk::{FakeDisk, Fault, Op};
 use transcript_writer::{
@@ -41,14 +41,14 @@ fn paths(bytes: &[u8]) -> [Vec<String>; 2] {
 /// What a reader tells a writer.
 fn known(bytes: &[u8]) -> ResumePoint {
     let index = index(bytes);
-    let id = |number: usize| {
-        let id = index.entry(number).uuid()?;
+    let id = |entry_ref: EntryRef<'_>| {
+        let id = entry_ref.uuid()?;
         Some(EntryId::from(&*index.id_text(id)))
     };
     let mut known = ResumePoint::default();
-    known.uuids = (0..index.len()).filter_map(id).collect();
+    known.uuids = index.entries().filter_map(id).collect();
     let tree = Tree::new(&index, Policy::Recover);
-    known.leaf = tree.path().leaf.and_then(id);
+    known.leaf = tree.path().leaf.and_then(|leaf| id(index.entry(leaf)));
     known.is_rewound = matches!(tree.leaf(), Some((_, LeafReason::Pinned)));
     known.is_pinned = String::from_utf8_lossy(bytes).contains("\"leafUuid\"");
     known

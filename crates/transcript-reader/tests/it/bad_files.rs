@@ -8,7 +8,7 @@ use std::thread;
 use std::time::Duration;
 
 use transcript_format::finding::Code;
-use transcript_reader::{Bodies, ErrorKind, Index, LoadOptions, Source};
+use transcript_reader::{Bodies, EntryNo, ErrorKind, Index, LoadOptions, Source};
 
 use crate::same_index::{check_all_ways, roomy_sessions};
 use crate::{Scratch, assert_same, load, picture, reported};
@@ -278,7 +278,7 @@ fn nuls_right_before_an_entry_on_its_line_are_read_as_damage() {
     let index = check_all_ways(&Scratch::new(&bytes).open(), "NULs");
     let salvaged: Vec<bool> = index.entries().map(|one| one.is_salvaged()).collect();
     assert_eq!(salvaged, [true, false]);
-    assert_eq!(index.entry(0).offset(), 100_000);
+    assert_eq!(index.entry(EntryNo::new(0)).offset(), 100_000);
     assert_eq!(reported(&index), [(Code::Nul, Some(1), 0, 100_000)]);
 }
 
@@ -303,7 +303,7 @@ fn a_last_line_without_a_newline_is_kept_when_its_object_is_complete() {
         let codes: Vec<Code> = reported(&index).iter().map(|finding| finding.0).collect();
         assert_eq!(codes, expected, "{name}");
         if entry_refs == 1 {
-            let marks = index.entry(1).marks();
+            let marks = index.entry(EntryNo::new(1)).marks();
             assert!(
                 marks.contains(transcript_reader::EntryMarks::UNTERMINATED),
                 "{name}"
@@ -503,7 +503,7 @@ fn a_file_that_is_deleted_after_opening_is_still_read() {
     let index = check_all_ways(&source, "deleted");
     assert_eq!(index.len(), 3);
     let text = Bodies::new(&source)
-        .get(&index.entry(2))
+        .get(&index.entry(EntryNo::new(2)))
         .unwrap()
         .text
         .len();
@@ -576,7 +576,9 @@ fn check_depth(line: &str, depth: usize) {
     };
     assert_eq!(findings, expected, "{name}");
     let mut bodies = Bodies::new(&source);
-    let body = bodies.get(&index.entry(0)).expect("the file can be read");
+    let body = bodies
+        .get(&index.entry(EntryNo::new(0)))
+        .expect("the file can be read");
     assert_eq!(
         serde_json::from_str::<serde_json::Value>(body.text)
             .err()
@@ -634,6 +636,6 @@ fn a_line_beyond_the_default_cap_is_reported_and_adjacent_lines_are_read() {
         [(Code::TooLong, Some(2), ENTRY.len() as u64, len)]
     );
     let mut bodies = Bodies::new(&source);
-    let body = bodies.get(&one.entry(1)).unwrap();
+    let body = bodies.get(&one.entry(EntryNo::new(1))).unwrap();
     assert_eq!(body.text.as_bytes(), ENTRY.trim_ascii());
 }

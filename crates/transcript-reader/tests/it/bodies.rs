@@ -4,7 +4,7 @@ use std::fs::OpenOptions;
 
 use serde_json::{Deserializer, Value};
 use transcript_format::salvage;
-use transcript_reader::{Bodies, EntryMarks, Index, LoadOptions, Source};
+use transcript_reader::{Bodies, EntryMarks, EntryNo, Index, LoadOptions, Source};
 use transcript_testkit::rng::Rng;
 use transcript_testkit::{damage, generate};
 
@@ -58,14 +58,10 @@ fn check_every_order(name: &str, bytes: &[u8], seed: u64) {
     for order in [all, backward, random, turns] {
         let mut bodies = Bodies::new(&source);
         for number in order {
-            let body = bodies
-                .get(&index.entry(number))
-                .expect("the file can be read");
-            if !index
-                .entry(number)
-                .marks()
-                .contains(EntryMarks::LOSSY | EntryMarks::GLUED)
-            {
+            let entry_ref = index.entry(EntryNo::new(number));
+            let body = bodies.get(&entry_ref).expect("the file can be read");
+            let marks = entry_ref.marks();
+            if !marks.contains(EntryMarks::LOSSY | EntryMarks::GLUED) {
                 assert_eq!(body.text, expected[number], "{name}: entry {number}");
             }
         }
@@ -139,7 +135,7 @@ fn white_space_around_an_object_is_not_part_of_the_body() {
         let source = scratch.open();
         let index = forward(&source);
         let body = Bodies::new(&source)
-            .get(&index.entry(0))
+            .get(&index.entry(EntryNo::new(0)))
             .unwrap()
             .text
             .to_owned();
@@ -223,7 +219,7 @@ fn a_body_that_is_gone_from_the_file_is_empty() {
         file.set_len(left as u64).unwrap();
         let mut bodies = Bodies::new(&source);
         for number in [3, 2, 0, 3, 1] {
-            let body = bodies.get(&index.entry(number)).unwrap();
+            let body = bodies.get(&index.entry(EntryNo::new(number))).unwrap();
             let expected = if number == 3 { "" } else { &lines[number] };
             assert!(
                 body.text == expected,

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 use transcript_format::finding::Code;
-use transcript_reader::{Id, Index, LoadOptions, Preserved, Source};
+use transcript_reader::{EntryNo, Id, Index, LoadOptions, Preserved, Source};
 
 /// A folder with one file that contains `bytes`. The folder is removed on drop.
 struct Scratch {
@@ -73,7 +73,7 @@ fn picture(index: &Index) -> Vec<String> {
     for entry_ref in index.entries() {
         let mut line = format!("{entry_ref:?}");
         if let Some(id) = entry_ref.uuid() {
-            let same: Vec<usize> = index.with_uuid(id).collect();
+            let same: Vec<usize> = index.with_uuid(id).map(EntryNo::get).collect();
             let found = index.id(&index.id_text(id)) == Some(id);
             write!(line, " among {same:?}, found: {found}").expect("a string takes all");
         }

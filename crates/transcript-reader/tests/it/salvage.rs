@@ -1,7 +1,7 @@
 //! The entries salvaged from each kind of damage to lines, and the findings about the rest.
 
 use transcript_format::finding::Code;
-use transcript_reader::{Bodies, EntryRef, LoadOptions, Source};
+use transcript_reader::{Bodies, EntryNo, EntryRef, LoadOptions, Source};
 
 use crate::same_index::check_all_ways;
 use crate::{Scratch, load, reported};
@@ -289,7 +289,7 @@ fn an_entry_is_not_joined_across_a_complete_line() {
         let scratch = Scratch::new(format!("{line}\n").as_bytes());
         let index = check_all_ways(&scratch.open(), between);
         assert_eq!(index.len(), 1, "{between}");
-        assert!(!index.entry(0).is_salvaged());
+        assert!(!index.entry(EntryNo::new(0)).is_salvaged());
         let codes: Vec<Code> = reported(&index).into_iter().map(|one| one.0).collect();
         assert_eq!(
             codes.len(),
@@ -377,7 +377,7 @@ fn the_body_of_a_salvaged_entry_is_its_repaired_text() {
         }
         assert_eq!(texts, [one.replace(" of ", "\\n\\u001b"), two.clone()]);
         let is_open = |number| {
-            let marks = index.entry(number).marks();
+            let marks = index.entry(EntryNo::new(number)).marks();
             marks.contains(transcript_reader::EntryMarks::UNTERMINATED)
         };
         assert_eq!([is_open(0), is_open(1)], [false, is_last]);

@@ -12,7 +12,7 @@ use transcript_format::finding::Finding;
 use transcript_format::names::agent_of;
 use transcript_format::object::Raw;
 use transcript_format::tool_result::ToolUseResult;
-use transcript_reader::{Index, Preserved};
+use transcript_reader::{EntryNo, Index, Preserved};
 use transcript_resume::items::ItemKind;
 
 use super::{PrintState, RenderItem, RenderItems, TextPrinter};
@@ -492,7 +492,8 @@ fn started(rendered: RenderItem<'_>) -> Option<String> {
 
 /// Returns the number of entries that a boundary preserves, by its own fields.
 fn kept(index: &Index) -> u32 {
-    match index.boundary(0).map(|boundary| &boundary.preserved) {
+    let boundary = index.boundary(EntryNo::default());
+    match boundary.map(|boundary| &boundary.preserved) {
         Some(Preserved::List { uuids, .. }) => u32::try_from(uuids.len()).unwrap_or(u32::MAX),
         _ => 0,
     }

@@ -3,6 +3,7 @@
 use std::io::Write;
 
 use transcript_format::object::Raw;
+use transcript_reader::EntryNo;
 use transcript_resume::items::{
     GroupKind, GroupRole, Item, ItemKind, ItemList, ItemMarks, Nesting, Speaker,
 };
@@ -34,7 +35,7 @@ pub struct ReplayPrinter<'s, 'o> {
 /// What was printed last of a conversation.
 #[derive(Default)]
 struct Last {
-    entry_no: Option<usize>,
+    entry_no: Option<EntryNo>,
     is_kept: bool,
 }
 

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use transcript_format::kind::EntryKind;
 use transcript_format::scan::{Flags, ToolRole};
-use transcript_reader::{EntryRef, MessageKey, ToolKey};
+use transcript_reader::{EntryNo, EntryRef, MessageKey, ToolKey};
 
 use crate::tree::{NodeId, Tree};
 
@@ -19,7 +19,7 @@ use crate::tree::{NodeId, Tree};
 /// between its lines and its other results. Also returns where the lines of such messages end.
 pub(super) fn links(
     tree: &Tree<'_>,
-    entries: &[u32],
+    entries: &[EntryNo],
     open: &HashSet<ToolKey>,
 ) -> (Vec<Option<u32>>, HashSet<usize>) {
     let mut ends = HashSet::new();
@@ -61,15 +61,15 @@ struct Run {
 /// Finds runs among the entries of a path.
 struct Runs<'t, 'i> {
     tree: &'t Tree<'i>,
-    entries: &'t [u32],
+    entries: &'t [EntryNo],
     places: HashMap<NodeId, usize>,
     /// The message that makes a call; `None` when several do, or one without an id.
     callers: HashMap<ToolKey, Option<MessageKey>>,
 }
 
 impl<'t, 'i> Runs<'t, 'i> {
-    fn new(tree: &'t Tree<'i>, entries: &'t [u32]) -> Self {
-        let nodes = entries.iter().map(|entry| tree.node(*entry as usize));
+    fn new(tree: &'t Tree<'i>, entries: &'t [EntryNo]) -> Self {
+        let nodes = entries.iter().map(|entry| tree.node(*entry));
         let places = nodes
             .zip(0..)
             .filter_map(|(node, place)| Some((node?, place)));
@@ -92,7 +92,7 @@ impl<'t, 'i> Runs<'t, 'i> {
     }
 
     fn entry(&self, place: usize) -> EntryRef<'i> {
-        self.tree.index().entry(self.entries[place] as usize)
+        self.tree.index().entry(self.entries[place])
     }
 
     /// Returns the API message that an answer is a line of.
@@ -150,7 +150,7 @@ impl<'t, 'i> Runs<'t, 'i> {
 
     /// Returns the place within `run` of the parent of `place` in the source, else the one before.
     fn above(&self, place: usize, run: &Run) -> u32 {
-        let node = self.tree.node(self.entries[place] as usize);
+        let node = self.tree.node(self.entries[place]);
         let parent = node.and_then(|node| self.tree.parent_node(node));
         let own = parent.and_then(|parent| self.places.get(&parent).copied());
         let is_ancestor = |above: &usize| run.entries.contains(above) && *above < place;

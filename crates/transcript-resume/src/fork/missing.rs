@@ -10,15 +10,15 @@ use transcript_format::json::{Json, ObjectBuf};
 use transcript_format::kind::EntryKind;
 use transcript_format::object::Object;
 use transcript_format::scan::{Flags, ToolRole};
-use transcript_reader::{EntryRef, Index, ToolKey};
+use transcript_reader::{EntryNo, EntryRef, Index, ToolKey};
 
 use crate::texts;
 
 /// Returns the calls of `entries` without a result among them, except those of a last message that
 /// only results and reminders follow: every client completes these itself (TURN-1).
-pub(super) fn unanswered(index: &Index, entries: &[u32]) -> HashSet<ToolKey> {
+pub(super) fn unanswered(index: &Index, entries: &[EntryNo]) -> HashSet<ToolKey> {
     let ends = |kind: EntryKind, role: ToolRole| {
-        let lines = entries.iter().map(|entry| index.entry(*entry as usize));
+        let lines = entries.iter().map(|entry| index.entry(*entry));
         let lines = lines.filter(move |line| line.kind() == kind);
         let ends = lines.flat_map(|line| line.tools().iter());
         ends.filter(move |end| end.role() == role)
@@ -38,7 +38,7 @@ pub(super) fn unanswered(index: &Index, entries: &[u32]) -> HashSet<ToolKey> {
                     && line.message().is_some()
                     && line.message() == last.message())
         };
-        let lines = entries.iter().map(|entry| index.entry(*entry as usize));
+        let lines = entries.iter().map(|entry| index.entry(*entry));
         for line in lines.filter(is_of_last) {
             for call in line.tools() {
                 open.remove(&call.key());
@@ -49,9 +49,9 @@ pub(super) fn unanswered(index: &Index, entries: &[u32]) -> HashSet<ToolKey> {
 }
 
 /// Returns the last line of the answer in which the conversation stopped, if it did.
-fn last_answer<'i>(index: &'i Index, entries: &[u32]) -> Option<EntryRef<'i>> {
+fn last_answer<'i>(index: &'i Index, entries: &[EntryNo]) -> Option<EntryRef<'i>> {
     let lines = entries.iter().rev();
-    for line in lines.map(|entry| index.entry(*entry as usize)) {
+    for line in lines.map(|entry| index.entry(*entry)) {
         let is_shown_only = line.flags().contains(Flags::VIRTUAL);
         let is_result = line.flags().contains(Flags::HAS_TOOL_RESULT);
         match line.kind() {

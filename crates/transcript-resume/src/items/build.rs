@@ -9,7 +9,7 @@ use transcript_format::object::{FromRaw, JsonKind, Object, Raw};
 use transcript_format::progress::AgentProgress;
 use transcript_format::scan::Flags;
 use transcript_format::tool_result::Agent;
-use transcript_reader::{EntryRef, Id, Index};
+use transcript_reader::{EntryNo, EntryRef, Id, Index};
 
 use super::nesting::prompt_hash;
 use super::{
@@ -47,7 +47,7 @@ pub(super) struct Builder<'t, 'i> {
     is_split: bool,
     ids: HashSet<ItemId>,
     /// The boundary at the start of the path, if it preserved anything.
-    keeper: Option<u32>,
+    keeper: Option<EntryNo>,
 }
 
 impl<'t, 'i> Builder<'t, 'i> {
@@ -62,7 +62,7 @@ impl<'t, 'i> Builder<'t, 'i> {
             Decision::Splice { boundary, kept, .. } if kept > 0 => Some(boundary),
             _ => None,
         });
-        let first = path.entries.first().map(|entry| entry.entry_no() as u32);
+        let first = path.entries.first().map(|entry| entry.entry_no());
         Self {
             tree,
             tombstoned,
@@ -143,7 +143,7 @@ impl<'t, 'i> Builder<'t, 'i> {
     /// The properties that all items of an entry have in common.
     fn marks(&self, entry: PathEntry, entry_ref: &EntryRef<'_>) -> ItemMarks {
         let flags = entry_ref.flags();
-        let number = entry.entry_no() as u32;
+        let number = entry.entry_no();
         let is_sidechain = || {
             let node = self.tree.node(entry.entry_no());
             node.is_some_and(|node| self.tree.is_sidechain(node))
@@ -315,7 +315,7 @@ impl<'t, 'i> Builder<'t, 'i> {
     }
 
     fn add_compaction(&mut self, boundary: &EntryRef<'_>, entry: &Object<'_>) {
-        let number = boundary.number() as u32;
+        let number = boundary.number();
         let mut compaction = CompactionItem::read(boundary, entry);
         for decision in about(&self.decisions, number) {
             match *decision {
@@ -360,7 +360,7 @@ impl<'t, 'i> Builder<'t, 'i> {
         lines.extend(lost.into_iter().map(|line| (line, ProgressParent::Nothing)));
         lines.sort_unstable_by_key(|(line, _)| *line);
         for (number, under) in lines {
-            let line = self.index.entry(number as usize);
+            let line = self.index.entry(number);
             let said = match progress.said.remove(&number) {
                 Some(said) => said,
                 None => match Said::read(bodies.body(&line)?, &line) {
@@ -440,7 +440,7 @@ impl<'t, 'i> Builder<'t, 'i> {
         }
         self.items.push(Item {
             id,
-            entry_no: new.entry_ref.number() as u32,
+            entry_no: new.entry_ref.number(),
             block,
             span,
             marks: new.marks,
@@ -509,7 +509,7 @@ impl<'t, 'i> Builder<'t, 'i> {
 
     /// Adds all items of the entry that was pushed last and that are in no group yet.
     fn attach_entry(&mut self, new: &NewItem<'_>, id: &str, part: GroupRole) {
-        let entry_ref = new.entry_ref.number() as u32;
+        let entry_ref = new.entry_ref.number();
         let items = self.items.iter().enumerate().rev();
         let own = items.take_while(|(_, item)| item.entry_no == entry_ref);
         let free = own.filter(|(_, item)| item.group == NONE && item.kind != ItemKind::Result);
@@ -593,13 +593,13 @@ enum ProgressParent {
 #[derive(Debug, Default)]
 pub(super) struct Progress {
     /// By the number of the entry that is their parent.
-    under: HashMap<u32, Vec<u32>>,
+    under: HashMap<EntryNo, Vec<EntryNo>>,
     /// Those whose parent is missing.
-    lost: Vec<u32>,
+    lost: Vec<EntryNo>,
     /// The same by the calls that they name, once they have been read.
-    lost_by_call: Option<HashMap<Box<str>, Vec<u32>>>,
+    lost_by_call: Option<HashMap<Box<str>, Vec<EntryNo>>>,
     /// Their contents.
-    said: HashMap<u32, Said>,
+    said: HashMap<EntryNo, Said>,
 }
 
 /// The contents of a line of progress.
@@ -638,7 +638,7 @@ impl Progress {
             if line.kind() != EntryKind::Progress || (!recovers && line.is_salvaged()) {
                 continue;
             }
-            let number = line.number() as u32;
+            let number = line.number();
             match parents.above(&line) {
                 Above::Entry(entry) => progress.under.entry(entry).or_default().push(number),
                 Above::Nothing => progress.lost.push(number),
@@ -659,11 +659,11 @@ impl Progress {
         calls: impl Iterator<Item = &'c str>,
         index: &Index,
         bodies: &mut B,
-    ) -> Result<Vec<u32>, B::Error> {
+    ) -> Result<Vec<EntryNo>, B::Error> {
         if self.lost_by_call.is_none() {
-            let mut by_call: HashMap<Box<str>, Vec<u32>> = HashMap::new();
+            let mut by_call: HashMap<Box<str>, Vec<EntryNo>> = HashMap::new();
             for line in &self.lost {
-                let entry_ref = index.entry(*line as usize);
+                let entry_ref = index.entry(*line);
                 let Some(said) = Said::read(bodies.body(&entry_ref)?, &entry_ref) else {
                     continue;
                 };
@@ -694,7 +694,7 @@ impl Progress {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Above {
     /// The number of an entry.
-    Entry(u32),
+    Entry(EntryNo),
     /// A line that is not an entry.
     Other,
     /// A missing entry.
@@ -776,13 +776,13 @@ impl NewItem<'_> {
 /// Returns the uuids that are tombstoned and were not written again.
 pub(super) fn tombstoned(tree: &Tree<'_>) -> HashSet<Id> {
     let index = tree.index();
-    let is_last = |line: usize, id: Id| index.with_uuid(id).all(|copy| copy < line);
+    let is_last = |line: EntryNo, id: Id| index.with_uuid(id).all(|copy| copy < line);
     let tombstoned = index.tombstones().filter(|(line, id)| is_last(*line, *id));
     tombstoned.map(|(_, id)| id).collect()
 }
 
 /// Returns the decisions about `entry`; `decisions` are in the order of entries.
-pub(super) fn about(decisions: &[Decision], entry: u32) -> &[Decision] {
+pub(super) fn about(decisions: &[Decision], entry: EntryNo) -> &[Decision] {
     let start = decisions.partition_point(|decision| decision.entry() < entry);
     let own = &decisions[start..];
     &own[..own.partition_point(|decision| decision.entry() == entry)]
@@ -794,7 +794,7 @@ fn link_marks(decisions: &[Decision], entry_ref: &EntryRef<'_>) -> ItemMarks {
         Decision::Gap { .. } | Decision::Truncated { .. } => ItemMarks::GAP,
         _ => ItemMarks::empty(),
     };
-    let own = about(decisions, entry_ref.number() as u32);
+    let own = about(decisions, entry_ref.number());
     own.iter().map(mark).collect()
 }
 

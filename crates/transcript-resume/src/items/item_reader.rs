@@ -6,7 +6,7 @@ use transcript_format::content::Block;
 use transcript_format::entry::Entry;
 use transcript_format::object::{FromRaw, JsonKind, Object, Raw, Str};
 use transcript_format::tool_result::ToolUseResult;
-use transcript_reader::Index;
+use transcript_reader::{EntryNo, Index};
 
 use super::{Item, ItemKind, ItemList, ItemMarks};
 use crate::request::BodySource;
@@ -26,18 +26,18 @@ pub struct ItemReader<'d, B> {
     index: &'d Index,
     bodies: B,
     /// For entries that are loaded in several steps: how many items are left.
-    left: HashMap<u32, u32>,
-    kept: HashMap<u32, String>,
+    left: HashMap<EntryNo, u32>,
+    kept: HashMap<EntryNo, String>,
     kept_len: usize,
     /// The entry that was loaded last, with its body.
-    last: Option<(u32, String)>,
+    last: Option<(EntryNo, String)>,
 }
 
 impl<'d, B: BodySource> ItemReader<'d, B> {
     /// Starts reading; `index` and `bodies` are those that `display` was made from.
     #[must_use]
     pub fn new(display: &'d ItemList, index: &'d Index, bodies: B) -> Self {
-        let mut left: HashMap<u32, u32> = HashMap::new();
+        let mut left: HashMap<EntryNo, u32> = HashMap::new();
         for run in display.items().chunk_by(|a, b| a.entry_no == b.entry_no) {
             *left.entry(run[0].entry_no).or_default() += 1;
         }
@@ -88,7 +88,7 @@ impl<'d, B: BodySource> ItemReader<'d, B> {
     }
 
     /// Keeps the body of an entry with more items to load.
-    fn keep(&mut self, loaded: Option<(u32, String)>) {
+    fn keep(&mut self, loaded: Option<(EntryNo, String)>) {
         let Some((entry_ref, body)) = loaded else {
             return;
         };

@@ -55,7 +55,7 @@ use std::ops::Range;
 
 use bitflags::bitflags;
 use transcript_format::kind::EntryKind;
-use transcript_reader::Id;
+use transcript_reader::{EntryNo, Id};
 
 use crate::decision::{Decision, SpliceForm};
 use crate::path::ConversationPath;
@@ -84,7 +84,7 @@ pub struct ItemList {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Item {
     id: ItemId,
-    entry_no: u32,
+    entry_no: EntryNo,
     /// The number of the block in its message.
     block: u32,
     /// The range of the block in the body.
@@ -248,8 +248,8 @@ impl Item {
 
     /// Returns the number of its entry in the index.
     #[must_use]
-    pub fn entry_no(&self) -> usize {
-        self.entry_no as usize
+    pub fn entry_no(&self) -> EntryNo {
+        self.entry_no
     }
 
     /// Returns the number of the block in its message; 0 for what has no blocks.
@@ -352,10 +352,10 @@ impl CallGroup {
 #[non_exhaustive]
 pub struct CompactionItem {
     /// The number of the boundary entry.
-    pub boundary: usize,
+    pub boundary: EntryNo,
     /// The number of the entry with the summary: the first one on the path, before any other
     /// boundary.
-    pub summary: Option<usize>,
+    pub summary: Option<EntryNo>,
     /// What started it: `manual` or `auto`.
     pub trigger: Option<Box<str>>,
     /// The tokens of the context before.

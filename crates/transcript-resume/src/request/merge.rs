@@ -95,7 +95,7 @@ pub(super) fn merge(
             StepKind::Assistant => merge.add_assistant(step),
             // An API error is not sent, but has already stopped reminders; the prompts around it
             // merge (ERR-1).
-            StepKind::ApiError => log.omit(step.entry, OmissionReason::ApiError),
+            StepKind::ApiError => log.omit(step.origin, OmissionReason::ApiError),
             StepKind::User | StepKind::LocalCommand => merge.add_user(step.blocks),
             StepKind::Reminder if system_role && step.is_for_system_role => {
                 merge.system_reminders.push(step.parts);

@@ -59,7 +59,7 @@ use transcript_messages::text::js_trim;
 use transcript_messages::{
     Block, Log, Message, Omission, OmissionReason, Synthetic, make_strict, pair,
 };
-use transcript_reader::{Bodies, EntryRef, Error};
+use transcript_reader::{Bodies, EntryNo, EntryRef, Error};
 
 use crate::path::{ConversationPath, Refusal};
 use crate::state::{PathState, Usage};
@@ -100,8 +100,8 @@ impl BodySource for Bodies<'_> {
 pub struct RequestOptions {
     prompt: Option<String>,
     model: Option<String>,
-    leaf: Option<usize>,
-    at: Option<usize>,
+    leaf: Option<EntryNo>,
+    at: Option<EntryNo>,
     is_live: bool,
     tools: Option<BTreeSet<String>>,
 }
@@ -154,14 +154,14 @@ impl RequestOptions {
 
     /// Ends the conversation at this entry instead of the leaf that the policy chooses.
     #[must_use]
-    pub fn leaf(mut self, entry_no: usize) -> Self {
+    pub fn leaf(mut self, entry_no: EntryNo) -> Self {
         self.leaf = Some(entry_no);
         self
     }
 
     /// Stops after this entry of the path. When it is not on the path there is no conversation.
     #[must_use]
-    pub fn at(mut self, entry_no: usize) -> Self {
+    pub fn at(mut self, entry_no: EntryNo) -> Self {
         self.at = Some(entry_no);
         self
     }
@@ -190,8 +190,8 @@ impl RequestOptions {
             let pruned = (!lost.is_empty()).then(|| tree.without(&lost));
             let tree = pruned.as_ref().unwrap_or(tree);
             let mut log = Log::default();
-            for entry_ref in &lost {
-                log.omit(Some(*entry_ref as usize), OmissionReason::UnusableBody);
+            for entry_no in &lost {
+                log.omit(origin(*entry_no), OmissionReason::UnusableBody);
             }
             let path = self.path(tree);
             if path.refusal.is_some() {
@@ -282,7 +282,7 @@ struct Loaded {
     names: StepContext,
     /// Signatures of thinking that another line of the same entry has with a text.
     stored_thoughts: HashSet<Box<str>>,
-    unusable: Vec<u32>,
+    unusable: Vec<EntryNo>,
 }
 
 impl Loaded {
@@ -305,7 +305,7 @@ impl Loaded {
             }
             let number = entry_ref.number();
             if entry_ref.flags().contains(Flags::TOO_MANY) {
-                log.omit(Some(number), OmissionReason::TooMany);
+                log.omit(origin(number), OmissionReason::TooMany);
                 continue;
             }
             let body = bodies.body(&entry_ref)?;
@@ -319,13 +319,18 @@ impl Loaded {
                     loaded.steps.push(step);
                 }
                 Ok(Reading::Unsent) => {}
-                Ok(Reading::Virtual) => log.omit(Some(number), OmissionReason::Virtual),
-                Ok(Reading::Empty) => log.omit(Some(number), OmissionReason::Empty),
-                Err(step::Unusable) => loaded.unusable.push(number as u32),
+                Ok(Reading::Virtual) => log.omit(origin(number), OmissionReason::Virtual),
+                Ok(Reading::Empty) => log.omit(origin(number), OmissionReason::Empty),
+                Err(step::Unusable) => loaded.unusable.push(number),
             }
         }
         Ok(loaded)
     }
+}
+
+/// Returns the origin of the blocks of an entry: `transcript_messages` knows only plain numbers.
+fn origin(entry_no: EntryNo) -> Option<usize> {
+    Some(entry_no.get())
 }
 
 /// Returns whether the body has to be read: of system entries only the output of commands is sent
@@ -384,7 +389,8 @@ pub struct Request {
     /// The model that the request is meant for; `None` when none was named and no model ever
     /// answered.
     pub model: Option<String>,
-    /// The synthetic blocks, in the order of the messages within each pass.
+    /// The synthetic blocks, in the order of the messages within each pass. Here and below, an
+    /// origin is the plain number of an entry, for [`EntryNo::new`].
     pub synthetic: Vec<Synthetic>,
     /// The parts of the path that could have been sent and were not.
     pub omissions: Vec<Omission>,

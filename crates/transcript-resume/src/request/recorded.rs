@@ -15,7 +15,7 @@ use transcript_format::kind::EntryKind;
 use transcript_format::object::{JsonKind, Object, Raw};
 use transcript_messages::text::quoted;
 use transcript_messages::{Log, Message};
-use transcript_reader::{Id, Index};
+use transcript_reader::{EntryNo, Id, Index};
 
 use super::{BodySource, Loaded, messages, repair};
 use crate::leaf::MessagesAbove;
@@ -25,8 +25,8 @@ use crate::tree::{NodeId, Policy, Tree};
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RecordedRequest {
-    /// The number of the entry of the `api-request` line.
-    pub entry: usize,
+    /// The entry of the `api-request` line.
+    pub entry: EntryNo,
     /// Its id, which the entries of the reply name as their `requestRef`.
     pub id: String,
     /// What caused the request, as recorded.
@@ -184,7 +184,7 @@ fn leaves<B: BodySource>(
 fn compare<B: BodySource>(
     index: &Index,
     bodies: &mut B,
-    entry: usize,
+    entry: EntryNo,
     leaf: Option<Option<Id>>,
     line: &RequestLine,
     hashes: &[Hash],

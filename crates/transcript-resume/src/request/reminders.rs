@@ -20,16 +20,16 @@ pub(super) fn is_attribution(block: &Block) -> bool {
 
 /// Returns what an attachment is sent as: a list of messages, each a list of text blocks. Empty
 /// when nothing is sent.
-pub(super) fn parts(object: &Object<'_>, entry: usize, log: &mut Log) -> Vec<Vec<Block>> {
+pub(super) fn parts(object: &Object<'_>, origin: Option<usize>, log: &mut Log) -> Vec<Vec<Block>> {
     // The text that was sent the first time counts, whatever the attachment contains (NOTE-1).
-    if let Some(stored) = stored_parts(object, entry) {
+    if let Some(stored) = stored_parts(object, origin) {
         return stored;
     }
     let attachment = AttachmentFields(object.get("attachment").and_then(Raw::object));
     let Some(text) = attachment.text() else {
         return Vec::new();
     };
-    let wrapped = |text: &String| Block::plain_text(&wrapped(text)).with_origin(Some(entry));
+    let wrapped = |text: &String| Block::plain_text(&wrapped(text)).with_origin(origin);
     let texts = match text {
         Text::Client(texts) => texts,
         Text::Own(text) => {
@@ -38,7 +38,7 @@ pub(super) fn parts(object: &Object<'_>, entry: usize, log: &mut Log) -> Vec<Vec
                 SyntheticKind::Reminder,
                 Role::User,
                 &wrapped(&texts[0]),
-                Some(entry),
+                origin,
             );
             texts
         }
@@ -47,7 +47,7 @@ pub(super) fn parts(object: &Object<'_>, entry: usize, log: &mut Log) -> Vec<Vec
 }
 
 /// Returns the parts under `rendered`; `None` when there are none or one is not all text (NOTE-1).
-fn stored_parts(object: &Object<'_>, entry: usize) -> Option<Vec<Vec<Block>>> {
+fn stored_parts(object: &Object<'_>, origin: Option<usize>) -> Option<Vec<Vec<Block>>> {
     let rendered = object.get("rendered")?.array()?;
     if rendered.is_empty() {
         return None;
@@ -55,7 +55,7 @@ fn stored_parts(object: &Object<'_>, entry: usize) -> Option<Vec<Vec<Block>>> {
     let part = |part: Raw<'_>| {
         let content = part.object()?.get("content")?;
         if content.kind() == JsonKind::String {
-            return Some(vec![Block::plain(content).with_origin(Some(entry))]);
+            return Some(vec![Block::plain(content).with_origin(origin)]);
         }
         let blocks = content.array()?;
         let is_text = blocks
@@ -64,7 +64,7 @@ fn stored_parts(object: &Object<'_>, entry: usize) -> Option<Vec<Vec<Block>>> {
         is_text.then(|| {
             blocks
                 .into_iter()
-                .map(|block| Block::read(block).with_origin(Some(entry)))
+                .map(|block| Block::read(block).with_origin(origin))
                 .collect()
         })
     };

@@ -30,7 +30,7 @@ pub(super) fn drop_unfinished(
 pub(super) fn complete_calls(steps: &mut Vec<Step>, open: &[Box<str>], log: &mut Log) {
     // The results of interrupted calls come after the real ones (TURN-1). All are logged after the
     // same entry, as the steps that are added here have none.
-    let after = steps.iter().rev().find_map(|step| step.entry);
+    let after = steps.iter().rev().find_map(|step| step.origin);
     for id in open {
         let block = Block::failed_result(id, texts::CALL_INTERRUPTED);
         log.add_synthetic(SyntheticKind::InterruptedResult, Role::User, &block, after);
@@ -42,7 +42,7 @@ pub(super) fn complete_calls(steps: &mut Vec<Step>, open: &[Box<str>], log: &mut
 pub(super) fn complete_turn(steps: &mut Vec<Step>, log: &mut Log) {
     if let Some(at) = place_of_sentinel(steps) {
         let block = Block::text(texts::NO_RESPONSE);
-        let after = steps[..at].iter().rev().find_map(|step| step.entry);
+        let after = steps[..at].iter().rev().find_map(|step| step.origin);
         log.add_synthetic(SyntheticKind::NoResponse, Role::Assistant, &block, after);
         steps.insert(at, Step::assistant(block));
     }
@@ -74,7 +74,7 @@ fn drop_open_calls(steps: &mut Vec<Step>, policy: Policy, log: &mut Log) -> Vec<
     steps.retain(|step| {
         let keep = keep.next() == Some(true);
         if !keep {
-            log.omit(step.entry, OmissionReason::UnansweredCall);
+            log.omit(step.origin, OmissionReason::UnansweredCall);
         }
         keep
     });
@@ -86,7 +86,7 @@ fn drop_empty(steps: &mut Vec<Step>, log: &mut Log) {
     steps.retain(|step| {
         let is_empty = step.kind == StepKind::Assistant && step.blocks.is_empty();
         if is_empty {
-            log.omit(step.entry, OmissionReason::Empty);
+            log.omit(step.origin, OmissionReason::Empty);
         }
         !is_empty
     });
@@ -130,7 +130,7 @@ fn drop_blank_lines(steps: &mut Vec<Step>, log: &mut Log) {
     steps.retain(|step| {
         let is_blank = is_blank(step);
         if is_blank {
-            log.omit(step.entry, OmissionReason::Silent);
+            log.omit(step.origin, OmissionReason::Silent);
         }
         !is_blank
     });
@@ -153,7 +153,7 @@ fn drop_lone_thoughts(steps: &mut Vec<Step>, log: &mut Log) {
             .as_ref()
             .is_some_and(|id| with_content.contains(id));
         if is_silent && !has_content {
-            log.omit(step.entry, OmissionReason::Silent);
+            log.omit(step.origin, OmissionReason::Silent);
         }
         !is_silent || has_content
     });

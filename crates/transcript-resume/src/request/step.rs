@@ -26,8 +26,8 @@ pub(super) enum StepKind {
 #[derive(Clone, Debug)]
 pub(super) struct Step {
     pub(super) kind: StepKind,
-    /// The number of the entry; `None` for a synthetic step.
-    pub(super) entry: Option<usize>,
+    /// The origin of its blocks, the number of the entry; `None` for a synthetic step.
+    pub(super) origin: Option<usize>,
     /// The id of the message that an assistant entry is a line of.
     pub(super) message_id: Option<Rc<str>>,
     /// The same as JSON, empty without an id: lines with the same key are merged (MSG-2).
@@ -75,9 +75,9 @@ impl Step {
         }
         names.record.add(entry_ref, &object);
         let message = object.get("message").and_then(Raw::object);
-        let entry = entry_ref.number();
+        let origin = super::origin(entry_ref.number());
         let flag = |name: &str| object.get(name).and_then(Raw::bool) == Some(true);
-        let mut content = |content: Option<Raw<'_>>| blocks(content, entry, log);
+        let mut content = |content: Option<Raw<'_>>| blocks(content, origin, log);
         let of_message = |name: &str| message.as_ref().and_then(|message| message.get(name));
         let model = of_message("model").and_then(Raw::str);
         let model = model.map(|model| names.model.shared(&model));
@@ -94,7 +94,7 @@ impl Step {
         }
 
         let mut step = Self::new(StepKind::User, Vec::new());
-        step.entry = Some(entry);
+        step.origin = origin;
         match entry_ref.kind() {
             EntryKind::User => {
                 step.blocks = content(of_message("content"));
@@ -128,7 +128,7 @@ impl Step {
                 step.kind = StepKind::Reminder;
                 step.is_for_system_role = reminders::is_for_system_role(&object);
                 step.is_file = reminders::is_file(&object);
-                step.parts = reminders::parts(&object, entry, log);
+                step.parts = reminders::parts(&object, origin, log);
                 if step.parts.is_empty() {
                     return Ok(Reading::Unsent);
                 }
@@ -141,7 +141,7 @@ impl Step {
     fn new(kind: StepKind, blocks: Vec<Block>) -> Self {
         Self {
             kind,
-            entry: None,
+            origin: None,
             message_id: None,
             merge_key: Rc::default(),
             model: None,
@@ -236,15 +236,15 @@ impl LastName {
 }
 
 /// Returns content as a list of blocks; media that are too large for the API are omitted.
-fn blocks(content: Option<Raw<'_>>, entry: usize, log: &mut Log) -> Vec<Block> {
+fn blocks(content: Option<Raw<'_>>, origin: Option<usize>, log: &mut Log) -> Vec<Block> {
     let Some(content) = content else {
         return Vec::new();
     };
     if content.kind() == JsonKind::String {
-        return vec![Block::plain(content).with_origin(Some(entry))];
+        return vec![Block::plain(content).with_origin(origin)];
     }
     let blocks = content.array().unwrap_or_default().into_iter();
     blocks
-        .map(|raw| within_limits(Block::read(raw).with_origin(Some(entry)), log))
+        .map(|raw| within_limits(Block::read(raw).with_origin(origin), log))
         .collect()
 }

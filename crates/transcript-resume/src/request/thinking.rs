@@ -36,7 +36,7 @@ pub(super) fn drop_foreign(steps: &mut Vec<Step>, model: Option<&str>, log: &mut
             .retain(|block| block.kind() != BlockKind::SealedThinking);
         let is_changed = step.blocks.len() < before;
         if is_changed {
-            log.omit(step.entry, OmissionReason::ForeignThinking);
+            log.omit(step.origin, OmissionReason::ForeignThinking);
         }
         !is_changed || !step.blocks.is_empty()
     });

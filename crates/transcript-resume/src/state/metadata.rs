@@ -10,7 +10,7 @@ use transcript_format::metadata::{self, WorktreeSession};
 use transcript_format::object::{FromRaw, Object, Raw, Str};
 use transcript_format::system::TurnDuration;
 use transcript_format::usage::ModelUsage;
-use transcript_reader::{EntryRef, Id, Index};
+use transcript_reader::{EntryNo, EntryRef, Id, Index};
 
 use super::{PathState, set};
 use crate::branches::is_prompt;
@@ -158,7 +158,7 @@ pub(super) fn read<B: BodySource>(
     path: &ConversationPath,
     bodies: &mut B,
     state: &mut PathState,
-    permission_mode_at: usize,
+    permission_mode_at: EntryNo,
 ) -> Result<(), B::Error> {
     let mut sweep = Sweep::new(index, path);
     for line in index.entries() {
@@ -277,7 +277,7 @@ struct Sweep<'i> {
     /// The prompts of the path, in order.
     prompts: Vec<Id>,
     /// The last line of each kind of which only the last counts.
-    last: HashMap<EntryKind, usize>,
+    last: HashMap<EntryKind, EntryNo>,
     queue: Queue,
     pull_requests: PullRequests,
     files: Files,
@@ -426,7 +426,7 @@ impl<'i> Sweep<'i> {
         mut self,
         bodies: &mut B,
         state: &mut PathState,
-    ) -> Result<HashMap<EntryKind, usize>, B::Error> {
+    ) -> Result<HashMap<EntryKind, EntryNo>, B::Error> {
         state.queued_prompts = self.queue.finish(self.index, bodies)?;
         state.pull_requests = self.pull_requests.list;
         state.timed_turns = self.turns.map(|(turns, _)| turns);
@@ -487,13 +487,13 @@ struct Queue {
     /// A prompt was removed from the queue, and a later line shows which one.
     has_taken: bool,
     keys: RandomState,
-    waiting: BTreeMap<usize, u64>,
-    by_text: BTreeSet<(u64, usize)>,
+    waiting: BTreeMap<EntryNo, u64>,
+    by_text: BTreeSet<(u64, EntryNo)>,
 }
 
 impl Queue {
     /// Only `remove` names the prompt that it removes.
-    fn add(&mut self, line: usize, operation: &metadata::QueueOperation<'_>) {
+    fn add(&mut self, line: EntryNo, operation: &metadata::QueueOperation<'_>) {
         self.take_pending(None);
         let content = operation.content();
         match operation.operation().as_deref() {
@@ -525,8 +525,8 @@ impl Queue {
         }
         let named = text.and_then(|text| {
             let text = self.keys.hash_one(Some(text));
-            let mut same = self.by_text.range((text, 0)..=(text, usize::MAX));
-            same.next().map(|(_, line)| *line)
+            let first = self.by_text.range((text, EntryNo::default())..).next();
+            first.filter(|same| same.0 == text).map(|(_, line)| *line)
         });
         let oldest = self.waiting.keys().next().copied();
         if let Some(line) = named.or(oldest)

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use transcript_format::content::Message;
 use transcript_format::kind::{AttachmentKind, EntryKind};
 use transcript_format::object::{Object, Raw, Str};
-use transcript_reader::{EntryRef, Index};
+use transcript_reader::{EntryNo, EntryRef, Index};
 
 use crate::path::ConversationPath;
 use crate::request::{self, BodySource};
@@ -125,7 +125,7 @@ impl PathState {
 #[derive(Debug, Default)]
 pub(crate) struct StateReader {
     state: PathState,
-    permission_mode_at: usize,
+    permission_mode_at: EntryNo,
     versions: Distinct,
     models: Distinct,
     todos: Todos,

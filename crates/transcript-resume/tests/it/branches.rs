@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::fmt::Write;
 
 use transcript_format::scan::Flags;
-use transcript_reader::Index;
+use transcript_reader::{EntryNo, Index};
 use transcript_resume::{BranchStart, Branches, ConversationPath, PathEntry, Policy, Tree};
 use transcript_testkit::{damage, generate, shared};
 
@@ -75,9 +75,9 @@ impl Session {
     fn branches(&self, policy: Policy, breaks: &[&str]) -> String {
         let index = index(self.0.as_bytes());
         let tree = Tree::new(&index, policy);
-        let uuid = |entry: usize| index.id_text(index.entry(entry).uuid().unwrap());
+        let uuid = |entry: EntryNo| index.id_text(index.entry(entry).uuid().unwrap());
         let entry_ref = |uuid: &&str| index.with_uuid(index.id(uuid).unwrap()).next().unwrap();
-        let breaks: Vec<usize> = breaks.iter().map(entry_ref).collect();
+        let breaks: Vec<EntryNo> = breaks.iter().map(entry_ref).collect();
         let branches = Branches::new(&tree, &breaks);
         let mut reported = String::new();
         for (number, branch) in branches.all().iter().enumerate() {
@@ -239,11 +239,11 @@ fn check(name: &str, index: &Index) {
     for policy in [Policy::Vendor, Policy::Recover] {
         let tree = Tree::new(index, policy);
         let path = tree.path();
-        let breaks: Vec<usize> = path.leaf.into_iter().collect();
+        let breaks: Vec<EntryNo> = path.leaf.into_iter().collect();
         let branches = Branches::new(&tree, &breaks);
         let mut seen = HashSet::new();
         for (number, branch) in branches.all().iter().enumerate() {
-            let entries: Vec<usize> = branches.entries(number).collect();
+            let entries: Vec<EntryNo> = branches.entries(number).collect();
             assert!(entries.contains(&branch.first), "{name}");
             assert!(entries.contains(&branch.last), "{name}");
             assert!(entries.is_sorted(), "{name}");
@@ -332,9 +332,9 @@ fn every_entry_of_a_shared_file_is_in_one_branch() {
 }
 
 /// What the branches off a path have, as each of them is walked from its root.
-fn walked_one_by_one(tree: &Tree<'_>, path: &ConversationPath) -> Vec<Vec<usize>> {
-    let leaf: Vec<usize> = path.leaf.into_iter().collect();
-    let mut shown: HashSet<usize> = path.entries.iter().map(PathEntry::entry_no).collect();
+fn walked_one_by_one(tree: &Tree<'_>, path: &ConversationPath) -> Vec<Vec<EntryNo>> {
+    let leaf: Vec<EntryNo> = path.leaf.into_iter().collect();
+    let mut shown: HashSet<EntryNo> = path.entries.iter().map(PathEntry::entry_no).collect();
     let mut found = Vec::new();
     for branch in Branches::new(tree, &leaf).all() {
         if branch.is_tip
@@ -349,7 +349,7 @@ fn walked_one_by_one(tree: &Tree<'_>, path: &ConversationPath) -> Vec<Vec<usize>
     found
 }
 
-fn walked_together(tree: &Tree<'_>, path: &ConversationPath) -> Vec<Vec<usize>> {
+fn walked_together(tree: &Tree<'_>, path: &ConversationPath) -> Vec<Vec<EntryNo>> {
     let branches = tree.branches_off(path).into_iter();
     let entries = branches.map(|branch| {
         branch
@@ -434,7 +434,7 @@ fn no_entry_is_in_two_branches_and_none_is_missed() {
         for policy in [Policy::Vendor, Policy::Recover] {
             let tree = Tree::new(&index, policy);
             let path = tree.path();
-            let mut seen: HashSet<usize> = path.entries.iter().map(PathEntry::entry_no).collect();
+            let mut seen: HashSet<EntryNo> = path.entries.iter().map(PathEntry::entry_no).collect();
             for entry in walked_together(&tree, &path).into_iter().flatten() {
                 assert!(seen.insert(entry), "seed {seed}: {entry} is there twice");
             }

@@ -11,7 +11,7 @@ use transcript_format::ids::Uuid;
 use transcript_format::json::Json;
 use transcript_format::kind::EntryKind;
 use transcript_format::object::Raw;
-use transcript_reader::{Bodies, EntryRef, Error, Index, Source};
+use transcript_reader::{Bodies, EntryNo, EntryRef, Error, Index, Source};
 use transcript_resume::fork::{ForkOptions, Forked, fork};
 use transcript_resume::request::{self, BodySource};
 use transcript_resume::{ConversationPath, Policy, Tree};
@@ -613,7 +613,7 @@ fn an_entry_without_an_id_or_a_time_gets_one() {
             .replace("2026-11-01T10:00:02.000Z", "today"),
     ];
     let source = session(&lines);
-    assert!(source.index.entry(1).uuid().is_none());
+    assert!(source.index.entry(EntryNo::new(1)).uuid().is_none());
     let copy = source.fork(Policy::Recover);
     let entries = copy.entries();
     assert_eq!(entries[1]["forkedFrom"], json!({"sessionId": SOURCE}));
@@ -647,7 +647,7 @@ impl BodySource for Losing<'_> {
     type Error = Error;
 
     fn body(&mut self, entry_ref: &EntryRef<'_>) -> Result<&str, Error> {
-        match self.1.contains(&entry_ref.number()) {
+        match self.1.contains(&entry_ref.number().get()) {
             true => Ok(""),
             false => self.0.body(entry_ref),
         }
@@ -762,7 +762,7 @@ fn an_error_of_the_writer_ends_the_copy() {
     impl BodySource for Texts {
         type Error = Infallible;
         fn body(&mut self, entry_ref: &EntryRef<'_>) -> Result<&str, Infallible> {
-            Ok(&self.0[entry_ref.number()])
+            Ok(&self.0[entry_ref.number().get()])
         }
     }
     let source = session(&plain());
@@ -928,7 +928,7 @@ fn check(name: &str, bytes: &[u8], seen: &mut Seen) {
             ] {
                 let path = session.tree(reading).path();
                 let places: Vec<_> = path.entries.iter().map(|entry| entry.entry_no()).collect();
-                let all: Vec<_> = (0..copy.forked.entries).collect();
+                let all: Vec<_> = (0..copy.forked.entries).map(EntryNo::new).collect();
                 assert_eq!(places, all, "{name}, read by {}, {form}", reading.name());
                 assert_eq!(path.refusal, None, "{name}, read by {}", reading.name());
             }

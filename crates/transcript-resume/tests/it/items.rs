@@ -7,7 +7,7 @@ use std::fs;
 use serde_json::{Value, json};
 use transcript_format::ids::Uuid;
 use transcript_format::kind::EntryKind;
-use transcript_reader::{Bodies, EntryRef, Error, Index, Source};
+use transcript_reader::{Bodies, EntryNo, EntryRef, Error, Index, Source};
 use transcript_resume::items::{
     GroupKind, GroupRole, Item, ItemKind, ItemList, ItemMarks, ItemReader, Nesting, Origin,
     Speaker, sidechains,
@@ -62,7 +62,7 @@ impl File {
         reported.collect()
     }
 
-    fn name(&self, entry_no: usize) -> String {
+    fn name(&self, entry_no: EntryNo) -> String {
         let uuid = self.index.entry(entry_no).uuid().unwrap();
         self.index.id_text(uuid)
     }
@@ -802,7 +802,7 @@ fn the_result_in_the_form_of_the_tool_is_at_hand() {
 /// Counts how often each body is asked for.
 struct Counting<'s> {
     bodies: Bodies<'s>,
-    asked: HashMap<usize, usize>,
+    asked: HashMap<EntryNo, usize>,
 }
 
 impl BodySource for Counting<'_> {
@@ -936,13 +936,13 @@ fn tangled(seed: u64) -> Vec<u8> {
 /// A block as the slow model sees it.
 #[derive(Debug)]
 struct Seen {
-    entry_no: usize,
+    entry_no: EntryNo,
     block: usize,
     opens: Option<String>,
     belongs: Option<(String, usize)>,
 }
 
-fn seen_in(entry_no: usize, entry: &Value) -> Vec<Seen> {
+fn seen_in(entry_no: EntryNo, entry: &Value) -> Vec<Seen> {
     let seen = |block: usize, opens: Option<&str>, belongs: Option<(&str, usize)>| Seen {
         entry_no,
         block,
@@ -992,7 +992,7 @@ fn seen_in(entry_no: usize, entry: &Value) -> Vec<Seen> {
 }
 
 /// The order of the blocks of a path: quadratic, and by the words of the documentation.
-fn slow_order(seen: &[Seen]) -> Vec<(usize, usize)> {
+fn slow_order(seen: &[Seen]) -> Vec<(EntryNo, usize)> {
     // The summary of hooks opens a group unless there is one with its id.
     let opens = |at: usize| {
         let block = &seen[at];
@@ -1120,7 +1120,7 @@ fn check_progress(name: &str, file: &File, tree: &Tree<'_>, display: &ItemList) 
 
 /// Returns the parent of a line of progress, past other lines of progress, if it is in the tree;
 /// `None` when there is none.
-fn entry_above(file: &File, tree: &Tree<'_>, line: &EntryRef<'_>) -> Option<Option<usize>> {
+fn entry_above(file: &File, tree: &Tree<'_>, line: &EntryRef<'_>) -> Option<Option<EntryNo>> {
     let mut at = line.parent()?;
     for _ in 0..file.index.len() {
         if let Some(node) = tree.node_with_uuid(at) {
@@ -1295,7 +1295,7 @@ fn displays_of_real_and_oracle_sessions_leave_nothing_out() {
 /// Each entry of a sidechain belongs to one subagent.
 fn check_sidechains(file: &File) {
     let tree = Tree::new(&file.index, Policy::Recover);
-    let mut entries: Vec<usize> = Vec::new();
+    let mut entries: Vec<EntryNo> = Vec::new();
     for (_, path) in sidechains(&tree) {
         ItemList::new(&tree, &path, &mut file.bodies()).unwrap();
         entries.extend(path.entries.iter().map(|entry| entry.entry_no()));
@@ -1306,7 +1306,7 @@ fn check_sidechains(file: &File) {
         node.is_some_and(|node| tree.is_sidechain(node) && counts(node))
     };
     let expected = file.index.entries().filter(is_sidechain);
-    let expected: Vec<usize> = expected.map(|entry_ref| entry_ref.number()).collect();
+    let expected: Vec<EntryNo> = expected.map(|entry_ref| entry_ref.number()).collect();
     entries.sort_unstable();
     assert_eq!(entries, expected);
 }
@@ -1733,7 +1733,7 @@ fn displays_of_one_tree_read_each_line_of_progress_once() {
 
 struct Counted<'s> {
     bodies: Bodies<'s>,
-    asked: HashMap<usize, u32>,
+    asked: HashMap<EntryNo, u32>,
 }
 
 impl BodySource for Counted<'_> {

@@ -6,7 +6,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
-use transcript_reader::{Bodies, Index, OtherFiles, Source};
+use transcript_reader::{Bodies, EntryNo, Index, OtherFiles, Source};
 use transcript_resume::request::RequestOptions;
 use transcript_resume::{Decision, LeafReason, Policy, Tree};
 
@@ -648,7 +648,7 @@ fn report(file: &str, policy: Policy) -> [String; 4] {
         &vendor
     };
 
-    let name = |entry_no: u32| name(&index, entry_no as usize);
+    let name = |entry_no| name(&index, entry_no);
     let mut findings = index.findings().to_vec();
     findings.extend(recover.findings(&recover.path()));
     let findings = findings.iter().map(|finding| {
@@ -656,10 +656,7 @@ fn report(file: &str, policy: Policy) -> [String; 4] {
         format!("{} {line}", finding.code.as_str())
     });
     let path = tree.path();
-    let entries = path
-        .entries
-        .iter()
-        .map(|entry| name(entry.entry_no() as u32));
+    let entries = path.entries.iter().map(|entry| name(entry.entry_no()));
     let is_reported = |decision: &&Decision| {
         !matches!(
             decision,
@@ -731,7 +728,7 @@ fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/v1/pains")
 }
 
-fn name(index: &Index, entry_no: usize) -> String {
+fn name(index: &Index, entry_no: EntryNo) -> String {
     let text = index.entry(entry_no).uuid().map(|id| index.id_text(id));
     let Some(text) = text else {
         return "?".to_owned();

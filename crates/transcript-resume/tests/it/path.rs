@@ -5,7 +5,7 @@ use std::fs;
 use std::io::Write;
 use std::path::Path;
 
-use transcript_reader::{Index, LoadOptions, Source};
+use transcript_reader::{EntryNo, Index, LoadOptions, Source};
 use transcript_resume::{Parent, Policy, Tree};
 use transcript_testkit::{damage, generate, model, oracle, shared};
 
@@ -19,7 +19,7 @@ struct Reported {
 
 fn fast(index: &Index) -> Reported {
     let path = Tree::new(index, Policy::Vendor).path();
-    let uuid = |number: usize| index.entry(number).uuid().map(|id| index.id_text(id));
+    let uuid = |number: EntryNo| index.entry(number).uuid().map(|id| index.id_text(id));
     Reported {
         entries: path
             .entries

@@ -6,7 +6,7 @@ use std::io::Write;
 
 use serde_json::{Value, json};
 use transcript_messages::{OmissionReason, Role, SyntheticKind};
-use transcript_reader::{Bodies, EntryRef, Error, Index, Source};
+use transcript_reader::{Bodies, EntryNo, EntryRef, Error, Index, Source};
 use transcript_resume::request::recorded::{self, ReplayOutcome};
 use transcript_resume::request::{BodySource, Request, RequestOptions};
 use transcript_resume::texts::{is_placeholder_result, is_synthetic};
@@ -429,7 +429,7 @@ fn a_prompt_that_is_asked_for_comes_last_and_a_leaf_is_obeyed() {
         .user(r#""Q""#)
         .assistant("m", r#"[{"type":"text","text":"A"}]"#)
         .user(r#""P""#);
-    let sent = session.sent(&RequestOptions::new().leaf(1).prompt("NEXT"));
+    let sent = session.sent(&RequestOptions::new().leaf(EntryNo::new(1)).prompt("NEXT"));
     assert_eq!(sent.len(), 3);
     assert_eq!(sent[2], r#"{"role":"user","content":"NEXT"}"#);
 }
@@ -448,7 +448,7 @@ impl BodySource for Changed<'_> {
     type Error = Error;
 
     fn body(&mut self, entry_ref: &EntryRef<'_>) -> Result<&str, Error> {
-        match self.texts.get(&entry_ref.number()) {
+        match self.texts.get(&entry_ref.number().get()) {
             Some(text) => Ok(text),
             None => self.bodies.body(entry_ref),
         }
@@ -484,7 +484,7 @@ fn an_entry_with_an_unusable_body_is_taken_as_if_it_were_not_there() {
             .path
             .entries
             .iter()
-            .map(|entry| entry.entry_no())
+            .map(|entry| entry.entry_no().get())
             .collect();
         assert_eq!(path, [0, 2, 3], "{text}");
         assert_eq!(request.messages.len(), 2);
@@ -493,7 +493,7 @@ fn an_entry_with_an_unusable_body_is_taken_as_if_it_were_not_there() {
     }
     // The new leaf proves unusable in turn.
     let request = changed(&session, &[(3, ""), (2, "")]);
-    assert_eq!(request.path.leaf, Some(1));
+    assert_eq!(request.path.leaf, Some(EntryNo::new(1)));
     assert_eq!(request.omissions.len(), 2);
     let request = changed(&session, &[(0, ""), (1, ""), (2, ""), (3, "")]);
     assert_eq!(request.path.refusal, Some(Refusal::NoConversation));

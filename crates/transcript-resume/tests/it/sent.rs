@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use transcript_messages::OmissionReason;
-use transcript_reader::{Bodies, Index, Source};
+use transcript_reader::{Bodies, EntryNo, Index, Source};
 use transcript_resume::request::RequestOptions;
 use transcript_resume::{Policy, Tree};
 
@@ -26,14 +26,15 @@ pub(crate) fn both(source: &Source, index: &Index) -> [Sent; 2] {
     let first = path.entries.first().map(|entry| entry.entry_no());
     let boundary = first.filter(|first| index.entry(*first).is_boundary());
     let boundary = boundary.map_or(0, |boundary| index.entry(boundary).offset());
-    let kept: BTreeSet<usize> = path.entries.iter().map(|entry| entry.entry_no()).collect();
+    let kept: BTreeSet<EntryNo> = path.entries.iter().map(|entry| entry.entry_no()).collect();
     [&recover, &vendor].map(|tree| {
         let request = RequestOptions::new()
             .prompt("NEXT")
             .request(tree, &mut Bodies::new(source))
             .unwrap();
         let mut sent = Sent::default();
-        let mut add = |entry_no: usize| {
+        let mut add = |origin: usize| {
+            let entry_no = EntryNo::new(origin);
             let entry = index.entry(entry_no);
             let is_foreign = recover
                 .node(entry_no)

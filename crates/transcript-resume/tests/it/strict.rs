@@ -7,7 +7,7 @@ use std::io::Write;
 use serde_json::{Value, json};
 use transcript_format::kind::EntryKind;
 use transcript_messages::{BlockKind, Lint, OmissionReason, Rule, SyntheticKind, lint};
-use transcript_reader::{Bodies, Index, Source};
+use transcript_reader::{Bodies, EntryNo, Index, Source};
 use transcript_resume::request::{Request, RequestOptions};
 use transcript_resume::texts::{NO_RESPONSE, START_MISSING};
 use transcript_resume::{Policy, Tree};
@@ -63,9 +63,9 @@ impl Loaded {
         }
     }
 
-    /// Number of the line of an entry, counted from 1.
-    pub(crate) fn line(&self, entry_no: usize) -> usize {
-        usize::try_from(self.index.entry(entry_no).line()).unwrap()
+    /// Number of the line of the entry with this origin, counted from 1.
+    pub(crate) fn line(&self, origin: usize) -> usize {
+        usize::try_from(self.index.entry(EntryNo::new(origin)).line()).unwrap()
     }
 
     pub(crate) fn request(&self, policy: Policy, options: &RequestOptions) -> Request {
@@ -281,7 +281,7 @@ fn blocks_of(session: &Loaded, request: &Request) -> BTreeMap<(usize, String), u
             BlockKind::Thinking | BlockKind::SealedThinking
         );
         if let Some(entry) = block.origin()
-            && session.index.entry(entry).kind() != EntryKind::Attachment
+            && session.index.entry(EntryNo::new(entry)).kind() != EntryKind::Attachment
             && !is_thought
             && says_something(&value)
         {

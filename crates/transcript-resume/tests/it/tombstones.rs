@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use serde_json::{Value, json};
 use transcript_messages::lint;
-use transcript_reader::{Bodies, Index, Source};
+use transcript_reader::{Bodies, EntryNo, Index, Source};
 use transcript_resume::request::{Request, RequestOptions};
 use transcript_resume::{Branches, Decision, Policy, Tree};
 use transcript_testkit::campaign::Healthy;
@@ -103,7 +103,7 @@ impl Session {
         Tree::new(&self.index, policy)
     }
 
-    fn name(&self, entry: usize) -> String {
+    fn name(&self, entry: EntryNo) -> String {
         let id = self.index.entry(entry).uuid();
         id.map_or_else(|| format!("#{entry}"), |id| self.index.id_text(id))
     }
@@ -118,8 +118,7 @@ impl Session {
     fn decisions(&self) -> String {
         let decisions = self.tree(Policy::Recover).path().decisions;
         let reported = decisions.iter().filter(|one| one.name() != "leaf");
-        let reported =
-            reported.map(|one| format!("{} {}", one.name(), self.name(one.entry() as usize)));
+        let reported = reported.map(|one| format!("{} {}", one.name(), self.name(one.entry())));
         reported.collect::<Vec<_>>().join(", ")
     }
 
@@ -804,7 +803,8 @@ fn what_was_taken_back_is_never_shown_whatever_else_is_wrong_with_a_file() {
         let mut named: HashSet<String> = HashSet::new();
         for _ in 0..rng.range(1, 5) {
             if !before.index.is_empty() {
-                named.insert(before.name(rng.below(before.index.len())));
+                let entry = EntryNo::new(rng.below(before.index.len()));
+                named.insert(before.name(entry));
             }
             if !path.is_empty() {
                 named.insert(rng.pick(&path).clone());

@@ -8,7 +8,7 @@ use transcript_format::finding::{Code, Severity};
 use serde_json::{Value, json};
 use transcript_format::ids::Uuid;
 use transcript_format::kind::EntryKind;
-use transcript_reader::{Bodies, EntryRef, Index, Preserved, Source};
+use transcript_reader::{Bodies, EntryNo, EntryRef, Index, Preserved, Source};
 use transcript_resume::{Decision, Evidence, LeafReason, Parent, Policy, Tree};
 use transcript_tail::{ChangeKind, ConversationChange, LivePath};
 use transcript_testkit::rng::Rng;
@@ -105,7 +105,7 @@ fn is_odd_boundary(index: &Index, entry: &EntryRef<'_>) -> bool {
         Some(Preserved::Segment { .. }) => &[],
         _ => return false,
     };
-    let is_no_entry = |line: usize| {
+    let is_no_entry = |line: EntryNo| {
         let kind = index.entry(line).kind();
         !kind.is_chain() || kind == EntryKind::Progress
     };
@@ -141,8 +141,8 @@ fn compare(bytes: &[u8], name: &Path, looks: impl Fn(usize) -> bool, count: &mut
     let mut next = 0;
     let ends = ends(bytes);
     for (line, end) in ends.iter().enumerate() {
-        while next < whole.len() && whole.entry(next).offset() < *end as u64 {
-            let entry_ref = whole.entry(next);
+        while next < whole.len() && whole.entry(EntryNo::new(next)).offset() < *end as u64 {
+            let entry_ref = whole.entry(EntryNo::new(next));
             let body = bodies.get(&entry_ref).unwrap();
             live.add(entry_ref.offset(), body.text, &mut changes);
             next += 1;

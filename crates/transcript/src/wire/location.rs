@@ -1,7 +1,7 @@
 //! References to entries.
 
 use serde::{Deserialize, Serialize};
-use transcript_reader::Index;
+use transcript_reader::{EntryNo, Index};
 
 /// The entry that a record refers to. Both are `None` if it refers to none.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -14,12 +14,12 @@ pub struct EntryLocation {
 }
 
 impl EntryLocation {
-    /// Returns the place of the entry with this number in `index`.
+    /// Returns the place of an entry of `index`.
     ///
     /// # Panics
-    /// When `index` has no entry with this number.
+    /// When `index` has no such entry.
     #[must_use]
-    pub fn new(index: &Index, entry: impl Into<Option<usize>>) -> Self {
+    pub fn new(index: &Index, entry: impl Into<Option<EntryNo>>) -> Self {
         let entry = entry.into().map(|entry| index.entry(entry));
         Self {
             line: entry.map(|entry| entry.line()),
@@ -28,7 +28,7 @@ impl EntryLocation {
     }
 }
 
-/// Returns the uuid of the entry with this number.
-pub(super) fn uuid(index: &Index, entry: usize) -> Option<String> {
+/// Returns the uuid of an entry.
+pub(super) fn uuid(index: &Index, entry: EntryNo) -> Option<String> {
     index.entry(entry).uuid().map(|id| index.id_text(id))
 }

@@ -4,6 +4,7 @@ use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 use transcript_format::object::Str;
+use transcript_reader::EntryNo;
 use transcript_resume::{ConversationPath, Tree};
 
 use super::location::uuid;
@@ -80,7 +81,7 @@ pub struct ReplayBranch {
 impl ReplayBranch {
     /// Describes the branch `path`, which leaves the printed entries at the entry `from`.
     #[must_use]
-    pub fn new(history: &History, from: Option<usize>, path: &ConversationPath) -> Self {
+    pub fn new(history: &History, from: Option<EntryNo>, path: &ConversationPath) -> Self {
         let uuid = |entry| uuid(history.index(), entry);
         Self {
             from: from.and_then(uuid),

@@ -7,7 +7,7 @@ use std::path::Path;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use transcript_format::finding::{Finding, Severity};
 use transcript_messages::{Message, Problem, lint};
-use transcript_reader::Index;
+use transcript_reader::{EntryNo, Index};
 use transcript_resume::request::Request;
 use transcript_resume::{ConversationPath, Decision, PathState, Policy, Tree, Usage};
 
@@ -105,20 +105,20 @@ impl<'a> ResumeReport<'a> {
                     kind: synthetic.kind.name().into(),
                     role: synthetic.role.name().into(),
                     block: Json::new(synthetic.block.json()),
-                    entry: EntryLocation::new(index, synthetic.origin),
+                    entry: EntryLocation::new(index, synthetic.origin.map(EntryNo::new)),
                     persist: synthetic.kind.is_persisted(),
                 })
                 .collect(),
             omitted: omissions
                 .map(|omission| OmissionRecord {
                     reason: omission.reason.name().into(),
-                    entry: EntryLocation::new(index, omission.origin),
+                    entry: EntryLocation::new(index, EntryNo::new(omission.origin)),
                 })
                 .collect(),
             decisions: decisions
                 .map(|decision| DecisionRecord {
                     kind: decision.name().into(),
-                    entry: EntryLocation::new(index, decision.entry() as usize),
+                    entry: EntryLocation::new(index, decision.entry()),
                     detail: describe(decision),
                 })
                 .collect(),
@@ -371,7 +371,7 @@ impl LintRecord {
             let problems = problems.iter().map(|problem| ProblemRecord {
                 rule: problem.rule.name().into(),
                 message: problem.message.map(|message| message as u64),
-                entry: EntryLocation::new(index, problem.origin),
+                entry: EntryLocation::new(index, problem.origin.map(EntryNo::new)),
                 detail: problem.rule.words().into(),
             });
             problems.collect()
