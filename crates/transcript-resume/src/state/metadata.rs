@@ -151,14 +151,14 @@ pub struct ModelCosts {
     pub cost_usd: Option<f64>,
 }
 
-/// Fills in the fields that do not come from the path. `permission_mode_at` is the entry that
-/// contains the permission mode of the path.
+/// Fills in the fields that do not come from the path. `permission_mode_at` is the entry of the path
+/// that names the permission mode, if any does.
 pub(super) fn read<B: BodySource>(
     index: &Index,
     path: &ConversationPath,
     bodies: &mut B,
     state: &mut PathState,
-    permission_mode_at: EntryNo,
+    permission_mode_at: Option<EntryNo>,
 ) -> Result<(), B::Error> {
     let mut sweep = Sweep::new(index, path);
     for line in index.entries() {
@@ -188,8 +188,8 @@ pub(super) fn read<B: BodySource>(
     state.agent_color = said(EntryKind::AgentColor, "agentColor")?;
     state.agent_setting = said(EntryKind::AgentSetting, "agentSetting")?;
     state.relocated_cwd = said(EntryKind::Relocated, "relocatedCwd")?;
-    let mode_at = last.get(&EntryKind::PermissionMode);
-    if mode_at.is_some_and(|at| *at > permission_mode_at) {
+    let mode_at = last.get(&EntryKind::PermissionMode).copied();
+    if mode_at > permission_mode_at {
         let mode = said(EntryKind::PermissionMode, "permissionMode")?;
         state.permission_mode = mode.or(state.permission_mode.take());
     }

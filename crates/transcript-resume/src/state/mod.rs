@@ -125,7 +125,7 @@ impl PathState {
 #[derive(Debug, Default)]
 pub(crate) struct StateReader {
     state: PathState,
-    permission_mode_at: EntryNo,
+    permission_mode_at: Option<EntryNo>,
     versions: Distinct,
     models: Distinct,
     todos: Todos,
@@ -147,7 +147,7 @@ impl StateReader {
         match entry_ref.kind() {
             EntryKind::User => {
                 if set(&mut state.permission_mode, text("permissionMode")) {
-                    self.permission_mode_at = entry_ref.number();
+                    self.permission_mode_at = Some(entry_ref.number());
                 }
                 if let Some(result) = body.get("toolUseResult") {
                     self.todos.add_result(result);

@@ -67,6 +67,10 @@ fn titles_tags_and_modes_are_those_of_the_last_line_of_each_kind() {
     let mode = r#"{"type":"permission-mode","permissionMode":"plan"}"#;
     assert_eq!(state(&[PROMPT, mode]).permission_mode.unwrap(), "plan");
     assert_eq!(state(&[mode, PROMPT]).permission_mode.unwrap(), "default");
+    // As the first line of the file, before a conversation that names no mode.
+    let silent = PROMPT.replace(r#""permissionMode":"default","#, "");
+    assert_ne!(silent, PROMPT);
+    assert_eq!(state(&[mode, &silent]).permission_mode.unwrap(), "plan");
     let again = PROMPT.replace("u1", "u2").replace("null", r#""a1""#);
     let before = state(&[PROMPT, ANSWER, mode, &again]);
     assert_eq!(before.permission_mode.unwrap(), "default");
