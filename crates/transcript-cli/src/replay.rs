@@ -11,8 +11,7 @@ use transcript::wire::{
     EntryRecord, ReplayBranch, ReplayEnd, ReplayHead, ReplayRecord, ReplaySidechain,
 };
 use transcript_format::finding::{Finding, Severity};
-use transcript_format::object::Str;
-use transcript_reader::{Bodies, EntryNo, Id, Index, Source, Subagent, subagents};
+use transcript_reader::{Bodies, EntryNo, Id, Index, Source, subagents};
 use transcript_render::{
     Conversation, Escaping, Header, Pace, ReplayPrinter, count, explain, write_markdown,
 };
@@ -215,7 +214,7 @@ fn write_text(
     if args.sidechains {
         for agent in &found {
             let history = progress::read(ui, Source::open(&agent.path)?)?;
-            agents.push((origin(agent), history));
+            agents.push((Origin::from(agent), history));
         }
     }
     let options = ui.render.clone();
@@ -307,17 +306,6 @@ fn title(index: &Index, part: &ConversationPart, escaping: Escaping) -> Option<S
                 None => format!("branch · with its own root · {entries}"),
             })
         }
-    }
-}
-
-/// Returns which call and agent started a subagent, from its file name and its metadata file.
-fn origin(agent: &Subagent) -> Origin {
-    let meta = agent.meta();
-    let field = |text: Option<Str<'_>>| text.map(|text| text.into_owned());
-    Origin {
-        agent: Some(agent.id.clone()),
-        tool_use_id: field(meta.as_ref().and_then(|meta| meta.tool_use_id())),
-        parent_agent: field(meta.as_ref().and_then(|meta| meta.parent_agent_id())),
     }
 }
 

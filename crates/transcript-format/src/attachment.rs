@@ -121,9 +121,7 @@ schema! {
         }
 
         /// The person mentioned a subagent.
-        AgentMention {
-            agent_type: Str<'a> = "agentType", "the subagent";
-        }
+        AgentMention { agent_type: Str<'a> = "agentType", "the subagent"; }
 
         /// The output of a hook that ran in the background.
         AsyncHookResponse {
@@ -161,19 +159,13 @@ schema! {
         }
 
         /// A reminder with its own text.
-        CriticalSystemReminder {
-            content: Str<'a> = "content", "the text";
-        }
+        CriticalSystemReminder { content: Str<'a> = "content", "the text"; }
 
         /// The date.
-        Date {
-            date: Str<'a> = "date", "the date, as `2026-11-22`";
-        }
+        Date { date: Str<'a> = "date", "the date, as `2026-11-22`"; }
 
         /// The date changed.
-        DateChange {
-            new_date: Str<'a> = "newDate", "the date, as `2026-11-22`";
-        }
+        DateChange { new_date: Str<'a> = "newDate", "the date, as `2026-11-22`"; }
 
         /// The searchable tools changed.
         DeferredToolsDelta {
@@ -207,9 +199,7 @@ schema! {
         }
 
         /// The computer and the working folder.
-        Environment {
-            snapshot: EnvironmentSnapshot<'a> = "snapshot", "the values";
-        }
+        Environment { snapshot: EnvironmentSnapshot<'a> = "snapshot", "the values"; }
 
         /// A mentioned file.
         File {
@@ -282,9 +272,7 @@ schema! {
         }
 
         /// The skills used before a compaction.
-        InvokedSkills {
-            skills: Vec<Skill<'a>> = "skills", "the skills";
-        }
+        InvokedSkills { skills: Vec<Skill<'a>> = "skills", "the skills"; }
 
         /// The turn ended because it took too many steps.
         MaxTurnsReached {
@@ -320,14 +308,10 @@ schema! {
         }
 
         /// The file that is open in the editor.
-        OpenedFileInIde {
-            filename: Str<'a> = "filename", "the file";
-        }
+        OpenedFileInIde { filename: Str<'a> = "filename", "the file"; }
 
         /// The output style.
-        OutputStyle {
-            style: Str<'a> = "style", "the style";
-        }
+        OutputStyle { style: Str<'a> = "style", "the style"; }
 
         /// The output tokens spent.
         OutputTokenUsage {
@@ -364,9 +348,7 @@ schema! {
         }
 
         /// Plan mode was re-entered.
-        PlanModeReentry {
-            plan_file_path: Str<'a> = "planFilePath", "the file for the plan";
-        }
+        PlanModeReentry { plan_file_path: Str<'a> = "planFilePath", "the file for the plan"; }
 
         /// The system prompt, as sent until the next compaction.
         PromptSnapshot {
@@ -386,9 +368,7 @@ schema! {
         }
 
         /// Memories that may be relevant.
-        RelevantMemories {
-            memories: Vec<Memory<'a>> = "memories", "the memories";
-        }
+        RelevantMemories { memories: Vec<Memory<'a>> = "memories", "the memories"; }
 
         /// The rules for signing commits and pull requests.
         RemoteSessionChange {
@@ -411,9 +391,7 @@ schema! {
         }
 
         /// More context of the session.
-        SessionContext {
-            context: Object<'a> = "context", "the context";
-        }
+        SessionContext { context: Object<'a> = "context", "the context"; }
 
         /// The available skills.
         SkillListing {
@@ -425,9 +403,7 @@ schema! {
         }
 
         /// The result of the turn, in the structure that the caller requested.
-        StructuredOutput {
-            data: Raw<'a> = "data", "the result";
-        }
+        StructuredOutput { data: Raw<'a> = "data", "the result"; }
 
         /// A reminder of the tasks.
         TaskReminder {
@@ -458,9 +434,7 @@ schema! {
         }
 
         /// The number of remaining tokens.
-        TotalTokensReminder {
-            text: Str<'a> = "text", "the text sent to the model";
-        }
+        TotalTokensReminder { text: Str<'a> = "text", "the text sent to the model"; }
 
         /// The highest effort was switched on.
         UltraEffortEnter {

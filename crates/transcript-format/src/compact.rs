@@ -42,7 +42,5 @@ schema! {
     }
 
     /// The `snipMetadata` of a `snip_boundary`, which only 2.1.90 honours.
-    SnipMetadata {
-        removed_uuids: Vec<Str<'a>> = "removedUuids", "the removed entries";
-    }
+    SnipMetadata { removed_uuids: Vec<Str<'a>> = "removedUuids", "the removed entries"; }
 }

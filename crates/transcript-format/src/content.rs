@@ -102,9 +102,7 @@ schema! {
     }
 
     /// A reference to a model by name.
-    ModelRef {
-        model: Str<'a> = "model", "the model";
-    }
+    ModelRef { model: Str<'a> = "model", "the model"; }
 
     /// Who sent a prompt.
     Origin {
@@ -121,9 +119,7 @@ schema! {
         }
 
         /// An image.
-        Image = "image" {
-            source: Source<'a> = "source", "where the image is";
-        }
+        Image = "image" { source: Source<'a> = "source", "where the image is"; }
 
         /// A document.
         Document = "document" {
@@ -154,9 +150,7 @@ schema! {
         }
 
         /// Thinking that is not shown.
-        RedactedThinking = "redacted_thinking" {
-            data: Str<'a> = "data", "the encrypted thinking";
-        }
+        RedactedThinking = "redacted_thinking" { data: Str<'a> = "data", "the encrypted thinking"; }
 
         /// A call of a tool that the API runs.
         ServerToolUse = "server_tool_use" {
@@ -239,14 +233,10 @@ schema! {
         }
 
         /// A file for the container in which code runs.
-        ContainerUpload = "container_upload" {
-            file_id: Str<'a> = "file_id", "the file";
-        }
+        ContainerUpload = "container_upload" { file_id: Str<'a> = "file_id", "the file"; }
 
         /// A tool that a search found and that is to be loaded.
-        ToolReference = "tool_reference" {
-            tool_name: Str<'a> = "tool_name", "the tool";
-        }
+        ToolReference = "tool_reference" { tool_name: Str<'a> = "tool_name", "the tool"; }
 
         /// A notice that another model continues the reply.
         Fallback = "fallback" {

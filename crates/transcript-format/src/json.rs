@@ -14,6 +14,7 @@ use crate::object::{Object, Raw, unit_at};
 
 /// One JSON value.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[must_use]
 pub struct Json(
     // Invariant: one JSON value as described for the module, no white space around it.
     String,
@@ -21,19 +22,16 @@ pub struct Json(
 
 impl Json {
     /// `null`
-    #[must_use]
     pub fn null() -> Self {
         Self("null".to_owned())
     }
 
     /// Returns `value` as a string; for ids, which may be of several types.
-    #[must_use]
     pub fn id(value: impl fmt::Display) -> Self {
         value.to_string().as_str().into()
     }
 
     /// Returns the values as an array.
-    #[must_use]
     pub fn array(values: impl IntoIterator<Item = Self>) -> Self {
         let mut text = "[".to_owned();
         for value in values {
@@ -125,11 +123,11 @@ impl<T: Into<Self>> From<Option<T>> for Json {
 /// assert_eq!(object.text(), r#"{"b":true,"a":1}"#);
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[must_use]
 pub struct ObjectBuf(Vec<(Cow<'static, str>, Json)>);
 
 impl ObjectBuf {
     /// Returns the empty object.
-    #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
@@ -144,14 +142,12 @@ impl ObjectBuf {
     }
 
     /// Like [`Self::set`].
-    #[must_use]
     pub fn with(mut self, key: impl Into<Cow<'static, str>>, value: impl Into<Json>) -> Self {
         self.set(key, value);
         self
     }
 
     /// Like [`Self::with`] if there is a value; otherwise returns the object unchanged.
-    #[must_use]
     pub fn with_some(
         self,
         key: impl Into<Cow<'static, str>>,

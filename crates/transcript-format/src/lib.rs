@@ -12,7 +12,8 @@
 //! 7. [`make`] creates entries from the owned values of [`json`].
 //! 8. [`names`] defines the names of project folders and of the files in them.
 //! 9. [`context_refs`] reads the references that some clients put before the text of a prompt.
-//! 10. [`texts`] lists the texts that clients write in place of a person or a model.
+//! 10. [`texts`] lists the texts that clients write in place of a person or a model; [`unicode`] knows
+//!     the characters that change the text around them.
 
 pub mod attachment;
 pub mod compact;
@@ -26,6 +27,7 @@ pub mod kind;
 pub mod lines;
 pub mod make;
 pub mod metadata;
+mod named;
 pub mod names;
 pub mod object;
 pub mod progress;
@@ -36,6 +38,7 @@ pub mod system;
 pub mod texts;
 pub mod time;
 pub mod tool_result;
+pub mod unicode;
 pub mod usage;
 #[doc(hidden)]
 pub mod work;

@@ -59,44 +59,28 @@ schema! {
         }
 
         /// The title that the person gave.
-        CustomTitle {
-            custom_title: Str<'a> = "customTitle", "the title";
-        }
+        CustomTitle { custom_title: Str<'a> = "customTitle", "the title"; }
 
         /// The title that the model gave.
-        AiTitle {
-            ai_title: Str<'a> = "aiTitle", "the title";
-        }
+        AiTitle { ai_title: Str<'a> = "aiTitle", "the title"; }
 
         /// The name of the session among its agents.
-        AgentName {
-            agent_name: Str<'a> = "agentName", "the name";
-        }
+        AgentName { agent_name: Str<'a> = "agentName", "the name"; }
 
         /// The colour of the session among its agents.
-        AgentColor {
-            agent_color: Str<'a> = "agentColor", "the colour";
-        }
+        AgentColor { agent_color: Str<'a> = "agentColor", "the colour"; }
 
         /// The agent that the session runs as.
-        AgentSetting {
-            agent_setting: Str<'a> = "agentSetting", "the agent";
-        }
+        AgentSetting { agent_setting: Str<'a> = "agentSetting", "the agent"; }
 
         /// A tag.
-        Tag {
-            tag: Str<'a> = "tag", "the tag; an empty one clears the tag";
-        }
+        Tag { tag: Str<'a> = "tag", "the tag; an empty one clears the tag"; }
 
         /// The mode of the session.
-        Mode {
-            mode: Str<'a> = "mode", "the mode, such as `normal`";
-        }
+        Mode { mode: Str<'a> = "mode", "the mode, such as `normal`"; }
 
         /// The permission mode of the session.
-        PermissionMode {
-            permission_mode: Str<'a> = "permissionMode", "the permission mode";
-        }
+        PermissionMode { permission_mode: Str<'a> = "permissionMode", "the permission mode"; }
 
         /// A prompt entered or left the queue of prompts that wait while the model works.
         QueueOperation {
@@ -155,9 +139,7 @@ schema! {
         }
 
         /// The tools that were used so far.
-        ToolsUsed {
-            tools: Vec<Str<'a>> = "tools", "the tools";
-        }
+        ToolsUsed { tools: Vec<Str<'a>> = "tools", "the tools"; }
 
         /// The cost of the session so far; a resumed session continues counting from it.
         CostState {
@@ -174,9 +156,7 @@ schema! {
         }
 
         /// A latch of the client; its meaning is not known.
-        AtisLatch {
-            atis: Str<'a> = "atis", "the value";
-        }
+        AtisLatch { atis: Str<'a> = "atis", "the value"; }
 
         /// A recorded request: its messages are the first `keep` of `base`, then `tail` (REQ-1).
         ApiRequest {

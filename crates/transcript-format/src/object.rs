@@ -390,10 +390,11 @@ impl<'a, T: FromRaw<'a>> FromRaw<'a> for Vec<T> {
 }
 
 /// Why a text is not a JSON object. Reports the position, never the content.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ParseObjectError {
     /// The text is not exactly one JSON value.
+    #[error("not one JSON object (column {column})")]
     Syntax {
         /// The 1-based line of the text, 1 unless the text holds line feeds.
         line: usize,
@@ -401,8 +402,10 @@ pub enum ParseObjectError {
         column: usize,
     },
     /// The text is a JSON value of another kind.
+    #[error("a JSON {0:?} where an object is expected")]
     Kind(JsonKind),
     /// The object has more than [`MAX_PARTS`] members.
+    #[error("an object of more than {MAX_PARTS} members")]
     TooMany,
 }
 
@@ -414,18 +417,6 @@ impl ParseObjectError {
         }
     }
 }
-
-impl fmt::Display for ParseObjectError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Syntax { column, .. } => write!(f, "not one JSON object (column {column})"),
-            Self::TooMany => write!(f, "an object of more than {MAX_PARTS} members"),
-            Self::Kind(kind) => write!(f, "a JSON {kind:?} where an object is expected"),
-        }
-    }
-}
-
-impl std::error::Error for ParseObjectError {}
 
 /// Resolves the escapes of `body`, the text between the quotes of a JSON string.
 ///

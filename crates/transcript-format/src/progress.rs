@@ -23,9 +23,7 @@ impl<'a> Progress<'a> {
 
 schema! {
     /// A `progress` entry.
-    Progress {
-        data: Object<'a> = "data", "the status; `Progress::body` returns it by type";
-    }
+    Progress { data: Object<'a> = "data", "the status; `Progress::body` returns it by type"; }
 
     enum ProgressBody "The `data` of a `progress` entry, by its type." by ProgressKind {
         /// A subagent wrote an entry.
@@ -63,9 +61,7 @@ schema! {
         }
 
         /// A web search continues with another query.
-        QueryUpdate {
-            query: Str<'a> = "query", "the query";
-        }
+        QueryUpdate { query: Str<'a> = "query", "the query"; }
 
         /// A web search has results.
         SearchResultsReceived {

@@ -67,9 +67,7 @@ schema! {
         }
 
         /// Entries were removed.
-        SnipBoundary {
-            snip_metadata: SnipMetadata<'a> = "snipMetadata", "the removed entries";
-        }
+        SnipBoundary { snip_metadata: SnipMetadata<'a> = "snipMetadata", "the removed entries"; }
 
         /// A request failed and is retried.
         ApiError {
@@ -99,9 +97,7 @@ schema! {
         }
 
         /// The session can be reached remotely.
-        BridgeStatus {
-            url: Str<'a> = "url", "the address";
-        }
+        BridgeStatus { url: Str<'a> = "url", "the address"; }
 
         /// The model refused and another one continues.
         ModelRefusalFallback {
@@ -117,13 +113,9 @@ schema! {
         }
 
         /// An event of another client's user interface.
-        UiTelemetry {
-            system_payload: Object<'a> = "systemPayload", "the event";
-        }
+        UiTelemetry { system_payload: Object<'a> = "systemPayload", "the event"; }
 
         /// The authorship of each part of the files, by another client.
-        AttributionSnapshot {
-            system_payload: Object<'a> = "systemPayload", "the snapshot";
-        }
+        AttributionSnapshot { system_payload: Object<'a> = "systemPayload", "the snapshot"; }
     }
 }

@@ -340,9 +340,7 @@ schema! {
         }
 
         /// A task was added to the list.
-        TaskCreate = "TaskCreate" | "TaskGet" {
-            task: TaskItem<'a> = "task", "the task";
-        }
+        TaskCreate = "TaskCreate" | "TaskGet" { task: TaskItem<'a> = "task", "the task"; }
 
         /// A task of the list was changed.
         TaskUpdate = "TaskUpdate" {
@@ -354,9 +352,7 @@ schema! {
         }
 
         /// The task list.
-        TaskList = "TaskList" {
-            tasks: Vec<TaskItem<'a>> = "tasks", "the tasks";
-        }
+        TaskList = "TaskList" { tasks: Vec<TaskItem<'a>> = "tasks", "the tasks"; }
 
         /// A workflow was started.
         Workflow = "Workflow" {

@@ -15,6 +15,7 @@ use super::text::{is_space, quoted, safe};
 /// Numbers, key order, escapes and unknown fields are those of the JSON that was read. A block that
 /// is deserialized keeps its JSON byte for byte; [`Block::read`] makes it fit to be sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[must_use]
 pub struct Block {
     json: Box<str>,
     /// The id of a call, or of the call that a result belongs to.
@@ -54,7 +55,6 @@ const PLAIN_START: &str = r#"{"type":"text","text":"#;
 impl Block {
     /// Reads one block of content. `cache_control` is removed, and lone surrogates and NULs become
     /// U+FFFD.
-    #[must_use]
     pub fn read(raw: Raw<'_>) -> Self {
         let object = raw.object();
         let json = match &object {
@@ -73,7 +73,6 @@ impl Block {
 
     /// Reads content that is one string, given as its JSON text. Lone surrogates and NULs become
     /// U+FFFD.
-    #[must_use]
     pub fn plain(string: Raw<'_>) -> Self {
         Self::of_string(&safe(string.text()))
     }
@@ -87,14 +86,12 @@ impl Block {
     }
 
     /// Makes a text.
-    #[must_use]
     pub fn text(text: &str) -> Self {
         let json = format!("{PLAIN_START}{}}}", quoted(text));
         Self::new(json, BlockKind::Text, None)
     }
 
     /// Makes a text that is the whole content of a message.
-    #[must_use]
     pub fn plain_text(text: &str) -> Self {
         Self::of_string(&quoted(text))
     }
@@ -106,7 +103,6 @@ impl Block {
     }
 
     /// Makes a failed result for the call `id`.
-    #[must_use]
     pub fn failed_result(id: &str, text: &str) -> Self {
         let json = format!(
             r#"{{"type":"tool_result","tool_use_id":{},"content":{},"is_error":true}}"#,
@@ -139,7 +135,6 @@ impl Block {
     /// Returns the block with this origin: any number by which the caller recognizes it, such as
     /// that of an entry. What the passes make of the block keeps it, and [`Log`](super::Log) and
     /// [`lint`](super::lint()) name it.
-    #[must_use]
     pub fn with_origin(mut self, origin: Option<usize>) -> Self {
         self.set_origin(origin);
         self

@@ -28,7 +28,6 @@
 
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashSet};
-use std::fmt;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -48,6 +47,7 @@ use super::{image, pair, strict};
 ///
 /// Blocks keep the order in which they are added, except that results of tools are sent first.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[must_use]
 pub struct MessageBuilder {
     role: Role,
     blocks: Vec<Block>,
@@ -55,13 +55,11 @@ pub struct MessageBuilder {
 
 impl MessageBuilder {
     /// Starts a user message.
-    #[must_use]
     pub fn user() -> Self {
         Self::new(Role::User)
     }
 
     /// Starts an assistant message.
-    #[must_use]
     pub fn assistant() -> Self {
         Self::new(Role::Assistant)
     }
@@ -74,7 +72,6 @@ impl MessageBuilder {
     }
 
     /// Adds a text. A text of white space only is omitted when the conversation is built.
-    #[must_use]
     pub fn text(self, text: &str) -> Self {
         self.with(Block::plain_text(text))
     }
@@ -142,7 +139,6 @@ impl MessageBuilder {
     }
 
     /// Adds a call of a tool.
-    #[must_use]
     pub fn tool_use(self, id: &str, name: &str, input: &Object<'_>) -> Self {
         let call = ObjectBuf::new()
             .with("type", "tool_use")
@@ -153,13 +149,11 @@ impl MessageBuilder {
     }
 
     /// Adds the result of a tool.
-    #[must_use]
     pub fn tool_result(self, id: &str, text: &str) -> Self {
         self.with_result(id, &result(id).with("content", text))
     }
 
     /// Adds the result of a tool: the texts, images and documents of `content`.
-    #[must_use]
     pub fn tool_result_of(self, id: &str, content: &Self) -> Self {
         let blocks = content.blocks.iter().map(Block::json);
         let blocks = blocks.filter_map(|json| Raw::parse(json).ok());
@@ -168,7 +162,6 @@ impl MessageBuilder {
     }
 
     /// Adds the result of a call that failed, with the reason.
-    #[must_use]
     pub fn tool_error(self, id: &str, text: &str) -> Self {
         self.with_result(id, &result(id).with("content", text).with("is_error", true))
     }
@@ -176,7 +169,6 @@ impl MessageBuilder {
     /// Adds content in the form of the API, such as that of its reply: a text, or a list of blocks.
     /// The blocks stay as they are, except that `cache_control` is removed, and that failed results
     /// keep only their texts, as the API accepts no more.
-    #[must_use]
     pub fn content(mut self, content: Raw<'_>) -> Self {
         match content.array() {
             Some(blocks) => {
@@ -501,6 +493,7 @@ pub enum NoteKind {
 
 /// The settings of a call of the API, apart from the messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[must_use]
 pub struct RequestSettings(
     // Invariant: not empty.
     ObjectBuf,
@@ -508,28 +501,24 @@ pub struct RequestSettings(
 
 impl RequestSettings {
     /// Asks `model` for an answer of at most `max_tokens` tokens.
-    #[must_use]
     pub fn new(model: &str, max_tokens: u64) -> Self {
         let settings = ObjectBuf::new().with("model", model);
         Self(settings.with("max_tokens", max_tokens))
     }
 
     /// Sets the system prompt: a text, or a list of blocks as [`Raw`].
-    #[must_use]
     pub fn system(mut self, system: impl Into<Json>) -> Self {
         self.0.set("system", system);
         self
     }
 
     /// Sets the tools: a list, as [`Raw`].
-    #[must_use]
     pub fn tools(mut self, tools: impl Into<Json>) -> Self {
         self.0.set("tools", tools);
         self
     }
 
     /// Sets whether the answer is streamed.
-    #[must_use]
     pub fn stream(mut self, stream: bool) -> Self {
         self.0.set("stream", stream);
         self
@@ -546,10 +535,11 @@ impl RequestSettings {
 }
 
 /// Why something cannot be sent. Errors contain ids and never quote content.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// A call and its result do not make a pair.
+    #[error("{} ({id:?})", .rule.words())]
     Pair {
         /// How: [`Rule::OrphanResult`], [`Rule::RepeatedResult`], [`Rule::MissingResult`] or
         /// [`Rule::RepeatedCall`].
@@ -559,16 +549,27 @@ pub enum Error {
     },
     /// An image or document is larger than the API accepts: 5 MB for an image (6.7 MB as base64) or
     /// a text, 32 MB for a PDF.
+    #[error(
+        "an image or document is larger than the API accepts: 5 MB for an image (6.7 MB as base64) or \
+         a text, 32 MB for a PDF"
+    )]
     TooLarge,
     /// The bytes are not a PNG, JPEG, GIF or WebP image.
+    #[error("the image is not PNG, JPEG, GIF or WebP")]
     UnknownImage,
     /// The bytes are neither a PDF nor text in UTF-8, or there are none.
+    #[error("the document is neither a PDF nor text in UTF-8, or empty")]
     UnknownDocument,
     /// The text is not base64.
+    #[error("the image data is not base64")]
     NotBase64,
     /// A `data:` address was given where base64 or the address of a page is expected.
+    #[error(
+        "a data: address is not accepted: pass the base64 after its comma, or the decoded bytes"
+    )]
     DataUrl,
     /// The conversation is empty, or contains only blank text.
+    #[error("the conversation has nothing to send; add a text that is not blank")]
     NothingToSend,
 }
 
@@ -578,27 +579,3 @@ impl Error {
         Self::Pair { rule, id }
     }
 }
-
-impl fmt::Display for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Pair { rule, id } => return write!(f, "{} ({id:?})", rule.words()),
-            Self::TooLarge => {
-                "an image or document is larger than the API accepts: 5 MB for an image (6.7 MB as \
-                 base64) or a text, 32 MB for a PDF"
-            }
-            Self::UnknownImage => "the image is not PNG, JPEG, GIF or WebP",
-            Self::UnknownDocument => "the document is neither a PDF nor text in UTF-8, or empty",
-            Self::NotBase64 => "the image data is not base64",
-            Self::DataUrl => {
-                "a data: address is not accepted: pass the base64 after its comma, or the decoded \
-                 bytes"
-            }
-            Self::NothingToSend => {
-                "the conversation has nothing to send; add a text that is not blank"
-            }
-        })
-    }
-}
-
-impl std::error::Error for Error {}

@@ -8,6 +8,7 @@ use std::borrow::Cow;
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeSet, HashMap};
 
+use transcript_format::named;
 use transcript_format::object::{JsonKind, Raw};
 
 use super::block::{ApiTool, Block, BlockKind, is_api_result, is_blank, kind_of};
@@ -43,96 +44,81 @@ pub struct Problem {
     pub origin: Option<usize>,
 }
 
-macro_rules! rules {
-    ($($(#[doc = $doc:literal])* $Variant:ident = $name:literal, $words:literal;)*) => {
-        /// A requirement for a request.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-        #[non_exhaustive]
-        pub enum Rule {
-            $($(#[doc = $doc])* $Variant,)*
-        }
-
-        impl Rule {
-            /// Returns the stable name.
-            #[must_use]
-            pub const fn name(self) -> &'static str {
-                match self { $(Self::$Variant => $name,)* }
-            }
-
-            /// Returns whether a strict provider may accept a request that breaks it.
-            #[must_use]
-            pub const fn is_warning(self) -> bool {
-                matches!(self, Self::EmptiedThinking | Self::RequestSize | Self::UnknownBlock)
-            }
-
-            /// Returns a description of the problem.
-            #[must_use]
-            pub const fn words(self) -> &'static str {
-                match self { $(Self::$Variant => $words,)* }
-            }
-        }
-    };
+named! {
+    /// A requirement for a request.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    #[non_exhaustive]
+    pub enum Rule {
+        /// There is at least one message.
+        NoMessages = "no-messages": "the request has no messages",
+        /// The first message is the user's.
+        FirstNotUser = "first-not-user": "the first message is not the user's",
+        /// Roles alternate.
+        SameRole = "same-role": "two messages in a row have the same role",
+        /// A `system` message follows a user message.
+        SystemPlace = "system-place": "a system message does not follow one of the user",
+        /// Content is not empty.
+        EmptyContent = "empty-content": "a message has no content",
+        /// Text is not blank.
+        BlankText = "blank-text": "a text block is blank",
+        /// Every block is an object with a type.
+        NoBlock = "no-block": "a block is not an object with a type",
+        /// Calls, thinking and results of tools of the API are the assistant's; other results the
+        /// user's.
+        WrongRole = "wrong-role": "a block is in a message of the wrong role",
+        /// A call has an id of letters, digits, `_` and `-`.
+        CallId = "call-id": "the id of a call is missing or contains other characters than letters, digits, _ and -",
+        /// A call has a name.
+        CallName = "call-name": "a call has no name",
+        /// The input of a call is an object.
+        CallInput = "call-input": "the input of a call is not an object",
+        /// The ids of calls are unique.
+        RepeatedCall = "repeated-call": "two calls have the same id",
+        /// Every result answers a call of the message before.
+        OrphanResult = "orphan-result": "a result answers no call of the message before it",
+        /// A call has one result.
+        RepeatedResult = "repeated-result": "a call has two results",
+        /// Every call is answered in the message after it.
+        MissingResult = "missing-result": "a call has no result in the message after it",
+        /// Results come before everything else.
+        ResultNotFirst = "result-not-first": "a result follows another block",
+        /// Calls of tools that the API runs itself, and their results, are in one message.
+        ApiToolPair = "api-tool-pair": "a call of a tool of the API and its result are not in one message",
+        /// The content of a result is a text, or a list of texts and media.
+        ResultContent = "result-content": "the content of a result is neither a text nor a list of texts and media",
+        /// A failed result has content.
+        SilentError = "silent-error": "a failed result has no content",
+        /// Thinking carries the signature of its model.
+        UnsignedThinking = "unsigned-thinking": "a thinking block has no signature",
+        /// A warning: signed thinking has the text that was signed. Clients that store only the
+        /// signature send it without the text, and their API accepts it.
+        EmptiedThinking = "emptied-thinking": "a signed thinking block has lost its text",
+        /// The last block of an answer is not thinking.
+        ThinkingLast = "thinking-last": "an answer ends with a thinking block",
+        /// A last message of the assistant does not end with white space.
+        TrailingSpace = "trailing-space": "the last message is the assistant's and ends with white space",
+        /// Images and documents are within the limits.
+        MediaTooLarge = "media-too-large": "an image or document is larger than the API accepts",
+        /// Images and documents contain data.
+        UnusableMedia = "unusable-media": "an image or document contains no data, or is of a type that the API does not accept",
+        /// Strings contain no NUL and no half of a surrogate pair.
+        UnsafeText = "unsafe-text": "a string contains a NUL or half of a surrogate pair",
+        /// A warning: the request is within the limit of the API.
+        RequestSize = "request-size": "the request is larger than the 32 MB that the API accepts",
+        /// A warning: the kind of block is not known here.
+        UnknownBlock = "unknown-block": "a block is of a kind that providers may not know",
+    }
 }
 
-rules! {
-    /// There is at least one message.
-    NoMessages = "no-messages", "the request has no messages";
-    /// The first message is the user's.
-    FirstNotUser = "first-not-user", "the first message is not the user's";
-    /// Roles alternate.
-    SameRole = "same-role", "two messages in a row have the same role";
-    /// A `system` message follows a user message.
-    SystemPlace = "system-place", "a system message does not follow one of the user";
-    /// Content is not empty.
-    EmptyContent = "empty-content", "a message has no content";
-    /// Text is not blank.
-    BlankText = "blank-text", "a text block is blank";
-    /// Every block is an object with a type.
-    NoBlock = "no-block", "a block is not an object with a type";
-    /// Calls, thinking and results of tools of the API are the assistant's; other results the
-    /// user's.
-    WrongRole = "wrong-role", "a block is in a message of the wrong role";
-    /// A call has an id of letters, digits, `_` and `-`.
-    CallId = "call-id", "the id of a call is missing or contains other characters than letters, digits, _ and -";
-    /// A call has a name.
-    CallName = "call-name", "a call has no name";
-    /// The input of a call is an object.
-    CallInput = "call-input", "the input of a call is not an object";
-    /// The ids of calls are unique.
-    RepeatedCall = "repeated-call", "two calls have the same id";
-    /// Every result answers a call of the message before.
-    OrphanResult = "orphan-result", "a result answers no call of the message before it";
-    /// A call has one result.
-    RepeatedResult = "repeated-result", "a call has two results";
-    /// Every call is answered in the message after it.
-    MissingResult = "missing-result", "a call has no result in the message after it";
-    /// Results come before everything else.
-    ResultNotFirst = "result-not-first", "a result follows another block";
-    /// Calls of tools that the API runs itself, and their results, are in one message.
-    ApiToolPair = "api-tool-pair", "a call of a tool of the API and its result are not in one message";
-    /// The content of a result is a text, or a list of texts and media.
-    ResultContent = "result-content", "the content of a result is neither a text nor a list of texts and media";
-    /// A failed result has content.
-    SilentError = "silent-error", "a failed result has no content";
-    /// Thinking carries the signature of its model.
-    UnsignedThinking = "unsigned-thinking", "a thinking block has no signature";
-    /// A warning: signed thinking has the text that was signed. Clients that store only the
-    /// signature send it without the text, and their API accepts it.
-    EmptiedThinking = "emptied-thinking", "a signed thinking block has lost its text";
-    /// The last block of an answer is not thinking.
-    ThinkingLast = "thinking-last", "an answer ends with a thinking block";
-    /// A last message of the assistant does not end with white space.
-    TrailingSpace = "trailing-space", "the last message is the assistant's and ends with white space";
-    /// Images and documents are within the limits.
-    MediaTooLarge = "media-too-large", "an image or document is larger than the API accepts";
-    /// Images and documents contain data.
-    UnusableMedia = "unusable-media", "an image or document contains no data, or is of a type that the API does not accept";
-    /// Strings contain no NUL and no half of a surrogate pair.
-    UnsafeText = "unsafe-text", "a string contains a NUL or half of a surrogate pair";
-    /// A warning: the request is within the limit of the API.
-    RequestSize = "request-size", "the request is larger than the 32 MB that the API accepts";
-    /// A warning: the kind of block is not known here.
-    UnknownBlock = "unknown-block", "a block is of a kind that providers may not know";
+impl Rule {
+    /// Returns whether a strict provider may accept a request that breaks it.
+    #[must_use]
+    pub const fn is_warning(self) -> bool {
+        matches!(
+            self,
+            Self::EmptiedThinking | Self::RequestSize | Self::UnknownBlock
+        )
+    }
 }
 
 /// The most that the API accepts, all messages together.

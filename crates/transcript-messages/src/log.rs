@@ -1,5 +1,7 @@
 //! What passes over messages added and omitted.
 
+use transcript_format::named;
+
 use super::block::Block;
 use super::lint::Rule;
 use super::message::Role;
@@ -18,50 +20,35 @@ pub struct Synthetic {
     pub origin: Option<usize>,
 }
 
-/// Kinds of synthetic blocks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum SyntheticKind {
-    /// The result of a call that the end of the session interrupted (TURN-1).
-    InterruptedResult,
-    /// The answer to a turn that was never answered (TURN-5).
-    NoResponse,
-    /// The result of an earlier call whose own is lost (TURN-2).
-    MissingResult,
-    /// The first user message, when the history starts with an answer.
-    MissingStart,
-    /// The rest of an answer whose call has an id that was used before (TURN-4).
-    RepeatedCall,
-    /// The rest of a message without content (MSG-8).
-    NoContent,
-    /// The rest of a first message all of whose results are orphans (TURN-3).
-    OrphanRemoved,
-    /// A note in place of an image or document that is too large.
-    MediaNote,
-    /// A text after a result that refers to a tool (MSG-14).
-    ToolLoaded,
-    /// A text of ours for an attachment whose text in the client is not known.
-    Reminder,
+named! {
+    /// Kinds of synthetic blocks.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    #[non_exhaustive]
+    pub enum SyntheticKind {
+        /// The result of a call that the end of the session interrupted (TURN-1).
+        InterruptedResult = "interrupted-result",
+        /// The answer to a turn that was never answered (TURN-5).
+        NoResponse = "no-response",
+        /// The result of an earlier call whose own is lost (TURN-2).
+        MissingResult = "missing-result",
+        /// The first user message, when the history starts with an answer.
+        MissingStart = "missing-start",
+        /// The rest of an answer whose call has an id that was used before (TURN-4).
+        RepeatedCall = "repeated-call",
+        /// The rest of a message without content (MSG-8).
+        NoContent = "no-content",
+        /// The rest of a first message all of whose results are orphans (TURN-3).
+        OrphanRemoved = "orphan-removed",
+        /// A note in place of an image or document that is too large.
+        MediaNote = "media-note",
+        /// A text after a result that refers to a tool (MSG-14).
+        ToolLoaded = "tool-loaded",
+        /// A text of ours for an attachment whose text in the client is not known.
+        Reminder = "reminder",
+    }
 }
 
 impl SyntheticKind {
-    /// Returns the stable name.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::InterruptedResult => "interrupted-result",
-            Self::NoResponse => "no-response",
-            Self::MissingResult => "missing-result",
-            Self::MissingStart => "missing-start",
-            Self::RepeatedCall => "repeated-call",
-            Self::NoContent => "no-content",
-            Self::OrphanRemoved => "orphan-removed",
-            Self::MediaNote => "media-note",
-            Self::ToolLoaded => "tool-loaded",
-            Self::Reminder => "reminder",
-        }
-    }
-
     /// Returns whether the client writes it to the file before it continues, each as the child of
     /// the one before, the first as the child of [`Synthetic::origin`] (TURN-7). The others are made
     /// again for each request.

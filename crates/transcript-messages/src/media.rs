@@ -17,7 +17,6 @@ const IMAGE_TYPES: [&str; 4] = ["image/jpeg", "image/png", "image/gif", "image/w
 
 /// Replaces every image and document of a block that is too large by a note: one of them makes the
 /// API refuse this request and every one after it.
-#[must_use]
 pub fn within_limits(mut block: Block, log: &mut Log) -> Block {
     if !may_be_too_large(&block) {
         return block;

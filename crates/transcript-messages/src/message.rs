@@ -4,31 +4,22 @@ use serde::de::Error as _;
 use serde::ser::SerializeStruct;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
+use transcript_format::named;
 use transcript_format::object::{JsonKind, Raw};
 
 use super::block::Block;
 
-/// The author of a message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Role {
-    /// The person, and the client on their behalf: tool results, reminders.
-    User,
-    /// The model.
-    Assistant,
-    /// Reminders, for newer models.
-    System,
-}
-
-impl Role {
-    /// Returns the name in a request.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::User => "user",
-            Self::Assistant => "assistant",
-            Self::System => "system",
-        }
+named! {
+    /// The author of a message.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+    #[serde(rename_all = "lowercase")]
+    pub enum Role {
+        /// The person, and the client on their behalf: tool results, reminders.
+        User = "user",
+        /// The model.
+        Assistant = "assistant",
+        /// Reminders, for newer models.
+        System = "system",
     }
 }
 
@@ -67,7 +58,6 @@ impl Message {
     }
 
     /// Returns the blocks; one for content that is a string.
-    #[must_use]
     pub fn blocks(&self) -> &[Block] {
         &self.blocks
     }

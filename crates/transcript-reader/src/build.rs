@@ -1,4 +1,4 @@
-//! Builds the index: forward, by several threads, or backward.
+//! Builds the index, by several threads if the file is large.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -7,7 +7,7 @@ use std::thread;
 use transcript_format::finding::{Code, Finding};
 use transcript_format::ids::Uuid;
 use transcript_format::kind::{EntryKind, SystemKind};
-use transcript_format::lines::{BackwardFramer, DEFAULT_LINE_CAP, Framed, Framer, Line};
+use transcript_format::lines::{DEFAULT_LINE_CAP, Framed, Framer, Line};
 use transcript_format::metadata::TranscriptEngine;
 use transcript_format::object::{Object, Raw};
 use transcript_format::salvage;
@@ -30,11 +30,11 @@ const MIN_PIECE: u64 = 4 << 20;
 
 /// How an [`Index`] is built. Only the line cap affects the result.
 #[derive(Clone, Debug)]
+#[must_use]
 pub struct LoadOptions {
     /// `None` for the number of processors, at most two.
     threads: Option<usize>,
     line_cap: usize,
-    backward: bool,
     read: Option<Arc<AtomicU64>>,
 }
 
@@ -45,41 +45,29 @@ impl Default for LoadOptions {
 }
 
 impl LoadOptions {
-    /// Returns the defaults: at most two threads, forward, lines up to 64 MiB.
-    #[must_use]
+    /// Returns the defaults: at most two threads, lines up to 64 MiB.
     pub fn new() -> Self {
         Self {
             threads: None,
             line_cap: DEFAULT_LINE_CAP,
-            backward: false,
             read: None,
         }
     }
 
     /// Sets the number of threads; small files use one.
-    #[must_use]
     pub fn threads(mut self, threads: usize) -> Self {
         self.threads = Some(threads.max(1));
         self
     }
 
     /// Sets the maximum length of a line, in bytes. Longer lines are not read; each is a finding.
-    #[must_use]
     pub fn line_cap(mut self, bytes: usize) -> Self {
         self.line_cap = bytes;
         self
     }
 
-    /// Reads backward from the end of the file, with one thread.
-    #[must_use]
-    pub fn backward(mut self) -> Self {
-        self.backward = true;
-        self
-    }
-
     /// Adds the number of bytes read to `counter`, about once per megabyte, so that another thread
     /// can show progress. Bytes that are read a second time do not count.
-    #[must_use]
     pub fn count_bytes(mut self, counter: Arc<AtomicU64>) -> Self {
         self.read = Some(counter);
         self
@@ -105,12 +93,7 @@ impl LoadOptions {
             lines = tracing::field::Empty,
         );
         let _entered = span.enter();
-        let parts = if self.backward {
-            vec![index_backward(source, self)?]
-        } else {
-            self.load_parts(source)?
-        };
-        let mut index = join(parts, source.len());
+        let mut index = join(self.load_parts(source)?, source.len());
         damaged_lines::salvage(&mut index, source, self.line_cap)?;
         let mut index = index.finish();
         let stem = source.path().file_stem().and_then(|stem| stem.to_str());
@@ -228,44 +211,6 @@ fn index_piece(
             "the file became shorter while it was read",
         );
     }
-    Ok(part)
-}
-
-fn index_backward(source: &Source, options: &LoadOptions) -> Result<PartialIndex, Error> {
-    let cap = options.line_cap;
-    let mut part = PartialIndex::default();
-    let mut scanner = Scanner::new();
-    let mut buffer = vec![0; BUFFER.min(source.len() as usize)];
-    let mut framer = BackwardFramer::new(source.len(), cap);
-    let mut end = source.len();
-    while end > 0 {
-        let start = end.saturating_sub(BUFFER as u64);
-        let wanted = (end - start) as usize;
-        let read = source.read_at(start, &mut buffer[..wanted])?;
-        options.count(read);
-        if read < wanted {
-            // Start over: a file that shrank is read as if it had always been that short.
-            let lost = (wanted - read) as u64;
-            part = PartialIndex::default();
-            part.find(
-                Code::Shrunk,
-                None,
-                end - lost,
-                source.len() - (end - lost),
-                "the file became shorter while it was read",
-            );
-            framer = BackwardFramer::new(end - lost, cap);
-        }
-        let mut rest = &buffer[..read];
-        while let Some(framed) = framer.next(&mut rest) {
-            part.add(framed, &mut scanner);
-        }
-        end = start;
-    }
-    if let Some(framed) = framer.finish() {
-        part.add(framed, &mut scanner);
-    }
-    part.reverse();
     Ok(part)
 }
 
@@ -530,37 +475,6 @@ impl PartialIndex {
             len,
             detail,
         });
-    }
-
-    /// Puts a part that was built backward into file order.
-    fn reverse(&mut self) {
-        let lines = self.lines;
-        let mut end = self.tools.len();
-        let mut tools = Vec::with_capacity(end);
-        for record in self.records.iter_mut().rev() {
-            let start = record.tools as usize;
-            record.tools = tools.len() as u32;
-            tools.extend_from_slice(&self.tools[start..end]);
-            end = start;
-            record.line = (lines + 1).saturating_sub(u64::from(record.line)) as u32;
-        }
-        self.tools = tools;
-        self.records.reverse();
-        for boundary in &mut self.boundaries {
-            boundary.entry_no = EntryNo::new(self.records.len() - 1 - boundary.entry_no.get());
-        }
-        self.boundaries.reverse();
-        let sessions = self.records.iter_mut().map(|record| &mut record.session);
-        renumber(&mut self.side.sessions, sessions);
-        let agents = self.records.iter_mut().map(|record| &mut record.agent);
-        renumber(&mut self.side.agents, agents);
-        for line in self
-            .findings
-            .iter_mut()
-            .filter_map(|finding| finding.line.as_mut())
-        {
-            *line = lines + 1 - *line;
-        }
     }
 }
 

@@ -19,7 +19,7 @@ use crate::source::Source;
 /// Every entry of one file in file order, including duplicates, and the findings about damaged
 /// lines.
 ///
-/// The result is the same whether it was built forward, backward or by several threads.
+/// The result is the same for any number of threads that built it.
 #[derive(Debug)]
 pub struct Index {
     pub(crate) records: Vec<Record>,

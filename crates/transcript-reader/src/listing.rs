@@ -9,6 +9,7 @@ use std::thread;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use transcript_format::metadata::CustomTitle;
+use transcript_format::named;
 use transcript_format::names::is_key_of;
 use transcript_format::object::Object;
 use transcript_format::time;
@@ -32,36 +33,25 @@ const MAX_SIDE_FILE: u64 = 64 << 10;
 /// The maximum number of threads; more of them only wait for the same disk.
 const MAX_THREADS: usize = 8;
 
-/// How a session ended, judged by the last lines of its file. Only file order counts: a rewind that
-/// nothing followed is not detected. Entries that the client added (`isMeta`), commands of the
-/// client and their output are ignored.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum SessionState {
-    /// The last message is an answer without an open call, or a manual compaction.
-    Finished,
-    /// Waiting for the person: the last answer ends with a question mark, a tool that asks the
-    /// person (`AskUserQuestion`, `ExitPlanMode`) has no result, or the person interrupted the
-    /// turn.
-    Waiting,
-    /// The last answer has a call without a result. The tool may be running or waiting for
-    /// permission.
-    OpenCall,
-    /// A prompt or results without an answer, an answer with only thinking, an API error, or an
-    /// automatic compaction in the middle of a turn.
-    Stalled,
-}
-
-impl SessionState {
-    /// Returns the stable name.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Finished => "finished",
-            Self::Waiting => "waiting",
-            Self::OpenCall => "open-call",
-            Self::Stalled => "stalled",
-        }
+named! {
+    /// How a session ended, judged by the last lines of its file. Only file order counts: a rewind that
+    /// nothing followed is not detected. Entries that the client added (`isMeta`), commands of the
+    /// client and their output are ignored.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    #[non_exhaustive]
+    pub enum SessionState {
+        /// The last message is an answer without an open call, or a manual compaction.
+        Finished = "finished",
+        /// Waiting for the person: the last answer ends with a question mark, a tool that asks the
+        /// person (`AskUserQuestion`, `ExitPlanMode`) has no result, or the person interrupted the
+        /// turn.
+        Waiting = "waiting",
+        /// The last answer has a call without a result. The tool may be running or waiting for
+        /// permission.
+        OpenCall = "open-call",
+        /// A prompt or results without an answer, an answer with only thinking, an API error, or an
+        /// automatic compaction in the middle of a turn.
+        Stalled = "stalled",
     }
 }
 

@@ -8,6 +8,7 @@
 use std::borrow::Cow;
 use std::fmt::Write;
 
+use transcript_format::unicode::is_bidi;
 use unicode_width::UnicodeWidthChar;
 
 /// The distance of tab stops, in columns.
@@ -88,11 +89,6 @@ impl Escaping {
 
 fn needs_care(c: char) -> bool {
     (c.is_control() && c != '\n') || is_bidi(c) || is_invisible(c)
-}
-
-/// Characters that change the direction of text (CVE-2021-42574).
-pub fn is_bidi(c: char) -> bool {
-    matches!(c, '\u{061C}' | '\u{200E}' | '\u{200F}' | '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}')
 }
 
 /// Characters that are invisible, or end a line without a newline. The joiner U+200D stays within an

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use transcript_format::finding::Finding;
 use transcript_reader::{EntryNo, EntryRef, Index};
-use transcript_resume::{ConversationPath, Decision, Evidence, LeafReason, Policy, Refusal, Tree};
+use transcript_resume::{ConversationPath, Decision, Evidence, Policy, Refusal, Tree};
 
 use crate::compaction;
 use crate::words::count;
@@ -65,16 +65,7 @@ pub fn describe(index: &Index, decision: &Decision) -> String {
     let name = |entry| entry_name(index, entry);
     match *decision {
         Decision::Leaf { entry, reason } => {
-            let reason = match reason {
-                LeafReason::LastTip => "the last tip of the file",
-                LeafReason::LastEntry => "the last entry, as the entries form a cycle",
-                LeafReason::Newest => "the newest message, as nothing follows the last compaction",
-                LeafReason::Pinned => "a last-prompt line names it",
-                LeafReason::AfterPin => "the last line after a last-prompt line, below its leaf",
-                LeafReason::Asked => "asked for",
-                _ => "chosen",
-            };
-            format!("{} ends the conversation: {reason}", name(entry))
+            format!("{} ends the conversation: {}", name(entry), reason.words())
         }
         Decision::Bridge {
             entry,

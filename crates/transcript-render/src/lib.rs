@@ -33,7 +33,7 @@ mod words;
 
 pub use conversation::Conversation;
 pub use error::{Error, Result};
-pub use escape::{Escaping, is_bidi};
+pub use escape::Escaping;
 pub use export::write as write_markdown;
 pub use header::Header;
 pub use moment::clock;

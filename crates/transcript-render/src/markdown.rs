@@ -2,7 +2,7 @@
 
 use std::io;
 
-use pulldown_cmark::{Alignment, Event, HeadingLevel, Options, Parser, Tag, TagEnd};
+use pulldown_cmark::{Alignment, Event, Options, Parser, Tag, TagEnd};
 
 use crate::styles::{Styles, TextStyle};
 use crate::text::{Page, Span, width, wrap};
@@ -103,7 +103,7 @@ impl Printer<'_, '_> {
                 self.page.gap();
                 self.inline.push(styles.bold(style));
                 if !styles.coloured {
-                    self.push(style, &format!("{} ", "#".repeat(depth_of(level))));
+                    self.push(style, &format!("{} ", "#".repeat(level as usize)));
                 }
             }
             Tag::BlockQuote(_) => {
@@ -266,10 +266,6 @@ fn reads(spans: &[Span], text: &str) -> bool {
         }
     }
     rest.is_empty()
-}
-
-fn depth_of(level: HeadingLevel) -> usize {
-    level as usize
 }
 
 /// The minimum width of a column; a table that still does not fit is printed row by row.

@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use pulldown_cmark::{CodeBlockKind, Event, HeadingLevel, Options, Parser, Tag};
+use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag};
 
 use crate::escape::Escaping;
 
@@ -151,7 +151,7 @@ fn finished(text: &str) -> String {
     for (event, range) in parser(text).into_offset_iter() {
         match event {
             Event::Start(Tag::Heading { level, .. }) => {
-                let below = LEVELS.min(6 - level_of(level));
+                let below = LEVELS.min(6 - level as usize);
                 edits.push((range.start..range.start, "#".repeat(below)));
             }
             Event::Start(Tag::CodeBlock(CodeBlockKind::Fenced(_))) => {
@@ -182,17 +182,6 @@ fn ends(text: &str) -> bool {
     let mut headings =
         events.filter(|(event, _)| matches!(event, Event::Start(Tag::Heading { .. })));
     headings.any(|(_, range)| range.start == text.len() + 2)
-}
-
-fn level_of(level: HeadingLevel) -> usize {
-    match level {
-        HeadingLevel::H1 => 1,
-        HeadingLevel::H2 => 2,
-        HeadingLevel::H3 => 3,
-        HeadingLevel::H4 => 4,
-        HeadingLevel::H5 => 5,
-        HeadingLevel::H6 => 6,
-    }
 }
 
 #[cfg(test)]
@@ -313,7 +302,7 @@ mod tests {
                         "{document}"
                     );
                     if let Event::Start(Tag::Heading { level, .. }) = event
-                        && level_of(level) <= LEVELS
+                        && (level as usize) <= LEVELS
                     {
                         headings.push(document[range].trim().to_owned());
                     }

@@ -21,6 +21,7 @@ pub enum Tools {
 
 /// What the caller knows about the page and wants on it.
 #[derive(Clone, Debug)]
+#[must_use]
 pub struct RenderOptions {
     coloured: bool,
     pub(crate) escaping: Escaping,
@@ -47,49 +48,41 @@ impl Default for RenderOptions {
 
 impl RenderOptions {
     /// No colours, 80 columns, times in UTC, no thinking, calls in short.
-    #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
     /// Whether colours are used.
-    #[must_use]
     pub fn coloured(self, coloured: bool) -> Self {
         Self { coloured, ..self }
     }
 
     /// How text of a transcript is escaped.
-    #[must_use]
     pub fn escaping(self, escaping: Escaping) -> Self {
         Self { escaping, ..self }
     }
 
     /// The width of the page, in columns.
-    #[must_use]
     pub fn width(self, width: usize) -> Self {
         Self { width, ..self }
     }
 
     /// The zone of times.
-    #[must_use]
     pub fn zone(self, zone: TimeZone) -> Self {
         Self { zone, ..self }
     }
 
     /// The home directory, which is printed as `~`.
-    #[must_use]
     pub fn home(self, home: Option<PathBuf>) -> Self {
         Self { home, ..self }
     }
 
     /// Whether thinking is printed.
-    #[must_use]
     pub fn thinking(self, thinking: bool) -> Self {
         Self { thinking, ..self }
     }
 
     /// How much of tool calls is printed.
-    #[must_use]
     pub fn tools(self, tools: Tools) -> Self {
         Self { tools, ..self }
     }

@@ -189,13 +189,9 @@ impl<'o> TextPrinter<'o> {
         self.start_turn(rendered)?;
         self.name("user")?;
         let region = Region::split(prompt);
-        let (references, text) = match &region {
-            Some((region, text)) => (region.references(), *text),
-            None => (&[][..], prompt),
-        };
-        for reference in references {
-            self.page
-                .short(&[Span::new(self.styles.dim, &reference.to_string())])?;
+        let text = region.map_or(prompt, |(_, text)| text);
+        for reference in region.iter().flat_map(|(region, _)| region.references()) {
+            self.page.short(&[Span::new(self.styles.dim, reference)])?;
         }
         self.page.text(self.styles.plain, text.trim_end())?;
         Ok(())

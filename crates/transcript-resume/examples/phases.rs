@@ -48,10 +48,6 @@ fn main() -> Result<(), Box<dyn Error>> {
         let load = || LoadOptions::new().threads(threads).load(&source).map(drop);
         report(&format!("index, {threads} threads"), rounds(load)?);
     }
-    report(
-        "index, backward",
-        rounds(|| LoadOptions::new().backward().load(&source).map(drop))?,
-    );
 
     let index = LoadOptions::new().load(&source)?;
     report("links", rounds(|| done(Tree::new(&index, Policy::Vendor)))?);

@@ -10,6 +10,7 @@ use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
 use transcript_format::kind::EntryKind;
+use transcript_format::named;
 use transcript_format::scan::{Flags, ToolRole};
 use transcript_reader::{EntryNo, EntryRef, Id, Index, Preserved};
 
@@ -54,40 +55,26 @@ pub struct Branch {
     entries: Range<usize>,
 }
 
-/// How a branch starts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum BranchStart {
-    /// Its first entry names no parent.
-    Root,
-    /// Its first entry names an entry of the parent branch.
-    Child,
-    /// With a compact boundary. The parent branch is the one that the boundary names, as its parent
-    /// or as its logical parent (COMPACT-1).
-    Boundary,
-    /// The parent of its first entry is missing; the policy of the tree has a replacement.
-    Bridge,
-    /// The parent of its first entry is missing: the branch starts a component of its own.
-    Lost,
-    /// Its first entry names an entry of a sidechain.
-    Sidechain,
-    /// The ancestors of its first entry lead back to it; the link counts as missing.
-    Cycle,
-}
-
-impl BranchStart {
-    /// Returns the stable name.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Root => "root",
-            Self::Child => "child",
-            Self::Boundary => "boundary",
-            Self::Bridge => "bridge",
-            Self::Lost => "lost",
-            Self::Sidechain => "sidechain",
-            Self::Cycle => "cycle",
-        }
+named! {
+    /// How a branch starts.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    #[non_exhaustive]
+    pub enum BranchStart {
+        /// Its first entry names no parent.
+        Root = "root",
+        /// Its first entry names an entry of the parent branch.
+        Child = "child",
+        /// With a compact boundary. The parent branch is the one that the boundary names, as its parent
+        /// or as its logical parent (COMPACT-1).
+        Boundary = "boundary",
+        /// The parent of its first entry is missing; the policy of the tree has a replacement.
+        Bridge = "bridge",
+        /// The parent of its first entry is missing: the branch starts a component of its own.
+        Lost = "lost",
+        /// Its first entry names an entry of a sidechain.
+        Sidechain = "sidechain",
+        /// The ancestors of its first entry lead back to it; the link counts as missing.
+        Cycle = "cycle",
     }
 }
 

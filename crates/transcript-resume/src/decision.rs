@@ -1,5 +1,6 @@
 //! The decisions that led to a path, with their reasons.
 
+use transcript_format::named;
 use transcript_reader::EntryNo;
 
 /// One decision.
@@ -132,68 +133,38 @@ pub enum Decision {
     },
 }
 
-/// The evidence for a bridge over a missing parent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Evidence {
-    /// The line of the parent exists and names its own parent, but is not usable as an entry: its
-    /// body is broken, or its type is unknown.
-    Unusable,
-    /// Another file of the session contains the parent, and names its ancestors.
-    OtherFile,
-    /// The uuid of the parent is on several lines, and the one before the entry is further down the
-    /// conversation.
-    LaterCopy,
-    /// A boundary before the entry names the parent as preserved: preserved entries follow the
-    /// anchor of the boundary, and the entry follows them.
-    Kept,
-    /// Two entries name each other's parents: after the exchange both follow the line before them.
-    Exchanged,
-    /// The result answers a call of this entry.
-    Call,
-    /// Both are lines of one answer.
-    Message,
-    /// The entry before it in the file, in the same session and chain, has no other child, and the
-    /// times agree.
-    FileOrder,
-    /// This entry was written up to five seconds before, and the client joins the two as well: used
-    /// for several tips that a rewind left, or where there is no other evidence.
-    Time,
+named! {
+    /// The evidence for a bridge over a missing parent.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    #[non_exhaustive]
+    pub enum Evidence {
+        /// The line of the parent exists and names its own parent, but is not usable as an entry: its
+        /// body is broken, or its type is unknown.
+        Unusable = "unusable": "the line of the parent exists but is not usable as an entry",
+        /// Another file of the session contains the parent, and names its ancestors.
+        OtherFile = "other-file": "another file of the session contains the parent",
+        /// The uuid of the parent is on several lines, and the one before the entry is further down the
+        /// conversation.
+        LaterCopy = "later-copy": "the parent is repeated further down the file",
+        /// A boundary before the entry names the parent as preserved: preserved entries follow the
+        /// anchor of the boundary, and the entry follows them.
+        Kept = "kept": "the boundary before it preserves the parent",
+        /// Two entries name each other's parents: after the exchange both follow the line before them.
+        Exchanged = "exchanged": "two entries name each other's parents",
+        /// The result answers a call of this entry.
+        Call = "call": "the result answers one of its calls",
+        /// Both are lines of one answer.
+        Message = "message": "both are lines of one answer",
+        /// The entry before it in the file, in the same session and chain, has no other child, and the
+        /// times agree.
+        FileOrder = "file-order": "it precedes the entry in the file and has no other child",
+        /// This entry was written up to five seconds before, and the client joins the two as well: used
+        /// for several tips that a rewind left, or where there is no other evidence.
+        Time = "time": "it was written just before, and the client joins the two as well",
+    }
 }
 
 impl Evidence {
-    /// Returns the stable name.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Unusable => "unusable",
-            Self::OtherFile => "other-file",
-            Self::LaterCopy => "later-copy",
-            Self::Kept => "kept",
-            Self::Exchanged => "exchanged",
-            Self::Call => "call",
-            Self::Message => "message",
-            Self::FileOrder => "file-order",
-            Self::Time => "time",
-        }
-    }
-
-    /// Returns a description.
-    #[must_use]
-    pub const fn words(self) -> &'static str {
-        match self {
-            Self::Unusable => "the line of the parent exists but is not usable as an entry",
-            Self::OtherFile => "another file of the session contains the parent",
-            Self::LaterCopy => "the parent is repeated further down the file",
-            Self::Kept => "the boundary before it preserves the parent",
-            Self::Exchanged => "two entries name each other's parents",
-            Self::Call => "the result answers one of its calls",
-            Self::Message => "both are lines of one answer",
-            Self::FileOrder => "it precedes the entry in the file and has no other child",
-            Self::Time => "it was written just before, and the client joins the two as well",
-        }
-    }
-
     /// Returns how certain the bridge is.
     #[must_use]
     pub const fn confidence(self) -> Confidence {
@@ -206,105 +177,57 @@ impl Evidence {
     }
 }
 
-/// How certain a bridge is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Confidence {
-    /// The link is in a file.
-    Proved,
-    /// All evidence supports it, but the link itself is lost.
-    Likely,
-}
-
-impl Confidence {
-    /// Returns the stable name.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Proved => "proved",
-            Self::Likely => "likely",
-        }
+named! {
+    /// How certain a bridge is.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    #[non_exhaustive]
+    pub enum Confidence {
+        /// The link is in a file.
+        Proved = "proved",
+        /// All evidence supports it, but the link itself is lost.
+        Likely = "likely",
     }
 }
 
-/// Why a missing parent was not bridged.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum GapReason {
-    /// No entry of the same session and chain precedes it.
-    NothingBefore,
-    /// The entry before it opens a branch that a rewind made, or the conversation continued from
-    /// that entry elsewhere.
-    Rewind,
-    /// The entry before it is newer.
-    Time,
-    /// It is the summary of a compaction whose boundary is missing.
-    Boundary,
-    /// The entry before it belongs to another session.
-    OtherSession,
-    /// The parent is in another file, which leads to no entry of this one: a subagent that started
-    /// from its parent's conversation.
-    OtherFile,
-}
-
-impl GapReason {
-    /// Returns the stable name.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::NothingBefore => "nothing-before",
-            Self::Rewind => "rewind",
-            Self::Time => "time",
-            Self::Boundary => "boundary",
-            Self::OtherSession => "other-session",
-            Self::OtherFile => "other-file",
-        }
-    }
-
-    /// Returns a description.
-    #[must_use]
-    pub const fn words(self) -> &'static str {
-        match self {
-            Self::NothingBefore => "no entry of the same conversation precedes it",
-            Self::Rewind => "the preceding entry starts a rewind",
-            Self::Time => "the entry before it is newer",
-            Self::Boundary => "it follows a compaction whose boundary is lost",
-            Self::OtherSession => "the entry before it belongs to another session",
-            Self::OtherFile => "its parent is in another file",
-        }
+named! {
+    /// Why a missing parent was not bridged.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    #[non_exhaustive]
+    pub enum GapReason {
+        /// No entry of the same session and chain precedes it.
+        NothingBefore = "nothing-before": "no entry of the same conversation precedes it",
+        /// The entry before it opens a branch that a rewind made, or the conversation continued from
+        /// that entry elsewhere.
+        Rewind = "rewind": "the preceding entry starts a rewind",
+        /// The entry before it is newer.
+        Time = "time": "the entry before it is newer",
+        /// It is the summary of a compaction whose boundary is missing.
+        Boundary = "boundary": "it follows a compaction whose boundary is lost",
+        /// The entry before it belongs to another session.
+        OtherSession = "other-session": "the entry before it belongs to another session",
+        /// The parent is in another file, which leads to no entry of this one: a subagent that started
+        /// from its parent's conversation.
+        OtherFile = "other-file": "its parent is in another file",
     }
 }
 
-/// Why an entry is the leaf.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum LeafReason {
-    /// The last tip of the file.
-    LastTip,
-    /// There is no tip, as the entries form a cycle; it is the last entry of the file.
-    LastEntry,
-    /// The message with the newest timestamp, as the last tip is a boundary that nothing follows.
-    Newest,
-    /// A `last-prompt` line names it.
-    Pinned,
-    /// The last entry after a `last-prompt` line, a descendant of the entry named there.
-    AfterPin,
-    /// The caller asked for it.
-    Asked,
-}
-
-impl LeafReason {
-    /// Returns the stable name.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::LastTip => "last-tip",
-            Self::LastEntry => "last-entry",
-            Self::Newest => "newest",
-            Self::Pinned => "pinned",
-            Self::AfterPin => "after-pin",
-            Self::Asked => "asked",
-        }
+named! {
+    /// Why an entry is the leaf.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    #[non_exhaustive]
+    pub enum LeafReason {
+        /// The last tip of the file.
+        LastTip = "last-tip": "the last tip of the file",
+        /// There is no tip, as the entries form a cycle; it is the last entry of the file.
+        LastEntry = "last-entry": "the last entry, as the entries form a cycle",
+        /// The message with the newest timestamp, as the last tip is a boundary that nothing follows.
+        Newest = "newest": "the newest message, as nothing follows the last compaction",
+        /// A `last-prompt` line names it.
+        Pinned = "pinned": "a last-prompt line names it",
+        /// The last entry after a `last-prompt` line, a descendant of the entry named there.
+        AfterPin = "after-pin": "the last line after a last-prompt line, below its leaf",
+        /// The caller asked for it.
+        Asked = "asked": "asked for",
     }
 }
 

@@ -18,16 +18,9 @@ use crate::writer::Writer;
 pub struct AgentId(Box<str>);
 
 /// Why a text is not a valid agent id.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the id of an agent is 1 to 128 letters, digits, `-` and `_`")]
 pub struct InvalidAgentId;
-
-impl fmt::Display for InvalidAgentId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the id of an agent is 1 to 128 letters, digits, `-` and `_`")
-    }
-}
-
-impl std::error::Error for InvalidAgentId {}
 
 impl AgentId {
     /// Parses an id.
@@ -73,12 +66,12 @@ impl fmt::Display for AgentId {
 
 /// Metadata of an agent. Readers use the call that started it and its parent agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[must_use]
 pub struct AgentMeta(ObjectBuf);
 
 impl AgentMeta {
     /// Creates the metadata of an agent of the type `agent_type`, started by the call
     /// `tool_use_id`.
-    #[must_use]
     pub fn new(agent_type: &str, tool_use_id: &str) -> Self {
         let meta = ObjectBuf::new()
             .with("agentType", agent_type)
@@ -87,13 +80,11 @@ impl AgentMeta {
     }
 
     /// Sets the description of the agent's task.
-    #[must_use]
     pub fn description(self, description: &str) -> Self {
         Self(self.0.with("description", description))
     }
 
     /// Sets the agent that started it, if the session itself did not.
-    #[must_use]
     pub fn parent(self, agent: &AgentId) -> Self {
         Self(self.0.with("parentAgentId", agent.as_str()))
     }

@@ -121,18 +121,13 @@ impl AsyncWriter {
         self.cancel.cancel();
         self.running.close();
         self.running.wait().await;
-        match std::sync::Arc::try_unwrap(self.writer) {
-            Ok(writer) => {
-                let path = writer.path().to_owned();
-                let closed = tokio::task::spawn_blocking(move || writer.close()).await;
-                closed.unwrap_or_else(|_| Err(Error::new(crate::ErrorKind::Closed, &path)))
-            }
-            Err(writer) => {
-                let path = writer.path().to_owned();
-                let synced = tokio::task::spawn_blocking(move || writer.sync()).await;
-                synced.unwrap_or_else(|_| Err(Error::new(crate::ErrorKind::Closed, &path)))
-            }
-        }
+        let path = self.writer.path().to_owned();
+        let end = move || match std::sync::Arc::try_unwrap(self.writer) {
+            Ok(writer) => writer.close(),
+            Err(writer) => writer.sync(),
+        };
+        let ended = tokio::task::spawn_blocking(end).await;
+        ended.unwrap_or_else(|_| Err(Error::new(crate::ErrorKind::Closed, &path)))
     }
 
     async fn blocking<T: Send + 'static>(

@@ -104,6 +104,7 @@ impl fmt::Display for EntryId {
 /// added when it is written: `uuid`, `parentUuid`, `timestamp`, `sessionId`, `cwd`, `version`,
 /// `isSidechain`, `userType`, and `sourceToolAssistantUUID` for tool results.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[must_use]
 pub struct Draft {
     /// The members of the object, without its braces and without newlines.
     inside: String,
@@ -160,7 +161,8 @@ struct Members {
 }
 
 /// Why a text is not an entry. Names a byte of the text and never quotes it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("not an entry: {reason} (byte {at})")]
 pub struct InvalidEntry {
     reason: &'static str,
     at: usize,
@@ -179,14 +181,6 @@ impl InvalidEntry {
         self.at
     }
 }
-
-impl fmt::Display for InvalidEntry {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "not an entry: {} (byte {})", self.reason, self.at)
-    }
-}
-
-impl std::error::Error for InvalidEntry {}
 
 impl From<Infallible> for InvalidEntry {
     /// A [`Draft`] converts into itself without an error.
@@ -310,22 +304,8 @@ impl Draft {
     /// let prompt = Draft::user("Which years have a leap day?");
     /// # assert_ne!(prompt, Draft::user("Which years have none?"));
     /// ```
-    #[must_use]
     pub fn user(text: &str) -> Self {
-        let text = make::user(text).text();
-        Self {
-            inside: inside(&text).to_owned(),
-            kind: EntryKind::User,
-            uuid: None,
-            parent: Parent::Chain,
-            chain: None,
-            calls: Vec::new(),
-            results: Vec::new(),
-            keeps: None,
-            pin: None,
-            has: Members::default(),
-            is_copy: false,
-        }
+        Self::made(&make::user(text))
     }
 
     /// Returns the result of the call with this id, as text. Convert a [`make::tool_result`] with
@@ -340,33 +320,38 @@ impl Draft {
     /// assert_eq!(result, Draft::try_from(same)?);
     /// # Ok::<(), transcript_writer::InvalidEntry>(())
     /// ```
-    #[must_use]
     pub fn tool_result(call: &str, text: &str) -> Self {
         let entry = make::tool_result(make::ToolResult::text(call, text));
         Self {
-            inside: inside(&entry.text()).to_owned(),
             results: vec![call.into()],
-            ..Self::user("")
+            ..Self::made(&entry)
         }
     }
 
     /// Returns the line that sets the title of the session.
-    #[must_use]
     pub fn custom_title(title: &str) -> Self {
-        Self::metadata(&make::custom_title(title))
+        Self::made(&make::custom_title(title))
     }
 
     /// Returns the line that sets the tag of the session.
-    #[must_use]
     pub fn tag(tag: &str) -> Self {
-        Self::metadata(&make::tag(tag))
+        Self::made(&make::tag(tag))
     }
 
-    fn metadata(line: &NewEntry) -> Self {
+    /// Wraps an entry that has no ids, as its text has just been made.
+    fn made(entry: &NewEntry) -> Self {
         Self {
-            inside: inside(&line.text()).to_owned(),
-            kind: line.kind(),
-            ..Self::user("")
+            inside: inside(&entry.text()).to_owned(),
+            kind: entry.kind(),
+            uuid: None,
+            parent: Parent::Chain,
+            chain: None,
+            calls: Vec::new(),
+            results: Vec::new(),
+            keeps: None,
+            pin: None,
+            has: Members::default(),
+            is_copy: false,
         }
     }
 
@@ -382,12 +367,9 @@ impl Draft {
         } else {
             Pin::Set
         };
-        let line = make::last_prompt(None, Some(leaf), true);
         Self {
-            inside: inside(&line.text()).to_owned(),
-            kind: line.kind(),
             pin: Some(pin),
-            ..Self::user("")
+            ..Self::made(&make::last_prompt(None, Some(leaf), true))
         }
     }
 
@@ -420,7 +402,6 @@ impl Draft {
     }
 
     /// Sets the parent, and ignores one in the text.
-    #[must_use]
     pub fn parent(mut self, parent: EntryId) -> Self {
         self.set_parent(Parent::Entry(parent));
         self
@@ -458,16 +439,19 @@ impl Draft {
                 && members(self).is_some_and(|own| Some(own) == members(other))
     }
 
+    /// Returns what `read` finds in the members.
+    fn find<T>(&self, read: impl FnOnce(&Object<'_>) -> Option<T>) -> Option<T> {
+        let text = format!("{{{}}}", self.inside);
+        read(&Object::parse(&text).ok()?)
+    }
+
     /// Returns the value of a member that is a string.
     pub(crate) fn text_of(&self, key: &str) -> Option<String> {
-        let text = format!("{{{}}}", self.inside);
-        let object = Object::parse(&text).ok()?;
-        Some(object.str(key)?.into_owned())
+        self.find(|object| Some(object.str(key)?.into_owned()))
     }
 
     pub(crate) fn has_member(&self, key: &str) -> bool {
-        let text = format!("{{{}}}", self.inside);
-        Object::parse(&text).is_ok_and(|object| object.get(key).is_some())
+        self.find(|object| object.get(key).map(drop)).is_some()
     }
 
     /// Sets the id of the entry if its kind has one and it is missing.
@@ -483,8 +467,7 @@ impl Draft {
 
     /// Sets `usage` and `stop_reason` of the message; both are JSON.
     pub(crate) fn amend(&mut self, usage: Option<&str>, stop_reason: Option<&str>) -> bool {
-        let text = format!("{{{}}}", self.inside);
-        let amended = Object::parse(&text).ok().and_then(|entry| {
+        let amended = self.find(|entry| {
             let mut message = entry.get("message")?.object()?.text().to_owned();
             for (key, value) in [("usage", usage), ("stop_reason", stop_reason)] {
                 let Some(value) = value else { continue };
@@ -506,18 +489,15 @@ impl Draft {
     }
 
     fn drop_member(&mut self, key: &str) {
-        let text = format!("{{{}}}", self.inside);
-        let Ok(object) = Object::parse(&text) else {
-            return;
-        };
-        if object.get(key).is_none() {
-            return;
+        let rest = self.find(|object| {
+            object.get(key)?;
+            let members = object.members().iter().filter(|(name, _)| name != key);
+            let members = members.map(|(name, value)| format!("{}:{}", quoted(name), value.text()));
+            Some(members.collect::<Vec<_>>().join(","))
+        });
+        if let Some(rest) = rest {
+            self.inside = rest;
         }
-        let members = object.members().iter().filter(|(name, _)| name != key);
-        let members: Vec<String> = members
-            .map(|(name, value)| format!("{}:{}", quoted(name), value.text()))
-            .collect();
-        self.inside = members.join(",");
     }
 
     /// Writes the line, including the newline.

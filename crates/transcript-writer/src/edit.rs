@@ -26,6 +26,7 @@ pub struct Compacted {
 
 /// What is recorded when a turn ends.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[must_use]
 pub struct TurnEnd {
     prompt: Option<String>,
     lines: Vec<Draft>,
@@ -33,13 +34,11 @@ pub struct TurnEnd {
 
 impl TurnEnd {
     /// The previous prompt, and the state that the file has.
-    #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
     /// Sets the last prompt of the person.
-    #[must_use]
     pub fn prompt(mut self, prompt: impl Into<String>) -> Self {
         self.prompt = Some(prompt.into());
         self
@@ -47,7 +46,6 @@ impl TurnEnd {
 
     /// Adds lines: the current [state](EntryKind::is_state) of the session, as its title, mode and
     /// cost, or any others.
-    #[must_use]
     pub fn lines(mut self, lines: impl IntoIterator<Item = Draft>) -> Self {
         self.lines.extend(lines);
         self

@@ -5,6 +5,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use transcript_format::named;
+
 /// Why an entry was not acknowledged. Nothing of it is in the file, with two exceptions: the error
 /// [reports a part](Self::left_a_part), or a sync failed, after which the entry is in the file and
 /// in a [rescue file](crate::Writer::rescue).
@@ -18,108 +20,52 @@ pub struct Error {
     left_a_part: bool,
 }
 
-/// What went wrong.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum ErrorKind {
-    /// The file does not exist, and the caller did not ask to create it.
-    NotFound,
-    /// Opening or writing the file is not permitted.
-    NotAllowed,
-    /// The path is not a regular file, or the file has several names or belongs to another user;
-    /// the source of the error is the reason.
-    NotAFile,
-    /// Another process writes to the session, or holds its lock for too long.
-    Busy,
-    /// Another process writes to the session, and the caller asked for a fork in that case.
-    Fork,
-    /// The file is not the one that was read: it is shorter, or has other bytes.
-    Changed,
-    /// The file was deleted, moved or replaced, so new bytes would not be found under its name. The
-    /// writer accepts no more entries.
-    Replaced,
-    /// The file became shorter than what was written to it. The writer accepts no more entries.
-    Shrunk,
-    /// No space, no quota, or a limit on the size of files.
-    Full,
-    /// The system failed to write.
-    Io,
-    /// The bytes from the offset of the error on were written but may not survive a power cut. The
-    /// writer accepts no more entries; [`Writer::rescue`](crate::Writer::rescue) returns what was
-    /// saved.
-    SyncFailed,
-    /// The entry is not valid: not a JSON object, without a type, or readers would treat it as
-    /// damage or display it differently; see [`Draft::entry`](crate::Draft::entry). The length
-    /// limit is checked when the line is written, with the fields that are filled in.
-    InvalidEntry,
-    /// The entry names a parent that is not in the file.
-    UnknownParent,
-    /// The file holds an entry with the same uuid.
-    RepeatedUuid,
-    /// The file has no such entry to preserve or to go back to.
-    UnknownEntry,
-    /// The entry is not the last one of the conversation.
-    NotTheLeaf,
-    /// The writer was closed.
-    Closed,
-}
-
-impl ErrorKind {
-    /// Returns the stable name.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::NotFound => "not-found",
-            Self::NotAllowed => "not-allowed",
-            Self::NotAFile => "not-a-file",
-            Self::Busy => "busy",
-            Self::Fork => "fork",
-            Self::Changed => "changed",
-            Self::Replaced => "replaced",
-            Self::Shrunk => "shrunk",
-            Self::Full => "full",
-            Self::Io => "io",
-            Self::SyncFailed => "sync-failed",
-            Self::InvalidEntry => "invalid-entry",
-            Self::UnknownParent => "unknown-parent",
-            Self::RepeatedUuid => "repeated-uuid",
-            Self::UnknownEntry => "unknown-entry",
-            Self::NotTheLeaf => "not-the-leaf",
-            Self::Closed => "closed",
-        }
-    }
-
-    const fn text(self) -> &'static str {
-        match self {
-            Self::NotFound => "no such file",
-            Self::NotAllowed => {
-                "writing is not allowed; check the permissions of the file and its folder"
-            }
-            Self::NotAFile => "not a file that can be appended to",
-            Self::Busy => "another process writes to it; try again when it has finished",
-            Self::Fork => "another process writes to it; continue in a fork",
-            Self::Changed => "not the file that was read; read it again",
-            Self::Replaced => "deleted, moved or replaced while it was open; reopen the file",
-            Self::Shrunk => "became shorter while it was open; reopen the file",
-            Self::Full => "no space left for the entry",
-            Self::Io => "cannot be written",
-            Self::SyncFailed => {
-                "sync failed, written bytes may be lost in a power cut; reopen the file"
-            }
-            Self::InvalidEntry => {
-                "not an entry that readers accept: a JSON object with a type, on a line of 64 MiB at \
-                 most, without NUL characters or unpaired surrogates"
-            }
-            Self::UnknownParent => {
-                "the entry names a parent that is not in the file; append the parent first"
-            }
-            Self::RepeatedUuid => "the file already has an entry with this uuid",
-            Self::UnknownEntry => "the file has no such entry",
-            Self::NotTheLeaf => {
-                "the entry is not the last one of the conversation; rewind to it first"
-            }
-            Self::Closed => "the writer was closed; open the file again",
-        }
+named! {
+    /// What went wrong.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    #[non_exhaustive]
+    pub enum ErrorKind {
+        /// The file does not exist, and the caller did not ask to create it.
+        NotFound = "not-found": "no such file",
+        /// Opening or writing the file is not permitted.
+        NotAllowed = "not-allowed": "writing is not allowed; check the permissions of the file and its folder",
+        /// The path is not a regular file, or the file has several names or belongs to another user;
+        /// the source of the error is the reason.
+        NotAFile = "not-a-file": "not a file that can be appended to",
+        /// Another process writes to the session, or holds its lock for too long.
+        Busy = "busy": "another process writes to it; try again when it has finished",
+        /// Another process writes to the session, and the caller asked for a fork in that case.
+        Fork = "fork": "another process writes to it; continue in a fork",
+        /// The file is not the one that was read: it is shorter, or has other bytes.
+        Changed = "changed": "not the file that was read; read it again",
+        /// The file was deleted, moved or replaced, so new bytes would not be found under its name. The
+        /// writer accepts no more entries.
+        Replaced = "replaced": "deleted, moved or replaced while it was open; reopen the file",
+        /// The file became shorter than what was written to it. The writer accepts no more entries.
+        Shrunk = "shrunk": "became shorter while it was open; reopen the file",
+        /// No space, no quota, or a limit on the size of files.
+        Full = "full": "no space left for the entry",
+        /// The system failed to write.
+        Io = "io": "cannot be written",
+        /// The bytes from the offset of the error on were written but may not survive a power cut. The
+        /// writer accepts no more entries; [`Writer::rescue`](crate::Writer::rescue) returns what was
+        /// saved.
+        SyncFailed = "sync-failed": "sync failed, written bytes may be lost in a power cut; reopen the file",
+        /// The entry is not valid: not a JSON object, without a type, or readers would treat it as
+        /// damage or display it differently; see [`Draft::entry`](crate::Draft::entry). The length
+        /// limit is checked when the line is written, with the fields that are filled in.
+        InvalidEntry = "invalid-entry": "not an entry that readers accept: a JSON object with a type, on a line of 64 MiB at \
+                 most, without NUL characters or unpaired surrogates",
+        /// The entry names a parent that is not in the file.
+        UnknownParent = "unknown-parent": "the entry names a parent that is not in the file; append the parent first",
+        /// The file holds an entry with the same uuid.
+        RepeatedUuid = "repeated-uuid": "the file already has an entry with this uuid",
+        /// The file has no such entry to preserve or to go back to.
+        UnknownEntry = "unknown-entry": "the file has no such entry",
+        /// The entry is not the last one of the conversation.
+        NotTheLeaf = "not-the-leaf": "the entry is not the last one of the conversation; rewind to it first",
+        /// The writer was closed.
+        Closed = "closed": "the writer was closed; open the file again",
     }
 }
 
@@ -210,7 +156,7 @@ impl Error {
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.path.display(), self.kind.text())?;
+        write!(f, "{}: {}", self.path.display(), self.kind.words())?;
         if self.left_a_part {
             f.write_str("; a part of it is in the file and could not be truncated")?;
         } else if matches!(self.kind, ErrorKind::Full) {

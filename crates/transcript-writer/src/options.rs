@@ -42,6 +42,7 @@ pub enum OnBusy {
 
 /// Options for opening a session for writing.
 #[derive(Clone)]
+#[must_use]
 pub struct WriterOptions {
     pub(crate) create: bool,
     pub(crate) sync: SyncPolicy,
@@ -88,14 +89,12 @@ impl fmt::Debug for WriterOptions {
 
 impl WriterOptions {
     /// An existing file, a sync every 100 ms, and an error when another process writes.
-    #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
     /// Creates a missing file with the first write: a session without an entry leaves no file. The
     /// file and any new folders are accessible to their owner only.
-    #[must_use]
     pub fn create(mut self) -> Self {
         self.create = true;
         self
@@ -103,14 +102,12 @@ impl WriterOptions {
 
     /// Sets when written bytes are synced, so that they survive a power cut; every 100 ms by
     /// default.
-    #[must_use]
     pub fn sync(mut self, policy: SyncPolicy) -> Self {
         self.sync = policy;
         self
     }
 
     /// Sets what to do when another process writes to the session; by default an error.
-    #[must_use]
     pub fn on_busy(mut self, on_busy: OnBusy) -> Self {
         self.on_busy = on_busy;
         self
@@ -118,7 +115,6 @@ impl WriterOptions {
 
     /// Sets how long to wait for the lock of the file; 2 s by default. Other writers hold it for
     /// one write.
-    #[must_use]
     pub fn lock_wait(mut self, wait: Duration) -> Self {
         self.lock_wait = wait;
         self
@@ -126,49 +122,42 @@ impl WriterOptions {
 
     /// Sets the maximum number of bytes that the writer holds, queued and unsynced together; 16 MiB
     /// by default. Callers wait while either of the two takes more than half of that.
-    #[must_use]
     pub fn queue_bytes(mut self, bytes: usize) -> Self {
         self.queue_bytes = bytes;
         self
     }
 
     /// Sets the session id of entries that have none; the name of the file by default.
-    #[must_use]
     pub fn session_id(mut self, id: impl Into<String>) -> Self {
         self.session_id = Some(id.into());
         self
     }
 
     /// Sets the working folder of entries that name none.
-    #[must_use]
     pub fn cwd(mut self, cwd: impl Into<String>) -> Self {
         self.cwd = cwd.into();
         self
     }
 
     /// Sets the client version of entries that name none.
-    #[must_use]
     pub fn version(mut self, version: impl Into<String>) -> Self {
         self.version = version.into();
         self
     }
 
     /// Sets the file system.
-    #[must_use]
     pub fn disk(mut self, disk: Arc<dyn Disk>) -> Self {
         self.disk = disk;
         self
     }
 
     /// Sets the clock for timestamps.
-    #[must_use]
     pub fn clock(mut self, clock: Arc<dyn Fn() -> SystemTime + Send + Sync>) -> Self {
         self.clock = clock;
         self
     }
 
     /// Sets the source of new ids.
-    #[must_use]
     pub fn ids(mut self, ids: Arc<dyn Fn() -> Uuid + Send + Sync>) -> Self {
         self.ids = ids;
         self

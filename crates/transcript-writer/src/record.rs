@@ -9,6 +9,7 @@ use crate::writer::{WriteState, Writer, Written};
 
 /// Options for recording a list of messages.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[must_use]
 pub struct RecordOptions {
     start: Option<EntryId>,
     team: Option<Team>,
@@ -22,21 +23,18 @@ struct Team {
 
 impl RecordOptions {
     /// The list continues the conversation, and belongs to no team.
-    #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
     /// Sets the parent of the first new message if the list does not start with a known one; the
     /// end of the conversation by default.
-    #[must_use]
     pub fn start(mut self, parent: EntryId) -> Self {
         self.start = Some(parent);
         self
     }
 
     /// Sets the team that the messages belong to, and the name of the agent in it.
-    #[must_use]
     pub fn team(mut self, name: impl Into<String>, agent: impl Into<String>) -> Self {
         self.team = Some(Team {
             name: name.into(),

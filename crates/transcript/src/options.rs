@@ -7,6 +7,7 @@ use transcript_writer::{EntryId, OnBusy, SyncPolicy};
 
 /// Options for opening a session.
 #[derive(Clone, Debug, Default)]
+#[must_use]
 pub struct SessionOptions {
     pub(crate) writer: transcript_writer::WriterOptions,
     pub(crate) policy: Policy,
@@ -16,27 +17,23 @@ pub struct SessionOptions {
 
 impl SessionOptions {
     /// Policy `recover`, a sync every 100 ms, and an error when another process writes.
-    #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
     /// Sets the working folder of entries that name none.
-    #[must_use]
     pub fn cwd(mut self, cwd: impl Into<String>) -> Self {
         self.writer = self.writer.cwd(cwd);
         self
     }
 
     /// Sets the client version of entries that name none.
-    #[must_use]
     pub fn version(mut self, version: impl Into<String>) -> Self {
         self.writer = self.writer.version(version);
         self
     }
 
     /// Sets the session id of entries that have none; the id of the session by default.
-    #[must_use]
     pub fn session_id(mut self, id: impl Into<String>) -> Self {
         self.session_id = Some(id.into());
         self
@@ -44,7 +41,6 @@ impl SessionOptions {
 
     /// Sets when written bytes are synced, so that they survive a power cut; every 100 ms by
     /// default.
-    #[must_use]
     pub fn sync(mut self, policy: SyncPolicy) -> Self {
         self.writer = self.writer.sync(policy);
         self
@@ -54,21 +50,18 @@ impl SessionOptions {
     /// [`OnBusy::Fork`] a copy of the session is opened instead; when another process writes later,
     /// calls fail as [`Fork`](transcript_writer::ErrorKind::Fork), and the caller can call
     /// [`Session::fork`](crate::Session::fork).
-    #[must_use]
     pub fn on_busy(mut self, on_busy: OnBusy) -> Self {
         self.writer = self.writer.on_busy(on_busy);
         self
     }
 
     /// Sets all options of the writer at once, and discards those that were set before.
-    #[must_use]
     pub fn writer(mut self, options: transcript_writer::WriterOptions) -> Self {
         self.writer = options;
         self
     }
 
     /// Sets the policy by which the conversation is rebuilt; `recover` by default.
-    #[must_use]
     pub fn policy(mut self, policy: Policy) -> Self {
         self.policy = policy;
         self
@@ -76,7 +69,6 @@ impl SessionOptions {
 
     /// Sets the model that requests are for; the model of the last answer by default. Thinking that
     /// another model signed is omitted from them (MSG-10).
-    #[must_use]
     pub fn model(mut self, id: impl Into<String>) -> Self {
         self.model = Some(id.into());
         self
@@ -93,6 +85,7 @@ impl SessionOptions {
 
 /// Options for copying a conversation into a new session.
 #[derive(Clone, Debug, Default)]
+#[must_use]
 pub struct ForkOptions {
     pub(crate) at: Option<EntryId>,
     pub(crate) title: Option<String>,
@@ -101,21 +94,18 @@ pub struct ForkOptions {
 
 impl ForkOptions {
     /// The whole conversation, with a derived title, next to the session.
-    #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
     /// Sets the last entry to copy. It may be any entry, on any branch, before or after a
     /// compaction. At a boundary, the copy ends with the conversation that the boundary summarized.
-    #[must_use]
     pub fn at(mut self, entry: EntryId) -> Self {
         self.at = Some(entry);
         self
     }
 
     /// Sets the title of the copy.
-    #[must_use]
     pub fn title(mut self, title: impl Into<String>) -> Self {
         self.title = Some(title.into());
         self
@@ -123,7 +113,6 @@ impl ForkOptions {
 
     /// Sets the path of the copy, which must not exist. If the file name is a uuid, it is the id of
     /// the new session.
-    #[must_use]
     pub fn out(mut self, path: impl Into<PathBuf>) -> Self {
         self.out = Some(path.into());
         self

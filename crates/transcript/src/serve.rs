@@ -1,7 +1,6 @@
 //! A session for programs in any language: commands in, answers out, one JSON object per line.
 //! `docs/cli.md` specifies the protocol; [`wire`] has its types.
 
-use std::fmt;
 use std::io::{self, BufRead, Write};
 
 use transcript_format::kind::EntryKind;
@@ -66,40 +65,18 @@ pub struct Served {
 }
 
 /// Why serving ended early.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ServeError {
     /// Commands cannot be read.
-    Read(io::Error),
+    #[error("commands cannot be read")]
+    Read(#[source] io::Error),
     /// Answers cannot be written. All commands that were read are executed.
-    Write(io::Error),
+    #[error("answers cannot be written")]
+    Write(#[from] io::Error),
     /// The session cannot be synced and closed.
-    Close(Error),
-}
-
-impl fmt::Display for ServeError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Read(_) => "commands cannot be read",
-            Self::Write(_) => "answers cannot be written",
-            Self::Close(_) => "the session cannot be closed",
-        })
-    }
-}
-
-impl std::error::Error for ServeError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Read(error) | Self::Write(error) => Some(error),
-            Self::Close(error) => Some(error),
-        }
-    }
-}
-
-impl From<io::Error> for ServeError {
-    fn from(error: io::Error) -> Self {
-        Self::Write(error)
-    }
+    #[error("the session cannot be closed")]
+    Close(#[source] Error),
 }
 
 /// Why reading commands ended.

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, UNIX_EPOCH};
 
 use serde_json::{Value, json};
+use transcript_format::kind::SystemKind;
 use transcript_format::make::{self, Compaction, Trigger};
 use transcript_reader::{EntryRef, Index, Source};
 use transcript_resume::{LeafReason, Policy, Tree};
@@ -324,7 +325,7 @@ fn a_micro_compaction_is_in_the_chain() {
     let disk = FakeDisk::new(1);
     let writer = open(&disk);
     let [_, _, answer] = talk(&writer, 1);
-    let boundary = make::microcompact_boundary(90_000, 20_000, &["toolu_1"], &[]);
+    let boundary = make::system(SystemKind::MicrocompactBoundary);
     let boundary = writer.append(Draft::try_from(&boundary).unwrap()).unwrap();
     assert_eq!(boundary.parent, Some(answer));
     let next = say(&writer, "Go on");

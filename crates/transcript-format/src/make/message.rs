@@ -1,7 +1,5 @@
 //! Constructors of messages: of a person, a tool, a model or the client.
 
-use std::fmt;
-
 use super::NewEntry;
 use crate::json::{Json, ObjectBuf};
 use crate::kind::EntryKind;
@@ -14,26 +12,22 @@ pub const NO_CONTENT: &str = "(no content)";
 pub const SYNTHETIC_MODEL: &str = "<synthetic>";
 
 /// Creates a prompt of a person.
-#[must_use]
 pub fn user(text: &str) -> NewEntry {
     user_message(text_or_placeholder(text))
 }
 
 /// Creates a prompt of blocks of the Messages API: texts, images, documents.
-#[must_use]
 pub fn user_blocks(blocks: &[Raw<'_>]) -> NewEntry {
     user_message(Json::array(non_empty_blocks(blocks.iter().copied())))
 }
 
 /// Creates a message that the client writes on behalf of the person (`isMeta`): the model sees it,
 /// the person does not.
-#[must_use]
 pub fn meta(text: &str) -> NewEntry {
     user(text).with("isMeta", true)
 }
 
 /// Creates the summary after a boundary. It is sent to the model and hidden from the person.
-#[must_use]
 pub fn compact_summary(text: &str) -> NewEntry {
     user(text)
         .with("isVisibleInTranscriptOnly", true)
@@ -53,6 +47,7 @@ pub fn compact_summary(text: &str) -> NewEntry {
 /// # Ok::<(), transcript_format::object::ParseObjectError>(())
 /// ```
 #[derive(Clone, Debug)]
+#[must_use]
 pub struct ToolResult {
     tool_use_id: Json,
     content: Json,
@@ -62,14 +57,12 @@ pub struct ToolResult {
 
 impl ToolResult {
     /// Creates a result whose content, as the model sees it, is `text`.
-    #[must_use]
     pub fn text(tool_use_id: &str, text: &str) -> Self {
         Self::new(tool_use_id, text_or_placeholder(text))
     }
 
     /// Creates a result whose content is blocks of the Messages API: texts, images, documents,
     /// references.
-    #[must_use]
     pub fn blocks(tool_use_id: &str, blocks: &[Raw<'_>]) -> Self {
         let blocks = non_empty_blocks(blocks.iter().copied());
         Self::new(tool_use_id, Json::array(blocks))
@@ -85,7 +78,6 @@ impl ToolResult {
     }
 
     /// Marks the call as failed (`is_error`).
-    #[must_use]
     pub fn failed(mut self) -> Self {
         self.is_error = true;
         self
@@ -93,7 +85,6 @@ impl ToolResult {
 
     /// Sets the data that the tool returned in its own form, for programs and not for the model
     /// (`toolUseResult`).
-    #[must_use]
     pub fn output(mut self, output: Raw<'_>) -> Self {
         self.output = Some(output.into());
         self
@@ -104,7 +95,6 @@ impl ToolResult {
 ///
 /// Its `sourceToolAssistantUUID` and its parent name the entry of the call. This function sets
 /// neither; the writer sets both when it knows the call.
-#[must_use]
 pub fn tool_result(result: ToolResult) -> NewEntry {
     let block = ObjectBuf::new()
         .with("tool_use_id", result.tool_use_id)
@@ -136,7 +126,6 @@ pub fn assistant(message: &Object<'_>) -> Result<Vec<NewEntry>, InvalidMessage> 
 
 /// Creates an answer from a text only, for callers that have no message of the API. It has token
 /// counts of zero, because some readers require counts.
-#[must_use]
 pub fn assistant_text(text: &str, message_id: &str, model: &str) -> NewEntry {
     let usage = ObjectBuf::new()
         .with("input_tokens", 0u64)
@@ -156,7 +145,6 @@ pub fn assistant_text(text: &str, message_id: &str, model: &str) -> NewEntry {
 }
 
 /// Creates an answer written by the client, such as the one that ends an interrupted turn (TURN-5).
-#[must_use]
 pub fn synthetic(text: &str, message_id: &str) -> NewEntry {
     let server_tools = ObjectBuf::new()
         .with("web_search_requests", 0u64)
@@ -196,7 +184,6 @@ pub fn synthetic(text: &str, message_id: &str) -> NewEntry {
 /// Creates an API error, which the client shows to the person as an answer and does not send in
 /// later requests (ERR-1). `error` is its kind, such as `server_error`. [`NewEntry::with`] adds the
 /// API's description as `errorDetails`, and the kind for older clients as `apiError`.
-#[must_use]
 pub fn api_error_message(text: &str, message_id: &str, error: &str) -> NewEntry {
     synthetic(text, message_id)
         .with("isApiErrorMessage", true)
@@ -204,16 +191,9 @@ pub fn api_error_message(text: &str, message_id: &str, error: &str) -> NewEntry 
 }
 
 /// Why an object is not a message of the API: its content is neither a list nor a string.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the content of the message is neither a list nor a string")]
 pub struct InvalidMessage;
-
-impl fmt::Display for InvalidMessage {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the content of the message is neither a list nor a string")
-    }
-}
-
-impl std::error::Error for InvalidMessage {}
 
 fn user_message(content: Json) -> NewEntry {
     let message = ObjectBuf::new()

@@ -1,4 +1,5 @@
-//! Constructors of entries: one function for each kind that clients write.
+//! Constructors of entries: a function for each kind that programs with an agent write, and [`system`](system())
+//! and [`metadata`](metadata()) for all others.
 //!
 //! A [`NewEntry`] is a plain value. Ids and times are passed in; the fields that a writer fills in
 //! (`uuid`, `parentUuid`, `timestamp`, `sessionId`, `cwd`, `version`, …) may be omitted. Other
@@ -35,13 +36,12 @@ pub use message::{
     assistant_text, compact_summary, meta, synthetic, tool_result, user, user_blocks,
 };
 pub use metadata::{
-    QueueOperation, agent_name, ai_title, attachment, custom_title, engine_line,
-    file_history_snapshot, last_prompt, metadata, mode, permission_mode, pr_link, progress,
-    queue_operation, summary, tag, tombstone,
+    agent_name, ai_title, attachment, custom_title, engine_line, last_prompt, metadata, mode,
+    permission_mode, tag, tombstone,
 };
 pub use system::{
-    Compaction, Level, StopHooks, Trigger, api_error, compact_boundary, informational,
-    local_command, microcompact_boundary, stop_hook_summary, system, turn_duration,
+    Compaction, Level, Trigger, compact_boundary, informational, local_command, system,
+    turn_duration,
 };
 
 /// The version of engine fields and engine lines.
@@ -49,6 +49,7 @@ pub const ENGINE_VERSION: u64 = 1;
 
 /// A new entry: a JSON object with a known type.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[must_use]
 pub struct NewEntry {
     kind: EntryKind,
     object: ObjectBuf,
@@ -67,7 +68,6 @@ impl NewEntry {
     }
 
     /// Sets the field `key`.
-    #[must_use]
     pub fn with(mut self, key: impl Into<Cow<'static, str>>, value: impl Into<Json>) -> Self {
         self.object.set(key, value);
         self
@@ -81,38 +81,32 @@ impl NewEntry {
     }
 
     /// Sets the id.
-    #[must_use]
     pub fn uuid(self, uuid: impl fmt::Display) -> Self {
         self.with("uuid", Json::id(uuid))
     }
 
     /// Sets the parent; `None` makes the entry a root of the chain.
-    #[must_use]
     pub fn parent(self, uuid: Option<impl fmt::Display>) -> Self {
         self.with("parentUuid", uuid.map(Json::id))
     }
 
     /// Sets the time, RFC 3339 in UTC with milliseconds as clients write it.
-    #[must_use]
     pub fn timestamp(self, time: &str) -> Self {
         self.with("timestamp", time)
     }
 
     /// Sets the session.
-    #[must_use]
     pub fn session_id(self, id: impl fmt::Display) -> Self {
         self.with("sessionId", Json::id(id))
     }
 
     /// Marks the entry as one of a subagent's sidechain.
-    #[must_use]
     pub fn sidechain(self, agent_id: &str) -> Self {
         self.with("isSidechain", true).with("agentId", agent_id)
     }
 
     /// Sets the fields of this project, which other readers ignore: `{"v":1, …}` under the key
     /// `transcriptEngine`.
-    #[must_use]
     pub fn engine(self, fields: &ObjectBuf) -> Self {
         let mut versioned = ObjectBuf::new().with("v", ENGINE_VERSION);
         for (key, value) in fields.members() {

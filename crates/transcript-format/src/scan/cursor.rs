@@ -1,7 +1,5 @@
 //! Walks the tokens of one line of JSON, left to right, without recursion.
 
-use std::fmt;
-
 use super::simd::{Carry, Quotes, WINDOW, index};
 use super::text::Text;
 
@@ -9,7 +7,8 @@ use super::text::Text;
 const MAX_DEPTH: u32 = 127;
 
 /// Why a line cannot be scanned, and where.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{} (byte {at} of the line)", .kind.reason())]
 pub struct ScanError {
     /// What is wrong.
     pub kind: ScanErrorKind,
@@ -55,14 +54,6 @@ impl ScanErrorKind {
         }
     }
 }
-
-impl fmt::Display for ScanError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} (byte {} of the line)", self.kind.reason(), self.at)
-    }
-}
-
-impl std::error::Error for ScanError {}
 
 type Step<T = ()> = Result<T, ScanError>;
 

@@ -17,16 +17,14 @@ const ENTRY: &[u8] = b"{\"type\":\"user\",\"uuid\":\"u1\",\"parentUuid\":null}\n
 
 /// Every way to load, by name.
 fn ways() -> Vec<(String, LoadOptions)> {
-    let mut ways: Vec<(String, LoadOptions)> = [1, 2, 3, 7]
+    [1, 2, 3, 7]
         .map(|threads| {
             (
                 format!("{threads} threads"),
                 LoadOptions::new().threads(threads),
             )
         })
-        .into();
-    ways.push(("backward".to_owned(), LoadOptions::new().backward()));
-    ways
+        .into()
 }
 
 #[test]
@@ -555,11 +553,6 @@ fn check_depth(line: &str, depth: usize) {
     let scratch = Scratch::new(&bytes);
     let source = scratch.open();
     let index = load(&source, &LoadOptions::new().threads(1));
-    assert_same(
-        &index,
-        &load(&source, &LoadOptions::new().backward()),
-        &name,
-    );
     let is_kept = depth <= 127;
     assert_eq!(index.len(), if is_kept { 2 } else { 1 }, "{name}");
     // Only one of the heads puts a list or an object in the place of a name; it has one more
@@ -625,9 +618,7 @@ fn a_line_beyond_the_default_cap_is_reported_and_adjacent_lines_are_read() {
     let source = scratch.open();
     let one = load(&source, &LoadOptions::new().threads(1));
     let two = load(&source, &LoadOptions::new());
-    let backward = load(&source, &LoadOptions::new().backward());
     assert_same(&one, &two, "two threads");
-    assert_same(&one, &backward, "backward");
     let lines: Vec<u64> = one.entries().map(|entry_ref| entry_ref.line()).collect();
     assert_eq!(lines, [1, 3]);
     let len = (head.len() + long + 2) as u64;

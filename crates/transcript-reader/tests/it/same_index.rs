@@ -1,4 +1,4 @@
-//! The index does not depend on how it was built: forward, by several threads, or backward.
+//! The index does not depend on how it was built: by one thread or by several.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ use crate::{Scratch, assert_same, index, load, reported};
 const BUFFER: usize = 1 << 20;
 const MIN_PIECE: usize = 4 << 20;
 
-/// Loads forward with one thread, and compares with 2, 3 and 7 threads and with backward.
+/// Loads with one thread, and compares with 2, 3 and 7 threads.
 #[track_caller]
 pub(crate) fn check_all_ways(source: &Source, name: &str) -> Index {
     check_all_ways_with(source, &LoadOptions::new(), name)
@@ -28,8 +28,6 @@ fn check_all_ways_with(source: &Source, options: &LoadOptions, name: &str) -> In
         let other = load(source, &options.clone().threads(threads));
         assert_same(&one, &other, &format!("{name}: {threads} threads"));
     }
-    let backward = load(source, &options.clone().backward());
-    assert_same(&one, &backward, &format!("{name}: backward"));
     one
 }
 
@@ -237,7 +235,7 @@ fn sessions_are_listed_in_the_order_of_the_file() {
 // Buffers
 // -------------------------------------------------------------------------------------------------
 
-/// A line ends one byte before the end of a buffer, at it, and after it; the same from the end.
+/// A line ends one byte before the end of a buffer, at it, and after it.
 #[test]
 fn lines_may_end_anywhere_around_the_end_of_a_buffer() {
     let ends = [b"\n".to_vec(), b"\r\n".to_vec(), b"\n\n".to_vec()];
@@ -247,7 +245,6 @@ fn lines_may_end_anywhere_around_the_end_of_a_buffer() {
             long.pop();
             long.extend_from_slice(end);
             let last = line_of(300);
-            // Forward the first line ends there, backward the last one starts there.
             let bytes = [&long[..], &last, &long].concat();
             let index = check_bytes(&bytes, &format!("{len} bytes, then {end:?}"));
             let offsets: Vec<u64> = index.entries().map(|one| one.offset()).collect();
@@ -513,7 +510,7 @@ fn an_index_takes_at_most_96_bytes_a_line() {
         let scratch = Scratch::new(&lines_of_sessions(lines));
         let source = scratch.open();
         let (one, two) = (LoadOptions::new().threads(1), LoadOptions::new().threads(2));
-        for options in [one.clone(), two, one.backward()] {
+        for options in [one, two] {
             let index = load(&source, &options);
             assert_eq!(index.line_count(), lines as u64);
             let per_line = (index.memory() as f64 - 4096.0) / lines as f64;
@@ -548,11 +545,7 @@ fn a_counter_sees_all_bytes_and_a_buffer_more_at_most_for_each_piece() {
     let bytes = line_of(1000).repeat(9_000);
     let (source, len) = (Scratch::new(&bytes), bytes.len() as u64);
     let source = source.open();
-    for options in [
-        LoadOptions::new().threads(1),
-        LoadOptions::new().threads(2),
-        LoadOptions::new().backward(),
-    ] {
+    for options in [LoadOptions::new().threads(1), LoadOptions::new().threads(2)] {
         let counter = Arc::new(AtomicU64::new(0));
         load(&source, &options.count_bytes(Arc::clone(&counter)));
         let read = counter.load(Ordering::Relaxed);

@@ -97,6 +97,7 @@ impl BodySource for Bodies<'_> {
 
 /// The options of a request.
 #[derive(Clone, Debug, Default)]
+#[must_use]
 pub struct RequestOptions {
     prompt: Option<String>,
     model: Option<String>,
@@ -108,13 +109,11 @@ pub struct RequestOptions {
 
 impl RequestOptions {
     /// Requests the conversation without a new prompt.
-    #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
     /// Adds `text` as the next user message.
-    #[must_use]
     pub fn prompt(mut self, text: impl Into<String>) -> Self {
         self.prompt = Some(text.into());
         self
@@ -124,7 +123,6 @@ impl RequestOptions {
     /// such a turn counts as abandoned, and a synthetic answer
     /// ([`NoResponse`](transcript_messages::SyntheticKind::NoResponse)) ends it, as in a client that
     /// resumes a session (TURN-5).
-    #[must_use]
     pub fn live(mut self) -> Self {
         self.is_live = true;
         self
@@ -133,7 +131,6 @@ impl RequestOptions {
     /// Names the model that gets the request. Thinking that another model signed is omitted
     /// (MSG-10), and newer models get reminders as `system` messages (NOTE-6). By default it is the
     /// model of the last real answer on the path (MSG-19).
-    #[must_use]
     pub fn model(mut self, id: impl Into<String>) -> Self {
         self.model = Some(id.into());
         self
@@ -142,7 +139,6 @@ impl RequestOptions {
     /// Names the tools of the request: references to others, which a tool search left, are removed,
     /// as the API refuses them (MSG-14). By default [`Policy::Vendor`] assumes the tools that the
     /// client has without options, and [`Policy::Recover`] keeps every reference.
-    #[must_use]
     pub fn tools<I>(mut self, names: I) -> Self
     where
         I: IntoIterator,
@@ -153,14 +149,12 @@ impl RequestOptions {
     }
 
     /// Ends the conversation at this entry instead of the leaf that the policy chooses.
-    #[must_use]
     pub fn leaf(mut self, entry_no: EntryNo) -> Self {
         self.leaf = Some(entry_no);
         self
     }
 
     /// Stops after this entry of the path. When it is not on the path there is no conversation.
-    #[must_use]
     pub fn at(mut self, entry_no: EntryNo) -> Self {
         self.at = Some(entry_no);
         self

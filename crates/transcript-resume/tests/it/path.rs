@@ -125,11 +125,6 @@ fn paths_of_shared_files_are_those_of_the_model() {
         };
         let bytes = fs::read(&file).unwrap();
         check(&name, &LoadOptions::new().load(&source).unwrap(), &bytes);
-        check(
-            &name,
-            &LoadOptions::new().backward().load(&source).unwrap(),
-            &bytes,
-        );
     }
 }
 

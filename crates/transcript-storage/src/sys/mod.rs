@@ -9,18 +9,22 @@ mod unix;
 mod windows;
 
 use std::fs;
-use std::io;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::disk::{DirEntry, Entries, FileKind, Identity, Metadata, ReadDisk, ReadFile};
+use crate::disk::{
+    DirEntry, Entries, File, FileKind, Identity, Metadata, ReadDisk, ReadFile, Status,
+};
 
 #[cfg(unix)]
-pub use unix::ignore_file_size_signal;
+use unix as platform;
+#[cfg(windows)]
+use windows as platform;
+
+pub use platform::ignore_file_size_signal;
 #[cfg(unix)]
 pub(crate) use unix::{refuse_public_folder, set_mode, sync_folder};
-#[cfg(windows)]
-pub use windows::ignore_file_size_signal;
 
 /// The file system of this machine.
 #[derive(Clone, Copy, Debug, Default)]
@@ -76,6 +80,56 @@ impl ReadFile for fs::File {
 
     fn metadata(&self) -> io::Result<Metadata> {
         Ok(metadata(&Self::metadata(self)?))
+    }
+}
+
+/// A file that is open for appending.
+#[derive(Debug)]
+struct RealFile(fs::File);
+
+impl ReadFile for RealFile {
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
+        self.0.read_at(offset, buffer)
+    }
+
+    fn metadata(&self) -> io::Result<Metadata> {
+        ReadFile::metadata(&self.0)
+    }
+}
+
+impl File for RealFile {
+    fn append(&self, bytes: &[u8]) -> io::Result<usize> {
+        (&self.0).write(bytes)
+    }
+
+    #[cfg(unix)]
+    fn position(&self) -> io::Result<u64> {
+        // With O_APPEND each write moves the position of the handle to the end of that write.
+        io::Seek::stream_position(&mut &self.0)
+    }
+
+    fn truncate(&self, len: u64) -> io::Result<()> {
+        self.0.set_len(len)
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.0.sync_data()
+    }
+
+    fn status(&self) -> io::Result<Status> {
+        platform::status(&self.0)
+    }
+
+    fn try_lock(&self) -> io::Result<bool> {
+        match self.0.try_lock() {
+            Ok(()) => Ok(true),
+            Err(fs::TryLockError::WouldBlock) => Ok(false),
+            Err(fs::TryLockError::Error(error)) => Err(error),
+        }
+    }
+
+    fn unlock(&self) -> io::Result<()> {
+        self.0.unlock()
     }
 }
 

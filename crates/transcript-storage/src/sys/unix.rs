@@ -1,14 +1,14 @@
 //! Unix: `O_APPEND`, `flock`, leases on Linux.
 
 use std::fs;
-use std::io::{self, Seek, Write};
+use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 use std::sync::Arc;
 
-use super::RealDisk;
-use crate::disk::{Disk, File, Metadata, Opened, ReadFile, Status};
+use super::{RealDisk, RealFile};
+use crate::disk::{Disk, Opened, Status};
 use crate::new_file::{NewFile, folder_of};
 
 impl Disk for RealDisk {
@@ -212,7 +212,7 @@ pub fn ignore_file_size_signal() {
 /// Queries only the length and the number of names: after a query for the times of a file, the
 /// kernel has to update them with the next write, which costs as much as the query itself.
 #[cfg(target_os = "linux")]
-fn status(file: &fs::File) -> io::Result<Status> {
+pub(super) fn status(file: &fs::File) -> io::Result<Status> {
     let mut answer = std::mem::MaybeUninit::<libc::statx>::zeroed();
     #[expect(unsafe_code, reason = "not in the standard library")]
     // SAFETY: the descriptor is open as long as `file` is borrowed, the path is a C string that
@@ -237,7 +237,7 @@ fn status(file: &fs::File) -> io::Result<Status> {
 }
 
 #[cfg(not(target_os = "linux"))]
-fn status(file: &fs::File) -> io::Result<Status> {
+pub(super) fn status(file: &fs::File) -> io::Result<Status> {
     let metadata = file.metadata()?;
     Ok(Status {
         len: metadata.len(),
@@ -325,54 +325,6 @@ fn is_remote_kind(kind: i64) -> bool {
         0x0BD0_0BD0,
     ];
     REMOTE.contains(&(kind & 0xFFFF_FFFF))
-}
-
-#[derive(Debug)]
-struct RealFile(fs::File);
-
-impl ReadFile for RealFile {
-    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
-        self.0.read_at(offset, buffer)
-    }
-
-    fn metadata(&self) -> io::Result<Metadata> {
-        ReadFile::metadata(&self.0)
-    }
-}
-
-impl File for RealFile {
-    fn append(&self, bytes: &[u8]) -> io::Result<usize> {
-        (&self.0).write(bytes)
-    }
-
-    fn position(&self) -> io::Result<u64> {
-        // With O_APPEND each write moves the position of the handle to the end of that write.
-        (&self.0).stream_position()
-    }
-
-    fn truncate(&self, len: u64) -> io::Result<()> {
-        self.0.set_len(len)
-    }
-
-    fn sync(&self) -> io::Result<()> {
-        self.0.sync_data()
-    }
-
-    fn status(&self) -> io::Result<Status> {
-        status(&self.0)
-    }
-
-    fn try_lock(&self) -> io::Result<bool> {
-        match self.0.try_lock() {
-            Ok(()) => Ok(true),
-            Err(fs::TryLockError::WouldBlock) => Ok(false),
-            Err(fs::TryLockError::Error(error)) => Err(error),
-        }
-    }
-
-    fn unlock(&self) -> io::Result<()> {
-        self.0.unlock()
-    }
 }
 
 #[cfg(test)]

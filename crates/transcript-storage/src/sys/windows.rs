@@ -1,13 +1,13 @@
 //! Windows: append access and a lock on the whole file. Never run yet (see `docs/durability.md`).
 
 use std::fs;
-use std::io::{self, Write};
+use std::io;
 use std::os::windows::fs::OpenOptionsExt;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::RealDisk;
-use crate::disk::{Disk, File, Metadata, Opened, ReadFile, Status};
+use super::{RealDisk, RealFile};
+use crate::disk::{Disk, Opened, Status};
 use crate::new_file::NewFile;
 
 /// Other processes may read, write and delete the file while we have it open.
@@ -63,48 +63,9 @@ impl Disk for RealDisk {
 /// Does nothing, because Windows does not have this signal.
 pub fn ignore_file_size_signal() {}
 
-#[derive(Debug)]
-struct RealFile(fs::File);
-
-impl ReadFile for RealFile {
-    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
-        self.0.read_at(offset, buffer)
-    }
-
-    fn metadata(&self) -> io::Result<Metadata> {
-        ReadFile::metadata(&self.0)
-    }
-}
-
-impl File for RealFile {
-    fn append(&self, bytes: &[u8]) -> io::Result<usize> {
-        (&self.0).write(bytes)
-    }
-
-    fn truncate(&self, len: u64) -> io::Result<()> {
-        self.0.set_len(len)
-    }
-
-    fn sync(&self) -> io::Result<()> {
-        self.0.sync_data()
-    }
-
-    fn status(&self) -> io::Result<Status> {
-        Ok(Status {
-            len: self.0.metadata()?.len(),
-            is_linked: true,
-        })
-    }
-
-    fn try_lock(&self) -> io::Result<bool> {
-        match self.0.try_lock() {
-            Ok(()) => Ok(true),
-            Err(fs::TryLockError::WouldBlock) => Ok(false),
-            Err(fs::TryLockError::Error(error)) => Err(error),
-        }
-    }
-
-    fn unlock(&self) -> io::Result<()> {
-        self.0.unlock()
-    }
+pub(super) fn status(file: &fs::File) -> io::Result<Status> {
+    Ok(Status {
+        len: file.metadata()?.len(),
+        is_linked: true,
+    })
 }

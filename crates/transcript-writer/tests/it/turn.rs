@@ -270,12 +270,9 @@ fn a_line_that_is_given_takes_the_place_of_the_one_of_its_kind() {
     assert_eq!(title(&disk), "");
     // Lines that are not state are written each time.
     let link = || {
-        vec![line(&make::pr_link(
-            7,
-            "u",
-            "r",
-            "2026-11-20T10:00:00.000Z",
-        ))]
+        vec![line(
+            &make::metadata(EntryKind::PrLink).with("prNumber", 7u64),
+        )]
     };
     assert_eq!(
         writer.end_turn(TurnEnd::new().lines(link())).unwrap().len(),

@@ -210,6 +210,7 @@ fn is_zero(number: &u64) -> bool {
 /// A line of the output of `append`: the answer to one command.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
+#[must_use]
 pub struct Answer<'a> {
     /// The id of the command; absent if it has none.
     #[serde(
@@ -279,7 +280,6 @@ fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Json<'st
 
 impl Answer<'_> {
     /// The answer to a command that writes nothing.
-    #[must_use]
     pub fn done() -> Self {
         Self {
             ok: true,
@@ -288,7 +288,6 @@ impl Answer<'_> {
     }
 
     /// The answer to `hello` of a program of this version.
-    #[must_use]
     pub fn hello(version: &'static str) -> Self {
         Self {
             schema: Some(SCHEMA),
@@ -298,7 +297,6 @@ impl Answer<'_> {
     }
 
     /// The answer to a command that wrote these entries.
-    #[must_use]
     pub fn written(entries: Vec<Written>) -> Self {
         let leaf = entries.last().and_then(|last| last.uuid.clone());
         Self::written_with_leaf(entries, leaf)
@@ -306,7 +304,6 @@ impl Answer<'_> {
 
     /// The answer to a command that wrote these entries, after which the conversation continues from
     /// `leaf`.
-    #[must_use]
     pub fn written_with_leaf(entries: Vec<Written>, leaf: Option<EntryId>) -> Self {
         let text = |id: Option<EntryId>| id.map(|id| id.to_string());
         let entries = entries.into_iter().map(|entry| WrittenEntry {
@@ -325,7 +322,6 @@ impl Answer<'_> {
     }
 
     /// The answer to a command that failed.
-    #[must_use]
     pub fn failed(error: CommandError) -> Self {
         Self {
             error: Some(error),

@@ -10,6 +10,7 @@ use serde::de::{Deserialize, Deserializer};
 use serde::ser::{Serialize, Serializer};
 use serde_json::value::RawValue;
 use transcript_format::object::Raw;
+use transcript_format::unicode::is_bidi;
 
 /// A value that is copied as it is, down to key order, escapes and the digits of numbers.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -99,11 +100,6 @@ pub(super) fn around_value<'t>(text: &'t str, name: &str, value: &str) -> (&'t s
     let start = start.map_or(text.len(), |at| at + name.len());
     let (head, tail) = text.split_at(start);
     (head, tail.strip_prefix(value).unwrap_or(tail))
-}
-
-/// Characters that change the direction of text (CVE-2021-42574).
-fn is_bidi(c: char) -> bool {
-    matches!(c, '\u{061C}' | '\u{200E}' | '\u{200F}' | '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}')
 }
 
 #[cfg(test)]
