@@ -36,7 +36,7 @@ pub struct Index {
     pub(crate) named_session: Option<u16>,
     /// See [`Self::new_name`].
     pub(crate) new_names: HashMap<Id, Id>,
-    uuids: Uuids,
+    pub(crate) uuids: Uuids,
 }
 
 /// Texts that records refer to by number.
@@ -398,43 +398,77 @@ impl Index {
 /// The table stores only entry numbers and compares ids in the records, to save memory. Repeated
 /// uuids are rare, so their further entries are in a separate map.
 #[derive(Debug, Default)]
-struct Uuids {
+pub(crate) struct Uuids {
     /// The first entry of each uuid.
     table: HashTable<u32>,
     /// For a repeated uuid: from each entry to the next one.
     next: HashMap<u32, u32>,
+    /// For a repeated uuid: from its first entry to its last.
+    last: HashMap<u32, u32>,
     keys: RandomState,
 }
 
 impl Uuids {
     fn new(records: &[Record]) -> Self {
-        let keys = RandomState::new();
-        let hash = |number: &u32| keys.hash_one(records[*number as usize].uuid);
         let with_uuid = records
             .iter()
             .filter(|record| record.marks.contains(EntryMarks::UUID))
             .count();
-        let mut table = HashTable::with_capacity(with_uuid);
-        let mut next = HashMap::new();
-        let mut last_of: HashMap<u32, u32> = HashMap::new();
-        for (number, record) in records.iter().enumerate() {
-            if !record.marks.contains(EntryMarks::UUID) {
-                continue;
+        let mut uuids = Self {
+            table: HashTable::with_capacity(with_uuid),
+            ..Self::default()
+        };
+        for number in 0..records.len() {
+            uuids.insert(records, number as u32);
+        }
+        uuids
+    }
+
+    /// Adds the entry with this number, the last so far.
+    pub(crate) fn insert(&mut self, records: &[Record], number: u32) {
+        let Some(id) = records[number as usize].id() else {
+            return;
+        };
+        let keys = &self.keys;
+        let hash = |number: &u32| keys.hash_one(records[*number as usize].uuid);
+        let same = |other: &u32| records[*other as usize].id() == Some(id);
+        match self.table.entry(hash(&number), same, hash) {
+            hashbrown::hash_table::Entry::Vacant(free) => {
+                free.insert(number);
             }
-            let number = number as u32;
-            let same = |other: &u32| records[*other as usize].id() == record.id();
-            match table.entry(hash(&number), same, hash) {
-                hashbrown::hash_table::Entry::Vacant(free) => {
-                    free.insert(number);
-                }
-                hashbrown::hash_table::Entry::Occupied(first) => {
-                    let last = last_of.entry(*first.get()).or_insert(*first.get());
-                    next.insert(*last, number);
-                    *last = number;
-                }
+            hashbrown::hash_table::Entry::Occupied(first) => {
+                let last = self.last.entry(*first.get()).or_insert(*first.get());
+                self.next.insert(*last, number);
+                *last = number;
             }
         }
-        Self { table, next, keys }
+    }
+
+    /// Removes the entry with this number, the last so far.
+    pub(crate) fn remove_last(&mut self, records: &[Record], number: u32) {
+        let Some(id) = records[number as usize].id() else {
+            return;
+        };
+        let Some(first) = self.first(records, id) else {
+            return;
+        };
+        if first == number {
+            let hash = self.keys.hash_one(records[number as usize].uuid);
+            if let Ok(found) = self.table.find_entry(hash, |other| *other == number) {
+                found.remove();
+            }
+            return;
+        }
+        let mut before = first;
+        while let Some(next) = self.next.get(&before).filter(|next| **next != number) {
+            before = *next;
+        }
+        self.next.remove(&before);
+        if before == first {
+            self.last.remove(&first);
+        } else {
+            self.last.insert(first, before);
+        }
     }
 
     fn first(&self, records: &[Record], id: Id) -> Option<u32> {

@@ -33,6 +33,7 @@ mod damaged_lines;
 mod discover;
 mod error;
 mod fork_names;
+mod growing;
 mod index;
 mod interner;
 mod listing;
@@ -47,6 +48,7 @@ pub use bodies::{Bodies, BodyText};
 pub use build::LoadOptions;
 pub use discover::{SessionFile, SessionFiles};
 pub use error::{Error, ErrorKind};
+pub use growing::GrowingIndex;
 pub use index::{
     Boundary, EntryMarks, EntryRef, Id, Index, MessageKey, Preserved, ToolEnd, ToolKey,
 };
