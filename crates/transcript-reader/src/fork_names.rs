@@ -12,13 +12,13 @@ use transcript_format::object::{Object, Raw};
 
 use crate::bodies::Bodies;
 use crate::error::Error;
-use crate::index::{Boundary, Id, Index, Preserved};
+use crate::index::{Boundary, Id, Index};
 use crate::source::Source;
 
 /// Returns the new id of each old one that a boundary names and no line has. Reads the file again
 /// only if there is such a boundary.
 pub(crate) fn new_names(source: &Source, index: &Index) -> Result<HashMap<Id, Id>, Error> {
-    let named = index.boundaries.iter().flat_map(named_ids);
+    let named = index.boundaries.iter().flat_map(Boundary::ids);
     let is_missing = |id: &Id| index.with_uuid(*id).next().is_none();
     let wanted: HashSet<Id> = named.filter(is_missing).collect();
     let mut names = HashMap::new();
@@ -38,21 +38,6 @@ pub(crate) fn new_names(source: &Source, index: &Index) -> Result<HashMap<Id, Id
         }
     }
     Ok(names)
-}
-
-/// Returns the ids of the entries that a boundary preserves, and of their anchor.
-pub(crate) fn named_ids(boundary: &Boundary) -> impl Iterator<Item = Id> + '_ {
-    let (listed, anchor) = match &boundary.preserved {
-        Preserved::Nothing => (&[][..], None),
-        Preserved::List { anchor, uuids } => (uuids.as_slice(), *anchor),
-        Preserved::Segment { anchor } => (&[][..], *anchor),
-    };
-    let ends = match boundary.preserved {
-        Preserved::Nothing => [None; 2],
-        _ => boundary.ends,
-    };
-    let listed = listed.iter().copied().chain([anchor]);
-    listed.chain(ends).flatten()
 }
 
 /// Returns the id that an entry had before a fork copied it.

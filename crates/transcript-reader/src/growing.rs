@@ -14,8 +14,8 @@ use transcript_format::scan::Scanner;
 use crate::bodies::text_of;
 use crate::build::{self, PartialIndex};
 use crate::damaged_lines;
-use crate::fork_names::{named_ids, old_id};
-use crate::index::{Id, Index};
+use crate::fork_names::old_id;
+use crate::index::{Boundary, Id, Index};
 use crate::interner;
 
 /// An [`Index`] that grows line by line, and at each moment equals the one that a load of the lines
@@ -469,7 +469,7 @@ impl GrowingIndex {
             return;
         };
         let is_missing = |id: &Id| self.index.with_uuid(*id).next().is_none();
-        let missing = boundaries.iter().flat_map(named_ids).filter(is_missing);
+        let missing = boundaries.iter().flat_map(Boundary::ids).filter(is_missing);
         let missing: Vec<Id> = missing.collect();
         for id in missing {
             let hash = interner::hash(self.index.id_text(id).as_bytes());

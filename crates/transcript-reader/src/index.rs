@@ -177,15 +177,21 @@ impl Boundary {
         }
     }
 
-    /// Returns whether `id` is one of the preserved entries, or their anchor.
-    #[must_use]
-    pub fn names(&self, id: Id) -> bool {
+    /// Returns the ids of the preserved entries and of their anchor.
+    pub fn ids(&self) -> impl Iterator<Item = Id> + '_ {
         let listed = match &self.preserved {
             Preserved::List { uuids, .. } => uuids.as_slice(),
             Preserved::Nothing | Preserved::Segment { .. } => &[],
         };
-        let named = listed.iter().chain(&self.ends).flatten();
-        self.anchor() == Some(id) || named.into_iter().any(|named| *named == id)
+        let anchor = self.anchor();
+        let listed = listed.iter().chain(&self.ends).flatten().copied();
+        listed.chain(anchor)
+    }
+
+    /// Returns whether `id` is one of the preserved entries, or their anchor.
+    #[must_use]
+    pub fn names(&self, id: Id) -> bool {
+        self.ids().any(|named| named == id)
     }
 }
 
@@ -275,6 +281,27 @@ impl Index {
             record: &self.records[number],
             number,
         }
+    }
+
+    /// Returns an index of the entries with these numbers alone, in this order: the first as if it
+    /// named no parent, and all without their session and agent. Ids remain those of this index,
+    /// and only it knows their texts.
+    #[must_use]
+    pub fn excerpt(&self, numbers: impl IntoIterator<Item = usize>) -> Self {
+        let mut excerpt = Self::empty(self.len);
+        for number in numbers {
+            let mut record = self.records[number];
+            if excerpt.records.is_empty() {
+                record.marks -= EntryMarks::LINK | EntryMarks::ODD_LINK;
+                record.flags -= Flags::PARENT_ABSENT | Flags::PARENT_ODD;
+            }
+            (record.session, record.agent) = (0, 0);
+            record.tools = excerpt.tools.len() as u32;
+            excerpt.tools.extend_from_slice(self.entry(number).tools());
+            excerpt.records.push(record);
+        }
+        excerpt.lines = excerpt.records.len() as u64;
+        excerpt.finish()
     }
 
     /// Returns the numbers of the entries with this id, in file order; several if a uuid is

@@ -16,6 +16,7 @@ mod findings;
 pub mod fork;
 pub mod items;
 mod leaf;
+mod live;
 mod lost_parents;
 mod path;
 mod preserved_segment;
@@ -29,6 +30,7 @@ mod tree;
 
 pub use branches::{Branch, BranchStart, Branches, Sidechain, is_prompt};
 pub use decision::{Confidence, Decision, Evidence, GapReason, LeafReason, SpliceForm};
+pub use live::LiveConversation;
 pub use path::{BranchOff, ConversationPath, PathEntry, Refusal, Via};
 pub use state::{
     Costs, FileHistory, ModelCosts, PathState, PullRequest, QueuedPrompt, TitleSource, Todo, Usage,

@@ -1,0 +1,253 @@
+//! A conversation that is kept up to date has the leaf and the path of a load, at every prefix.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use transcript_format::lines::Framer;
+use transcript_reader::{Index, Source};
+use transcript_resume::{LiveConversation, PathEntry, Policy, Tree};
+use transcript_testkit::{damage, generate, shared};
+
+/// What was compared.
+#[derive(Debug, Default)]
+struct Count {
+    prefixes: usize,
+    /// Full rebuilds, when the path was asked for after each line.
+    rebuilds: u64,
+}
+
+fn expected(bytes: &[u8], path: &Path) -> (Option<usize>, Vec<PathEntry>) {
+    let index = Index::load(&Source::from_bytes(bytes, path)).unwrap();
+    let path = Tree::new(&index, Policy::Recover).path();
+    (path.leaf, path.entries)
+}
+
+#[track_caller]
+fn assert_equal(live: &mut LiveConversation, bytes: &[u8], path: &Path, at: &str) {
+    let (leaf, entries) = expected(bytes, path);
+    let pairs = live.path().iter().zip(&entries);
+    let equal = pairs.take_while(|(one, other)| one == other).count();
+    let own = (live.path().len(), live.path().get(equal).copied());
+    let name = path.display();
+    assert_eq!(
+        own,
+        (entries.len(), entries.get(equal).copied()),
+        "{name}: {at}, entry {equal}"
+    );
+    assert_eq!(live.leaf(), leaf, "{name}: {at}");
+}
+
+/// Pushes the lines one by one; asks after each line, after some, and within some, and compares
+/// after every `step` lines.
+fn check(bytes: &[u8], path: &Path, step: usize, count: &mut Count) {
+    let mut each = LiveConversation::new(path);
+    let mut some = LiveConversation::new(path);
+    let mut framer = Framer::new();
+    let (mut rest, mut number) = (bytes, 0);
+    loop {
+        let start = bytes.len() - rest.len();
+        let Some(framed) = framer.next(&mut rest) else {
+            break;
+        };
+        let end = bytes.len() - rest.len();
+        number += 1;
+        let name = format!("line {number}");
+        each.push(framed);
+        if number % 11 == 5 {
+            let part = start + (end - start) * (number % 10) / 10;
+            let mut framer = Framer::starting_at(start as u64, usize::MAX);
+            assert!(framer.next(&mut &bytes[start..part]).is_none());
+            if let Some(part) = framer.finish() {
+                some.push(part);
+            }
+            assert_equal(&mut some, &bytes[..part], path, &format!("in {name}"));
+        }
+        some.push(framed);
+        each.path();
+        if number % step == 0 {
+            assert_equal(&mut each, &bytes[..end], path, &name);
+            count.prefixes += 1;
+        }
+        if number % (7 * step) == 3 {
+            assert_equal(
+                &mut some,
+                &bytes[..end],
+                path,
+                &format!("{name}, asked for at times"),
+            );
+        }
+    }
+    if let Some(framed) = framer.finish() {
+        each.push(framed);
+        some.push(framed);
+    }
+    assert_equal(&mut each, bytes, path, "the end");
+    assert_equal(&mut some, bytes, path, "the end, asked for at times");
+    count.rebuilds += each.full_rebuilds();
+}
+
+#[test]
+fn generated_and_damaged_sessions_have_the_path_of_a_load_after_each_line() {
+    for (kind, make) in [
+        ("tidy", generate::tidy_session as fn(u64) -> Vec<u8>),
+        ("unique", generate::session_of_unique_uuids),
+        ("any", generate::session),
+        ("damaged", |seed| {
+            damage::damage(&generate::session(seed), seed).0
+        }),
+        ("damaged tidy", |seed| {
+            damage::damage(&generate::tidy_session(seed), seed).0
+        }),
+        ("permuted", |seed| {
+            generate::permute_lines(&generate::session(seed), seed)
+        }),
+    ] {
+        let mut count = Count::default();
+        for seed in 0..250 {
+            let bytes = make(seed);
+            let name = PathBuf::from(format!("{}-{seed}.jsonl", kind.replace(' ', "-")));
+            check(&bytes, &name, 1, &mut count);
+        }
+        println!("{kind}: {count:?}");
+        assert!(count.prefixes > 5_000, "{kind}: {count:?}");
+    }
+}
+
+/// Several sessions in one file, each continued by the next, so that windows move.
+#[test]
+fn long_sessions_have_the_path_of_a_load_after_each_line() {
+    let mut count = Count::default();
+    for seed in 0..12 {
+        let mut bytes = Vec::new();
+        let mut tip = String::from("null");
+        for part in 0..8 {
+            let session = generate::tidy_session(1_000 * seed + part);
+            let session = String::from_utf8(session).unwrap();
+            let mut last = None;
+            for line in session.lines() {
+                let mut line: serde_json::Value = match serde_json::from_str(line) {
+                    Ok(line) => line,
+                    Err(_) => continue,
+                };
+                if line["parentUuid"].is_null()
+                    && line["subtype"] != "compact_boundary"
+                    && line["uuid"].is_string()
+                {
+                    line["parentUuid"] = serde_json::from_str(&tip).unwrap();
+                }
+                if line["uuid"].is_string() && line["isSidechain"] != true {
+                    last = Some(line["uuid"].to_string());
+                }
+                line["sessionId"] = "s".into();
+                bytes.extend(format!("{line}\n").bytes());
+            }
+            tip = last.unwrap_or(tip);
+        }
+        check(
+            &bytes,
+            &PathBuf::from(format!("long-{seed}.jsonl")),
+            3,
+            &mut count,
+        );
+    }
+    println!("{count:?}");
+}
+
+fn transcripts(folder: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut folders = vec![folder.to_path_buf()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).into_iter().flatten() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path
+                .extension()
+                .is_some_and(|extension| extension == "jsonl")
+            {
+                found.push(path);
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
+/// Compares after each line of short files, and after some lines of long ones.
+fn check_files(files: &[PathBuf]) -> Count {
+    let mut count = Count::default();
+    for file in files {
+        let bytes = fs::read(file).unwrap();
+        let lines = bytes.iter().filter(|byte| **byte == b'\n').count();
+        check(&bytes, file, (lines / 150).max(1), &mut count);
+    }
+    count
+}
+
+#[test]
+fn the_fixtures_have_the_path_of_a_load_after_each_line() {
+    let files = transcripts(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/v1"));
+    assert!(files.len() > 50, "{}", files.len());
+    println!("{} files, {:?}", files.len(), check_files(&files));
+}
+
+#[test]
+fn shared_sessions_have_the_path_of_a_load_after_each_line() {
+    let Some(shared) = shared() else {
+        println!("skipped: no shared data");
+        return;
+    };
+    for folder in ["corpus", "oracle", "oracle2", "damage"] {
+        let files = transcripts(&shared.join(folder));
+        println!("{folder}: {} files, {:?}", files.len(), check_files(&files));
+    }
+}
+
+#[test]
+fn the_turns_of_an_undamaged_conversation_need_no_full_rebuild() {
+    let mut live = LiveConversation::new(Path::new("session.jsonl"));
+    let (mut offset, mut tip, mut text) = (0, "null".to_owned(), Vec::new());
+    let mut add = |live: &mut LiveConversation, line: String| {
+        let line = format!("{line}\n");
+        let mut framer = Framer::starting_at(offset, usize::MAX);
+        live.push(framer.next(&mut line.as_bytes()).unwrap());
+        live.path();
+        offset += line.len() as u64;
+        text.extend(line.bytes());
+    };
+    for turn in 0..2_000 {
+        let entry = |kind: &str, name: &str, parent: &str, message: &str| {
+            format!(
+                r#"{{"parentUuid":{parent},"isSidechain":false,"type":"{kind}","uuid":"{name}{turn}","sessionId":"s","message":{message}}}"#
+            )
+        };
+        let id = |name: &str| format!("\"{name}{turn}\"");
+        add(&mut live, entry("user", "u", &tip, r#"{"content":"And?"}"#));
+        let call = |name: &str| {
+            format!(
+                r#"{{"id":"m{turn}","content":[{{"type":"tool_use","id":"c{name}{turn}","name":"Read","input":{{}}}}]}}"#
+            )
+        };
+        let result = |name: &str| {
+            format!(
+                r#"{{"content":[{{"type":"tool_result","tool_use_id":"c{name}{turn}","content":"Done"}}]}}"#
+            )
+        };
+        add(&mut live, entry("assistant", "a", &id("u"), &call("a")));
+        add(&mut live, entry("assistant", "b", &id("a"), &call("b")));
+        add(&mut live, entry("user", "r", &id("a"), &result("a")));
+        add(&mut live, entry("user", "t", &id("b"), &result("b")));
+        add(
+            &mut live,
+            format!(r#"{{"type":"last-prompt","leafUuid":{}}}"#, id("t")),
+        );
+        tip = id("t");
+    }
+    assert_equal(&mut live, &text, Path::new("session.jsonl"), "the end");
+    println!(
+        "{} full rebuilds, {} bytes a line",
+        live.full_rebuilds(),
+        live.memory() / 12_000
+    );
+    assert!(live.full_rebuilds() < 5, "{}", live.full_rebuilds());
+}
