@@ -64,6 +64,11 @@ impl Window {
         self.entries.capacity() * size_of::<WindowEntry>()
     }
 
+    pub(super) fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Returns the numbers of the entries in the index.
     pub(super) fn numbers(&self) -> impl Iterator<Item = usize> + '_ {
         self.entries.iter().map(|entry| entry.number as usize)
     }

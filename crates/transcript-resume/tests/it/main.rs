@@ -11,6 +11,7 @@ mod guarantee;
 mod healthy;
 mod items;
 mod live;
+mod live_time;
 mod pains;
 mod path;
 mod recovered;
