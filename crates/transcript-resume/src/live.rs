@@ -32,8 +32,8 @@ use window::{Window, WindowEntry};
 /// The number of last entries in which a window is searched.
 const SEARCHED: usize = 256;
 
-/// The maximum length of a window that is not a chain: each of its lines may be compared with all
-/// others.
+/// The maximum length of a window that is not a chain, and the number of entries that a line is
+/// compared with: with more, a file of many calls in parallel would take quadratic time.
 const LONGEST: usize = 1024;
 
 /// A conversation and its index, kept up to date line by line under [`Policy::Recover`].

@@ -172,6 +172,14 @@ fn check_files(files: &[PathBuf]) -> usize {
 }
 
 #[test]
+fn an_entry_over_damaged_and_blank_lines_is_salvaged_when_its_end_arrives() {
+    let bytes = b"{\"type\":\"user\",\"uuid\":\"u1\",\"parentUuid\":null,\"text\":\"one\n\n\ntwo\"}\n{\"type\":\"user\",\"uuid\":\"u2\"}\n";
+    check(bytes, Path::new("split.jsonl"), DEFAULT_LINE_CAP, 1);
+    let whole = loaded(bytes, Path::new("split.jsonl"), DEFAULT_LINE_CAP);
+    assert!(whole.entry(0).is_salvaged() && whole.len() == 2);
+}
+
+#[test]
 fn a_growing_index_takes_96_bytes_a_line() {
     let mut grown = GrowingIndex::new(Path::new("session.jsonl"));
     let (mut offset, mut most) = (0, 0.0_f64);

@@ -11,7 +11,7 @@ use transcript_testkit::{damage, generate, shared};
 
 /// What was compared.
 #[derive(Debug, Default)]
-pub(crate) struct Count {
+struct Count {
     prefixes: usize,
     /// Full rebuilds, when the path was asked for after each line.
     rebuilds: u64,
@@ -40,7 +40,7 @@ fn assert_equal(live: &mut LiveConversation, bytes: &[u8], path: &Path, at: &str
 
 /// Pushes the lines one by one; asks after each line, after some, and within some, and compares
 /// after every `step` lines.
-pub(crate) fn check(bytes: &[u8], path: &Path, step: usize, count: &mut Count) {
+fn check(bytes: &[u8], path: &Path, step: usize, count: &mut Count) {
     let mut each = LiveConversation::new(path);
     let mut some = LiveConversation::new(path);
     let mut framer = Framer::new();
@@ -228,6 +228,7 @@ impl Scribe {
             49..53 => {
                 let leaf = match self.rng.below(4) {
                     0 => self.recent(6),
+                    1 => format!("\"e{}\"", self.count + 1 + self.rng.below(4)),
                     _ => self.tip.clone(),
                 };
                 let explicit = self.rng.one_in(4);
@@ -309,6 +310,40 @@ fn long_sessions_have_the_path_of_a_load_after_each_line() {
     println!("{lines} lines, {count:?}");
     // Else the test does not compare what it is meant to.
     assert!(count.rebuilds < lines / 2, "{lines} lines, {count:?}");
+}
+
+#[test]
+fn a_late_copy_of_an_anchor_that_a_fork_renamed_changes_the_path() {
+    let line = |kind: &str, uuid: &str, parent: &str, more: &str| {
+        format!(
+            r#"{{"parentUuid":{parent},"isSidechain":false,"type":"{kind}","uuid":"{uuid}","sessionId":"s"{more}}}"#
+        )
+    };
+    let ask = r#","message":{"role":"user","content":"And?"}"#;
+    let answer = |id: &str| {
+        format!(r#","message":{{"id":"{id}","content":[{{"type":"text","text":"Yes"}}]}}"#)
+    };
+    let kept = r#","subtype":"compact_boundary","compactMetadata":{"preservedMessages":{"anchorUuid":"old","uuids":["u2","a2"]}}"#;
+    let copy = format!(r#"{ask},"forkedFrom":{{"messageUuid":"old"}}"#);
+    let lines = [
+        line("user", "u1", "null", ask),
+        line("assistant", "a1", "\"u1\"", &answer("m1")),
+        line("user", "u2", "\"a1\"", ask),
+        line("assistant", "a2", "\"u2\"", &answer("m2")),
+        line("system", "b", "null", kept),
+        line("user", "s", "\"b\"", ask),
+        line("user", "u3", "\"s\"", ask),
+        line("assistant", "a3", "\"u3\"", &answer("m3")),
+        line("user", "u4", "\"a3\"", &copy),
+        line("assistant", "a4", "\"u4\"", &answer("m4")),
+    ];
+    let text = lines.join("\n") + "\n";
+    check(
+        text.as_bytes(),
+        Path::new("renamed.jsonl"),
+        1,
+        &mut Count::default(),
+    );
 }
 
 fn transcripts(folder: &Path) -> Vec<PathBuf> {

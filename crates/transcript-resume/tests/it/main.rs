@@ -11,7 +11,6 @@ mod guarantee;
 mod healthy;
 mod items;
 mod live;
-mod live_time;
 mod pains;
 mod path;
 mod recovered;
