@@ -1,5 +1,7 @@
 //! Loads the JSON of single entries.
 
+use std::borrow::Cow;
+
 use transcript_format::salvage::repaired_text;
 use transcript_format::scan::Scanner;
 
@@ -52,26 +54,14 @@ impl<'s> Bodies<'s> {
         self.fill(entry_ref.offset(), len)?;
         let from = (entry_ref.offset() - self.start) as usize;
         let bytes = self.buffer.get(from..from + len).unwrap_or_default();
-        if entry_ref.is_salvaged() {
-            self.lossy = repaired_text(bytes);
-            return Ok(BodyText { text: &self.lossy });
-        }
-        if !entry_ref.marks().contains(EntryMarks::LOSSY)
-            && let Ok(text) = std::str::from_utf8(bytes)
-        {
-            return Ok(BodyText {
-                text: text.trim_ascii(),
-            });
-        }
-        self.lossy = String::from_utf8_lossy(bytes).into_owned();
-        if entry_ref.marks().contains(EntryMarks::GLUED)
-            && let Ok(envelope) = Scanner::new().scan_first(self.lossy.as_bytes())
-        {
-            let end = envelope.end();
-            self.lossy.truncate(end);
-        }
         Ok(BodyText {
-            text: self.lossy.trim_ascii(),
+            text: match text_of(bytes, entry_ref.marks()) {
+                Cow::Borrowed(text) => text,
+                Cow::Owned(text) => {
+                    self.lossy = text;
+                    self.lossy.trim_ascii()
+                }
+            },
         })
     }
 
@@ -91,4 +81,24 @@ impl<'s> Bodies<'s> {
         self.buffer.truncate(read);
         Ok(())
     }
+}
+
+/// Returns the JSON of an entry with these marks, whose bytes in the file are `bytes`.
+pub(crate) fn text_of(bytes: &[u8], marks: EntryMarks) -> Cow<'_, str> {
+    if marks.contains(EntryMarks::SALVAGED) {
+        return Cow::Owned(repaired_text(bytes));
+    }
+    if !marks.contains(EntryMarks::LOSSY)
+        && let Ok(text) = std::str::from_utf8(bytes)
+    {
+        return Cow::Borrowed(text.trim_ascii());
+    }
+    let mut lossy = String::from_utf8_lossy(bytes).into_owned();
+    if marks.contains(EntryMarks::GLUED)
+        && let Ok(envelope) = Scanner::new().scan_first(lossy.as_bytes())
+    {
+        let end = envelope.end();
+        lossy.truncate(end);
+    }
+    Cow::Owned(lossy)
 }

@@ -94,7 +94,8 @@ impl LoadOptions {
         );
         let _entered = span.enter();
         let mut index = join(self.load_parts(source)?, source.len());
-        damaged_lines::salvage(&mut index, source, self.line_cap)?;
+        let read_at = |offset, bytes: &mut [u8]| source.read_at(offset, bytes);
+        damaged_lines::salvage(&mut index, read_at, self.line_cap)?;
         let mut index = index.finish();
         let stem = source.path().file_stem().and_then(|stem| stem.to_str());
         let named = stem.and_then(|stem| index.side.sessions.find(stem));
@@ -215,7 +216,7 @@ fn index_piece(
 }
 
 /// The index of some consecutive lines. Line numbers are relative to the first of them.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub(crate) struct PartialIndex {
     pub(crate) records: Vec<Record>,
     pub(crate) tools: Vec<ToolEnd>,
@@ -227,7 +228,7 @@ pub(crate) struct PartialIndex {
 }
 
 impl PartialIndex {
-    fn add(&mut self, framed: Framed<'_>, scanner: &mut Scanner) {
+    pub(crate) fn add(&mut self, framed: Framed<'_>, scanner: &mut Scanner) {
         self.lines += 1;
         match framed {
             Framed::TooLong { offset, len, .. } => {
@@ -617,7 +618,9 @@ fn take_shrunk(parts: &mut [PartialIndex], len: u64) -> Option<Finding> {
     Some(first)
 }
 
-fn append(index: &mut Index, part: PartialIndex) {
+/// Appends the index of the lines that follow those of `index`, except for
+/// [`Index::uuids`](Index).
+pub(crate) fn append(index: &mut Index, part: PartialIndex) {
     let renumber = |names: &Interner, all: &mut Interner| -> Vec<u32> {
         names.texts().map(|text| all.number(text)).collect()
     };

@@ -13,15 +13,22 @@ use transcript_format::scan::Scanner;
 use crate::build::{PartialIndex, renumber};
 use crate::error::Error;
 use crate::index::{EntryMarks, EntryNo, Index, Record, ToolEnd};
-use crate::source::Source;
 
 /// Adds the entries of damaged lines to `index`, and narrows the findings of these lines to the
 /// bytes that are still lost.
 ///
+/// `read_at` reads bytes of the file from an offset on, as [`Source::read_at`] does.
+///
 /// # Errors
 ///
 /// For I/O errors.
-pub(crate) fn salvage(index: &mut Index, source: &Source, line_cap: usize) -> Result<(), Error> {
+///
+/// [`Source::read_at`]: crate::Source::read_at
+pub(crate) fn salvage(
+    index: &mut Index,
+    read_at: impl Fn(u64, &mut [u8]) -> Result<usize, Error>,
+    line_cap: usize,
+) -> Result<(), Error> {
     index
         .findings
         .sort_by_key(|finding| (finding.offset, finding.code));
@@ -42,7 +49,7 @@ pub(crate) fn salvage(index: &mut Index, source: &Source, line_cap: usize) -> Re
         let start = run[0].offset;
         let len = (end(&run[run.len() - 1]) - start) as usize;
         bytes.resize(len, 0);
-        let read = source.read_at(start, &mut bytes)?;
+        let read = read_at(start, &mut bytes)?;
         // If the file shrank in the meantime, nothing is salvaged: the remaining bytes may have
         // changed as well.
         let places = salvage::entries(&bytes[..if read < len { 0 } else { len }]);
@@ -74,7 +81,7 @@ pub(crate) fn salvage(index: &mut Index, source: &Source, line_cap: usize) -> Re
 
 /// Returns the runs of consecutive damaged lines, as ranges of findings. A run takes at most `cap`
 /// bytes.
-fn runs(index: &Index, cap: u64) -> Vec<Range<usize>> {
+pub(crate) fn runs(index: &Index, cap: u64) -> Vec<Range<usize>> {
     let mut runs: Vec<Range<usize>> = Vec::new();
     for (number, finding) in index.findings.iter().enumerate() {
         if !is_damaged_line(finding.code) {
@@ -97,7 +104,7 @@ fn runs(index: &Index, cap: u64) -> Vec<Range<usize>> {
 
 /// Returns whether the finding covers a line (or the rest of one) that the client skips and that is
 /// neither too long nor too deep to be searched.
-fn is_damaged_line(code: Code) -> bool {
+pub(crate) fn is_damaged_line(code: Code) -> bool {
     matches!(
         code,
         Code::TornTail

@@ -36,7 +36,7 @@ pub struct Index {
     pub(crate) named_session: Option<u16>,
     /// See [`Self::new_name`].
     pub(crate) new_names: HashMap<Id, Id>,
-    uuids: Uuids,
+    pub(crate) uuids: Uuids,
 }
 
 /// Texts that records refer to by number.
@@ -203,15 +203,21 @@ impl Boundary {
         }
     }
 
-    /// Returns whether `id` is one of the preserved entries, or their anchor.
-    #[must_use]
-    pub fn names(&self, id: Id) -> bool {
+    /// Returns the ids of the preserved entries and of their anchor.
+    pub fn ids(&self) -> impl Iterator<Item = Id> + '_ {
         let listed = match &self.preserved {
             Preserved::List { uuids, .. } => uuids.as_slice(),
             Preserved::Nothing | Preserved::Segment { .. } => &[],
         };
-        let named = listed.iter().chain(&self.ends).flatten();
-        self.anchor() == Some(id) || named.into_iter().any(|named| *named == id)
+        let anchor = self.anchor();
+        let listed = listed.iter().chain(&self.ends).flatten().copied();
+        listed.chain(anchor)
+    }
+
+    /// Returns whether `id` is one of the preserved entries, or their anchor.
+    #[must_use]
+    pub fn names(&self, id: Id) -> bool {
+        self.ids().any(|named| named == id)
     }
 }
 
@@ -301,6 +307,27 @@ impl Index {
             record: &self.records[number.get()],
             number,
         }
+    }
+
+    /// Returns an index of the entries with these numbers alone, in this order: the first as if it
+    /// named no parent, and all without their session and agent. Ids remain those of this index,
+    /// and only it knows their texts.
+    #[must_use]
+    pub fn excerpt(&self, numbers: impl IntoIterator<Item = EntryNo>) -> Self {
+        let mut excerpt = Self::empty(self.len);
+        for number in numbers {
+            let mut record = self.records[number.get()];
+            if excerpt.records.is_empty() {
+                record.marks -= EntryMarks::LINK | EntryMarks::ODD_LINK;
+                record.flags -= Flags::PARENT_ABSENT | Flags::PARENT_ODD;
+            }
+            (record.session, record.agent) = (0, 0);
+            record.tools = excerpt.tools.len() as u32;
+            excerpt.tools.extend_from_slice(self.entry(number).tools());
+            excerpt.records.push(record);
+        }
+        excerpt.lines = excerpt.records.len() as u64;
+        excerpt.finish()
     }
 
     /// Returns the numbers of the entries with this id, in file order; several if a uuid is
@@ -423,43 +450,77 @@ impl Index {
 /// The table stores only entry numbers and compares ids in the records, to save memory. Repeated
 /// uuids are rare, so their further entries are in a separate map.
 #[derive(Debug, Default)]
-struct Uuids {
+pub(crate) struct Uuids {
     /// The first entry of each uuid.
     table: HashTable<u32>,
     /// For a repeated uuid: from each entry to the next one.
     next: HashMap<u32, u32>,
+    /// For a repeated uuid: from its first entry to its last.
+    last: HashMap<u32, u32>,
     keys: RandomState,
 }
 
 impl Uuids {
     fn new(records: &[Record]) -> Self {
-        let keys = RandomState::new();
-        let hash = |number: &u32| keys.hash_one(records[*number as usize].uuid);
         let with_uuid = records
             .iter()
             .filter(|record| record.marks.contains(EntryMarks::UUID))
             .count();
-        let mut table = HashTable::with_capacity(with_uuid);
-        let mut next = HashMap::new();
-        let mut last_of: HashMap<u32, u32> = HashMap::new();
-        for (number, record) in records.iter().enumerate() {
-            if !record.marks.contains(EntryMarks::UUID) {
-                continue;
+        let mut uuids = Self {
+            table: HashTable::with_capacity(with_uuid),
+            ..Self::default()
+        };
+        for number in 0..records.len() {
+            uuids.insert(records, number as u32);
+        }
+        uuids
+    }
+
+    /// Adds the entry with this number, the last so far.
+    pub(crate) fn insert(&mut self, records: &[Record], number: u32) {
+        let Some(id) = records[number as usize].id() else {
+            return;
+        };
+        let keys = &self.keys;
+        let hash = |number: &u32| keys.hash_one(records[*number as usize].uuid);
+        let same = |other: &u32| records[*other as usize].id() == Some(id);
+        match self.table.entry(hash(&number), same, hash) {
+            hashbrown::hash_table::Entry::Vacant(free) => {
+                free.insert(number);
             }
-            let number = number as u32;
-            let same = |other: &u32| records[*other as usize].id() == record.id();
-            match table.entry(hash(&number), same, hash) {
-                hashbrown::hash_table::Entry::Vacant(free) => {
-                    free.insert(number);
-                }
-                hashbrown::hash_table::Entry::Occupied(first) => {
-                    let last = last_of.entry(*first.get()).or_insert(*first.get());
-                    next.insert(*last, number);
-                    *last = number;
-                }
+            hashbrown::hash_table::Entry::Occupied(first) => {
+                let last = self.last.entry(*first.get()).or_insert(*first.get());
+                self.next.insert(*last, number);
+                *last = number;
             }
         }
-        Self { table, next, keys }
+    }
+
+    /// Removes the entry with this number, the last so far.
+    pub(crate) fn remove_last(&mut self, records: &[Record], number: u32) {
+        let Some(id) = records[number as usize].id() else {
+            return;
+        };
+        let Some(first) = self.first(records, id) else {
+            return;
+        };
+        if first == number {
+            let hash = self.keys.hash_one(records[number as usize].uuid);
+            if let Ok(found) = self.table.find_entry(hash, |other| *other == number) {
+                found.remove();
+            }
+            return;
+        }
+        let mut before = first;
+        while let Some(next) = self.next.get(&before).filter(|next| **next != number) {
+            before = *next;
+        }
+        self.next.remove(&before);
+        if before == first {
+            self.last.remove(&first);
+        } else {
+            self.last.insert(first, before);
+        }
     }
 
     fn first(&self, records: &[Record], id: Id) -> Option<u32> {

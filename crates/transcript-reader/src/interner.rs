@@ -54,6 +54,21 @@ impl Interner {
         self.places.find(hash(text.as_bytes()), is_it).copied()
     }
 
+    pub(crate) fn len(&self) -> usize {
+        self.texts.len()
+    }
+
+    /// Forgets the texts from number `len` on.
+    pub(crate) fn truncate(&mut self, len: usize) {
+        for (number, text) in self.texts.iter().enumerate().skip(len) {
+            let is_it = |other: &u32| *other as usize == number;
+            if let Ok(found) = self.places.find_entry(hash(text.as_bytes()), is_it) {
+                found.remove();
+            }
+        }
+        self.texts.truncate(len);
+    }
+
     pub(crate) fn get(&self, number: u32) -> &str {
         &self.texts[number as usize]
     }

@@ -5,6 +5,7 @@
 //! entry in file order, including duplicates and objects salvaged from damaged lines, and a
 //! [finding](transcript_format::finding) for every line that does not scan. It does not follow
 //! links: which duplicate counts and what replaces a missing parent depends on a policy.
+//! [`GrowingIndex`] is the same index while the file grows.
 //!
 //! Bodies stay in the file. [`Bodies`] loads the JSON of single entries by their offset.
 //!
@@ -33,6 +34,7 @@ mod damaged_lines;
 mod discover;
 mod error;
 mod fork_names;
+mod growing;
 mod index;
 mod interner;
 mod listing;
@@ -47,6 +49,7 @@ pub use bodies::{Bodies, BodyText};
 pub use build::LoadOptions;
 pub use discover::{SessionFile, SessionFiles};
 pub use error::{Error, ErrorKind};
+pub use growing::GrowingIndex;
 pub use index::{
     Boundary, EntryMarks, EntryNo, EntryRef, Id, Index, MessageKey, Preserved, ToolEnd, ToolKey,
 };

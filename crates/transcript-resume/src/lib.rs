@@ -2,7 +2,8 @@
 //!
 //! [`Tree::new`] links the entries of an [`Index`](transcript_reader::Index) under a [`Policy`];
 //! [`Tree::path`] walks from the leaf to the start of the conversation. Neither reads a file or a
-//! clock: the same index always gives the same path.
+//! clock: the same index always gives the same path. [`LiveConversation`] has the same path while
+//! the file grows.
 //!
 //! The rules of [`Policy::Vendor`] are those of client 2.1.329 as observed from outside. They are
 //! listed in `docs/client-behaviour.md`; comments cite their ids, as in (LEAF-1). The tests compare
@@ -16,6 +17,7 @@ mod findings;
 pub mod fork;
 pub mod items;
 mod leaf;
+mod live;
 mod lost_parents;
 mod path;
 mod preserved_segment;
@@ -29,6 +31,7 @@ mod tree;
 
 pub use branches::{Branch, BranchStart, Branches, Sidechain, is_prompt};
 pub use decision::{Confidence, Decision, Evidence, GapReason, LeafReason, SpliceForm};
+pub use live::LiveConversation;
 pub use path::{BranchOff, ConversationPath, PathEntry, Refusal, Via};
 pub use state::{
     Costs, FileHistory, ModelCosts, PathState, PullRequest, QueuedPrompt, TitleSource, Todo, Usage,

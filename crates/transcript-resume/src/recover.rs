@@ -62,6 +62,11 @@ impl Recovery {
         self.had_lost_parents || !self.bridges.is_empty() || !self.foreign.is_empty()
     }
 
+    /// Returns whether an entry named a parent that is not an entry of the file.
+    pub(crate) fn has_lost_parents(&self) -> bool {
+        self.had_lost_parents
+    }
+
     pub(crate) fn foreign(&self) -> &[NodeId] {
         &self.foreign
     }

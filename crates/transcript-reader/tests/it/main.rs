@@ -3,6 +3,7 @@
 mod bad_files;
 mod bodies;
 mod corpus;
+mod growing;
 mod listing;
 mod salvage;
 mod same_index;

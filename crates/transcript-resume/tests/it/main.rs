@@ -10,6 +10,7 @@ mod fork;
 mod guarantee;
 mod healthy;
 mod items;
+mod live;
 mod pains;
 mod path;
 mod recovered;
