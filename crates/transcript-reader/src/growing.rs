@@ -228,6 +228,8 @@ struct Forks {
     replaced: Vec<(u64, Option<u32>)>,
     /// The ids that boundaries name and no line has.
     missing: HashSet<Id>,
+    /// The number of changes to [`Index::new_names`](Index).
+    renames: u64,
 }
 
 impl GrowingIndex {
@@ -314,6 +316,12 @@ impl GrowingIndex {
     pub fn closed_len(&self) -> usize {
         let closed = self.closed.as_ref();
         closed.map_or(self.index.records.len(), |closed| closed.records)
+    }
+
+    /// Returns a number that changes whenever [`Index::new_name`] does.
+    #[must_use]
+    pub fn renames(&self) -> u64 {
+        self.forks.renames
     }
 
     /// Returns the approximate memory use, in bytes.
@@ -415,6 +423,7 @@ impl GrowingIndex {
         }
         self.forks.missing.clear();
         self.index.new_names.clear();
+        self.forks.renames += 1;
         self.find_missing(0);
         self.find_session();
     }
@@ -434,6 +443,7 @@ impl GrowingIndex {
                 && self.forks.missing.remove(&id)
             {
                 self.index.new_names.remove(&id);
+                self.forks.renames += 1;
             }
             if record.id().is_none() {
                 continue;
@@ -483,6 +493,7 @@ impl GrowingIndex {
     fn name(&mut self, old: Id, copy: u32) {
         if let Some(new) = self.index.records[copy as usize].id() {
             self.index.new_names.insert(old, new);
+            self.forks.renames += 1;
         }
     }
 

@@ -5,6 +5,7 @@
 //! entry in file order, including duplicates and objects salvaged from damaged lines, and a
 //! [finding](transcript_format::finding) for every line that does not scan. It does not follow
 //! links: which duplicate counts and what replaces a missing parent depends on a policy.
+//! [`GrowingIndex`] is the same index while the file grows.
 //!
 //! Bodies stay in the file. [`Bodies`] loads the JSON of single entries by their offset.
 //!

@@ -2,7 +2,8 @@
 //!
 //! [`Tree::new`] links the entries of an [`Index`](transcript_reader::Index) under a [`Policy`];
 //! [`Tree::path`] walks from the leaf to the start of the conversation. Neither reads a file or a
-//! clock: the same index always gives the same path.
+//! clock: the same index always gives the same path. [`LiveConversation`] has the same path while
+//! the file grows.
 //!
 //! The rules of [`Policy::Vendor`] are those of client 2.1.329 as observed from outside. They are
 //! listed in `docs/client-behaviour.md`; comments cite their ids, as in (LEAF-1). The tests compare

@@ -32,6 +32,10 @@ use window::{Window, WindowEntry};
 /// The number of last entries in which a window is searched.
 const SEARCHED: usize = 256;
 
+/// The maximum length of a window that is not a chain, and the number of entries that a line is
+/// compared with: with more, a file of many calls in parallel would take quadratic time.
+const LONGEST: usize = 1024;
+
 /// A conversation and its index, kept up to date line by line under [`Policy::Recover`].
 ///
 /// Leaf and path equal those of [`Tree::path`] for a load of the lines so far, at every moment and
@@ -72,6 +76,8 @@ pub struct LiveConversation {
     /// The path contains entries that later lines can change.
     has_open: bool,
     full_rebuilds: u64,
+    /// The last [`GrowingIndex::renames`].
+    renames: u64,
 }
 
 impl LiveConversation {
@@ -89,6 +95,7 @@ impl LiveConversation {
             is_current: true,
             has_open: false,
             full_rebuilds: 0,
+            renames: 0,
         }
     }
 
@@ -141,6 +148,11 @@ impl LiveConversation {
     fn update(&mut self) {
         self.lines.index();
         let closed = self.lines.closed_len();
+        let renames = self.lines.renames();
+        if std::mem::replace(&mut self.renames, renames) != renames {
+            self.window = None;
+            self.is_current = false;
+        }
         let index = self.lines.index();
         while self.facts.seen < closed {
             let entry = index.entry(self.facts.seen);
@@ -156,7 +168,9 @@ impl LiveConversation {
                     }
                     window.advance(&self.path);
                 }
-                (Effect::InWindow(entry), Some(window)) => window.push(entry),
+                (Effect::InWindow(entry), Some(window)) if window.len() < LONGEST => {
+                    window.push(entry);
+                }
                 (..) => {
                     self.window = None;
                     self.is_current = false;
@@ -210,8 +224,7 @@ fn find_window(tree: &Tree<'_>, path: &ConversationPath, facts: &Facts) -> Optio
     let is_of_client = |decision: &Decision| matches!(decision, Decision::Client { .. });
     let depends_on_all = tree.recovery.has_lost_parents()
         || path.decisions.iter().any(is_of_client)
-        || !tree.recovery.foreign().is_empty()
-        || !facts.lost_names.is_empty();
+        || !tree.recovery.foreign().is_empty();
     if depends_on_all {
         return None;
     }
@@ -357,8 +370,6 @@ struct Facts {
     seen: usize,
     /// The ids that a line names and no line before has.
     awaited: HashSet<Id>,
-    /// Those of them that a boundary names.
-    lost_names: HashSet<Id>,
     /// What the entries of the conversation share, and those of subagents in the same file.
     main: Fingerprints,
     side: Fingerprints,
@@ -377,7 +388,6 @@ impl Facts {
         let mut is_global = index.sessions().count() != self.sessions;
         if let Some(id) = entry.uuid() {
             is_global |= self.awaited.remove(&id) | !is_first(index, id, entry.number());
-            self.lost_names.remove(&id);
         }
         let is_missing = |id: &Id| {
             let first = index.with_uuid(*id).next();
@@ -396,11 +406,8 @@ impl Facts {
         }
         if let Some(boundary) = index.boundary(entry.number()) {
             self.last_boundary = Some(entry.number() as u32);
-            let ids: Vec<Id> = boundary.ids().filter(is_missing).collect();
-            self.awaited.extend(&ids);
-            self.awaited
-                .extend(boundary.logical_parent.filter(is_missing));
-            self.lost_names.extend(ids);
+            let ids = boundary.ids().chain(boundary.logical_parent);
+            self.awaited.extend(ids.filter(is_missing));
         }
         let effect = match is_global {
             true => Effect::Global,
@@ -529,9 +536,7 @@ impl Facts {
     }
 
     fn memory(&self) -> usize {
-        self.main.memory()
-            + self.side.memory()
-            + (self.awaited.capacity() + self.lost_names.capacity()) * (size_of::<Id>() + 1)
+        self.main.memory() + self.side.memory() + self.awaited.capacity() * (size_of::<Id>() + 1)
     }
 }
 

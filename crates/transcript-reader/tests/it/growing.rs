@@ -111,7 +111,7 @@ fn check(bytes: &[u8], path: &Path, cap: usize, step: usize) -> usize {
 #[test]
 fn an_index_of_generated_and_damaged_sessions_equals_the_load_of_each_prefix() {
     let mut compared = 0;
-    for seed in 0..120 {
+    for seed in 0..80 {
         let bytes = generate::session(seed);
         compared += check(&bytes, Path::new("any.jsonl"), DEFAULT_LINE_CAP, 1);
         let mut hurt = bytes;
@@ -165,10 +165,18 @@ fn check_files(files: &[PathBuf]) -> usize {
             &bytes,
             file,
             DEFAULT_LINE_CAP,
-            (lines / 60).max(1) + bytes.len() / 4_000_000,
+            (lines / 30).max(1) + bytes.len() / 4_000_000,
         )
     };
     files.iter().map(check_one).sum()
+}
+
+#[test]
+fn an_entry_over_damaged_and_blank_lines_is_salvaged_when_its_end_arrives() {
+    let bytes = b"{\"type\":\"user\",\"uuid\":\"u1\",\"parentUuid\":null,\"text\":\"one\n\n\ntwo\"}\n{\"type\":\"user\",\"uuid\":\"u2\"}\n";
+    check(bytes, Path::new("split.jsonl"), DEFAULT_LINE_CAP, 1);
+    let whole = loaded(bytes, Path::new("split.jsonl"), DEFAULT_LINE_CAP);
+    assert!(whole.entry(0).is_salvaged() && whole.len() == 2);
 }
 
 #[test]

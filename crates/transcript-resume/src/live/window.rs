@@ -5,7 +5,7 @@ use transcript_reader::{Id, Index};
 use crate::path::{ConversationPath, PathEntry};
 use crate::tree::{Policy, Tree};
 
-use super::{Kind, Shared, shared};
+use super::{Kind, LONGEST, Shared, shared};
 
 /// The number of entries that remain when the window is moved, so that what is linked to an entry
 /// near the end of the path is still inside.
@@ -64,6 +64,11 @@ impl Window {
         self.entries.capacity() * size_of::<WindowEntry>()
     }
 
+    pub(super) fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Returns the numbers of the entries in the index.
     pub(super) fn numbers(&self) -> impl Iterator<Item = usize> + '_ {
         self.entries.iter().map(|entry| entry.number as usize)
     }
@@ -106,16 +111,14 @@ impl Window {
         found.ok().map(|place| place as u32)
     }
 
-    /// Returns the last place that shares `key`.
+    /// Returns the last place that shares `key`, if it is near the end.
     pub(super) fn last_with(&self, key: Shared, index: &Index) -> Option<u32> {
-        let has_it = |entry: &WindowEntry| {
+        let has_it = |(_, entry): &(usize, &WindowEntry)| {
             let entry = index.entry(entry.number as usize);
             shared(&entry).any(|other| other == key)
         };
-        self.entries
-            .iter()
-            .rposition(has_it)
-            .map(|place| place as u32)
+        let mut last = self.entries.iter().enumerate().rev().take(LONGEST);
+        last.find(has_it).map(|(place, _)| place as u32)
     }
 
     /// Returns whether the path only grows by this line, if at all: the window is a chain, and the

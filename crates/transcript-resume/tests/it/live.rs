@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use transcript_format::lines::Framer;
 use transcript_reader::{Index, Source};
 use transcript_resume::{LiveConversation, PathEntry, Policy, Tree};
+use transcript_testkit::rng::Rng;
 use transcript_testkit::{damage, generate, shared};
 
 /// What was compared.
@@ -103,54 +104,246 @@ fn generated_and_damaged_sessions_have_the_path_of_a_load_after_each_line() {
         }),
     ] {
         let mut count = Count::default();
-        for seed in 0..250 {
+        for seed in 0..100 {
             let bytes = make(seed);
             let name = PathBuf::from(format!("{}-{seed}.jsonl", kind.replace(' ', "-")));
             check(&bytes, &name, 1, &mut count);
         }
         println!("{kind}: {count:?}");
-        assert!(count.prefixes > 5_000, "{kind}: {count:?}");
+        assert!(count.prefixes > 3_000, "{kind}: {count:?}");
     }
 }
 
-/// Several sessions in one file, each continued by the next, so that windows move.
+/// Writes long sessions without damage, in which most is near the end: parallel calls with results
+/// in any order, attachments, progress and metadata lines, pins, rewinds, subagents, compactions.
+struct Scribe {
+    rng: Rng,
+    text: String,
+    count: usize,
+    /// The last entries: uuids as JSON.
+    last: Vec<String>,
+    tip: String,
+}
+
+impl Scribe {
+    fn line(&mut self, kind: &str, parent: &str, more: &str) -> String {
+        self.count += 1;
+        let uuid = format!("\"e{}\"", self.count);
+        // Times run backwards now and then.
+        let minute = self.count / 40 % 60;
+        let second = self.rng.below(60);
+        self.text += &format!(
+            r#"{{"parentUuid":{parent},"type":"{kind}","uuid":{uuid},"sessionId":"s","timestamp":"2026-11-20T10:{minute:02}:{second:02}.000Z"{more}}}"#
+        );
+        self.text.push('\n');
+        uuid
+    }
+
+    fn entry(&mut self, kind: &str, parent: &str, more: &str) -> String {
+        let uuid = self.line(kind, parent, &format!(r#","isSidechain":false{more}"#));
+        self.last.push(uuid.clone());
+        uuid
+    }
+
+    fn user(&mut self, parent: &str) -> String {
+        self.entry(
+            "user",
+            parent,
+            r#","message":{"role":"user","content":"And?"}"#,
+        )
+    }
+
+    fn answer(&mut self) {
+        let message = self.count;
+        let calls = self.rng.below(5);
+        let mut open = Vec::new();
+        let mut tip = self.tip.clone();
+        if calls == 0 || self.rng.one_in(2) {
+            let text = format!(
+                r#","message":{{"id":"m{message}","content":[{{"type":"text","text":"Yes"}}]}}"#
+            );
+            tip = self.entry("assistant", &tip, &text);
+        }
+        // The lines of parallel calls follow each other, or are siblings.
+        let are_siblings = self.rng.one_in(4);
+        let above = tip.clone();
+        for call in 0..calls {
+            let text = format!(
+                r#","message":{{"id":"m{message}","content":[{{"type":"tool_use","id":"c{message}-{call}","name":"Read","input":{{}}}}]}}"#
+            );
+            let parent = if are_siblings { &above } else { &tip };
+            tip = self.entry("assistant", &parent.clone(), &text);
+            open.push((call, tip.clone()));
+            if self.rng.one_in(3) {
+                self.result(message, &mut open, &mut tip);
+            }
+        }
+        self.rng.shuffle(&mut open);
+        while !open.is_empty() && !self.rng.one_in(30) {
+            self.result(message, &mut open, &mut tip);
+        }
+        self.tip = tip;
+    }
+
+    fn result(&mut self, message: usize, open: &mut Vec<(usize, String)>, tip: &mut String) {
+        let Some((call, mut above)) = open.pop() else {
+            return;
+        };
+        if self.rng.one_in(6) {
+            above = self.line("progress", &above, "");
+        }
+        let text = format!(
+            r#","message":{{"role":"user","content":[{{"type":"tool_result","tool_use_id":"c{message}-{call}","content":"Done"}}]}}"#
+        );
+        *tip = self.entry("user", &above, &text);
+        if self.rng.one_in(5) {
+            self.entry(
+                "attachment",
+                &tip.clone(),
+                r#","attachment":{"type":"hook_success"}"#,
+            );
+        }
+    }
+
+    fn recent(&mut self, most: usize) -> String {
+        let far = self.rng.below(self.last.len().min(most));
+        self.last[self.last.len() - 1 - far].clone()
+    }
+
+    fn step(&mut self) {
+        match self.rng.below(60) {
+            0..30 => self.answer(),
+            30..38 => self.tip = self.user(&self.tip.clone()),
+            38..43 => {
+                self.tip = self.entry("system", &self.tip.clone(), r#","subtype":"turn_duration""#);
+            }
+            43..46 => {
+                _ = self.entry(
+                    "attachment",
+                    &self.tip.clone(),
+                    r#","attachment":{"type":"task_reminder"}"#,
+                );
+            }
+            46..49 => self.text += "{\"type\":\"file-history-snapshot\",\"snapshot\":{}}\n",
+            49..53 => {
+                let leaf = match self.rng.below(4) {
+                    0 => self.recent(6),
+                    1 => format!("\"e{}\"", self.count + 1 + self.rng.below(4)),
+                    _ => self.tip.clone(),
+                };
+                let explicit = self.rng.one_in(4);
+                self.text += &format!(
+                    "{{\"type\":\"last-prompt\",\"leafUuid\":{leaf},\"explicit\":{explicit}}}\n"
+                );
+            }
+            53..55 => {
+                let from = self.recent(12);
+                self.tip = self.user(&from);
+            }
+            55 => {
+                let from = self.recent(200);
+                self.tip = self.user(&from);
+            }
+            56..58 => {
+                let mut tip = "null".to_owned();
+                for _ in 0..self.rng.below(6) {
+                    tip = self.line(
+                        "user",
+                        &tip,
+                        r#","isSidechain":true,"message":{"content":"Search"}"#,
+                    );
+                }
+            }
+            58 => {
+                let tip = self.tip.clone();
+                let boundary = self.entry(
+                    "system",
+                    "null",
+                    &format!(r#","subtype":"compact_boundary","logicalParentUuid":{tip}"#),
+                );
+                self.tip = self.entry(
+                    "user",
+                    &boundary,
+                    r#","isCompactSummary":true,"message":{"content":"In short"}"#,
+                );
+            }
+            _ => {
+                // With preserved entries.
+                let tip = self.tip.clone();
+                let anchor = format!("\"e{}\"", self.count + 2);
+                let boundary = self.entry("system", "null", &format!(r#","subtype":"compact_boundary","logicalParentUuid":{tip},"compactMetadata":{{"preservedSegment":{{"headUuid":{tip},"tailUuid":{tip},"anchorUuid":{anchor}}}}}"#));
+                let summary = self.entry(
+                    "user",
+                    &boundary,
+                    r#","isCompactSummary":true,"message":{"content":"In short"}"#,
+                );
+                self.tip = if self.rng.one_in(2) { summary } else { tip };
+            }
+        }
+    }
+}
+
 #[test]
 fn long_sessions_have_the_path_of_a_load_after_each_line() {
     let mut count = Count::default();
-    for seed in 0..12 {
-        let mut bytes = Vec::new();
-        let mut tip = String::from("null");
-        for part in 0..8 {
-            let session = generate::tidy_session(1_000 * seed + part);
-            let session = String::from_utf8(session).unwrap();
-            let mut last = None;
-            for line in session.lines() {
-                let mut line: serde_json::Value = match serde_json::from_str(line) {
-                    Ok(line) => line,
-                    Err(_) => continue,
-                };
-                if line["parentUuid"].is_null()
-                    && line["subtype"] != "compact_boundary"
-                    && line["uuid"].is_string()
-                {
-                    line["parentUuid"] = serde_json::from_str(&tip).unwrap();
-                }
-                if line["uuid"].is_string() && line["isSidechain"] != true {
-                    last = Some(line["uuid"].to_string());
-                }
-                line["sessionId"] = "s".into();
-                bytes.extend(format!("{line}\n").bytes());
-            }
-            tip = last.unwrap_or(tip);
+    let mut lines = 0;
+    for seed in 0..20 {
+        let mut scribe = Scribe {
+            rng: Rng::new(seed),
+            text: String::new(),
+            count: 0,
+            last: Vec::new(),
+            tip: "null".to_owned(),
+        };
+        scribe.tip = scribe.user("null");
+        while scribe.count < 700 {
+            scribe.step();
         }
+        lines += scribe.text.lines().count() as u64;
         check(
-            &bytes,
+            scribe.text.as_bytes(),
             &PathBuf::from(format!("long-{seed}.jsonl")),
-            3,
+            2,
             &mut count,
         );
     }
-    println!("{count:?}");
+    println!("{lines} lines, {count:?}");
+    // Else the test does not compare what it is meant to.
+    assert!(count.rebuilds < lines / 2, "{lines} lines, {count:?}");
+}
+
+#[test]
+fn a_late_copy_of_an_anchor_that_a_fork_renamed_changes_the_path() {
+    let line = |kind: &str, uuid: &str, parent: &str, more: &str| {
+        format!(
+            r#"{{"parentUuid":{parent},"isSidechain":false,"type":"{kind}","uuid":"{uuid}","sessionId":"s"{more}}}"#
+        )
+    };
+    let ask = r#","message":{"role":"user","content":"And?"}"#;
+    let answer = |id: &str| {
+        format!(r#","message":{{"id":"{id}","content":[{{"type":"text","text":"Yes"}}]}}"#)
+    };
+    let kept = r#","subtype":"compact_boundary","compactMetadata":{"preservedMessages":{"anchorUuid":"old","uuids":["u2","a2"]}}"#;
+    let copy = format!(r#"{ask},"forkedFrom":{{"messageUuid":"old"}}"#);
+    let lines = [
+        line("user", "u1", "null", ask),
+        line("assistant", "a1", "\"u1\"", &answer("m1")),
+        line("user", "u2", "\"a1\"", ask),
+        line("assistant", "a2", "\"u2\"", &answer("m2")),
+        line("system", "b", "null", kept),
+        line("user", "s", "\"b\"", ask),
+        line("user", "u3", "\"s\"", ask),
+        line("assistant", "a3", "\"u3\"", &answer("m3")),
+        line("user", "u4", "\"a3\"", &copy),
+        line("assistant", "a4", "\"u4\"", &answer("m4")),
+    ];
+    let text = lines.join("\n") + "\n";
+    check(
+        text.as_bytes(),
+        Path::new("renamed.jsonl"),
+        1,
+        &mut Count::default(),
+    );
 }
 
 fn transcripts(folder: &Path) -> Vec<PathBuf> {
@@ -179,7 +372,7 @@ fn check_files(files: &[PathBuf]) -> Count {
     for file in files {
         let bytes = fs::read(file).unwrap();
         let lines = bytes.iter().filter(|byte| **byte == b'\n').count();
-        check(&bytes, file, (lines / 150).max(1), &mut count);
+        check(&bytes, file, (lines / 60).max(1), &mut count);
     }
     count
 }
