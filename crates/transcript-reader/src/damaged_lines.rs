@@ -81,7 +81,7 @@ pub(crate) fn salvage(
 
 /// Returns the runs of consecutive damaged lines, as ranges of findings. A run takes at most `cap`
 /// bytes.
-pub(crate) fn runs(index: &Index, cap: u64) -> Vec<Range<usize>> {
+fn runs(index: &Index, cap: u64) -> Vec<Range<usize>> {
     let mut runs: Vec<Range<usize>> = Vec::new();
     for (number, finding) in index.findings.iter().enumerate() {
         if !is_damaged_line(finding.code) {

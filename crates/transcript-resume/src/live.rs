@@ -21,7 +21,7 @@ use hashbrown::HashTable;
 use transcript_format::kind::EntryKind;
 use transcript_format::lines::Framed;
 use transcript_format::scan::{ContentKind, Flags};
-use transcript_reader::{EntryMarks, EntryRef, GrowingIndex, Id, Index};
+use transcript_reader::{EntryMarks, EntryNo, EntryRef, GrowingIndex, Id, Index};
 
 use crate::decision::Decision;
 use crate::path::{ConversationPath, PathEntry, Via};
@@ -68,7 +68,7 @@ pub struct LiveConversation {
     stem: Option<Box<str>>,
     facts: Facts,
     path: Vec<PathEntry>,
-    leaf: Option<usize>,
+    leaf: Option<EntryNo>,
     /// `None` when the tree of all entries has to decide.
     window: Option<Window>,
     /// Whether `path` is that of the entries before `facts.seen`.
@@ -118,7 +118,7 @@ impl LiveConversation {
     }
 
     /// Returns the number of the entry that ends the conversation; `None` when there is none.
-    pub fn leaf(&mut self) -> Option<usize> {
+    pub fn leaf(&mut self) -> Option<EntryNo> {
         self.update();
         self.leaf
     }
@@ -155,16 +155,15 @@ impl LiveConversation {
         }
         let index = self.lines.index();
         while self.facts.seen < closed {
-            let entry = index.entry(self.facts.seen);
+            let entry = index.entry(EntryNo::new(self.facts.seen));
             let effect = self.facts.add(&entry, index, self.window.as_ref());
             match (effect, &mut self.window) {
                 (Effect::Nothing, Some(_)) => {}
                 (Effect::InWindow(entry), Some(window)) if window.is_chain_to(&entry) => {
                     window.push(entry);
                     if entry.kind == Kind::Entry {
-                        self.path
-                            .push(PathEntry::new(entry.number as usize, Via::PARENT));
-                        self.leaf = Some(entry.number as usize);
+                        self.path.push(PathEntry::new(entry.number, Via::PARENT));
+                        self.leaf = Some(entry.number);
                     }
                     window.advance(&self.path);
                 }
@@ -243,12 +242,14 @@ fn find_window(tree: &Tree<'_>, path: &ConversationPath, facts: &Facts) -> Optio
     }
     let from = index.len().saturating_sub(SEARCHED);
     let last: HashSet<Shared> = (from..index.len())
+        .map(EntryNo::new)
         .flat_map(|number| shared(&index.entry(number)).collect::<Vec<_>>())
         .collect();
-    let before = (0..from).flat_map(|number| shared(&index.entry(number)).collect::<Vec<_>>());
+    let before = (0..from).map(EntryNo::new);
+    let before = before.flat_map(|number| shared(&index.entry(number)).collect::<Vec<_>>());
     let mut outside: HashSet<Shared> = before.filter(|key| last.contains(key)).collect();
     let mut window: Option<Window> = None;
-    for number in from..index.len() {
+    for number in (from..index.len()).map(EntryNo::new) {
         let entry = index.entry(number);
         let is_shared = |key: &Shared| outside.contains(key);
         let is_independent = !shared(&entry).any(|key| is_shared(&key));
@@ -283,7 +284,7 @@ fn find_window(tree: &Tree<'_>, path: &ConversationPath, facts: &Facts) -> Optio
     window.start_at(above);
     let has_pin = window.has_pin();
     let is_equal = |found: &ConversationPath, path: &ConversationPath, above: usize| {
-        let numbers = |entries: &[PathEntry]| -> Vec<usize> {
+        let numbers = |entries: &[PathEntry]| -> Vec<EntryNo> {
             entries.iter().map(PathEntry::entry_no).collect()
         };
         numbers(&found.entries) == numbers(&path.entries[above..])
@@ -315,8 +316,8 @@ fn pin_stays(tree: &Tree<'_>, path: &ConversationPath, above: usize, facts: &Fac
     let Some((pin, id)) = facts.last_pin else {
         return true;
     };
-    let clears = |boundary: u32| {
-        let entry = tree.index().entry(boundary as usize);
+    let clears = |boundary: EntryNo| {
+        let entry = tree.index().entry(boundary);
         let is_first = |id| is_first(tree.index(), id, entry.number());
         boundary > pin && tree.node(entry.number()).is_some() && entry.uuid().is_some_and(is_first)
     };
@@ -326,7 +327,7 @@ fn pin_stays(tree: &Tree<'_>, path: &ConversationPath, above: usize, facts: &Fac
     let Some(named) = tree.find_live(id) else {
         return true;
     };
-    let named = tree.entry_no_of(named) as usize;
+    let named = tree.entry_no_of(named);
     let mut before = path.entries[..above].iter();
     before.any(|entry| entry.entry_no() == named && !entry.via.contains(Via::SIBLING))
 }
@@ -373,8 +374,8 @@ struct Facts {
     /// What the entries of the conversation share, and those of subagents in the same file.
     main: Fingerprints,
     side: Fingerprints,
-    last_pin: Option<(u32, Id)>,
-    last_boundary: Option<u32>,
+    last_pin: Option<(EntryNo, Id)>,
+    last_boundary: Option<EntryNo>,
     /// Whether the file is that of a conversation, not of a subagent.
     is_main: bool,
     sessions: usize,
@@ -402,10 +403,10 @@ impl Facts {
         if entry.kind() == EntryKind::LastPrompt
             && let Some(leaf) = named
         {
-            self.last_pin = Some((entry.number() as u32, leaf));
+            self.last_pin = Some((entry.number(), leaf));
         }
         if let Some(boundary) = index.boundary(entry.number()) {
-            self.last_boundary = Some(entry.number() as u32);
+            self.last_boundary = Some(entry.number());
             let ids = boundary.ids().chain(boundary.logical_parent);
             self.awaited.extend(ids.filter(is_missing));
         }
@@ -502,7 +503,7 @@ impl Facts {
             .filter_map(|key| self.is_known(&key).then(|| window.last_with(key, index))?);
         let shares_with = with.min();
         Effect::InWindow(WindowEntry {
-            number: entry.number() as u32,
+            number: entry.number(),
             parent,
             depends_on: shares_with.unwrap_or(u32::MAX).min(parent),
             kind,
@@ -540,7 +541,7 @@ impl Facts {
     }
 }
 
-fn is_first(index: &Index, id: Id, number: usize) -> bool {
+fn is_first(index: &Index, id: Id, number: EntryNo) -> bool {
     index.with_uuid(id).next() == Some(number)
 }
 

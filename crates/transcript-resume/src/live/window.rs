@@ -1,6 +1,6 @@
 //! The last entries of a file, as far as they depend only on each other.
 
-use transcript_reader::{Id, Index};
+use transcript_reader::{EntryNo, Id, Index};
 
 use crate::path::{ConversationPath, PathEntry};
 use crate::tree::{Policy, Tree};
@@ -31,7 +31,7 @@ pub(super) struct Window {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct WindowEntry {
     /// The number in the index.
-    pub(super) number: u32,
+    pub(super) number: EntryNo,
     /// The place of the entry that it names as its parent or leaf.
     pub(super) parent: u32,
     /// The first place that it depends on.
@@ -43,10 +43,10 @@ pub(super) struct WindowEntry {
 
 impl Window {
     /// Returns the window that contains only this entry.
-    pub(super) fn new(number: usize) -> Self {
+    pub(super) fn new(number: EntryNo) -> Self {
         Self {
             entries: vec![WindowEntry {
-                number: number as u32,
+                number,
                 parent: 0,
                 depends_on: 0,
                 kind: Kind::Entry,
@@ -69,12 +69,12 @@ impl Window {
     }
 
     /// Returns the numbers of the entries in the index.
-    pub(super) fn numbers(&self) -> impl Iterator<Item = usize> + '_ {
-        self.entries.iter().map(|entry| entry.number as usize)
+    pub(super) fn numbers(&self) -> impl Iterator<Item = EntryNo> + '_ {
+        self.entries.iter().map(|entry| entry.number)
     }
 
-    pub(super) fn first(&self) -> usize {
-        self.entries[0].number as usize
+    pub(super) fn first(&self) -> EntryNo {
+        self.entries[0].number
     }
 
     pub(super) fn kind(&self, place: u32) -> Kind {
@@ -104,7 +104,7 @@ impl Window {
 
     /// Returns the place of the entry with this uuid. Most name one of the last.
     pub(super) fn place(&self, id: Id, index: &Index) -> Option<u32> {
-        let number = index.with_uuid(id).next()? as u32;
+        let number = index.with_uuid(id).next()?;
         let found = self
             .entries
             .binary_search_by_key(&number, |entry| entry.number);
@@ -114,7 +114,7 @@ impl Window {
     /// Returns the last place that shares `key`, if it is near the end.
     pub(super) fn last_with(&self, key: Shared, index: &Index) -> Option<u32> {
         let has_it = |(_, entry): &(usize, &WindowEntry)| {
-            let entry = index.entry(entry.number as usize);
+            let entry = index.entry(entry.number);
             shared(&entry).any(|other| other == key)
         };
         let mut last = self.entries.iter().enumerate().rev().take(LONGEST);
@@ -161,19 +161,19 @@ impl Window {
         let tree = Tree::new(&excerpt, Policy::Recover);
         let mut path = tree.path();
         let first = path.entries.first().map(PathEntry::entry_no);
-        if first != Some(0) || tree.client.is_some() {
+        if first != Some(EntryNo::default()) || tree.client.is_some() {
             return None;
         }
         if self.has_client {
             let client = Tree::new(&excerpt, Policy::Vendor).path();
-            let numbers = |path: &ConversationPath| -> Vec<usize> {
+            let numbers = |path: &ConversationPath| -> Vec<EntryNo> {
                 path.entries.iter().map(PathEntry::entry_no).collect()
             };
             if client.leaf != path.leaf || numbers(&client) != numbers(&path) {
                 return None;
             }
         }
-        let number = |place: usize| self.entries[place].number as usize;
+        let number = |place: EntryNo| self.entries[place.get()].number;
         for entry in &mut path.entries {
             *entry = PathEntry::new(number(entry.entry_no()), entry.via);
         }
@@ -190,7 +190,7 @@ impl Window {
         }
         let on_path = &path[self.above..];
         if let Some(start) = self.last_start(on_path) {
-            let number = self.entries[start].number as usize;
+            let number = self.entries[start].number;
             let place = on_path.iter().position(|entry| entry.entry_no() == number);
             self.above += place.unwrap_or_default();
             self.entries.drain(..start);
@@ -210,16 +210,17 @@ impl Window {
         // largest number before and the smallest after.
         let mut reached = u32::MAX;
         let mut place_on_path = on_path.len();
-        let mut least_after = u32::MAX;
+        let mut least_after: Option<EntryNo> = None;
         for place in (1..self.entries.len()).rev() {
             let entry = self.entries[place];
-            while place_on_path > 0 && on_path[place_on_path - 1].entry_no() as u32 > entry.number {
+            while place_on_path > 0 && on_path[place_on_path - 1].entry_no() > entry.number {
                 place_on_path -= 1;
-                least_after = least_after.min(on_path[place_on_path].entry_no() as u32);
+                let number = on_path[place_on_path].entry_no();
+                least_after = Some(least_after.map_or(number, |least| least.min(number)));
             }
             let is_on_path = place_on_path > 0
-                && on_path[place_on_path - 1].entry_no() as u32 == entry.number
-                && least_after > entry.number;
+                && on_path[place_on_path - 1].entry_no() == entry.number
+                && least_after.is_none_or(|least| least > entry.number);
             let starts = is_on_path
                 && entry.may_start
                 && reached >= place as u32
@@ -241,7 +242,7 @@ impl Window {
         let Some(pin) = self.entries[..place].iter().rfind(is_pin) else {
             return true;
         };
-        let named = self.entries[pin.parent as usize].number as usize;
+        let named = self.entries[pin.parent as usize].number;
         on_path[..above]
             .iter()
             .any(|entry| entry.entry_no() == named && entry.via == crate::path::Via::PARENT)
