@@ -58,7 +58,7 @@ const LONGEST: usize = 1024;
 /// while let Some(line) = framer.next(&mut rest) {
 ///     live.push(line);
 /// }
-/// assert_eq!(live.leaf(), Some(0));
+/// assert_eq!(live.leaf().map(|leaf| leaf.get()), Some(0));
 /// assert_eq!(live.path().len(), 1);
 /// ```
 #[derive(Debug)]
