@@ -1,4 +1,4 @@
-//! What is recovered stands in the bytes, and an entry glued to anything torn comes back.
+//! What is salvaged is in the bytes, and an entry glued to anything torn is found.
 //!
 //! The first byte says whether the bytes above 0x7F of the rest stand for pieces of entries; if not,
 //! the rest is the line.
@@ -8,7 +8,7 @@
 use libfuzzer_sys::fuzz_target;
 use transcript_format::salvage::objects;
 
-#[path = "../../crates/transcript-format/tests/it/recover/invariants.rs"]
+#[path = "../../crates/transcript-format/tests/it/salvage/invariants.rs"]
 mod invariants;
 
 /// Pieces that a mutation of single bytes finds late or never.
