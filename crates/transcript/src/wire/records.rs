@@ -1,4 +1,4 @@
-//! Records that are told apart by a field `kind`.
+//! Records that a field `kind` distinguishes.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
