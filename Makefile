@@ -13,10 +13,10 @@ TARGETS ?= $(sort $(basename $(notdir $(wildcard fuzz/fuzz_targets/*.rs))))
 # How many times longer than usual the soak tests run.
 SOAK ?= 20
 
-.PHONY: help replay test lint fmt-check words clippy unit validator doc deny bench fuzz soak compat install components
+.PHONY: help replay test lint fmt-check words clippy unit validator doc deny bench bench-check fuzz soak compat install components
 
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 replay: ## Build, then replay a bundled session (SESSION=path for another)
 	@$(CARGO) run --release -q --locked -p transcript-cli -- replay "$(SESSION)"
@@ -69,8 +69,18 @@ components:
 		fi; \
 	done
 
-bench: ## Run the benchmarks (docs/benchmarks.md says how to read them)
-	$(CARGO) bench --workspace --locked
+# BENCH="--data DIR" keeps the sessions (3 GB), BENCH=--quick uses small ones, BENCH=--write renews docs/benchmarks.md.
+bench: ## Print the table of docs/benchmarks.md, or with GROWTH=1 that of growth (BENCH=--quick: in a minute)
+	$(CARGO) build --release --locked -p transcript-cli
+	$(CARGO) build --release --locked -p transcript --example turn
+	@CARGO="$(CARGO)" python3 tools/bench.py $(if $(GROWTH),growth) $(BENCH)
+
+bench-check: ## Count instructions and fail 3 % above tools/instructions.txt (BASELINE=write renews it; needs valgrind)
+	@if command -v valgrind >/dev/null 2>&1; then \
+		$(CARGO) build --release --locked -p transcript --example counts && python3 tools/instructions.py $(BASELINE); \
+	else \
+		echo "skipped: no valgrind"; \
+	fi
 
 fuzz: ## Fuzz each target RUNS times (needs nightly and cargo-fuzz)
 	@if ! $(CARGO) +nightly --version >/dev/null 2>&1; then \

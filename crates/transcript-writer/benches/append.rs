@@ -1,8 +1,8 @@
 //! Measures how fast entries of 2.4 KB are appended, compared with bare writes. The ways are
 //! measured in turn, in five rounds; the table shows medians.
 //!
-//! `cargo bench -p transcript-writer --bench append`; a part of a name after `--` runs that way
-//! alone.
+//! `cargo bench -p transcript-writer --bench append`; parts of names after `--` run those ways only,
+//! compared with the first of them.
 
 #![expect(
     clippy::print_stdout,
@@ -70,31 +70,27 @@ fn main() {
             Bench::bare_synced,
         ),
     ];
-    let wanted = std::env::args()
+    let wanted: Vec<String> = std::env::args()
         .skip(1)
-        .find(|text| !text.starts_with("--"));
-    if let Some(wanted) = wanted {
-        for (name, run) in rows.iter().filter(|(name, _)| name.contains(&wanted)) {
-            println!(
-                "{name}: {:.0}",
-                median((0..ROUNDS).map(|_| run(&bench)).collect())
-            );
-        }
-        return;
-    }
+        .filter(|text| !text.starts_with("--"))
+        .collect();
+    let is_wanted = |name: &str| wanted.is_empty() || wanted.iter().any(|part| name.contains(part));
+    let rows: Vec<&Way> = rows.iter().filter(|(name, _)| is_wanted(name)).collect();
     let mut seen = vec![Vec::new(); rows.len()];
     for _ in 0..ROUNDS {
         for (at, (_, run)) in rows.iter().enumerate() {
             seen[at].push(run(&bench));
         }
     }
-    println!("| way | entries a second | to bare `write` |\n| --- | ---: | ---: |");
+    println!("| way | entries per second | relative to the first |\n| --- | ---: | ---: |");
     let medians: Vec<f64> = seen.into_iter().map(median).collect();
     for ((name, _), rate) in rows.iter().zip(&medians) {
         println!("| {name} | {rate:.0} | {:.2} |", rate / medians[0]);
     }
-    latency(&bench);
-    memory(&bench);
+    if wanted.is_empty() {
+        latency(&bench);
+        memory(&bench);
+    }
 }
 
 fn interval() -> SyncPolicy {
