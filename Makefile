@@ -73,7 +73,11 @@ components:
 bench: ## Print the table of docs/benchmarks.md, or with GROWTH=1 that of growth (BENCH=--quick: in a minute)
 	$(CARGO) build --release --locked -p transcript-cli
 	$(CARGO) build --release --locked -p transcript --example turn
-	@CARGO="$(CARGO)" python3 tools/bench.py $(if $(GROWTH),growth) $(BENCH)
+	@if command -v python3 >/dev/null 2>&1; then \
+		CARGO="$(CARGO)" python3 tools/bench.py $(if $(GROWTH),growth) $(BENCH); \
+	else \
+		echo "skipped: no python3"; \
+	fi
 
 bench-check: ## Count instructions and fail 3 % above tools/instructions.txt (BASELINE=write renews it; needs valgrind)
 	@if command -v valgrind >/dev/null 2>&1; then \

@@ -129,7 +129,7 @@ class Report:
         rows = [row for row in rows if row]
         seen = rounds_of(rows, rounds)
         unit = (seen.get("`wc -l`") or [None])[0]
-        self.say("**%s** (%d rounds, load %.1f)\n" % (title, rounds, os.getloadavg()[0]))
+        self.say("**%s** (rounds: %d, load %.1f)\n" % (title, rounds, os.getloadavg()[0]))
         self.say("| command | median | x `wc -l` | peak memory | output | target | |\n| --- | ---: | ---: | ---: | ---: | --- | --- |")
         for row in rows:
             if not seen[row.name]:
@@ -177,7 +177,7 @@ class Data:
         folder = self.folder / name
         if not folder.exists():
             if not self.gen.exists():
-                skip("%s: not in %s, and no generator of sessions at %s (--data DIR, --gen FILE)" % (name, self.folder, self.gen))
+                skip("no %s (--gen FILE), which makes the sessions that --data DIR lacks" % os.path.relpath(self.gen, ROOT))
                 return None
             what, *sizes = DATA[name]
             part = folder.with_name(name + ".part")
@@ -204,13 +204,14 @@ class Data:
         return folder
 
     def cut(self, session, size):
-        """a session of this size: the start of another one, up to the end of a turn"""
+        """a session of at most this size: the start of another one, up to the end of a turn"""
         out = self.temp / session.name
+        size = min(size, session.stat().st_size)
         with open(session, "rb") as source, open(out, "wb") as to:
             source.seek(max(0, size - (1 << 20)))
-            block = source.read(1 << 20)
-            last = block.rfind(b'"turn_duration"')
-            end = block.index(b"\n", last if last >= 0 else block.rfind(b"\n")) + 1
+            lines = source.read(1 << 20).rpartition(b"\n")[0] + b"\n"
+            last = lines.rfind(b'"turn_duration"')
+            end = lines.index(b"\n", last) + 1 if last >= 0 else len(lines)
             left = max(0, size - (1 << 20)) + end
             source.seek(0)
             while left:
@@ -221,7 +222,7 @@ class Data:
 
 
 def sdks():
-    """the commands that run Python with its SDK, and node with the path of its SDK; None for what is missing"""
+    """the Python that has its SDK, and the path of the SDK for node; None for what is missing"""
     python = None
     for candidate in (str(COMPAT / "py" / "bin" / "python"), sys.executable):
         if shutil.which(candidate) and not subprocess.run([candidate, "-c", "import claude_agent_sdk"], capture_output=True).returncode:
@@ -252,7 +253,7 @@ def units(session):
 
 def table(o, data, report):
     t = [o.bin, "-q"]
-    python, node = sdks()
+    python, node = (None, None) if o.no_peers else sdks()
 
     def ours(words, session, **targets):
         return Row("`transcript %s`" % words, [*t, *words.split(), session], **targets)
@@ -264,7 +265,8 @@ def table(o, data, report):
         if not session:
             continue
         rows = units(session)
-        rows += [ours("replay --format ids", session, **m.get("ids", {})), ours("replay --format json", session)]
+        rows += [ours("replay --format ids", session, **m.get("ids", {})), ours("replay --format ids --policy vendor", session)]
+        rows.append(ours("replay --format json", session))
         for form in ("text", "markdown"):
             rows.append(ours("replay --format " + form, session, **m.get("whole", {})))
             if "screen" in m:
@@ -273,11 +275,11 @@ def table(o, data, report):
         rows += [ours("resume --request", session, **m.get("resume", {})), ours("resume --json", session)]
         if name == "f1e9":
             rows += [ours("tail -n 20", session, s=0.01), ours("tail --json --changes", session, s=1.2)]
-        report.table("One session of %.0f MB" % (session.stat().st_size / 1e6), rows + peers(data, session, python, node), o.rounds)
+        report.table("One session of %.0f MB" % (session.stat().st_size / 1e6), rows + ([] if o.no_peers else peers(data, session, python, node)), o.rounds)
     if not o.quick and (session := data.session("c1e9")):
         rows = units(session) + [ours("resume", session, s=0.02, MiB=32), ours("resume --request", session, s=0.02, MiB=32)]
         title = "One session of %.0f MB, compacted 5 MB before its end" % (session.stat().st_size / 1e6)
-        report.table(title, rows + peers(data, session, python, node)[2:], o.rounds)
+        report.table(title, rows + ([] if o.no_peers else peers(data, session, python, node)), o.rounds)
     if folder := data.get("list100" if o.quick else "list2000"):
         lists(o, report, folder, python, node)
     start_up(o, report, data.temp)
@@ -313,14 +315,13 @@ def other(o, report, data):
     turn = pathlib.Path(o.bin).parent / "examples" / "turn"
     session = data.session("f1e7" if o.quick else "f2e8")
     if session and turn.exists():
-        part = session if o.quick else data.cut(session, 10**8)
-        shutil.copy(part, copy := data.temp / ("turn-" + session.name))
-        done = subprocess.run([turn, copy], capture_output=True, text=True)
+        part = data.cut(session, 10**8)
+        done = subprocess.run([turn, part], capture_output=True, text=True)
         if done.returncode:
             skip("the example turn: " + done.stderr.strip())
         else:
             took = json.loads(done.stdout)
-            job = "`Session::request` after one more turn, %.0f MB" % (copy.stat().st_size / 1e6)
+            job = "`Session::request` after one more turn, %.0f MB" % (part.stat().st_size / 1e6)
             target = ("", "") if o.quick else ("≤ 1 ms", report.verdict(job, took["median"] > 0.001))
             report.say("| %s | %s, at most %s; the first one %s, after opening in %s | %s | %s |" % (
                 job, *(seconds(took[key]) for key in ("median", "longest", "first", "open")), *target))
@@ -336,7 +337,7 @@ def other(o, report, data):
         report.say("| `append` of 2.4 KB, no sync | %s a second, bare `write` %s: %.2f | ≥ 0.5 | %s |" % (
             f"{append:,}", f"{bare:,}", append / bare, verdict))
     else:
-        skip("append: " + (done.stderr.strip()[-300:] if done else "no " + bench[0]))
+        skip("append: " + (done.stderr.strip()[-300:] or "the bench printed no rates" if done else "no " + bench[0]))
     stripped = data.temp / "stripped"
     if shutil.which("strip") and not subprocess.run(["strip", "-o", stripped, o.bin], capture_output=True).returncode:
         size = stripped.stat().st_size / 1e6
@@ -370,18 +371,21 @@ def grows(o, report, each, per, inputs, sizes, words, command):
         " | ".join("%s%s" % (amount(n), " (%.0f MB)" % (size / 1e6) if each != "byte" else "") for (n, _), size in zip(inputs, sizes)),
         " ---: |" * len(inputs)))
     rows = {word: [Row("%s %d" % (word, n), command(word, where)) for n, where in inputs] for word in words}
-    seen = rounds_of([row for of_word in rows.values() for row in of_word], o.rounds)
+    empty = Row("`transcript --version`", [o.bin, "--version"])
+    seen = rounds_of([empty] + [row for of_word in rows.values() for row in of_word], o.rounds)
+    # What every run takes, whatever it reads, does not grow.
+    begin = seen[empty.name][0] if seen[empty.name] else 0
     for word, of_word in rows.items():
         figures = [seen[row.name] for row in of_word]
         cells, rates = [], []
         for figure, (n, _), size in zip(figures, inputs, sizes):
-            cells.append("%s, %.2f %s, %s" % (seconds(figure[0]), figure[0] / n * per, unit, mib(figure[1])) if figure else "-")
+            cells.append("%s, %.2f %s, %s" % (seconds(figure[0]), (figure[0] - begin) / n * per, unit, mib(figure[1])) if figure else "-")
             if figure and size >= 1e7:
-                rates.append(figure[0] / n)
+                rates.append((figure[0] - begin) / n)
         spread = max(rates) / min(rates) if len(rates) > 1 else None
         verdict = report.verdict("growth of `%s`" % word, spread > 1.3) if spread else ""
         report.say("| `transcript %s` | %s | %s | %s |" % (word, " | ".join(cells), "%.2f (≤ 1.3)" % spread if spread else "-", verdict))
-    report.say()
+    report.say("\nFor each %s without %s, the start.\n" % (each, seconds(begin)))
 
 
 def write(region, lines):
@@ -396,6 +400,7 @@ def main():
     a = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     a.add_argument("mode", nargs="?", choices=["table", "growth"], default="table")
     a.add_argument("--quick", action="store_true", help="only 10 MB and 100 sessions; growth to 100 MB and 1,000 sessions")
+    a.add_argument("--no-peers", action="store_true", help="without jq, Python and the SDKs, which take most of the time")
     a.add_argument("--data", help="folder with the sessions; what is missing in it is made there and stays. Otherwise they are made in target, and deleted")
     a.add_argument("--gen", type=pathlib.Path, default=ROOT.parent / "shared" / "bench" / "gen.py", help="the generator of sessions")
     a.add_argument("--rounds", type=int, default=7)
@@ -406,15 +411,15 @@ def main():
         sys.exit("no %s: cargo build --release -p transcript-cli" % o.bin)
     report = Report()
     said = ["make bench", *["GROWTH=1"] * (o.mode == "growth")]
-    options = ["--quick"] * o.quick + ["--rounds %d" % o.rounds] * (o.rounds != 7) + ["--data DIR"] * bool(o.data)
+    options = ["--quick"] * o.quick + ["--no-peers"] * o.no_peers + ["--rounds %d" % o.rounds] * (o.rounds != 7) + ["--data DIR"] * bool(o.data)
     said += ['BENCH="%s"' % " ".join(options)] * bool(options)
-    report.say("```sh\n%s\n```\n\n%s\n" % (" ".join(said), machine()))
+    report.say("```sh\n%s\n```\n\n%s%s\n" % (" ".join(said), "A quick run, with few of the targets. " * o.quick, machine()))
     (ROOT / "target").mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory(dir=ROOT / "target") as temp:
         (table if o.mode == "table" else growth)(o, Data(o.data, o.gen, pathlib.Path(temp)), report)
     if skipped:
         report.say("Skipped: %s.\n" % "; ".join(skipped).replace(str(ROOT), "."))
-    report.say("%d targets met, %d missed%s" % (report.met, len(report.missed), ": " + "; ".join(report.missed) + "." if report.missed else "."))
+    report.say("Targets met: %d, missed: %d%s." % (report.met, len(report.missed), " (%s)" % "; ".join(report.missed) if report.missed else ""))
     if o.write:
         write(o.mode, report.text)
 

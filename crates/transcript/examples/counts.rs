@@ -150,7 +150,10 @@ fn user(content: &str) -> String {
 }
 
 fn assistant(message: usize, content: &str) -> String {
-    format!(r#""type":"assistant","message":{}"#, block(message, content))
+    format!(
+        r#""type":"assistant","message":{}"#,
+        block(message, content)
+    )
 }
 
 /// An assistant message with one block.

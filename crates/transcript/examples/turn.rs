@@ -18,7 +18,9 @@ const ANSWER: &str = r#"{"id":"msg_turn","type":"message","role":"assistant","mo
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = env::args().skip(1);
-    let session = arguments.next().ok_or("usage: turn SESSION.jsonl [TURNS]")?;
+    let session = arguments
+        .next()
+        .ok_or("usage: turn SESSION.jsonl [TURNS]")?;
     let turns = arguments.next().map_or(Ok(21), |turns| turns.parse())?;
     // A session is named by its id, and the id must not be that of a session next to it.
     let copy = Path::new(&session).with_file_name("00000000-0000-4000-8000-00000000b33c.jsonl");
