@@ -121,10 +121,12 @@ impl SessionFiles {
     }
 
     fn add_project(&mut self, path: &Path) {
-        let entries = match entries(&self.disk, path) {
+        let mut entries = match entries(&self.disk, path) {
             Ok(entries) => entries,
             Err(error) => return self.problems.push(error),
         };
+        // Names are cheaper to compare than the paths that are sorted later.
+        entries.sort_unstable_by(|a, b| a.name.cmp(&b.name));
         let project = name_of(path);
         let mut folders = HashSet::new();
         let first = self.sessions.len();

@@ -12,6 +12,7 @@ use transcript_format::metadata::CustomTitle;
 use transcript_format::named;
 use transcript_format::names::is_key_of;
 use transcript_format::object::Object;
+use transcript_format::scan::Scanner;
 use transcript_format::time;
 use transcript_storage::ReadDisk;
 
@@ -132,11 +133,11 @@ impl SessionRow {
     fn read(
         disk: &Arc<dyn ReadDisk>,
         file: &SessionFile,
-        bytes: &mut Bytes,
+        scratch: &mut Scratch,
     ) -> (Self, Option<Error>) {
         let mut row = Self::new(&**disk, file);
-        let error =
-            Source::open_on(disk, &file.path).and_then(|source| row.fill(file, &source, bytes));
+        let error = Source::open_unchecked(disk, &file.path)
+            .and_then(|source| row.fill(file, &source, scratch));
         let error = error.err();
         if error.is_some() {
             row.fill_from_metadata(&**disk);
@@ -148,7 +149,7 @@ impl SessionRow {
     fn read_orphan(
         disk: &Arc<dyn ReadDisk>,
         file: &SessionFile,
-        bytes: &mut Bytes,
+        scratch: &mut Scratch,
     ) -> (Self, Option<Error>) {
         let mut row = Self::new(&**disk, file);
         let agents = subagents_on(disk, &file.path)
@@ -156,8 +157,8 @@ impl SessionRow {
             .into_iter();
         let modified = |path: &Path| disk.metadata(path).ok()?.modified;
         let last = agents.max_by_key(|agent| modified(&agent.path));
-        let source = last.map(|agent| Source::open_on(disk, &agent.path));
-        let filled = source.map(|source| row.fill(file, &source?, bytes));
+        let source = last.map(|agent| Source::open_unchecked(disk, &agent.path));
+        let filled = source.map(|source| row.fill(file, &source?, scratch));
         // The prompt of a subagent was not written by a person.
         let row = Self {
             has_file: false,
@@ -175,19 +176,22 @@ impl SessionRow {
         &mut self,
         file: &SessionFile,
         source: &Source,
-        bytes: &mut Bytes,
+        scratch: &mut Scratch,
     ) -> Result<(), Error> {
         self.bytes = source.len();
+        let Scratch { bytes, scanner } = scratch;
         bytes.forget();
         if source.len() <= FAR {
             bytes.read(source, 0, source.len())?;
         }
-        let mut head = read_head(source, bytes)?;
-        let mut tail = read_tail(source, bytes, head.is_sidechain())?;
-        if source.len() > FAR {
-            let start = bytes.read(source, 0, NEAR)?;
-            tail.settings = tail.settings.or(SettingsScan::read(start));
-        }
+        source.check_start(bytes.read(source, 0, NEAR)?)?;
+        let mut head = read_head(source, bytes, scanner)?;
+        let start = match source.len() {
+            0..=FAR => SettingsScan::default(),
+            _ => SettingsScan::read(scanner, bytes.read(source, 0, NEAR)?),
+        };
+        let mut tail = read_tail(source, bytes, scanner, head.is_sidechain())?;
+        tail.settings = tail.settings.or(start);
         self.state = tail.state();
         self.title = title(source, file, &tail);
         self.tag = tail.settings.tag();
@@ -273,11 +277,11 @@ impl Listing {
             disk: files.disk,
         };
         let disk = &listing.disk;
-        let sessions = parallel(&files.sessions, |file, bytes| {
-            SessionRow::read(disk, file, bytes)
+        let sessions = parallel(&files.sessions, |file, scratch| {
+            SessionRow::read(disk, file, scratch)
         });
-        let orphans = parallel(&files.orphans, |file, bytes| {
-            SessionRow::read_orphan(disk, file, bytes)
+        let orphans = parallel(&files.orphans, |file, scratch| {
+            SessionRow::read_orphan(disk, file, scratch)
         });
         for (row, problem) in sessions.into_iter().chain(orphans) {
             listing.rows.push(row);
@@ -337,9 +341,9 @@ impl Listing {
     /// lines name.
     fn count_agents_next_to(&mut self, agents: &[PathBuf]) {
         let mut counts = HashMap::<(PathBuf, String), usize>::new();
-        let sessions = parallel(agents, |path, bytes| {
+        let sessions = parallel(agents, |path, scratch| {
             let source = Source::open_on(&self.disk, path).ok()?;
-            let head = bytes.read(&source, 0, NEAR).ok()?;
+            let head = scratch.bytes.read(&source, 0, NEAR).ok()?;
             Some((path.parent()?.to_owned(), summary_scan::session_id(head)?))
         });
         for session in sessions.into_iter().flatten() {
@@ -357,10 +361,10 @@ impl Listing {
 }
 
 /// Reads the start of the file in growing windows, until the first prompt is known.
-fn read_head(source: &Source, bytes: &mut Bytes) -> Result<HeadScan, Error> {
+fn read_head(source: &Source, bytes: &mut Bytes, scanner: &mut Scanner) -> Result<HeadScan, Error> {
     let mut size = NEAR;
     loop {
-        let head = HeadScan::read(bytes.read(source, 0, size)?, size >= source.len());
+        let head = HeadScan::read(scanner, bytes.read(source, 0, size)?, size >= source.len());
         if head.is_enough() || size >= source.len().min(FARTHEST) {
             return Ok(head);
         }
@@ -368,30 +372,44 @@ fn read_head(source: &Source, bytes: &mut Bytes) -> Result<HeadScan, Error> {
     }
 }
 
-/// Reads the end of the file in growing windows. Most sessions need only the first one; a larger
-/// window is read again from its start, because a line may begin in the part that was missing.
-fn read_tail(source: &Source, bytes: &mut Bytes, is_sidechain: bool) -> Result<TailScan, Error> {
+/// Reads the end of the file in growing windows; most sessions need only the first one. A line that
+/// begins before a window belongs to the next window.
+fn read_tail(
+    source: &Source,
+    bytes: &mut Bytes,
+    scanner: &mut Scanner,
+    is_sidechain: bool,
+) -> Result<TailScan, Error> {
     let from_end = |size| source.len().saturating_sub(size);
     let reach = Reach {
         near: from_end(NEAR),
         far: from_end(FAR),
     };
+    let mut tail = TailScan::default();
+    let mut end = source.len();
     for size in [NEAR, FAR, FARTHEST] {
         let start = from_end(size);
         // The byte before shows whether a line starts here.
         let before = start.saturating_sub(1);
-        let window = bytes.read(source, before, source.len() - before)?;
+        let window = bytes.read(source, before, end - before)?;
         let cut = match start {
             0 => 0,
             _ => memchr::memchr(b'\n', window).map_or(window.len(), |newline| newline + 1),
         };
-        let tail = TailScan::read(&window[cut..], before + cut as u64, reach, is_sidechain);
+        tail.read(
+            scanner,
+            &window[cut..],
+            before + cut as u64,
+            reach,
+            is_sidechain,
+        );
         let has_settings = tail.has_near_title() || size >= FAR;
-        if tail.is_complete() && has_settings || start == 0 || size == FARTHEST {
-            return Ok(tail);
+        if tail.is_complete() && has_settings || start == 0 {
+            break;
         }
+        end = before + cut as u64;
     }
-    Ok(TailScan::default())
+    Ok(tail)
 }
 
 /// Returns the title. The precedence is that of clients: a custom title near the end, the side
@@ -434,6 +452,13 @@ fn side_file(session: &Source, file: &SessionFile, name: &str) -> Option<String>
     String::from_utf8(bytes).ok()
 }
 
+/// What a thread reuses from file to file.
+#[derive(Debug, Default)]
+struct Scratch {
+    bytes: Bytes,
+    scanner: Scanner,
+}
+
 /// A buffer with a part of a file.
 #[derive(Debug, Default)]
 struct Bytes {
@@ -465,18 +490,18 @@ impl Bytes {
 }
 
 /// Runs `work` for all `items` on several threads; the results are in the order of the items.
-fn parallel<T: Sync, R: Send>(items: &[T], work: impl Fn(&T, &mut Bytes) -> R + Sync) -> Vec<R> {
+fn parallel<T: Sync, R: Send>(items: &[T], work: impl Fn(&T, &mut Scratch) -> R + Sync) -> Vec<R> {
     let next = AtomicUsize::new(0);
     let run = || {
-        let mut bytes = Bytes::default();
+        let mut scratch = Scratch::default();
         let mut done = Vec::new();
         loop {
             let at = next.fetch_add(1, Ordering::Relaxed);
             let Some(item) = items.get(at) else {
                 return done;
             };
-            bytes.forget();
-            done.push((at, work(item, &mut bytes)));
+            scratch.bytes.forget();
+            done.push((at, work(item, &mut scratch)));
         }
     };
     let threads = thread::available_parallelism().map_or(1, NonZeroUsize::get);

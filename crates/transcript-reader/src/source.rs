@@ -10,6 +10,9 @@ use transcript_storage::{Metadata, ReadDisk, ReadFile, RealDisk};
 
 use crate::error::{Error, ErrorKind};
 
+/// How much of the start of a file shows its format, in bytes.
+const HEAD: usize = 4096;
+
 /// A regular file, open for reading, with its length at that time; or bytes in memory.
 ///
 /// Nothing is locked and nothing is written. Reads are positioned, so threads can share a source.
@@ -47,6 +50,11 @@ impl Source {
     ///
     /// Any [`ErrorKind`].
     pub fn open_on(disk: &Arc<dyn ReadDisk>, path: &Path) -> Result<Self, Error> {
+        Self::open_unchecked(disk, path)?.checked()
+    }
+
+    /// Opens `path` without reading: the caller passes its start to [`Self::check_start`].
+    pub(crate) fn open_unchecked(disk: &Arc<dyn ReadDisk>, path: &Path) -> Result<Self, Error> {
         match disk.open_to_read(path) {
             Ok(file) => Self::of(file, Arc::clone(disk), path),
             // Sockets cannot be opened at all, and folders not on every system.
@@ -63,7 +71,7 @@ impl Source {
     ///
     /// As for [`Self::open`].
     pub fn from_file(file: fs::File, path: &Path) -> Result<Self, Error> {
-        Self::of(Arc::new(file), real_disk(), path)
+        Self::of(Arc::new(file), real_disk(), path)?.checked()
     }
 
     fn of(file: Arc<dyn ReadFile>, disk: Arc<dyn ReadDisk>, path: &Path) -> Result<Self, Error> {
@@ -73,22 +81,31 @@ impl Source {
         if !metadata.is_file() {
             return Err(Error::new(ErrorKind::NotAFile, path));
         }
-        let source = Self {
+        Ok(Self {
             data: Data::File { file, disk },
             path: path.to_owned(),
             len: metadata.len,
             modified: metadata.modified,
+        })
+    }
+
+    fn checked(self) -> Result<Self, Error> {
+        let mut head = [0; HEAD];
+        let read = self.read_at(0, &mut head)?;
+        self.check_start(&head[..read])?;
+        Ok(self)
+    }
+
+    /// Rejects other formats by the start of the file, of which 4 KiB are looked at.
+    pub(crate) fn check_start(&self, start: &[u8]) -> Result<(), Error> {
+        let head = &start[..start.len().min(HEAD)];
+        let other = match other_format(head) {
+            Some(_) if self.holds_an_entry_early()? => None,
+            other => other,
         };
-        let mut head = [0; 4096];
-        let read = source.read_at(0, &mut head)?;
-        if let Some(name) = other_agent(&head[..read]) {
-            return Err(Error::new(ErrorKind::OtherFormat(name), path));
-        }
-        match other_format(&head[..read]) {
-            Some(name) if !source.holds_an_entry_early()? => {
-                Err(Error::new(ErrorKind::OtherFormat(name), path))
-            }
-            _ => Ok(source),
+        match other_agent(head).or(other) {
+            Some(name) => Err(Error::new(ErrorKind::OtherFormat(name), &self.path)),
+            None => Ok(()),
         }
     }
 
@@ -99,7 +116,7 @@ impl Source {
     ///
     /// [`ErrorKind::OtherFormat`] with the name of the format, or an I/O error.
     pub fn check_messages(&self) -> Result<(), Error> {
-        let mut head = [0; 4096];
+        let mut head = [0; HEAD];
         let read = self.read_at(0, &mut head)?;
         let dense = dense(&head[..read]);
         let has = |text: &str| memchr::memmem::find(&dense, text.as_bytes()).is_some();
@@ -239,12 +256,13 @@ fn dense(head: &[u8]) -> Vec<u8> {
 
 /// Returns the name of the format if the head is that of a session of another agent.
 fn other_agent(head: &[u8]) -> Option<&'static str> {
-    if !head.trim_ascii_start().starts_with(b"{") {
+    let is_claudes = |head: &[u8]| memchr::memmem::find(head, b"\"parentUuid\":").is_some();
+    // The first test of these is the fast path for transcripts.
+    if !head.trim_ascii_start().starts_with(b"{") || is_claudes(head) {
         return None;
     }
     let dense = dense(head);
     let has = |text: &str| memchr::memmem::find(&dense, text.as_bytes()).is_some();
-    let is_claudes = has("\"parentUuid\":");
     const ROLLOUT: [&str; 5] = [
         "session_meta",
         "response_item",
@@ -253,7 +271,7 @@ fn other_agent(head: &[u8]) -> Option<&'static str> {
         "compacted",
     ];
     let is_rollout = |kind: &str| has(&format!("\"type\":\"{kind}\",\"payload\":{{"));
-    if is_claudes {
+    if is_claudes(&dense) {
         None
     } else if ROLLOUT.iter().any(|kind| is_rollout(kind)) {
         Some("a Codex rollout, which transcript does not read yet")
@@ -286,7 +304,11 @@ fn other_format(head: &[u8]) -> Option<&'static str> {
         return Some("UTF-16 text");
     }
     // NULs can be damage of a power cut; writers of JSON never produce other control bytes.
-    let is_strange = |byte: &&u8| matches!(byte, 1..=8 | 14..=31);
-    let strange = head.iter().filter(is_strange).count();
+    let is_strange = |byte: &u8| u8::from(matches!(byte, 1..=8 | 14..=31));
+    // Sums of bytes are vectorized, and 255 of them do not overflow.
+    let sums = head
+        .chunks(255)
+        .map(|part| part.iter().map(is_strange).sum::<u8>());
+    let strange: usize = sums.map(usize::from).sum();
     (strange * 16 > head.len()).then_some("binary data")
 }

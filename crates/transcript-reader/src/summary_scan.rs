@@ -1,7 +1,9 @@
 //! Scans the first and the last lines of a file for a summary of the session.
 
 use std::borrow::Cow;
+use std::cell::OnceCell;
 use std::collections::HashSet;
+use std::sync::LazyLock;
 
 use memchr::memmem;
 use transcript_format::compact::CompactMetadata;
@@ -39,21 +41,20 @@ struct FirstPrompt {
 impl HeadScan {
     /// Reads the lines of `bytes` until all fields are known. A last line without a newline counts
     /// only if the file `ends` there.
-    pub(crate) fn read(bytes: &[u8], ends: bool) -> Self {
+    pub(crate) fn read(scanner: &mut Scanner, bytes: &[u8], ends: bool) -> Self {
         let mut head = Self::default();
-        let mut scanner = Scanner::new();
         let mut framer = Framer::new();
         let mut rest = bytes;
         while !head.is_complete()
             && let Some(framed) = framer.next(&mut rest)
         {
-            head.add(&mut scanner, framed);
+            head.add(scanner, framed);
         }
         if !head.is_complete()
             && ends
             && let Some(framed) = framer.finish()
         {
-            head.add(&mut scanner, framed);
+            head.add(scanner, framed);
         }
         head
     }
@@ -96,18 +97,17 @@ impl HeadScan {
 
     fn add(&mut self, scanner: &mut Scanner, framed: Framed<'_>) {
         if let Framed::Line(line) = framed {
-            for_each_object(scanner, line.bytes, false, |entry, text| {
-                self.add_entry(entry, text);
-            });
+            for_each_object(scanner, line.bytes, false, |object| self.add_entry(object));
         }
     }
 
-    fn add_entry(&mut self, entry: &Envelope<'_>, text: &[u8]) {
+    fn add_entry(&mut self, object: &Found<'_>) {
+        let entry = &object.entry;
         if self.created.is_none() {
             self.created = entry.timestamp().map(|time| time.decode().into_owned());
         }
-        if self.cwd.is_none() && has(text, br#""cwd""#) {
-            self.cwd = parse(text).and_then(|line| string(&line, "cwd"));
+        if self.cwd.is_none() && has(object.text, &CWD) {
+            self.cwd = object.string("cwd").filter(|cwd| !cwd.is_empty());
         }
         let is_sidechain = entry.flags().contains(Flags::SIDECHAIN);
         let start = match is_sidechain {
@@ -118,7 +118,7 @@ impl HeadScan {
         if start.prompt.is_some() || !is_prompt(entry, is_sidechain) {
             return;
         }
-        match parse(text).map(|line| Prompt::of(&line)) {
+        match object.prompt() {
             Some(Prompt::Text(text)) => start.prompt = Some(text),
             Some(Prompt::Command(name)) if start.command.is_none() => start.command = Some(name),
             _ => {}
@@ -156,12 +156,11 @@ pub(crate) struct SettingsScan {
 
 impl SettingsScan {
     /// Reads the complete lines of `bytes`; the last line may be cut.
-    pub(crate) fn read(bytes: &[u8]) -> Self {
+    pub(crate) fn read(scanner: &mut Scanner, bytes: &[u8]) -> Self {
         let mut settings = Self::default();
-        let mut scanner = Scanner::new();
         let whole = memchr::memrchr(b'\n', bytes).map_or(0, |last| last + 1);
         backward(&bytes[..whole], 0, |line| {
-            settings.add_line(&mut scanner, line.bytes);
+            settings.add_line(scanner, line.bytes);
             true
         });
         settings
@@ -184,29 +183,28 @@ impl SettingsScan {
         self.tag.take().filter(|tag| !tag.is_empty())
     }
 
-    /// Adds a line; lines are added from the last to the first. Most lines are chain entries
-    /// without any of these fields, and start as all clients write them: those are not scanned.
+    /// Adds a line; lines are added from the last to the first. Most lines are entries without any
+    /// of these fields, and start as all clients write them: those are not scanned.
     fn add_line(&mut self, scanner: &mut Scanner, line: &[u8]) {
-        if starts_chain_entry(line) && !self.wants(line) {
+        if starts_other_entry(line) && !self.wants(line) {
             return;
         }
-        for_each_object(scanner, line, true, |entry, text| self.add(entry, text));
+        for_each_object(scanner, line, true, |object| self.add(object));
     }
 
-    /// Returns whether a line that starts like a chain entry may have an unknown field.
+    /// Returns whether a line that starts like another entry may have an unknown field.
     fn wants(&self, line: &[u8]) -> bool {
-        self.branch.is_none() && has(line, br#""gitBranch""#) || ends_in_setting(line)
+        self.branch.is_none() && has(line, &BRANCH) || ends_in_setting(line)
     }
 
-    fn add(&mut self, entry: &Envelope<'_>, text: &[u8]) {
-        let field = |key: &str| Some(parse(text)?.str(key)?.into_owned());
-        let (setting, key) = match entry.kind() {
+    fn add(&mut self, object: &Found<'_>) {
+        let (setting, key) = match object.entry.kind() {
             EntryKind::CustomTitle => (&mut self.custom_title, "customTitle"),
             EntryKind::AiTitle => (&mut self.ai_title, "aiTitle"),
             EntryKind::Tag => (&mut self.tag, "tag"),
             EntryKind::LastPrompt => (&mut self.last_prompt, "lastPrompt"),
             EntryKind::Relocated => (&mut self.relocated, "relocatedCwd"),
-            _ if self.branch.is_none() && has(text, br#""gitBranch""#) => {
+            _ if self.branch.is_none() && has(object.text, &BRANCH) => {
                 (&mut self.branch, "gitBranch")
             }
             _ => return,
@@ -214,7 +212,8 @@ impl SettingsScan {
         if setting.is_none() {
             // Only a title and a tag can be cleared.
             let may_be_empty = matches!(key, "customTitle" | "tag");
-            *setting = field(key).filter(|text| may_be_empty || !text.is_empty());
+            let text = object.string(key);
+            *setting = text.filter(|text| may_be_empty || !text.is_empty());
         }
     }
 }
@@ -242,14 +241,19 @@ pub(crate) struct Reach {
 }
 
 impl TailScan {
-    /// Reads lines from the end, as far as needed. `bytes` is the end of the file from `start` on.
-    pub(crate) fn read(bytes: &[u8], start: u64, reach: Reach, is_sidechain: bool) -> Self {
-        let mut tail = Self::default();
-        let mut scanner = Scanner::new();
+    /// Adds lines from the last one on, as far as needed. `bytes` starts at offset `start` of the
+    /// file, and ends there or where the lines that were added before start.
+    pub(crate) fn read(
+        &mut self,
+        scanner: &mut Scanner,
+        bytes: &[u8],
+        start: u64,
+        reach: Reach,
+        is_sidechain: bool,
+    ) {
         backward(bytes, start, |line| {
-            tail.add(&mut scanner, &line, reach, is_sidechain)
+            self.add(scanner, &line, reach, is_sidechain)
         });
-        tail
     }
 
     /// Returns whether earlier lines would not change anything, except for settings within the far
@@ -277,26 +281,26 @@ impl TailScan {
             return false;
         }
         let wants_prompt = is_near && self.prompt.is_none() && self.settings.last_prompt.is_none();
-        let may_be_prompt =
-            || has(line.bytes, br#""user""#) && !has(line.bytes, br#""tool_result""#);
+        let may_be_prompt = || has(line.bytes, &USER) && !has(line.bytes, &RESULT);
         if self.is_complete()
-            && starts_chain_entry(line.bytes)
+            && starts_other_entry(line.bytes)
             && !self.settings.wants(line.bytes)
             && !(wants_prompt && may_be_prompt())
         {
             return true;
         }
-        for_each_object(scanner, line.bytes, true, |entry, text| {
+        for_each_object(scanner, line.bytes, true, |object| {
+            let entry = &object.entry;
             if has_settings {
-                self.settings.add(entry, text);
+                self.settings.add(object);
             }
             if wants_prompt
                 && is_prompt(entry, side)
-                && let Some(Prompt::Text(text)) = parse(text).map(|line| Prompt::of(&line))
+                && let Some(Prompt::Text(text)) = object.prompt()
             {
                 self.prompt = Some(text);
             }
-            self.end.add(entry, text, side);
+            self.end.add(object, side);
             if self.modified.is_none() && is_message(entry, side) {
                 self.modified = entry.timestamp().map(|time| time.decode().into_owned());
             }
@@ -344,36 +348,38 @@ impl LastTurn {
         })
     }
 
-    fn add(&mut self, entry: &Envelope<'_>, text: &[u8], is_sidechain: bool) {
+    fn add(&mut self, object: &Found<'_>, is_sidechain: bool) {
+        let entry = &object.entry;
         if self.is_done {
             return;
         }
         let is_boundary = entry.kind() == EntryKind::System
             && entry.sub_code() == SystemKind::CompactBoundary as u8;
         if is_boundary {
-            self.add_boundary(text);
+            self.add_boundary(object);
         } else if is_message(entry, is_sidechain) {
             match entry.kind() {
-                EntryKind::Assistant => self.add_answer(entry, text),
-                _ => self.add_user(entry, text),
+                EntryKind::Assistant => self.add_answer(object),
+                _ => self.add_user(object),
             }
         }
     }
 
-    fn add_boundary(&mut self, text: &[u8]) {
+    fn add_boundary(&mut self, object: &Found<'_>) {
         self.is_done = true;
         if self.last.is_none() {
-            let metadata = |line: Object<'_>| {
+            let metadata = |line: &Object<'_>| {
                 let metadata = line.read::<CompactMetadata<'_>>("compactMetadata")?;
                 Some(metadata.trigger()? == "auto")
             };
-            let by_itself = parse(text).and_then(metadata);
+            let by_itself = object.parsed().and_then(metadata);
             let by_itself = by_itself.unwrap_or(false);
             self.last = Some(Last::Compaction { by_itself });
         }
     }
 
-    fn add_user(&mut self, entry: &Envelope<'_>, text: &[u8]) {
+    fn add_user(&mut self, object: &Found<'_>) {
+        let entry = &object.entry;
         let results = entry.tools().filter(|tool| tool.role == ToolRole::Result);
         let before = self.answered.len();
         self.answered
@@ -386,7 +392,7 @@ impl LastTurn {
         if entry.flags().contains(Flags::COMPACT_SUMMARY) {
             return;
         }
-        let last = match parse(text).map(|line| Prompt::of(&line)) {
+        let last = match object.prompt() {
             Some(Prompt::Interrupt) => Last::Interrupt,
             Some(Prompt::Text(_)) => Last::Unfinished,
             // An image alone is also a prompt.
@@ -399,7 +405,8 @@ impl LastTurn {
         self.last.get_or_insert(last);
     }
 
-    fn add_answer(&mut self, entry: &Envelope<'_>, text: &[u8]) {
+    fn add_answer(&mut self, object: &Found<'_>) {
+        let entry = &object.entry;
         let id = entry.message_id().map(|id| id.bytes().into_owned());
         if self
             .answer
@@ -421,7 +428,7 @@ impl LastTurn {
             .collect();
         let needs_text = self.last.is_none() && entry.flags().contains(Flags::HAS_TEXT);
         let blocks = if !open.is_empty() || needs_text {
-            Blocks::of(text)
+            Blocks::of(object)
         } else {
             Blocks::default()
         };
@@ -451,9 +458,9 @@ struct Blocks {
 }
 
 impl Blocks {
-    fn of(line: &[u8]) -> Self {
+    fn of(object: &Found<'_>) -> Self {
         let mut blocks = Self::default();
-        let content = |line: Object<'_>| {
+        let content = |line: &Object<'_>| {
             match line.read::<Message<'_>>("message")?.content()? {
                 Content::Text(text) => blocks.last_text = Some(text.into_owned()),
                 Content::Blocks(all) => all.iter().for_each(|block| blocks.add(block)),
@@ -461,13 +468,16 @@ impl Blocks {
             }
             Some(())
         };
-        let _ = parse(line).and_then(content);
+        let _ = object.parsed().and_then(content);
         blocks
     }
 
     fn add(&mut self, block: &Block<'_>) {
         match block {
-            Block::Text(block) => self.last_text = string(block.object(), "text"),
+            Block::Text(block) => {
+                let text = block.object().str("text").filter(|text| !text.is_empty());
+                self.last_text = text.map(Cow::into_owned);
+            }
             Block::ToolUse(call) => {
                 self.asks_person |= call.name().is_some_and(|name| is_asking(&name));
             }
@@ -502,10 +512,10 @@ fn is_prompt(entry: &Envelope<'_>, is_sidechain: bool) -> bool {
             .intersects(Flags::COMPACT_SUMMARY | Flags::HAS_TOOL_RESULT)
 }
 
-/// Returns whether the line starts as all clients write chain entries.
-fn starts_chain_entry(line: &[u8]) -> bool {
-    match line.strip_prefix(b"{\"type\":\"") {
-        Some(rest) => kind_of(rest).is_chain(),
+/// Returns whether the line starts as all clients write entries that are not session state.
+fn starts_other_entry(line: &[u8]) -> bool {
+    match line.strip_prefix(b"{\"type\":\"").map(kind_of) {
+        Some(kind) => !kind.is_state() && kind != EntryKind::Other,
         None => line.starts_with(b"{\"parentUuid\":"),
     }
 }
@@ -524,20 +534,47 @@ fn kind_of(text: &[u8]) -> EntryKind {
     EntryKind::from_bytes(&text[..end])
 }
 
+/// A name, prepared for many searches.
+type Name = LazyLock<memmem::Finder<'static>>;
+
+static BRANCH: Name = LazyLock::new(|| memmem::Finder::new(br#""gitBranch""#));
+static CWD: Name = LazyLock::new(|| memmem::Finder::new(br#""cwd""#));
+static RESULT: Name = LazyLock::new(|| memmem::Finder::new(br#""tool_result""#));
+static USER: Name = LazyLock::new(|| memmem::Finder::new(br#""user""#));
+
 /// Returns whether the line may have this name; a cheap test before a costly one.
-fn has(line: &[u8], name: &[u8]) -> bool {
-    memmem::find(line, name).is_some()
+fn has(line: &[u8], name: &Name) -> bool {
+    name.find(line).is_some()
 }
 
-/// Parses a line that scans.
-fn parse(line: &[u8]) -> Option<Object<'_>> {
-    Object::parse(std::str::from_utf8(line).ok()?).ok()
+/// An entry of a line, whose text is parsed when a field is read.
+struct Found<'l> {
+    entry: Envelope<'l>,
+    text: &'l [u8],
+    object: OnceCell<Option<Object<'l>>>,
 }
 
-/// Returns a field of the line if it is a non-empty string.
-fn string(line: &Object<'_>, key: &str) -> Option<String> {
-    let text = line.str(key).filter(|text| !text.is_empty());
-    text.map(Cow::into_owned)
+impl<'l> Found<'l> {
+    fn scan(scanner: &'l mut Scanner, text: &'l [u8]) -> Option<Self> {
+        Some(Self {
+            entry: scanner.scan(text).ok()?,
+            text,
+            object: OnceCell::new(),
+        })
+    }
+
+    fn parsed(&self) -> Option<&Object<'l>> {
+        let parse = || Object::parse(std::str::from_utf8(self.text).ok()?).ok();
+        self.object.get_or_init(parse).as_ref()
+    }
+
+    fn string(&self, key: &str) -> Option<String> {
+        Some(self.parsed()?.str(key)?.into_owned())
+    }
+
+    fn prompt(&self) -> Option<Prompt> {
+        self.parsed().map(Prompt::of)
+    }
 }
 
 /// Passes the lines of `bytes`, which start at offset `start` of the file, to `see`, from the last
@@ -562,10 +599,10 @@ fn for_each_object(
     scanner: &mut Scanner,
     line: &[u8],
     from_the_end: bool,
-    mut see: impl FnMut(&Envelope<'_>, &[u8]),
+    mut see: impl FnMut(&Found<'_>),
 ) {
-    if let Ok(entry) = scanner.scan(line) {
-        return see(&entry, line);
+    if let Some(object) = Found::scan(scanner, line) {
+        return see(&object);
     }
     let mut found = objects(line);
     if from_the_end {
@@ -573,8 +610,8 @@ fn for_each_object(
     }
     for place in found {
         let text = repaired_text(&line[place]);
-        if let Ok(entry) = scanner.scan(text.as_bytes()) {
-            see(&entry, text.as_bytes());
+        if let Some(object) = Found::scan(scanner, text.as_bytes()) {
+            see(&object);
         }
     }
 }
