@@ -16,9 +16,9 @@ const ONES: u64 = 0x0101_0101_0101_0101;
 #[inline(always)]
 fn eight_digits(text: u64) -> (u32, u64) {
     let letters = text >> 6 & ONES;
-    let digits = (text & ONES * 0x0F) + letters * 9;
+    let digits = (text & (ONES * 0x0F)) + letters * 9;
     // Only the right digits give the text again.
-    let wrong = text_of(digits) ^ text | digits & ONES * 0xF0;
+    let wrong = text_of(digits) ^ text | digits & (ONES * 0xF0);
     let pairs = (digits | digits >> 4) & 0x00FF_00FF_00FF_00FF;
     let fours = (pairs | pairs >> 8) & 0x0000_FFFF_0000_FFFF;
     ((fours | fours >> 16) as u32, wrong)

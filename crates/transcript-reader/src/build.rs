@@ -26,13 +26,13 @@ use crate::index::{
 use crate::interner::{self, Interner};
 use crate::source::Source;
 
-/// The number of bytes read at once: small enough that they are still in the cache when they are
-/// scanned.
-const BUFFER: usize = 256 << 10;
-/// The first number of bytes read beyond a piece, to complete its last line.
-const BEYOND: usize = 8 << 10;
-/// The size of the pieces of a file that is read by several threads.
+/// The size of the pieces of a file that is read by several threads: small enough that a piece is
+/// still in the cache when it is scanned.
 const PIECE: u64 = 512 << 10;
+/// The number of bytes read with a piece to complete its last line.
+const BEYOND: usize = 8 << 10;
+/// The number of bytes read at once.
+const BUFFER: usize = PIECE as usize + BEYOND;
 /// The minimum size of such a file.
 const MIN_LEN: u64 = 4 << 20;
 /// The maximum number of threads that are started unless a number is set.
@@ -309,15 +309,14 @@ impl<'s> PieceReader<'s> {
         // The line before the first line feed belongs to the previous piece.
         let mut framer = (start == 0).then(|| Framer::starting_at(0, cap));
         let mut position = start;
-        let mut beyond = BEYOND / 2;
+        let mut beyond = BEYOND;
         loop {
             let most = match end.saturating_sub(position) {
-                // Most lines are short: not much more is read than the end of the last one.
                 0 => {
                     beyond = (2 * beyond).min(BUFFER);
                     beyond
                 }
-                left => usize::try_from(left).unwrap_or(BUFFER),
+                left => usize::try_from(left).map_or(BUFFER, |left| left.saturating_add(BEYOND)),
             };
             let most = most.min(self.buffer.len());
             let read = self.source.read_at(position, &mut self.buffer[..most])?;
@@ -327,9 +326,8 @@ impl<'s> PieceReader<'s> {
             let mut rest = &self.buffer[..read];
             let before = position;
             position += read as u64;
-            if before < end {
-                self.options.count(read);
-            }
+            self.options
+                .count(read.min(end.saturating_sub(before) as usize));
             let framer = match &mut framer {
                 Some(framer) => framer,
                 none => {

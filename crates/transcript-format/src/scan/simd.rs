@@ -227,9 +227,7 @@ fn first_fault(
                 kind: ScanErrorKind::Control,
                 at,
             })
-        } else if escaped >> i & 1 == 0 {
-            None
-        } else if *byte == b'b' {
+        } else if escaped >> i & 1 == 0 || *byte == b'b' {
             None
         } else if *byte == b'u' && has_four_digits(line, at + 1) {
             odd.look_at(line, at - 1);

@@ -12,7 +12,7 @@ use transcript_testkit::{damage, generate};
 use crate::{Scratch, assert_same, index, load, reported};
 
 /// As in `build.rs`: the buffer size, and the minimum size of a file with several pieces.
-const BUFFER: usize = 256 << 10;
+const BUFFER: usize = (512 << 10) + (8 << 10);
 const MIN_LEN: usize = 4 << 20;
 
 /// Loads with one thread, which reads the file as one piece, and compares with 2, 3 and 8 threads,
@@ -217,7 +217,7 @@ fn terminated_session(seed: u64) -> Vec<u8> {
 
 #[test]
 fn threads_and_directions_agree_wherever_the_borders_between_pieces_fall() {
-    let len = 128 * BUFFER + 12_345;
+    let len = 64 * BUFFER + 12_345;
     for shift in [-1, 0, 1] {
         let bytes = bordered(len, shift);
         assert_eq!(bytes.len(), len);
@@ -350,7 +350,7 @@ fn a_line_beyond_the_cap_is_a_finding_and_the_next_line_is_intact() {
 #[test]
 fn lines_beyond_the_cap_may_cover_the_borders_between_pieces() {
     let options = LoadOptions::new().line_cap(BUFFER);
-    let bytes = bordered(128 * BUFFER + 12_345, 0);
+    let bytes = bordered(64 * BUFFER + 12_345, 0);
     let index = check_all_ways_with(&Scratch::new(&bytes).open(), &options, "capped");
     let too_long = reported(&index)
         .into_iter()
