@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """tools/growth.py [--bin PATH] [--sizes N,N,N] [--group NAMES] [--only SHAPES] [--command TEXT] [--quiet]
 
-Makes sessions of hostile and of plain shapes at several sizes, runs commands on them, and prints the processor time (user), the peak
+Makes sessions of hostile and of plain shapes at several sizes, runs commands on them, and prints the processor time (user and system), the peak
 memory, and the factor by which the time grows with each doubling of the size: about 2 is linear, 4 is quadratic. Times too short to
 compare (under --least seconds) have no factor. A command that exceeds the time limit is killed and counts as failed. Exits with 1 if a factor is above
 --most or a command fails. Needs only Python."""
@@ -268,6 +268,28 @@ def progress_each(n):
         yield progress_line(i + 1, i)
 
 
+def progress_dead(n):
+    """lines of progress whose parent no line has"""
+    yield line(0, None)
+    for i in range(1, n):
+        yield progress_line(i, n + i)
+
+
+# Shapes for sizes of up to a million: `--group large --sizes 250000,1000000`.
+
+def tiny_lines(n):
+    """five lines for each"""
+    for i in range(n):
+        yield "{}\n{}\n{}\n{}\n{}"
+
+
+def long_line(n):
+    """one line, 500 bytes for each"""
+    yield line(0, None)
+    yield line(1, 0, "assistant", "@").replace("@", "x" * (500 * n))
+    yield line(2, 1)
+
+
 def sidechains(n):
     yield line(0, None)
     for i in range(1, n):
@@ -448,7 +470,8 @@ MARKDOWN = {
 
 TREES = [chain, star, comb, roots, lost, components, same_uuid, same_message, parallel, parallel_results, parallel_reversed, one_call,
          one_call_star, calls_of_one_id, star_of_one_message, boundary_on_each_branch, boundaries, kept, pins, pins_lost, tombstones, attachments, attachment_chain, attachments_off_path, progress, progress_star,
-         progress_each, sidechains, sidechain_one, cycle, cycle_tail, backward, glued, torn, metadata, turns]
+         progress_each, progress_dead, sidechains, sidechain_one, cycle, cycle_tail, backward, glued, torn, metadata, turns]
+LARGE = [tiny_lines, long_line, chain, star, roots, same_uuid, cycle, progress, progress_dead]
 LINES = [blocks, zeros, arrays, objects, keys, result_zeros, input_zeros, own_result_zeros, calls_in_one]
 
 R, V = ["replay"], ["--policy", "vendor"]
@@ -463,10 +486,11 @@ ONE_LINE = [
     ["resume", "--request"], ["resume", "--request"] + V, ["resume", "--json"], ["tree"], ["tree", "--json"], ["tail"], ["tail", "--json"], ["list"], ["fork"],
 ]
 SHOWN = [["replay"], ["tail"]]
+INDEXED = [["replay", "--format", "ids"], ["resume", "--json"], ["tree", "--json"]]
 
 
 def run(command, limit):
-    """processor time (user) in seconds, peak memory in MiB, and how it ended"""
+    """processor time (user and system) in seconds, peak memory in MiB, and how it ended"""
     start = time.monotonic()
     pid = os.fork()
     if pid == 0:
@@ -485,7 +509,7 @@ def run(command, limit):
         time.sleep(pause)
         pause = min(pause * 1.5, 0.05)
     end = "over %d s" % limit if killed else "" if os.WIFEXITED(status) and os.WEXITSTATUS(status) in (0, 1) else "ended with %d" % status
-    return usage.ru_utime, usage.ru_maxrss / 1024, end
+    return usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024, end
 
 
 def factor(n0, t0, n1, t1):
@@ -575,6 +599,7 @@ def main():
     sizes = [int(n) for n in o.sizes.split(",")]
     groups = {
         "trees": ([(f.__name__.replace("_", " "), f) for f in TREES], EVERY),
+        "large": ([(f.__name__.replace("_", " "), f) for f in LARGE], INDEXED),
         "lines": ([(f.__name__.replace("_", " "), f) for f in LINES], ONE_LINE),
         "markdown": ([("markdown " + name, markdown(f)) for name, f in MARKDOWN.items()], SHOWN),
     }

@@ -341,22 +341,24 @@ fn write_ids(
     parts: &[ConversationPart],
 ) -> Result<()> {
     let mut number = itoa::Buffer::new();
+    let mut line = Vec::new();
     for entry in parts.iter().flat_map(|part| &part.path.entries) {
         let entry_ref = session.index().entry(entry.entry_no());
-        out.write_all(number.format(entry_ref.line()).as_bytes())?;
-        out.write_all(b" ")?;
-        out.write_all(number.format(entry_ref.offset()).as_bytes())?;
-        out.write_all(b" ")?;
+        line.clear();
+        line.extend_from_slice(number.format(entry_ref.line()).as_bytes());
+        line.push(b' ');
+        line.extend_from_slice(number.format(entry_ref.offset()).as_bytes());
+        line.push(b' ');
         match entry_ref.uuid() {
-            Some(Id::Uuid(uuid)) => out.write_all(&uuid.text())?,
-            Some(odd) => out.write_all(
-                ui.escaping
-                    .one_line(&session.index().id_text(odd))
-                    .as_bytes(),
-            )?,
-            None => out.write_all(b"-")?,
+            Some(Id::Uuid(uuid)) => line.extend_from_slice(&uuid.text()),
+            Some(odd) => {
+                let text = session.index().id_text(odd);
+                line.extend_from_slice(ui.escaping.one_line(&text).as_bytes());
+            }
+            None => line.push(b'-'),
         }
-        out.write_all(b"\n")?;
+        line.push(b'\n');
+        out.write_all(&line)?;
     }
     Ok(())
 }

@@ -9,22 +9,36 @@ use std::fmt;
 #[derive(Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Uuid(pub u128);
 
-/// Offsets of the 32 digits in the canonical form.
-const DIGITS: [usize; 32] = [
-    0, 1, 2, 3, 4, 5, 6, 7, 9, 10, 11, 12, 14, 15, 16, 17, 19, 20, 21, 22, 24, 25, 26, 27, 28, 29,
-    30, 31, 32, 33, 34, 35,
-];
+/// A one in each of eight bytes.
+const ONES: u64 = 0x0101_0101_0101_0101;
 
-/// The value of a lower-case hexadecimal digit; 0xFF for every other byte.
-const HEX: [u8; 256] = {
-    let mut table = [0xFF; 256];
-    let mut digit = 0;
-    while digit < 16 {
-        table[b"0123456789abcdef"[digit] as usize] = digit as u8;
-        digit += 1;
-    }
-    table
-};
+/// Reads eight lower-case hexadecimal digits at once. The second value is 0 if they are that.
+#[inline(always)]
+fn eight_digits(text: u64) -> (u32, u64) {
+    let letters = text >> 6 & ONES;
+    let digits = (text & (ONES * 0x0F)) + letters * 9;
+    // Only the right digits give the text again.
+    let wrong = text_of(digits) ^ text | digits & (ONES * 0xF0);
+    let pairs = (digits | digits >> 4) & 0x00FF_00FF_00FF_00FF;
+    let fours = (pairs | pairs >> 8) & 0x0000_FFFF_0000_FFFF;
+    ((fours | fours >> 16) as u32, wrong)
+}
+
+/// Returns the text of eight digits, one in each byte.
+#[inline(always)]
+fn text_of(digits: u64) -> u64 {
+    let above_nine = (digits + ONES * 6) >> 4 & ONES;
+    digits + ONES * u64::from(b'0') + above_nine * u64::from(b'a' - b'9' - 1)
+}
+
+/// Returns the eight digits of `value` as text.
+#[inline(always)]
+fn digits_of(value: u32) -> [u8; 8] {
+    let fours = u64::from(value);
+    let fours = (fours | fours << 16) & 0x0000_FFFF_0000_FFFF;
+    let pairs = (fours | fours << 8) & 0x00FF_00FF_00FF_00FF;
+    text_of((pairs | pairs << 4) & 0x0F0F_0F0F_0F0F_0F0F).to_be_bytes()
+}
 
 impl Uuid {
     /// The all-zero uuid, with which a `last-prompt` line clears the pin (LEAF-6).
@@ -37,14 +51,16 @@ impl Uuid {
         if [text[8], text[13], text[18], text[23]] != [b'-'; 4] {
             return None;
         }
-        let mut value = 0u128;
-        let mut seen = 0u8;
-        for at in DIGITS {
-            let digit = HEX[usize::from(text[at])];
-            seen |= digit;
-            value = value << 4 | u128::from(digit & 0x0F);
-        }
-        (seen < 16).then_some(Self(value))
+        let four = |at: usize| u64::from(u32::from_be_bytes([0, 1, 2, 3].map(|i| text[at + i])));
+        let eight = |first, second| eight_digits(four(first) << 32 | four(second));
+        let (a, wrong_a) = eight(0, 4);
+        let (b, wrong_b) = eight(9, 14);
+        let (c, wrong_c) = eight(19, 24);
+        let (d, wrong_d) = eight(28, 32);
+        let value = [a, b, c, d]
+            .into_iter()
+            .fold(0, |value, part| value << 32 | u128::from(part));
+        (wrong_a | wrong_b | wrong_c | wrong_d == 0).then_some(Self(value))
     }
 
     /// Returns the id of part `index` of this id: its first 24 characters, then `index` as 12
@@ -66,11 +82,13 @@ impl Uuid {
     #[must_use]
     pub fn text(self) -> [u8; 36] {
         let mut text = [b'-'; 36];
-        let bytes = self.0.to_be_bytes();
-        for (pair, byte) in DIGITS.chunks_exact(2).zip(bytes) {
-            text[pair[0]] = b"0123456789abcdef"[usize::from(byte >> 4)];
-            text[pair[1]] = b"0123456789abcdef"[usize::from(byte & 15)];
-        }
+        let [a, b, c, d] = [96, 64, 32, 0].map(|shift| digits_of((self.0 >> shift) as u32));
+        text[..8].copy_from_slice(&a);
+        text[9..13].copy_from_slice(&b[..4]);
+        text[14..18].copy_from_slice(&b[4..]);
+        text[19..23].copy_from_slice(&c[..4]);
+        text[24..28].copy_from_slice(&c[4..]);
+        text[28..].copy_from_slice(&d);
         text
     }
 }
@@ -84,5 +102,30 @@ impl fmt::Display for Uuid {
 impl fmt::Debug for Uuid {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_canonical_form_is_read_and_it_is_written_again() {
+        let ids = [0, u128::MAX, 0x0123_4567_89ab_cdef_fedc_ba98_7654_3210];
+        for id in ids.map(|id| Uuid(id).text()) {
+            for at in 0..id.len() {
+                for byte in 0..=255 {
+                    let mut text = id;
+                    text[at] = byte;
+                    let is_right = match at {
+                        8 | 13 | 18 | 23 => byte == b'-',
+                        _ => matches!(byte, b'0'..=b'9' | b'a'..=b'f'),
+                    };
+                    let read = Uuid::parse(&text).map(Uuid::text);
+                    assert_eq!(read, is_right.then_some(text), "{byte} at {at}");
+                }
+            }
+        }
+        assert_eq!(Uuid::parse(&ids[2].to_be_bytes()), None);
     }
 }

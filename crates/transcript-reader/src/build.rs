@@ -1,7 +1,9 @@
 //! Builds the index, by several threads if the file is large.
 
+use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
 use std::thread;
 
 use transcript_format::finding::{Code, Finding};
@@ -17,24 +19,34 @@ use transcript_format::time;
 use crate::damaged_lines;
 use crate::error::Error;
 use crate::fork_names;
+use crate::growing::put;
 use crate::index::{
     Boundary, EntryMarks, EntryNo, Id, Index, NO_TIME, Preserved, Record, SideTables, ToolEnd,
 };
 use crate::interner::{self, Interner};
 use crate::source::Source;
 
+/// The size of the pieces of a file that is read by several threads: small enough that a piece is
+/// still in the cache when it is scanned.
+const PIECE: u64 = 512 << 10;
+/// The number of bytes read with a piece to complete its last line.
+const BEYOND: usize = 8 << 10;
 /// The number of bytes read at once.
-const BUFFER: usize = 1 << 20;
-/// The minimum size of the pieces of a file that is read by several threads.
-const MIN_PIECE: u64 = 4 << 20;
+const BUFFER: usize = PIECE as usize + BEYOND;
+/// The minimum size of such a file.
+const MIN_LEN: u64 = 4 << 20;
+/// The maximum number of threads that are started unless a number is set.
+const MAX_THREADS: usize = 16;
 
 /// How an [`Index`] is built. Only the line cap affects the result.
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct LoadOptions {
-    /// `None` for the number of processors, at most two.
+    /// `None` for the number of processors, at most [`MAX_THREADS`].
     threads: Option<usize>,
     line_cap: usize,
+    /// The size of the pieces, if not chosen by the size of the file.
+    piece: Option<u64>,
     read: Option<Arc<AtomicU64>>,
 }
 
@@ -45,11 +57,12 @@ impl Default for LoadOptions {
 }
 
 impl LoadOptions {
-    /// Returns the defaults: at most two threads, lines up to 64 MiB.
+    /// Returns the defaults: a thread for each processor, at most 16, and lines up to 64 MiB.
     pub fn new() -> Self {
         Self {
             threads: None,
             line_cap: DEFAULT_LINE_CAP,
+            piece: None,
             read: None,
         }
     }
@@ -66,8 +79,15 @@ impl LoadOptions {
         self
     }
 
-    /// Adds the number of bytes read to `counter`, about once per megabyte, so that another thread
-    /// can show progress. Bytes that are read a second time do not count.
+    /// Sets the size of the pieces that threads read. For tests: small pieces have many borders.
+    #[doc(hidden)]
+    pub fn piece(mut self, bytes: u64) -> Self {
+        self.piece = Some(bytes.max(1));
+        self
+    }
+
+    /// Adds the number of bytes read to `counter`, several times per megabyte, so that another
+    /// thread can show progress. Bytes that are read a second time do not count.
     pub fn count_bytes(mut self, counter: Arc<AtomicU64>) -> Self {
         self.read = Some(counter);
         self
@@ -93,7 +113,7 @@ impl LoadOptions {
             lines = tracing::field::Empty,
         );
         let _entered = span.enter();
-        let mut index = join(self.load_parts(source)?, source.len());
+        let mut index = self.load_lines(source)?;
         let read_at = |offset, bytes: &mut [u8]| source.read_at(offset, bytes);
         damaged_lines::salvage(&mut index, read_at, self.line_cap)?;
         let mut index = index.finish();
@@ -105,32 +125,57 @@ impl LoadOptions {
         Ok(index)
     }
 
-    fn load_parts(&self, source: &Source) -> Result<Vec<PartialIndex>, Error> {
-        let pieces = match source.len() / MIN_PIECE {
-            0 | 1 => 1,
-            pieces => pieces.min(self.threads.unwrap_or_else(threads) as u64),
+    /// Indexes the lines, without salvaging anything.
+    fn load_lines(&self, source: &Source) -> Result<Index, Error> {
+        let len = source.len();
+        let piece = match self.piece {
+            Some(piece) => piece,
+            None if len < MIN_LEN => len,
+            None => PIECE,
         };
-        let piece = |i: u64| {
-            // In 128 bits, because the product of 64-bit lengths can overflow.
-            let at =
-                |i: u64| (u128::from(source.len()) * u128::from(i) / u128::from(pieces)) as u64;
-            index_piece(source, at(i), at(i + 1), self)
+        let pieces = len.div_ceil(piece.max(1)).max(1);
+        let threads = match pieces {
+            1 => 1,
+            _ => self.threads.unwrap_or_else(threads) as u64,
         };
-        if pieces == 1 {
-            return Ok(vec![piece(0)?]);
+        if threads == 1 {
+            let mut joined = Joined::default();
+            joined.add(PieceReader::new(source, self).read(0, len)?);
+            return Ok(joined.finish(len));
         }
-        let piece = &piece;
+        let joined = Joined {
+            pieces,
+            most_ahead: 2 * threads,
+            ..Joined::default()
+        };
+        let joined = (Mutex::new(joined), Condvar::new());
+        let work = || {
+            let mut reader = PieceReader::new(source, self);
+            let mut part = None;
+            while let Some(number) = next_piece(&joined, part.take()) {
+                let start = number * piece;
+                let end = start.saturating_add(piece).min(len);
+                // A panic is passed on: the other threads wait for this piece.
+                let read = || reader.read(start, end);
+                part = Some((number, catch_unwind(AssertUnwindSafe(read))));
+            }
+        };
         thread::scope(|scope| {
-            let workers: Vec<_> = (0..pieces).map(|i| scope.spawn(move || piece(i))).collect();
-            workers
-                .into_iter()
-                .map(|worker| {
-                    worker
-                        .join()
-                        .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-                })
-                .collect()
-        })
+            for _ in 1..threads.min(pieces) {
+                // Fewer threads do as well, if the system refuses to start one.
+                _ = thread::Builder::new().spawn_scoped(scope, work);
+            }
+            work();
+        });
+        let joined = joined
+            .0
+            .into_inner()
+            .unwrap_or_else(PoisonError::into_inner);
+        match joined.failed {
+            None => Ok(joined.finish(len)),
+            Some(Ok(error)) => Err(error),
+            Some(Err(panic)) => resume_unwind(panic),
+        }
     }
 }
 
@@ -139,80 +184,187 @@ impl LoadOptions {
 /// large file.
 fn threads() -> usize {
     static THREADS: OnceLock<usize> = OnceLock::new();
-    // With more threads, joining the parts would need memory for more copies of the records.
     *THREADS.get_or_init(|| {
         #[cfg(test)]
         tests::ASKED.fetch_add(1, Ordering::Relaxed);
         thread::available_parallelism()
             .map_or(1, usize::from)
-            .min(2)
+            .min(MAX_THREADS)
     })
 }
 
-/// Indexes the lines that start in `start..end`.
-fn index_piece(
-    source: &Source,
-    start: u64,
-    end: u64,
-    options: &LoadOptions,
-) -> Result<PartialIndex, Error> {
-    let cap = options.line_cap;
-    let mut part = PartialIndex::default();
-    let mut scanner = Scanner::new();
-    let mut buffer = vec![0; BUFFER.min(source.len() as usize + 1)];
-    // A line that spans `start` belongs to the previous piece: skip to its end. The search starts
-    // one byte before `start`, because a line may begin exactly at `start`.
-    let mut framer = (start == 0).then(|| Framer::starting_at(0, cap));
-    let mut position = start.saturating_sub(1);
-    loop {
-        let read = source.read_at(position, &mut buffer)?;
-        if read == 0 {
-            break;
-        }
-        options.count(read);
-        let mut rest = &buffer[..read];
-        let before = position;
-        position += read as u64;
-        let framer = match &mut framer {
-            Some(framer) => framer,
-            none => {
-                let Some(newline) = memchr::memchr(b'\n', rest) else {
-                    if position >= end {
-                        // That line extends past this piece.
-                        return Ok(part);
-                    }
-                    continue;
-                };
-                rest = &rest[newline + 1..];
-                none.insert(Framer::starting_at(before + newline as u64 + 1, cap))
+/// What a thread made of a piece: its index, an error, or a panic.
+type Outcome = thread::Result<Result<PartialIndex, Error>>;
+
+/// The index of the pieces so far, to which the threads add theirs in file order.
+///
+/// A piece is copied right after it was read, and its memory is used again: the records of a large
+/// file are never in memory twice.
+#[derive(Default)]
+struct Joined {
+    index: Index,
+    /// The number of pieces of the file.
+    pieces: u64,
+    /// The number of pieces that may be begun and not joined. A thread that is further ahead waits,
+    /// as memory has to be bounded even if the system stops another one for a long time.
+    most_ahead: u64,
+    /// The number of pieces that threads have begun to read.
+    begun: u64,
+    /// The number of pieces in `index`.
+    done: u64,
+    /// Pieces that were read before an earlier one.
+    waiting: BTreeMap<u64, Outcome>,
+    failed: Option<thread::Result<Error>>,
+    /// The finding about a file that became shorter.
+    shrunk: Option<Finding>,
+}
+
+/// Hands in a piece, and returns the number of the next one to read; `None` if there is none.
+fn next_piece(
+    (joined, changed): &(Mutex<Joined>, Condvar),
+    part: Option<(u64, Outcome)>,
+) -> Option<u64> {
+    let mut joined = joined.lock().unwrap_or_else(PoisonError::into_inner);
+    joined.waiting.extend(part);
+    if joined.join_waiting() {
+        changed.notify_all();
+    }
+    let is_ahead =
+        |joined: &mut Joined| joined.is_open() && joined.begun - joined.done >= joined.most_ahead;
+    let mut joined = changed
+        .wait_while(joined, is_ahead)
+        .unwrap_or_else(PoisonError::into_inner);
+    let next = joined.is_open().then_some(joined.begun);
+    joined.begun += 1;
+    next
+}
+
+impl Joined {
+    /// Returns whether there are pieces to read.
+    fn is_open(&self) -> bool {
+        self.begun < self.pieces && self.failed.is_none()
+    }
+
+    /// Joins the pieces that follow, and returns whether there was any.
+    fn join_waiting(&mut self) -> bool {
+        let before = self.done;
+        while self.failed.is_none()
+            && let Some(part) = self.waiting.remove(&self.done)
+        {
+            self.done += 1;
+            match part {
+                Ok(Ok(part)) => self.add(part),
+                Ok(Err(error)) => self.failed = Some(Ok(error)),
+                Err(panic) => self.failed = Some(Err(panic)),
             }
-        };
+        }
+        self.done > before
+    }
+
+    /// Appends the next piece.
+    fn add(&mut self, mut part: PartialIndex) {
+        // A piece after the new end cannot know where the file ends; an earlier one does.
+        let is_shrunk = |finding: &mut Finding| finding.code == Code::Shrunk;
+        let shrunk = part.findings.extract_if(.., is_shrunk);
+        let shrunk = shrunk.chain(self.shrunk.take());
+        self.shrunk = shrunk.min_by_key(|finding| finding.offset);
+        append(&mut self.index, part);
+    }
+
+    /// Returns the index of a file of `len` bytes. [`Index::finish`] completes it.
+    fn finish(mut self, len: u64) -> Index {
+        self.index.len = len;
+        if let Some(mut shrunk) = self.shrunk {
+            self.index.len = shrunk.offset;
+            shrunk.len = len - shrunk.offset;
+            self.index.findings.push(shrunk);
+        }
+        self.index
+    }
+}
+
+/// Reads pieces of a file; reuses its buffers.
+struct PieceReader<'s> {
+    source: &'s Source,
+    options: &'s LoadOptions,
+    scanner: Scanner,
+    buffer: Vec<u8>,
+}
+
+impl<'s> PieceReader<'s> {
+    fn new(source: &'s Source, options: &'s LoadOptions) -> Self {
+        Self {
+            source,
+            options,
+            scanner: Scanner::new(),
+            buffer: vec![0; BUFFER.min(source.len() as usize + 1)],
+        }
+    }
+
+    /// Indexes the lines that start in `start..end` or, if they follow a line feed, at `end`; but
+    /// not the line at `start`, unless that is the start of the file.
+    fn read(&mut self, start: u64, end: u64) -> Result<PartialIndex, Error> {
+        let cap = self.options.line_cap;
+        let mut part = PartialIndex::default();
+        // The line before the first line feed belongs to the previous piece.
+        let mut framer = (start == 0).then(|| Framer::starting_at(0, cap));
+        let mut position = start;
+        let mut beyond = BEYOND;
         loop {
-            if framer.offset() >= end {
-                return Ok(part);
-            }
-            let Some(framed) = framer.next(&mut rest) else {
-                break;
+            let most = match end.saturating_sub(position) {
+                0 => {
+                    beyond = (2 * beyond).min(BUFFER);
+                    beyond
+                }
+                left => usize::try_from(left).map_or(BUFFER, |left| left.saturating_add(BEYOND)),
             };
-            part.add(framed, &mut scanner);
+            let most = most.min(self.buffer.len());
+            let read = self.source.read_at(position, &mut self.buffer[..most])?;
+            if read == 0 {
+                break;
+            }
+            let mut rest = &self.buffer[..read];
+            let before = position;
+            position += read as u64;
+            self.options
+                .count(read.min(end.saturating_sub(before) as usize));
+            let framer = match &mut framer {
+                Some(framer) => framer,
+                none => {
+                    let Some(newline) = memchr::memchr(b'\n', rest) else {
+                        if position >= end {
+                            // That line extends past this piece.
+                            return Ok(part);
+                        }
+                        continue;
+                    };
+                    rest = &rest[newline + 1..];
+                    none.insert(Framer::starting_at(before + newline as u64 + 1, cap))
+                }
+            };
+            loop {
+                if framer.offset() > end {
+                    return Ok(part);
+                }
+                let Some(framed) = framer.next(&mut rest) else {
+                    break;
+                };
+                part.add(framed, &mut self.scanner);
+            }
         }
+        if let Some(framer) = &mut framer
+            && framer.offset() <= end
+            && let Some(framed) = framer.finish()
+        {
+            part.add(framed, &mut self.scanner);
+        }
+        let len = self.source.len();
+        if position < len {
+            let detail = "the file became shorter while it was read";
+            part.find(Code::Shrunk, None, position, len - position, detail);
+        }
+        Ok(part)
     }
-    if let Some(framer) = &mut framer
-        && framer.offset() < end
-        && let Some(framed) = framer.finish()
-    {
-        part.add(framed, &mut scanner);
-    }
-    if position < source.len() {
-        part.find(
-            Code::Shrunk,
-            None,
-            position,
-            source.len() - position,
-            "the file became shorter while it was read",
-        );
-    }
-    Ok(part)
 }
 
 /// The index of some consecutive lines. Line numbers are relative to the first of them.
@@ -351,7 +503,7 @@ impl PartialIndex {
         self.tools.extend(
             envelope
                 .tools()
-                .map(|tool| ToolEnd::new(tool.role, tool.id.decode().as_bytes())),
+                .map(|tool| ToolEnd::new(tool.role, &tool.id.bytes())),
         );
         let sub = envelope.sub_code();
         if kind == EntryKind::System && sub == SystemKind::CompactBoundary as u8 {
@@ -579,48 +731,18 @@ pub(crate) fn renumber<'r>(names: &mut Interner, numbers: impl Iterator<Item = &
 /// exist in practice; the further names are treated as absent.
 fn number(text: Option<Text<'_>>, names: &mut Interner) -> u16 {
     let Some(text) = text else { return 0 };
-    u16::try_from(names.number(&text.decode()) + 1).unwrap_or(0)
-}
-
-/// Joins adjacent parts of a file of `len` bytes. [`Index::finish`] completes the result.
-fn join(mut parts: Vec<PartialIndex>, len: u64) -> Index {
-    let shrunk = take_shrunk(&mut parts, len);
-    let mut index = Index::empty(shrunk.as_ref().map_or(len, |shrunk| shrunk.offset));
-    let total: usize = parts.iter().map(|part| part.records.len()).sum();
-    for mut part in parts {
-        if index.records.is_empty() && index.lines == 0 {
-            // The first part is moved, not copied.
-            part.records.reserve_exact(total - part.records.len());
-            index.records = part.records;
-            index.tools = part.tools;
-            index.side = part.side;
-            index.boundaries = part.boundaries;
-            index.findings = part.findings;
-            index.lines = part.lines;
-            index.blank_lines = part.blank_lines;
-        } else {
-            append(&mut index, part);
-        }
-    }
-    index.findings.extend(shrunk);
-    index
-}
-
-/// Merges the findings of all parts about a file that shrank into one.
-fn take_shrunk(parts: &mut [PartialIndex], len: u64) -> Option<Finding> {
-    let is_shrunk = |finding: &mut Finding| finding.code == Code::Shrunk;
-    let all = parts
-        .iter_mut()
-        .flat_map(|part| part.findings.extract_if(.., is_shrunk));
-    // A part after the new end cannot know where the file ends; an earlier part does.
-    let mut first = all.min_by_key(|finding| finding.offset)?;
-    first.len = len - first.offset;
-    Some(first)
+    let number = names
+        .last(&text.bytes())
+        .unwrap_or_else(|| names.number(&text.decode()));
+    u16::try_from(number + 1).unwrap_or(0)
 }
 
 /// Appends the index of the lines that follow those of `index`, except for
 /// [`Index::uuids`](Index).
 pub(crate) fn append(index: &mut Index, part: PartialIndex) {
+    if index.lines == 0 {
+        return put(index, part);
+    }
     let renumber = |names: &Interner, all: &mut Interner| -> Vec<u32> {
         names.texts().map(|text| all.number(text)).collect()
     };

@@ -534,7 +534,8 @@ fn take(index: &mut Index) -> PartialIndex {
     }
 }
 
-fn put(index: &mut Index, part: PartialIndex) {
+/// Sets the parts of an index that a [`PartialIndex`] has.
+pub(crate) fn put(index: &mut Index, part: PartialIndex) {
     index.records = part.records;
     index.tools = part.tools;
     index.side = part.side;

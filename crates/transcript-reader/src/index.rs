@@ -19,8 +19,9 @@ use crate::source::Source;
 /// Every entry of one file in file order, including duplicates, and the findings about damaged
 /// lines.
 ///
-/// The result is the same for any number of threads that built it.
-#[derive(Debug)]
+/// The result is the same for any number of threads that built it. The default is the index of an
+/// empty file.
+#[derive(Debug, Default)]
 pub struct Index {
     pub(crate) records: Vec<Record>,
     /// The tool calls and results of all records, in order.
@@ -242,7 +243,7 @@ pub enum Preserved {
 }
 
 impl Index {
-    /// Reads all of `source` with up to two threads.
+    /// Reads all of `source`, with several threads if it is large.
     ///
     /// # Errors
     ///
@@ -264,17 +265,8 @@ impl Index {
 
     pub(crate) fn empty(len: u64) -> Self {
         Self {
-            records: Vec::new(),
-            tools: Vec::new(),
-            side: SideTables::default(),
-            boundaries: Vec::new(),
-            findings: Vec::new(),
-            lines: 0,
-            blank_lines: 0,
             len,
-            named_session: None,
-            new_names: HashMap::new(),
-            uuids: Uuids::default(),
+            ..Self::default()
         }
     }
 

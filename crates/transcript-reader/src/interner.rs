@@ -21,14 +21,16 @@ pub(crate) struct Interner {
 }
 
 impl Interner {
+    /// Returns the number that was returned last if it is that of `text`.
+    pub(crate) fn last(&self, text: &[u8]) -> Option<u32> {
+        let last = self.texts.get(self.last as usize)?;
+        (last.as_bytes() == text).then_some(self.last)
+    }
+
     /// Returns the number of `text`, a new one if it is new.
     pub(crate) fn number(&mut self, text: &str) -> u32 {
-        if self
-            .texts
-            .get(self.last as usize)
-            .is_some_and(|last| **last == *text)
-        {
-            return self.last;
+        if let Some(last) = self.last(text.as_bytes()) {
+            return last;
         }
         let Self {
             texts,

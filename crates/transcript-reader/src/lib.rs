@@ -1,6 +1,6 @@
 //! A read-only index over one transcript file.
 //!
-//! Start with [`Source::open`], then [`Index::load`]: it reads the file once, in buffers of 1 MiB
+//! Start with [`Source::open`], then [`Index::load`]: it reads the file once, in small buffers
 //! and never through a memory map, and keeps at most 96 bytes for each line. The index has every
 //! entry in file order, including duplicates and objects salvaged from damaged lines, and a
 //! [finding](transcript_format::finding) for every line that does not scan. It does not follow

@@ -8,7 +8,7 @@ use std::collections::{HashMap, HashSet};
 use transcript_format::finding::{Code, Finding};
 use transcript_format::kind::EntryKind;
 use transcript_format::scan::{Flags, ToolRole};
-use transcript_reader::{Boundary, EntryRef, Id, MessageKey, Preserved, ToolKey};
+use transcript_reader::{Boundary, EntryNo, EntryRef, Id, MessageKey, Preserved, ToolKey};
 
 use crate::components::Descendants;
 use crate::decision::{Decision, Evidence, GapReason};
@@ -133,7 +133,7 @@ impl<'i> Findings<'_, 'i> {
         }
         let descent = Descendants::of(tree);
         for node in tree.nodes().filter(|node| !tree.is_foreign(*node)) {
-            if !tree.entry(node).kind().is_message() {
+            if !tree.entry(node).kind().is_message() || self.has_one_branch(node) {
                 continue;
             }
             let mut branches = self.branches(node);
@@ -149,6 +149,14 @@ impl<'i> Findings<'_, 'i> {
                 }
             }
         }
+    }
+
+    /// Returns whether at most one child follows a node, and it is a message: most nodes are so.
+    fn has_one_branch(&self, node: NodeId) -> bool {
+        let mut children = self.tree.children(node);
+        let first = children.next();
+        first.is_none_or(|child| self.tree.entry(child).kind().is_message())
+            && children.next().is_none()
     }
 
     /// Returns the first messages of the branches below a message. Results, and further lines of
@@ -301,7 +309,7 @@ impl<'i> Findings<'_, 'i> {
     fn of_calls(&mut self, path: &ConversationPath) {
         let index = self.tree.index;
         // For each call: its entry, and whether a result was seen.
-        let mut calls: HashMap<ToolKey, (EntryRef<'i>, bool)> = HashMap::new();
+        let mut calls: HashMap<ToolKey, (EntryNo, bool)> = HashMap::new();
         let mut early: Vec<(ToolKey, EntryRef<'i>)> = Vec::new();
         let mut answer: Option<EntryRef<'i>> = None;
         for entry in &path.entries {
@@ -312,11 +320,12 @@ impl<'i> Findings<'_, 'i> {
             for end in entry.tools() {
                 match (end.role(), entry.kind()) {
                     (ToolRole::Use, EntryKind::Assistant) => {
-                        calls.entry(end.key()).or_insert((entry, false));
+                        calls.entry(end.key()).or_insert((entry.number(), false));
                     }
                     (ToolRole::Result, EntryKind::User) => match calls.get_mut(&end.key()) {
                         None => early.push((end.key(), entry)),
                         Some((call, is_answered)) => {
+                            let call = index.entry(*call);
                             let is_late = answer.is_some_and(|answer| {
                                 answer.message() != call.message() || call.message().is_none()
                             });
@@ -349,12 +358,12 @@ impl<'i> Findings<'_, 'i> {
             .into_values()
             .filter(|(_, answered)| !answered)
             .collect();
-        open.sort_by_key(|(entry, _)| entry.number());
-        open.dedup_by_key(|(entry, _)| entry.number());
-        for (entry, _) in open {
+        open.sort_unstable();
+        open.dedup();
+        for (call, _) in open {
             self.add(
                 Code::NoResult,
-                entry,
+                index.entry(call),
                 "a call of this entry has no result on the path",
             );
         }

@@ -80,7 +80,7 @@ pub(super) struct OddEscapes {
 struct Masks {
     quote: u64,
     backslash: u64,
-    /// Bytes that may follow a backslash, except `u`.
+    /// Bytes that may follow a backslash, except `u` and the rare `b`.
     escape: u64,
     /// Whether a byte is below 0x20.
     has_control: bool,
@@ -139,7 +139,10 @@ fn index_with(
         };
         let escaped = escaped(masks.backslash, &mut next_escaped);
         let marks = masks.quote & !escaped;
-        len = push(&mut quotes.places, len, base as u32, marks);
+        // Most blocks are text within one string.
+        if marks != 0 {
+            len = push(&mut quotes.places, len, base as u32, marks);
+        }
         // Control bytes and unknown escapes are rare, and outside of strings they do not count. So the
         // fast path only detects them, and a cold function decides.
         let suspects = escaped & !masks.escape;
@@ -224,7 +227,7 @@ fn first_fault(
                 kind: ScanErrorKind::Control,
                 at,
             })
-        } else if escaped >> i & 1 == 0 {
+        } else if escaped >> i & 1 == 0 || *byte == b'b' {
             None
         } else if *byte == b'u' && has_four_digits(line, at + 1) {
             odd.look_at(line, at - 1);
@@ -294,7 +297,7 @@ fn classify(block: &[u8; 64]) -> Masks {
         let equal = |byte: u8| gather(zero_bytes(word ^ splat(byte))) << (8 * i);
         masks.quote |= equal(b'"');
         masks.backslash |= equal(b'\\');
-        masks.escape |= b"\"\\/bfnrt"
+        masks.escape |= b"\"\\/fnrt"
             .iter()
             .fold(0, |mask, byte| mask | equal(*byte));
         masks.has_control |= zero_bytes(word & splat(0xE0)) != 0;
@@ -321,9 +324,9 @@ const fn gather(tops: u64) -> u64 {
 #[cfg(target_arch = "x86_64")]
 mod avx2 {
     use std::arch::x86_64::{
-        __m256i, _mm_loadu_si128, _mm256_and_si256, _mm256_broadcastsi128_si256, _mm256_cmpeq_epi8,
+        __m256i, _mm_loadu_si128, _mm256_broadcastsi128_si256, _mm256_cmpeq_epi8,
         _mm256_loadu_si256, _mm256_max_epu8, _mm256_min_epu8, _mm256_movemask_epi8,
-        _mm256_set1_epi8, _mm256_setzero_si256, _mm256_shuffle_epi8, _mm256_srli_epi16,
+        _mm256_set1_epi8, _mm256_shuffle_epi8,
     };
 
     use super::{Carry, Masks, Quotes, ScanError, index_with};
@@ -360,30 +363,23 @@ mod avx2 {
         let last = _mm256_set1_epi8(0x1F);
         let lowest = _mm256_min_epu8(low, high);
         let controls = _mm256_cmpeq_epi8(_mm256_max_epu8(lowest, last), last);
+        let quote = equal(b'"');
         Masks {
-            quote: equal(b'"'),
+            quote,
             backslash: equal(b'\\'),
-            escape: !bits(not_an_escape(low), not_an_escape(high)),
+            escape: quote | bits(escape(low), escape(high)),
             has_control: _mm256_movemask_epi8(controls) != 0,
         }
     }
 
-    /// Returns all ones in every byte that is not one of `"\/bfnrt`.
-    ///
-    /// A byte is one of them if the sets of its two nibbles intersect: bit 0 stands for the high
-    /// nibble 2, bit 1 for 5, bit 2 for 6, bit 3 for 7.
+    /// Returns all ones in every byte that is one of `\/fnrt`: those that are equal to the byte in
+    /// the table at their lower nibble.
     #[inline]
     #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
-    fn not_an_escape(bytes: __m256i) -> __m256i {
-        const BY_LOW: [u8; 16] = [0, 0, 1 | 4 | 8, 0, 8, 0, 4, 0, 0, 0, 0, 0, 2, 0, 4, 1];
-        const BY_HIGH: [u8; 16] = [0, 0, 1, 0, 0, 2, 4, 8, 0, 0, 0, 0, 0, 0, 0, 0];
-        let low_halves = _mm256_and_si256(bytes, _mm256_set1_epi8(0x0F));
-        let high_halves = _mm256_and_si256(_mm256_srli_epi16::<4>(bytes), _mm256_set1_epi8(0x0F));
-        let met = _mm256_and_si256(
-            _mm256_shuffle_epi8(table(&BY_LOW), low_halves),
-            _mm256_shuffle_epi8(table(&BY_HIGH), high_halves),
-        );
-        _mm256_cmpeq_epi8(met, _mm256_setzero_si256())
+    fn escape(bytes: __m256i) -> __m256i {
+        // Bytes from 0x80 on look up 0, and the first entry must not equal the byte 0.
+        const BY_LOW: [u8; 16] = *b"\x01\0r\0t\0f\0\0\0\0\0\\\0n/";
+        _mm256_cmpeq_epi8(_mm256_shuffle_epi8(table(&BY_LOW), bytes), bytes)
     }
 
     #[inline]
@@ -424,7 +420,7 @@ mod tests {
                 let expected = Masks {
                     quote: expect(&|b| b == b'"'),
                     backslash: expect(&|b| b == b'\\'),
-                    escape: expect(&|b| b"\"\\/bfnrt".contains(&b)),
+                    escape: expect(&|b| b"\"\\/fnrt".contains(&b)),
                     has_control: expect(&|b| b < 0x20) != 0,
                 };
                 assert_eq!(classify(&block), expected, "byte {byte} at {at}");

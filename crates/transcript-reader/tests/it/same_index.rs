@@ -11,11 +11,12 @@ use transcript_testkit::{damage, generate};
 
 use crate::{Scratch, assert_same, index, load, reported};
 
-/// As in `build.rs`: the buffer size, and the minimum size of a thread's piece.
-const BUFFER: usize = 1 << 20;
-const MIN_PIECE: usize = 4 << 20;
+/// As in `build.rs`: the buffer size, and the minimum size of a file with several pieces.
+const BUFFER: usize = (512 << 10) + (8 << 10);
+const MIN_LEN: usize = 4 << 20;
 
-/// Loads with one thread, and compares with 2, 3 and 7 threads.
+/// Loads with one thread, which reads the file as one piece, and compares with 2, 3 and 8 threads,
+/// and with pieces of other sizes.
 #[track_caller]
 pub(crate) fn check_all_ways(source: &Source, name: &str) -> Index {
     check_all_ways_with(source, &LoadOptions::new(), name)
@@ -24,9 +25,21 @@ pub(crate) fn check_all_ways(source: &Source, name: &str) -> Index {
 #[track_caller]
 fn check_all_ways_with(source: &Source, options: &LoadOptions, name: &str) -> Index {
     let one = load(source, &options.clone().threads(1));
-    for threads in [2, 3, 7] {
+    for threads in [2, 3, 8] {
         let other = load(source, &options.clone().threads(threads));
         assert_same(&one, &other, &format!("{name}: {threads} threads"));
+    }
+    let len = source.len();
+    // A large file has enough borders without a piece for every few bytes.
+    let least = len / 2_000;
+    let parts = [2, 3, 7].map(|parts| len.div_ceil(parts));
+    let pieces = [1, 7, 64, 1_001, 65_536].into_iter().chain(parts);
+    for (piece, threads) in pieces.zip([2, 3, 8].into_iter().cycle()) {
+        if piece >= least {
+            let other = load(source, &options.clone().threads(threads).piece(piece));
+            let name = format!("{name}: {threads} threads, pieces of {piece} bytes");
+            assert_same(&one, &other, &name);
+        }
     }
     one
 }
@@ -116,12 +129,12 @@ fn plug(number: usize, span: usize) -> Plug {
     }
 }
 
-/// Returns a file of `len` bytes of generated sessions, with a plug over each border between the
-/// pieces of 2, 3 and 7 threads, off by `shift` bytes.
+/// Returns a file of `len` bytes of generated sessions, with a plug over each border between 2, 3
+/// and 7 pieces, off by `shift` bytes.
 fn bordered(len: usize, shift: isize) -> Vec<u8> {
     let mut borders: Vec<usize> = [2, 3, 7]
         .iter()
-        .flat_map(|pieces| (1..*pieces).map(move |i| len * i / pieces))
+        .flat_map(|pieces| (1..*pieces).map(move |i| len.div_ceil(*pieces) * i))
         .collect();
     borders.sort_unstable();
     let filler = roomy_sessions(0..40);
@@ -204,8 +217,7 @@ fn terminated_session(seed: u64) -> Vec<u8> {
 
 #[test]
 fn threads_and_directions_agree_wherever_the_borders_between_pieces_fall() {
-    let len = 32 * BUFFER + 12_345;
-    assert!(len / MIN_PIECE >= 7, "seven threads have a piece each");
+    let len = 64 * BUFFER + 12_345;
     for shift in [-1, 0, 1] {
         let bytes = bordered(len, shift);
         assert_eq!(bytes.len(), len);
@@ -284,7 +296,7 @@ fn a_file_may_be_exactly_as_long_as_buffers_are() {
 
 #[test]
 fn a_file_of_newlines_alone_has_only_blank_lines() {
-    for len in [0, 1, 2, BUFFER - 1, BUFFER, BUFFER + 1, 2 * MIN_PIECE + 1] {
+    for len in [0, 1, 2, BUFFER - 1, BUFFER, BUFFER + 1, 2 * MIN_LEN + 1] {
         let index = check_bytes(&vec![b'\n'; len], &format!("{len} newlines"));
         assert_eq!((index.len(), index.findings().len()), (0, 0));
         assert_eq!(
@@ -338,7 +350,7 @@ fn a_line_beyond_the_cap_is_a_finding_and_the_next_line_is_intact() {
 #[test]
 fn lines_beyond_the_cap_may_cover_the_borders_between_pieces() {
     let options = LoadOptions::new().line_cap(BUFFER);
-    let bytes = bordered(32 * BUFFER + 12_345, 0);
+    let bytes = bordered(64 * BUFFER + 12_345, 0);
     let index = check_all_ways_with(&Scratch::new(&bytes).open(), &options, "capped");
     let too_long = reported(&index)
         .into_iter()
@@ -411,7 +423,7 @@ fn salvaged_entries_are_indexed_alike_at_any_place() {
             }
         };
     }
-    assert!(bytes.len() > 2 * MIN_PIECE);
+    assert!(bytes.len() > 2 * MIN_LEN);
     let index = check_bytes(&bytes, "salvaged");
     let salvaged: Vec<_> = index.entries().filter(|one| one.is_salvaged()).collect();
     assert_eq!(salvaged.len(), expected);
@@ -476,7 +488,7 @@ fn tombstones_are_read_alike_at_any_place() {
         format!("{{\"type\":\"ta{}", own(",\"v\":7,\"tombstone\":\"none\"")),
     ];
     let lines = lines.concat();
-    let filling = line_of(1000).repeat(MIN_PIECE * 5 / 2 / 1000);
+    let filling = line_of(1000).repeat(MIN_LEN * 5 / 2 / 1000);
     for (name, at) in [
         ("start", 0),
         ("middle", filling.len() / 2_000 * 1000),
