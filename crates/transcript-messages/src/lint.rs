@@ -281,8 +281,8 @@ impl<'m> Linter<'m> {
                 if last.is_thinking() {
                     self.add(Rule::ThinkingLast, last.origin());
                 }
-                let text = last.text_field().unwrap_or_default();
-                if is_last && last.kind() == BlockKind::Text && text.ends_with(is_space) {
+                let ends_blank = || last.text_field().is_some_and(|text| text.ends_with(is_space));
+                if is_last && last.kind() == BlockKind::Text && ends_blank() {
                     self.add(Rule::TrailingSpace, last.origin());
                 }
             }
@@ -302,6 +302,15 @@ impl<'m> Linter<'m> {
 /// Returns the rules that a block breaks in a message of `role`, at any place in it.
 pub(super) fn faults(block: &Block, role: Role) -> Vec<Rule> {
     let is_answer = role == Role::Assistant;
+    // Fast path: the most blocks, and the longest.
+    let is_placed = match block.kind() {
+        BlockKind::Text => true,
+        BlockKind::ToolResult => role == Role::User,
+        _ => is_answer,
+    };
+    if block.is_sound() && is_placed {
+        return Vec::new();
+    }
     let mut faults = match block.kind() {
         BlockKind::Text if block.is_blank() => vec![Rule::BlankText],
         BlockKind::Text => Vec::new(),

@@ -66,23 +66,28 @@ impl Message {
     /// blocks are not parsed again.
     #[must_use]
     pub fn json(&self) -> String {
-        let role = self.role.name();
-        let mut json = format!(r#"{{"role":"{role}","content":"#);
-        match self.only_string() {
-            Some(text) => json += text,
-            None => {
-                json.push('[');
-                for (at, block) in self.blocks.iter().enumerate() {
-                    if at > 0 {
-                        json.push(',');
-                    }
-                    json += block.json();
-                }
-                json.push(']');
-            }
-        }
-        json.push('}');
+        let mut json = String::new();
+        self.parts().for_each(|part| json += part);
         json
+    }
+
+    /// Returns the pieces of [`Self::json`] in order, without copying any block.
+    pub fn parts(&self) -> impl Iterator<Item = &str> {
+        let role = [r#"{"role":""#, self.role.name(), r#"","content":"#];
+        let text = self.only_string();
+        let blocks = match text {
+            Some(_) => &[],
+            None => self.blocks(),
+        };
+        let blocks = blocks.iter().enumerate().flat_map(|(at, block)| {
+            let comma = if at > 0 { "," } else { "" };
+            [comma, block.json()]
+        });
+        let (open, close) = match text {
+            Some(text) => (text, "}"),
+            None => ("[", "]}"),
+        };
+        role.into_iter().chain([open]).chain(blocks).chain([close])
     }
 
     /// Returns the string that is the whole content, as JSON.

@@ -20,9 +20,11 @@
 
 mod cursor;
 mod envelope;
+pub(crate) mod parts;
 mod simd;
 mod text;
 
 pub use cursor::{ScanError, ScanErrorKind};
 pub use envelope::{ContentKind, Envelope, Flags, Scanner, Tool, ToolRole};
+pub use parts::Body;
 pub use text::Text;
