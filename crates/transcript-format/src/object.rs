@@ -144,6 +144,14 @@ impl<'a> Raw<'a> {
         if let Some(elements) = parts::elements(self.text()) {
             return Some(elements);
         }
+        self.array_slowly()
+    }
+
+    /// Reads the elements if the scan does not: those that are nested deeper.
+    pub(crate) fn array_slowly(self) -> Option<Vec<Raw<'a>>> {
+        if self.kind() != JsonKind::Array {
+            return None;
+        }
         // No recursion limit applies: the elements are skipped, and skipping is iterative.
         let Elements(elements) = serde_json::from_str(self.text()).ok()?;
         Some(elements)
@@ -284,8 +292,9 @@ impl<'a> Object<'a> {
     /// Lines on disk have `compactMetadata`, wire messages have `compact_metadata`.
     #[must_use]
     pub fn field(&self, key: &str) -> Option<Raw<'a>> {
-        self.get(key)
-            .or_else(|| self.find(|name| is_snake_case_of(key, name)))
+        let snake = || self.find(|name| is_snake_case_of(key, name));
+        let is_camel = || key.bytes().any(|byte| byte.is_ascii_uppercase());
+        self.get(key).or_else(|| is_camel().then(snake).flatten())
     }
 
     /// Returns the field `key` (see [`Self::field`]) as a `T`; `None` when it has another type.

@@ -352,9 +352,12 @@ fn is_sound(block: &Block, object: &Object<'_>) -> bool {
             let is_text = |block: &Raw<'_>| kind_of(*block) == BlockKind::Text && !is_blank(*block);
             let is_sound = |content: Raw<'_>| match content.kind() {
                 JsonKind::String => true,
-                _ => content.array().is_some_and(|blocks| blocks.iter().all(is_text)),
+                _ => content
+                    .array()
+                    .is_some_and(|blocks| blocks.iter().all(is_text)),
             };
-            get("is_error").and_then(Raw::bool) != Some(true) && get("content").is_some_and(is_sound)
+            get("is_error").and_then(Raw::bool) != Some(true)
+                && get("content").is_some_and(is_sound)
         }
         _ => false,
     }

@@ -41,16 +41,6 @@ impl Message {
         Self { role, blocks }
     }
 
-    /// Makes a message of the contents of several. The content of more than one is a list.
-    pub(super) fn joined((role, contents): (Role, Vec<Vec<Block>>)) -> Self {
-        let is_joined = contents.len() > 1;
-        let mut blocks: Vec<Block> = contents.into_iter().flatten().collect();
-        if is_joined {
-            blocks.iter_mut().for_each(Block::unlink_from_string);
-        }
-        Self { role, blocks }
-    }
-
     /// Returns the author.
     #[must_use]
     pub fn role(&self) -> Role {
@@ -96,6 +86,30 @@ impl Message {
             [block] => block.as_plain(),
             _ => None,
         }
+    }
+}
+
+/// A message to which others are joined. The content of more than one is a list.
+pub(super) struct Joined {
+    pub(super) message: Message,
+    is_list: bool,
+}
+
+impl Joined {
+    pub(super) fn new(message: Message) -> Self {
+        Self {
+            message,
+            is_list: false,
+        }
+    }
+
+    pub(super) fn append(&mut self, mut other: Message) {
+        let blocks = &mut self.message.blocks;
+        if !std::mem::replace(&mut self.is_list, true) {
+            blocks.iter_mut().for_each(Block::unlink_from_string);
+        }
+        other.blocks.iter_mut().for_each(Block::unlink_from_string);
+        blocks.append(&mut other.blocks);
     }
 }
 

@@ -263,8 +263,13 @@ impl RequestOptions {
 }
 
 /// Turns steps into messages.
-fn messages(steps: Vec<Step>, model: Option<&str>, policy: Policy, log: &mut Log) -> Vec<Message> {
-    let mut steps = bubble_up(steps);
+fn messages(
+    mut steps: Vec<Step>,
+    model: Option<&str>,
+    policy: Policy,
+    log: &mut Log,
+) -> Vec<Message> {
+    bubble_up(&mut steps);
     media::remove_rejected(&mut steps, log);
     thinking::drop_foreign(&mut steps, model, log);
     let messages = merge::merge(steps, model.is_some_and(wants_system_role), policy, log);
@@ -355,22 +360,15 @@ fn wants_system_role(model: &str) -> bool {
 
 /// Moves reminders up to the front of their user turn: before the user texts, but neither before a
 /// result nor before any assistant entry, sent or not (NOTE-2).
-fn bubble_up(steps: Vec<Step>) -> Vec<Step> {
-    let mut moved = Vec::with_capacity(steps.len());
-    let mut passed = Vec::new();
-    for step in steps {
-        match step.kind {
-            StepKind::Reminder => moved.push(step),
-            StepKind::LocalCommand => passed.push(step),
-            StepKind::User if !step.has_results() => passed.push(step),
-            StepKind::User | StepKind::Assistant | StepKind::ApiError => {
-                moved.append(&mut passed);
-                moved.push(step);
-            }
-        }
+fn bubble_up(steps: &mut [Step]) {
+    let stops = |step: &Step| match step.kind {
+        StepKind::Reminder | StepKind::LocalCommand => false,
+        StepKind::User => step.has_results(),
+        StepKind::Assistant | StepKind::ApiError => true,
+    };
+    for turn in steps.split_mut(stops) {
+        turn.sort_by_key(|step| step.kind != StepKind::Reminder);
     }
-    moved.append(&mut passed);
-    moved
 }
 
 /// Returns whether a text is blank, or the client's placeholder for an empty message (MSG-8).

@@ -1,8 +1,8 @@
 //! The entries of a path that matter for a request, one by one.
 
-use std::collections::HashSet;
 use std::rc::Rc;
 
+use hashbrown::HashSet;
 use transcript_format::kind::EntryKind;
 use transcript_format::object::{JsonKind, ParseObjectError, Raw};
 use transcript_format::scan::Body;
@@ -254,11 +254,14 @@ impl LastName {
 /// Returns the content of the message as a list of blocks; media that are too large for the API are
 /// omitted.
 fn blocks(body: &Body<'_>, origin: Option<usize>, log: &mut Log) -> Vec<Block> {
-    let content = body.message.as_ref().and_then(|message| message.get("content"));
+    let content = body
+        .message
+        .as_ref()
+        .and_then(|message| message.get("content"));
     if let Some(content) = content.filter(|content| content.kind() == JsonKind::String) {
         return vec![Block::plain(content).with_origin(origin)];
     }
-    let blocks = body.blocks.iter().flatten();
+    let blocks = body.blocks.as_deref().unwrap_or_default().iter();
     blocks
         .map(|(raw, object)| {
             let block = Block::of_body(*raw, object.as_ref(), body.may_hold_odd_escapes);

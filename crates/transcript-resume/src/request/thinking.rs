@@ -103,7 +103,10 @@ pub(super) fn stored_with_text<B: BodySource>(
 ) -> Result<Vec<Box<str>>, B::Error> {
     let unsound = blocks.iter().filter(|block| !block.is_sound());
     let mut found = Vec::new();
-    if !unsound.filter_map(Thought::read).any(|thought| !thought.has_text) {
+    if !unsound
+        .filter_map(Thought::read)
+        .any(|thought| !thought.has_text)
+    {
         return Ok(found);
     }
     let lines = entry_ref.uuid().map(|id| tree.index().with_uuid(id));

@@ -1,9 +1,10 @@
 //! What metadata lines contain about a session.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 
+use hashbrown::{HashMap, HashSet};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use transcript_format::kind::{AttachmentKind, EntryKind, SystemKind};
 use transcript_format::metadata::{self, WorktreeSession};

@@ -1,8 +1,9 @@
 //! Token usage of answers: each `message.id` counts once, over any number of files.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use hashbrown::HashMap;
 use serde::{Deserialize, Serialize};
 use transcript_format::kind::EntryKind;
 use transcript_format::object::{Object, Raw, Str};
