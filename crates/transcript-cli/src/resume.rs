@@ -96,11 +96,13 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
     } else if !args.json {
         replay::print_finding_count(ui, &tree, &request.path);
     }
-    Ok(if request.is_resumable() {
-        exit::DONE
-    } else {
-        exit::NO
-    })
+    let code = match request.is_resumable() {
+        true => exit::DONE,
+        false => exit::NO,
+    };
+    // The process ends now: to free every block would only take time.
+    std::mem::forget(request);
+    Ok(code)
 }
 
 /// Returns why a file of another format cannot be resumed.

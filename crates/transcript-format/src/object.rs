@@ -12,6 +12,7 @@ use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, SeqAccess, Vis
 use serde::ser::{Error as _, Serialize, Serializer};
 use serde_json::value::RawValue;
 
+use crate::scan::parts;
 use crate::work;
 
 /// The maximum number of elements of an array, or members of an object, that are read: 524,288.
@@ -57,7 +58,15 @@ impl<'a> Raw<'a> {
     /// [`ParseObjectError::Syntax`] when `text` is not exactly one JSON value.
     pub fn parse(text: &'a str) -> Result<Self, ParseObjectError> {
         work::add(text.len());
+        if let Some(value) = parts::value(text) {
+            return Ok(value);
+        }
         serde_json::from_str(text).map_err(|error| ParseObjectError::syntax(&error))
+    }
+
+    /// Wraps the text of one value, without white space around it.
+    pub(crate) fn checked(text: &'a str) -> Self {
+        Self(text)
     }
 
     /// Returns the text of the value, byte for byte.
@@ -132,6 +141,17 @@ impl<'a> Raw<'a> {
             return None;
         }
         work::add(self.text().len());
+        if let Some(elements) = parts::elements(self.text()) {
+            return Some(elements);
+        }
+        self.array_slowly()
+    }
+
+    /// Reads the elements if the scan does not: those that are nested deeper.
+    pub(crate) fn array_slowly(self) -> Option<Vec<Raw<'a>>> {
+        if self.kind() != JsonKind::Array {
+            return None;
+        }
         // No recursion limit applies: the elements are skipped, and skipping is iterative.
         let Elements(elements) = serde_json::from_str(self.text()).ok()?;
         Some(elements)
@@ -144,6 +164,9 @@ impl<'a> Raw<'a> {
             return None;
         }
         work::add(self.text().len());
+        if let Some(object) = parts::object(self.text()) {
+            return Some(object);
+        }
         let Members(members) = serde_json::from_str(self.text()).ok()?;
         Some(Object { raw: self, members })
     }
@@ -193,6 +216,20 @@ impl<'a> Object<'a> {
     /// [`ParseObjectError`] when `text` is not JSON or another kind of value.
     pub fn parse(text: &'a str) -> Result<Self, ParseObjectError> {
         work::add(text.len());
+        if let Some(object) = parts::object(text) {
+            return Ok(object);
+        }
+        Self::parse_slowly(text)
+    }
+
+    /// Wraps the members of an object.
+    pub(crate) fn checked(raw: Raw<'a>, members: Vec<(Str<'a>, Raw<'a>)>) -> Self {
+        Self { raw, members }
+    }
+
+    /// Parses what the scan does not read: objects that are nested deeper, and everything that is
+    /// not one object.
+    pub(crate) fn parse_slowly(text: &'a str) -> Result<Self, ParseObjectError> {
         match serde_json::from_str(text) {
             Ok(Members(members)) => {
                 let raw = Raw(text.trim_matches([' ', '\t', '\r', '\n']));
@@ -255,8 +292,9 @@ impl<'a> Object<'a> {
     /// Lines on disk have `compactMetadata`, wire messages have `compact_metadata`.
     #[must_use]
     pub fn field(&self, key: &str) -> Option<Raw<'a>> {
-        self.get(key)
-            .or_else(|| self.find(|name| is_snake_case_of(key, name)))
+        let snake = || self.find(|name| is_snake_case_of(key, name));
+        let is_camel = || key.bytes().any(|byte| byte.is_ascii_uppercase());
+        self.get(key).or_else(|| is_camel().then(snake).flatten())
     }
 
     /// Returns the field `key` (see [`Self::field`]) as a `T`; `None` when it has another type.

@@ -1,12 +1,15 @@
 //! Blocks of content as the JSON text they had, and the few edits that a request needs.
 
 use std::borrow::Cow;
+use std::sync::LazyLock;
 
+use memchr::memmem::Finder;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 use transcript_format::object::{JsonKind, Object, Raw, Str};
 
+use super::lint::is_call_id;
 use super::text::{is_space, quoted, safe};
 
 /// One block of a message: JSON text that is only moved, unless a rule of the client changes it.
@@ -14,7 +17,7 @@ use super::text::{is_space, quoted, safe};
 ///
 /// Numbers, key order, escapes and unknown fields are those of the JSON that was read. A block that
 /// is deserialized keeps its JSON byte for byte; [`Block::read`] makes it fit to be sent.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 #[must_use]
 pub struct Block {
     json: Box<str>,
@@ -24,7 +27,19 @@ pub struct Block {
     kind: BlockKind,
     /// The content of the message was a string, not a list with this block.
     is_plain: bool,
+    /// No pass changes or objects to the block itself, and passes need not parse it again: see
+    /// [`is_sound`]. False if that is not known.
+    is_sound: bool,
 }
+
+impl PartialEq for Block {
+    fn eq(&self, other: &Self) -> bool {
+        let parts = |block: &Self| (block.origin, block.kind, block.is_plain);
+        parts(self) == parts(other) && self.json == other.json && self.id == other.id
+    }
+}
+
+impl Eq for Block {}
 
 /// The kinds of blocks that the rules distinguish.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,20 +65,33 @@ pub enum BlockKind {
     Other,
 }
 
+/// The tool that has another name now (MSG-15).
+pub(super) const RENAMED_TOOL: &str = "Task";
+
 const PLAIN_START: &str = r#"{"type":"text","text":"#;
 
 impl Block {
     /// Reads one block of content. `cache_control` is removed, and lone surrogates and NULs become
     /// U+FFFD.
     pub fn read(raw: Raw<'_>) -> Self {
-        let object = raw.object();
-        let json = match &object {
-            Some(object) if raw.text().contains("\"cache_control\"") => {
-                safe(&without_cache_control(object)).into_owned()
-            }
-            _ => safe(raw.text()).into_owned(),
+        Self::of_body(raw, raw.object().as_ref(), true)
+    }
+
+    /// Like [`Self::read`] for a block of a [`Body`](transcript_format::scan::Body), which was
+    /// parsed with it: `object` has the members of `raw`. `may_be_odd` is whether its strings may
+    /// hold lone surrogates or NULs.
+    pub fn of_body(raw: Raw<'_>, object: Option<&Object<'_>>, may_be_odd: bool) -> Self {
+        let clean = object.filter(|object| holds_cache_control(object));
+        let clean = clean.map_or(Cow::Borrowed(raw.text()), |object| {
+            without_cache_control(object).into()
+        });
+        let json: Box<str> = match may_be_odd {
+            true => safe(&clean).into(),
+            false => clean.into(),
         };
-        Self::with_json(json, object.as_ref())
+        let mut block = Self::with_json(json, object);
+        block.is_sound = object.is_some_and(|object| is_sound(&block, object));
+        block
     }
 
     /// Keeps one block of content as it is.
@@ -129,6 +157,7 @@ impl Block {
             origin: None,
             kind,
             is_plain: false,
+            is_sound: false,
         }
     }
 
@@ -235,7 +264,17 @@ impl Block {
     pub fn set(&mut self, key: &str, value: &str) {
         if let Some(object) = self.object() {
             self.json = object.with(key, value).into();
+            self.is_sound = false;
         }
+    }
+
+    /// Returns whether it is known that no pass changes the block itself and no provider objects to
+    /// it in a message of the right role: it is a text that is not blank, signed thinking with its
+    /// text, a call with a valid id, a name and an input, or the result of a call that did not fail
+    /// and contains only texts. False does not mean the opposite.
+    #[must_use]
+    pub fn is_sound(&self) -> bool {
+        self.is_sound
     }
 
     /// Returns whether it is thinking of any kind.
@@ -291,6 +330,39 @@ impl BlockKind {
     }
 }
 
+/// Returns whether a block needs no repair, as far as that shows without reading long strings.
+/// `object` has its members as they were before [`Block::read`] changed them.
+fn is_sound(block: &Block, object: &Object<'_>) -> bool {
+    let get = |key: &str| object.get(key);
+    let starts_plainly = |text: Raw<'_>| {
+        let string = text.text().strip_prefix('"');
+        string.is_some_and(starts_plainly)
+    };
+    match block.kind {
+        BlockKind::Text => get("text").is_some_and(starts_plainly),
+        BlockKind::SealedThinking => get("thinking").is_some_and(starts_plainly),
+        BlockKind::ToolUse => {
+            block.call_id().is_some_and(is_call_id)
+                && get("input").map(Raw::kind) == Some(JsonKind::Object)
+                && get("name").is_some_and(|name| {
+                    starts_plainly(name) && name.str().is_some_and(|name| name != RENAMED_TOOL)
+                })
+        }
+        BlockKind::ToolResult => {
+            let is_text = |block: &Raw<'_>| kind_of(*block) == BlockKind::Text && !is_blank(*block);
+            let is_sound = |content: Raw<'_>| match content.kind() {
+                JsonKind::String => true,
+                _ => content
+                    .array()
+                    .is_some_and(|blocks| blocks.iter().all(is_text)),
+            };
+            get("is_error").and_then(Raw::bool) != Some(true)
+                && get("content").is_some_and(is_sound)
+        }
+        _ => false,
+    }
+}
+
 /// Returns the kind of a value, [`BlockKind::Other`] when it is not a block.
 #[must_use]
 pub fn kind_of(raw: Raw<'_>) -> BlockKind {
@@ -333,6 +405,23 @@ pub fn with_newline(raw: Raw<'_>) -> Option<String> {
         .filter(|text| text.kind() == JsonKind::String)?;
     let open = text.text().strip_suffix('"')?;
     Some(object.with("text", &format!("{open}\\n\"")))
+}
+
+/// Returns whether the name of a cache breakpoint is anywhere in a block.
+fn holds_cache_control(object: &Object<'_>) -> bool {
+    const NAME: &str = "cache_control";
+    static QUOTED: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("\"cache_control\""));
+    // Quotes inside of a string are escaped, so that only the whole string can be the name.
+    object.members().iter().any(|(key, value)| {
+        matches!(key, Cow::Borrowed(NAME))
+            || match value.kind() {
+                JsonKind::Object | JsonKind::Array | JsonKind::String => {
+                    (value.kind() != JsonKind::String || value.text().len() == NAME.len() + 2)
+                        && QUOTED.find(value.text().as_bytes()).is_some()
+                }
+                _ => false,
+            }
+    })
 }
 
 /// Returns the block without cache breakpoints: its own, and those of the blocks of a result.

@@ -39,7 +39,7 @@ use super::estimate::TokenEstimate;
 use super::lint::Rule;
 use super::log::{Log, OmissionReason, SyntheticKind};
 use super::media::{self, MAX_IMAGE, MAX_PDF, MAX_TEXT_DOCUMENT};
-use super::message::{Message, Role};
+use super::message::{Joined, Message, Role};
 use super::text::safe;
 use super::{image, pair, strict};
 
@@ -405,7 +405,7 @@ impl MessageList {
     /// Returns the messages, with adjacent ones of one role joined. Each block gets its place in
     /// `origins` as its origin, by which it is recognized after the passes.
     fn messages(&self, origins: &mut Vec<Origin>) -> Vec<Message> {
-        let mut joined: Vec<(Role, Vec<Vec<Block>>)> = Vec::with_capacity(self.pushed.len());
+        let mut joined: Vec<Joined> = Vec::with_capacity(self.pushed.len());
         for (pushed, (role, blocks)) in self.pushed.iter().enumerate() {
             let mut blocks = blocks.clone();
             for block in &mut blocks {
@@ -413,12 +413,13 @@ impl MessageList {
                 block.set_origin(Some(origins.len()));
                 origins.push(Origin { pushed, given });
             }
-            match joined.last_mut().filter(|last| last.0 == *role) {
-                Some((_, contents)) => contents.push(blocks),
-                None => joined.push((*role, vec![blocks])),
+            let message = Message::new(*role, blocks);
+            match joined.last_mut().filter(|last| last.message.role == *role) {
+                Some(last) => last.append(message),
+                None => joined.push(Joined::new(message)),
             }
         }
-        joined.into_iter().map(Message::joined).collect()
+        joined.into_iter().map(|joined| joined.message).collect()
     }
 }
 

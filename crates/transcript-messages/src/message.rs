@@ -41,16 +41,6 @@ impl Message {
         Self { role, blocks }
     }
 
-    /// Makes a message of the contents of several. The content of more than one is a list.
-    pub(super) fn joined((role, contents): (Role, Vec<Vec<Block>>)) -> Self {
-        let is_joined = contents.len() > 1;
-        let mut blocks: Vec<Block> = contents.into_iter().flatten().collect();
-        if is_joined {
-            blocks.iter_mut().for_each(Block::unlink_from_string);
-        }
-        Self { role, blocks }
-    }
-
     /// Returns the author.
     #[must_use]
     pub fn role(&self) -> Role {
@@ -66,23 +56,28 @@ impl Message {
     /// blocks are not parsed again.
     #[must_use]
     pub fn json(&self) -> String {
-        let role = self.role.name();
-        let mut json = format!(r#"{{"role":"{role}","content":"#);
-        match self.only_string() {
-            Some(text) => json += text,
-            None => {
-                json.push('[');
-                for (at, block) in self.blocks.iter().enumerate() {
-                    if at > 0 {
-                        json.push(',');
-                    }
-                    json += block.json();
-                }
-                json.push(']');
-            }
-        }
-        json.push('}');
+        let mut json = String::new();
+        self.parts().for_each(|part| json += part);
         json
+    }
+
+    /// Returns the pieces of [`Self::json`] in order, without copying any block.
+    pub fn parts(&self) -> impl Iterator<Item = &str> {
+        let role = [r#"{"role":""#, self.role.name(), r#"","content":"#];
+        let text = self.only_string();
+        let blocks = match text {
+            Some(_) => &[],
+            None => self.blocks(),
+        };
+        let blocks = blocks.iter().enumerate().flat_map(|(at, block)| {
+            let comma = if at > 0 { "," } else { "" };
+            [comma, block.json()]
+        });
+        let (open, close) = match text {
+            Some(text) => (text, "}"),
+            None => ("[", "]}"),
+        };
+        role.into_iter().chain([open]).chain(blocks).chain([close])
     }
 
     /// Returns the string that is the whole content, as JSON.
@@ -91,6 +86,30 @@ impl Message {
             [block] => block.as_plain(),
             _ => None,
         }
+    }
+}
+
+/// A message to which others are joined. The content of more than one is a list.
+pub(super) struct Joined {
+    pub(super) message: Message,
+    is_list: bool,
+}
+
+impl Joined {
+    pub(super) fn new(message: Message) -> Self {
+        Self {
+            message,
+            is_list: false,
+        }
+    }
+
+    pub(super) fn append(&mut self, mut other: Message) {
+        let blocks = &mut self.message.blocks;
+        if !std::mem::replace(&mut self.is_list, true) {
+            blocks.iter_mut().for_each(Block::unlink_from_string);
+        }
+        other.blocks.iter_mut().for_each(Block::unlink_from_string);
+        blocks.append(&mut other.blocks);
     }
 }
 

@@ -6,7 +6,7 @@ use std::collections::{HashMap, HashSet};
 use transcript_format::object::Raw;
 use transcript_format::texts;
 
-use super::block::{Block, BlockKind, kind_of, text_of};
+use super::block::{Block, BlockKind, RENAMED_TOOL, kind_of, text_of};
 use super::lint::Rule;
 use super::log::{Log, OmissionReason, SyntheticKind};
 use super::message::{Message, Role};
@@ -156,6 +156,7 @@ fn drop_blank_texts(message: &mut Message, log: &mut Log) {
     let first = message.blocks.first().and_then(Block::origin);
     message.blocks.retain(|block| {
         let is_blank = block.kind() == BlockKind::Text
+            && !block.is_sound()
             && block
                 .text_field()
                 .is_some_and(|text| js_trim(&text).is_empty());
@@ -182,7 +183,7 @@ pub(super) fn finish(message: &mut Message, log: &mut Log) {
         // An empty text next to another block is not sent (MSG-11).
         message.blocks.retain(|block| !is_empty_text(block));
     }
-    for block in &mut message.blocks {
+    for block in message.blocks.iter_mut().filter(|block| !block.is_sound()) {
         match block.kind() {
             BlockKind::ToolUse => rename_task(block),
             BlockKind::ToolResult => text_only(block),
@@ -192,7 +193,9 @@ pub(super) fn finish(message: &mut Message, log: &mut Log) {
 }
 
 fn is_empty_text(block: &Block) -> bool {
-    block.kind() == BlockKind::Text && block.text_field().as_deref() == Some("")
+    block.kind() == BlockKind::Text
+        && !block.is_sound()
+        && block.text_field().as_deref() == Some("")
 }
 
 /// Moves the calls of an answer after its other blocks. A thinking block that follows another one,
@@ -224,7 +227,7 @@ fn rename_task(call: &mut Block) {
     let name = call
         .object()
         .and_then(|call| Some(call.get("name")?.str()?.into_owned()));
-    if name.as_deref() == Some("Task") {
+    if name.as_deref() == Some(RENAMED_TOOL) {
         call.set("name", "\"Agent\"");
     }
 }

@@ -4,15 +4,16 @@
 //! It replaces `pair`. Blocks are repaired where possible, existing results are moved to where they
 //! belong, and only then is anything omitted or added.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::BTreeSet;
 
+use hashbrown::{HashMap, HashSet};
 use transcript_format::object::{JsonKind, Object, Raw};
 use transcript_format::texts;
 
 use super::block::{Block, BlockKind};
 use super::lint::{self, Rule};
 use super::log::{Log, OmissionReason, Synthetic, SyntheticKind};
-use super::message::{Message, Role};
+use super::message::{Joined, Message, Role};
 use super::text::{is_space, quoted, safe, wrapped};
 use super::{media, pair};
 
@@ -181,13 +182,13 @@ fn bare_text(block: &Block) -> Option<Block> {
 /// An answer with calls is not joined to the next one, as their results come between. A `system`
 /// message that follows no user message becomes one.
 fn join(messages: Vec<Message>) -> Vec<Message> {
-    let mut joined: Vec<(Role, Vec<Vec<Block>>)> = Vec::with_capacity(messages.len());
+    let mut joined: Vec<Joined> = Vec::with_capacity(messages.len());
     let mut makes_calls = false;
     for mut message in messages {
         if message.blocks.is_empty() {
             continue;
         }
-        let before = joined.last().map(|before| before.0);
+        let before = joined.last().map(|before| before.message.role);
         if message.role == Role::System && matches!(before, None | Some(Role::Assistant)) {
             message = as_reminder(&message);
         }
@@ -202,11 +203,11 @@ fn join(messages: Vec<Message>) -> Vec<Message> {
         match at.and_then(|at| joined.get_mut(at)) {
             // The content after the answer is gone, so that nothing waits for an answer.
             Some(_) if !is_apart && is_synthetic_answer(&message) => {}
-            Some((_, contents)) if !is_apart => contents.push(message.blocks),
-            _ => joined.push((message.role, vec![message.blocks])),
+            Some(before) if !is_apart => before.append(message),
+            _ => joined.push(Joined::new(message)),
         }
     }
-    joined.into_iter().map(Message::joined).collect()
+    joined.into_iter().map(|joined| joined.message).collect()
 }
 
 /// Returns whether this is the "No response requested." of a turn without an answer (TURN-5).
@@ -453,17 +454,19 @@ impl Calls {
 
 /// Drops calls that are repeated within one message.
 fn drop_replays(message: &mut Message, log: &mut Log) {
-    let mut first: HashMap<&str, &Block> = HashMap::new();
-    let calls = message
-        .blocks
-        .iter()
-        .enumerate()
-        .filter(|(_, block)| is_call(block));
-    let replays = calls.filter_map(|(place, call)| {
-        let first = *first.entry(call.call_id()?).or_insert(call);
-        (!std::ptr::eq(first, call) && first.json() == call.json()).then_some(place)
-    });
-    let replays: BTreeSet<usize> = replays.collect();
+    if message.blocks.iter().filter(|block| is_call(block)).count() < 2 {
+        return;
+    }
+    let replays: BTreeSet<usize> = {
+        let mut first: HashMap<&str, &Block> = HashMap::new();
+        let calls = message.blocks.iter().enumerate();
+        let calls = calls.filter(|(_, block)| is_call(block));
+        let replays = calls.filter_map(|(place, call)| {
+            let first = *first.entry(call.call_id()?).or_insert(call);
+            (!std::ptr::eq(first, call) && first.json() == call.json()).then_some(place)
+        });
+        replays.collect()
+    };
     drop_at(message, &replays, OmissionReason::RepeatedCall, log);
 }
 

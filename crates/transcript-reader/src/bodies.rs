@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use transcript_format::salvage::repaired_text;
-use transcript_format::scan::Scanner;
+use transcript_format::scan::{Scanner, utf8};
 
 use crate::error::Error;
 use crate::index::{EntryMarks, EntryRef};
@@ -89,7 +89,7 @@ pub(crate) fn text_of(bytes: &[u8], marks: EntryMarks) -> Cow<'_, str> {
         return Cow::Owned(repaired_text(bytes));
     }
     if !marks.contains(EntryMarks::LOSSY)
-        && let Ok(text) = std::str::from_utf8(bytes)
+        && let Some(text) = utf8(bytes)
     {
         return Cow::Borrowed(text.trim_ascii());
     }

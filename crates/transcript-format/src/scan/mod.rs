@@ -20,9 +20,18 @@
 
 mod cursor;
 mod envelope;
+pub(crate) mod parts;
 mod simd;
 mod text;
 
 pub use cursor::{ScanError, ScanErrorKind};
 pub use envelope::{ContentKind, Envelope, Flags, Scanner, Tool, ToolRole};
+pub use parts::Body;
 pub use text::Text;
+
+/// Returns the bytes as text; `None` if they are not UTF-8. Uses the fastest instructions of the
+/// machine, as long lines are checked often.
+#[must_use]
+pub fn utf8(bytes: &[u8]) -> Option<&str> {
+    simdutf8::basic::from_utf8(bytes).ok()
+}

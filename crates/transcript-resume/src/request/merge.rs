@@ -1,9 +1,9 @@
 //! Turns steps into messages: lines of one answer are joined, consecutive user entries are joined,
 //! reminders are folded into the last result or added after it.
 
-use std::collections::HashMap;
 use std::rc::Rc;
 
+use hashbrown::HashMap;
 use transcript_format::object::Raw;
 use transcript_messages::block::{ApiTool, kind_of, with_newline};
 use transcript_messages::text::{js_trim, quoted};

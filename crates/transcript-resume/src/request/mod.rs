@@ -62,7 +62,7 @@ use transcript_messages::{
 use transcript_reader::{Bodies, EntryNo, EntryRef, Error};
 
 use crate::path::{ConversationPath, Refusal};
-use crate::state::{PathState, Usage};
+use crate::state::{PathState, StateReader, Usage};
 use crate::tree::{Policy, Tree};
 use step::{Reading, Step, StepContext, StepKind};
 
@@ -191,7 +191,8 @@ impl RequestOptions {
             if path.refusal.is_some() {
                 return Ok(Request::refused(path, log));
             }
-            let loaded = Loaded::new(tree, &path, bodies, &mut log)?;
+            let record = StateReader::new(tree.index(), &path);
+            let loaded = Loaded::new(tree, &path, Some(record), bodies, &mut log)?;
             if loaded.unusable.is_empty() {
                 let request = self.finish(tree, bodies, path, loaded, log)?;
                 span.record("messages", request.messages.len());
@@ -221,7 +222,7 @@ impl RequestOptions {
         tree: &Tree<'_>,
         bodies: &mut B,
         path: ConversationPath,
-        loaded: Loaded,
+        loaded: Loaded<'_>,
         mut log: Log,
     ) -> Result<Request, B::Error> {
         let Loaded {
@@ -232,7 +233,10 @@ impl RequestOptions {
         } = loaded;
         let asked = self.model.as_deref().map(Rc::from);
         let model: Option<Rc<str>> = asked.or(names.last_answerer);
-        let (state, usage) = names.record.finish(tree.index(), &path, bodies)?;
+        let (state, usage) = match names.record {
+            Some(record) => record.finish(bodies)?,
+            None => Default::default(),
+        };
         let policy = tree.policy();
         references::resolve(&mut steps, self.tools.as_ref(), policy, &mut log);
         if policy == Policy::Recover {
@@ -259,8 +263,13 @@ impl RequestOptions {
 }
 
 /// Turns steps into messages.
-fn messages(steps: Vec<Step>, model: Option<&str>, policy: Policy, log: &mut Log) -> Vec<Message> {
-    let mut steps = bubble_up(steps);
+fn messages(
+    mut steps: Vec<Step>,
+    model: Option<&str>,
+    policy: Policy,
+    log: &mut Log,
+) -> Vec<Message> {
+    bubble_up(&mut steps);
     media::remove_rejected(&mut steps, log);
     thinking::drop_foreign(&mut steps, model, log);
     let messages = merge::merge(steps, model.is_some_and(wants_system_role), policy, log);
@@ -271,24 +280,25 @@ fn messages(steps: Vec<Step>, model: Option<&str>, policy: Policy, log: &mut Log
 }
 
 /// The steps of a path, and the entries that could not be used.
-struct Loaded {
+struct Loaded<'i> {
     steps: Vec<Step>,
-    names: StepContext,
+    names: StepContext<'i>,
     /// Signatures of thinking that another line of the same entry has with a text.
     stored_thoughts: HashSet<Box<str>>,
     unusable: Vec<EntryNo>,
 }
 
-impl Loaded {
+impl<'i> Loaded<'i> {
     fn new<B: BodySource>(
         tree: &Tree<'_>,
         path: &ConversationPath,
+        record: Option<StateReader<'i>>,
         bodies: &mut B,
         log: &mut Log,
     ) -> Result<Self, B::Error> {
         let mut loaded = Self {
             steps: Vec::with_capacity(path.entries.len()),
-            names: StepContext::default(),
+            names: StepContext::new(record),
             stored_thoughts: HashSet::new(),
             unusable: Vec::new(),
         };
@@ -301,6 +311,9 @@ impl Loaded {
             if entry_ref.flags().contains(Flags::TOO_MANY) {
                 log.omit(origin(number), OmissionReason::TooMany);
                 continue;
+            }
+            if let Some(record) = &mut loaded.names.record {
+                record.read_before(&entry_ref, bodies)?;
             }
             let body = bodies.body(&entry_ref)?;
             match Step::read(body, &entry_ref, &mut loaded.names, log) {
@@ -347,22 +360,15 @@ fn wants_system_role(model: &str) -> bool {
 
 /// Moves reminders up to the front of their user turn: before the user texts, but neither before a
 /// result nor before any assistant entry, sent or not (NOTE-2).
-fn bubble_up(steps: Vec<Step>) -> Vec<Step> {
-    let mut moved = Vec::with_capacity(steps.len());
-    let mut passed = Vec::new();
-    for step in steps {
-        match step.kind {
-            StepKind::Reminder => moved.push(step),
-            StepKind::LocalCommand => passed.push(step),
-            StepKind::User if !step.has_results() => passed.push(step),
-            StepKind::User | StepKind::Assistant | StepKind::ApiError => {
-                moved.append(&mut passed);
-                moved.push(step);
-            }
-        }
+fn bubble_up(steps: &mut [Step]) {
+    let stops = |step: &Step| match step.kind {
+        StepKind::Reminder | StepKind::LocalCommand => false,
+        StepKind::User => step.has_results(),
+        StepKind::Assistant | StepKind::ApiError => true,
+    };
+    for turn in steps.split_mut(stops) {
+        turn.sort_by_key(|step| step.kind != StepKind::Reminder);
     }
-    moved.append(&mut passed);
-    moved
 }
 
 /// Returns whether a text is blank, or the client's placeholder for an empty message (MSG-8).

@@ -198,7 +198,7 @@ fn compare<B: BodySource>(
         mut steps,
         unusable,
         ..
-    } = Loaded::new(&tree, &tree.path_to_leaf(leaf), bodies, &mut log)?;
+    } = Loaded::new(&tree, &tree.path_to_leaf(leaf), None, bodies, &mut log)?;
     if !unusable.is_empty() {
         return Ok(ReplayOutcome::UnusableBody);
     }

@@ -66,7 +66,11 @@ pub(super) fn resolve(
 
 /// Returns whether the block is a result with a reference to a known tool.
 fn resolve_block(block: &mut Block, is_known: impl Fn(&str) -> bool, log: &mut Log) -> bool {
-    if block.kind() != BlockKind::ToolResult || !block.json().contains("tool_reference") {
+    // A sound result contains only texts.
+    if block.kind() != BlockKind::ToolResult
+        || block.is_sound()
+        || !block.json().contains("tool_reference")
+    {
         return false;
     }
     let content = block.object();

@@ -1,9 +1,9 @@
 //! Unfinished turns: drops entries of a path that were never finished, and adds what completes the
 //! last turn, before entries become messages (TURN-1, TURN-2, TURN-5).
 
-use std::collections::HashSet;
 use std::rc::Rc;
 
+use hashbrown::HashSet;
 use transcript_format::texts;
 use transcript_messages::{Block, BlockKind, Log, OmissionReason, Role, SyntheticKind};
 
@@ -70,6 +70,7 @@ fn drop_open_calls(steps: &mut Vec<Step>, policy: Policy, log: &mut Log) -> Vec<
             keep.push(policy == Policy::Recover || !is_line || is_answered);
         }
     }
+    drop(answered);
     let mut keep = keep.into_iter();
     steps.retain(|step| {
         let keep = keep.next() == Some(true);

@@ -1,10 +1,11 @@
 //! The entries of a path that matter for a request, one by one.
 
-use std::collections::HashSet;
 use std::rc::Rc;
 
+use hashbrown::HashSet;
 use transcript_format::kind::EntryKind;
-use transcript_format::object::{JsonKind, Object, ParseObjectError, Raw};
+use transcript_format::object::{JsonKind, ParseObjectError, Raw};
+use transcript_format::scan::Body;
 use transcript_messages::{Block, BlockKind, Log, within_limits};
 use transcript_reader::EntryRef;
 
@@ -65,20 +66,21 @@ impl Step {
     pub(super) fn read(
         text: &str,
         entry_ref: &EntryRef<'_>,
-        names: &mut StepContext,
+        names: &mut StepContext<'_>,
         log: &mut Log,
     ) -> Result<Reading, Unusable> {
-        let object = Object::parse(text)?;
+        let body = Body::parse(text)?;
+        let object = &body.object;
         let type_name = object.get("type").and_then(Raw::str).unwrap_or_default();
         if EntryKind::from_name(&type_name) != entry_ref.kind() {
             return Err(Unusable);
         }
-        names.record.add(entry_ref, &object);
-        let message = object.get("message").and_then(Raw::object);
+        if let Some(record) = &mut names.record {
+            record.add(entry_ref, &body);
+        }
         let origin = super::origin(entry_ref.number());
         let flag = |name: &str| object.get(name).and_then(Raw::bool) == Some(true);
-        let mut content = |content: Option<Raw<'_>>| blocks(content, origin, log);
-        let of_message = |name: &str| message.as_ref().and_then(|message| message.get(name));
+        let of_message = |name: &str| body.message.as_ref()?.get(name);
         let model = of_message("model").and_then(Raw::str);
         let model = model.map(|model| names.model.shared(&model));
         if entry_ref.kind() == EntryKind::Assistant
@@ -97,7 +99,7 @@ impl Step {
         step.origin = origin;
         match entry_ref.kind() {
             EntryKind::User => {
-                step.blocks = content(of_message("content"));
+                step.blocks = blocks(&body, origin, log);
                 step.is_meta = flag("isMeta");
                 if step.blocks.is_empty() {
                     return Ok(Reading::Empty);
@@ -115,20 +117,27 @@ impl Step {
                 step.merge_key = names.merge_key.shared(id.map_or("", Raw::text));
                 step.message_id = id.and_then(Raw::str).map(|id| names.message.shared(&id));
                 step.model = model;
-                step.blocks = content(of_message("content"));
+                step.blocks = blocks(&body, origin, log);
             }
             EntryKind::System => {
                 let Some(output) = object.get("content") else {
                     return Ok(Reading::Unsent);
                 };
                 step.kind = StepKind::LocalCommand;
-                step.blocks = content(Some(output));
+                step.blocks = match output.kind() {
+                    JsonKind::String => vec![Block::plain(output).with_origin(origin)],
+                    _ => {
+                        let blocks = output.array().unwrap_or_default().into_iter();
+                        let blocks = blocks.map(|raw| Block::read(raw).with_origin(origin));
+                        blocks.map(|block| within_limits(block, log)).collect()
+                    }
+                };
             }
             EntryKind::Attachment => {
                 step.kind = StepKind::Reminder;
-                step.is_for_system_role = reminders::is_for_system_role(&object);
-                step.is_file = reminders::is_file(&object);
-                step.parts = reminders::parts(&object, origin, log);
+                step.is_for_system_role = reminders::is_for_system_role(object);
+                step.is_file = reminders::is_file(object);
+                step.parts = reminders::parts(object, origin, log);
                 if step.parts.is_empty() {
                     return Ok(Reading::Unsent);
                 }
@@ -198,7 +207,7 @@ impl From<ParseObjectError> for Unusable {
 
 /// Message ids and models, which are the same on many lines in a row.
 #[derive(Default)]
-pub(super) struct StepContext {
+pub(super) struct StepContext<'i> {
     message: LastName,
     merge_key: LastName,
     model: LastName,
@@ -206,11 +215,18 @@ pub(super) struct StepContext {
     pub(super) last_answerer: Option<Rc<str>>,
     /// The models named on undamaged lines.
     answerers: HashSet<Rc<str>>,
-    /// The state of the session, as the bodies describe it.
-    pub(super) record: StateReader,
+    /// The state of the session, as the bodies describe it; `None` if nobody needs it.
+    pub(super) record: Option<StateReader<'i>>,
 }
 
-impl StepContext {
+impl<'i> StepContext<'i> {
+    pub(super) fn new(record: Option<StateReader<'i>>) -> Self {
+        Self {
+            record,
+            ..Self::default()
+        }
+    }
+
     /// Records the model of an answer. Damage can change the name on a salvaged line, so that
     /// counts only when an undamaged line has it too, or none names a model.
     fn answered_by(&mut self, model: &Rc<str>, is_salvaged: bool) {
@@ -235,16 +251,21 @@ impl LastName {
     }
 }
 
-/// Returns content as a list of blocks; media that are too large for the API are omitted.
-fn blocks(content: Option<Raw<'_>>, origin: Option<usize>, log: &mut Log) -> Vec<Block> {
-    let Some(content) = content else {
-        return Vec::new();
-    };
-    if content.kind() == JsonKind::String {
+/// Returns the content of the message as a list of blocks; media that are too large for the API are
+/// omitted.
+fn blocks(body: &Body<'_>, origin: Option<usize>, log: &mut Log) -> Vec<Block> {
+    let content = body
+        .message
+        .as_ref()
+        .and_then(|message| message.get("content"));
+    if let Some(content) = content.filter(|content| content.kind() == JsonKind::String) {
         return vec![Block::plain(content).with_origin(origin)];
     }
-    let blocks = content.array().unwrap_or_default().into_iter();
+    let blocks = body.blocks.as_deref().unwrap_or_default().iter();
     blocks
-        .map(|raw| within_limits(Block::read(raw).with_origin(origin), log))
+        .map(|(raw, object)| {
+            let block = Block::of_body(*raw, object.as_ref(), body.may_hold_odd_escapes);
+            within_limits(block.with_origin(origin), log)
+        })
         .collect()
 }

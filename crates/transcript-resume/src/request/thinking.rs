@@ -45,22 +45,23 @@ pub(super) fn drop_foreign(steps: &mut Vec<Step>, model: Option<&str>, log: &mut
 /// Drops signed thinking whose text was provably removed, and entries that held nothing else.
 /// `stored` are signatures that earlier copies of lines have with a text.
 pub(super) fn drop_emptied(steps: &mut Vec<Step>, mut stored: HashSet<Box<str>>, log: &mut Log) {
+    let is_empty = |block: &Block| Thought::read(block).is_some_and(|thought| !thought.has_text);
+    let blocks = steps.iter().flat_map(|step| &step.blocks);
+    // A sound one has its text.
+    if !blocks.filter(|block| !block.is_sound()).any(is_empty) {
+        return;
+    }
     let mut with_text: HashSet<Rc<str>> = HashSet::new();
     let mut of_model: HashMap<Rc<str>, Thoughts> = HashMap::new();
-    let mut any_is_empty = false;
     for step in steps.iter() {
         for thought in step.blocks.iter().filter_map(Thought::read) {
             let model = step.model.clone().unwrap_or_default();
             of_model.entry(model).or_default().add(&thought);
-            any_is_empty |= !thought.has_text;
             if thought.has_text {
                 stored.insert(thought.signature);
                 with_text.extend(step.message_id.clone());
             }
         }
-    }
-    if !any_is_empty {
-        return;
     }
     steps.retain_mut(|step| {
         let is_reported = step
@@ -100,9 +101,12 @@ pub(super) fn stored_with_text<B: BodySource>(
     tree: &Tree<'_>,
     bodies: &mut B,
 ) -> Result<Vec<Box<str>>, B::Error> {
-    let mut thoughts = blocks.iter().filter_map(Thought::read);
+    let unsound = blocks.iter().filter(|block| !block.is_sound());
     let mut found = Vec::new();
-    if !thoughts.any(|thought| !thought.has_text) {
+    if !unsound
+        .filter_map(Thought::read)
+        .any(|thought| !thought.has_text)
+    {
         return Ok(found);
     }
     let lines = entry_ref.uuid().map(|id| tree.index().with_uuid(id));

@@ -1,9 +1,10 @@
 //! What metadata lines contain about a session.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 
+use hashbrown::{HashMap, HashSet};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use transcript_format::kind::{AttachmentKind, EntryKind, SystemKind};
 use transcript_format::metadata::{self, WorktreeSession};
@@ -154,16 +155,13 @@ pub struct ModelCosts {
 /// Fills in the fields that do not come from the path. `permission_mode_at` is the entry of the path
 /// that names the permission mode, if any does.
 pub(super) fn read<B: BodySource>(
-    index: &Index,
-    path: &ConversationPath,
+    mut sweep: Sweep<'_>,
     bodies: &mut B,
     state: &mut PathState,
     permission_mode_at: Option<EntryNo>,
 ) -> Result<(), B::Error> {
-    let mut sweep = Sweep::new(index, path);
-    for line in index.entries() {
-        sweep.add(&line, bodies)?;
-    }
+    let index = sweep.index;
+    sweep.advance(index.len(), bodies)?;
     let last = sweep.finish(bodies, state)?;
     state.original_cwd = first_cwd(index, bodies)?;
 
@@ -271,8 +269,10 @@ fn sent_text<'a>(body: &Object<'a>) -> Option<Str<'a>> {
 }
 
 /// One pass over all lines of a file.
-struct Sweep<'i> {
+pub(super) struct Sweep<'i> {
     index: &'i Index,
+    /// The number of lines that were added.
+    done: usize,
     on_path: HashSet<Id>,
     /// The prompts of the path, in order.
     prompts: Vec<Id>,
@@ -285,7 +285,7 @@ struct Sweep<'i> {
 }
 
 impl<'i> Sweep<'i> {
-    fn new(index: &'i Index, path: &ConversationPath) -> Self {
+    pub(super) fn new(index: &'i Index, path: &ConversationPath) -> Self {
         let entries = path.entries.iter();
         let entries = entries.map(|entry| index.entry(entry.entry_no()));
         let mut prompts = Vec::new();
@@ -300,12 +300,26 @@ impl<'i> Sweep<'i> {
             on_path: on_path.collect(),
             prompts,
             index,
+            done: 0,
             last: HashMap::new(),
             queue: Queue::default(),
             pull_requests: PullRequests::default(),
             files: Files::default(),
             turns: None,
         }
+    }
+
+    /// Adds the next lines, up to the `end`th of the file.
+    pub(super) fn advance<B: BodySource>(
+        &mut self,
+        end: usize,
+        bodies: &mut B,
+    ) -> Result<(), B::Error> {
+        for at in self.done..end {
+            self.add(&self.index.entry(EntryNo::new(at)), bodies)?;
+        }
+        self.done = self.done.max(end);
+        Ok(())
     }
 
     fn add<B: BodySource>(&mut self, line: &EntryRef<'_>, bodies: &mut B) -> Result<(), B::Error> {

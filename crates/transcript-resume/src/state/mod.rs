@@ -7,14 +7,15 @@ mod usage;
 use std::collections::HashSet;
 
 use serde::{Deserialize, Serialize};
-use transcript_format::content::Message;
 use transcript_format::kind::{AttachmentKind, EntryKind};
-use transcript_format::object::{Object, Raw, Str};
+use transcript_format::object::{Raw, Str};
+use transcript_format::scan::Body;
 use transcript_reader::{EntryNo, EntryRef, Index};
 
 use crate::path::ConversationPath;
 use crate::request::{self, BodySource};
 use crate::tree::Tree;
+use metadata::Sweep;
 pub(crate) use metadata::title;
 pub use metadata::{
     Costs, FileHistory, ModelCosts, PullRequest, QueuedPrompt, TitleSource, Worktree,
@@ -108,22 +109,25 @@ impl PathState {
         path: &ConversationPath,
         bodies: &mut B,
     ) -> Result<(Self, Vec<Usage>), B::Error> {
-        let mut record = StateReader::default();
+        let mut record = StateReader::new(tree.index(), path);
         for entry in &path.entries {
             let entry_ref = tree.index().entry(entry.entry_no());
-            if request::may_be_sent(&entry_ref)
-                && let Ok(body) = Object::parse(bodies.body(&entry_ref)?)
-            {
+            if !request::may_be_sent(&entry_ref) {
+                continue;
+            }
+            record.read_before(&entry_ref, bodies)?;
+            if let Ok(body) = Body::parse(bodies.body(&entry_ref)?) {
                 record.add(&entry_ref, &body);
             }
         }
-        record.finish(tree.index(), path, bodies)
+        record.finish(bodies)
     }
 }
 
-/// Reads state and usage from the bodies of a path, oldest first.
-#[derive(Debug, Default)]
-pub(crate) struct StateReader {
+/// Reads state and usage from the bodies of a path, oldest first, and the metadata lines between
+/// them.
+pub(crate) struct StateReader<'i> {
+    metadata: Sweep<'i>,
     state: PathState,
     permission_mode_at: Option<EntryNo>,
     versions: Distinct,
@@ -132,10 +136,33 @@ pub(crate) struct StateReader {
     usage: UsageTotals,
 }
 
-impl StateReader {
-    pub(crate) fn add(&mut self, entry_ref: &EntryRef<'_>, body: &Object<'_>) {
+impl<'i> StateReader<'i> {
+    pub(crate) fn new(index: &'i Index, path: &ConversationPath) -> Self {
+        Self {
+            metadata: Sweep::new(index, path),
+            state: PathState::default(),
+            permission_mode_at: None,
+            versions: Distinct::default(),
+            models: Distinct::default(),
+            todos: Todos::default(),
+            usage: UsageTotals::new(),
+        }
+    }
+
+    /// Reads the metadata lines before an entry of the path, so that the file is read once, in its
+    /// order.
+    pub(crate) fn read_before<B: BodySource>(
+        &mut self,
+        entry_ref: &EntryRef<'_>,
+        bodies: &mut B,
+    ) -> Result<(), B::Error> {
+        self.metadata.advance(entry_ref.number().get(), bodies)
+    }
+
+    pub(crate) fn add(&mut self, entry_ref: &EntryRef<'_>, body: &Body<'_>) {
         let state = &mut self.state;
-        let text = |key: &str| body.get(key).and_then(Raw::str);
+        let object = &body.object;
+        let text = |key: &str| object.get(key).and_then(Raw::str);
         set(&mut state.cwd, text("cwd"));
         set(&mut state.git_branch, text("gitBranch"));
         if set(&mut state.version, text("version")) {
@@ -149,26 +176,26 @@ impl StateReader {
                 if set(&mut state.permission_mode, text("permissionMode")) {
                     self.permission_mode_at = Some(entry_ref.number());
                 }
-                if let Some(result) = body.get("toolUseResult") {
+                if let Some(result) = &body.tool_use_result {
                     self.todos.add_result(result);
                 }
             }
             EntryKind::Assistant => self.add_answer(body),
             EntryKind::Attachment => match entry_ref.attachment_kind() {
-                Some(AttachmentKind::TaskReminder) => self.todos.add_reminder(body, true),
-                Some(AttachmentKind::TodoReminder) => self.todos.add_reminder(body, false),
+                Some(AttachmentKind::TaskReminder) => self.todos.add_reminder(object, true),
+                Some(AttachmentKind::TodoReminder) => self.todos.add_reminder(object, false),
                 _ => {}
             },
             _ => {}
         }
     }
 
-    fn add_answer(&mut self, body: &Object<'_>) {
-        let Some(message) = body.read::<Message<'_>>("message") else {
+    fn add_answer(&mut self, body: &Body<'_>) {
+        let Some(message) = &body.message else {
             return;
         };
-        self.usage.add_message(body, &message);
-        let model = message.model().filter(|name| name != NO_MODEL);
+        self.usage.add_message(&body.object, message);
+        let model = message.str("model").filter(|name| name != NO_MODEL);
         if set(&mut self.state.model, model) {
             self.models.add(self.state.model.as_deref());
         }
@@ -177,15 +204,13 @@ impl StateReader {
     /// Adds the metadata lines.
     pub(crate) fn finish<B: BodySource>(
         self,
-        index: &Index,
-        path: &ConversationPath,
         bodies: &mut B,
     ) -> Result<(PathState, Vec<Usage>), B::Error> {
         let mut state = self.state;
         state.versions = self.versions.finish();
         state.models = self.models.finish();
         state.todos = self.todos.finish();
-        metadata::read(index, path, bodies, &mut state, self.permission_mode_at)?;
+        metadata::read(self.metadata, bodies, &mut state, self.permission_mode_at)?;
         Ok((state, self.usage.models()))
     }
 }

@@ -1,9 +1,7 @@
 //! The to-do list, as the results of its tools give it.
 
 use std::collections::HashMap;
-use std::sync::LazyLock;
 
-use memchr::memmem::Finder;
 use serde::{Deserialize, Serialize};
 use transcript_format::object::{FromRaw, Object, Raw, Str};
 use transcript_format::tool_result::{self, TaskItem, TaskUpdate};
@@ -48,17 +46,13 @@ pub(super) struct Todos {
 
 impl Todos {
     /// Reads the result of a tool.
-    pub(super) fn add_result(&mut self, result: Raw<'_>) {
-        // Most results are of other tools, and long: do not parse them.
-        static KEYS: LazyLock<[Finder<'static>; 2]> =
-            LazyLock::new(|| [Finder::new(r#""newTodos""#), Finder::new(r#""task"#)]);
-        let text = result.text().as_bytes();
-        if KEYS.iter().all(|key| key.find(text).is_none()) {
+    pub(super) fn add_result(&mut self, result: &Object<'_>) {
+        // Most results are of other tools: do not look for each key in turn.
+        let is_of_todos =
+            |key: &str| key.starts_with("task") || matches!(key, "newTodos" | "new_todos");
+        if !result.members().iter().any(|(key, _)| is_of_todos(key)) {
             return;
         }
-        let Some(result) = result.object() else {
-            return;
-        };
         if let Some(todos) = result.array("newTodos") {
             self.write(&todos);
         } else if let Some(tasks) = result.array("tasks") {
@@ -66,7 +60,7 @@ impl Todos {
         } else if let Some(task) = result.read::<TaskItem<'_>>("task") {
             self.put_task(&task);
         } else {
-            let update = TaskUpdate::from(result);
+            let update = TaskUpdate::from(result.clone());
             if update.success() != Some(false)
                 && let Some(id) = update.task_id()
                 && let Some(change) = update.status_change()

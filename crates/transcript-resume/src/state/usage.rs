@@ -1,10 +1,10 @@
 //! Token usage of answers: each `message.id` counts once, over any number of files.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use hashbrown::HashMap;
 use serde::{Deserialize, Serialize};
-use transcript_format::content::Message;
 use transcript_format::kind::EntryKind;
 use transcript_format::object::{Object, Raw, Str};
 use transcript_format::usage;
@@ -121,15 +121,15 @@ impl UsageTotals {
 
     /// Adds one `assistant` line.
     pub fn add(&mut self, line: &Object<'_>) {
-        if let Some(message) = line.read("message") {
+        if let Some(message) = line.object("message") {
             self.add_message(line, &message);
         }
     }
 
     /// The same for a line whose message was already read.
-    pub(super) fn add_message(&mut self, line: &Object<'_>, message: &Message<'_>) {
-        let model = text(message.model());
-        let usage = message.usage();
+    pub(super) fn add_message(&mut self, line: &Object<'_>, message: &Object<'_>) {
+        let model = text(message.str("model"));
+        let usage = message.read("usage");
         let cost_usd = line
             .get("costUSD")
             .and_then(Raw::f64)
@@ -152,8 +152,8 @@ impl UsageTotals {
     }
 
     /// Returns the place of the answer of a line; a new place for a new one.
-    fn place(&mut self, line: &Object<'_>, message: &Message<'_>) -> usize {
-        let name = match text(message.id()) {
+    fn place(&mut self, line: &Object<'_>, message: &Object<'_>) -> usize {
+        let name = match text(message.str("id")) {
             Some(id) => Some(id),
             // No message has such an id.
             None => text(line.str("uuid")).map(|uuid| format!("\0{uuid}").into()),

@@ -167,7 +167,9 @@ pub fn write_messages(
         if at > 0 {
             out.write_all(b",")?;
         }
-        out.write_all(verbatim(&message.json()).as_bytes())?;
+        for part in message.parts() {
+            out.write_all(verbatim(part).as_bytes())?;
+        }
     }
     out.write_all(b"]")
 }
