@@ -16,8 +16,8 @@ use transcript_format::names::agent_of;
 use transcript_reader::Source;
 use transcript_render::{Change, FileEvent, FollowPrinter, NewEntry, ParsedEntry, Scope};
 use transcript_tail::{
-    ChangeKind, EventKind, FollowEvent, FollowOptions, FollowedEntry, Follower, LivePath, Reset,
-    StartAt, Trailing, Watcher, offset_of_last,
+    ChangeKind, ConversationState, EventKind, FollowEvent, FollowOptions, FollowedEntry, Follower,
+    Reset, StartAt, Trailing, Watcher, offset_of_last,
 };
 
 use crate::closed::Closed;
@@ -302,7 +302,7 @@ impl TailCommand<'_, '_> {
             let mut event = watcher.try_next();
             if matches!(event, Ok(None)) {
                 self.printer.flush()?;
-                if self.is_met(&watcher) {
+                if self.is_met(&mut watcher) {
                     return Ok(true);
                 }
                 is_live = true;
@@ -333,11 +333,12 @@ impl TailCommand<'_, '_> {
     }
 
     /// Returns whether the condition of `--until` holds. Called when all current entries are printed.
-    fn is_met(&self, watcher: &Watcher) -> bool {
+    fn is_met(&self, watcher: &mut Watcher) -> bool {
         match (&self.args.until, &self.targets.files[..]) {
             (Some(Until::Text(_)), _) => self.text_matches.values().any(|is_last| *is_last),
             (Some(Until::TurnEnd), [file]) if !self.targets.are_several() => {
-                let is_over = |live: &LivePath| live.is_turn_over() && live.leaf().is_some();
+                let is_over =
+                    |live: ConversationState<'_>| live.is_turn_over() && live.leaf().is_some();
                 watcher.live(file).is_some_and(is_over)
             }
             _ => false,

@@ -318,6 +318,13 @@ impl GrowingIndex {
         closed.map_or(self.index.records.len(), |closed| closed.records)
     }
 
+    /// Returns whether there are lines whose entries later lines can change: until then
+    /// [`Self::index`] takes the time of reading them again.
+    #[must_use]
+    pub fn has_open(&self) -> bool {
+        !self.open.lines.is_empty()
+    }
+
     /// Returns a number that changes whenever [`Index::new_name`] does.
     #[must_use]
     pub fn renames(&self) -> u64 {

@@ -75,9 +75,50 @@ pub struct LiveConversation {
     is_current: bool,
     /// The path contains entries that later lines can change.
     has_open: bool,
+    /// How many entries at the start of the path are those of the last [`LiveState`].
+    unchanged: usize,
+    /// The entries of other sessions that no link connects with this one, at the last rebuild.
+    foreign: Vec<EntryNo>,
     full_rebuilds: u64,
     /// The last [`GrowingIndex::renames`].
     renames: u64,
+}
+
+/// A conversation after its lines so far.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct LiveState<'l> {
+    /// The entries of the file.
+    pub index: &'l Index,
+    /// The number of entries that later lines cannot change ([`GrowingIndex::closed_len`]).
+    pub closed_len: usize,
+    /// The entry that ends the conversation; `None` when there is none.
+    pub leaf: Option<EntryNo>,
+    /// The entries of the conversation, oldest first.
+    pub path: &'l [PathEntry],
+    /// How many entries at the start of the path are those of the last state.
+    pub unchanged: usize,
+    /// Whether sidechain entries are another conversation, and not that of the file.
+    is_main: bool,
+    foreign: &'l [EntryNo],
+}
+
+impl LiveState<'_> {
+    /// Returns whether an entry belongs to the conversation, on the path or on another branch.
+    #[must_use]
+    pub fn is_of_conversation(&self, entry: &EntryRef<'_>) -> bool {
+        let is_entry = entry.kind().is_chain() && entry.kind() != EntryKind::Progress;
+        is_entry
+            && is_usable(entry)
+            && !self.is_of_agent(entry)
+            && self.foreign.binary_search(&entry.number()).is_err()
+    }
+
+    /// Returns whether an entry belongs to a subagent in the file of another conversation.
+    #[must_use]
+    pub fn is_of_agent(&self, entry: &EntryRef<'_>) -> bool {
+        self.is_main && entry.flags().contains(Flags::SIDECHAIN)
+    }
 }
 
 impl LiveConversation {
@@ -94,6 +135,8 @@ impl LiveConversation {
             window: None,
             is_current: true,
             has_open: false,
+            unchanged: 0,
+            foreign: Vec::new(),
             full_rebuilds: 0,
             renames: 0,
         }
@@ -129,6 +172,36 @@ impl LiveConversation {
         &self.path
     }
 
+    /// Returns index, leaf and path, and how much of the path is that of the last call.
+    pub fn state(&mut self) -> LiveState<'_> {
+        self.update();
+        let closed_len = self.lines.closed_len();
+        LiveState {
+            index: self.lines.index(),
+            closed_len,
+            leaf: self.leaf,
+            unchanged: std::mem::replace(&mut self.unchanged, self.path.len()),
+            path: &self.path,
+            is_main: self.facts.is_main,
+            foreign: &self.foreign,
+        }
+    }
+
+    /// Returns the number of entries that have to be linked to bring leaf and path up to date: none
+    /// for lines that continue the conversation, some dozens around calls in parallel, all of them
+    /// when they depend on each other.
+    pub fn cost(&mut self) -> usize {
+        if self.lines.has_open() {
+            return self.lines.closed_len();
+        }
+        self.account();
+        match &self.window {
+            _ if !self.is_current || self.has_open => self.lines.closed_len(),
+            Some(window) if window.is_stale() => window.len(),
+            _ => 0,
+        }
+    }
+
     /// Returns how often the tree of all entries was built.
     #[must_use]
     pub fn full_rebuilds(&self) -> u64 {
@@ -144,8 +217,35 @@ impl LiveConversation {
             + self.window.as_ref().map_or(0, Window::memory)
     }
 
-    /// Accounts for the lines since the last call.
+    /// Finds leaf and path after the lines since the last call.
     fn update(&mut self) {
+        self.account();
+        let has_open = self.lines.index().len() > self.lines.closed_len();
+        if has_open || self.has_open || !self.is_current {
+            return self.rebuild(has_open);
+        }
+        let Some(window) = &mut self.window else {
+            return;
+        };
+        if window.is_stale() {
+            match window.walk(self.lines.index()) {
+                Some(found) => {
+                    let above = window.above() + 1;
+                    let kept = common(&self.path[above..], &found.entries[1..]);
+                    self.unchanged = self.unchanged.min(above + kept);
+                    self.path.truncate(above);
+                    self.path.extend_from_slice(&found.entries[1..]);
+                    self.leaf = found.leaf;
+                    window.advance(&self.path);
+                }
+                None => self.rebuild(false),
+            }
+        }
+    }
+
+    /// Accounts for the lines since the last call: appends those that continue a chain to the path,
+    /// and finds out what the others affect.
+    fn account(&mut self) {
         self.lines.index();
         let closed = self.lines.closed_len();
         let renames = self.lines.renames();
@@ -176,24 +276,6 @@ impl LiveConversation {
                 }
             }
         }
-        let has_open = index.len() > closed;
-        if has_open || self.has_open || !self.is_current {
-            return self.rebuild(has_open);
-        }
-        let Some(window) = &mut self.window else {
-            return;
-        };
-        if window.is_stale() {
-            match window.walk(index) {
-                Some(found) => {
-                    self.path.truncate(window.above() + 1);
-                    self.path.extend_from_slice(&found.entries[1..]);
-                    self.leaf = found.leaf;
-                    window.advance(&self.path);
-                }
-                None => self.rebuild(false),
-            }
-        }
     }
 
     /// Builds the tree of all entries.
@@ -210,11 +292,27 @@ impl LiveConversation {
         if !has_open && (is_named || self.facts.sessions < 2) {
             self.window = find_window(&tree, &path, &self.facts);
         }
+        let is_foreign = |entry: &EntryRef<'_>| {
+            let node = tree.node(entry.number());
+            node.is_some_and(|node| tree.is_foreign(node))
+        };
+        self.foreign.clear();
+        if !tree.recovery.foreign().is_empty() {
+            let foreign = index.entries().filter(is_foreign);
+            self.foreign.extend(foreign.map(|entry| entry.number()));
+        }
+        self.unchanged = self.unchanged.min(common(&self.path, &path.entries));
         self.path = path.entries;
         self.leaf = path.leaf;
         self.is_current = true;
         self.has_open = has_open;
     }
+}
+
+/// Returns how many entries at the start of two paths are the same.
+fn common(one: &[PathEntry], other: &[PathEntry]) -> usize {
+    let pairs = one.iter().zip(other);
+    pairs.take_while(|(one, other)| one == other).count()
 }
 
 /// Returns a window at the end of the file; `None` when the last entries depend on others.
@@ -469,7 +567,9 @@ impl Facts {
             }
             let is_side = entry.flags().contains(Flags::SIDECHAIN);
             if kind == Kind::Entry && is_side && self.is_main {
-                return match is_linked(entry, index) {
+                // An attachment is on the path when the entry above it is, even so.
+                let is_attachment = entry.kind() == EntryKind::Attachment;
+                return match is_linked(entry, index) && !is_attachment {
                     true => Effect::Nothing,
                     false => Effect::Global,
                 };

@@ -19,6 +19,7 @@ use transcript_storage::{Identity, LastBytes, ReadDisk};
 use crate::event::{EventKind, FollowedEntry, Reset};
 use crate::file_position::{Checkpoint, FilePosition, has, has_newline};
 use crate::line_classifier::LineClassifier;
+use crate::live::FollowedConversation;
 use crate::options::FollowOptions;
 use crate::start::{StartAt, Trailing};
 
@@ -52,6 +53,8 @@ pub(crate) struct FileCursor {
     buffer: Vec<u8>,
     /// The part of the buffer that is not framed yet.
     unread: Range<usize>,
+    /// The offset after the last newline of the file, if that is in the buffer.
+    last_newline: Option<u64>,
     classifier: LineClassifier,
     /// Events of the last line that are not emitted yet.
     events: VecDeque<EventKind>,
@@ -75,9 +78,9 @@ struct Early {
 
 impl Early {
     /// Returns whether this entry was emitted. A CR that arrives later does not matter.
-    fn is(&self, entry: &FollowedEntry) -> bool {
+    fn is(&self, offset: u64, text: &str) -> bool {
         self.emitted.as_ref().is_some_and(|emitted| {
-            emitted.offset == entry.offset && emitted.text.trim_end() == entry.text.trim_end()
+            emitted.offset == offset && emitted.text.trim_end() == text.trim_end()
         })
     }
 }
@@ -108,6 +111,7 @@ impl FileCursor {
             early: Early::default(),
             buffer: Vec::new(),
             unread: 0..0,
+            last_newline: None,
             classifier: LineClassifier::default(),
             events: VecDeque::new(),
             next: None,
@@ -158,8 +162,12 @@ impl FileCursor {
         self.restart_line();
     }
 
-    /// Returns the next event, if there is one now.
-    pub(crate) fn next(&mut self) -> Result<Option<EventKind>, Error> {
+    /// Returns the next event, if there is one now. Lines are added to `live` as they are read, and
+    /// their changes to their entries.
+    pub(crate) fn next(
+        &mut self,
+        mut live: Option<&mut FollowedConversation>,
+    ) -> Result<Option<EventKind>, Error> {
         loop {
             if let Some(event) = self.events.pop_front() {
                 match self.next.take() {
@@ -177,8 +185,8 @@ impl FileCursor {
                 self.position = position;
             }
             if !self.unread.is_empty() {
-                self.frame()?;
-            } else if !self.poll()? {
+                self.frame(live.as_deref_mut())?;
+            } else if !self.poll(live.as_deref_mut())? {
                 self.buffer = Vec::new();
                 return Ok(None);
             }
@@ -186,7 +194,7 @@ impl FileCursor {
     }
 
     /// Takes the next line out of the buffer.
-    fn frame(&mut self) -> Result<(), Error> {
+    fn frame(&mut self, mut live: Option<&mut FollowedConversation>) -> Result<(), Error> {
         let all = &self.buffer[self.unread.clone()];
         let mut rest = all;
         let framed = self.framer.next(&mut rest);
@@ -206,13 +214,26 @@ impl FileCursor {
                 position.advance_unread(len, &taken);
             }
         }
+        let is_last = self.last_newline == Some(position.offset());
         self.next = Some(position);
+        let events = &mut self.events;
+        if let Some(live) = &mut live {
+            live.push(framed);
+        }
         self.classifier
-            .classify(framed, line, &self.path, &mut self.events)?;
+            .classify(framed, line, &self.path, events, live.as_deref_mut())?;
         let early = std::mem::take(&mut self.early);
-        let is_emitted =
-            |event: &EventKind| matches!(event, EventKind::Entry(entry) if early.is(entry));
-        self.events.retain(|event| !is_emitted(event));
+        if let Some(emitted) = &early.emitted {
+            let is_emitted = |event: &EventKind| matches!(event, EventKind::Entry(entry) if early.is(entry.offset, &entry.text));
+            let before = events.len();
+            events.retain(|event| !is_emitted(event));
+            if let Some(live) = live.as_deref_mut().filter(|_| events.len() < before) {
+                live.forget(emitted.offset);
+            }
+        }
+        if let Some(live) = live {
+            live.report(is_last, events);
+        }
         // Some of its events were emitted before a restart.
         let emitted = self.events.len().min(self.position.emitted() as usize);
         self.events.drain(..emitted);
@@ -220,7 +241,7 @@ impl FileCursor {
     }
 
     /// Checks for new bytes; returns whether there is anything new.
-    fn poll(&mut self) -> Result<bool, Error> {
+    fn poll(&mut self, live: Option<&mut FollowedConversation>) -> Result<bool, Error> {
         if self.is_done {
             return Ok(false);
         }
@@ -275,13 +296,16 @@ impl FileCursor {
         }
         if read > 0 {
             self.unread = 0..read;
+            let newline = memrchr(b'\n', &self.buffer[..read]);
+            let newline = newline.filter(|_| read_from + read as u64 == len);
+            self.last_newline = newline.map(|newline| read_from + newline as u64 + 1);
             return Ok(true);
         }
         if self.is_once {
-            return self.finish();
+            return self.finish(live);
         }
         let identity = file.identity;
-        if self.trailing == Trailing::Whole && self.emit_early() {
+        if self.trailing == Trailing::Whole && self.emit_early(live) {
             return Ok(true);
         }
         match named {
@@ -423,13 +447,20 @@ impl FileCursor {
 
     /// Emits the part after the last newline of a file that is read once, because no newline will
     /// be waited for.
-    fn finish(&mut self) -> Result<bool, Error> {
+    fn finish(&mut self, mut live: Option<&mut FollowedConversation>) -> Result<bool, Error> {
         self.is_done = true;
         let line = self.position.line();
         match self.framer.finish() {
             Some(framed) => {
+                if let Some(live) = &mut live {
+                    live.push(framed);
+                }
+                let events = &mut self.events;
                 self.classifier
-                    .classify(framed, line, &self.path, &mut self.events)?;
+                    .classify(framed, line, &self.path, events, live.as_deref_mut())?;
+                if let Some(live) = live {
+                    live.report(true, events);
+                }
                 let emitted = self.events.len().min(self.position.emitted() as usize);
                 self.events.drain(..emitted);
                 Ok(true)
@@ -439,7 +470,7 @@ impl FileCursor {
     }
 
     /// Emits the unfinished line if it is a complete entry; returns whether it was.
-    fn emit_early(&mut self) -> bool {
+    fn emit_early(&mut self, mut live: Option<&mut FollowedConversation>) -> bool {
         let (pending, bytes) = (self.framer.pending(), self.framer.partial());
         let may_be_whole = bytes.trim_ascii_end().ends_with(b"}");
         if !may_be_whole || self.early.pending == pending {
@@ -451,12 +482,23 @@ impl FileCursor {
             bytes,
             terminated: false,
         };
-        let entry = self.classifier.entry(&line, self.position.line());
-        let Some(entry) = entry.filter(|entry| !self.early.is(entry)) else {
+        let number = self.position.line();
+        let entry = self.classifier.entry(&line, number, live.as_deref_mut());
+        let Some(entry) = entry else {
             return false;
         };
+        if self.early.is(entry.offset, &entry.text) {
+            if let Some(live) = live {
+                live.forget(entry.offset);
+            }
+            return false;
+        }
         self.events.push_back(EventKind::Entry(entry.clone()));
         self.early.emitted = Some(entry);
+        if let Some(live) = live {
+            live.push(Framed::Line(line));
+            live.report(true, &mut self.events);
+        }
         true
     }
 

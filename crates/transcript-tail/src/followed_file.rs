@@ -9,7 +9,7 @@ use transcript_reader::{Error, ErrorKind};
 use crate::event::{EventKind, FollowEvent};
 use crate::file_cursor::FileCursor;
 use crate::file_position::Checkpoint;
-use crate::live::LivePath;
+use crate::live::{ConversationState, FollowedConversation};
 use crate::options::FollowOptions;
 use crate::start::{StartAt, Trailing};
 
@@ -18,7 +18,7 @@ pub(crate) struct FollowedFile {
     path: Arc<Path>,
     cursor: FileCursor,
     options: FollowOptions,
-    live: Option<LivePath>,
+    live: Option<FollowedConversation>,
     /// The entries before this offset still have to be added to `live`.
     catch_up_to: Option<u64>,
     error: Option<ErrorKind>,
@@ -28,7 +28,7 @@ impl FollowedFile {
     pub(crate) fn new(path: Arc<Path>, options: &FollowOptions) -> Self {
         Self {
             cursor: FileCursor::new(&path, options),
-            live: options.has_changes.then(|| live_path(&path)),
+            live: options.has_changes.then(|| conversation(&path, options)),
             path,
             options: options.clone(),
             catch_up_to: None,
@@ -45,8 +45,8 @@ impl FollowedFile {
     }
 
     /// Returns the conversation up to the emitted events; `None` when it was not requested.
-    pub(crate) fn live(&self) -> Option<&LivePath> {
-        self.live.as_ref()
+    pub(crate) fn live(&mut self) -> Option<ConversationState<'_>> {
+        self.live.as_mut().map(FollowedConversation::state)
     }
 
     pub(crate) fn pending(&self) -> u64 {
@@ -72,13 +72,12 @@ impl FollowedFile {
             self.catch_up(offset)?;
             self.catch_up_to = None;
         }
-        let Some(mut event) = self.cursor.next()? else {
+        let Some(event) = self.cursor.next(self.live.as_mut())? else {
             return Ok(None);
         };
         if let Some(live) = &mut self.live {
-            match &mut event {
-                EventKind::Entry(entry) => live.add(entry.offset, &entry.text, &mut entry.changes),
-                EventKind::Reset { .. } => *live = live_path(&self.path),
+            match &event {
+                EventKind::Reset { .. } => *live = conversation(&self.path, &self.options),
                 EventKind::Open { offset } if *offset > 0 && live.is_empty() => {
                     self.catch_up_to = Some(*offset);
                 }
@@ -100,27 +99,22 @@ impl FollowedFile {
             ..self.options.clone()
         };
         let mut before = FileCursor::new(&self.path, &options.start(StartAt::Beginning));
-        let mut live = live_path(&self.path);
-        let mut changes = Vec::new();
+        let mut live = conversation(&self.path, &self.options);
         while before.position().offset() < offset {
-            match before.next()? {
-                Some(EventKind::Entry(entry)) => {
-                    live.add(entry.offset, &entry.text, &mut changes);
-                    changes.clear();
-                }
+            match before.next(Some(&mut live))? {
                 // If the file was replaced, the next poll detects that.
                 Some(EventKind::Reset { .. }) | None => break,
                 Some(_) => {}
             }
         }
+        live.start_here();
         self.cursor.set_lines(before.position().lines());
         self.live = Some(live);
         Ok(())
     }
 }
 
-/// Creates the conversation of a session file, before its first entry.
-fn live_path(file: &Path) -> LivePath {
-    let id = file.file_stem().and_then(|stem| stem.to_str());
-    id.map_or_else(LivePath::new, LivePath::of_session)
+/// Creates the conversation of a session file, before its first line.
+fn conversation(file: &Path, options: &FollowOptions) -> FollowedConversation {
+    FollowedConversation::new(file, options.line_cap)
 }

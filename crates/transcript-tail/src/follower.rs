@@ -12,7 +12,7 @@ use crate::event::{EventKind, FollowEvent};
 use crate::file_position::Checkpoint;
 use crate::followed_file::FollowedFile;
 use crate::hints::{FsWatch, Notifier, PollBackoff, deadline, left};
-use crate::live::LivePath;
+use crate::live::ConversationState;
 use crate::options::FollowOptions;
 
 /// Follows one session: waits for new lines of its file and emits them.
@@ -158,7 +158,7 @@ impl Follower {
     /// Returns the conversation up to the emitted events; `None` without
     /// [`FollowOptions::changes`].
     #[must_use]
-    pub fn live(&self) -> Option<&LivePath> {
+    pub fn live(&mut self) -> Option<ConversationState<'_>> {
         self.followed.live()
     }
 

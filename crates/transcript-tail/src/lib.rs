@@ -57,7 +57,7 @@ pub use asynchronous::Events;
 pub use event::{EventKind, FollowEvent, FollowedEntry, Reset};
 pub use file_position::{Checkpoint, ParseCheckpointError};
 pub use follower::{Follower, Stopper};
-pub use live::{ChangeKind, ConversationChange, LiveEntry, LivePath};
+pub use live::{ChangeKind, ConversationChange, ConversationState, LiveEntry};
 pub use options::FollowOptions;
 pub use start::{StartAt, Trailing, offset_of_last};
 pub use transcript_reader::{Error, ErrorKind};

@@ -9,6 +9,7 @@ use transcript_format::scan::{ScanErrorKind, Scanner};
 use transcript_reader::{Bodies, Error, Index, Source};
 
 use crate::event::{EventKind, FollowedEntry};
+use crate::live::FollowedConversation;
 
 /// Turns lines into events. A line is classified as [`Index`] does; an undamaged one costs one
 /// scan.
@@ -18,13 +19,15 @@ pub(crate) struct LineClassifier {
 }
 
 impl LineClassifier {
-    /// Adds the events of a line to `events`. `line` is its number, `path` its file, for messages.
+    /// Adds the events of a line to `events`, and its entries to `live`. `line` is its number,
+    /// `path` its file, for messages.
     pub(crate) fn classify(
         &mut self,
         framed: Framed<'_>,
         line: Option<u64>,
         path: &Path,
         events: &mut VecDeque<EventKind>,
+        mut live: Option<&mut FollowedConversation>,
     ) -> Result<(), Error> {
         let framed = match framed {
             Framed::Line(framed) => framed,
@@ -39,7 +42,7 @@ impl LineClassifier {
                 return Ok(());
             }
         };
-        if let Some(entry) = self.entry(&framed, line) {
+        if let Some(entry) = self.entry(&framed, line, live.as_deref_mut()) {
             events.push_back(EventKind::Entry(entry));
             return Ok(());
         }
@@ -47,13 +50,21 @@ impl LineClassifier {
         if scanned.is_err_and(|error| error.kind == ScanErrorKind::Blank) {
             return Ok(());
         }
-        classify_damaged(framed, line, path, events)
+        self.classify_damaged(framed, line, path, events, live)
     }
 
-    /// Returns the entry of a line that is undamaged.
-    pub(crate) fn entry(&mut self, framed: &Line<'_>, line: Option<u64>) -> Option<FollowedEntry> {
-        self.scanner.scan(framed.bytes).ok()?;
+    /// Returns the entry of a line that is undamaged, and adds it to `live`.
+    pub(crate) fn entry(
+        &mut self,
+        framed: &Line<'_>,
+        line: Option<u64>,
+        live: Option<&mut FollowedConversation>,
+    ) -> Option<FollowedEntry> {
+        let envelope = self.scanner.scan(framed.bytes).ok()?;
         let text = simdutf8::basic::from_utf8(framed.bytes).ok()?;
+        if let Some(live) = live {
+            live.add(framed.offset, &envelope, text);
+        }
         Some(FollowedEntry {
             offset: framed.offset,
             len: framed.bytes.len() as u64,
@@ -63,40 +74,48 @@ impl LineClassifier {
             changes: Vec::new(),
         })
     }
-}
 
-/// Adds the findings of a damaged line, then the entries that can be salvaged from it.
-fn classify_damaged(
-    framed: Line<'_>,
-    line: Option<u64>,
-    path: &Path,
-    events: &mut VecDeque<EventKind>,
-) -> Result<(), Error> {
-    // A byte order mark is only accepted at the start of a file, so other lines must not be at the
-    // start of this buffer.
-    let before: &[u8] = if framed.offset == 0 { b"" } else { b"\n" };
-    let at = framed.offset - before.len() as u64;
-    // The kind of damage depends on whether the line ends with the file.
-    let newline: &[u8] = if framed.terminated { b"\n" } else { b"" };
-    let source = Source::from_bytes([before, framed.bytes, newline].concat(), path);
-    let index = Index::load(&source)?;
-    events.extend(index.findings().iter().map(|finding| {
-        EventKind::Damaged(Finding {
-            line,
-            offset: at + finding.offset,
-            ..finding.clone()
-        })
-    }));
-    let mut bodies = Bodies::new(&source);
-    for entry_ref in index.entries() {
-        events.push_back(EventKind::Entry(FollowedEntry {
-            offset: at + entry_ref.offset(),
-            len: entry_ref.byte_len(),
-            line,
-            text: bodies.get(&entry_ref)?.text.to_owned(),
-            is_salvaged: true,
-            changes: Vec::new(),
+    /// Adds the findings of a damaged line, then the entries that can be salvaged from it.
+    fn classify_damaged(
+        &mut self,
+        framed: Line<'_>,
+        line: Option<u64>,
+        path: &Path,
+        events: &mut VecDeque<EventKind>,
+        mut live: Option<&mut FollowedConversation>,
+    ) -> Result<(), Error> {
+        // A byte order mark is only accepted at the start of a file, so other lines must not be at
+        // the start of this buffer.
+        let before: &[u8] = if framed.offset == 0 { b"" } else { b"\n" };
+        let at = framed.offset - before.len() as u64;
+        // The kind of damage depends on whether the line ends with the file.
+        let newline: &[u8] = if framed.terminated { b"\n" } else { b"" };
+        let source = Source::from_bytes([before, framed.bytes, newline].concat(), path);
+        let index = Index::load(&source)?;
+        events.extend(index.findings().iter().map(|finding| {
+            EventKind::Damaged(Finding {
+                line,
+                offset: at + finding.offset,
+                ..finding.clone()
+            })
         }));
+        let mut bodies = Bodies::new(&source);
+        for entry_ref in index.entries() {
+            let (offset, text) = (at + entry_ref.offset(), bodies.get(&entry_ref)?.text);
+            if let Some(live) = &mut live
+                && let Ok(envelope) = self.scanner.scan(text.as_bytes())
+            {
+                live.add(offset, &envelope, text);
+            }
+            events.push_back(EventKind::Entry(FollowedEntry {
+                offset,
+                len: entry_ref.byte_len(),
+                line,
+                text: text.to_owned(),
+                is_salvaged: true,
+                changes: Vec::new(),
+            }));
+        }
+        Ok(())
     }
-    Ok(())
 }

@@ -1,20 +1,40 @@
-//! The path of a conversation, kept up to date entry by entry.
+//! The conversation of a followed file, and what each line changes in it.
+//!
+//! Leaf and path are those of [`LiveConversation`]. After a line this module compares the path with
+//! the one before, and reads what the line means for calls and the turn.
 
-mod tree;
+mod place;
 mod turn;
 
-use transcript_format::kind::{EntryKind, SystemKind};
-use transcript_format::object::{Object, Raw};
-use transcript_format::scan::{ContentKind, Envelope, Flags, Scanner, Text, ToolRole};
+use std::collections::{HashMap, VecDeque};
+use std::path::Path;
 
-use tree::{Key, LiveTree, NONE, NewNode, NodeFlags, ParentLink, PreservedForm, PreservedSpec};
-use turn::{TurnInput, TurnTracker, TurnUpdate};
+use transcript_format::kind::EntryKind;
+use transcript_format::lines::Framed;
+use transcript_format::scan::{ContentKind, Envelope};
+use transcript_reader::{EntryNo, EntryRef, Id, Index};
+use transcript_resume::{LiveConversation, LiveState};
+
+use crate::event::{EventKind, FollowedEntry};
+use place::Place;
+use turn::{TurnLine, TurnTracker, TurnUpdate};
+
+/// The number of entries that may be linked again after any line: those of the window around calls
+/// in parallel.
+const CHEAP: usize = 128;
+
+/// How many entries may be linked again before the end of the available bytes is reached: a number,
+/// and some for each line. Sessions of usual length never use it up. In a long file in which many
+/// lines depend on everything before them, it makes the work grow with its length and no faster.
+const FIRST_BUDGET: usize = 1 << 18;
+const BUDGET_PER_LINE: usize = 4;
 
 /// A change of the conversation by an entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ConversationChange {
-    /// The offset of the entry in the file.
+    /// The offset in the file of the entry that made the change. That is an earlier entry than the
+    /// one that the change is reported with if finding out took reading further.
     pub offset: u64,
     /// What changed.
     pub kind: ChangeKind,
@@ -29,7 +49,8 @@ pub enum ChangeKind {
     Moved {
         /// The previous leaf.
         from: Option<Box<str>>,
-        /// The last entry that both paths have; `None` when the conversation starts over.
+        /// The last entry of the new path that the previous one has, too; `None` when the
+        /// conversation starts over.
         fork: Option<Box<str>>,
         /// The new leaf.
         to: Option<Box<str>>,
@@ -65,7 +86,7 @@ pub enum ChangeKind {
     },
 }
 
-/// An entry of the live path.
+/// An entry of the path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LiveEntry {
@@ -75,20 +96,17 @@ pub struct LiveEntry {
     pub uuid: Option<Box<str>>,
 }
 
-/// The path of the conversation in a growing file.
+/// The conversation in a followed file.
 ///
-/// Takes the entries of a file in order, and knows after each of them the leaf of the conversation
-/// and the path to it. The rules are those of policy `recover` of the resume crate (areas LEAF and
-/// COMPACT of `docs/client-behaviour.md`). If no link is damaged the result is the same: the last
-/// tip or the pin; progress lines skipped; the entries that a compaction preserves after its
-/// summary; tombstoned entries, sidechains and other sessions omitted.
+/// Leaf and path are those that policy `recover` of the resume crate finds in the lines so far
+/// ([`LiveConversation`]), whatever the file.
 ///
 /// # What is not a move
 ///
-/// [`ChangeKind::Moved`] is emitted when a message or a pin ends the conversation outside the
-/// descendants of the previous path. Parallel lines of one answer, results below their own calls,
-/// attachments, system and progress lines outside the chain, and continuing after a compaction are
-/// not moves, although [`Self::leaf`] may change with each of them.
+/// [`ChangeKind::Moved`] is emitted when with a message or a pin the last message of the path leaves
+/// it, or one comes back below it that had left the path. Parallel lines of one answer, results below their own
+/// calls, attachments, system and progress lines outside the chain, and continuing after a compaction
+/// are not moves, although [`Self::leaf`] may change with each of them.
 ///
 /// # Turns
 ///
@@ -99,115 +117,40 @@ pub struct LiveEntry {
 /// emitted once; if another answer follows without a prompt, because a hook let the model continue,
 /// its end is emitted again.
 ///
-/// # Damage
-///
-/// An entry whose parent is unknown keeps the path: it counts as a child of the leaf until its
-/// parent arrives, and is not a move. Policy `recover` weighs the evidence for each parent and may
-/// decide otherwise. A line with a known uuid only replaces the line to be read, unless it repeats
-/// an entry that a compaction preserves after that compaction. Names of preserved entries that do
-/// not exist are ignored, and a boundary that preserves entries has no parent. Links never form a
-/// cycle: the one that would close it is ignored. A parent that is written more than 4096 lines
-/// after its child is not found. The same limit applies to the results and attachments that a
-/// tombstone also removes: they are found up to 4096 lines after the entry or, if a compaction
-/// preserved it, after the compaction.
-///
-/// The tests compare leaf and path with the tree of the resume crate after every line, or after
-/// many. Where no link is damaged they are the same: 14,467 prefixes of real and recorded sessions
-/// and some 52,000 of generated ones. With damaged links, leaf or path differ for 1 of 491 prefixes
-/// of real sessions, 38 of 508 of recorded sessions that were damaged on purpose, and one in five
-/// of generated ones.
-///
 /// # Cost
 ///
-/// Amortised constant time for each entry, plus the logarithm of its depth when it moves the path,
-/// while a pin is in force, and after a first move. 64 bytes of memory for each entry: 48 for the
-/// entry itself, the rest for a table and room to grow. Uuids are stored in 16 bytes, other ids as
-/// keyed hashes of 16 bytes and as text. Open calls and unknown parents take more.
-#[derive(Debug, Default)]
-pub struct LivePath {
-    scanner: Scanner,
-    tree: LiveTree,
-    pin: Option<Pin>,
-    leaf: Option<u32>,
-    /// The leaf that was last emitted.
-    place: Option<u32>,
-    /// The number of entries at the time of the last emitted move.
-    moved_at: u32,
-    turn: TurnTracker,
+/// Following takes constant time for each line of an undamaged conversation. A line that depends on
+/// distant ones, such as a rewind to an old message or a line after a missing parent, takes the time
+/// of linking all entries. If a long file has many of these, not all of them are linked at once:
+/// their changes are reported with a later entry, at the latest with the last one that is available.
+/// This state is always exact.
+///
+/// Memory: that of a [`LiveConversation`], 1 byte for each entry and 4 for each on the path.
+#[derive(Clone, Copy, Debug)]
+pub struct ConversationState<'c> {
+    state: LiveState<'c>,
+    turn: &'c TurnTracker,
+    memory: usize,
 }
 
-/// The last `last-prompt` line that names a leaf.
-#[derive(Debug)]
-struct Pin {
-    leaf: Key,
-    is_explicit: bool,
-    /// The number of entries before it.
-    at: u32,
-    /// An entry follows it.
-    is_followed: bool,
-    /// The last entry after it that can be the leaf.
-    last: Option<u32>,
-    /// A compaction followed it.
-    is_cleared: bool,
-}
-
-impl LivePath {
-    /// Creates the path of an empty file. The session is the one that the first entry names.
-    #[must_use]
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// As [`Self::new`], for the file of the session with this id. Entries of this session count
-    /// even if no link connects them with the entries of another session at the start of the file.
-    #[must_use]
-    pub fn of_session(id: &str) -> Self {
-        let mut path = Self::default();
-        let id = path.tree.hash(id.as_bytes());
-        path.tree.own(id);
-        path
-    }
-
-    /// Adds the next entry of the file, which starts at `offset`, and appends its changes to
-    /// `changes` in this order: a move, a boundary, calls, the end of the turn. Text that is not a
-    /// JSON object changes nothing.
-    pub fn add(&mut self, offset: u64, text: &str, changes: &mut Vec<ConversationChange>) {
-        let mut scanner = std::mem::take(&mut self.scanner);
-        if let Ok(entry) = scanner.scan(text.as_bytes()) {
-            let mut kinds = Vec::new();
-            self.add_entry(offset, &entry, text, &mut kinds);
-            changes.extend(
-                kinds
-                    .into_iter()
-                    .map(|kind| ConversationChange { offset, kind }),
-            );
-        }
-        self.scanner = scanner;
-    }
-
-    /// Returns whether no entry was added.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.tree.len() == 0
-    }
-
+impl<'c> ConversationState<'c> {
     /// Returns the leaf of the conversation; `None` before the first message.
     #[must_use]
     pub fn leaf(&self) -> Option<LiveEntry> {
-        self.leaf.map(|leaf| self.entry(leaf))
+        let leaf = self.state.leaf?;
+        Some(live_entry(&self.state.index.entry(leaf), self.state.index))
     }
 
-    /// Returns the path, oldest first: the leaf and its ancestors up to a root or the boundary of a
-    /// compaction. Walks all of it.
-    #[must_use]
-    pub fn path(&self) -> Vec<LiveEntry> {
-        let mut path: Vec<_> = self.tree.walk(self.leaf.unwrap_or(NONE)).collect();
-        path.reverse();
-        path.into_iter().map(|node| self.entry(node)).collect()
+    /// Returns the path, oldest first, as `Tree::path` of the resume crate does.
+    pub fn path(&self) -> impl ExactSizeIterator<Item = LiveEntry> + use<'c> {
+        let (path, index) = (self.state.path, self.state.index);
+        path.iter()
+            .map(|entry| live_entry(&index.entry(entry.entry_no()), index))
     }
 
     /// Returns the ids of the calls of this turn that have no result, in the order in which they
     /// were opened.
-    pub fn open_calls(&self) -> impl Iterator<Item = &str> {
+    pub fn open_calls(&self) -> impl Iterator<Item = &'c str> + use<'c> {
         self.turn.open()
     }
 
@@ -217,346 +160,300 @@ impl LivePath {
         self.turn.is_over()
     }
 
-    /// Returns the approximate memory in bytes.
+    /// Returns the approximate memory use of the conversation, in bytes.
     #[must_use]
     pub fn memory(&self) -> usize {
-        size_of::<Self>() + self.tree.memory() + self.turn.memory()
-    }
-
-    fn entry(&self, node: u32) -> LiveEntry {
-        LiveEntry {
-            offset: self.tree.offset(node),
-            uuid: self.tree.uuid(node),
-        }
-    }
-
-    fn uuid(&self, node: Option<u32>) -> Option<Box<str>> {
-        self.tree.uuid(node?)
-    }
-
-    fn add_entry(
-        &mut self,
-        offset: u64,
-        entry: &Envelope<'_>,
-        text: &str,
-        changes: &mut Vec<ChangeKind>,
-    ) {
-        match entry.kind() {
-            EntryKind::LastPrompt => {
-                self.set_pin(entry);
-                self.update_leaf(true, changes);
-                let mut updates = Vec::new();
-                self.turn.add_last_prompt(&mut updates);
-                self.push_turn_updates(updates, changes);
-            }
-            EntryKind::TranscriptEngine => self.add_tombstone(text, changes),
-            // A line of another type with a uuid is added as hidden, so that its children become
-            // children of its parent.
-            kind if kind.is_chain() || entry.uuid().is_some() => {
-                self.add_to_chain(offset, entry, text, changes);
-            }
-            _ => {}
-        }
-    }
-
-    fn add_to_chain(
-        &mut self,
-        offset: u64,
-        entry: &Envelope<'_>,
-        text: &str,
-        changes: &mut Vec<ChangeKind>,
-    ) {
-        let id = entry.uuid().map(|id| id.bytes());
-        let line = self.line(offset, entry, id.as_deref());
-        let Some(node) = self.tree.add(&line, self.leaf) else {
-            return;
-        };
-        let is_boundary = line.node_flags.contains(NodeFlags::BOUNDARY);
-        if is_boundary {
-            let preserved_spec = self.preserved_spec(text);
-            self.tree.compact(node, preserved_spec);
-        }
-        if let Some(pin) = &mut self.pin
-            && !self
-                .tree
-                .has(node, NodeFlags::HIDDEN | NodeFlags::TOMBSTONED)
-        {
-            pin.is_followed |= !self.tree.is_sidechain(node);
-            pin.is_cleared |= is_boundary;
-            if self.tree.can_be_leaf(node) {
-                pin.last = Some(node);
-            }
-        }
-        self.update_leaf(line.node_flags.contains(NodeFlags::MESSAGE), changes);
-        if !self.tree.is_main(node) {
-            return;
-        }
-        if is_boundary {
-            let uuid = self.tree.uuid(node);
-            changes.push(ChangeKind::Boundary { uuid });
-        }
-        let input = TurnInput {
-            node,
-            entry,
-            text,
-            message: line.message,
-        };
-        let mut updates = Vec::new();
-        self.turn.add(input, &mut updates);
-        self.push_turn_updates(updates, changes);
-    }
-
-    fn push_turn_updates(&self, updates: Vec<TurnUpdate>, changes: &mut Vec<ChangeKind>) {
-        changes.extend(updates.into_iter().map(|update| match update {
-            TurnUpdate::Call(call) => call,
-            TurnUpdate::Ended(node) => ChangeKind::TurnEnded {
-                uuid: self.uuid(node),
-            },
-        }));
-    }
-
-    /// Updates the leaf. A message or a pin can move the path; entries outside the chain cannot.
-    fn update_leaf(&mut self, can_move: bool, changes: &mut Vec<ChangeKind>) {
-        let leaf = self.find_leaf();
-        self.leaf = leaf;
-        // Before the first main entry, the entries of a subagent counted as the conversation; that
-        // path does not count for a move.
-        let place = self.place.filter(|place| self.tree.is_main(*place));
-        if place.is_none() && self.place.is_some() {
-            self.turn = TurnTracker::default();
-        }
-        let (Some(leaf), Some(place)) = (leaf, place) else {
-            self.place = leaf;
-            return;
-        };
-        if leaf == place {
-            return;
-        }
-        if self.follows(leaf, place) {
-            self.place = Some(leaf);
-        } else if can_move {
-            let fork = self.tree.fork(place, leaf);
-            changes.push(ChangeKind::Moved {
-                from: self.tree.uuid(place),
-                fork: self.uuid((fork != NONE).then_some(fork)),
-                to: self.tree.uuid(leaf),
-            });
-            self.place = Some(leaf);
-            self.moved_at = self.tree.len();
-            let tree = &mut self.tree;
-            self.turn.retain(|call| {
-                let (head, _) = tree.head(call);
-                tree.is_under(leaf, head)
-            });
-        }
-    }
-
-    /// Returns whether the conversation that ends with `leaf` continues the one that ended with
-    /// `place`.
-    fn follows(&mut self, leaf: u32, place: u32) -> bool {
-        // The summary of a compaction continues the conversation that it replaces.
-        if self.tree.is_after_boundary(leaf, place) {
-            return true;
-        }
-        // Before the first move there is no abandoned branch to go back to.
-        if self.moved_at > 0 && self.goes_back(leaf, place) {
-            return false;
-        }
-        let tree = &mut self.tree;
-        if tree.is_under(leaf, place) {
-            return true;
-        }
-        // A continuation of any line of the answer continues all of it (CHAIN-6).
-        let (head, message) = tree.head(place);
-        if tree.is_under(leaf, head) {
-            return true;
-        }
-        // Lines of one answer can be siblings.
-        let above = tree.above(leaf);
-        message != 0
-            && [leaf, above]
-                .into_iter()
-                .any(|node| node != NONE && tree.head(node).1 == message)
-    }
-
-    /// Returns whether the path to `leaf` leaves the answer at `place` for entries that existed
-    /// before the last move, which had abandoned them.
-    fn goes_back(&mut self, leaf: u32, place: u32) -> bool {
-        let tree = &mut self.tree;
-        let fork = tree.fork(place, leaf);
-        if fork == NONE || tree.below(fork, leaf, 0) >= self.moved_at {
-            return false;
-        }
-        let (_, answer) = tree.head(place);
-        let next = tree.next_message(fork, leaf, answer);
-        next != NONE && next < self.moved_at
-    }
-
-    /// Finds the leaf by the rules of `Tree::leaf` in the resume crate.
-    fn find_leaf(&mut self) -> Option<u32> {
-        let tip = self.tree.last_tip();
-        let Some(pin) = self.pin.as_ref().filter(|pin| !pin.is_cleared) else {
-            return tip;
-        };
-        // A pin on an unknown uuid is ignored; the uuid of zeros removes a pin that way (LEAF-6).
-        let place = self.tree.find_live(pin.leaf);
-        let Some(place) = place.filter(|place| self.tree.has(*place, NodeFlags::HAS_MESSAGE_ABOVE))
-        else {
-            return tip;
-        };
-        let last = match pin.is_followed {
-            true => pin.last,
-            // The pin gives way to its descendants, unless a person chose the place (LEAF-8,
-            // LEAF-11).
-            false => tip.filter(|_| !pin.is_explicit),
-        };
-        let last = last.filter(|last| self.tree.leads_past(*last, place));
-        Some(last.unwrap_or(place))
-    }
-
-    fn set_pin(&mut self, line: &Envelope<'_>) {
-        let Some(leaf) = line.leaf_uuid() else { return };
-        let leaf = self.tree.key(&leaf.bytes());
-        let place = self.tree.find_live(leaf);
-        if place.is_some_and(|place| self.tree.has(place, NodeFlags::FOREIGN)) {
-            return;
-        }
-        self.pin = Some(Pin {
-            leaf,
-            is_explicit: line.flags().contains(Flags::EXPLICIT),
-            at: self.tree.len(),
-            is_followed: false,
-            last: None,
-            is_cleared: false,
-        });
-    }
-
-    /// Applies a tombstone (`docs/format.md`, "Tombstones").
-    fn add_tombstone(&mut self, text: &str, changes: &mut Vec<ChangeKind>) {
-        let line = Object::parse(text).ok();
-        let Some(id) = line.as_ref().and_then(|line| line.str("tombstone")) else {
-            return;
-        };
-        let key = self.tree.key(id.as_bytes());
-        if self.tree.tombstone(key).is_none() {
-            return;
-        }
-        if let Some(pin) = &mut self.pin {
-            let mut catch_up_to = (pin.at..self.tree.len()).rev();
-            let tree = &self.tree;
-            pin.is_followed = catch_up_to.clone().any(|node| {
-                !tree.has(node, NodeFlags::HIDDEN | NodeFlags::TOMBSTONED)
-                    && !tree.is_sidechain(node)
-            });
-            pin.is_cleared = catch_up_to.clone().any(|node| {
-                tree.has(node, NodeFlags::BOUNDARY) && !tree.has(node, NodeFlags::TOMBSTONED)
-            });
-            pin.last = catch_up_to.find(|node| tree.can_be_leaf(*node));
-        }
-        self.leaf = self.find_leaf();
-        let tree = &self.tree;
-        self.turn
-            .forget(|node| tree.has(node, NodeFlags::TOMBSTONED));
-        if self
-            .place
-            .is_none_or(|place| tree.has(place, NodeFlags::TOMBSTONED))
-        {
-            self.place = self.leaf;
-        }
-        let uuid = id.as_ref().into();
-        changes.push(ChangeKind::Tombstoned { uuid });
-    }
-
-    /// Returns the fields of a chain entry that linking needs.
-    fn line<'a>(&self, offset: u64, entry: &Envelope<'_>, id: Option<&'a [u8]>) -> NewNode<'a> {
-        let parent = match entry.parent_uuid() {
-            Some(parent) => ParentLink::To(self.tree.key(&parent.bytes())),
-            None if entry.flags().contains(Flags::PARENT_ODD) => ParentLink::Odd,
-            None => ParentLink::Root,
-        };
-        let hash = |text: Text<'_>| self.tree.hash(&text.bytes());
-        let answer = entry
-            .message_id()
-            .filter(|_| entry.kind() == EntryKind::Assistant);
-        let mut tools = entry.tools();
-        let tool = tools.next().filter(|_| tools.len() == 0);
-        NewNode {
-            offset,
-            id,
-            parent,
-            node_flags: shape(entry),
-            message: answer.map_or(0, |id| (hash(id) as u32).max(1)),
-            tool: tool.map_or(0, |tool| (hash(tool.id) as u16).max(1)),
-            session: entry.session_id().map(hash),
-        }
-    }
-
-    /// Returns what a boundary preserves.
-    fn preserved_spec(&self, text: &str) -> Option<PreservedSpec> {
-        let line = Object::parse(text).ok()?;
-        let metadata = line.object("compactMetadata")?;
-        let key = |id: Raw<'_>| Some(self.tree.key(id.str()?.as_bytes()));
-        let key_at = |object: &Object<'_>, name: &str| key(object.get(name)?);
-        // The list takes precedence if both exist (COMPACT-3).
-        if let Some(list) = metadata.get("preservedMessages").and_then(Raw::object) {
-            let uuids = list.get("uuids").and_then(Raw::array).unwrap_or_default();
-            return Some(PreservedSpec {
-                anchor: key_at(&list, "anchorUuid"),
-                entries: PreservedForm::List(uuids.into_iter().map(key).collect()),
-            });
-        }
-        let segment = metadata.get("preservedSegment").and_then(Raw::object)?;
-        Some(PreservedSpec {
-            anchor: key_at(&segment, "anchorUuid"),
-            entries: PreservedForm::Ends(
-                ["headUuid", "tailUuid"].map(|name| key_at(&segment, name)),
-            ),
-        })
+        self.memory
     }
 }
 
-fn shape(entry: &Envelope<'_>) -> NodeFlags {
-    let (kind, flags) = (entry.kind(), entry.flags());
-    let is_message = kind.is_message();
-    // A message without content is dropped, and its children become children of its parent
-    // (FILE-6).
-    let is_unusable =
-        is_message && matches!(entry.content(), ContentKind::NoMessage | ContentKind::Null);
-    let is_boundary =
-        kind == EntryKind::System && entry.sub_code() == SystemKind::CompactBoundary as u8;
-    let has_result = entry.tools().any(|tool| tool.role == ToolRole::Result);
-    let has_more = flags.intersects(Flags::HAS_TEXT | Flags::HAS_OTHER_BLOCK);
-    let is_result = kind == EntryKind::User && has_result;
-    let mut node_flags = NodeFlags::default();
-    node_flags.set(NodeFlags::MESSAGE, is_message);
-    node_flags.set(NodeFlags::ASSISTANT, kind == EntryKind::Assistant);
-    node_flags.set(NodeFlags::RESULT, is_result);
-    node_flags.set(NodeFlags::RESULT_ALONE, is_result && !has_more);
-    node_flags.set(NodeFlags::ATTACHMENT, kind == EntryKind::Attachment);
-    node_flags.set(NodeFlags::BOUNDARY, is_boundary);
-    node_flags.set(NodeFlags::SIDECHAIN, flags.contains(Flags::SIDECHAIN));
-    let is_entry = kind.is_chain() && kind != EntryKind::Progress;
-    node_flags.set(NodeFlags::HIDDEN, !is_entry || is_unusable);
-    node_flags
+fn live_entry(entry: &EntryRef<'_>, index: &Index) -> LiveEntry {
+    LiveEntry {
+        offset: entry.offset(),
+        uuid: entry.uuid().map(|id| index.id_text(id).into()),
+    }
+}
+
+/// The conversation of a followed file, which takes its lines one by one.
+#[derive(Debug)]
+pub(crate) struct FollowedConversation {
+    live: LiveConversation,
+    is_empty: bool,
+    /// Lines were added since the last look at the path.
+    is_stale: bool,
+    /// The entries of these lines.
+    lines: Vec<Line>,
+    /// Changes that no entry has reported yet.
+    changes: Vec<ConversationChange>,
+    place: Place,
+    turn: TurnTracker,
+    tombstones: Tombstones,
+    /// How many entries may still be linked again before the end of the available bytes.
+    budget: usize,
+}
+
+/// An entry that may change the conversation.
+#[derive(Debug)]
+struct Line {
+    offset: u64,
+    kind: LineKind,
+}
+
+#[derive(Debug)]
+enum LineKind {
+    /// A `last-prompt` line.
+    Pin,
+    Tombstone,
+    Message(TurnLine),
+    Other(TurnLine),
+}
+
+impl Line {
+    /// Returns whether the entry can move the conversation.
+    fn can_move(&self) -> bool {
+        matches!(self.kind, LineKind::Pin | LineKind::Message(_))
+    }
+}
+
+impl FollowedConversation {
+    /// Creates the conversation of an empty file.
+    pub(crate) fn new(path: &Path, line_cap: usize) -> Self {
+        Self {
+            live: LiveConversation::new(path).line_cap(line_cap),
+            is_empty: true,
+            is_stale: false,
+            lines: Vec::new(),
+            changes: Vec::new(),
+            place: Place::default(),
+            turn: TurnTracker::default(),
+            tombstones: Tombstones::default(),
+            budget: FIRST_BUDGET,
+        }
+    }
+
+    /// Returns whether there was no line yet.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.is_empty
+    }
+
+    /// Adds the next line of the file, whatever it contains.
+    pub(crate) fn push(&mut self, framed: Framed<'_>) {
+        (self.is_empty, self.is_stale) = (false, true);
+        self.budget = self.budget.saturating_add(BUDGET_PER_LINE);
+        self.live.push(framed);
+    }
+
+    /// Adds an entry of the last line.
+    pub(crate) fn add(&mut self, offset: u64, entry: &Envelope<'_>, text: &str) {
+        let kind = match entry.kind() {
+            EntryKind::LastPrompt => LineKind::Pin,
+            EntryKind::TranscriptEngine => LineKind::Tombstone,
+            EntryKind::Progress => return,
+            kind if kind.is_message() => LineKind::Message(TurnLine::of(entry, text)),
+            kind if kind.is_chain() => LineKind::Other(TurnLine::of(entry, text)),
+            _ => return,
+        };
+        self.lines.push(Line { offset, kind });
+    }
+
+    /// Forgets an entry of the last line, because it was added before the line was complete.
+    pub(crate) fn forget(&mut self, offset: u64) {
+        self.lines.retain(|line| line.offset != offset);
+    }
+
+    /// Reports the changes with the last of `events`, those of the line that was added last. Unless
+    /// `is_last` says that no more lines are available now, changes that would take long to find
+    /// stay for a later line.
+    pub(crate) fn report(&mut self, is_last: bool, events: &mut VecDeque<EventKind>) {
+        let cost = self.live.cost();
+        if !is_last && cost > CHEAP {
+            if cost > self.budget {
+                return;
+            }
+            self.budget -= cost;
+        }
+        self.settle();
+        let mut entries: Vec<_> = events.iter_mut().filter_map(entry_of).collect();
+        let Some(last) = entries.len().checked_sub(1) else {
+            return;
+        };
+        for change in self.changes.drain(..) {
+            let own = entries
+                .iter()
+                .position(|entry| entry.offset == change.offset);
+            entries[own.unwrap_or(last)].changes.push(change);
+        }
+    }
+
+    /// Forgets the changes so far, because following starts here.
+    pub(crate) fn start_here(&mut self) {
+        self.settle();
+        self.changes.clear();
+    }
+
+    /// Returns the state after the lines so far.
+    pub(crate) fn state(&mut self) -> ConversationState<'_> {
+        self.settle();
+        ConversationState {
+            memory: size_of::<Self>() + self.live.memory() + self.place.memory(),
+            state: self.live.state(),
+            turn: &self.turn,
+        }
+    }
+
+    /// Finds the changes by the lines so far.
+    fn settle(&mut self) {
+        if !std::mem::take(&mut self.is_stale) {
+            return;
+        }
+        let state = self.live.state();
+        let index = state.index;
+        let uuid = |entry: EntryRef<'_>| entry.uuid().map(|id| index.id_text(id).into());
+        let uuid_of = |number: EntryNo| uuid(index.entry(number));
+        if self.place.forget(&state) {
+            self.turn = TurnTracker::default();
+        }
+        let mover = self.lines.iter().rev().find(|line| line.can_move());
+        let mover = mover.map(|line| line.offset);
+        let is_tombstone = |line: &Line| matches!(line.kind, LineKind::Tombstone);
+        let has_tombstone = self.lines.iter().any(is_tombstone);
+        let moved = self.place.update(&state, mover.is_some(), has_tombstone);
+        if let (Some(moved), Some(offset)) = (moved, mover) {
+            self.changes.push(ConversationChange {
+                offset,
+                kind: ChangeKind::Moved {
+                    from: moved.from.and_then(uuid_of),
+                    fork: moved.fork.and_then(uuid_of),
+                    to: state.leaf.and_then(uuid_of),
+                },
+            });
+            let place = &self.place;
+            self.turn.retain(|call| {
+                let call = entry_at(index, call);
+                call.is_some_and(|call| place.is_on_path(&call, index))
+            });
+        }
+        for Line { offset, kind } in self.lines.drain(..) {
+            let Some(entry) = entry_at(index, offset) else {
+                // Read together with the lines around it, it is no entry.
+                continue;
+            };
+            let (mut kinds, mut updates) = (Vec::new(), Vec::new());
+            match kind {
+                LineKind::Pin => self.turn.add_last_prompt(&mut updates),
+                LineKind::Tombstone => {
+                    if let Some(id) = self.tombstones.add(&entry, index) {
+                        self.place.restore(id, index);
+                        self.turn.forget(|offset| {
+                            let entry = entry_at(index, offset);
+                            entry.is_some_and(|entry| entry.uuid() == Some(id))
+                        });
+                        let uuid = index.id_text(id).into();
+                        kinds.push(ChangeKind::Tombstoned { uuid });
+                    }
+                }
+                LineKind::Message(line) | LineKind::Other(line) => {
+                    let counts = state.is_of_conversation(&entry);
+                    if counts && !self.tombstones.is_repeated(&entry, index) {
+                        if entry.is_boundary() {
+                            let uuid = uuid(entry);
+                            kinds.push(ChangeKind::Boundary { uuid });
+                        }
+                        self.turn.add(&entry, line, &mut updates);
+                    }
+                }
+            }
+            kinds.extend(updates.into_iter().map(|update| match update {
+                TurnUpdate::Call(call) => call,
+                TurnUpdate::Ended(offset) => {
+                    let entry = offset.and_then(|offset| entry_at(index, offset));
+                    let uuid = entry.and_then(uuid);
+                    ChangeKind::TurnEnded { uuid }
+                }
+            }));
+            let changes = kinds.into_iter();
+            self.changes
+                .extend(changes.map(|kind| ConversationChange { offset, kind }));
+        }
+    }
+}
+
+fn entry_of(event: &mut EventKind) -> Option<&mut FollowedEntry> {
+    match event {
+        EventKind::Entry(entry) => Some(entry),
+        _ => None,
+    }
+}
+
+/// The last tombstone of each uuid.
+#[derive(Debug, Default)]
+struct Tombstones(HashMap<Id, EntryNo>);
+
+impl Tombstones {
+    /// Adds a tombstone. Returns the uuid that it names if an entry has it that was not tombstoned
+    /// before.
+    fn add(&mut self, tombstone: &EntryRef<'_>, index: &Index) -> Option<Id> {
+        let id = tombstone.tombstone()?;
+        let before = self.0.insert(id, tombstone.number());
+        let earlier = index.with_uuid(id);
+        let last = earlier
+            .take_while(|number| *number < tombstone.number())
+            .filter(|number| is_entry(&index.entry(*number)))
+            .last()?;
+        before.is_none_or(|before| before < last).then_some(id)
+    }
+
+    /// Returns whether an earlier line is the same entry. One that was tombstoned in between counts
+    /// again.
+    fn is_repeated(&self, entry: &EntryRef<'_>, index: &Index) -> bool {
+        let Some(id) = entry.uuid() else {
+            return false;
+        };
+        let tombstone = self.0.get(&id);
+        let mut earlier = index
+            .with_uuid(id)
+            .take_while(|number| *number < entry.number())
+            .filter(|number| tombstone.is_none_or(|tombstone| number > tombstone));
+        earlier.any(|number| is_entry(&index.entry(number)))
+    }
+}
+
+/// Returns whether a line is an entry that can be on a path.
+fn is_entry(entry: &EntryRef<'_>) -> bool {
+    let is_chain = entry.kind().is_chain() && entry.kind() != EntryKind::Progress;
+    let is_unusable = matches!(entry.content(), ContentKind::NoMessage | ContentKind::Null);
+    is_chain && !(entry.kind().is_message() && is_unusable)
+}
+
+/// Returns the entry that starts at `offset`.
+fn entry_at(index: &Index, offset: u64) -> Option<EntryRef<'_>> {
+    let entry = |number: usize| index.entry(EntryNo::new(number));
+    let (mut start, mut end) = (0, index.len());
+    // Most often it is one of the last.
+    let mut near = 1;
+    while near < end && entry(end - near).offset() > offset {
+        near *= 2;
+    }
+    start = start.max(end.saturating_sub(near));
+    while start < end {
+        let middle = start + (end - start) / 2;
+        match entry(middle).offset() < offset {
+            true => start = middle + 1,
+            false => end = middle,
+        }
+    }
+    let found = (start < index.len()).then(|| entry(start))?;
+    (found.offset() == offset).then_some(found)
 }
 
 #[cfg(test)]
 mod tests {
-    use transcript_testkit::generate;
+    use transcript_format::lines::Framer;
+    use transcript_format::scan::Scanner;
+    use transcript_reader::Source;
+    use transcript_resume::{Policy, Tree};
 
-    use super::tree::STEPS;
     use super::*;
-
-    /// Counts the steps for each of the entries that `next` creates.
-    fn steps(count: usize, mut next: impl FnMut(usize) -> String) -> f64 {
-        let (mut live, mut changes) = (LivePath::new(), Vec::new());
-        STEPS.set(0);
-        for number in 0..count {
-            live.add(number as u64, &next(number), &mut changes);
-            changes.clear();
-        }
-        STEPS.get() as f64 / count as f64
-    }
 
     fn user(uuid: usize, parent: Option<usize>) -> String {
         let parent = parent.map_or("null".to_owned(), |parent| format!("\"{parent}\""));
@@ -565,61 +462,78 @@ mod tests {
         )
     }
 
-    #[test]
-    fn the_work_for_a_million_entries_is_that_for_a_few_each() {
-        let sessions = |count| {
-            let (mut lines, mut seed) = (Vec::new(), 0);
-            steps(count, move |_| {
-                while lines.is_empty() {
-                    // All entries name one session, or the first one would make the others foreign.
-                    let session = String::from_utf8_lossy(&generate::tidy_session(seed))
-                        .replace("\"sessionId\"", "\"session\"");
-                    lines.extend(session.split('\n').rev().map(str::to_owned));
-                    seed += 1;
-                }
-                lines.pop().unwrap_or_default()
-            })
-        };
-        let (few, many) = (sessions(30_000), sessions(1_000_000));
-        println!("{few:.1} steps an entry of 30,000, {many:.1} of 1,000,000");
-        assert!(many < few * 1.5 && many < 100.0, "{few} and {many}");
+    /// Follows lines of which more are available after each, and compares the state at the end with
+    /// that of a load. Returns how often all entries were linked.
+    fn rebuilds(count: usize, line: impl Fn(usize) -> String) -> u64 {
+        let path = Path::new("session.jsonl");
+        let mut live = FollowedConversation::new(path, usize::MAX);
+        let (mut scanner, mut text) = (Scanner::new(), String::new());
+        for number in 0..count {
+            let start = text.len();
+            text += &(line(number) + "\n");
+            let mut framer = Framer::starting_at(start as u64, usize::MAX);
+            let line = &text[start..];
+            live.push(framer.next(&mut line.as_bytes()).unwrap());
+            if let Ok(envelope) = scanner.scan(line.trim_end().as_bytes()) {
+                live.add(start as u64, &envelope, line.trim_end());
+            }
+            live.report(false, &mut VecDeque::new());
+        }
+        let during = live.live.full_rebuilds();
+        let index = Index::load(&Source::from_bytes(text.into_bytes(), path)).unwrap();
+        let expected = Tree::new(&index, Policy::Recover).path();
+        let state = live.state().state;
+        assert_eq!(state.leaf, expected.leaf);
+        assert!(state.path == expected.entries);
+        during
     }
 
     #[test]
-    fn files_that_are_made_to_cost_much_do_not() {
-        // Two alternating branches: each entry moves the path.
-        let turns = |count| steps(count, |at| user(at, at.checked_sub(2)));
-        // Every entry is a child of the first one.
-        let fan = |count| steps(count, |at| user(at, (at > 0).then_some(0)));
-        // Every parent is missing.
-        let lost = |count: usize| steps(count, |at| user(at, Some(at + count)));
-        // Each parent is written right after its child.
-        let early = |count| steps(count, |at| user(at ^ 1, (at ^ 1).checked_sub(1)));
-        // Every other line tombstones the entry before it.
-        let tombstoned = |count| {
-            steps(count, |at| match at % 2 {
+    fn files_in_which_each_line_depends_on_all_are_linked_a_few_times() {
+        const COUNT: usize = 20_000;
+        let result = |at: usize| {
+            format!(
+                r#"{{"type":"user","uuid":"r{at}","parentUuid":"{at}","message":{{"content":[{{"type":"tool_result","tool_use_id":"c{at}"}}]}}}}"#
+            )
+        };
+        let call = |at: usize| {
+            let parent = at.saturating_sub(1);
+            format!(
+                r#"{{"type":"assistant","uuid":"{at}","parentUuid":"{parent}","message":{{"id":"m","content":[{{"type":"tool_use","id":"c{at}","name":"Read"}}]}}}}"#
+            )
+        };
+        let pin = r#"{"type":"last-prompt","leafUuid":"0","explicit":true}"#;
+        let cases: [(&str, &dyn Fn(usize) -> String); 8] = [
+            // Two alternating branches: each entry moves the path.
+            ("turns", &|at| user(at, at.checked_sub(2))),
+            // Every entry is a child of the first one.
+            ("fan", &|at| user(at, (at > 0).then_some(0))),
+            ("every parent is missing", &|at| user(at, Some(at + COUNT))),
+            ("one parent is missing", &|at| {
+                user(at, Some(at.checked_sub(1).unwrap_or(COUNT)))
+            }),
+            // Each parent is written right after its child.
+            ("early", &|at| user(at ^ 1, (at ^ 1).checked_sub(1))),
+            // Every other line tombstones the entry before it.
+            ("tombstoned", &|at| match at % 2 {
                 0 => user(at, at.checked_sub(2)),
                 _ => format!(r#"{{"type":"transcriptEngine","tombstone":"{}"}}"#, at - 1),
-            })
-        };
-        let pins = |count| {
-            steps(count, |at| match at % 2 {
+            }),
+            ("pins", &|at| match at % 2 {
                 0 => user(at, at.checked_sub(2)),
-                _ => r#"{"type":"last-prompt","leafUuid":"0","explicit":true}"#.to_owned(),
-            })
-        };
-        let cases: [(&str, &dyn Fn(usize) -> f64); 6] = [
-            ("turns", &turns),
-            ("fan", &fan),
-            ("lost", &lost),
-            ("early", &early),
-            ("tombstoned", &tombstoned),
-            ("pins", &pins),
+                _ => pin.to_owned(),
+            }),
+            ("parallel", &|at| match at < COUNT / 2 {
+                true => call(at),
+                false => result(at - COUNT / 2),
+            }),
         ];
-        for (name, case) in cases {
-            let (few, many) = (case(5_000), case(50_000));
-            println!("{name}: {few:.1} steps an entry of 5,000, {many:.1} of 50,000");
-            assert!(many < few + 60.0, "{name}: {few} and {many}");
+        for (name, line) in cases {
+            let rebuilds = rebuilds(COUNT, line);
+            println!("{name}: all entries were linked {rebuilds} times");
+            assert!(rebuilds < 1_000, "{name}: {rebuilds}");
         }
+        // A conversation without damage.
+        assert!(rebuilds(COUNT, |at| user(at, at.checked_sub(1))) < 5);
     }
 }

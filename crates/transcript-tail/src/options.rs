@@ -95,7 +95,7 @@ impl FollowOptions {
 
     /// Emits with each entry the [changes](crate::ConversationChange) of the conversation. The part
     /// before the start is read too, and memory grows with the entries, as
-    /// [`LivePath`](crate::LivePath) describes.
+    /// [`ConversationState`](crate::ConversationState) describes.
     #[must_use]
     pub fn changes(mut self) -> Self {
         self.has_changes = true;

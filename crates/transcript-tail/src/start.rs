@@ -179,7 +179,7 @@ impl Search {
         }
         if is_whole || self.trailing == Trailing::Whole {
             self.classifier
-                .classify(framed, None, source.path(), &mut self.events)?;
+                .classify(framed, None, source.path(), &mut self.events, None)?;
         }
         for event in self.events.drain(..) {
             if let EventKind::Entry(entry) = event

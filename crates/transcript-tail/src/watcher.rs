@@ -14,7 +14,7 @@ use crate::event::FollowEvent;
 use crate::followed_file::FollowedFile;
 use crate::follower::Stopper;
 use crate::hints::{FsWatch, Hints, Notifier, PollBackoff, deadline, left};
-use crate::live::LivePath;
+use crate::live::ConversationState;
 use crate::options::FollowOptions;
 use crate::start::StartAt;
 
@@ -152,8 +152,8 @@ impl Watcher {
     /// Returns the conversation of a file up to the emitted events; `None` for a file that is not
     /// followed, and without [`FollowOptions::changes`].
     #[must_use]
-    pub fn live(&self, path: &Path) -> Option<&LivePath> {
-        self.files.get(path)?.followed.live()
+    pub fn live(&mut self, path: &Path) -> Option<ConversationState<'_>> {
+        self.files.get_mut(path)?.followed.live()
     }
 
     fn add(&mut self, target: Target) {

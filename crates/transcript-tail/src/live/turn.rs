@@ -7,15 +7,16 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 
 use transcript_format::kind::{EntryKind, SystemKind};
 use transcript_format::object::{Object, Raw};
-use transcript_format::scan::{Envelope, Flags, ToolRole};
+use transcript_format::scan::{Envelope, Flags, Tool, ToolRole};
 use transcript_format::texts::is_synthetic;
-use transcript_reader::Prompt;
+use transcript_reader::{EntryRef, MessageKey, Prompt};
 
 use super::ChangeKind;
 
 /// The maximum number of results that are kept because they arrived before their calls.
 const MAX_EARLY: usize = 64;
 
+/// The calls and the end of a turn. Entries are named by their offsets.
 #[derive(Debug)]
 pub(super) struct TurnTracker {
     /// The open calls in the order in which they were opened.
@@ -26,15 +27,15 @@ pub(super) struct TurnTracker {
     is_over: bool,
     /// The last line of an answer that may be complete: since then there were only entries that end
     /// a turn.
-    answer: Option<u32>,
-    /// The entry that ended the turn, and its `message`.
-    end: Option<(u32, u32)>,
+    answer: Option<u64>,
+    /// The entry that ended the turn, and its message.
+    end: Option<(u64, Option<MessageKey>)>,
 }
 
 #[derive(Debug)]
 struct OpenCall {
     id: Box<str>,
-    node: u32,
+    offset: u64,
 }
 
 impl Default for TurnTracker {
@@ -51,14 +52,111 @@ impl Default for TurnTracker {
     }
 }
 
-/// An entry of the conversation.
-#[derive(Clone, Copy)]
-pub(super) struct TurnInput<'a> {
-    pub(super) node: u32,
-    pub(super) entry: &'a Envelope<'a>,
-    pub(super) text: &'a str,
-    /// A hash of its `message.id`; 0 for none.
-    pub(super) message: u32,
+/// What an entry means for the turn.
+#[derive(Debug)]
+pub(super) enum TurnLine {
+    Nothing,
+    /// A line of an answer, or a result of the provider.
+    Answer(AnswerLine),
+    /// The results of calls.
+    Results(Vec<Box<str>>),
+    /// A prompt of a person.
+    Prompt,
+    /// An interrupt of a person, or an API error.
+    Break,
+    /// A line that is written at the end of an answer.
+    EndOfAnswer,
+    /// A `turn_duration` line.
+    EndOfTurn,
+}
+
+#[derive(Debug)]
+pub(super) struct AnswerLine {
+    /// In the order of the line.
+    tools: Vec<ToolLine>,
+    /// It has text or the like and no call of the client.
+    is_answer: bool,
+    /// It says that the answer is complete.
+    is_end: bool,
+}
+
+#[derive(Debug)]
+enum ToolLine {
+    Call {
+        id: Box<str>,
+        name: Option<Box<str>>,
+    },
+    Result(Box<str>),
+}
+
+impl TurnLine {
+    /// Reads an entry from its line.
+    pub(super) fn of(entry: &Envelope<'_>, text: &str) -> Self {
+        if entry.flags().contains(Flags::META) && entry.kind().is_message() {
+            return Self::Nothing;
+        }
+        match entry.kind() {
+            EntryKind::Assistant => Self::of_answer(entry, text),
+            EntryKind::User => Self::of_user(entry, text),
+            EntryKind::System => match SystemKind::from_code(entry.sub_code()) {
+                SystemKind::StopHookSummary => Self::EndOfAnswer,
+                SystemKind::TurnDuration => Self::EndOfTurn,
+                _ => Self::Nothing,
+            },
+            _ => Self::Nothing,
+        }
+    }
+
+    fn of_answer(entry: &Envelope<'_>, text: &str) -> Self {
+        let flags = entry.flags();
+        if flags.contains(Flags::API_ERROR) {
+            return Self::Break;
+        }
+        let has_calls = entry.tools().len() > 0;
+        let body = match has_calls || flags.contains(Flags::HAS_TEXT) {
+            true => AnswerBody::of(text),
+            false => AnswerBody::default(),
+        };
+        if body.last_text.is_some_and(|text| is_synthetic(&text)) {
+            return Self::Nothing;
+        }
+        let mut names = body.calls.into_iter();
+        let tool = |tool: Tool<'_>| {
+            let id: Box<str> = tool.id.decode().into();
+            match tool.role {
+                ToolRole::Use | ToolRole::ServerUse => {
+                    let name = names.find(|call| call.0 == id).and_then(|call| call.1);
+                    ToolLine::Call { id, name }
+                }
+                ToolRole::Result | ToolRole::ServerResult => ToolLine::Result(id),
+            }
+        };
+        let is_answer = flags.intersects(Flags::HAS_TEXT | Flags::HAS_OTHER_BLOCK);
+        let stop = body.stop.as_deref();
+        Self::Answer(AnswerLine {
+            tools: entry.tools().map(tool).collect(),
+            is_answer: is_answer && !flags.contains(Flags::HAS_TOOL_USE),
+            is_end: stop.is_some_and(|stop| !matches!(stop, "tool_use" | "pause_turn")),
+        })
+    }
+
+    fn of_user(entry: &Envelope<'_>, text: &str) -> Self {
+        let flags = entry.flags();
+        if flags.contains(Flags::HAS_TOOL_RESULT) {
+            let ids = entry.tools().map(|tool| tool.id.decode().into());
+            return Self::Results(ids.collect());
+        }
+        if flags.contains(Flags::COMPACT_SUMMARY) {
+            return Self::Nothing;
+        }
+        match Object::parse(text).map(|line| Prompt::of(&line)) {
+            Ok(Prompt::Interrupt) => Self::Break,
+            Ok(Prompt::Text(_)) => Self::Prompt,
+            // An image alone is a prompt, too.
+            Ok(Prompt::Nothing) if flags.contains(Flags::HAS_OTHER_BLOCK) => Self::Prompt,
+            _ => Self::Nothing,
+        }
+    }
 }
 
 /// The effect of an entry on the turn.
@@ -66,7 +164,7 @@ pub(super) struct TurnInput<'a> {
 pub(super) enum TurnUpdate {
     Call(ChangeKind),
     /// The turn is over with this entry.
-    Ended(Option<u32>),
+    Ended(Option<u64>),
 }
 
 impl TurnTracker {
@@ -79,10 +177,10 @@ impl TurnTracker {
     }
 
     /// Drops the open calls whose entries do not satisfy `stays`.
-    pub(super) fn retain(&mut self, mut stays: impl FnMut(u32) -> bool) {
+    pub(super) fn retain(&mut self, mut stays: impl FnMut(u64) -> bool) {
         let by_id = &mut self.by_id;
         self.open.retain(|_, call| {
-            let stays = stays(call.node);
+            let stays = stays(call.offset);
             if !stays {
                 by_id.remove(&call.id);
             }
@@ -91,23 +189,35 @@ impl TurnTracker {
     }
 
     /// Drops the calls of entries that were tombstoned.
-    pub(super) fn forget(&mut self, is_gone: impl Fn(u32) -> bool) {
-        self.retain(|node| !is_gone(node));
-        self.answer.take_if(|node| is_gone(*node));
-        if self.end.take_if(|(node, _)| is_gone(*node)).is_some() {
+    pub(super) fn forget(&mut self, is_gone: impl Fn(u64) -> bool) {
+        self.retain(|offset| !is_gone(offset));
+        self.answer.take_if(|offset| is_gone(*offset));
+        if self.end.take_if(|(offset, _)| is_gone(*offset)).is_some() {
             self.is_over = false;
         }
     }
 
-    pub(super) fn add(&mut self, input: TurnInput<'_>, updates: &mut Vec<TurnUpdate>) {
-        if input.entry.flags().contains(Flags::META) && input.entry.kind().is_message() {
-            return;
-        }
-        match input.entry.kind() {
-            EntryKind::Assistant => self.add_answer(input, updates),
-            EntryKind::User => self.add_user(input, updates),
-            EntryKind::System => self.add_system(input, updates),
-            _ => {}
+    /// Adds an entry of the conversation.
+    pub(super) fn add(
+        &mut self,
+        entry: &EntryRef<'_>,
+        line: TurnLine,
+        updates: &mut Vec<TurnUpdate>,
+    ) {
+        match line {
+            TurnLine::Nothing => {}
+            TurnLine::Answer(line) => self.add_answer(entry, line, updates),
+            TurnLine::Results(ids) => {
+                for id in ids {
+                    self.close_call(&id, updates);
+                }
+                self.answer = None;
+            }
+            TurnLine::Prompt => self.begin(updates),
+            TurnLine::Break => self.end(Some(entry), updates),
+            TurnLine::EndOfAnswer => self.end_with_answer(updates),
+            TurnLine::EndOfTurn if self.answer.is_some() => self.end_with_answer(updates),
+            TurnLine::EndOfTurn => self.end(None, updates),
         }
     }
 
@@ -117,72 +227,24 @@ impl TurnTracker {
         self.end_with_answer(updates);
     }
 
-    fn add_answer(&mut self, input: TurnInput<'_>, updates: &mut Vec<TurnUpdate>) {
-        let flags = input.entry.flags();
-        if flags.contains(Flags::API_ERROR) {
-            return self.end(Some(input), updates);
-        }
-        let has_calls = input.entry.tools().len() > 0;
-        let has_text = flags.contains(Flags::HAS_TEXT);
-        let line = match has_calls || has_text {
-            true => AnswerLine::of(input.text),
-            false => AnswerLine::default(),
-        };
-        if line.last_text.is_some_and(|text| is_synthetic(&text)) {
-            return;
-        }
-        let is_same = input.message != 0 && self.end.is_some_and(|(_, key)| key == input.message);
-        self.is_over &= is_same;
-        let mut names = line.calls.into_iter();
-        for tool in input.entry.tools() {
-            let id = tool.id.decode();
-            match tool.role {
-                ToolRole::Use | ToolRole::ServerUse => {
-                    let name = names.find(|call| *call.0 == *id).and_then(|call| call.1);
-                    self.open_call(&id, name, input.node, updates);
-                }
-                ToolRole::Result | ToolRole::ServerResult => self.close_call(&id, updates),
+    fn add_answer(
+        &mut self,
+        entry: &EntryRef<'_>,
+        line: AnswerLine,
+        updates: &mut Vec<TurnUpdate>,
+    ) {
+        let message = entry.message();
+        self.is_over &= message.is_some() && self.end.is_some_and(|(_, end)| end == message);
+        for tool in line.tools {
+            match tool {
+                ToolLine::Call { id, name } => self.open_call(&id, name, entry.offset(), updates),
+                ToolLine::Result(id) => self.close_call(&id, updates),
             }
         }
-        let is_answer = flags.intersects(Flags::HAS_TEXT | Flags::HAS_OTHER_BLOCK);
-        self.answer = (is_answer && !flags.contains(Flags::HAS_TOOL_USE)).then_some(input.node);
-        let stop = line.stop.as_deref();
-        if stop.is_some_and(|stop| !matches!(stop, "tool_use" | "pause_turn")) {
+        self.answer = line.is_answer.then_some(entry.offset());
+        if line.is_end {
             self.end_with_answer(updates);
-            self.end = self.end.map(|(node, _)| (node, input.message));
-        }
-    }
-
-    fn add_user(&mut self, input: TurnInput<'_>, updates: &mut Vec<TurnUpdate>) {
-        let flags = input.entry.flags();
-        if flags.contains(Flags::HAS_TOOL_RESULT) {
-            for tool in input.entry.tools() {
-                self.close_call(&tool.id.decode(), updates);
-            }
-            self.answer = None;
-            return;
-        }
-        if flags.contains(Flags::COMPACT_SUMMARY) {
-            return;
-        }
-        let prompt = Object::parse(input.text).map(|line| Prompt::of(&line));
-        match prompt {
-            Ok(Prompt::Interrupt) => self.end(Some(input), updates),
-            Ok(Prompt::Text(_)) => self.begin(updates),
-            // An image alone is a prompt, too.
-            Ok(Prompt::Nothing) if flags.contains(Flags::HAS_OTHER_BLOCK) => self.begin(updates),
-            _ => {}
-        }
-    }
-
-    fn add_system(&mut self, input: TurnInput<'_>, updates: &mut Vec<TurnUpdate>) {
-        match SystemKind::from_code(input.entry.sub_code()) {
-            SystemKind::StopHookSummary => self.end_with_answer(updates),
-            SystemKind::TurnDuration => match self.answer {
-                Some(_) => self.end_with_answer(updates),
-                None => self.end(None, updates),
-            },
-            _ => {}
+            self.end = self.end.map(|(offset, _)| (offset, message));
         }
     }
 
@@ -196,24 +258,22 @@ impl TurnTracker {
     }
 
     fn end_with_answer(&mut self, updates: &mut Vec<TurnUpdate>) {
-        if let Some(node) = self
-            .answer
-            .filter(|_| !self.is_over && self.open.is_empty())
-        {
+        let is_end = !self.is_over && self.open.is_empty();
+        if let Some(answer) = self.answer.filter(|_| is_end) {
             self.is_over = true;
-            self.end = Some((node, 0));
-            updates.push(TurnUpdate::Ended(Some(node)));
+            self.end = Some((answer, None));
+            updates.push(TurnUpdate::Ended(Some(answer)));
         }
     }
 
     /// Ends the turn, whatever is open.
-    fn end(&mut self, input: Option<TurnInput<'_>>, updates: &mut Vec<TurnUpdate>) {
+    fn end(&mut self, entry: Option<&EntryRef<'_>>, updates: &mut Vec<TurnUpdate>) {
         self.open.clear();
         self.by_id.clear();
         self.answer = None;
         if !std::mem::replace(&mut self.is_over, true) {
-            self.end = input.map(|input| (input.node, input.message));
-            updates.push(TurnUpdate::Ended(input.map(|input| input.node)));
+            self.end = entry.map(|entry| (entry.offset(), entry.message()));
+            updates.push(TurnUpdate::Ended(entry.map(EntryRef::offset)));
         }
     }
 
@@ -221,7 +281,7 @@ impl TurnTracker {
         &mut self,
         id: &str,
         name: Option<Box<str>>,
-        node: u32,
+        offset: u64,
         updates: &mut Vec<TurnUpdate>,
     ) {
         if self.by_id.contains_key(id) {
@@ -235,7 +295,7 @@ impl TurnTracker {
         self.by_id.insert(id.into(), self.count);
         let call = OpenCall {
             id: id.into(),
-            node,
+            offset,
         };
         self.open.insert(self.count, call);
         if let Some(at) = self.early.iter().position(|early| **early == *id) {
@@ -256,25 +316,18 @@ impl TurnTracker {
             }
         }
     }
-
-    /// Returns the memory in bytes.
-    pub(super) fn memory(&self) -> usize {
-        let ids = self.open.values().map(|call| 2 * call.id.len());
-        let early = self.early.iter().map(|id| id.len());
-        ids.chain(early).sum::<usize>() + self.by_id.capacity() * size_of::<(Box<str>, u64)>()
-    }
 }
 
 /// The fields of an answer that the envelope does not have.
 #[derive(Default)]
-struct AnswerLine<'a> {
+struct AnswerBody<'a> {
     stop: Option<Box<str>>,
     last_text: Option<std::borrow::Cow<'a, str>>,
     /// The id and the tool of each call.
     calls: Vec<(Box<str>, Option<Box<str>>)>,
 }
 
-impl<'a> AnswerLine<'a> {
+impl<'a> AnswerBody<'a> {
     fn of(text: &'a str) -> Self {
         Self::read(text).unwrap_or_default()
     }

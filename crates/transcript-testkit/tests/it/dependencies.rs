@@ -183,6 +183,7 @@ const DIRECTIONS: [(&str, &[&str]); 11] = [
             "transcript-format",
             "transcript-storage",
             "transcript-reader",
+            "transcript-resume",
         ],
     ),
     (
