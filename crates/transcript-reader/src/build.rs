@@ -34,7 +34,7 @@ const MIN_PIECE: u64 = 4 << 20;
 pub struct LoadOptions {
     /// `None` for the number of processors, at most two.
     threads: Option<usize>,
-    line_cap: usize,
+    pub(crate) line_cap: usize,
     read: Option<Arc<AtomicU64>>,
 }
 
@@ -97,9 +97,7 @@ impl LoadOptions {
         let read_at = |offset, bytes: &mut [u8]| source.read_at(offset, bytes);
         damaged_lines::salvage(&mut index, read_at, self.line_cap)?;
         let mut index = index.finish();
-        let stem = source.path().file_stem().and_then(|stem| stem.to_str());
-        let named = stem.and_then(|stem| index.side.sessions.find(stem));
-        index.named_session = named.and_then(|number| u16::try_from(number + 1).ok());
+        index.name_session(source);
         index.new_names = fork_names::new_names(source, &index)?;
         span.record("lines", index.line_count());
         Ok(index)
@@ -150,7 +148,7 @@ fn threads() -> usize {
 }
 
 /// Indexes the lines that start in `start..end`.
-fn index_piece(
+pub(crate) fn index_piece(
     source: &Source,
     start: u64,
     end: u64,
@@ -583,7 +581,7 @@ fn number(text: Option<Text<'_>>, names: &mut Interner) -> u16 {
 }
 
 /// Joins adjacent parts of a file of `len` bytes. [`Index::finish`] completes the result.
-fn join(mut parts: Vec<PartialIndex>, len: u64) -> Index {
+pub(crate) fn join(mut parts: Vec<PartialIndex>, len: u64) -> Index {
     let shrunk = take_shrunk(&mut parts, len);
     let mut index = Index::empty(shrunk.as_ref().map_or(len, |shrunk| shrunk.offset));
     let total: usize = parts.iter().map(|part| part.records.len()).sum();
