@@ -5,14 +5,14 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::Args as ClapArgs;
-use transcript::{History, ReadEnd};
 use transcript::wire::{self, ResumeRefusal, ResumeReport};
+use transcript::{History, ReadEnd};
 use transcript_format::names::is_id;
 use transcript_messages::{Block, Message, lint};
 use transcript_reader::{Bodies, EntryNo, ErrorKind, Index};
 use transcript_render::{Escaping, count, cut_text, explain};
-use transcript_resume::{PathState, Tree};
 use transcript_resume::request::{self, Request};
+use transcript_resume::{PathState, Tree};
 
 use crate::path_args::PathArgs;
 use crate::ui::Ui;
@@ -184,7 +184,10 @@ fn write_text(
     writeln!(out, "  entries    {}", request.path.entries.len())?;
     if index.starts_at() > 0 {
         let bytes = session.source().len() - index.starts_at();
-        writeln!(out, "  read       the last {bytes} bytes; --full reads the rest for title, mode and so on")?;
+        writeln!(
+            out,
+            "  read       the last {bytes} bytes; --full reads the rest for title, mode and so on"
+        )?;
     }
     writeln!(
         out,

@@ -57,7 +57,9 @@ impl Tree<'_> {
                 None => (tip, LeafReason::LastTip),
             });
         }
-        let last = self.main_backwards().find(|node| messages.can_be_leaf(*node));
+        let last = self
+            .main_backwards()
+            .find(|node| messages.can_be_leaf(*node));
         last.map(|entry| (entry, LeafReason::LastEntry))
     }
 

@@ -40,6 +40,8 @@ named! {
         Preserved = "preserved": "what the boundary preserves is not whole",
         /// An entry names a parent that is not among the lines.
         Parent = "parent": "the parent of an entry is further up",
+        /// Lines were written again under a root of their own, or the conversation started again.
+        Root = "root": "another conversation starts after the boundary",
         /// A result answers a call that is not among the lines.
         Call = "call": "the call of a result is further up",
         /// Lines before the boundary have a message or a call in common with lines after it.
@@ -176,7 +178,7 @@ impl<'i> Lines<'i> {
     }
 
     /// Checks that nothing can have happened to the link above a preserved entry, although what it
-    /// leads to is left out.
+    /// leads to is omitted.
     fn check_kept(&self, entry: &EntryRef<'i>, kept: &HashSet<EntryNo>) -> Result<(), Unclosed> {
         if entry.is_salvaged() || entry.is_boundary() || !has_usable_body(entry) {
             return Err(Unclosed::Preserved);
@@ -201,11 +203,7 @@ impl<'i> Lines<'i> {
     }
 
     /// Checks the lines one by one.
-    fn check_lines(
-        &self,
-        kept: &HashSet<EntryNo>,
-        session: Option<&str>,
-    ) -> Result<(), Unclosed> {
+    fn check_lines(&self, kept: &HashSet<EntryNo>, session: Option<&str>) -> Result<(), Unclosed> {
         let is_kept = |line: &EntryRef<'_>| kept.contains(&line.number());
         let lines = || self.before().filter(is_kept).chain(self.after());
         let entries = || lines().filter(|line| line.kind().is_chain());
@@ -280,9 +278,14 @@ fn path_of(
     if tree.recovery.has_lost_parents() || tree.nodes().any(is_lost) {
         return Err(Unclosed::Parent);
     }
-    let is_whole = |decision: &Decision| {
-        matches!(decision, Decision::Splice { boundary: spliced, .. } if *spliced == boundary)
+    let is_root = |node| {
+        let number = tree.entry_no_of(node);
+        number > boundary && tree.parent(node) == Parent::Root && !tree.is_sidechain(node)
     };
+    if tree.nodes().any(is_root) {
+        return Err(Unclosed::Root);
+    }
+    let is_whole = |decision: &Decision| matches!(decision, Decision::Splice { boundary: spliced, .. } if *spliced == boundary);
     if !kept.is_empty() && !tree.decisions.iter().any(is_whole) {
         return Err(Unclosed::Preserved);
     }
