@@ -114,7 +114,7 @@ fn print(
 ) -> Result<u8> {
     let mut out = BufWriter::with_capacity(64 << 10, io::stdout().lock());
     if args.json {
-        let findings = explain::findings(tree, request.path);
+        let findings = explain::findings(tree, &request.path);
         let describe = |decision: &_| explain::describe(tree.index(), decision);
         ResumeReport::new(session, tree, request, &findings, describe).write(
             &mut out,
@@ -134,9 +134,9 @@ fn print(
             Some(reason) => eprintln!("scope {scope}: {reason}"),
             None => eprintln!("scope {scope}: from byte {read} on"),
         }
-        explain::write(&mut io::stderr().lock(), tree, request.path)?;
+        explain::write(&mut io::stderr().lock(), tree, &request.path)?;
     } else if !args.json {
-        replay::print_finding_count(ui, tree, request.path);
+        replay::print_finding_count(ui, tree, &request.path);
     }
     Ok(if request.is_resumable() {
         exit::DONE

@@ -100,10 +100,7 @@ impl History {
                 index,
                 others: OnceCell::new(),
             })),
-            Err(reason) => {
-                tracing::debug!(reason = reason.name(), "the end of the file is not enough");
-                Ok(ReadEnd::ReadAll(source, reason))
-            }
+            Err(reason) => Ok(ReadEnd::ReadAll(source, reason)),
         }
     }
 
