@@ -129,12 +129,13 @@ fn print(
     }
     out.flush()?;
     if args.explain {
+        let mut err = io::stderr().lock();
         let (scope, read) = (session.scope(), session.index().starts_at());
         match reason {
-            Some(reason) => eprintln!("scope {scope}: {reason}"),
-            None => eprintln!("scope {scope}: from byte {read} on"),
+            Some(reason) => writeln!(err, "scope {scope}: {reason}")?,
+            None => writeln!(err, "scope {scope}: from byte {read} on")?,
         }
-        explain::write(&mut io::stderr().lock(), tree, &request.path)?;
+        explain::write(&mut err, tree, &request.path)?;
     } else if !args.json {
         replay::print_finding_count(ui, tree, &request.path);
     }
