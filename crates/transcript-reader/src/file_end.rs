@@ -42,7 +42,7 @@ impl Default for EndOptions {
 
 impl EndOptions {
     /// Returns the defaults: files from 4 MiB on, of which at most the last eighth is read. A file
-    /// without a compaction there is searched in vain, in about a fiftieth of the time of its load.
+    /// without a compaction there is searched in vain.
     pub fn new() -> Self {
         Self {
             least: 4 << 20,
