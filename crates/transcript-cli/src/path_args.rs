@@ -41,6 +41,11 @@ impl PathArgs {
         self.policy.policy()
     }
 
+    /// Returns whether `--leaf` or `--at` names an entry, which may be anywhere in the file.
+    pub(crate) fn names_an_entry(&self) -> bool {
+        self.leaf.is_some() || self.at.is_some()
+    }
+
     pub(crate) fn path(&self, tree: &Tree<'_>) -> Result<ConversationPath> {
         if let Some(leaf) = self.leaf(tree)? {
             return Ok(tree.path_to_leaf(leaf));

@@ -5,18 +5,18 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::Args as ClapArgs;
-use transcript::History;
 use transcript::wire::{self, ResumeRefusal, ResumeReport};
+use transcript::{History, ReadEnd};
 use transcript_format::names::is_id;
 use transcript_messages::{Block, Message, lint};
 use transcript_reader::{Bodies, EntryNo, ErrorKind, Index};
 use transcript_render::{Escaping, count, cut_text, explain};
-use transcript_resume::PathState;
 use transcript_resume::request::{self, Request};
+use transcript_resume::{PathState, Tree};
 
 use crate::path_args::PathArgs;
 use crate::ui::Ui;
-use crate::{exit, record, replay, session};
+use crate::{exit, progress, record, replay, session};
 
 /// Print the request that continues a session
 ///
@@ -43,11 +43,14 @@ pub(crate) struct Args {
     /// Print the decisions that led to the path, and the findings, to standard error
     #[arg(long)]
     explain: bool,
+    /// Read the whole file even if its end is enough for the conversation
+    #[arg(long)]
+    full: bool,
 }
 
 pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
-    let session = match session::open(ui, &args.session) {
-        Ok(session) => session,
+    let source = match session::source(ui, &args.session) {
+        Ok(source) => source,
         Err(error) => match other_format(&error).filter(|_| args.json) {
             Some(reason) => {
                 let policy = args.path_args.policy();
@@ -58,6 +61,29 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
             None => return Err(error),
         },
     };
+    if args.full || args.path_args.names_an_entry() {
+        let session = progress::read(ui, source)?;
+        let (tree, request) = request(args, &session)?;
+        return print(ui, args, &session, &tree, request, None);
+    }
+    let (source, reason) = match History::read_end(source)? {
+        ReadEnd::Enough(session) => {
+            let (tree, request) = request(args, &session)?;
+            if session.is_enough_for(&request) {
+                return print(ui, args, &session, &tree, request, None);
+            }
+            drop(tree);
+            (session.into_source(), "the body of an entry is unusable")
+        }
+        ReadEnd::ReadAll(source, reason) => (source, reason.words()),
+    };
+    let session = progress::read(ui, source)?;
+    let (tree, request) = request(args, &session)?;
+    print(ui, args, &session, &tree, request, Some(reason))
+}
+
+/// Builds the request that `args` ask for.
+fn request<'h>(args: &Args, session: &'h History) -> Result<(Tree<'h>, Request)> {
     let tree = session.tree(args.path_args.policy());
     args.path_args.validate(&tree)?;
     let mut options = request::RequestOptions::new();
@@ -74,12 +100,23 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
         options = options.at(tree.entry(at).number());
     }
     let request = options.request(&tree, &mut Bodies::new(session.source()))?;
+    Ok((tree, request))
+}
 
+/// Prints `request`; `reason` is why the end of the file was not enough for it.
+fn print(
+    ui: &Ui,
+    args: &Args,
+    session: &History,
+    tree: &Tree<'_>,
+    request: Request,
+    reason: Option<&str>,
+) -> Result<u8> {
     let mut out = BufWriter::with_capacity(64 << 10, io::stdout().lock());
     if args.json {
-        let findings = explain::findings(&tree, &request.path);
+        let findings = explain::findings(tree, &request.path);
         let describe = |decision: &_| explain::describe(tree.index(), decision);
-        ResumeReport::new(&session, &tree, &request, &findings, describe).write(
+        ResumeReport::new(session, tree, &request, &findings, describe).write(
             &mut out,
             &request.messages,
             |json| ui.verbatim(json),
@@ -88,13 +125,19 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
         wire::write_messages(&mut out, &request.messages, |json| ui.verbatim(json))?;
         writeln!(out)?;
     } else {
-        write_text(&mut out, ui.escaping, &session, &request)?;
+        write_text(&mut out, ui.escaping, session, &request)?;
     }
     out.flush()?;
     if args.explain {
-        explain::write(&mut io::stderr().lock(), &tree, &request.path)?;
+        let mut err = io::stderr().lock();
+        let (scope, read) = (session.scope(), session.index().starts_at());
+        match reason {
+            Some(reason) => writeln!(err, "scope {scope}: {reason}")?,
+            None => writeln!(err, "scope {scope}: from byte {read} on")?,
+        }
+        explain::write(&mut err, tree, &request.path)?;
     } else if !args.json {
-        replay::print_finding_count(ui, &tree, &request.path);
+        replay::print_finding_count(ui, tree, &request.path);
     }
     let code = match request.is_resumable() {
         true => exit::DONE,
@@ -142,6 +185,13 @@ fn write_text(
         writeln!(out, "  leaf       {}", explain::entry_name(index, leaf))?;
     }
     writeln!(out, "  entries    {}", request.path.entries.len())?;
+    if index.starts_at() > 0 {
+        let bytes = session.source().len() - index.starts_at();
+        writeln!(
+            out,
+            "  read       the last {bytes} bytes; --full reads the rest for title, mode and so on"
+        )?;
+    }
     writeln!(
         out,
         "  messages   {}, {bytes} bytes",
@@ -303,7 +353,8 @@ fn write_groups<'a>(
             continue;
         }
         let lines = entries.iter().flatten();
-        let lines: Vec<u64> = lines.map(|entry| index.entry(*entry).line()).collect();
+        let lines = lines.filter_map(|entry| index.entry(*entry).known_line());
+        let lines: Vec<u64> = lines.collect();
         let range = match (lines.iter().min(), lines.iter().max()) {
             (Some(first), Some(last)) if first == last => format!(", line {first}"),
             (Some(first), Some(last)) => format!(", lines {first}–{last}"),

@@ -25,6 +25,11 @@ pub(crate) fn store(ui: &Ui) -> Result<Store> {
 
 /// Reads the session that `argument` names (see [`find`]), or standard input for `-`.
 pub(crate) fn open(ui: &Ui, argument: &Path) -> Result<History> {
+    progress::read(ui, source(ui, argument)?)
+}
+
+/// Opens the session that `argument` names.
+pub(crate) fn source(ui: &Ui, argument: &Path) -> Result<Source> {
     let source = if argument == Path::new("-") {
         let spooled = spool(io::stdin().lock())?;
         Source::from_file(spooled, Path::new("-"))?
@@ -32,7 +37,7 @@ pub(crate) fn open(ui: &Ui, argument: &Path) -> Result<History> {
         Source::open(&find(ui, argument)?)?
     };
     source.check_messages()?;
-    progress::read(ui, source)
+    Ok(source)
 }
 
 /// Returns the file that `argument` names: an existing path, else `latest`, else the id of a session

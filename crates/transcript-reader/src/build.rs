@@ -44,7 +44,7 @@ const MAX_THREADS: usize = 16;
 pub struct LoadOptions {
     /// `None` for the number of processors, at most [`MAX_THREADS`].
     threads: Option<usize>,
-    line_cap: usize,
+    pub(crate) line_cap: usize,
     /// The size of the pieces, if not chosen by the size of the file.
     piece: Option<u64>,
     read: Option<Arc<AtomicU64>>,
@@ -117,9 +117,7 @@ impl LoadOptions {
         let read_at = |offset, bytes: &mut [u8]| source.read_at(offset, bytes);
         damaged_lines::salvage(&mut index, read_at, self.line_cap)?;
         let mut index = index.finish();
-        let stem = source.path().file_stem().and_then(|stem| stem.to_str());
-        let named = stem.and_then(|stem| index.side.sessions.find(stem));
-        index.named_session = named.and_then(|number| u16::try_from(number + 1).ok());
+        index.name_session(source);
         index.new_names = fork_names::new_names(source, &index)?;
         span.record("lines", index.line_count());
         Ok(index)
@@ -201,7 +199,7 @@ type Outcome = thread::Result<Result<PartialIndex, Error>>;
 /// A piece is copied right after it was read, and its memory is used again: the records of a large
 /// file are never in memory twice.
 #[derive(Default)]
-struct Joined {
+pub(crate) struct Joined {
     index: Index,
     /// The number of pieces of the file.
     pieces: u64,
@@ -262,7 +260,7 @@ impl Joined {
     }
 
     /// Appends the next piece.
-    fn add(&mut self, mut part: PartialIndex) {
+    pub(crate) fn add(&mut self, mut part: PartialIndex) {
         // A piece after the new end cannot know where the file ends; an earlier one does.
         let is_shrunk = |finding: &mut Finding| finding.code == Code::Shrunk;
         let shrunk = part.findings.extract_if(.., is_shrunk);
@@ -272,7 +270,7 @@ impl Joined {
     }
 
     /// Returns the index of a file of `len` bytes. [`Index::finish`] completes it.
-    fn finish(mut self, len: u64) -> Index {
+    pub(crate) fn finish(mut self, len: u64) -> Index {
         self.index.len = len;
         if let Some(mut shrunk) = self.shrunk {
             self.index.len = shrunk.offset;
@@ -284,7 +282,7 @@ impl Joined {
 }
 
 /// Reads pieces of a file; reuses its buffers.
-struct PieceReader<'s> {
+pub(crate) struct PieceReader<'s> {
     source: &'s Source,
     options: &'s LoadOptions,
     scanner: Scanner,
@@ -292,7 +290,7 @@ struct PieceReader<'s> {
 }
 
 impl<'s> PieceReader<'s> {
-    fn new(source: &'s Source, options: &'s LoadOptions) -> Self {
+    pub(crate) fn new(source: &'s Source, options: &'s LoadOptions) -> Self {
         Self {
             source,
             options,
@@ -303,7 +301,7 @@ impl<'s> PieceReader<'s> {
 
     /// Indexes the lines that start in `start..end` or, if they follow a line feed, at `end`; but
     /// not the line at `start`, unless that is the start of the file.
-    fn read(&mut self, start: u64, end: u64) -> Result<PartialIndex, Error> {
+    pub(crate) fn read(&mut self, start: u64, end: u64) -> Result<PartialIndex, Error> {
         let cap = self.options.line_cap;
         let mut part = PartialIndex::default();
         // The line before the first line feed belongs to the previous piece.

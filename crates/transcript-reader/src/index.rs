@@ -33,6 +33,8 @@ pub struct Index {
     pub(crate) lines: u64,
     pub(crate) blank_lines: u64,
     pub(crate) len: u64,
+    /// See [`Self::starts_at`].
+    pub(crate) starts_at: u64,
     /// The session in the file name, if a line names it too.
     pub(crate) named_session: Option<u16>,
     /// See [`Self::new_name`].
@@ -263,6 +265,13 @@ impl Index {
         self
     }
 
+    /// Finds the session in the name of the file.
+    pub(crate) fn name_session(&mut self, source: &Source) {
+        let stem = source.path().file_stem().and_then(|stem| stem.to_str());
+        let named = stem.and_then(|stem| self.side.sessions.find(stem));
+        self.named_session = named.and_then(|number| u16::try_from(number + 1).ok());
+    }
+
     pub(crate) fn empty(len: u64) -> Self {
         Self {
             len,
@@ -399,6 +408,13 @@ impl Index {
     #[must_use]
     pub fn byte_count(&self) -> u64 {
         self.len
+    }
+
+    /// Returns the offset of the first byte that was read: 0, unless this is the index of the
+    /// [end](crate::FileEnd) of a file.
+    #[must_use]
+    pub fn starts_at(&self) -> u64 {
+        self.starts_at
     }
 
     /// Returns the ids of the sessions that lines name, in file order.
@@ -571,10 +587,17 @@ impl<'i> EntryRef<'i> {
         self.number
     }
 
-    /// Returns the 1-based number of its physical line.
+    /// Returns the 1-based number of its physical line; 0 when it is not [known](Self::known_line).
     #[must_use]
     pub fn line(&self) -> u64 {
         u64::from(self.record.line)
+    }
+
+    /// Returns the 1-based number of its physical line; `None` when the lines before it were not
+    /// read.
+    #[must_use]
+    pub fn known_line(&self) -> Option<u64> {
+        Some(self.line()).filter(|line| *line > 0)
     }
 
     /// Returns the offset of its first byte from the start of the file.

@@ -33,6 +33,7 @@ mod build;
 mod damaged_lines;
 mod discover;
 mod error;
+mod file_end;
 mod fork_names;
 mod growing;
 mod index;
@@ -49,6 +50,7 @@ pub use bodies::{Bodies, BodyText};
 pub use build::LoadOptions;
 pub use discover::{SessionFile, SessionFiles};
 pub use error::{Error, ErrorKind};
+pub use file_end::{EndOptions, FileEnd};
 pub use growing::GrowingIndex;
 pub use index::{
     Boundary, EntryMarks, EntryNo, EntryRef, Id, Index, MessageKey, Preserved, ToolEnd, ToolKey,

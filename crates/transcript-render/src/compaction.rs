@@ -73,18 +73,24 @@ pub(crate) fn in_tree(facts: &BoundaryFacts, line: u64) -> String {
 /// As the decision about a path, where the boundary is called `name`.
 pub(crate) fn decided(name: &str, decision: &Decision) -> String {
     match *decision {
-        Decision::Cut { hidden, .. } => format!(
-            "the conversation starts at {name}; {hidden} earlier messages were compacted away"
-        ),
+        Decision::Cut { hidden, .. } => match hidden {
+            Some(hidden) => format!(
+                "the conversation starts at {name}; {hidden} earlier messages were compacted away"
+            ),
+            None => format!("the conversation starts at {name}; what is before it was not read"),
+        },
         Decision::Splice {
             form,
             kept,
             removed,
             ..
-        } => format!(
-            "{name} keeps {kept} entries by {}; {removed} others before it are removed",
-            form_name(form)
-        ),
+        } => {
+            let kept = format!("{name} keeps {kept} entries by {}", form_name(form));
+            match removed {
+                Some(removed) => format!("{kept}; {removed} others before it are removed"),
+                None => format!("{kept}; all others before it are removed"),
+            }
+        }
         Decision::SpliceIgnored { form, .. } => format!(
             "{name} names entries by {}, and one of them is not in the file; nothing is kept",
             form_name(form)

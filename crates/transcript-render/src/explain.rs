@@ -173,8 +173,12 @@ impl std::fmt::Display for Name<'_> {
             name => name,
         };
         match self.0.system_kind().map(|sub| sub.name()) {
-            Some(sub) if !sub.is_empty() => write!(f, "{sub} in line {}", self.0.line()),
-            _ => write!(f, "{kind} in line {}", self.0.line()),
+            Some(sub) if !sub.is_empty() => f.write_str(sub)?,
+            _ => f.write_str(kind)?,
+        }
+        match self.0.known_line() {
+            Some(line) => write!(f, " in line {line}"),
+            None => write!(f, " at byte {}", self.0.offset()),
         }
     }
 }

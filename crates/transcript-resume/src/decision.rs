@@ -59,8 +59,9 @@ pub enum Decision {
     Cut {
         /// The compact boundary.
         boundary: EntryNo,
-        /// How many messages of the conversation before it are not preserved.
-        hidden: u32,
+        /// How many messages of the conversation before it are not preserved; `None` when only the
+        /// end of the file was read.
+        hidden: Option<u32>,
     },
     /// Entries from before a boundary were moved after its anchor.
     Splice {
@@ -70,8 +71,9 @@ pub enum Decision {
         form: SpliceForm,
         /// How many entries were preserved.
         kept: u32,
-        /// How many other entries from before the boundary were removed.
-        removed: u32,
+        /// How many other entries from before the boundary were removed; `None` when only the end of
+        /// the file was read.
+        removed: Option<u32>,
     },
     /// A boundary names preserved entries, but one of them is not in the file: none is preserved.
     SpliceIgnored {

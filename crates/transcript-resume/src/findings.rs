@@ -45,7 +45,7 @@ impl<'i> Findings<'_, 'i> {
     fn add(&mut self, code: Code, entry: EntryRef<'_>, detail: &'static str) {
         self.found.push(Finding {
             code,
-            line: Some(entry.line()),
+            line: entry.known_line(),
             offset: entry.offset(),
             len: entry.byte_len(),
             detail,

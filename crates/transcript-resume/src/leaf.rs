@@ -39,16 +39,14 @@ impl Tree<'_> {
         &self,
         messages: &mut MessagesAbove<'_, '_>,
     ) -> Option<(NodeId, LeafReason)> {
-        let in_main = |node: &NodeId| !self.is_sidechain(*node) && !self.is_foreign(*node);
-        let entries = || self.nodes().rev().filter(in_main);
-        let mut tips = entries().filter(|node| self.is_tip(*node)).peekable();
-        let goes_by_time = tips.peek().is_some_and(|last| !messages.has_message(*last));
+        let goes_by_time = self.goes_by_time(messages);
         if goes_by_time
             && self.policy() == Policy::Vendor
             && let Some(newest) = self.newest_message()
         {
             return Some((newest, LeafReason::Newest));
         }
+        let mut tips = self.main_backwards().filter(|node| self.is_tip(*node));
         if let Some(tip) = tips.find(|node| messages.can_be_leaf(*node)) {
             // `recover` goes by time as well, but continues to the last tip below the newest
             // message: timestamps sometimes run backwards, and newer messages must not be lost.
@@ -59,8 +57,21 @@ impl Tree<'_> {
                 None => (tip, LeafReason::LastTip),
             });
         }
-        let last = entries().find(|node| messages.can_be_leaf(*node));
+        let last = self
+            .main_backwards()
+            .find(|node| messages.can_be_leaf(*node));
         last.map(|entry| (entry, LeafReason::LastEntry))
+    }
+
+    /// Returns whether the last tip is a boundary that no message follows (LEAF-14).
+    pub(crate) fn goes_by_time(&self, messages: &mut MessagesAbove<'_, '_>) -> bool {
+        let last = self.main_backwards().find(|node| self.is_tip(*node));
+        last.is_some_and(|last| !messages.has_message(last))
+    }
+
+    fn main_backwards(&self) -> impl Iterator<Item = NodeId> + '_ {
+        let in_main = |node: &NodeId| !self.is_sidechain(*node) && !self.is_foreign(*node);
+        self.nodes().rev().filter(in_main)
     }
 
     /// Returns the message with the newest timestamp, of equal ones the first in the file

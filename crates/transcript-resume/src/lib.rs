@@ -25,6 +25,7 @@ mod recover;
 pub mod request;
 mod siblings;
 mod state;
+mod tail_first;
 mod timeline;
 mod tombstones;
 mod tree;
@@ -37,5 +38,6 @@ pub use state::{
     Costs, FileHistory, ModelCosts, PathState, PullRequest, QueuedPrompt, TitleSource, Todo, Usage,
     UsageTotals, Worktree,
 };
+pub use tail_first::{Unclosed, close};
 pub use transcript_format::texts;
 pub use tree::{NodeId, Parent, Policy, Tree};

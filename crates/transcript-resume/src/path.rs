@@ -367,6 +367,7 @@ impl<'t, 'i> Walk<'t, 'i> {
         if is_start {
             let hidden = self.depth(node).saturating_sub(1);
             let boundary = self.tree.entry_no_of(node);
+            let hidden = Some(hidden);
             self.decisions.push(Decision::Cut { boundary, hidden });
         }
         is_start
@@ -515,9 +516,10 @@ impl<'t, 'i> Walk<'t, 'i> {
             return;
         };
         let boundary = self.tree.entry_no_of(self.chain[at]);
+        let is_whole = self.tree.index.starts_at() == 0;
         self.decisions.push(Decision::Cut {
             boundary,
-            hidden: self.compacted_away(self.chain[at]),
+            hidden: is_whole.then(|| self.compacted_away(self.chain[at])),
         });
         for hidden in self.chain.drain(..at) {
             self.via[hidden.at()] = Via::empty();

@@ -556,7 +556,7 @@ impl<'i> Tree<'i> {
             boundary: entry_ref,
             form,
             kept,
-            removed,
+            removed: (self.index.starts_at() == 0).then_some(removed),
         });
     }
 
@@ -640,7 +640,7 @@ fn is_linked(kind: EntryKind) -> bool {
 
 /// A message entry without a message, or with `null` as its content, is dropped, and links to it
 /// dangle (FILE-6).
-fn has_usable_body(entry_ref: &EntryRef<'_>) -> bool {
+pub(crate) fn has_usable_body(entry_ref: &EntryRef<'_>) -> bool {
     !entry_ref.kind().is_message()
         || !matches!(
             entry_ref.content(),

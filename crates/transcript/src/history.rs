@@ -4,10 +4,11 @@ use std::cell::OnceCell;
 use std::path::Path;
 
 use transcript_format::ids::Uuid;
-use transcript_reader::{Bodies, Index, LoadOptions, OtherFiles, Source};
+use transcript_messages::OmissionReason;
+use transcript_reader::{Bodies, EndOptions, FileEnd, Index, LoadOptions, OtherFiles, Source};
 use transcript_resume::items::ItemList;
 use transcript_resume::request::{self, Request};
-use transcript_resume::{PathState, Policy, Tree, Usage, UsageTotals};
+use transcript_resume::{PathState, Policy, Tree, Unclosed, Usage, UsageTotals, close};
 
 use crate::error::Error;
 use crate::options::SessionOptions;
@@ -20,6 +21,16 @@ pub struct History {
     source: Source,
     index: Index,
     others: OnceCell<OtherFiles>,
+}
+
+/// What [`History::read_end`] read.
+#[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "returned once and taken apart")]
+pub enum ReadEnd {
+    /// The end of the file, which is enough for the conversation.
+    Enough(History),
+    /// The file has to be read from its start, and why.
+    ReadAll(Source, Unclosed),
 }
 
 impl History {
@@ -67,6 +78,55 @@ impl History {
             index,
             others: OnceCell::new(),
         })
+    }
+
+    /// Reads the end of an open file, from its last compaction on, if the conversation depends on
+    /// nothing before it: then path and request are those of the whole file under either policy, as
+    /// long as they are [whole](Self::is_enough_for). Everything else that is asked of such a history
+    /// covers the end of the file alone: state, findings, [`Self::usage`], entries and branches. The
+    /// numbers of lines are not known.
+    ///
+    /// The time is that of the end, whatever the size of the file. What is assumed of the rest is
+    /// that it was written before the compaction and not again after it.
+    ///
+    /// # Errors
+    /// When the system fails to read.
+    pub fn read_end(source: Source) -> Result<ReadEnd, Error> {
+        let end = FileEnd::load(&source, &EndOptions::new())?;
+        let index = end.map_or(Err(Unclosed::NoCompaction), close);
+        match index {
+            Ok(index) => Ok(ReadEnd::Enough(Self {
+                source,
+                index,
+                others: OnceCell::new(),
+            })),
+            Err(reason) => Ok(ReadEnd::ReadAll(source, reason)),
+        }
+    }
+
+    /// Returns what was read: `file`, or `tail` if it was the end of the file alone.
+    #[must_use]
+    pub fn scope(&self) -> &'static str {
+        match self.index.starts_at() {
+            0 => "file",
+            _ => "tail",
+        }
+    }
+
+    /// Returns whether `request`, which was built from this history, is that of the whole file. It is
+    /// not when the [end](Self::read_end) of a file has an entry with an unusable body: what replaces
+    /// it may be further up.
+    #[must_use]
+    pub fn is_enough_for(&self, request: &Request) -> bool {
+        let mut omissions = request.omissions.iter();
+        self.index.starts_at() == 0
+            || !omissions.any(|omitted| omitted.reason == OmissionReason::UnusableBody)
+    }
+
+    /// Returns the open file.
+    #[must_use]
+    pub fn into_source(self) -> Source {
+        self.source
     }
 
     /// Returns the file.

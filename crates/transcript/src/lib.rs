@@ -120,7 +120,7 @@ pub mod wire;
 pub use asynchronous::AsyncSession;
 pub use conversation::{ConversationEntry, Keep};
 pub use error::{Error, ErrorKind};
-pub use history::History;
+pub use history::{History, ReadEnd};
 pub use options::{ForkOptions, SessionOptions};
 pub use session::{Resumed, Session};
 pub use store::Store;
@@ -132,7 +132,9 @@ pub use transcript_messages::builder::{self, RequestSettings};
 pub use transcript_messages::{Block, BlockKind, Lint, Message, Role, lint, stream};
 pub use transcript_reader::{EntryNo, Index, Listing, SessionRow, SessionState, Source};
 pub use transcript_resume::request::Request;
-pub use transcript_resume::{ConversationPath, PathState, Policy, Refusal, Tree, Usage, items};
+pub use transcript_resume::{
+    ConversationPath, PathState, Policy, Refusal, Tree, Unclosed, Usage, items,
+};
 pub use transcript_storage::ignore_file_size_signal;
 #[cfg(feature = "follow")]
 pub use transcript_tail as follow;

@@ -319,7 +319,7 @@ impl<'t, 'i> Builder<'t, 'i> {
         let mut compaction = CompactionItem::read(boundary, entry);
         for decision in about(&self.decisions, number) {
             match *decision {
-                Decision::Cut { hidden, .. } => compaction.hidden = Some(hidden),
+                Decision::Cut { hidden, .. } => compaction.hidden = hidden,
                 Decision::Splice { form, kept, .. } => {
                     (compaction.form, compaction.kept) = (Some(form), kept);
                 }

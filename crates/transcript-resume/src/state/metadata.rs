@@ -163,7 +163,9 @@ pub(super) fn read<B: BodySource>(
     let index = sweep.index;
     sweep.advance(index.len(), bodies)?;
     let last = sweep.finish(bodies, state)?;
-    state.original_cwd = first_cwd(index, bodies)?;
+    if index.starts_at() == 0 {
+        state.original_cwd = first_cwd(index, bodies)?;
+    }
 
     let mut said = |kind: EntryKind, key: &str| match last.get(&kind) {
         Some(line) => text_of(&index.entry(*line), bodies, key),

@@ -20,6 +20,7 @@ mod sent;
 mod state;
 mod strict;
 mod superset;
+mod tail_first;
 mod tombstones;
 mod usage;
 

@@ -234,7 +234,7 @@ fn a_cut_counts_the_messages_that_compactions_have_summed_up() {
             .1
             .into_iter()
             .filter_map(|one| match one {
-                Decision::Cut { hidden, .. } => Some(hidden),
+                Decision::Cut { hidden, .. } => hidden,
                 _ => None,
             });
         cuts.collect::<Vec<_>>()

@@ -7,7 +7,7 @@ use transcript_reader::{EntryNo, Index};
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct EntryLocation {
-    /// The number of its line, from 1.
+    /// The number of its line, from 1; `None` also when the lines before were not read.
     pub line: Option<u64>,
     /// Its uuid; `None` for a line without one.
     pub uuid: Option<String>,
@@ -22,7 +22,7 @@ impl EntryLocation {
     pub fn new(index: &Index, entry: impl Into<Option<EntryNo>>) -> Self {
         let entry = entry.into().map(|entry| index.entry(entry));
         Self {
-            line: entry.map(|entry| entry.line()),
+            line: entry.and_then(|entry| entry.known_line()),
             uuid: entry.and_then(|entry| entry.uuid().map(|id| index.id_text(id))),
         }
     }

@@ -31,7 +31,8 @@ pub struct ResumeReport<'a> {
     pub path: String,
     /// The policy that chose the path: `recover` or `vendor`.
     pub policy: Name,
-    /// What was read: `file`, or `tail` if the end of the file was enough.
+    /// What findings and state cover: `file`, or `tail` if the end of the file was enough for the
+    /// conversation.
     pub scope: Name,
     /// Whether a client would continue the session. If not, there are no messages.
     pub resumable: bool,
@@ -93,7 +94,7 @@ impl<'a> ResumeReport<'a> {
             session_id: history.session_id(),
             path: history.source().path().to_string_lossy().into_owned(),
             policy: tree.policy().name().into(),
-            scope: "file".into(),
+            scope: history.scope().into(),
             resumable: request.is_resumable(),
             reason: path.refusal.map(|refusal| refusal.reason().into()),
             leaf: path.leaf.and_then(|leaf| uuid(index, leaf)),
