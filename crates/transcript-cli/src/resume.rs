@@ -12,7 +12,7 @@ use transcript_messages::{Block, Message, lint};
 use transcript_reader::{Bodies, EntryNo, ErrorKind, Index};
 use transcript_render::{Escaping, count, cut_text, explain};
 use transcript_resume::request::{self, Request};
-use transcript_resume::{PathState, Tree};
+use transcript_resume::{PathState, Tree, Usage};
 
 use crate::path_args::PathArgs;
 use crate::ui::Ui;
@@ -63,14 +63,14 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
     };
     if args.full || args.path_args.names_an_entry() {
         let session = progress::read(ui, source)?;
-        let (tree, request) = request(args, &session)?;
-        return print(ui, args, &session, &tree, request, None);
+        let (tree, answer) = answer(args, &session)?;
+        return print(ui, args, &session, &tree, answer, None);
     }
     let (source, reason) = match History::read_end(source)? {
         ReadEnd::Enough(session) => {
-            let (tree, request) = request(args, &session)?;
-            if session.is_enough_for(&request) {
-                return print(ui, args, &session, &tree, request, None);
+            let (tree, answer) = answer(args, &session)?;
+            if session.is_enough_for(&answer.request) {
+                return print(ui, args, &session, &tree, answer, None);
             }
             drop(tree);
             (session.into_source(), "the body of an entry is unusable")
@@ -78,12 +78,19 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
         ReadEnd::ReadAll(source, reason) => (source, reason.words()),
     };
     let session = progress::read(ui, source)?;
-    let (tree, request) = request(args, &session)?;
-    print(ui, args, &session, &tree, request, Some(reason))
+    let (tree, answer) = answer(args, &session)?;
+    print(ui, args, &session, &tree, answer, Some(reason))
+}
+
+/// What is printed. State and usage are empty when only the messages are.
+struct Answer {
+    request: Request,
+    state: PathState,
+    usage: Vec<Usage>,
 }
 
 /// Builds the request that `args` ask for.
-fn request<'h>(args: &Args, session: &'h History) -> Result<(Tree<'h>, Request)> {
+fn answer<'h>(args: &Args, session: &'h History) -> Result<(Tree<'h>, Answer)> {
     let tree = session.tree(args.path_args.policy());
     args.path_args.validate(&tree)?;
     let mut options = request::RequestOptions::new();
@@ -99,24 +106,42 @@ fn request<'h>(args: &Args, session: &'h History) -> Result<(Tree<'h>, Request)>
     if let Some(at) = args.path_args.at(&tree)? {
         options = options.at(tree.entry(at).number());
     }
-    let request = options.request(&tree, &mut Bodies::new(session.source()))?;
-    Ok((tree, request))
+    let mut bodies = Bodies::new(session.source());
+    let (request, state, usage) = match args.request && !args.json {
+        // Only the messages are printed.
+        true => (
+            options.request(&tree, &mut bodies)?,
+            PathState::default(),
+            Vec::new(),
+        ),
+        false => options.request_with_state(&tree, &mut bodies)?,
+    };
+    Ok((
+        tree,
+        Answer {
+            request,
+            state,
+            usage,
+        },
+    ))
 }
 
-/// Prints `request`; `reason` is why the end of the file was not enough for it.
+/// Prints `answer`; `reason` is why the end of the file was not enough for it.
 fn print(
     ui: &Ui,
     args: &Args,
     session: &History,
     tree: &Tree<'_>,
-    request: Request,
+    answer: Answer,
     reason: Option<&str>,
 ) -> Result<u8> {
+    let request = &answer.request;
     let mut out = BufWriter::with_capacity(64 << 10, io::stdout().lock());
     if args.json {
         let findings = explain::findings(tree, &request.path);
         let describe = |decision: &_| explain::describe(tree.index(), decision);
-        ResumeReport::new(session, tree, &request, &findings, describe).write(
+        let state = (&answer.state, &*answer.usage);
+        ResumeReport::new(session, tree, request, state, &findings, describe).write(
             &mut out,
             &request.messages,
             |json| ui.verbatim(json),
@@ -125,7 +150,7 @@ fn print(
         wire::write_messages(&mut out, &request.messages, |json| ui.verbatim(json))?;
         writeln!(out)?;
     } else {
-        write_text(&mut out, ui.escaping, session, &request)?;
+        write_text(&mut out, ui.escaping, session, &answer)?;
     }
     out.flush()?;
     if args.explain {
@@ -144,7 +169,7 @@ fn print(
         false => exit::NO,
     };
     // The process ends now: to free every block would only take time.
-    std::mem::forget(request);
+    std::mem::forget(answer);
     Ok(code)
 }
 
@@ -162,8 +187,9 @@ fn write_text(
     out: &mut impl Write,
     escaping: Escaping,
     session: &History,
-    request: &Request,
+    answer: &Answer,
 ) -> Result<()> {
+    let Answer { request, state, .. } = answer;
     let index = session.index();
     let name = session
         .session_id()
@@ -197,7 +223,6 @@ fn write_text(
         "  messages   {}, {bytes} bytes",
         request.messages.len()
     )?;
-    let state = &request.state;
     let model = request.model.as_ref().or(state.model.as_ref());
     let worktree = state.worktree.as_ref();
     for (label, value) in [
@@ -214,7 +239,7 @@ fn write_text(
         }
     }
     write_work(out, escaping, state)?;
-    write_usage(out, escaping, request)?;
+    write_usage(out, escaping, answer)?;
     let synthetic = request.synthetic.iter();
     let synthetic = synthetic.map(|synthetic| (synthetic.kind.name(), synthetic.origin));
     write_groups(out, index, "synthetic", synthetic)?;
@@ -289,8 +314,8 @@ fn write_list<'a>(
 }
 
 /// Writes the token counts of each model, as far as its answers report them, and the cost.
-fn write_usage(out: &mut impl Write, escaping: Escaping, request: &Request) -> Result<()> {
-    for usage in &request.usage {
+fn write_usage(out: &mut impl Write, escaping: Escaping, answer: &Answer) -> Result<()> {
+    for usage in &answer.usage {
         let counts = [
             (usage.input_tokens, "in"),
             (usage.output_tokens, "out"),
@@ -306,15 +331,15 @@ fn write_usage(out: &mut impl Write, escaping: Escaping, request: &Request) -> R
             continue;
         }
         // Skip the model name if it is the only one and already shown above.
-        if request.usage.len() > 1 || usage.model.as_deref() != request.model.as_deref() {
+        if answer.usage.len() > 1 || usage.model.as_deref() != answer.request.model.as_deref() {
             let model = usage.model.as_deref().unwrap_or("an unknown model");
             words.push(format!("by {}", escaping.one_line(model)));
         }
         writeln!(out, "  tokens     {}", words.join(", "))?;
     }
-    let counted = request.state.costs.as_ref();
+    let counted = answer.state.costs.as_ref();
     let counted = counted.and_then(|costs| costs.total_cost_usd);
-    let of_answers = request.usage.iter().filter_map(|usage| usage.cost_usd);
+    let of_answers = answer.usage.iter().filter_map(|usage| usage.cost_usd);
     if let Some(cost) = counted.or_else(|| of_answers.reduce(|sum, cost| sum + cost)) {
         writeln!(out, "  cost       {cost:.2} US dollars")?;
     }

@@ -40,6 +40,7 @@ use super::lint::Rule;
 use super::log::{Log, OmissionReason, SyntheticKind};
 use super::media::{self, MAX_IMAGE, MAX_PDF, MAX_TEXT_DOCUMENT};
 use super::message::{Joined, Message, Role};
+use super::strict::Part;
 use super::text::safe;
 use super::{image, pair, strict};
 
@@ -278,7 +279,7 @@ impl MessageList {
         for message in messages {
             conversation.push(MessageBuilder {
                 role: message.role,
-                blocks: message.blocks.clone(),
+                blocks: message.blocks().to_vec(),
             })?;
         }
         Ok(conversation)
@@ -376,12 +377,13 @@ impl MessageList {
         self.check_answered()?;
         let mut origins = Vec::new();
         let mut log = Log::default();
-        let mut messages = strict::repair_messages(self.messages(&mut origins), &mut log);
+        let mut messages =
+            strict::repair_messages(self.messages(&mut origins), Part::WHOLE, &mut log);
         let mut notes = notes(&log, &origins);
         let mut is_empty = true;
         for (at, message) in messages.iter_mut().enumerate() {
             let mut parts = BTreeSet::new();
-            for block in &mut message.blocks {
+            for block in message.blocks.iter_mut() {
                 let origin = block.origin().and_then(|number| origins.get(number));
                 block.set_origin(origin.and_then(|origin| origin.given));
                 parts.extend(origin.map(|origin| origin.pushed));

@@ -32,4 +32,4 @@ pub use log::{Log, Omission, OmissionReason, Synthetic, SyntheticKind};
 pub use media::within_limits;
 pub use message::{Message, Role};
 pub use pair::pair;
-pub use strict::make_strict;
+pub use strict::{FRESH_ID, Part, make_strict, make_strict_part};

@@ -179,7 +179,7 @@ pub fn lint(messages: &[Message]) -> Lint {
     linter.at = None;
     let size: usize = messages
         .iter()
-        .flat_map(|message| &message.blocks)
+        .flat_map(Message::blocks)
         .map(|block| block.json().len())
         .sum();
     if size > MAX_REQUEST {

@@ -1,5 +1,8 @@
 //! Messages of a request.
 
+use std::ops::{Deref, DerefMut};
+use std::sync::Arc;
+
 use serde::de::Error as _;
 use serde::ser::SerializeStruct;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -27,17 +30,38 @@ named! {
 ///
 /// Serialises as `{"role", "content"}`; content is a string when it was one and nothing was merged
 /// into it, else a list of blocks (MSG-18). Is deserialized from the same, with the text of each
-/// block byte for byte; other fields, as replies of the API have, are ignored.
+/// block byte for byte; other fields, as replies of the API have, are ignored. A clone shares the
+/// blocks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Message {
     pub(super) role: Role,
-    pub(super) blocks: Vec<Block>,
+    pub(super) blocks: Blocks,
+}
+
+/// The blocks of a message, shared by its clones, so that a long conversation can be cloned for each
+/// request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Blocks(Arc<Vec<Block>>);
+
+impl Deref for Blocks {
+    type Target = Vec<Block>;
+
+    fn deref(&self) -> &Vec<Block> {
+        &self.0
+    }
+}
+
+impl DerefMut for Blocks {
+    fn deref_mut(&mut self) -> &mut Vec<Block> {
+        Arc::make_mut(&mut self.0)
+    }
 }
 
 impl Message {
     /// Makes a message of these blocks.
     #[must_use]
     pub fn new(role: Role, blocks: Vec<Block>) -> Self {
+        let blocks = Blocks(Arc::new(blocks));
         Self { role, blocks }
     }
 
@@ -119,7 +143,7 @@ impl Serialize for Message {
         message.serialize_field("role", &self.role)?;
         match self.only_string().and_then(|text| Raw::parse(text).ok()) {
             Some(text) => message.serialize_field("content", &text)?,
-            None => message.serialize_field("content", &self.blocks)?,
+            None => message.serialize_field("content", self.blocks())?,
         }
         message.end()
     }
@@ -143,6 +167,6 @@ impl<'de> Deserialize<'de> for Message {
                 blocks.into_iter().map(Block::verbatim).collect()
             }
         };
-        Ok(Self { role, blocks })
+        Ok(Self::new(role, blocks))
     }
 }

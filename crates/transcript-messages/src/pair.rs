@@ -219,7 +219,7 @@ pub(super) fn put_calls_last(message: &mut Message) {
         sorted.push(block);
     }
     sorted.append(&mut calls);
-    message.blocks = sorted;
+    *message.blocks = sorted;
 }
 
 /// Renames the tool `Task` to `Agent`; no other tool changed its name (MSG-15).

@@ -20,7 +20,32 @@ use super::{media, pair};
 /// Makes messages that a strict provider accepts: repairs blocks, attaches each result to its call,
 /// makes the missing ones, joins adjacent messages of one role.
 #[must_use]
-pub fn make_strict(mut messages: Vec<Message>, log: &mut Log) -> Vec<Message> {
+pub fn make_strict(messages: Vec<Message>, log: &mut Log) -> Vec<Message> {
+    make_strict_part(messages, Part::WHOLE, log)
+}
+
+/// Which part of a conversation messages are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(clippy::exhaustive_structs, reason = "there are only two ends")]
+pub struct Part {
+    /// Nothing comes before them.
+    pub is_start: bool,
+    /// Nothing comes after them.
+    pub is_end: bool,
+}
+
+impl Part {
+    /// All of it.
+    pub const WHOLE: Self = Self {
+        is_start: true,
+        is_end: true,
+    };
+}
+
+/// Like [`make_strict`] for a part of a conversation. What concerns the start or the end of the
+/// conversation is only done at the start or the end of it.
+#[must_use]
+pub fn make_strict_part(mut messages: Vec<Message>, part: Part, log: &mut Log) -> Vec<Message> {
     messages.retain(|message| !message.blocks.is_empty());
     for message in &mut messages {
         if message.role == Role::Assistant {
@@ -28,11 +53,15 @@ pub fn make_strict(mut messages: Vec<Message>, log: &mut Log) -> Vec<Message> {
         }
         pair::finish(message, log);
     }
-    repair_messages(messages, log)
+    repair_messages(messages, part, log)
 }
 
-/// Like [`make_strict`], without the client's own changes to messages.
-pub(super) fn repair_messages(mut messages: Vec<Message>, log: &mut Log) -> Vec<Message> {
+/// Like [`make_strict_part`], without the client's own changes to messages.
+pub(super) fn repair_messages(
+    mut messages: Vec<Message>,
+    part: Part,
+    log: &mut Log,
+) -> Vec<Message> {
     for message in &mut messages {
         repair_blocks(message, log);
     }
@@ -43,8 +72,12 @@ pub(super) fn repair_messages(mut messages: Vec<Message>, log: &mut Log) -> Vec<
         drop_last_thoughts(message, log);
     }
     let mut messages = join(messages);
-    start_with_user(&mut messages, log);
-    trim_end(&mut messages);
+    if part.is_start {
+        start_with_user(&mut messages, log);
+    }
+    if part.is_end {
+        trim_end(&mut messages);
+    }
     if !messages.iter().any(is_synthetic_answer) {
         let is_other = |one: &Synthetic| one.kind != SyntheticKind::NoResponse;
         log.synthetic.retain(is_other);
@@ -58,9 +91,9 @@ pub(super) fn repair_messages(mut messages: Vec<Message>, log: &mut Log) -> Vec<
 
 /// Repairs or drops the blocks that are refused wherever they are.
 fn repair_blocks(message: &mut Message, log: &mut Log) {
-    let blocks = std::mem::take(&mut message.blocks);
+    let blocks = std::mem::take(&mut *message.blocks);
     let repaired = blocks.into_iter();
-    message.blocks = repaired
+    *message.blocks = repaired
         .filter_map(|block| repair(block, message.role, log))
         .collect();
 }
@@ -341,12 +374,12 @@ struct Call {
     next: Option<usize>,
 }
 
-/// How synthetic ids of calls start.
-const FRESH_ID: &str = "recovered_call_";
+/// How the ids start that [`make_strict`] gives to calls, each with a number.
+pub const FRESH_ID: &str = "recovered_call_";
 
 impl Calls {
     fn new(messages: &[Message]) -> Self {
-        let blocks = messages.iter().flat_map(|message| &message.blocks);
+        let blocks = messages.iter().flat_map(Message::blocks);
         let ids = blocks
             .filter(|block| is_call(block))
             .filter_map(Block::call_id);

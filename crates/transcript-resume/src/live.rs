@@ -80,6 +80,7 @@ pub struct LiveConversation {
     /// The entries of other sessions that no link connects with this one, at the last rebuild.
     foreign: Vec<EntryNo>,
     full_rebuilds: u64,
+    has_missing_parents: bool,
     /// The last [`GrowingIndex::renames`].
     renames: u64,
 }
@@ -138,6 +139,7 @@ impl LiveConversation {
             unchanged: 0,
             foreign: Vec::new(),
             full_rebuilds: 0,
+            has_missing_parents: false,
             renames: 0,
         }
     }
@@ -200,6 +202,13 @@ impl LiveConversation {
             Some(window) if window.is_stale() => window.len(),
             _ => 0,
         }
+    }
+
+    /// Returns whether a parent is missing that another file of the session may have; see
+    /// [`Tree::with_others`].
+    pub fn has_missing_parents(&mut self) -> bool {
+        self.update();
+        self.has_missing_parents
     }
 
     /// Returns how often the tree of all entries was built.
@@ -284,6 +293,7 @@ impl LiveConversation {
         let index = self.lines.index();
         let tree = Tree::new(index, Policy::Recover);
         let path = tree.path();
+        self.has_missing_parents = !tree.missing_parents().is_empty();
         self.facts.is_main = !tree.is_all_sidechain;
         self.facts.sessions = index.sessions().count();
         self.facts.own = index.own_session().map(Into::into);

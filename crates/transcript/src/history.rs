@@ -227,7 +227,7 @@ impl History {
 
     /// Returns the tokens of all answers in the file by model, sorted by model name. Abandoned
     /// branches and sidechains are included, because they were paid for. The tokens of the
-    /// conversation alone are in [`Request::usage`].
+    /// conversation alone come with [`PathState::read`].
     ///
     /// ```
     /// use transcript::History;

@@ -108,6 +108,7 @@ mod conversation;
 mod error;
 mod fork_files;
 mod history;
+mod live_session;
 mod options;
 mod resume_point;
 mod rewrite_salvaged;

@@ -1,6 +1,7 @@
 //! A session that is open for appending.
 
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use transcript_format::ids::Uuid;
 use transcript_format::make::{self, Compaction};
@@ -17,6 +18,7 @@ use transcript_writer::{
 use crate::conversation::{ConversationEntry, Keep};
 use crate::error::{Error, ErrorKind};
 use crate::history::History;
+use crate::live_session::LiveSession;
 use crate::options::{ForkOptions, SessionOptions};
 use crate::stream::Reply;
 use crate::{resume_point, rewrite_salvaged};
@@ -58,6 +60,8 @@ pub(crate) struct SessionConfig {
     options: SessionOptions,
     pub(crate) repair: Option<Repair>,
     pub(crate) restored: Vec<Written>,
+    /// What the last request was made of; `None` before the first one.
+    live: Arc<Mutex<Option<LiveSession>>>,
 }
 
 /// A session that was read and is open for writing.
@@ -467,9 +471,13 @@ impl Session {
         self.config.agent(agent, meta)
     }
 
-    /// Builds the request for the next answer, from the file as it is now.
+    /// Builds the request for the next answer, from the file as it is now. Nothing is written.
     ///
-    /// Nothing is written.
+    /// The first call reads the file. Later ones read only what was appended since, and make only
+    /// the messages at the end anew; the others are kept in memory and shared with the request. Where
+    /// that could change the result (a model change, a rewind, damage, parts of the conversation in
+    /// other files) the file is read again. The path of the request lists no decisions: for those,
+    /// see [`History::request`].
     ///
     /// ```
     /// use transcript::{Draft, RequestSettings, Session, SessionOptions};
@@ -559,6 +567,7 @@ impl SessionConfig {
             options: options.clone(),
             repair,
             restored: Vec::new(),
+            live: Arc::default(),
         }
     }
 
@@ -577,8 +586,29 @@ impl SessionConfig {
 
     /// Builds the request for the next answer.
     pub(crate) fn request(&self, writer: &Writer) -> Result<Request, Error> {
-        let history = self.read_again(writer)?;
+        writer.flush()?;
+        if self.options.policy == Policy::Recover
+            && let Some(request) = self.live_request()?
+        {
+            return Ok(request);
+        }
+        let history = History::open(&self.path)?;
         history.request_as(&self.options, request::RequestOptions::new().live())
+    }
+
+    /// Returns the request from what was read before and the new lines. `None` when only a load of
+    /// the whole file knows it.
+    fn live_request(&self) -> Result<Option<Request>, Error> {
+        let mut live = self.live.lock().unwrap_or_else(PoisonError::into_inner);
+        // What a panic or an error left half done is not used again.
+        let known = live.take().filter(|known| known.is_current(&self.path));
+        let mut known = match known {
+            Some(known) => known,
+            None => LiveSession::open(&self.path, &self.options)?,
+        };
+        let request = known.request()?;
+        *live = Some(known);
+        Ok(request)
     }
 
     pub(crate) fn compact(

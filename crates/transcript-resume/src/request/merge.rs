@@ -1,7 +1,7 @@
 //! Turns steps into messages: lines of one answer are joined, consecutive user entries are joined,
 //! reminders are folded into the last result or added after it.
 
-use std::rc::Rc;
+use std::sync::Arc;
 
 use hashbrown::HashMap;
 use transcript_format::object::Raw;
@@ -118,9 +118,9 @@ struct Merge {
     /// (NOTE-6).
     system_reminders: Vec<Vec<Vec<Block>>>,
     /// The answers since the last user message that has no tool result, by their id.
-    answers: HashMap<Rc<str>, usize>,
+    answers: HashMap<Arc<str>, usize>,
     /// The answers before that message, by their id.
-    earlier_answers: HashMap<Rc<str>, usize>,
+    earlier_answers: HashMap<Arc<str>, usize>,
     /// The number of drafts that are complete and were checked for separating answers.
     checked: usize,
 }

@@ -8,8 +8,8 @@
 //! message. The rules are MSG, NOTE, TURN and ERR of `docs/client-behaviour.md`; comments cite
 //! their ids.
 //!
-//! Under [`Policy::Recover`] no entry is dropped for a call without a result, and [`make_strict`]
-//! replaces the pairing: [`lint()`](transcript_messages::lint()) finds no problem in its output. It
+//! Under [`Policy::Recover`] no entry is dropped for a call without a result, and
+//! [`make_strict`](transcript_messages::make_strict) replaces the pairing: [`lint()`](transcript_messages::lint()) finds no problem in its output. It
 //! attaches the results that exist before it makes any synthetic ones, repairs blocks where that is
 //! possible, and reports what it added and omitted in [`Request::synthetic`] and
 //! [`Request::omissions`]. A conversation that needs none of this is sent as under
@@ -40,6 +40,7 @@
 //! newer models get. Attachments without a stored text are rendered as far as the text of the
 //! client is known; others are omitted.
 
+mod live;
 mod media;
 mod merge;
 pub mod recorded;
@@ -50,20 +51,21 @@ mod step;
 mod thinking;
 
 use std::collections::{BTreeSet, HashSet};
-use std::rc::Rc;
+use std::sync::Arc;
 
 use transcript_format::kind::{EntryKind, SystemKind};
 use transcript_format::scan::Flags;
 use transcript_messages::builder::RequestSettings;
 use transcript_messages::text::js_trim;
 use transcript_messages::{
-    Block, Log, Message, Omission, OmissionReason, Synthetic, make_strict, pair,
+    Block, Log, Message, Omission, OmissionReason, Part, Synthetic, make_strict_part, pair,
 };
-use transcript_reader::{Bodies, EntryNo, EntryRef, Error};
+use transcript_reader::{Bodies, EntryNo, EntryRef, Error, Index};
 
 use crate::path::{ConversationPath, Refusal};
 use crate::state::{PathState, StateReader, Usage};
 use crate::tree::{Policy, Tree};
+pub use live::LiveRequest;
 use step::{Reading, Step, StepContext, StepKind};
 
 /// Provides the bodies of entries, so that this module does not have to read a file.
@@ -173,6 +175,36 @@ impl RequestOptions {
         tree: &Tree<'_>,
         bodies: &mut B,
     ) -> Result<Request, B::Error> {
+        let (request, _) = self.build(tree, bodies, |_| None)?;
+        Ok(request)
+    }
+
+    /// Returns the request, the settings of the session, and the tokens of the answers on the path
+    /// by model, ordered by name, from one reading of the bodies. The settings are empty when a
+    /// client would not resume.
+    ///
+    /// # Errors
+    /// Those of `bodies`.
+    pub fn request_with_state<B: BodySource>(
+        &self,
+        tree: &Tree<'_>,
+        bodies: &mut B,
+    ) -> Result<(Request, PathState, Vec<Usage>), B::Error> {
+        let reader = |path: &ConversationPath| Some(StateReader::new(tree.index(), path));
+        let (request, record) = self.build(tree, bodies, reader)?;
+        let (state, usage) = match record {
+            Some(record) => record.finish(bodies)?,
+            None => Default::default(),
+        };
+        Ok((request, state, usage))
+    }
+
+    fn build<'i, B: BodySource>(
+        &self,
+        tree: &Tree<'i>,
+        bodies: &mut B,
+        reader: impl Fn(&ConversationPath) -> Option<StateReader<'i>>,
+    ) -> Result<(Request, Option<StateReader<'i>>), B::Error> {
         let span = tracing::debug_span!(
             "build_request",
             policy = tree.policy().name(),
@@ -189,16 +221,31 @@ impl RequestOptions {
             }
             let path = self.path(tree);
             if path.refusal.is_some() {
-                return Ok(Request::refused(path, log));
+                return Ok((Request::refused(path, log), None));
             }
-            let record = StateReader::new(tree.index(), &path);
-            let loaded = Loaded::new(tree, &path, Some(record), bodies, &mut log)?;
-            if loaded.unusable.is_empty() {
-                let request = self.finish(tree, bodies, path, loaded, log)?;
-                span.record("messages", request.messages.len());
-                return Ok(request);
+            let loaded = Loaded::new(tree, &path, reader(&path), bodies, &mut log)?;
+            if !loaded.unusable.is_empty() {
+                lost.extend(loaded.unusable);
+                continue;
             }
-            lost.extend(loaded.unusable);
+            let asked = self.model.as_deref().map(Arc::from);
+            let model: Option<Arc<str>> = asked.or(loaded.names.last_answerer);
+            let stored = loaded.stored_thoughts;
+            let part = Part::WHOLE;
+            let policy = tree.policy();
+            let model = model.as_deref();
+            let messages = self.messages(loaded.steps, stored, model, policy, part, &mut log);
+            span.record("messages", messages.len());
+            return Ok((
+                Request {
+                    path,
+                    messages,
+                    model: model.map(Into::into),
+                    synthetic: log.synthetic,
+                    omissions: log.omissions,
+                },
+                loaded.names.record,
+            ));
         }
     }
 
@@ -217,48 +264,31 @@ impl RequestOptions {
         })
     }
 
-    fn finish<B: BodySource>(
+    /// Turns the steps of a conversation into messages, or those of a part of it.
+    fn messages(
         &self,
-        tree: &Tree<'_>,
-        bodies: &mut B,
-        path: ConversationPath,
-        loaded: Loaded<'_>,
-        mut log: Log,
-    ) -> Result<Request, B::Error> {
-        let Loaded {
-            mut steps,
-            names,
-            stored_thoughts,
-            ..
-        } = loaded;
-        let asked = self.model.as_deref().map(Rc::from);
-        let model: Option<Rc<str>> = asked.or(names.last_answerer);
-        let (state, usage) = match names.record {
-            Some(record) => record.finish(bodies)?,
-            None => Default::default(),
-        };
-        let policy = tree.policy();
-        references::resolve(&mut steps, self.tools.as_ref(), policy, &mut log);
+        mut steps: Vec<Step>,
+        stored_thoughts: HashSet<Box<str>>,
+        model: Option<&str>,
+        policy: Policy,
+        part: Part,
+        log: &mut Log,
+    ) -> Vec<Message> {
+        references::resolve(&mut steps, self.tools.as_ref(), policy, log);
         if policy == Policy::Recover {
-            thinking::drop_emptied(&mut steps, stored_thoughts, &mut log);
+            thinking::drop_emptied(&mut steps, stored_thoughts, log);
         }
-        let open = repair::drop_unfinished(&mut steps, policy, &mut log);
-        repair::complete_calls(&mut steps, &open, &mut log);
-        if !self.is_live {
-            repair::complete_turn(&mut steps, &mut log);
+        let open = repair::drop_unfinished(&mut steps, policy, log);
+        if part.is_end {
+            repair::complete_calls(&mut steps, &open, log);
+            if !self.is_live {
+                repair::complete_turn(&mut steps, log);
+            }
+            if let Some(prompt) = &self.prompt {
+                steps.push(Step::user(Block::plain_text(prompt)));
+            }
         }
-        if let Some(prompt) = &self.prompt {
-            steps.push(Step::user(Block::plain_text(prompt)));
-        }
-        Ok(Request {
-            path,
-            messages: messages(steps, model.as_deref(), policy, &mut log),
-            model: model.map(|model| model.as_ref().into()),
-            synthetic: log.synthetic,
-            omissions: log.omissions,
-            state,
-            usage,
-        })
+        messages(steps, model, policy, part, log)
     }
 }
 
@@ -267,6 +297,7 @@ fn messages(
     mut steps: Vec<Step>,
     model: Option<&str>,
     policy: Policy,
+    part: Part,
     log: &mut Log,
 ) -> Vec<Message> {
     bubble_up(&mut steps);
@@ -275,7 +306,7 @@ fn messages(
     let messages = merge::merge(steps, model.is_some_and(wants_system_role), policy, log);
     match policy {
         Policy::Vendor => pair(messages, log),
-        Policy::Recover => make_strict(messages, log),
+        Policy::Recover => make_strict_part(messages, part, log),
     }
 }
 
@@ -304,35 +335,66 @@ impl<'i> Loaded<'i> {
         };
         for entry in &path.entries {
             let entry_ref = tree.index().entry(entry.entry_no());
-            if !may_be_sent(&entry_ref) {
-                continue;
-            }
-            let number = entry_ref.number();
-            if entry_ref.flags().contains(Flags::TOO_MANY) {
-                log.omit(origin(number), OmissionReason::TooMany);
-                continue;
-            }
-            if let Some(record) = &mut loaded.names.record {
+            if let Some(record) = &mut loaded.names.record
+                && may_be_sent(&entry_ref)
+            {
                 record.read_before(&entry_ref, bodies)?;
             }
-            let body = bodies.body(&entry_ref)?;
-            match Step::read(body, &entry_ref, &mut loaded.names, log) {
-                Ok(Reading::Step(step)) => {
-                    if tree.policy() == Policy::Recover && tree.index().has_repeated_uuids() {
-                        let stored =
-                            thinking::stored_with_text(&step.blocks, &entry_ref, tree, bodies)?;
-                        loaded.stored_thoughts.extend(stored);
-                    }
+            let names = &mut loaded.names;
+            match read_entry(&entry_ref, tree.index(), tree.policy(), names, bodies, log)? {
+                Ok(None) => {}
+                Ok(Some((step, stored))) => {
                     loaded.steps.push(step);
+                    loaded.stored_thoughts.extend(stored);
                 }
-                Ok(Reading::Unsent) => {}
-                Ok(Reading::Virtual) => log.omit(origin(number), OmissionReason::Virtual),
-                Ok(Reading::Empty) => log.omit(origin(number), OmissionReason::Empty),
-                Err(step::Unusable) => loaded.unusable.push(number),
+                Err(step::Unusable) => loaded.unusable.push(entry_ref.number()),
             }
         }
         Ok(loaded)
     }
+}
+
+/// A step, and the signatures of thinking that another line of its entry has with a text.
+type ReadStep = (Step, Vec<Box<str>>);
+
+/// Reads an entry of a path; `None` for one that is not sent.
+///
+/// # Errors
+/// Those of `bodies`; inside of the result, that the body cannot be used.
+fn read_entry<B: BodySource>(
+    entry_ref: &EntryRef<'_>,
+    index: &Index,
+    policy: Policy,
+    names: &mut StepContext<'_>,
+    bodies: &mut B,
+    log: &mut Log,
+) -> Result<Result<Option<ReadStep>, step::Unusable>, B::Error> {
+    let number = entry_ref.number();
+    if !may_be_sent(entry_ref) {
+        return Ok(Ok(None));
+    }
+    if entry_ref.flags().contains(Flags::TOO_MANY) {
+        log.omit(origin(number), OmissionReason::TooMany);
+        return Ok(Ok(None));
+    }
+    let step = match Step::read(bodies.body(entry_ref)?, entry_ref, names, log) {
+        Ok(Reading::Step(step)) => step,
+        Ok(Reading::Unsent) => return Ok(Ok(None)),
+        Ok(Reading::Virtual) => {
+            log.omit(origin(number), OmissionReason::Virtual);
+            return Ok(Ok(None));
+        }
+        Ok(Reading::Empty) => {
+            log.omit(origin(number), OmissionReason::Empty);
+            return Ok(Ok(None));
+        }
+        Err(unusable) => return Ok(Err(unusable)),
+    };
+    let stored = match policy == Policy::Recover && index.has_repeated_uuids() {
+        true => thinking::stored_with_text(&step.blocks, entry_ref, index, bodies)?,
+        false => Vec::new(),
+    };
+    Ok(Ok(Some((step, stored))))
 }
 
 /// Returns the origin of the blocks of an entry: `transcript_messages` knows only plain numbers.
@@ -394,10 +456,6 @@ pub struct Request {
     pub synthetic: Vec<Synthetic>,
     /// The parts of the path that could have been sent and were not.
     pub omissions: Vec<Omission>,
-    /// The settings of the session. Empty when a client would not resume.
-    pub state: PathState,
-    /// The tokens of the answers on the path, by model, ordered by name.
-    pub usage: Vec<Usage>,
 }
 
 impl Request {

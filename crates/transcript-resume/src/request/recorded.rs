@@ -14,7 +14,7 @@ use sha2::{Digest, Sha256};
 use transcript_format::kind::EntryKind;
 use transcript_format::object::{JsonKind, Object, Raw};
 use transcript_messages::text::quoted;
-use transcript_messages::{Log, Message};
+use transcript_messages::{Log, Message, Part};
 use transcript_reader::{EntryNo, Id, Index};
 
 use super::{BodySource, Loaded, messages, repair};
@@ -204,7 +204,8 @@ fn compare<B: BodySource>(
     }
     // During a session nothing is completed: only on resume is an unfinished turn known as such.
     repair::drop_unfinished(&mut steps, Policy::Vendor, &mut log);
-    let built = messages(steps, line.model.as_deref(), Policy::Vendor, &mut log);
+    let model = line.model.as_deref();
+    let built = messages(steps, model, Policy::Vendor, Part::WHOLE, &mut log);
     let differs = (0..built.len().max(hashes.len())).find(|&at| {
         let built = built.get(at).map(hash);
         built.as_ref() != hashes.get(at)

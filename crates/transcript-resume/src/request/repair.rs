@@ -1,7 +1,7 @@
 //! Unfinished turns: drops entries of a path that were never finished, and adds what completes the
 //! last turn, before entries become messages (TURN-1, TURN-2, TURN-5).
 
-use std::rc::Rc;
+use std::sync::Arc;
 
 use hashbrown::HashSet;
 use transcript_format::texts;
@@ -96,7 +96,7 @@ fn drop_empty(steps: &mut Vec<Step>, log: &mut Log) {
 /// The message in which the conversation stopped, if it did (TURN-1).
 struct LastMessage {
     last_line: Option<usize>,
-    id: Option<Rc<str>>,
+    id: Option<Arc<str>>,
 }
 
 impl LastMessage {
@@ -140,7 +140,7 @@ fn drop_blank_lines(steps: &mut Vec<Step>, log: &mut Log) {
 /// Drops entries with only thinking, when their message has no other entry (MSG-9).
 fn drop_lone_thoughts(steps: &mut Vec<Step>, log: &mut Log) {
     let silent: Vec<bool> = steps.iter().map(is_thinking).collect();
-    let with_content: HashSet<Rc<str>> = steps
+    let with_content: HashSet<Arc<str>> = steps
         .iter()
         .zip(&silent)
         .filter(|(step, silent)| step.kind == StepKind::Assistant && !**silent)

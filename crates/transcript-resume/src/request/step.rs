@@ -1,6 +1,6 @@
 //! The entries of a path that matter for a request, one by one.
 
-use std::rc::Rc;
+use std::sync::Arc;
 
 use hashbrown::HashSet;
 use transcript_format::kind::EntryKind;
@@ -30,11 +30,11 @@ pub(super) struct Step {
     /// The origin of its blocks, the number of the entry; `None` for a synthetic step.
     pub(super) origin: Option<usize>,
     /// The id of the message that an assistant entry is a line of.
-    pub(super) message_id: Option<Rc<str>>,
+    pub(super) message_id: Option<Arc<str>>,
     /// The same as JSON, empty without an id: lines with the same key are merged (MSG-2).
-    pub(super) merge_key: Rc<str>,
+    pub(super) merge_key: Arc<str>,
     /// The model of an assistant entry.
-    pub(super) model: Option<Rc<str>>,
+    pub(super) model: Option<Arc<str>>,
     pub(super) is_meta: bool,
     /// For an API error: the nearest entry with media is the cause (ERR-3).
     pub(super) heals_distinct_carrier: bool,
@@ -78,6 +78,7 @@ impl Step {
         if let Some(record) = &mut names.record {
             record.add(entry_ref, &body);
         }
+        names.answerer = None;
         let origin = super::origin(entry_ref.number());
         let flag = |name: &str| object.get(name).and_then(Raw::bool) == Some(true);
         let of_message = |name: &str| body.message.as_ref()?.get(name);
@@ -152,7 +153,7 @@ impl Step {
             kind,
             origin: None,
             message_id: None,
-            merge_key: Rc::default(),
+            merge_key: Arc::default(),
             model: None,
             is_meta: false,
             heals_distinct_carrier: false,
@@ -212,11 +213,21 @@ pub(super) struct StepContext<'i> {
     merge_key: LastName,
     model: LastName,
     /// The model of the last real answer (MSG-19).
-    pub(super) last_answerer: Option<Rc<str>>,
+    pub(super) last_answerer: Option<Arc<str>>,
     /// The models named on undamaged lines.
-    answerers: HashSet<Rc<str>>,
+    answerers: HashSet<Arc<str>>,
+    /// The model that the last line named, if it is an answer.
+    pub(super) answerer: Option<Arc<str>>,
     /// The state of the session, as the bodies describe it; `None` if nobody needs it.
     pub(super) record: Option<StateReader<'i>>,
+}
+
+impl std::fmt::Debug for StepContext<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("StepContext")
+            .field("last_answerer", &self.last_answerer)
+            .finish_non_exhaustive()
+    }
 }
 
 impl<'i> StepContext<'i> {
@@ -227,26 +238,36 @@ impl<'i> StepContext<'i> {
         }
     }
 
+    /// Returns what is known about the models, without the state.
+    pub(super) fn models(&self) -> StepContext<'static> {
+        StepContext {
+            last_answerer: self.last_answerer.clone(),
+            answerers: self.answerers.clone(),
+            ..StepContext::default()
+        }
+    }
+
     /// Records the model of an answer. Damage can change the name on a salvaged line, so that
     /// counts only when an undamaged line has it too, or none names a model.
-    fn answered_by(&mut self, model: &Rc<str>, is_salvaged: bool) {
+    pub(super) fn answered_by(&mut self, model: &Arc<str>, is_salvaged: bool) {
+        self.answerer = Some(Arc::clone(model));
         if !is_salvaged {
-            self.answerers.insert(Rc::clone(model));
+            self.answerers.insert(Arc::clone(model));
         } else if !self.answerers.is_empty() && !self.answerers.contains(model) {
             return;
         }
-        self.last_answerer = Some(Rc::clone(model));
+        self.last_answerer = Some(Arc::clone(model));
     }
 }
 
 #[derive(Default)]
-struct LastName(Option<Rc<str>>);
+struct LastName(Option<Arc<str>>);
 
 impl LastName {
-    fn shared(&mut self, name: &str) -> Rc<str> {
+    fn shared(&mut self, name: &str) -> Arc<str> {
         match &self.0 {
-            Some(last) if **last == *name => Rc::clone(last),
-            _ => Rc::clone(self.0.insert(name.into())),
+            Some(last) if **last == *name => Arc::clone(last),
+            _ => Arc::clone(self.0.insert(name.into())),
         }
     }
 }

@@ -14,15 +14,14 @@
 //!    and changed it back.
 
 use std::collections::{HashMap, HashSet};
-use std::rc::Rc;
+use std::sync::Arc;
 
 use transcript_format::object::{Object, Raw};
 use transcript_messages::{Block, BlockKind, Log, OmissionReason, Rule};
-use transcript_reader::EntryRef;
+use transcript_reader::{EntryRef, Index};
 
 use super::BodySource;
 use super::step::{Step, StepKind};
-use crate::tree::Tree;
 
 /// Drops thinking that another model signed, and entries that held nothing else (MSG-10).
 pub(super) fn drop_foreign(steps: &mut Vec<Step>, model: Option<&str>, log: &mut Log) {
@@ -51,8 +50,8 @@ pub(super) fn drop_emptied(steps: &mut Vec<Step>, mut stored: HashSet<Box<str>>,
     if !blocks.filter(|block| !block.is_sound()).any(is_empty) {
         return;
     }
-    let mut with_text: HashSet<Rc<str>> = HashSet::new();
-    let mut of_model: HashMap<Rc<str>, Thoughts> = HashMap::new();
+    let mut with_text: HashSet<Arc<str>> = HashSet::new();
+    let mut of_model: HashMap<Arc<str>, Thoughts> = HashMap::new();
     for step in steps.iter() {
         for thought in step.blocks.iter().filter_map(Thought::read) {
             let model = step.model.clone().unwrap_or_default();
@@ -98,7 +97,7 @@ pub(super) fn drop_emptied(steps: &mut Vec<Step>, mut stored: HashSet<Box<str>>,
 pub(super) fn stored_with_text<B: BodySource>(
     blocks: &[Block],
     entry_ref: &EntryRef<'_>,
-    tree: &Tree<'_>,
+    index: &Index,
     bodies: &mut B,
 ) -> Result<Vec<Box<str>>, B::Error> {
     let unsound = blocks.iter().filter(|block| !block.is_sound());
@@ -109,12 +108,12 @@ pub(super) fn stored_with_text<B: BodySource>(
     {
         return Ok(found);
     }
-    let lines = entry_ref.uuid().map(|id| tree.index().with_uuid(id));
+    let lines = entry_ref.uuid().map(|id| index.with_uuid(id));
     for line in lines.into_iter().flatten() {
         if line == entry_ref.number() {
             continue;
         }
-        let body = bodies.body(&tree.index().entry(line))?;
+        let body = bodies.body(&index.entry(line))?;
         let body = Object::parse(body).ok();
         let message = body.and_then(|body| body.get("message")?.object());
         let content = message.and_then(|message| message.get("content")?.array());
@@ -127,14 +126,14 @@ pub(super) fn stored_with_text<B: BodySource>(
 }
 
 /// A thinking block with a signature, with or without its text.
-struct Thought {
-    signature: Box<str>,
-    has_text: bool,
+pub(super) struct Thought {
+    pub(super) signature: Box<str>,
+    pub(super) has_text: bool,
 }
 
 impl Thought {
     /// Returns `None` for other blocks, and for `redacted_thinking`, which never has a text.
-    fn read(block: &Block) -> Option<Self> {
+    pub(super) fn read(block: &Block) -> Option<Self> {
         if block.kind() != BlockKind::SealedThinking {
             return None;
         }

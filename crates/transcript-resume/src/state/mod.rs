@@ -92,7 +92,7 @@ pub struct PathState {
 
 impl PathState {
     /// Reads the state at the end of `path`, and the usage of its answers, by model ordered by
-    /// name. An [`request::Request`] has both as well.
+    /// name. [`request::RequestOptions::request_with_state`] returns both with a request.
     ///
     /// Holds one body at a time. Of `summary`, title, tag, mode, agent, worktree and cost lines
     /// only the last of each kind is read; lines about queues, files and pull requests all are. The

@@ -116,7 +116,7 @@ fn generated_and_damaged_sessions_have_the_path_of_a_load_after_each_line() {
 
 /// Writes long sessions without damage, in which most is near the end: parallel calls with results
 /// in any order, attachments, progress and metadata lines, pins, rewinds, subagents, compactions.
-struct Scribe {
+pub(crate) struct Scribe {
     rng: Rng,
     text: String,
     count: usize,
@@ -126,6 +126,21 @@ struct Scribe {
 }
 
 impl Scribe {
+    pub(crate) fn session(seed: u64) -> String {
+        let mut scribe = Self {
+            rng: Rng::new(seed),
+            text: String::new(),
+            count: 0,
+            last: Vec::new(),
+            tip: "null".to_owned(),
+        };
+        scribe.tip = scribe.user("null");
+        while scribe.count < 700 {
+            scribe.step();
+        }
+        scribe.text
+    }
+
     fn line(&mut self, kind: &str, parent: &str, more: &str) -> String {
         self.count += 1;
         let uuid = format!("\"e{}\"", self.count);
@@ -288,20 +303,10 @@ fn long_sessions_have_the_path_of_a_load_after_each_line() {
     let mut count = Count::default();
     let mut lines = 0;
     for seed in 0..20 {
-        let mut scribe = Scribe {
-            rng: Rng::new(seed),
-            text: String::new(),
-            count: 0,
-            last: Vec::new(),
-            tip: "null".to_owned(),
-        };
-        scribe.tip = scribe.user("null");
-        while scribe.count < 700 {
-            scribe.step();
-        }
-        lines += scribe.text.lines().count() as u64;
+        let text = Scribe::session(seed);
+        lines += text.lines().count() as u64;
         check(
-            scribe.text.as_bytes(),
+            text.as_bytes(),
             &PathBuf::from(format!("long-{seed}.jsonl")),
             2,
             &mut count,
@@ -346,7 +351,7 @@ fn a_late_copy_of_an_anchor_that_a_fork_renamed_changes_the_path() {
     );
 }
 
-fn transcripts(folder: &Path) -> Vec<PathBuf> {
+pub(crate) fn transcripts(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut folders = vec![folder.to_path_buf()];
     while let Some(folder) = folders.pop() {

@@ -11,6 +11,7 @@ mod guarantee;
 mod healthy;
 mod items;
 mod live;
+mod live_request;
 mod pains;
 mod path;
 mod recovered;

@@ -5,17 +5,28 @@ use std::io::Write;
 use serde_json::{Value, json};
 use transcript_reader::{Bodies, Index, Source};
 use transcript_resume::request::{Request, RequestOptions};
-use transcript_resume::{PathState, Policy, Tree};
+use transcript_resume::{PathState, Policy, Tree, Usage};
 
-fn request(lines: &[&str]) -> Request {
+struct Read {
+    request: Request,
+    state: PathState,
+    usage: Vec<Usage>,
+}
+
+fn request(lines: &[&str]) -> Read {
     let mut file = tempfile::NamedTempFile::new().unwrap();
     writeln!(file, "{}", lines.join("\n")).unwrap();
     let source = Source::open(file.path()).unwrap();
     let index = Index::load(&source).unwrap();
     let tree = Tree::new(&index, Policy::Vendor);
-    RequestOptions::new()
-        .request(&tree, &mut Bodies::new(&source))
-        .unwrap()
+    let (request, state, usage) = RequestOptions::new()
+        .request_with_state(&tree, &mut Bodies::new(&source))
+        .unwrap();
+    Read {
+        request,
+        state,
+        usage,
+    }
 }
 
 fn state(lines: &[&str]) -> PathState {
@@ -107,9 +118,9 @@ fn tool_result(uuid: &str, parent: &str, result: &str) -> String {
 #[test]
 fn what_no_line_says_is_null() {
     let bare = r#"{"type":"user","uuid":"u1","parentUuid":null,"timestamp":"2026-11-01T10:00:00Z","message":{"role":"user","content":"hi"}}"#;
-    let request = request(&[bare]);
-    assert_eq!(request.usage, []);
-    let Value::Object(mut state) = serde_json::to_value(request.state).unwrap() else {
+    let read = request(&[bare]);
+    assert_eq!(read.usage, []);
+    let Value::Object(mut state) = serde_json::to_value(read.state).unwrap() else {
         panic!("a state is an object");
     };
     assert_eq!(state.len(), 25);
@@ -235,11 +246,11 @@ fn folders_are_that_of_the_last_entry_the_first_and_the_one_moved_to() {
 fn the_first_folder_is_that_of_the_file_also_before_a_boundary() {
     let boundary = r#"{"type":"system","subtype":"compact_boundary","uuid":"b1","parentUuid":null,"logicalParentUuid":"a1","timestamp":"2026-11-01T11:00:00Z","cwd":"/later","content":"Conversation compacted","compactMetadata":{"trigger":"manual","preTokens":1}}"#;
     let summary = r#"{"type":"user","uuid":"u2","parentUuid":"b1","timestamp":"2026-11-01T11:00:01Z","cwd":"/later","isCompactSummary":true,"message":{"role":"user","content":"sum"}}"#;
-    let request = request(&[PROMPT, ANSWER, boundary, summary]);
-    assert_eq!(request.path.entries.len(), 2);
-    assert_eq!(request.state.original_cwd.unwrap(), "/w");
-    assert_eq!(request.state.cwd.unwrap(), "/later");
-    assert_eq!(request.usage, [], "the answer is not on the path");
+    let read = request(&[PROMPT, ANSWER, boundary, summary]);
+    assert_eq!(read.request.path.entries.len(), 2);
+    assert_eq!(read.state.original_cwd.unwrap(), "/w");
+    assert_eq!(read.state.cwd.unwrap(), "/later");
+    assert_eq!(read.usage, [], "the answer is not on the path");
 }
 
 #[test]
@@ -594,7 +605,7 @@ fn a_state_can_be_read_without_a_request() {
     let index = Index::load(&source).unwrap();
     let tree = Tree::new(&index, Policy::Vendor);
     let read = PathState::read(&tree, &tree.path(), &mut Bodies::new(&source)).unwrap();
-    let request = request(&lines);
-    assert_eq!(read, (request.state, request.usage));
+    let along = request(&lines);
+    assert_eq!(read, (along.state, along.usage));
     assert_eq!(read.1[0].output_tokens, Some(25));
 }

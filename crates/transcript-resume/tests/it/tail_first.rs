@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use transcript_messages::OmissionReason;
 use transcript_reader::{Bodies, EndOptions, EntryNo, FileEnd, Id, Index, Source};
 use transcript_resume::request::{Request, RequestOptions};
-use transcript_resume::{Decision, Policy, Tree, Unclosed, close};
+use transcript_resume::{Decision, Policy, Tree, Unclosed, Usage, close};
 use transcript_testkit::campaign::{Healthy, Kind};
 use transcript_testkit::{damage, generate, oracle, shared};
 
@@ -36,7 +36,11 @@ struct Said {
 
 /// Returns what `request` says about the entries that `counts` accepts; what only the whole file can
 /// say is omitted.
-fn said(index: &Index, request: &Request, counts: impl Fn(u64) -> bool) -> Said {
+fn said(
+    index: &Index,
+    (request, usage): &(Request, Vec<Usage>),
+    counts: impl Fn(u64) -> bool,
+) -> Said {
     let offset = |entry: EntryNo| index.entry(entry).offset();
     let decisions = request.path.decisions.iter();
     let decisions = decisions.filter(|decision| counts(offset(decision.entry())));
@@ -84,7 +88,7 @@ fn said(index: &Index, request: &Request, counts: impl Fn(u64) -> bool) -> Said 
             .map(|message| message.json().to_string())
             .collect(),
         made_up: synthetic.chain(omitted).collect(),
-        usage: format!("{:?} {:?}", request.model, request.usage),
+        usage: format!("{:?} {usage:?}", request.model),
     }
 }
 
@@ -148,10 +152,13 @@ fn check(name: &str, bytes: &[u8], path: &Path, margin: u64, count: &mut Count) 
         let request = |index: &Index| {
             let tree = Tree::new(index, policy);
             let options = RequestOptions::new().prompt("Go on.");
-            options.request(&tree, &mut Bodies::new(&source)).unwrap()
+            let mut bodies = Bodies::new(&source);
+            let read = options.request_with_state(&tree, &mut bodies);
+            let (request, _, usage) = read.unwrap();
+            (request, usage)
         };
         let from_end = request(&end);
-        let omissions = from_end.omissions.iter();
+        let omissions = from_end.0.omissions.iter();
         if omissions
             .clone()
             .any(|one| one.reason == OmissionReason::UnusableBody)

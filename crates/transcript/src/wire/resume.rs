@@ -74,13 +74,14 @@ pub struct ResumeReport<'a> {
 }
 
 impl<'a> ResumeReport<'a> {
-    /// Describes `request`, which was built from `tree`. `findings` are those of the file and of the
+    /// Describes `request`, which was built from `tree` with this state and usage. `findings` are those of the file and of the
     /// path of the request, by offset; `describe` says in words what a decision was.
     #[must_use]
     pub fn new(
         history: &History,
         tree: &Tree<'a>,
         request: &'a Request,
+        (state, usage): (&'a PathState, &'a [Usage]),
         findings: &[Finding],
         describe: impl Fn(&Decision) -> String,
     ) -> Self {
@@ -124,11 +125,11 @@ impl<'a> ResumeReport<'a> {
                 })
                 .collect(),
             findings: findings.iter().map(FindingRecord::new).collect(),
-            state: Cow::Borrowed(&request.state),
+            state: Cow::Borrowed(state),
             lint: LintRecord::new(index, request),
             usage: UsageRecord {
                 scope: "path".into(),
-                models: Cow::Borrowed(&request.usage),
+                models: Cow::Borrowed(usage),
             },
         }
     }

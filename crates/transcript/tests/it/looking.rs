@@ -6,6 +6,8 @@ use std::time::SystemTime;
 
 use serde_json::json;
 use transcript::{Draft, ErrorKind, History, Policy, Session};
+use transcript_reader::Bodies;
+use transcript_resume::PathState;
 use transcript_resume::items::ItemKind;
 
 use crate::support::{Place, answer, answer_text, call, create, messages, options, say};
@@ -39,10 +41,14 @@ fn a_history_shows_request_state_usage_and_items_and_writes_nothing() {
         let options = options().policy(policy);
         let history = History::open(&place.path).unwrap();
         let request = history.request(&options).unwrap();
-        assert_eq!(history.state(policy).unwrap(), request.state);
-        assert_eq!(request.state.title.as_deref(), Some("Tides"));
+        let state_at_end = history.state(policy).unwrap();
+        assert_eq!(state_at_end.title.as_deref(), Some("Tides"));
+        let tree = history.tree(policy);
+        let mut bodies = Bodies::new(history.source());
+        let (again, on_path) = PathState::read(&tree, &tree.path(), &mut bodies).unwrap();
+        assert_eq!(again, state_at_end);
         let usage = history.usage().unwrap();
-        assert_eq!(usage, request.usage);
+        assert_eq!(usage, on_path);
         assert_eq!(usage[0].output_tokens, Some(2));
         let items = history.items(policy).unwrap();
         assert!(

@@ -7,6 +7,7 @@ mod appending;
 #[cfg(feature = "async")]
 mod fronts;
 mod looking;
+mod requests;
 mod resume;
 mod serve;
 mod spans;

@@ -1,0 +1,461 @@
+//! The request of a conversation that grows.
+//!
+//! Most passes look at a message and its neighbours, so a conversation can be divided where nothing
+//! connects its two sides: the messages of the first side are made once and kept, and only what
+//! follows them goes through the passes again. The two sides of such a *cut*
+//!
+//! - share no message id and no call id, and each call of the first side has its result there,
+//! - meet where no messages are joined: an answer follows a user message, or a prompt (with the
+//!   reminders before it) follows an answer,
+//! - contain no thinking of one model partly with its text and partly without: what happens to
+//!   that depends on all of it.
+//!
+//! The messages are also made for one model. When the path of the first side changes, when the
+//! model changes, or when a later entry breaks one of these conditions, the path is read again.
+
+use std::collections::{HashMap, HashSet};
+use std::hash::{BuildHasher, RandomState};
+use std::sync::Arc;
+
+use transcript_messages::{
+    Block, BlockKind, FRESH_ID, Log, Message, Omission, Part, Role, Synthetic,
+};
+use transcript_reader::{EntryNo, Index};
+
+use super::step::{Step, StepContext, StepKind};
+use super::thinking::Thought;
+use super::{BodySource, Request, RequestOptions, read_entry};
+use crate::live::LiveConversation;
+use crate::path::{ConversationPath, PathEntry};
+use crate::tree::Policy;
+
+/// The request of a [`LiveConversation`], kept up to date: each body of the path is read once.
+///
+/// The messages, the model, the synthetic blocks and the omissions are those of
+/// [`RequestOptions::request`] for a load of the lines so far; only the order of omissions and
+/// synthetic blocks may differ. The path lists no decisions.
+///
+/// Takes the memory of the messages, and 16 bytes for each message id and call. A request takes
+/// time in proportion to the entries since the last one or two exchanges with the model, and to the
+/// number of messages, which are not copied.
+#[derive(Debug)]
+pub struct LiveRequest {
+    options: RequestOptions,
+    settled: Settled,
+    /// The entries of the path after the settled ones.
+    rest: Vec<ReadEntry>,
+    /// The models of all entries that were read.
+    models: StepContext<'static>,
+    /// Whether the conversation may be divided; false when its parts turned out to be connected.
+    may_settle: bool,
+    hasher: RandomState,
+    full_reads: u64,
+}
+
+/// The part of the conversation whose messages are made.
+#[derive(Debug, Default)]
+struct Settled {
+    entries: Vec<EntryNo>,
+    messages: Vec<Message>,
+    synthetic: Vec<Synthetic>,
+    omissions: Vec<Omission>,
+    /// Hashes of what connects entries.
+    ids: HashSet<u64>,
+    /// It was divided at an answer, not only at prompts.
+    is_cut_at_answer: bool,
+    thoughts: Thoughts,
+    models: StepContext<'static>,
+    /// The model that the messages are for.
+    model: Option<Arc<str>>,
+}
+
+/// For each model: whether it has signed thinking without a text, and with one.
+#[derive(Clone, Debug, Default)]
+struct Thoughts(HashMap<Option<Arc<str>>, [bool; 2]>);
+
+#[derive(Debug)]
+struct ReadEntry {
+    number: EntryNo,
+    step: Option<Step>,
+    stored: Vec<Box<str>>,
+    log: Log,
+    /// The model that it names as that of the answer.
+    answerer: Option<Arc<str>>,
+    is_salvaged: bool,
+}
+
+/// The conversation cannot be divided as it was.
+struct Connected;
+
+impl LiveRequest {
+    /// Returns the request of an empty conversation. [`RequestOptions::leaf`] and
+    /// [`RequestOptions::at`] have no effect.
+    #[must_use]
+    pub fn new(options: RequestOptions) -> Self {
+        Self {
+            options,
+            settled: Settled::default(),
+            rest: Vec::new(),
+            models: StepContext::default(),
+            may_settle: true,
+            hasher: RandomState::new(),
+            full_reads: 0,
+        }
+    }
+
+    /// Returns the request that continues the conversation. `None` when the body of an entry cannot
+    /// be used, because the file changed or is damaged there: then only
+    /// [`RequestOptions::request`] knows the path.
+    ///
+    /// # Errors
+    /// Those of `bodies`.
+    pub fn request<B: BodySource>(
+        &mut self,
+        live: &mut LiveConversation,
+        bodies: &mut B,
+    ) -> Result<Option<Request>, B::Error> {
+        let leaf = live.leaf();
+        let path = ConversationPath {
+            entries: live.path().to_vec(),
+            leaf,
+            decisions: Vec::new(),
+            refusal: None,
+        };
+        let index = live.index();
+        if path.entries.is_empty() {
+            // An empty session may be continued or not; that is not a question of its path.
+            return Ok(None);
+        }
+        loop {
+            if !self.read(&path.entries, index, bodies)? {
+                self.reset();
+                return Ok(None);
+            }
+            match self.build() {
+                Ok(parts) => return Ok(Some(parts.into_request(path))),
+                Err(Connected) => {
+                    let may_settle = self.settled.model != self.model() && self.may_settle;
+                    self.reset();
+                    self.may_settle = may_settle;
+                }
+            }
+        }
+    }
+
+    /// Returns how often the whole path was read.
+    #[must_use]
+    pub fn full_reads(&self) -> u64 {
+        self.full_reads
+    }
+
+    fn reset(&mut self) {
+        self.settled = Settled::default();
+        self.rest.clear();
+        self.models = StepContext::default();
+        self.may_settle = true;
+    }
+
+    fn model(&self) -> Option<Arc<str>> {
+        let asked = self.options.model.as_deref().map(Arc::from);
+        asked.or_else(|| self.models.last_answerer.clone())
+    }
+
+    /// Reads the entries of the path that are new. Returns false when one cannot be used.
+    fn read<B: BodySource>(
+        &mut self,
+        path: &[PathEntry],
+        index: &Index,
+        bodies: &mut B,
+    ) -> Result<bool, B::Error> {
+        let is_settled = path.len() >= self.settled.entries.len()
+            && path
+                .iter()
+                .zip(&self.settled.entries)
+                .all(|(entry, settled)| entry.entry_no() == *settled);
+        if !is_settled {
+            self.reset();
+        }
+        let after = &path[self.settled.entries.len()..];
+        let is_continued = after.len() >= self.rest.len()
+            && after
+                .iter()
+                .zip(&self.rest)
+                .all(|(entry, read)| entry.entry_no() == read.number);
+        if !is_continued {
+            self.rest.clear();
+            self.models = self.settled.models.models();
+        }
+        if self.settled.entries.is_empty() && self.rest.is_empty() {
+            self.full_reads += 1;
+        }
+        for entry in &after[self.rest.len()..] {
+            let entry_ref = index.entry(entry.entry_no());
+            let mut log = Log::default();
+            let names = &mut self.models;
+            names.answerer = None;
+            let read = read_entry(&entry_ref, index, Policy::Recover, names, bodies, &mut log)?;
+            let Ok(read) = read else {
+                return Ok(false);
+            };
+            let (step, stored) =
+                read.map_or((None, Vec::new()), |(step, stored)| (Some(step), stored));
+            self.rest.push(ReadEntry {
+                number: entry.entry_no(),
+                step,
+                stored,
+                log,
+                answerer: self.models.answerer.take(),
+                is_salvaged: entry_ref.is_salvaged(),
+            });
+        }
+        Ok(true)
+    }
+
+    /// Makes the messages of what is not settled, after it settled what it can.
+    fn build(&mut self) -> Result<Parts, Connected> {
+        let model = self.model();
+        if !self.settled.entries.is_empty() && self.settled.model != model {
+            return Err(Connected);
+        }
+        let mut thoughts = self.settled.thoughts.clone();
+        for step in self.rest.iter().filter_map(|entry| entry.step.as_ref()) {
+            let is_connected = !self.settled.entries.is_empty()
+                && (step.heals_distinct_carrier
+                    || (is_unnamed(step) && self.settled.is_cut_at_answer)
+                    || self.ids(step).any(|id| self.settled.ids.contains(&id)));
+            thoughts.add(step);
+            if is_connected {
+                return Err(Connected);
+            }
+        }
+        let is_divisible = self.may_settle
+            && !thoughts.are_mixed()
+            && self.rest.iter().all(|entry| {
+                let heals = |step: &Step| step.heals_distinct_carrier;
+                entry.stored.is_empty() && !entry.step.as_ref().is_some_and(heals)
+            });
+        if !is_divisible && !self.settled.entries.is_empty() {
+            return Err(Connected);
+        }
+        if is_divisible && let Some(cut) = self.last_cut() {
+            self.settle(cut, model.clone())?;
+        }
+        let (messages, log) = self.make(&self.rest, true, model.as_deref());
+        if !self.settled.entries.is_empty() {
+            self.settled.meets(&messages)?;
+        }
+        Ok(Parts {
+            messages: self
+                .settled
+                .messages
+                .iter()
+                .cloned()
+                .chain(messages)
+                .collect(),
+            model,
+            synthetic: self
+                .settled
+                .synthetic
+                .iter()
+                .cloned()
+                .chain(log.synthetic)
+                .collect(),
+            omissions: self
+                .settled
+                .omissions
+                .iter()
+                .copied()
+                .chain(log.omissions)
+                .collect(),
+        })
+    }
+
+    /// Makes the messages of these entries, which follow the settled ones.
+    fn make(
+        &self,
+        entries: &[ReadEntry],
+        is_end: bool,
+        model: Option<&str>,
+    ) -> (Vec<Message>, Log) {
+        let mut log = Log::default();
+        for entry in entries {
+            log.omissions.extend(&entry.log.omissions);
+            log.synthetic.extend(entry.log.synthetic.iter().cloned());
+        }
+        let part = Part {
+            is_start: self.settled.entries.is_empty(),
+            is_end,
+        };
+        let steps = entries.iter().filter_map(|entry| entry.step.clone());
+        let stored = entries
+            .iter()
+            .flat_map(|entry| entry.stored.iter().cloned());
+        let messages = self.options.messages(
+            steps.collect(),
+            stored.collect(),
+            model,
+            Policy::Recover,
+            part,
+            &mut log,
+        );
+        (messages, log)
+    }
+
+    /// Settles the entries before `cut`.
+    fn settle(&mut self, cut: usize, model: Option<Arc<str>>) -> Result<(), Connected> {
+        let (messages, log) = self.make(&self.rest[..cut], false, model.as_deref());
+        let is_fresh = |block: &Block| block.call_id().is_some_and(|id| id.starts_with(FRESH_ID));
+        if messages.iter().flat_map(Message::blocks).any(is_fresh) {
+            return Err(Connected);
+        }
+        let is_synthetic = |block: &Block| block.origin().is_none();
+        if messages.iter().flat_map(Message::blocks).all(is_synthetic) {
+            // Nothing of the entries is sent, so that the start of the conversation is still open.
+            return Ok(());
+        }
+        if !self.settled.entries.is_empty() {
+            self.settled.meets(&messages)?;
+        }
+        let steps = self.rest[..cut]
+            .iter()
+            .filter_map(|entry| entry.step.as_ref());
+        let ids: Vec<u64> = steps.flat_map(|step| self.ids(step)).collect();
+        self.settled.ids.extend(ids);
+        self.settled.messages.extend(messages);
+        self.settled.synthetic.extend(log.synthetic);
+        self.settled.omissions.extend(log.omissions);
+        self.settled.model = model;
+        let next = self.rest[cut].step.as_ref();
+        self.settled.is_cut_at_answer |= next.is_some_and(|step| step.kind == StepKind::Assistant);
+        for entry in self.rest.drain(..cut) {
+            self.settled.entries.push(entry.number);
+            if let Some(step) = &entry.step {
+                self.settled.thoughts.add(step);
+            }
+            if let Some(model) = &entry.answerer {
+                self.settled.models.answered_by(model, entry.is_salvaged);
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns hashes of what connects a step with others.
+    fn ids<'s>(&'s self, step: &'s Step) -> impl Iterator<Item = u64> + 's {
+        let of_message = step.message_id.as_deref().map(|id| (0, id));
+        let calls = step.blocks.iter().filter_map(Block::call_id);
+        let thoughts = step.blocks.iter().filter_map(Thought::read);
+        let signatures = thoughts.map(|thought| self.hasher.hash_one((2, &*thought.signature)));
+        let ids = of_message.into_iter().chain(calls.map(|id| (1, id)));
+        ids.map(|id| self.hasher.hash_one(id)).chain(signatures)
+    }
+
+    /// Returns the last place but one where the rest can be divided: what is written at the end may
+    /// still be joined by lines that come late.
+    fn last_cut(&self) -> Option<usize> {
+        let steps = self.rest.iter().enumerate();
+        let steps: Vec<(usize, &Step)> = steps
+            .filter_map(|(at, entry)| Some((at, entry.step.as_ref()?)))
+            .collect();
+        let mut last_use: HashMap<u64, usize> = HashMap::new();
+        for (at, step) in &steps {
+            last_use.extend(self.ids(step).map(|id| (id, *at)));
+        }
+        let is_any_unnamed = steps.iter().any(|(_, step)| is_unnamed(step));
+        let mut open: HashSet<&str> = HashSet::new();
+        let mut reached = 0;
+        let mut cuts = [None; 2];
+        for (place, (at, step)) in steps.iter().enumerate() {
+            let before = place.checked_sub(1).map(|place| steps[place].1);
+            if open.is_empty() && reached < *at {
+                let is_cut = match step.kind {
+                    StepKind::Assistant => !is_any_unnamed && follows_user(&steps[..place]),
+                    _ => {
+                        before.is_some_and(|before| before.kind == StepKind::Assistant)
+                            && starts_turn(&steps[place..])
+                    }
+                };
+                if is_cut {
+                    cuts = [Some(*at), cuts[0]];
+                }
+            }
+            for block in &step.blocks {
+                match (block.kind(), block.call_id()) {
+                    (BlockKind::ToolUse, Some(id)) => _ = open.insert(id),
+                    (BlockKind::ToolResult, Some(id)) => _ = open.remove(id),
+                    _ => {}
+                }
+            }
+            let ids = self.ids(step).filter_map(|id| last_use.get(&id));
+            reached = ids.copied().chain([reached]).max().unwrap_or(reached);
+        }
+        cuts[1]
+    }
+}
+
+/// Returns whether the step is an answer without an id. Those of one turn are joined (MSG-2).
+fn is_unnamed(step: &Step) -> bool {
+    step.kind == StepKind::Assistant && step.message_id.is_none()
+}
+
+/// Returns whether the steps end with a user entry and what belongs to it.
+fn follows_user(steps: &[(usize, &Step)]) -> bool {
+    let is_beside = |kind| matches!(kind, StepKind::Reminder | StepKind::LocalCommand);
+    let mut back = steps.iter().rev().map(|(_, step)| step.kind);
+    back.find(|kind| !is_beside(*kind)) == Some(StepKind::User)
+}
+
+/// Returns whether the steps start with a prompt, after reminders.
+fn starts_turn(steps: &[(usize, &Step)]) -> bool {
+    let is_beside = |kind| matches!(kind, StepKind::Reminder | StepKind::LocalCommand);
+    let first = steps.iter().find(|(_, step)| !is_beside(step.kind));
+    first.is_some_and(|(_, step)| step.kind == StepKind::User && !step.has_results())
+}
+
+impl Settled {
+    /// Checks that no pass would join the first of these messages to the last one.
+    fn meets(&self, messages: &[Message]) -> Result<(), Connected> {
+        let (last, first) = (self.messages.last(), messages.first());
+        let (Some(last), Some(first)) = (last, first) else {
+            return Err(Connected);
+        };
+        let is_answer = |message: &Message| message.role() == Role::Assistant;
+        let is_fresh = |block: &Block| block.call_id().is_some_and(|id| id.starts_with(FRESH_ID));
+        let blocks = messages.iter().flat_map(Message::blocks);
+        let is_apart = is_answer(last) != is_answer(first) && first.role() != Role::System;
+        match is_apart && !blocks.into_iter().any(is_fresh) {
+            true => Ok(()),
+            false => Err(Connected),
+        }
+    }
+}
+
+impl Thoughts {
+    fn add(&mut self, step: &Step) {
+        for thought in step.blocks.iter().filter_map(Thought::read) {
+            self.0.entry(step.model.clone()).or_default()[usize::from(thought.has_text)] = true;
+        }
+    }
+
+    fn are_mixed(&self) -> bool {
+        self.0.values().any(|found| *found == [true, true])
+    }
+}
+
+struct Parts {
+    messages: Vec<Message>,
+    model: Option<Arc<str>>,
+    synthetic: Vec<Synthetic>,
+    omissions: Vec<Omission>,
+}
+
+impl Parts {
+    fn into_request(self, path: ConversationPath) -> Request {
+        Request {
+            path,
+            messages: self.messages,
+            model: self.model.as_deref().map(Into::into),
+            synthetic: self.synthetic,
+            omissions: self.omissions,
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! A request that is kept up to date has the messages of one that is built anew, at every prefix.
+
+use std::path::{Path, PathBuf};
+
+use transcript_format::lines::Framer;
+use transcript_messages::OmissionReason;
+use transcript_reader::{Bodies, Index, Source};
+use transcript_resume::request::{LiveRequest, Request, RequestOptions};
+use transcript_resume::{LiveConversation, Policy, Tree};
+use transcript_testkit::{damage, generate, shared};
+
+use crate::live::{Scribe, transcripts};
+
+/// What was compared.
+#[derive(Debug, Default)]
+struct Count {
+    requests: usize,
+    /// Requests for which the live one has no answer.
+    unknown: usize,
+    /// How often a live request read the whole path.
+    full_reads: u64,
+}
+
+fn options() -> RequestOptions {
+    RequestOptions::new().live()
+}
+
+fn expected(bytes: &[u8], path: &Path) -> Request {
+    let source = Source::from_bytes(bytes, path);
+    let index = Index::load(&source).unwrap();
+    let tree = Tree::new(&index, Policy::Recover);
+    options().request(&tree, &mut Bodies::new(&source)).unwrap()
+}
+
+#[track_caller]
+fn assert_equal(found: Option<&Request>, bytes: &[u8], path: &Path, at: usize, count: &mut Count) {
+    let wanted = expected(bytes, path);
+    let name = format!("{}, line {at}", path.display());
+    count.requests += 1;
+    let Some(found) = found else {
+        let is_unusable = |omission: &transcript_messages::Omission| {
+            omission.reason == OmissionReason::UnusableBody
+        };
+        let may_be_unknown =
+            wanted.path.entries.is_empty() || wanted.omissions.iter().any(is_unusable);
+        assert!(may_be_unknown, "{name}");
+        count.unknown += 1;
+        return;
+    };
+    assert_eq!(found.path.entries, wanted.path.entries, "{name}");
+    assert_eq!(found.path.leaf, wanted.path.leaf, "{name}");
+    let pairs = found.messages.iter().zip(&wanted.messages);
+    let equal = pairs.take_while(|(one, other)| one == other).count();
+    assert_eq!(
+        (found.messages.len(), found.messages.get(equal)),
+        (wanted.messages.len(), wanted.messages.get(equal)),
+        "{name}, message {equal}"
+    );
+    assert_eq!(found.model, wanted.model, "{name}");
+    let sorted = |request: &Request| {
+        let omissions = request.omissions.iter().map(|one| format!("{one:?}"));
+        let synthetic = request.synthetic.iter().map(|one| format!("{one:?}"));
+        let mut all: Vec<String> = omissions.chain(synthetic).collect();
+        all.sort();
+        all
+    };
+    assert_eq!(sorted(found), sorted(&wanted), "{name}");
+}
+
+/// Asks after each line, and compares after every `step` lines.
+fn check(bytes: &[u8], path: &Path, step: usize, count: &mut Count) {
+    let mut live = LiveConversation::new(path);
+    let mut request = LiveRequest::new(options());
+    let source = Source::from_bytes(bytes, path);
+    let mut framer = Framer::new();
+    let (mut rest, mut number) = (bytes, 0);
+    while let Some(framed) = framer.next(&mut rest) {
+        live.push(framed);
+        number += 1;
+        let end = bytes.len() - rest.len();
+        let found = request
+            .request(&mut live, &mut Bodies::new(&source))
+            .unwrap();
+        if number % step == 0 || rest.is_empty() {
+            assert_equal(found.as_ref(), &bytes[..end], path, number, count);
+        }
+    }
+    count.full_reads += request.full_reads();
+}
+
+#[test]
+fn generated_and_damaged_sessions_have_the_request_of_a_load_after_each_line() {
+    for (kind, make) in [
+        ("tidy", generate::tidy_session as fn(u64) -> Vec<u8>),
+        ("unique", generate::session_of_unique_uuids),
+        ("any", generate::session),
+        ("damaged", |seed| {
+            damage::damage(&generate::session(seed), seed).0
+        }),
+        ("damaged tidy", |seed| {
+            damage::damage(&generate::tidy_session(seed), seed).0
+        }),
+    ] {
+        let mut count = Count::default();
+        for seed in 0..60 {
+            let bytes = make(seed);
+            let name = PathBuf::from(format!("{}-{seed}.jsonl", kind.replace(' ', "-")));
+            check(&bytes, &name, 1, &mut count);
+        }
+        println!("{kind}: {count:?}");
+        assert!(count.requests > 2 * count.unknown, "{kind}: {count:?}");
+    }
+}
+
+#[test]
+fn long_sessions_have_the_request_of_a_load() {
+    let mut count = Count::default();
+    for seed in 0..10 {
+        let text = Scribe::session(seed);
+        let path = PathBuf::from(format!("long-{seed}.jsonl"));
+        check(text.as_bytes(), &path, 5, &mut count);
+    }
+    println!("{count:?}");
+}
+
+fn check_files(files: &[PathBuf]) -> Count {
+    let mut count = Count::default();
+    for file in files {
+        let bytes = std::fs::read(file).unwrap();
+        let lines = bytes.iter().filter(|byte| **byte == b'\n').count();
+        check(&bytes, file, (lines / 40).max(1), &mut count);
+    }
+    count
+}
+
+#[test]
+fn the_fixtures_have_the_request_of_a_load() {
+    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures");
+    let files = transcripts(&fixtures);
+    assert!(files.len() > 50, "{}", files.len());
+    println!("{} files, {:?}", files.len(), check_files(&files));
+}
+
+#[test]
+fn shared_sessions_have_the_request_of_a_load() {
+    let Some(shared) = shared() else {
+        println!("skipped: no shared data");
+        return;
+    };
+    for folder in ["corpus", "oracle", "oracle2", "damage"] {
+        let files = transcripts(&shared.join(folder));
+        println!("{folder}: {} files, {:?}", files.len(), check_files(&files));
+    }
+}

@@ -1,0 +1,100 @@
+//! The conversation of an open session and its request, kept up to date with the file.
+
+use std::path::Path;
+
+use transcript_format::lines::{DEFAULT_LINE_CAP, Framed, Framer};
+use transcript_reader::{Bodies, Source};
+use transcript_resume::LiveConversation;
+use transcript_resume::request::{LiveRequest, Request, RequestOptions};
+use transcript_storage::{Identity, ReadDisk, RealDisk};
+
+use crate::error::Error;
+use crate::options::SessionOptions;
+
+/// How much is read at once, in bytes.
+const CHUNK: usize = 256 << 10;
+
+/// Reads each line of the file once.
+#[derive(Debug)]
+pub(crate) struct LiveSession {
+    source: Source,
+    identity: Option<Identity>,
+    live: LiveConversation,
+    request: LiveRequest,
+    /// The start of the first line that was not complete when it was read.
+    offset: u64,
+}
+
+impl LiveSession {
+    /// Opens the session at `path`. Nothing is read yet.
+    ///
+    /// # Errors
+    /// When it is not a regular file or the system fails to read.
+    pub(crate) fn open(path: &Path, options: &SessionOptions) -> Result<Self, Error> {
+        let mut source = Source::open(path)?;
+        let identity = source.refresh()?.map(|metadata| metadata.identity);
+        let mut request = RequestOptions::new().live();
+        if let Some(model) = &options.model {
+            request = request.model(model);
+        }
+        Ok(Self {
+            source,
+            identity,
+            live: LiveConversation::new(path),
+            request: LiveRequest::new(request),
+            offset: 0,
+        })
+    }
+
+    /// Returns whether the path still leads to this file, and nothing that was read was truncated.
+    pub(crate) fn is_current(&self, path: &Path) -> bool {
+        let found = RealDisk.metadata(path).ok();
+        found.is_some_and(|found| Some(found.identity) == self.identity && found.len >= self.offset)
+    }
+
+    /// Returns the request for the file as it is now; `None` when only a load of the whole file
+    /// knows it, because it depends on other files or a body cannot be used.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub(crate) fn request(&mut self) -> Result<Option<Request>, Error> {
+        self.read_new_lines()?;
+        if self.live.has_missing_parents() {
+            return Ok(None);
+        }
+        let mut bodies = Bodies::new(&self.source);
+        Ok(self.request.request(&mut self.live, &mut bodies)?)
+    }
+
+    fn read_new_lines(&mut self) -> Result<(), Error> {
+        self.source.refresh()?;
+        let mut framer = Framer::starting_at(self.offset, DEFAULT_LINE_CAP);
+        let mut at = self.offset;
+        let left = usize::try_from(self.source.len().saturating_sub(at)).unwrap_or(CHUNK);
+        let mut buffer = vec![0; left.min(CHUNK)];
+        loop {
+            let read = self.source.read_at(at, &mut buffer)?;
+            if read == 0 {
+                break;
+            }
+            at += read as u64;
+            let mut rest = &buffer[..read];
+            while let Some(line) = framer.next(&mut rest) {
+                self.offset = end_of(&line);
+                self.live.push(line);
+            }
+        }
+        if let Some(line) = framer.finish() {
+            self.live.push(line);
+        }
+        Ok(())
+    }
+}
+
+/// Returns the offset after a line and its newline.
+fn end_of(line: &Framed<'_>) -> u64 {
+    match line {
+        Framed::Line(line) => line.offset + line.bytes.len() as u64 + 1,
+        Framed::TooLong { offset, len, .. } => offset + len + 1,
+    }
+}

@@ -1,0 +1,183 @@
+//! The requests of an open session: those of a load of its file, whatever happened before.
+
+use std::fs::OpenOptions;
+use std::io::Write;
+
+use serde_json::json;
+use transcript::{Compaction, History, Keep, Policy, Session, Trigger};
+use transcript_reader::Bodies;
+use transcript_resume::request::{Request, RequestOptions};
+use transcript_testkit::rng::Rng;
+
+use crate::support::{Place, answer, answer_text, call, create, messages, options, result, say};
+
+/// Returns the request that a load of the file gives.
+fn loaded(session: &Session) -> Request {
+    let history = History::open(session.path()).unwrap();
+    let tree = history.tree(Policy::Recover);
+    RequestOptions::new()
+        .live()
+        .request(&tree, &mut Bodies::new(history.source()))
+        .unwrap()
+}
+
+#[track_caller]
+fn assert_current(session: &Session, what: &str) {
+    let (found, wanted) = (session.request().unwrap(), loaded(session));
+    assert_eq!(messages(&found), messages(&wanted), "{what}");
+    assert_eq!(found.path.entries, wanted.path.entries, "{what}");
+    assert_eq!(found.model, wanted.model, "{what}");
+    let mut omitted = (found.omissions, wanted.omissions);
+    omitted.0.sort_by_key(|one| (one.origin, one.reason.name()));
+    omitted.1.sort_by_key(|one| (one.origin, one.reason.name()));
+    assert_eq!(omitted.0, omitted.1, "{what}");
+}
+
+/// Appends bytes to the file behind the back of the session, as another program would.
+fn write_as_other(session: &Session, bytes: &str) {
+    let mut file = OpenOptions::new()
+        .append(true)
+        .open(session.path())
+        .unwrap();
+    file.write_all(bytes.as_bytes()).unwrap();
+}
+
+#[test]
+fn whatever_is_appended_the_request_is_that_of_a_load() {
+    let mut place = Place::new();
+    for seed in 0..12 {
+        place.renew();
+        let session = create(&place.path);
+        let mut rng = Rng::new(seed);
+        let mut said = vec![say(&session, "start")];
+        for step in 0..60 {
+            let what = match rng.below(12) {
+                0 => {
+                    let to = said[rng.below(said.len())].clone();
+                    // Fails for an entry before a compaction.
+                    _ = session.rewind(Some(to));
+                    "rewind"
+                }
+                1 if step % 5 == 0 => {
+                    let compaction = Compaction::new(Trigger::Auto, 1_000);
+                    let keep = Keep::LastTurns(rng.below(3));
+                    session.compact(compaction, "So far.", keep).unwrap();
+                    "compact"
+                }
+                2 => {
+                    let entry = said.swap_remove(rng.below(said.len()));
+                    _ = session.tombstone(&entry);
+                    said.push(say(&session, "after a tombstone"));
+                    "tombstone"
+                }
+                3 => {
+                    write_as_other(&session, "{\"type\":\"mode\",\"mode\":\"normal\"}\n");
+                    "a line of another program"
+                }
+                4 => {
+                    session.set_title("Tides").unwrap();
+                    "title"
+                }
+                5..=7 => {
+                    said.push(say(&session, &format!("prompt {step}")));
+                    "prompt"
+                }
+                8 => {
+                    let thought = match rng.below(4) {
+                        0 => {
+                            json!({"type": "thinking", "thinking": "", "signature": format!("s{step}")})
+                        }
+                        _ => {
+                            json!({"type": "thinking", "thinking": "Hm.", "signature": format!("s{step}")})
+                        }
+                    };
+                    let text = json!({"type": "text", "text": "Yes. "});
+                    answer(&session, &format!("m{step}"), &json!([thought, text]));
+                    "answer"
+                }
+                9 => {
+                    answer_text(&session, &format!("t{step}"));
+                    "answer"
+                }
+                _ => {
+                    let ids: Vec<String> = (0..=rng.below(3))
+                        .map(|at| format!("c{step}-{at}"))
+                        .collect();
+                    let calls: Vec<_> = ids.iter().map(|id| call(id)).collect();
+                    answer(&session, &format!("m{step}"), &json!(calls));
+                    if rng.below(3) == 0 {
+                        assert_current(&session, "open calls");
+                    }
+                    for id in &ids[usize::from(rng.below(5) == 0)..] {
+                        result(&session, id);
+                    }
+                    "calls"
+                }
+            };
+            if rng.below(4) > 0 {
+                assert_current(&session, &format!("seed {seed}, step {step}, {what}"));
+            }
+        }
+        session.close().unwrap();
+    }
+}
+
+#[test]
+fn a_request_follows_a_file_that_was_replaced_or_has_an_unfinished_line() {
+    let place = Place::new();
+    let session = create(&place.path);
+    say(&session, "x");
+    answer_text(&session, "y");
+    assert_current(&session, "two entries");
+    let line =
+        r#"{"type":"user","uuid":"u9","parentUuid":null,"message":{"role":"user","content":"z"}}"#;
+    write_as_other(&session, &line[..40]);
+    assert_current(&session, "the start of a line");
+    write_as_other(&session, &line[40..]);
+    assert_current(&session, "a line without a newline");
+    write_as_other(&session, "\n");
+    assert_current(&session, "a line");
+    // Another program replaces the file by a shorter one.
+    let other = place.path.with_extension("new");
+    std::fs::write(&other, format!("{line}\n")).unwrap();
+    std::fs::rename(&other, &place.path).unwrap();
+    assert_current(&session, "another file");
+    let bytes = std::fs::read(&place.path).unwrap();
+    std::fs::write(&place.path, &bytes[..0]).unwrap();
+    assert_eq!(
+        session.request().unwrap().messages.len(),
+        loaded(&session).messages.len()
+    );
+}
+
+#[test]
+fn a_request_for_another_model_is_that_of_a_load() {
+    let place = Place::new();
+    let session = create(&place.path);
+    for turn in 0..6 {
+        say(&session, &format!("prompt {turn}"));
+        let thought =
+            json!({"type": "thinking", "thinking": "Hm.", "signature": format!("s{turn}")});
+        answer(
+            &session,
+            &format!("m{turn}"),
+            &json!([thought, {"type": "text", "text": "Yes."}]),
+        );
+        assert_current(&session, &format!("turn {turn}"));
+    }
+    let line = r#"{"type":"assistant","uuid":"a9","parentUuid":PARENT,"message":{"id":"m9","role":"assistant","model":"other","content":[{"type":"text","text":"No."}]}}"#;
+    let leaf = session.leaf().unwrap();
+    write_as_other(
+        &session,
+        &(line.replace("PARENT", &format!("\"{leaf}\"")) + "\n"),
+    );
+    assert_current(&session, "the thoughts of the other model are not sent");
+    session.close().unwrap();
+    let options = options().model("third");
+    let session = Session::open(&place.path, &options).unwrap();
+    let sent = messages(&session.request().unwrap());
+    assert!(
+        sent.iter().all(|message| !message.contains("thinking")),
+        "{sent:?}"
+    );
+}
