@@ -132,7 +132,7 @@ impl OmissionReason {
 }
 
 /// What the passes added and omitted.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Log {
     /// The synthetic blocks, in the order of the messages within each pass.
     pub synthetic: Vec<Synthetic>,
@@ -146,6 +146,12 @@ impl Log {
         if let Some(origin) = origin {
             self.omissions.push(Omission { origin, reason });
         }
+    }
+
+    /// Appends what later messages added and omitted.
+    pub fn append(&mut self, other: Self) {
+        self.synthetic.extend(other.synthetic);
+        self.omissions.extend(other.omissions);
     }
 
     /// Adds a synthetic block.

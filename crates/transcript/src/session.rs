@@ -474,7 +474,7 @@ impl Session {
     /// Builds the request for the next answer, from the file as it is now. Nothing is written.
     ///
     /// The first call reads the file. Later ones read only what was appended since, and make only
-    /// the messages at the end anew; the others are kept in memory and shared with the request. Where
+    /// the messages at the end again; the others are kept in memory and shared with the request. Where
     /// that could change the result (a model change, a rewind, damage, parts of the conversation in
     /// other files) the file is read again. The path of the request lists no decisions: for those,
     /// see [`History::request`].

@@ -1,6 +1,6 @@
 //! The request of a conversation that grows.
 //!
-//! Most passes look at a message and its neighbours, so a conversation can be divided where nothing
+//! Most passes look at a message and the adjacent ones, so a conversation can be divided where nothing
 //! connects its two sides: the messages of the first side are made once and kept, and only what
 //! follows them goes through the passes again. The two sides of such a *cut*
 //!
@@ -17,9 +17,7 @@ use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 
-use transcript_messages::{
-    Block, BlockKind, FRESH_ID, Log, Message, Omission, Part, Role, Synthetic,
-};
+use transcript_messages::{Block, BlockKind, FRESH_ID, Log, Message, Part, Role};
 use transcript_reader::{EntryNo, Index};
 
 use super::step::{Step, StepContext, StepKind};
@@ -57,8 +55,7 @@ pub struct LiveRequest {
 struct Settled {
     entries: Vec<EntryNo>,
     messages: Vec<Message>,
-    synthetic: Vec<Synthetic>,
-    omissions: Vec<Omission>,
+    log: Log,
     /// Hashes of what connects entries.
     ids: HashSet<u64>,
     /// It was divided at an answer, not only at prompts.
@@ -73,7 +70,7 @@ struct Settled {
 #[derive(Clone, Debug, Default)]
 struct Thoughts(HashMap<Option<Arc<str>>, [bool; 2]>);
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct ReadEntry {
     number: EntryNo,
     step: Option<Step>,
@@ -85,7 +82,11 @@ struct ReadEntry {
 }
 
 /// The conversation cannot be divided as it was.
-struct Connected;
+enum Connected {
+    /// The messages are for another model.
+    ByModel,
+    ByEntries,
+}
 
 impl LiveRequest {
     /// Returns the request of an empty conversation. [`RequestOptions::leaf`] and
@@ -132,11 +133,19 @@ impl LiveRequest {
                 return Ok(None);
             }
             match self.build() {
-                Ok(parts) => return Ok(Some(parts.into_request(path))),
-                Err(Connected) => {
-                    let may_settle = self.settled.model != self.model() && self.may_settle;
+                Ok((messages, log)) => {
+                    return Ok(Some(Request {
+                        path,
+                        messages,
+                        model: self.model().as_deref().map(Into::into),
+                        synthetic: log.synthetic,
+                        omissions: log.omissions,
+                    }));
+                }
+                Err(Connected::ByModel) => self.reset(),
+                Err(Connected::ByEntries) => {
                     self.reset();
-                    self.may_settle = may_settle;
+                    self.may_settle = false;
                 }
             }
         }
@@ -212,10 +221,10 @@ impl LiveRequest {
     }
 
     /// Makes the messages of what is not settled, after it settled what it can.
-    fn build(&mut self) -> Result<Parts, Connected> {
+    fn build(&mut self) -> Result<(Vec<Message>, Log), Connected> {
         let model = self.model();
         if !self.settled.entries.is_empty() && self.settled.model != model {
-            return Err(Connected);
+            return Err(Connected::ByModel);
         }
         let mut thoughts = self.settled.thoughts.clone();
         for step in self.rest.iter().filter_map(|entry| entry.step.as_ref()) {
@@ -225,7 +234,7 @@ impl LiveRequest {
                     || self.ids(step).any(|id| self.settled.ids.contains(&id)));
             thoughts.add(step);
             if is_connected {
-                return Err(Connected);
+                return Err(Connected::ByEntries);
             }
         }
         let is_divisible = self.may_settle
@@ -235,107 +244,72 @@ impl LiveRequest {
                 entry.stored.is_empty() && !entry.step.as_ref().is_some_and(heals)
             });
         if !is_divisible && !self.settled.entries.is_empty() {
-            return Err(Connected);
+            return Err(Connected::ByEntries);
         }
         if is_divisible && let Some(cut) = self.last_cut() {
             self.settle(cut, model.clone())?;
         }
-        let (messages, log) = self.make(&self.rest, true, model.as_deref());
+        let (rest, rest_log) = self.make(self.rest.clone(), true, model.as_deref());
         if !self.settled.entries.is_empty() {
-            self.settled.meets(&messages)?;
+            self.settled.meets(&rest)?;
         }
-        Ok(Parts {
-            messages: self
-                .settled
-                .messages
-                .iter()
-                .cloned()
-                .chain(messages)
-                .collect(),
-            model,
-            synthetic: self
-                .settled
-                .synthetic
-                .iter()
-                .cloned()
-                .chain(log.synthetic)
-                .collect(),
-            omissions: self
-                .settled
-                .omissions
-                .iter()
-                .copied()
-                .chain(log.omissions)
-                .collect(),
-        })
+        let mut messages = Vec::with_capacity(self.settled.messages.len() + rest.len());
+        messages.extend_from_slice(&self.settled.messages);
+        messages.extend(rest);
+        let mut log = self.settled.log.clone();
+        log.append(rest_log);
+        Ok((messages, log))
     }
 
     /// Makes the messages of these entries, which follow the settled ones.
-    fn make(
-        &self,
-        entries: &[ReadEntry],
-        is_end: bool,
-        model: Option<&str>,
-    ) -> (Vec<Message>, Log) {
-        let mut log = Log::default();
-        for entry in entries {
-            log.omissions.extend(&entry.log.omissions);
-            log.synthetic.extend(entry.log.synthetic.iter().cloned());
+    fn make(&self, read: Vec<ReadEntry>, is_end: bool, model: Option<&str>) -> (Vec<Message>, Log) {
+        let (mut steps, mut stored, mut log) = (Vec::new(), HashSet::new(), Log::default());
+        for entry in read {
+            steps.extend(entry.step);
+            stored.extend(entry.stored);
+            log.append(entry.log);
         }
         let part = Part {
             is_start: self.settled.entries.is_empty(),
             is_end,
         };
-        let steps = entries.iter().filter_map(|entry| entry.step.clone());
-        let stored = entries
-            .iter()
-            .flat_map(|entry| entry.stored.iter().cloned());
-        let messages = self.options.messages(
-            steps.collect(),
-            stored.collect(),
-            model,
-            Policy::Recover,
-            part,
-            &mut log,
-        );
+        let options = &self.options;
+        let messages = options.messages(steps, stored, model, Policy::Recover, part, &mut log);
         (messages, log)
     }
 
     /// Settles the entries before `cut`.
     fn settle(&mut self, cut: usize, model: Option<Arc<str>>) -> Result<(), Connected> {
-        let (messages, log) = self.make(&self.rest[..cut], false, model.as_deref());
-        let is_fresh = |block: &Block| block.call_id().is_some_and(|id| id.starts_with(FRESH_ID));
-        if messages.iter().flat_map(Message::blocks).any(is_fresh) {
-            return Err(Connected);
-        }
-        let is_synthetic = |block: &Block| block.origin().is_none();
-        if messages.iter().flat_map(Message::blocks).all(is_synthetic) {
-            // Nothing of the entries is sent, so that the start of the conversation is still open.
-            return Ok(());
-        }
-        if !self.settled.entries.is_empty() {
-            self.settled.meets(&messages)?;
-        }
-        let steps = self.rest[..cut]
-            .iter()
-            .filter_map(|entry| entry.step.as_ref());
-        let ids: Vec<u64> = steps.flat_map(|step| self.ids(step)).collect();
-        self.settled.ids.extend(ids);
-        self.settled.messages.extend(messages);
-        self.settled.synthetic.extend(log.synthetic);
-        self.settled.omissions.extend(log.omissions);
-        self.settled.model = model;
         let next = self.rest[cut].step.as_ref();
-        self.settled.is_cut_at_answer |= next.is_some_and(|step| step.kind == StepKind::Assistant);
-        for entry in self.rest.drain(..cut) {
-            self.settled.entries.push(entry.number);
+        let is_at_answer = next.is_some_and(|step| step.kind == StepKind::Assistant);
+        let read: Vec<ReadEntry> = self.rest.drain(..cut).collect();
+        let numbers: Vec<EntryNo> = read.iter().map(|entry| entry.number).collect();
+        for entry in &read {
             if let Some(step) = &entry.step {
+                let ids: Vec<u64> = self.ids(step).collect();
+                self.settled.ids.extend(ids);
                 self.settled.thoughts.add(step);
             }
             if let Some(model) = &entry.answerer {
                 self.settled.models.answered_by(model, entry.is_salvaged);
             }
         }
+        let (messages, log) = self.make(read, false, model.as_deref());
+        if self.settled.entries.is_empty() {
+            // If nothing is sent, the start of the conversation is still open.
+            let is_synthetic = |block: &Block| block.origin().is_none();
+            let mut blocks = messages.iter().flat_map(Message::blocks);
+            if has_fresh_id(&messages) || blocks.all(is_synthetic) {
+                return Err(Connected::ByEntries);
+            }
+        } else {
+            self.settled.meets(&messages)?;
+        }
+        self.settled.entries.extend(numbers);
+        self.settled.messages.extend(messages);
+        self.settled.log.append(log);
+        self.settled.model = model;
+        self.settled.is_cut_at_answer |= is_at_answer;
         Ok(())
     }
 
@@ -411,20 +385,24 @@ fn starts_turn(steps: &[(usize, &Step)]) -> bool {
     first.is_some_and(|(_, step)| step.kind == StepKind::User && !step.has_results())
 }
 
+/// Returns whether a call got another id. These are numbered over the whole conversation.
+fn has_fresh_id(messages: &[Message]) -> bool {
+    let is_fresh = |block: &Block| block.call_id().is_some_and(|id| id.starts_with(FRESH_ID));
+    messages.iter().flat_map(Message::blocks).any(is_fresh)
+}
+
 impl Settled {
     /// Checks that no pass would join the first of these messages to the last one.
     fn meets(&self, messages: &[Message]) -> Result<(), Connected> {
         let (last, first) = (self.messages.last(), messages.first());
         let (Some(last), Some(first)) = (last, first) else {
-            return Err(Connected);
+            return Err(Connected::ByEntries);
         };
         let is_answer = |message: &Message| message.role() == Role::Assistant;
-        let is_fresh = |block: &Block| block.call_id().is_some_and(|id| id.starts_with(FRESH_ID));
-        let blocks = messages.iter().flat_map(Message::blocks);
         let is_apart = is_answer(last) != is_answer(first) && first.role() != Role::System;
-        match is_apart && !blocks.into_iter().any(is_fresh) {
+        match is_apart && !has_fresh_id(messages) {
             true => Ok(()),
-            false => Err(Connected),
+            false => Err(Connected::ByEntries),
         }
     }
 }
@@ -438,24 +416,5 @@ impl Thoughts {
 
     fn are_mixed(&self) -> bool {
         self.0.values().any(|found| *found == [true, true])
-    }
-}
-
-struct Parts {
-    messages: Vec<Message>,
-    model: Option<Arc<str>>,
-    synthetic: Vec<Synthetic>,
-    omissions: Vec<Omission>,
-}
-
-impl Parts {
-    fn into_request(self, path: ConversationPath) -> Request {
-        Request {
-            path,
-            messages: self.messages,
-            model: self.model.as_deref().map(Into::into),
-            synthetic: self.synthetic,
-            omissions: self.omissions,
-        }
     }
 }

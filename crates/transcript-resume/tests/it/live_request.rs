@@ -1,4 +1,4 @@
-//! A request that is kept up to date has the messages of one that is built anew, at every prefix.
+//! A request that is kept up to date has the messages of one that is built from scratch, at every prefix.
 
 use std::path::{Path, PathBuf};
 
