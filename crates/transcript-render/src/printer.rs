@@ -150,10 +150,10 @@ impl<'o> TextPrinter<'o> {
             ItemKind::Unusable => {
                 self.marker(&format!("{} cannot be read", the_line(rendered.line)))
             }
-            ItemKind::TooMany => self.marker(&format!(
-                "{} has too many elements to be shown",
-                the_line(rendered.line)
-            )),
+            ItemKind::TooMany => {
+                let line = the_line(rendered.line);
+                self.marker(&format!("{line} has too many elements to be shown"))
+            }
             _ => Ok(()),
         }
     }
@@ -193,8 +193,7 @@ impl<'o> TextPrinter<'o> {
         for reference in region.iter().flat_map(|(region, _)| region.references()) {
             self.page.short(&[Span::new(self.styles.dim, reference)])?;
         }
-        self.page.text(self.styles.plain, text.trim_end())?;
-        Ok(())
+        Ok(self.page.text(self.styles.plain, text.trim_end())?)
     }
 
     fn thinking(&mut self, loaded: &LoadedItem<'_>) -> Result<()> {
@@ -306,30 +305,26 @@ impl<'o> TextPrinter<'o> {
             self.page.pop();
         }
         let run = |columns: usize| line.to_string().repeat(columns);
-        let mut left = format!("{} {} ", run(2), self.one_line(text));
-        if text.is_empty() {
-            left = run(2);
-        }
+        let left = match text {
+            "" => run(2),
+            text => format!("{} {} ", run(2), self.one_line(text)),
+        };
         let right = match end {
             "" => String::new(),
             end => format!(" {end} {}", run(2)),
         };
-        let used = width(&[
-            Span::new(self.styles.plain, &left),
-            Span::new(self.styles.plain, &right),
-        ]);
+        let used = width(&[Span::plain(&left), Span::plain(&right)]);
         self.page.gap();
         match self.page.columns().checked_sub(used) {
             Some(space) => self.dim(&format!("{left}{}{right}", run(space)))?,
             None => {
                 let first = vec![Span::new(self.styles.dim, &format!("{} ", run(2)))];
                 self.page.push(first, vec![Span::plain("   ")]);
-                let end = if end.is_empty() {
-                    ""
-                } else {
-                    &format!(" · {end}")
-                };
-                self.dim(&format!("{}{end}", self.one_line(text)))?;
+                let text = self.one_line(text);
+                match end {
+                    "" => self.dim(&text)?,
+                    end => self.dim(&format!("{text} · {end}"))?,
+                }
                 self.page.pop();
             }
         }
@@ -351,8 +346,7 @@ impl<'o> TextPrinter<'o> {
 
     fn alarm(&mut self, text: &str) -> Result<()> {
         let line = format!("! {}", self.one_line(text));
-        self.page.line(&[Span::new(self.styles.error, &line)])?;
-        Ok(())
+        Ok(self.page.line(&[Span::new(self.styles.error, &line)])?)
     }
 
     /// Prints text that the client does not show as part of the conversation: its first line, or all
@@ -366,8 +360,7 @@ impl<'o> TextPrinter<'o> {
             false => format!("{kind}: "),
         };
         if self.options.tools == Tools::Full {
-            self.page.text(self.styles.dim, &format!("{lead}{text}"))?;
-            return Ok(());
+            return Ok(self.page.text(self.styles.dim, &format!("{lead}{text}"))?);
         }
         let first = text.lines().next().unwrap_or_default();
         let more = text.lines().count().saturating_sub(1);
@@ -386,8 +379,7 @@ impl<'o> TextPrinter<'o> {
     }
 
     fn dim(&mut self, text: &str) -> Result<()> {
-        self.page.line(&[Span::new(self.styles.dim, text)])?;
-        Ok(())
+        Ok(self.page.line(&[Span::new(self.styles.dim, text)])?)
     }
 }
 
