@@ -134,6 +134,15 @@ pub(crate) enum Pin {
     Set,
 }
 
+impl Pin {
+    fn of(leaf: &EntryId) -> Self {
+        match *leaf == EntryId::Uuid(Uuid::ZERO) {
+            true => Self::Cleared,
+            false => Self::Set,
+        }
+    }
+}
+
 /// The entry that a draft is to be a child of.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Parent {
@@ -362,13 +371,8 @@ impl Draft {
 
     /// Creates a line that states where the conversation ends.
     pub(crate) fn pin(leaf: EntryId) -> Self {
-        let pin = if leaf == EntryId::Uuid(Uuid::ZERO) {
-            Pin::Cleared
-        } else {
-            Pin::Set
-        };
         Self {
-            pin: Some(pin),
+            pin: Some(Pin::of(&leaf)),
             ..Self::made(&make::last_prompt(None, Some(leaf), true))
         }
     }
@@ -589,12 +593,7 @@ fn pin(object: &Object<'_>, kind: EntryKind) -> Option<Pin> {
     if kind != EntryKind::LastPrompt {
         return None;
     }
-    let leaf = EntryId::from(&*object.str("leafUuid")?);
-    Some(if leaf == EntryId::Uuid(Uuid::ZERO) {
-        Pin::Cleared
-    } else {
-        Pin::Set
-    })
+    Some(Pin::of(&EntryId::from(&*object.str("leafUuid")?)))
 }
 
 /// Finds an escape that is valid JSON but that some readers cannot represent: NUL, which ends
