@@ -7,6 +7,7 @@ use transcript_format::kind::EntryKind;
 use transcript_format::scan::{Flags, ToolRole};
 use transcript_reader::{EntryNo, EntryRef, MessageKey, ToolKey};
 
+use crate::timeline::tool_keys;
 use crate::tree::{NodeId, Tree};
 
 /// Returns the place of the parent of each entry: the entry before it.
@@ -103,16 +104,7 @@ impl<'t, 'i> Runs<'t, 'i> {
 
     /// Returns the calls that an answer makes, or those that a user entry has the results of.
     fn ends(&self, place: usize, role: ToolRole) -> impl Iterator<Item = ToolKey> + use<'i> {
-        let entry = self.entry(place);
-        let is_there = match role {
-            ToolRole::Use => entry.kind() == EntryKind::Assistant,
-            _ => entry.kind() == EntryKind::User,
-        };
-        let ends = entry
-            .tools()
-            .iter()
-            .filter(move |end| is_there && end.role() == role);
-        ends.map(|end| end.key())
+        tool_keys(self.entry(place), role)
     }
 
     /// Returns whether the last message is `isMeta`. The Python SDK then looks for another end of
