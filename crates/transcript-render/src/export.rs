@@ -207,9 +207,7 @@ impl Writer<'_> {
             }
             ItemKind::System => {
                 let entry = loaded.entry();
-                let content = entry
-                    .as_ref()
-                    .and_then(|entry| entry.object().str("content"));
+                let content = entry.and_then(|entry| entry.object().str("content"));
                 match entry_ref.system_kind() {
                     Some(SystemKind::ApiError) => self.aside("API error, the client tried again"),
                     Some(SystemKind::TurnDuration | SystemKind::StopHookSummary) => Ok(()),
@@ -218,9 +216,7 @@ impl Writer<'_> {
             }
             ItemKind::Attachment => {
                 let entry = loaded.entry();
-                let attachment = entry
-                    .as_ref()
-                    .and_then(|entry| entry.object().object("attachment"));
+                let attachment = entry.and_then(|entry| entry.object().object("attachment"));
                 let Some(attachment) = attachment else {
                     return Ok(());
                 };

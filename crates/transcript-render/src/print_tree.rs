@@ -157,10 +157,8 @@ impl<'s> TreePrinter<'s> {
     /// Returns the roots in reverse order, because steps are popped from the end.
     fn first_steps(&self) -> Vec<Step> {
         let all = self.branches().all().iter().enumerate();
-        let roots: Vec<usize> = all
-            .filter(|(_, branch)| branch.parent.is_none())
-            .map(|(number, _)| number)
-            .collect();
+        let roots = all.filter(|(_, branch)| branch.parent.is_none());
+        let roots: Vec<usize> = roots.map(|(number, _)| number).collect();
         let mut steps = Vec::new();
         for line in self.lines(&roots, 0, ROOTS) {
             if !steps.is_empty() {

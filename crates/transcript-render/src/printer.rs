@@ -220,9 +220,7 @@ impl<'o> TextPrinter<'o> {
 
     fn system(&mut self, rendered: RenderItem<'_>) -> Result<()> {
         let entry = rendered.loaded.entry();
-        let content = entry
-            .as_ref()
-            .and_then(|entry| entry.object().str("content"));
+        let content = entry.and_then(|entry| entry.object().str("content"));
         let content = content.unwrap_or_default();
         match rendered.entry_ref.system_kind() {
             Some(SystemKind::MicrocompactBoundary) => self.marker("old tool results cleared"),
@@ -242,9 +240,7 @@ impl<'o> TextPrinter<'o> {
     /// Prints a line for an attachment that records an event. Others are reminders for the model.
     fn attachment(&mut self, rendered: RenderItem<'_>) -> Result<()> {
         let entry = rendered.loaded.entry();
-        let attachment = entry
-            .as_ref()
-            .and_then(|entry| entry.object().object("attachment"));
+        let attachment = entry.and_then(|entry| entry.object().object("attachment"));
         let Some(attachment) = attachment else {
             return Ok(());
         };

@@ -114,10 +114,8 @@ impl Tree<'_> {
         }
         self.add_results(&mut found);
         self.build_children();
-        let ends: Vec<NodeId> = found
-            .iter()
-            .flat_map(|node| self.leaf_attachments(*node, &found))
-            .collect();
+        let leaves = |node: &NodeId| self.leaf_attachments(*node, &found);
+        let ends: Vec<NodeId> = found.iter().flat_map(leaves).collect();
         found.extend(ends);
         self.recovery.tombstones.nodes = found;
     }

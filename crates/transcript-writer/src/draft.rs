@@ -264,11 +264,8 @@ impl Draft {
         };
         let agent = envelope.agent_id().map(|id| id.decode().into());
         let ids = |role: ToolRole| {
-            envelope
-                .tools()
-                .filter(move |tool| tool.role == role)
-                .map(|tool| tool.id.decode().into())
-                .collect()
+            let tools = envelope.tools().filter(move |tool| tool.role == role);
+            tools.map(|tool| tool.id.decode().into()).collect()
         };
         let inside = inside(text);
         Ok(Self {
@@ -623,10 +620,9 @@ fn unwanted_escape(json: &str) -> Option<(&'static str, usize)> {
 
 /// Returns the text between the braces of an object.
 fn inside(object: &str) -> &str {
-    object
-        .strip_prefix('{')
-        .and_then(|text| text.strip_suffix('}'))
-        .unwrap_or(object)
+    let text = object.strip_prefix('{');
+    let text = text.and_then(|text| text.strip_suffix('}'));
+    text.unwrap_or(object)
 }
 
 /// The values for the missing fields of a draft, as JSON except for ids; empty for none.

@@ -358,10 +358,8 @@ impl Log {
             let now = self.status(file)?.len;
             let bytes = self.read(file, start, now)?;
             let (places, others) = match_lines(&bytes, start, &lines);
-            let missing = lines
-                .iter()
-                .zip(&places)
-                .filter(|(_, place)| place.is_none());
+            let placed = lines.iter().zip(&places);
+            let missing = placed.filter(|(_, place)| place.is_none());
             let missing: Vec<u8> = missing.flat_map(|(line, _)| line.iter().copied()).collect();
             if missing.is_empty() {
                 if !others.ids.is_empty() && self.on_busy != OnBusy::Share {

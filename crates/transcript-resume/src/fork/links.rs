@@ -32,10 +32,8 @@ pub(super) fn links(
     let mut place = 0;
     while place < entries.len() {
         let run = runs.at(place);
-        let mut calls = run
-            .entries
-            .clone()
-            .flat_map(|place| runs.ends(place, ToolRole::Use));
+        let entries = run.entries.clone();
+        let mut calls = entries.flat_map(|place| runs.ends(place, ToolRole::Use));
         if !open.is_empty() && calls.any(|call| open.contains(&call)) {
             ends.insert(run.lines_end - 1);
         } else if !is_flat && let Some(own) = runs.tree_links(&run) {
