@@ -117,39 +117,35 @@ fn open(args: &Args) -> Result<Session> {
     if let Some(id) = &args.session_id {
         options = options.session_id(id);
     }
-    Ok(if args.create {
-        Session::open_or_create(path, &options)?
-    } else {
-        Session::open(path, &options)?
+    Ok(match args.create {
+        true => Session::open_or_create(path, &options)?,
+        false => Session::open(path, &options)?,
     })
 }
 
 /// Prints what opening the session found and changed.
 fn note_opening(ui: &Ui, session: &Session, file: &Path) {
+    let path = session.path().display();
     if session.path() != file {
+        let file = file.display();
         ui.note(&format!(
-            "{}: another process is writing to it; continuing in a copy: {}",
-            file.display(),
-            session.path().display()
+            "{file}: another process is writing to it; continuing in a copy: {path}"
         ));
     }
     if session.writer().others_may_write() {
         ui.note(&format!(
-            "{0}: other users may write to this file, and what they write becomes part of the \
-             conversation; `chmod 600` prevents it",
-            session.path().display()
+            "{path}: other users may write to this file, and what they write becomes part of the \
+             conversation; `chmod 600` prevents it"
         ));
     }
     if let Some(repair) = session.repair() {
         ui.note(&describe_repair(session.path(), repair));
     }
     if let [first, ..] = session.restored() {
+        let (count, offset) = (session.restored().len(), first.offset);
         ui.note(&format!(
-            "{}: entries that were only in damaged lines: {}, written again from byte {} on, \
-             because other clients skip damaged lines",
-            session.path().display(),
-            session.restored().len(),
-            first.offset
+            "{path}: entries that were only in damaged lines: {count}, written again from byte \
+             {offset} on, because other clients skip damaged lines"
         ));
     }
 }
@@ -157,12 +153,8 @@ fn note_opening(ui: &Ui, session: &Session, file: &Path) {
 /// Describes the entries that a failed sync put at risk, and which of them are in rescue files.
 fn describe_rescue(path: &Path, rescue: &Rescue) -> String {
     let (unsynced, saved) = (rescue.unsynced, rescue.saved);
-    let files: Vec<_> = rescue
-        .files
-        .iter()
-        .map(|file| file.display().to_string())
-        .collect();
-    let files = files.join(" and ");
+    let files = rescue.files.iter().map(|file| file.display().to_string());
+    let files = files.collect::<Vec<_>>().join(" and ");
     let which = match saved {
         0 => "none of them was saved".to_owned(),
         _ if saved == unsynced => format!("all of them were saved to {files}"),
@@ -170,10 +162,8 @@ fn describe_rescue(path: &Path, rescue: &Rescue) -> String {
     };
     let why = rescue.error.as_ref();
     let why = why.map_or_else(String::new, |error| format!(": {error}"));
-    format!(
-        "{}: entries that may not survive a power cut: {unsynced}; {which}{why}",
-        path.display()
-    )
+    let path = path.display();
+    format!("{path}: entries that may not survive a power cut: {unsynced}; {which}{why}")
 }
 
 fn describe_repair(path: &Path, repair: &Repair) -> String {

@@ -44,15 +44,12 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
         bail!("a copy of standard input needs a path: name it with --out FILE");
     }
     let history = session::open(ui, &args.session)?;
-    let at = args.at.as_deref().map(EntryId::from);
-    if let (Some(at), Some(uuid)) = (&at, &args.at)
-        && history.index().id(&at.to_string()).is_none()
-    {
-        bail!("--at: no entry has the uuid {uuid}");
-    }
-    let policy = args.policy.policy();
     let mut options = ForkOptions::new();
-    if let Some(at) = at {
+    if let Some(uuid) = &args.at {
+        let at = EntryId::from(uuid.as_str());
+        if history.index().id(&at.to_string()).is_none() {
+            bail!("--at: no entry has the uuid {uuid}");
+        }
         options = options.at(at);
     }
     if let Some(title) = &args.title {
@@ -61,7 +58,7 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
     if let Some(out) = &args.out {
         options = options.out(out);
     }
-    let (path, id) = history.fork(policy, &options)?;
+    let (path, id) = history.fork(args.policy.policy(), &options)?;
     let mut out = io::stdout().lock();
     if args.json {
         let source = history.source().path().to_owned();

@@ -201,7 +201,9 @@ fn cells(ui: &Ui, row: &SessionRow, now: &Zoned, width: Option<usize>) -> [Strin
         Some(_) => last_parts(&folder),
         None => folder,
     });
-    cells[BRANCH] = branch_of(row, ui.escaping);
+    // Clients write `HEAD` outside a repository.
+    let branch = row.branch.as_deref().filter(|branch| *branch != "HEAD");
+    cells[BRANCH] = ui.escaping.one_line(branch.unwrap_or_default());
     cells[TITLE] = title_of(row, ui.escaping);
     cells
 }
@@ -214,12 +216,6 @@ fn short_time(time: &Zoned, now: &Zoned) -> String {
         false => "%Y-%m-%d",
     };
     time.strftime(form).to_string()
-}
-
-fn branch_of(row: &SessionRow, escaping: Escaping) -> String {
-    // Clients write `HEAD` outside a repository.
-    let branch = row.branch.as_deref().filter(|branch| *branch != "HEAD");
-    escaping.one_line(branch.unwrap_or_default())
 }
 
 /// Returns the title of a session, or a replacement for it.

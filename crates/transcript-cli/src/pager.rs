@@ -2,8 +2,8 @@
 
 use std::env;
 use std::ffi::OsString;
-use std::io::{self, BufWriter, IsTerminal, StdoutLock, Write};
-use std::process::{Child, ChildStdin, Command, Stdio};
+use std::io::{self, BufWriter, IsTerminal, Write};
+use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -12,15 +12,20 @@ use crate::is_closed_pipe;
 const BUFFER: usize = 64 << 10;
 
 /// The destination of text for people.
-pub(crate) enum Output {
-    Plain(BufWriter<StdoutLock<'static>>),
-    Paged(BufWriter<ChildStdin>, Child),
+pub(crate) struct Output {
+    out: BufWriter<Box<dyn Write>>,
+    pager: Option<Child>,
 }
 
 impl Output {
+    fn new(out: impl Write + 'static, pager: Option<Child>) -> Self {
+        let out = BufWriter::with_capacity(BUFFER, Box::new(out) as _);
+        Self { out, pager }
+    }
+
     /// Standard output, without a pager.
     pub(crate) fn plain() -> Self {
-        Self::Plain(BufWriter::with_capacity(BUFFER, io::stdout().lock()))
+        Self::new(io::stdout().lock(), None)
     }
 
     /// The pager when standard output is a terminal, else standard output.
@@ -35,42 +40,34 @@ impl Output {
             return Self::plain();
         };
         ignore_interrupts();
-        Self::Paged(BufWriter::with_capacity(BUFFER, input), child)
+        Self::new(input, Some(child))
     }
 
     /// Writes the rest and waits until the pager is closed. The exit status of the pager is ignored.
-    pub(crate) fn finish(self) -> io::Result<()> {
-        match self {
-            Self::Plain(mut out) => out.flush(),
-            Self::Paged(mut input, mut child) => {
-                // The pager may be closed before it has read everything.
-                let _ = input.flush();
-                drop(input);
-                let _ = child.wait();
-                Ok(())
-            }
-        }
+    pub(crate) fn finish(mut self) -> io::Result<()> {
+        let written = self.out.flush();
+        let Some(mut pager) = self.pager else {
+            return written;
+        };
+        // The pager may be closed before it has read everything.
+        drop(self.out);
+        let _ = pager.wait();
+        Ok(())
     }
 
     /// Returns whether `error` means that the pager was closed before the end.
     pub(crate) fn is_closed(&self, error: &anyhow::Error) -> bool {
-        matches!(self, Self::Paged(..)) && is_closed_pipe(error)
+        self.pager.is_some() && is_closed_pipe(error)
     }
 }
 
 impl Write for Output {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        match self {
-            Self::Plain(out) => out.write(bytes),
-            Self::Paged(input, _) => input.write(bytes),
-        }
+        self.out.write(bytes)
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        match self {
-            Self::Plain(out) => out.flush(),
-            Self::Paged(input, _) => input.flush(),
-        }
+        self.out.flush()
     }
 }
 
@@ -98,8 +95,6 @@ fn pager() -> Option<Command> {
 /// running on the terminal.
 fn ignore_interrupts() {
     // If this fails, Ctrl-C ends both, which is acceptable.
-    let _ = signal_hook::flag::register(
-        signal_hook::consts::SIGINT,
-        Arc::new(AtomicBool::new(false)),
-    );
+    let flag = Arc::new(AtomicBool::new(false));
+    let _ = signal_hook::flag::register(signal_hook::consts::SIGINT, flag);
 }

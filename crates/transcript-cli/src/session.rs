@@ -70,14 +70,12 @@ fn latest(ui: &Ui) -> Result<PathBuf> {
 fn explained(id: &str, error: Error) -> anyhow::Error {
     match error.kind() {
         ErrorKind::Ambiguous => {
-            let mut text = format!(
-                "{id} is ambiguous: {} sessions match:",
-                error.candidates().len()
-            );
-            for path in error.candidates() {
-                text.push_str(&format!("\n  {}", path.display()));
-            }
-            anyhow!(text)
+            let paths = error.candidates().iter();
+            let list: String = paths
+                .map(|path| format!("\n  {}", path.display()))
+                .collect();
+            let count = error.candidates().len();
+            anyhow!("{id} is ambiguous: {count} sessions match:{list}")
         }
         _ => anyhow!(error).context(format!("{id}: no such file or session")),
     }

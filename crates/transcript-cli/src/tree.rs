@@ -30,13 +30,8 @@ pub(crate) struct Args {
 pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
     let session = session::open(ui, &args.session)?;
     let tree = session.tree(Policy::Recover);
-    let paths = [
-        (Policy::Recover, tree.path()),
-        (
-            Policy::Vendor,
-            Tree::new(session.index(), Policy::Vendor).path(),
-        ),
-    ];
+    let vendor = Tree::new(session.index(), Policy::Vendor).path();
+    let paths = [(Policy::Recover, tree.path()), (Policy::Vendor, vendor)];
     let session_tree = SessionTree::new(session.source(), session.session_id(), tree, paths)?;
     let mut out = BufWriter::with_capacity(64 << 10, io::stdout().lock());
     if args.json {

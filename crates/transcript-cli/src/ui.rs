@@ -140,10 +140,8 @@ fn width() -> usize {
     if let Some(width) = terminal_width() {
         return width;
     }
-    let asked = env::var("COLUMNS")
-        .ok()
-        .and_then(|columns| columns.parse().ok());
-    asked
-        .filter(|columns| (20..=1000).contains(columns))
-        .unwrap_or(80)
+    let asked = env::var("COLUMNS").ok();
+    let asked = asked.and_then(|columns| columns.parse().ok());
+    let asked = asked.filter(|columns| (20..=1000).contains(columns));
+    asked.unwrap_or(80)
 }

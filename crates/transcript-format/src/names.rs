@@ -68,14 +68,14 @@ fn is_name(text: &str, longest: usize) -> bool {
 
 /// Returns whether `name` is a Windows device name, with any extension.
 fn is_device(name: &str) -> bool {
-    let is = |device: &str| name.eq_ignore_ascii_case(device);
+    let is_one = |name: &str, devices: &[&str]| {
+        let mut devices = devices.iter();
+        devices.any(|device| name.eq_ignore_ascii_case(device))
+    };
     if name.len() == 4 && name.ends_with(|c: char| matches!(c, '1'..='9')) {
-        let port = &name[..3];
-        return ["com", "lpt"]
-            .iter()
-            .any(|name| port.eq_ignore_ascii_case(name));
+        return is_one(&name[..3], &["com", "lpt"]);
     }
-    ["con", "prn", "aux", "nul"].iter().any(|device| is(device))
+    is_one(name, &["con", "prn", "aux", "nul"])
 }
 
 /// The file of a conversation, as its path below the projects folder identifies it, in any of the

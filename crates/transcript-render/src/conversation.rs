@@ -53,62 +53,48 @@ impl<'s> Conversation<'s> {
 
 /// Describes a decision as a note above an entry: a gap, a bridge, a salvaged entry.
 pub(crate) fn gap(index: &Index, decision: &Decision) -> Option<String> {
-    let line = |entry: EntryNo| index.entry(entry).line();
+    let number = |entry: EntryNo| index.entry(entry).line();
+    let line = number(decision.entry());
     Some(match *decision {
         Decision::Relink {
-            entry,
-            parent,
-            gap_millis,
+            parent, gap_millis, ..
         } => format!(
-            "the parent of line {} is missing; continues from line {}, written {gap_millis} ms before it",
-            line(entry),
-            line(parent)
+            "the parent of line {line} is missing; continues from line {}, written {gap_millis} ms \
+             before it",
+            number(parent)
         ),
         Decision::Bridge {
-            entry,
-            parent,
-            evidence,
-        } => format!(
-            "the parent of line {} is missing; continues from line {} ({})",
-            line(entry),
-            line(parent),
-            evidence.confidence().name()
-        ),
-        Decision::Gap {
-            entry,
-            reason,
-            hidden,
+            parent, evidence, ..
         } => {
+            let (parent, confidence) = (number(parent), evidence.confidence().name());
+            format!(
+                "the parent of line {line} is missing; continues from line {parent} ({confidence})"
+            )
+        }
+        Decision::Gap { reason, hidden, .. } => {
             let are = if hidden == 1 { "is" } else { "are" };
             let hidden = match hidden {
                 0 => String::new(),
                 _ => format!(": {} before it {are} not shown", count(hidden, "message")),
             };
-            format!(
-                "the parent of line {} is missing; {}{hidden}",
-                line(entry),
-                reason.words()
-            )
+            let reason = reason.words();
+            format!("the parent of line {line} is missing; {reason}{hidden}")
         }
-        Decision::Salvage { entry } => salvaged(Some(line(entry))),
-        Decision::Truncated { entry } => format!(
-            "the entries before line {} cannot be reached: its parent is missing",
-            line(entry)
-        ),
-        Decision::Cycle { entry } => format!(
-            "the parent of line {} forms a cycle and is ignored",
-            line(entry)
-        ),
+        Decision::Salvage { .. } => salvaged(Some(line)),
+        Decision::Truncated { .. } => {
+            format!("the entries before line {line} cannot be reached: its parent is missing")
+        }
+        Decision::Cycle { .. } => {
+            format!("the parent of line {line} forms a cycle and is ignored")
+        }
         _ => return None,
     })
 }
 
 /// Returns the note above an entry that was salvaged from a damaged line.
 pub(crate) fn salvaged(line: Option<u64>) -> String {
-    format!(
-        "{} is damaged; this entry was salvaged from it",
-        the_line(line)
-    )
+    let line = the_line(line);
+    format!("{line} is damaged; this entry was salvaged from it")
 }
 
 /// Names a line, even if its number is not known.

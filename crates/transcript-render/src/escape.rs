@@ -80,10 +80,8 @@ impl Escaping {
 
     /// [`Self::escape`] for text that must stay on one line: newlines and tabs become spaces.
     pub fn one_line(self, text: &str) -> String {
-        self.escape(text)
-            .split_whitespace()
-            .collect::<Vec<_>>()
-            .join(" ")
+        let text = self.escape(text);
+        text.split_whitespace().collect::<Vec<_>>().join(" ")
     }
 }
 

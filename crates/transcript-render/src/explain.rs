@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use transcript_format::finding::Finding;
-use transcript_reader::{EntryNo, EntryRef, Index};
+use transcript_reader::{EntryNo, Index};
 use transcript_resume::{ConversationPath, Decision, Evidence, Policy, Refusal, Tree};
 
 use crate::compaction;
@@ -24,12 +24,8 @@ pub fn findings(tree: &Tree<'_>, path: &ConversationPath) -> Vec<Finding> {
 pub fn write(out: &mut impl Write, tree: &Tree<'_>, path: &ConversationPath) -> io::Result<()> {
     let index = tree.index();
     for decision in &path.decisions {
-        writeln!(
-            out,
-            "decision {}: {}",
-            decision.name(),
-            describe(index, decision)
-        )?;
+        let text = describe(index, decision);
+        writeln!(out, "decision {}: {text}", decision.name())?;
     }
     if let Some(refusal) = path.refusal {
         writeln!(out, "refusal: {}", describe_refusal(index, refusal))?;
@@ -63,122 +59,81 @@ pub fn describe_finding(finding: &Finding) -> String {
 /// Describes a decision.
 pub fn describe(index: &Index, decision: &Decision) -> String {
     let name = |entry| entry_name(index, entry);
+    let entry = name(decision.entry());
     match *decision {
-        Decision::Leaf { entry, reason } => {
-            format!("{} ends the conversation: {}", name(entry), reason.words())
+        Decision::Leaf { reason, .. } => {
+            format!("{entry} ends the conversation: {}", reason.words())
         }
         Decision::Bridge {
-            entry,
-            parent,
-            evidence,
+            parent, evidence, ..
         } => {
             let problem = match evidence {
                 Evidence::LaterCopy | Evidence::Exchanged => "names another parent",
                 _ => "names a missing parent",
             };
-            format!(
-                "{} {problem}; it follows {} ({}): {}",
-                name(entry),
-                name(parent),
-                evidence.confidence().name(),
-                evidence.words()
-            )
+            let (parent, confidence) = (name(parent), evidence.confidence().name());
+            let words = evidence.words();
+            format!("{entry} {problem}; it follows {parent} ({confidence}): {words}")
         }
-        Decision::Gap {
-            entry,
-            reason,
-            hidden,
-        } => format!(
-            "the parent of {} is missing and the history ends there, as {}; messages before it that \
-             are not shown: {hidden}",
-            name(entry),
+        Decision::Gap { reason, hidden, .. } => format!(
+            "the parent of {entry} is missing and the history ends there, as {}; messages before it \
+             that are not shown: {hidden}",
             reason.words()
         ),
-        Decision::Client { entry, more } => format!(
-            "the path of the client to {} is used, because it shows {more} more messages than the \
-             path that the evidence leads to",
-            name(entry)
+        Decision::Client { more, .. } => format!(
+            "the path of the client to {entry} is used, because it shows {more} more messages than \
+             the path that the evidence leads to"
         ),
-        Decision::Salvage { entry } => {
-            format!("{} was salvaged from a damaged line", name(entry))
-        }
-        Decision::Foreign { entry, count } => format!(
+        Decision::Salvage { .. } => format!("{entry} was salvaged from a damaged line"),
+        Decision::Foreign { count, .. } => format!(
             "entries of another session that are not part of the conversation: {count}, the first \
-             is {}",
-            name(entry)
+             is {entry}"
         ),
-        Decision::PinHidesNewer { entry, newer } => format!(
-            "the conversation ends at {}, which a last-prompt line names; {} is newer and not shown",
-            name(entry),
+        Decision::PinHidesNewer { newer, .. } => format!(
+            "the conversation ends at {entry}, which a last-prompt line names; {} is newer and not \
+             shown",
             name(newer)
         ),
-        Decision::Repeated { entry, replaced } => {
-            format!(
-                "{} repeats the uuid of {}; the last one counts",
-                name(entry),
-                name(replaced)
-            )
+        Decision::Repeated { replaced, .. } => {
+            let replaced = name(replaced);
+            format!("{entry} repeats the uuid of {replaced}; the last one counts")
         }
-        Decision::Progress { entry, parent } => {
-            format!(
-                "{} follows {}, past progress lines",
-                name(entry),
-                name(parent)
-            )
+        Decision::Progress { parent, .. } => {
+            format!("{entry} follows {}, past progress lines", name(parent))
         }
         Decision::Relink {
-            entry,
-            parent,
-            gap_millis,
+            parent, gap_millis, ..
         } => format!(
-            "the parent of {} is missing; {}, written {gap_millis} ms before it, replaces it",
-            name(entry),
+            "the parent of {entry} is missing; {}, written {gap_millis} ms before it, replaces it",
             name(parent)
         ),
-        Decision::Truncated { entry } => format!(
-            "the parent of {} is missing and no entry was written in the 5 s before it; the history ends",
-            name(entry)
+        Decision::Truncated { .. } => format!(
+            "the parent of {entry} is missing and no entry was written in the 5 s before it; the \
+             history ends"
         ),
-        Decision::Cycle { entry } => {
-            format!(
-                "the parent of {} is already on the path; the link counts as missing",
-                name(entry)
-            )
+        Decision::Cycle { .. } => {
+            format!("the parent of {entry} is already on the path; the link counts as missing")
         }
-        Decision::Cut { boundary, .. }
-        | Decision::Splice { boundary, .. }
-        | Decision::SpliceIgnored { boundary, .. } => {
-            compaction::decided(&name(boundary), decision)
+        Decision::Cut { .. } | Decision::Splice { .. } | Decision::SpliceIgnored { .. } => {
+            compaction::decided(&entry, decision)
         }
-        Decision::Siblings { entry, recovered } => format!(
-            "{recovered} lines outside the path belong to the message of {} and were added",
-            name(entry)
+        Decision::Siblings { recovered, .. } => format!(
+            "{recovered} lines outside the path belong to the message of {entry} and were added"
         ),
-        _ => name(decision.entry()),
+        _ => entry,
     }
 }
 
-/// Names an entry by its type and line.
+/// Names an entry by its type and line: `assistant in line 12`.
 pub fn entry_name(index: &Index, entry: EntryNo) -> String {
-    Name(index.entry(entry)).to_string()
-}
-
-/// An entry by type and line: `assistant in line 12`.
-struct Name<'i>(EntryRef<'i>);
-
-impl std::fmt::Display for Name<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let kind = match self.0.kind().name() {
-            "" => "entry",
-            name => name,
-        };
-        match self.0.system_kind().map(|sub| sub.name()) {
-            Some(sub) if !sub.is_empty() => f.write_str(sub)?,
-            _ => f.write_str(kind)?,
-        }
-        match self.0.known_line() {
-            Some(line) => write!(f, " in line {line}"),
-            None => write!(f, " at byte {}", self.0.offset()),
-        }
+    let entry = index.entry(entry);
+    let subtype = entry.system_kind().map_or("", |kind| kind.name());
+    let kind = match (subtype, entry.kind().name()) {
+        ("", "") => "entry",
+        ("", name) | (name, _) => name,
+    };
+    match entry.known_line() {
+        Some(line) => format!("{kind} in line {line}"),
+        None => format!("{kind} at byte {}", entry.offset()),
     }
 }

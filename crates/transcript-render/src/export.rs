@@ -1,6 +1,7 @@
 //! Writes conversations as a Markdown document.
 
 use std::collections::HashSet;
+use std::fmt::Display;
 use std::io::Write;
 
 use transcript_format::kind::{AttachmentKind, SystemKind};
@@ -90,22 +91,13 @@ fn head(
             .saturating_add(sum(|usage| usage.cache_creation_input_tokens))
             .saturating_add(cached);
         let output = sum(|usage| usage.output_tokens);
-        writeln!(
-            out,
-            "- {} tokens in ({} cached), {} out",
-            grouped(input),
-            grouped(cached),
-            grouped(output)
-        )?;
+        let [input, cached, output] = [input, cached, output].map(grouped);
+        writeln!(out, "- {input} tokens in ({cached} cached), {output} out")?;
     }
-    let lines = main.index.line_count();
-    writeln!(
-        out,
-        "- {} entries of {} lines, policy {}",
-        grouped(main.entries as u64),
-        grouped(lines),
-        header.policy
-    )?;
+    let (entries, lines) = (main.entries as u64, main.index.line_count());
+    let [entries, lines] = [entries, lines].map(grouped);
+    let policy = header.policy;
+    writeln!(out, "- {entries} entries of {lines} lines, policy {policy}")?;
     Ok(())
 }
 
@@ -123,11 +115,8 @@ struct Writer<'o> {
 impl Writer<'_> {
     fn conversation(&mut self, conversation: &Conversation<'_>) -> Result<()> {
         if let Some(title) = &conversation.title {
-            writeln!(
-                self.out,
-                "\n---\n\n# {}",
-                markup::inline(self.escaping, title)
-            )?;
+            let title = markup::inline(self.escaping, title);
+            self.block(format_args!("---\n\n# {title}"))?;
         }
         let display = &conversation.display;
         let bodies = Bodies::new(conversation.source);
@@ -150,7 +139,7 @@ impl Writer<'_> {
                     if item.marks().contains(ItemMarks::UNANSWERED)
                         && self.options.tools != Tools::None
                     {
-                        writeln!(self.out, "\n*No result.*")?;
+                        self.block("*No result.*")?;
                     }
                 }
                 Some((group, GroupRole::Result)) => {
@@ -179,11 +168,8 @@ impl Writer<'_> {
             .filter_map(|decision| gap(conversation.index, decision));
         if let Some(gap) = gaps.next() {
             self.speaker = None;
-            writeln!(
-                self.out,
-                "\n*··· {} ···*",
-                markup::inline(self.escaping, &gap)
-            )?;
+            let gap = markup::inline(self.escaping, &gap);
+            self.block(format_args!("*··· {gap} ···*"))?;
         }
         let entry = loaded.entry();
         if let Some(cwd) = entry.as_ref().and_then(|entry| entry.object().str("cwd")) {
@@ -217,14 +203,11 @@ impl Writer<'_> {
             ItemKind::Compaction => {
                 self.speaker = None;
                 let text = compaction::in_document(conversation.display.compaction(item));
-                writeln!(self.out, "\n---\n\n*{text}*")?;
-                Ok(())
+                self.block(format_args!("---\n\n*{text}*"))
             }
             ItemKind::System => {
                 let entry = loaded.entry();
-                let content = entry
-                    .as_ref()
-                    .and_then(|entry| entry.object().str("content"));
+                let content = entry.and_then(|entry| entry.object().str("content"));
                 match entry_ref.system_kind() {
                     Some(SystemKind::ApiError) => self.aside("API error, the client tried again"),
                     Some(SystemKind::TurnDuration | SystemKind::StopHookSummary) => Ok(()),
@@ -233,9 +216,7 @@ impl Writer<'_> {
             }
             ItemKind::Attachment => {
                 let entry = loaded.entry();
-                let attachment = entry
-                    .as_ref()
-                    .and_then(|entry| entry.object().object("attachment"));
+                let attachment = entry.and_then(|entry| entry.object().object("attachment"));
                 let Some(attachment) = attachment else {
                     return Ok(());
                 };
@@ -249,10 +230,10 @@ impl Writer<'_> {
                 self.aside(&line.unwrap_or_default())
             }
             ItemKind::Unusable => self.aside(&format!("Line {} cannot be read.", entry_ref.line())),
-            ItemKind::TooMany => self.aside(&format!(
-                "Line {} has too many elements to be shown.",
-                entry_ref.line()
-            )),
+            ItemKind::TooMany => {
+                let line = entry_ref.line();
+                self.aside(&format!("Line {line} has too many elements to be shown."))
+            }
             _ => Ok(()),
         }
     }
@@ -263,8 +244,7 @@ impl Writer<'_> {
             Shown::Prompt => self.head("User")?,
             Shown::Command(command) => {
                 self.head("User")?;
-                writeln!(self.out, "\n{}", markup::code(self.escaping, &command))?;
-                return Ok(());
+                return self.block(markup::code(self.escaping, &command));
             }
             Shown::Answer => self.head("Assistant")?,
             Shown::Summary => self.head("Summary")?,
@@ -274,12 +254,10 @@ impl Writer<'_> {
         }
         let blocks = markup::blocks(self.escaping, text);
         // Text of a person is quoted: it was not written as part of a document.
-        let text = match item.speaker() {
+        self.block(match item.speaker() {
             Speaker::Person => markup::quoted(&blocks),
             _ => blocks,
-        };
-        writeln!(self.out, "\n{text}")?;
-        Ok(())
+        })
     }
 
     fn call(&mut self, tool: &str, input: Option<Raw<'_>>) -> Result<()> {
@@ -289,22 +267,25 @@ impl Writer<'_> {
         self.head("Assistant")?;
         let name = format!("**{}**", markup::inline(self.escaping, tool));
         if self.options.tools == Tools::Full {
-            writeln!(self.out, "\n{name}")?;
+            self.block(name)?;
             return self.fenced("json", input.map_or("", Raw::text));
         }
         let about = tool_summary::about_lines(tool, input, self.cwd.as_deref(), self.escaping);
         match &about[..] {
-            [] => writeln!(self.out, "\n{name}")?,
-            [line] => writeln!(self.out, "\n{name} {}", markup::code(self.escaping, line))?,
+            [] => self.block(name),
+            [line] => {
+                let line = markup::code(self.escaping, line);
+                self.block(format_args!("{name} {line}"))
+            }
             lines => {
-                writeln!(self.out, "\n{name}")?;
+                self.block(name)?;
                 if !self.short("sh", lines)? {
                     let count = grouped(lines.len() as u64);
-                    writeln!(self.out, "\n*… {count} lines in all*")?;
+                    self.block(format_args!("*… {count} lines in all*"))?;
                 }
+                Ok(())
             }
         }
-        Ok(())
     }
 
     fn result(
@@ -327,11 +308,8 @@ impl Writer<'_> {
                         TodoState::Done => "x",
                         _ => " ",
                     };
-                    writeln!(
-                        self.out,
-                        "- [{mark}] {}",
-                        markup::inline(self.escaping, &todo.text)
-                    )?;
+                    let text = markup::inline(self.escaping, &todo.text);
+                    writeln!(self.out, "- [{mark}] {text}")?;
                 }
                 Ok(())
             }
@@ -339,10 +317,10 @@ impl Writer<'_> {
                 let text = result_text(loaded, self.escaping);
                 let lines: Vec<&str> = text.trim_end().lines().collect();
                 if failed {
-                    writeln!(self.out, "\nFailed:")?;
+                    self.block("Failed:")?;
                 }
                 if !self.short("text", &lines)? {
-                    writeln!(self.out, "\n*… {} in all*", size(&text))?;
+                    self.block(format_args!("*… {} in all*", size(&text)))?;
                 }
                 Ok(())
             }
@@ -352,7 +330,7 @@ impl Writer<'_> {
     fn head(&mut self, speaker: &'static str) -> Result<()> {
         if self.speaker != Some(speaker) {
             self.speaker = Some(speaker);
-            writeln!(self.out, "\n## {speaker}")?;
+            self.block(format_args!("## {speaker}"))?;
         }
         Ok(())
     }
@@ -367,12 +345,7 @@ impl Writer<'_> {
     }
 
     fn quote(&mut self, text: &str) -> Result<()> {
-        writeln!(
-            self.out,
-            "\n{}",
-            markup::quoted(&markup::blocks(self.escaping, text))
-        )?;
-        Ok(())
+        self.block(markup::quoted(&markup::blocks(self.escaping, text)))
     }
 
     /// Writes the first lines of a text as code, or all of them with `--tools full`.
@@ -387,12 +360,12 @@ impl Writer<'_> {
     }
 
     fn fenced(&mut self, language: &str, text: &str) -> Result<()> {
-        writeln!(
-            self.out,
-            "\n{}",
-            markup::fenced(self.escaping, language, text)
-        )?;
-        Ok(())
+        self.block(markup::fenced(self.escaping, language, text))
+    }
+
+    /// Writes a block of the document, after a blank line.
+    fn block(&mut self, text: impl Display) -> Result<()> {
+        Ok(writeln!(self.out, "\n{text}")?)
     }
 }
 

@@ -69,10 +69,8 @@ impl Header {
 
 fn times(tree: &Tree<'_>, path: &ConversationPath, zone: &TimeZone) -> Option<String> {
     let index = tree.index();
-    let millis = path
-        .entries
-        .iter()
-        .filter_map(|entry| index.entry(entry.entry_no()).millis());
+    let entries = path.entries.iter();
+    let millis = entries.filter_map(|entry| index.entry(entry.entry_no()).millis());
     let (first, last) = millis.fold(None, |range: Option<(i64, i64)>, at| {
         Some(range.map_or((at, at), |(first, last)| (first.min(at), last.max(at))))
     })?;

@@ -157,10 +157,8 @@ impl<'s> TreePrinter<'s> {
     /// Returns the roots in reverse order, because steps are popped from the end.
     fn first_steps(&self) -> Vec<Step> {
         let all = self.branches().all().iter().enumerate();
-        let roots: Vec<usize> = all
-            .filter(|(_, branch)| branch.parent.is_none())
-            .map(|(number, _)| number)
-            .collect();
+        let roots = all.filter(|(_, branch)| branch.parent.is_none());
+        let roots: Vec<usize> = roots.map(|(number, _)| number).collect();
         let mut steps = Vec::new();
         for line in self.lines(&roots, 0, ROOTS) {
             if !steps.is_empty() {
@@ -253,9 +251,8 @@ impl<'s> TreePrinter<'s> {
         let id = id.unwrap_or_else(|| "without an id".to_owned());
         let branches = self.branches().all();
         let tips = branches.iter().filter(|branch| branch.is_tip).count();
-        let mut text = format!("session {}", self.one_line(&id));
-        text.push_str(&format!(" · {}", count(index.line_count(), "line")));
-        text.push_str(&format!(" · {}", count(tips, "tip")));
+        let (id, lines) = (self.one_line(&id), count(index.line_count(), "line"));
+        let mut text = format!("session {id} · {lines} · {}", count(tips, "tip"));
         let compactions = index.entries().filter(EntryRef::is_boundary).count();
         if compactions > 0 {
             text.push_str(&format!(" · {}", count(compactions, "compaction")));
@@ -278,11 +275,8 @@ impl<'s> TreePrinter<'s> {
             let entries = self.session_tree.index().entries();
             entries.filter(|entry| entry.kind().is_chain() && entry.millis().is_some())
         };
-        let (first, last) = (
-            entries().min_by_key(EntryRef::millis),
-            entries().max_by_key(EntryRef::millis),
-        );
-        let (Some(first), Some(last)) = (first, last) else {
+        let first = entries().min_by_key(EntryRef::millis);
+        let Some((first, last)) = first.zip(entries().max_by_key(EntryRef::millis)) else {
             return Ok(None);
         };
         Ok(Some((self.minute(&first)?, self.minute(&last)?)))
@@ -307,10 +301,9 @@ impl<'s> TreePrinter<'s> {
         kinds.sort_unstable_by_key(|(name, count)| (std::cmp::Reverse(*count), *name));
         writeln!(out, "no entry of a conversation")?;
         for (name, count) in kinds {
-            let name = if name.is_empty() {
-                "of other types"
-            } else {
-                name
+            let name = match name {
+                "" => "of other types",
+                name => name,
             };
             writeln!(out, "{count:>7}  {name}")?;
         }
@@ -319,7 +312,7 @@ impl<'s> TreePrinter<'s> {
 
     fn columns(&self, out: &mut impl Write) -> Result<()> {
         let dim = self.styles.dim;
-        let names = Columns::names(self.width).text;
+        let names = columns(self.width, ["prompts", "messages", "time", "lines"]);
         let room = self.width.saturating_sub(names.width());
         writeln!(out, "{dim}{:room$}{names}{dim:#}", "")?;
         Ok(())
@@ -337,24 +330,28 @@ impl<'s> TreePrinter<'s> {
         if self.start(out, branch, &lead)? {
             lead = "│ ".repeat(level);
         }
-        let (mark, style) = if self.is_main[branch] {
-            ("●", self.styles.plain)
-        } else {
-            ("○", self.styles.dim)
+        let dim = self.styles.dim;
+        let (mark, mark_style, style) = match self.is_main[branch] {
+            true => ("●", self.styles.person, self.styles.plain),
+            false => ("○", dim, dim),
         };
-        let facts = Columns::of(self.session_tree, branch, self.width);
+        let facts = self.facts(branch);
         let title = self.title(branch)?;
-        let room = self.room(&lead).saturating_sub(2 + facts.text.width());
+        let room = self.room(&lead).saturating_sub(2 + facts.width());
         let title = cut(&title, room);
         let space = " ".repeat(room.saturating_sub(title.width()));
-        let (dim, person) = (self.styles.dim, self.styles.person);
-        let mark_style = if self.is_main[branch] { person } else { dim };
-        writeln!(
-            out,
-            "{dim}{lead}{dim:#}{mark_style}{mark}{mark_style:#} {style}{title}{style:#}{space}{dim}{}{dim:#}",
-            facts.text
-        )?;
+        write!(out, "{dim}{lead}{dim:#}{mark_style}{mark}{mark_style:#} ")?;
+        writeln!(out, "{style}{title}{style:#}{space}{dim}{facts}{dim:#}")?;
         self.end(out, branch, level)
+    }
+
+    fn facts(&self, branch: usize) -> String {
+        let shown = &self.branches().all()[branch];
+        let [prompts, messages] = [shown.prompts, shown.messages].map(|count| count.to_string());
+        let time = time(self.session_tree, branch).map(duration);
+        let lines = range(lines(self.session_tree, branch));
+        let time = time.unwrap_or_default();
+        columns(self.width, [&prompts, &messages, &time, &lines])
     }
 
     fn one_line(&self, text: &str) -> String {
@@ -382,25 +379,21 @@ impl<'s> TreePrinter<'s> {
         let text = match shown.start {
             BranchStart::Boundary => self.boundary(&first)?,
             BranchStart::Lost => {
-                let parent = first
-                    .parent()
-                    .map(|id| self.session_tree.index().id_text(id));
+                let index = self.session_tree.index();
+                let parent = first.parent().map(|id| index.id_text(id));
                 let parent = parent.map(|id| format!(" ({})", self.one_line(&id)));
                 let parent = parent.unwrap_or_default();
-                match self
-                    .session_tree
-                    .tree
-                    .node(shown.first)
-                    .and_then(|node| self.session_tree.tree.link_decision(node))
-                {
-                    Some(Decision::Gap { reason, .. }) => format!(
-                        "line {line}: its parent{parent} is missing, and {}",
-                        reason.words()
-                    ),
-                    _ => format!("line {line}: its parent{parent} is missing"),
-                }
+                let why = match self.link_decision(shown.first) {
+                    Some(Decision::Gap { reason, .. }) => format!(", and {}", reason.words()),
+                    _ => String::new(),
+                };
+                format!("line {line}: its parent{parent} is missing{why}")
             }
-            BranchStart::Bridge => self.link_note(shown.first).unwrap_or_default(),
+            BranchStart::Bridge => {
+                let decision = self.link_decision(shown.first);
+                let describe = |decision| explain::describe(self.session_tree.index(), &decision);
+                decision.map(describe).unwrap_or_default()
+            }
             BranchStart::Cycle => format!("line {line} is part of a cycle"),
             BranchStart::Sidechain => {
                 format!("the parent of line {line} is an entry of a subagent")
@@ -423,23 +416,18 @@ impl<'s> TreePrinter<'s> {
         Ok(self.one_line(&text))
     }
 
-    /// Describes the decision about the missing parent of an entry.
-    fn link_note(&self, entry: EntryNo) -> Option<String> {
+    /// Returns the decision about the missing parent of an entry.
+    fn link_decision(&self, entry: EntryNo) -> Option<Decision> {
         let tree = &self.session_tree.tree;
-        let decision = tree.link_decision(tree.node(entry)?)?;
-        Some(explain::describe(self.session_tree.index(), &decision))
+        tree.link_decision(tree.node(entry)?)
     }
 
     /// Prints the notes below a branch: that it ends in a tip, and the policies whose leaf is on it.
     fn end(&self, out: &mut impl Write, branch: usize, level: usize) -> Result<()> {
         let shown = &self.branches().all()[branch];
         let index = self.session_tree.index();
-        let mut leaves: Vec<EntryNo> = self
-            .session_tree
-            .paths
-            .iter()
-            .filter_map(|(_, path)| path.leaf)
-            .collect();
+        let paths = self.session_tree.paths.iter();
+        let mut leaves: Vec<EntryNo> = paths.filter_map(|(_, path)| path.leaf).collect();
         leaves.retain(|leaf| self.branches().branch_of(*leaf) == Some(branch));
         leaves.sort_unstable();
         leaves.dedup();
@@ -454,25 +442,22 @@ impl<'s> TreePrinter<'s> {
                 let pinned = LeafReason::Pinned;
                 matches!(leaf_decision(path), Some(Decision::Leaf { reason, .. }) if *reason == pinned)
             });
-            let pinned = if is_pinned {
-                ", pinned by last-prompt"
-            } else {
-                ""
-            };
-            let (name, style) = if paths.is_empty() {
-                ("tip".to_owned(), self.styles.dim)
-            } else {
-                (
+            let (mut name, style) = match names.is_empty() {
+                true => ("tip".to_owned(), self.styles.dim),
+                false => (
                     format!("leaf of {}", names.join(" and ")),
                     self.styles.person,
-                )
+                ),
             };
+            if is_pinned {
+                name.push_str(", pinned by last-prompt");
+            }
             let uuid = index.entry(*entry).uuid().map(|id| index.id_text(id));
             let uuid = uuid.unwrap_or_else(|| "without a uuid".to_owned());
             let is_end = shown.is_tip && place + 1 == leaves.len();
             let corner = if is_end { "└─" } else { "├─" };
             let lead = format!("{}{corner} ", "│ ".repeat(level));
-            let text = format!("{name}{pinned} · {}", self.one_line(&uuid));
+            let text = format!("{name} · {}", self.one_line(&uuid));
             let kind = explain::entry_name(index, *entry);
             let text = cut(&format!("{text} · {kind}"), self.room(&lead));
             let dim = self.styles.dim;
@@ -489,12 +474,9 @@ impl<'s> TreePrinter<'s> {
         is_line: bool,
     ) -> Result<()> {
         let lead = lead(level, if is_line { "│ " } else { "├─" });
-        let text = format!(
-            "⋮ {} hidden, {}, lines {}; --json lists them",
-            count(total.branches, "branch"),
-            count(total.prompts, "prompt"),
-            range(total.lines)
-        );
+        let branches = count(total.branches, "branch");
+        let (prompts, lines) = (count(total.prompts, "prompt"), range(total.lines));
+        let text = format!("⋮ {branches} hidden, {prompts}, lines {lines}; --json lists them");
         let text = cut(&text, self.room(&lead));
         let dim = self.styles.dim;
         writeln!(out, "{dim}{lead}{text}{dim:#}")?;
@@ -575,11 +557,8 @@ impl<'s> TreePrinter<'s> {
             other => other.name().unwrap_or_default().replace('_', " "),
         });
         let shown = shown.unwrap_or_else(|| "without content".to_owned());
-        Ok(format!(
-            "({} {})",
-            entry.kind().name(),
-            self.one_line(&shown)
-        ))
+        let shown = self.one_line(&shown);
+        Ok(format!("({} {shown})", entry.kind().name()))
     }
 
     fn sidechains(&self, out: &mut impl Write) -> Result<()> {
@@ -593,12 +572,9 @@ impl<'s> TreePrinter<'s> {
         for sidechain in sidechains.iter().take(ROOTS.1) {
             let name = sidechain.agent.as_deref().unwrap_or("without an agent id");
             let line = self.session_tree.index().entry(sidechain.first).line();
-            writeln!(
-                out,
-                "  {}  {}, from line {line} on",
-                cut(&self.one_line(name), self.width / 2),
-                count(sidechain.entries, "entry")
-            )?;
+            let name = cut(&self.one_line(name), self.width / 2);
+            let entries = count(sidechain.entries, "entry");
+            writeln!(out, "  {name}  {entries}, from line {line} on")?;
         }
         if sidechains.len() > ROOTS.1 {
             let more = sidechains.len() - ROOTS.1;
@@ -622,11 +598,13 @@ impl<'s> TreePrinter<'s> {
             before = Some((path.leaf, shown.collect()));
             let text = match leaf_decision(path) {
                 _ if is_same => "the same".to_owned(),
-                Some(decision) => format!(
-                    "{}; {} on its path",
-                    explain::describe(index, decision),
-                    count(path.entries.len(), "entry")
-                ),
+                Some(decision) => {
+                    let entries = count(path.entries.len(), "entry");
+                    format!(
+                        "{}; {entries} on its path",
+                        explain::describe(index, decision)
+                    )
+                }
                 None => "no leaf".to_owned(),
             };
             page.line(&[Span::plain(&text)])?;
@@ -688,37 +666,15 @@ fn lines(session_tree: &SessionTree<'_>, branch: usize) -> (u64, u64) {
     (first, entries.next_back().map_or(first, line))
 }
 
-/// The columns after the title of a branch.
-struct Columns {
-    text: String,
-}
+/// On a narrower page only the line numbers are printed.
+const NARROW: usize = 80;
 
-impl Columns {
-    /// On a narrower page only the line numbers are printed.
-    const NARROW: usize = 80;
-
-    fn new(width: usize, prompts: &str, messages: &str, time: &str, lines: &str) -> Self {
-        let text = if width < Self::NARROW {
-            format!("{lines:>13}")
-        } else {
-            format!("{prompts:>9}{messages:>10}{time:>10}{lines:>13}")
-        };
-        Self { text }
-    }
-
-    fn names(width: usize) -> Self {
-        Self::new(width, "prompts", "messages", "time", "lines")
-    }
-
-    fn of(session_tree: &SessionTree<'_>, branch: usize, width: usize) -> Self {
-        let shown = &session_tree.branches.all()[branch];
-        Self::new(
-            width,
-            &shown.prompts.to_string(),
-            &shown.messages.to_string(),
-            &time(session_tree, branch).map(duration).unwrap_or_default(),
-            &range(lines(session_tree, branch)),
-        )
+/// Returns the columns after the title of a branch: prompts, messages, time, lines.
+fn columns(width: usize, [prompts, messages, time, lines]: [&str; 4]) -> String {
+    if width < NARROW {
+        format!("{lines:>13}")
+    } else {
+        format!("{prompts:>9}{messages:>10}{time:>10}{lines:>13}")
     }
 }
 

@@ -150,10 +150,10 @@ impl<'o> TextPrinter<'o> {
             ItemKind::Unusable => {
                 self.marker(&format!("{} cannot be read", the_line(rendered.line)))
             }
-            ItemKind::TooMany => self.marker(&format!(
-                "{} has too many elements to be shown",
-                the_line(rendered.line)
-            )),
+            ItemKind::TooMany => {
+                let line = the_line(rendered.line);
+                self.marker(&format!("{line} has too many elements to be shown"))
+            }
             _ => Ok(()),
         }
     }
@@ -193,8 +193,7 @@ impl<'o> TextPrinter<'o> {
         for reference in region.iter().flat_map(|(region, _)| region.references()) {
             self.page.short(&[Span::new(self.styles.dim, reference)])?;
         }
-        self.page.text(self.styles.plain, text.trim_end())?;
-        Ok(())
+        Ok(self.page.text(self.styles.plain, text.trim_end())?)
     }
 
     fn thinking(&mut self, loaded: &LoadedItem<'_>) -> Result<()> {
@@ -221,9 +220,7 @@ impl<'o> TextPrinter<'o> {
 
     fn system(&mut self, rendered: RenderItem<'_>) -> Result<()> {
         let entry = rendered.loaded.entry();
-        let content = entry
-            .as_ref()
-            .and_then(|entry| entry.object().str("content"));
+        let content = entry.and_then(|entry| entry.object().str("content"));
         let content = content.unwrap_or_default();
         match rendered.entry_ref.system_kind() {
             Some(SystemKind::MicrocompactBoundary) => self.marker("old tool results cleared"),
@@ -243,9 +240,7 @@ impl<'o> TextPrinter<'o> {
     /// Prints a line for an attachment that records an event. Others are reminders for the model.
     fn attachment(&mut self, rendered: RenderItem<'_>) -> Result<()> {
         let entry = rendered.loaded.entry();
-        let attachment = entry
-            .as_ref()
-            .and_then(|entry| entry.object().object("attachment"));
+        let attachment = entry.and_then(|entry| entry.object().object("attachment"));
         let Some(attachment) = attachment else {
             return Ok(());
         };
@@ -306,30 +301,26 @@ impl<'o> TextPrinter<'o> {
             self.page.pop();
         }
         let run = |columns: usize| line.to_string().repeat(columns);
-        let mut left = format!("{} {} ", run(2), self.one_line(text));
-        if text.is_empty() {
-            left = run(2);
-        }
+        let left = match text {
+            "" => run(2),
+            text => format!("{} {} ", run(2), self.one_line(text)),
+        };
         let right = match end {
             "" => String::new(),
             end => format!(" {end} {}", run(2)),
         };
-        let used = width(&[
-            Span::new(self.styles.plain, &left),
-            Span::new(self.styles.plain, &right),
-        ]);
+        let used = width(&[Span::plain(&left), Span::plain(&right)]);
         self.page.gap();
         match self.page.columns().checked_sub(used) {
             Some(space) => self.dim(&format!("{left}{}{right}", run(space)))?,
             None => {
                 let first = vec![Span::new(self.styles.dim, &format!("{} ", run(2)))];
                 self.page.push(first, vec![Span::plain("   ")]);
-                let end = if end.is_empty() {
-                    ""
-                } else {
-                    &format!(" · {end}")
-                };
-                self.dim(&format!("{}{end}", self.one_line(text)))?;
+                let text = self.one_line(text);
+                match end {
+                    "" => self.dim(&text)?,
+                    end => self.dim(&format!("{text} · {end}"))?,
+                }
                 self.page.pop();
             }
         }
@@ -351,8 +342,7 @@ impl<'o> TextPrinter<'o> {
 
     fn alarm(&mut self, text: &str) -> Result<()> {
         let line = format!("! {}", self.one_line(text));
-        self.page.line(&[Span::new(self.styles.error, &line)])?;
-        Ok(())
+        Ok(self.page.line(&[Span::new(self.styles.error, &line)])?)
     }
 
     /// Prints text that the client does not show as part of the conversation: its first line, or all
@@ -366,8 +356,7 @@ impl<'o> TextPrinter<'o> {
             false => format!("{kind}: "),
         };
         if self.options.tools == Tools::Full {
-            self.page.text(self.styles.dim, &format!("{lead}{text}"))?;
-            return Ok(());
+            return Ok(self.page.text(self.styles.dim, &format!("{lead}{text}"))?);
         }
         let first = text.lines().next().unwrap_or_default();
         let more = text.lines().count().saturating_sub(1);
@@ -386,8 +375,7 @@ impl<'o> TextPrinter<'o> {
     }
 
     fn dim(&mut self, text: &str) -> Result<()> {
-        self.page.line(&[Span::new(self.styles.dim, text)])?;
-        Ok(())
+        Ok(self.page.line(&[Span::new(self.styles.dim, text)])?)
     }
 }
 

@@ -183,12 +183,8 @@ pub(crate) fn from<'p>(cwd: Option<&str>, path: &'p str) -> &'p str {
 /// Describes the size of a text: `1 line · 12 B`.
 pub(crate) fn size(text: &str) -> String {
     let lines = text.trim_end().split('\n').count();
-    format!(
-        "{} {} · {}",
-        grouped(lines as u64),
-        noun(lines, "line"),
-        bytes(text.len() as u64)
-    )
+    let (number, bytes) = (grouped(lines as u64), bytes(text.len() as u64));
+    format!("{number} {} · {bytes}", noun(lines, "line"))
 }
 
 /// Formats a number of bytes with at most four digits: `640 B`, `12.3 KB`.

@@ -14,6 +14,7 @@ use transcript_format::named;
 use transcript_format::scan::{Flags, ToolRole};
 use transcript_reader::{EntryNo, EntryRef, Id, Index, Preserved};
 
+use crate::timeline::tool_keys;
 use crate::tree::{NodeId, Parent, Tree};
 
 /// The branches of a file.
@@ -95,7 +96,12 @@ impl Branches {
     /// leaves that policies choose, whatever is below them.
     #[must_use]
     pub fn new(tree: &Tree<'_>, breaks: &[EntryNo]) -> Self {
-        let mut links = BranchLinks::new(tree);
+        let mut links = BranchLinks {
+            tree,
+            index: tree.index(),
+            parents: Vec::new(),
+            starts: HashMap::new(),
+        };
         links.link();
         let order = links.order();
         let groups = links.groups(&order);
@@ -172,15 +178,6 @@ struct BranchLinks<'t, 'i> {
 }
 
 impl<'t, 'i> BranchLinks<'t, 'i> {
-    fn new(tree: &'t Tree<'i>) -> Self {
-        Self {
-            tree,
-            index: tree.index(),
-            parents: Vec::new(),
-            starts: HashMap::new(),
-        }
-    }
-
     /// Returns the node of the line that counts, also when a splice removed it from the tree.
     fn node(&self, entry_no: EntryNo) -> Option<u32> {
         let node = self.node_of_line(&self.index.entry(entry_no))?;
@@ -273,10 +270,9 @@ impl<'t, 'i> BranchLinks<'t, 'i> {
     /// Returns the nodes of the main conversation, parents first. Where links form a cycle, one of
     /// them is cut.
     fn order(&mut self) -> Vec<u32> {
-        let main = self.tree.nodes();
         let is_drawn =
             |node: &NodeId| !self.tree.is_sidechain(*node) && !self.tree.is_tombstoned(*node);
-        let main = main.filter(is_drawn);
+        let main = self.tree.nodes().filter(is_drawn);
         let main: Vec<u32> = main.map(|node| node.0).collect();
         let mut order = Order::new(&main, &self.parents);
         for node in &main {
@@ -370,10 +366,7 @@ impl<'t, 'i> BranchLinks<'t, 'i> {
             EntryKind::Assistant => {
                 is_answer && entry.message().is_some() && entry.message() == head.message()
             }
-            EntryKind::User => {
-                let mut ends = entry.tools().iter();
-                is_answer && ends.any(|end| end.role() == ToolRole::Result)
-            }
+            EntryKind::User => is_answer && tool_keys(entry, ToolRole::Result).next().is_some(),
             _ => false,
         }
     }
@@ -399,11 +392,9 @@ impl<'t, 'i> BranchLinks<'t, 'i> {
                 Some(parents) if own != *node => top[parents as usize],
                 Some(parents) => {
                     let parents = head[parents as usize];
-                    let continues = forks[parents as usize] == 1 && !breaks.contains(&parents);
-                    if continues {
-                        top[parents as usize]
-                    } else {
-                        *node
+                    match forks[parents as usize] == 1 && !breaks.contains(&parents) {
+                        true => top[parents as usize],
+                        false => *node,
                     }
                 }
                 None => *node,
@@ -497,10 +488,9 @@ impl<'t, 'i> BranchLinks<'t, 'i> {
 #[must_use]
 pub fn is_prompt(entry: &EntryRef<'_>) -> bool {
     let mut ends = entry.tools().iter();
+    let is_of_client = Flags::META | Flags::COMPACT_SUMMARY;
     entry.kind() == EntryKind::User
-        && !entry
-            .flags()
-            .intersects(Flags::META | Flags::COMPACT_SUMMARY)
+        && !entry.flags().intersects(is_of_client)
         && !ends.any(|end| end.role() == ToolRole::Result)
 }
 

@@ -13,7 +13,7 @@ use transcript_reader::{Boundary, EntryNo, EntryRef, Id, MessageKey, Preserved, 
 use crate::components::Descendants;
 use crate::decision::{Decision, Evidence, GapReason};
 use crate::path::ConversationPath;
-use crate::tree::{NodeId, Parent, Tree};
+use crate::tree::{NodeId, Tree};
 
 impl Tree<'_> {
     /// Returns the findings about the links of the file, and about the calls on `path`, by offset.
@@ -58,18 +58,18 @@ impl<'i> Findings<'_, 'i> {
         let mut was_unnamed = false;
         for node in tree.nodes() {
             let entry = tree.lineage(node);
-            let is_linked = matches!(tree.parent(node), Parent::Node(_))
-                && tree.recovery.bridge(node).is_none()
-                && !tree.is_spliced(node);
+            let (bridge, gap) = (tree.recovery.bridge(node), tree.recovery.gap(node));
+            let is_linked =
+                tree.parent_node(node).is_some() && bridge.is_none() && !tree.is_spliced(node);
             // A parent in another file of the session is not missing.
-            let is_elsewhere = tree.recovery.bridge(node) == Some(Evidence::OtherFile)
-                || tree.recovery.gap(node) == Some(GapReason::OtherFile);
+            let is_elsewhere =
+                bridge == Some(Evidence::OtherFile) || gap == Some(GapReason::OtherFile);
             if !is_linked
                 && !is_elsewhere
                 && let Some(id) = entry.parent()
                 && tree.index.with_uuid(id).next().is_none()
             {
-                let detail = match (tree.recovery.bridge(node), tree.recovery.gap(node)) {
+                let detail = match (bridge, gap) {
                     (Some(_), _) => "no line has the parent, but a replacement was found",
                     (_, Some(reason)) => reason.words(),
                     _ => "no line has the parent",
@@ -78,13 +78,10 @@ impl<'i> Findings<'_, 'i> {
             }
             let lost_key = entry.flags().contains(Flags::PARENT_ABSENT)
                 && entry.uuid().is_some()
-                && (tree.recovery.bridge(node).is_some() || tree.recovery.gap(node).is_some());
+                && (bridge.is_some() || gap.is_some());
             if lost_key {
-                self.add(
-                    Code::Dangling,
-                    entry,
-                    "the line has no parentUuid, not even null",
-                );
+                let detail = "the line has no parentUuid, not even null";
+                self.add(Code::Dangling, entry, detail);
             }
             let has_no_id = entry.uuid().is_none() && entry.kind().is_message();
             if has_no_id && !was_unnamed {
@@ -188,10 +185,8 @@ impl<'i> Findings<'_, 'i> {
                 continue;
             };
             if let Some(id) = boundary.logical_parent {
-                let target = tree
-                    .index
-                    .with_uuid(id)
-                    .find_map(|line| tree.entry_node(line));
+                let mut lines = tree.index.with_uuid(id);
+                let target = lines.find_map(|line| tree.entry_node(line));
                 // A preserved entry is a descendant of the boundary as well, and precedes it in the
                 // file.
                 let is_descendant = |target| {
@@ -214,11 +209,8 @@ impl<'i> Findings<'_, 'i> {
             let entry = tree.entry(node);
             let is_summary = entry.flags().contains(Flags::COMPACT_SUMMARY);
             if is_summary && !self.has_boundary_above(node) {
-                self.add(
-                    Code::NoBoundary,
-                    entry,
-                    "the summary has no boundary above it",
-                );
+                let detail = "the summary has no boundary above it";
+                self.add(Code::NoBoundary, entry, detail);
             }
         }
     }
@@ -234,26 +226,18 @@ impl<'i> Findings<'_, 'i> {
             Preserved::Segment { anchor } => (anchor, boundary.ends.as_slice()),
         };
         let there = named.iter().filter(|id| is_there(id)).count();
+        let segment = |detail| Some((Code::Segment, detail));
         if there == 0 {
             Some((Code::Stale, "none of the preserved entries is in the file"))
         } else if there < named.len() {
-            Some((
-                Code::Segment,
-                "some of the preserved entries are not in the file",
-            ))
+            segment("some of the preserved entries are not in the file")
         } else if !is_there(anchor) {
-            Some((
-                Code::Segment,
-                "the anchor of the preserved entries is not in the file",
-            ))
+            segment("the anchor of the preserved entries is not in the file")
         } else if let ([Some(head), Some(tail)], Preserved::Segment { .. }) =
             (boundary.ends, &boundary.preserved)
             && !self.is_linked_to(tail, head)
         {
-            Some((
-                Code::Segment,
-                "the preserved segment is broken between tail and head",
-            ))
+            segment("the preserved segment is broken between tail and head")
         } else {
             None
         }
@@ -271,15 +255,11 @@ impl<'i> Findings<'_, 'i> {
     fn has_boundary_above(&self, summary: NodeId) -> bool {
         // A later compaction moves what it preserves, so the links before the splice count.
         let tree = self.tree;
-        let parent = |node: &NodeId| match tree.parent_before_splice(*node) {
-            Parent::Node(parent) => Some(parent),
-            Parent::Root | Parent::Lost => None,
-        };
+        let parent = |node: &NodeId| tree.parent_before_splice(*node).node();
         let above = std::iter::successors(parent(&summary), parent).take(tree.index.len());
         let mut above = above.map(|node| tree.entry(node));
-        above
-            .find(|entry| entry.is_boundary() || entry.kind().is_message())
-            .is_some_and(|entry| entry.is_boundary())
+        let nearest = above.find(|entry| entry.is_boundary() || entry.kind().is_message());
+        nearest.is_some_and(|entry| entry.is_boundary())
     }
 
     fn of_path(&mut self, path: &ConversationPath) {
@@ -288,11 +268,8 @@ impl<'i> Findings<'_, 'i> {
             match *decision {
                 Decision::Siblings { entry, .. } => {
                     let entry = index.entry(entry);
-                    self.add(
-                        Code::Sibling,
-                        entry,
-                        "parts of the answer are outside the chain",
-                    );
+                    let detail = "parts of the answer are outside the chain";
+                    self.add(Code::Sibling, entry, detail);
                 }
                 Decision::PinHidesNewer { entry, .. } => {
                     let entry = index.entry(entry);
@@ -326,13 +303,13 @@ impl<'i> Findings<'_, 'i> {
                         None => early.push((end.key(), entry)),
                         Some((call, is_answered)) => {
                             let call = index.entry(*call);
-                            let is_late = answer.is_some_and(|answer| {
-                                answer.message() != call.message() || call.message().is_none()
+                            let is_later = answer.is_some_and(|answer| {
+                                let message = call.message();
+                                answer.number() != call.number()
+                                    && (answer.message() != message || message.is_none())
                             });
-                            let is_other =
-                                answer.is_some_and(|answer| answer.number() != call.number());
                             *is_answered = true;
-                            if is_late && is_other {
+                            if is_later {
                                 let detail = "the result comes after a later answer";
                                 self.add(Code::PairOrder, entry, detail);
                             }
@@ -347,25 +324,17 @@ impl<'i> Findings<'_, 'i> {
                 *is_answered = true;
                 self.add(Code::PairOrder, entry, "the result comes before its call");
             } else {
-                self.add(
-                    Code::NoUse,
-                    entry,
-                    "no call on the path has the id of the result",
-                );
+                let detail = "no call on the path has the id of the result";
+                self.add(Code::NoUse, entry, detail);
             }
         }
-        let mut open: Vec<_> = calls
-            .into_values()
-            .filter(|(_, answered)| !answered)
-            .collect();
+        let open = calls.into_values().filter(|(_, answered)| !answered);
+        let mut open: Vec<_> = open.collect();
         open.sort_unstable();
         open.dedup();
         for (call, _) in open {
-            self.add(
-                Code::NoResult,
-                index.entry(call),
-                "a call of this entry has no result on the path",
-            );
+            let detail = "a call of this entry has no result on the path";
+            self.add(Code::NoResult, index.entry(call), detail);
         }
     }
 }

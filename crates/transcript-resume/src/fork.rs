@@ -230,10 +230,8 @@ impl<'c, 'i> PathCopy<'c, 'i> {
         if ids.is_empty() {
             return;
         }
-        let mut calls = self
-            .missing
-            .take()
-            .map_or(Vec::new(), |missing| missing.calls);
+        let missing = self.missing.take();
+        let mut calls = missing.map_or(Vec::new(), |missing| missing.calls);
         calls.extend(ids);
         let line = missing::results(&calls, body);
         self.missing = Some(Missing { calls, line });
@@ -389,10 +387,8 @@ impl<'c, 'i> PathCopy<'c, 'i> {
         let has_segment = boundary.ends != [None, None];
         let is_segment = (head, tail) == (Some(first), Some(last));
         // Nothing names a result that was added between them.
-        let is_split = self
-            .ends
-            .iter()
-            .any(|end| (first..=last).contains(&(*end as u32)));
+        let mut ends = self.ends.iter();
+        let is_split = ends.any(|end| (first..=last).contains(&(*end as u32)));
         (first <= last && (is_segment || !has_segment) && !is_split).then_some(())
     }
 

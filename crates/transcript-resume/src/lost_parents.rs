@@ -26,7 +26,7 @@ use transcript_reader::{EntryRef, Id, OtherFiles, ToolKey};
 
 use crate::components::Components;
 use crate::decision::{Evidence, GapReason};
-use crate::timeline::MAX_STEPS;
+use crate::timeline::{MAX_STEPS, tool_keys};
 use crate::tree::{NodeId, Parent, ParentSlot, Tree};
 
 /// How much newer the entry before may be: an entry gets its timestamp before it is written, so
@@ -189,8 +189,8 @@ impl<'t, 'i> LostParents<'t, 'i> {
         if self.components.root(parent) == self.components.root(node) {
             // The others of its group were linked below this entry; linking it as well would close
             // a cycle.
-            let reason = GapReason::NothingBefore;
-            self.tree.recovery.gaps.insert(node, reason);
+            let gaps = &mut self.tree.recovery.gaps;
+            gaps.insert(node, GapReason::NothingBefore);
             return;
         }
         self.tree.parents[node.at()] = ParentSlot(parent.0);
@@ -250,11 +250,8 @@ impl<'t, 'i> LostParents<'t, 'i> {
                     && self.components.peek(*other) != component
                     && Chain::of(&self.tree.entry(*other)) == Chain::of(&entry)
             })?;
-        let is_newer = self
-            .tree
-            .entry(before)
-            .millis()
-            .is_some_and(|time| time < millis);
+        let written = self.tree.entry(before).millis();
+        let is_newer = written.is_some_and(|time| time < millis);
         let mut above = self.tree.ancestors(before).take(NEAR);
         let is_message = self.tree.entry(newest).kind().is_message();
         let is_other_end = is_newer
@@ -352,11 +349,7 @@ impl<'t, 'i> LostParents<'t, 'i> {
     /// Returns the entry with the call that the result `node` answers.
     fn call_of(&mut self, node: NodeId) -> Option<NodeId> {
         let entry = self.tree.entry(node);
-        if entry.kind() != EntryKind::User {
-            return None;
-        }
-        let mut results = entry.tools().iter();
-        let result = results.find(|end| end.role() == ToolRole::Result)?;
+        let result = tool_keys(entry, ToolRole::Result).next()?;
         let tree = &*self.tree;
         let calls = self.calls.get_or_insert_with(|| {
             let mut calls = HashMap::new();
@@ -368,7 +361,7 @@ impl<'t, 'i> LostParents<'t, 'i> {
             }
             calls
         });
-        let call = *calls.get(&result.key())?;
+        let call = *calls.get(&result)?;
         let is_near = Chain::of(&tree.entry(call)) == Chain::of(&entry)
             && tree.entry(call).session() == entry.session()
             && self.components.root(call) != self.components.root(node)
@@ -413,10 +406,8 @@ impl<'t, 'i> LostParents<'t, 'i> {
             // That branch must not already be below `node`, as this would close a cycle.
             if is_near && self.components.root(parent) != self.components.root(node) {
                 self.tree.parents[other.at()] = ParentSlot(named.0);
-                self.tree
-                    .recovery
-                    .bridges
-                    .insert(other, Evidence::Exchanged);
+                let bridges = &mut self.tree.recovery.bridges;
+                bridges.insert(other, Evidence::Exchanged);
                 return Some(Found::Parent(parent, Evidence::Exchanged));
             }
         }

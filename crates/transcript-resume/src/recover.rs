@@ -326,10 +326,8 @@ impl Tree<'_> {
             }
         }
         let before = || self.nodes().take_while(|node| Some(*node) != first);
-        let copied_from: HashSet<_> = before()
-            .filter(|node| is_own[components.root(*node).at()])
-            .map(|node| self.entry(node).session())
-            .collect();
+        let own = before().filter(|node| is_own[components.root(*node).at()]);
+        let copied_from: HashSet<_> = own.map(|node| self.entry(node).session()).collect();
         for node in before() {
             if copied_from.contains(&self.entry(node).session()) {
                 is_own[components.root(node).at()] = true;

@@ -21,6 +21,7 @@ use transcript_reader::{MessageKey, ToolKey};
 
 use crate::decision::Decision;
 use crate::path::{Via, Walk};
+use crate::timeline::tool_keys;
 use crate::tree::{NodeId, Policy, Tree};
 
 impl Walk<'_, '_> {
@@ -89,21 +90,7 @@ impl Tree<'_> {
         node: NodeId,
         role: ToolRole,
     ) -> impl Iterator<Item = ToolKey> + '_ {
-        let entry = self.entry(node);
-        let wanted = if role == ToolRole::Use {
-            EntryKind::Assistant
-        } else {
-            EntryKind::User
-        };
-        let tools = if entry.kind() == wanted {
-            entry.tools()
-        } else {
-            &[]
-        };
-        tools
-            .iter()
-            .filter(move |tool| tool.role() == role)
-            .map(|tool| tool.key())
+        tool_keys(self.entry(node), role)
     }
 
     /// Returns the line that replaced the missing call of a result.
@@ -330,9 +317,8 @@ impl Groups {
         let line = self.of_line.get(&node).copied();
         line.or_else(|| {
             let calls = tree.tool_keys(node, ToolRole::Result);
-            calls
-                .filter_map(|call| self.of_call.get(&call).copied())
-                .min()
+            let groups = calls.filter_map(|call| self.of_call.get(&call).copied());
+            groups.min()
         })
     }
 
@@ -422,28 +408,18 @@ impl Groups {
     /// lines come before results and attachments, and these are in file order, each in the stretch
     /// of the line that it belongs to (CHAIN-8).
     fn rebuild(&self, group: &Group, walk: &Walk<'_, '_>) -> Vec<(Range<usize>, Vec<NodeId>)> {
-        let is_line = |node: &NodeId| self.of_line.contains_key(node);
+        let is_line = |node: &&NodeId| self.of_line.contains_key(*node);
         let mut stretches: Vec<(Vec<NodeId>, Vec<NodeId>)> = group
             .stretches
             .iter()
-            .map(|places| {
-                walk.chain[places.clone()]
-                    .iter()
-                    .partition(|node| is_line(node))
-            })
+            .map(|places| walk.chain[places.clone()].iter().partition(is_line))
             .collect();
-        let on_chain: Vec<NodeId> = stretches
-            .iter()
-            .flat_map(|(lines, _)| lines)
-            .copied()
-            .collect();
-        let anchors = Anchors::new(&on_chain);
+        let on_chain = stretches.iter().flat_map(|(lines, _)| lines).copied();
+        let anchors = Anchors::new(&on_chain.collect::<Vec<_>>());
         let mut lost_after: HashMap<NodeId, Vec<NodeId>> = HashMap::new();
         for line in &group.lost_lines {
-            lost_after
-                .entry(anchors.before(*line))
-                .or_default()
-                .push(*line);
+            let lost = lost_after.entry(anchors.before(*line)).or_default();
+            lost.push(*line);
         }
         let mut stretch_of_line: HashMap<NodeId, usize> = HashMap::new();
         let mut stretch_of_call: HashMap<ToolKey, usize> = HashMap::new();

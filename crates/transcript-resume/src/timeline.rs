@@ -2,12 +2,27 @@
 
 use transcript_format::kind::EntryKind;
 use transcript_format::scan::{Flags, ToolRole};
+use transcript_reader::{EntryRef, ToolKey};
 
 use crate::tree::{NodeId, Tree};
 
 /// How many entries a walk looks at before it stops: correct files need only a few steps, and
 /// damaged ones must not make it slow.
 pub(crate) const MAX_STEPS: usize = 1_000;
+
+/// Returns the calls that an answer makes, or those that a user entry has the results of.
+pub(crate) fn tool_keys<'i>(
+    entry: EntryRef<'i>,
+    role: ToolRole,
+) -> impl Iterator<Item = ToolKey> + use<'i> {
+    let is_there = match role {
+        ToolRole::Use => entry.kind() == EntryKind::Assistant,
+        _ => entry.kind() == EntryKind::User,
+    };
+    let ends = entry.tools().iter();
+    ends.filter(move |end| is_there && end.role() == role)
+        .map(|end| end.key())
+}
 
 impl Tree<'_> {
     /// Returns whether `node` is the result of a call of `parent`.

@@ -11,7 +11,7 @@ use transcript_format::kind::EntryKind;
 use transcript_format::scan::{Flags, ToolRole};
 use transcript_reader::{EntryNo, EntryRef, Id, ToolKey};
 
-use crate::tree::{NodeId, Parent, ParentSlot, Tree};
+use crate::tree::{NodeId, ParentSlot, Tree};
 
 /// The removed entries; empty for nearly all files.
 #[derive(Debug, Default)]
@@ -68,10 +68,8 @@ impl Tree<'_> {
         let is_entry = |line: &EntryNo| self.index.entry(*line).kind() != EntryKind::Progress;
         let mut lines = self.index.with_uuid(id).filter(is_entry);
         let node = lines.find_map(|line| self.entry_node(line))?;
-        match self.recovery.tombstones.above.get(&node)?.parent_of() {
-            Parent::Node(above) => Some(above),
-            Parent::Root | Parent::Lost => None,
-        }
+        let above = self.recovery.tombstones.above.get(&node)?;
+        above.parent_of().node()
     }
 
     /// Reads which uuids are tombstoned. One that a later entry has counts again, as somebody wrote
@@ -116,10 +114,8 @@ impl Tree<'_> {
         }
         self.add_results(&mut found);
         self.build_children();
-        let ends: Vec<NodeId> = found
-            .iter()
-            .flat_map(|node| self.leaf_attachments(*node, &found))
-            .collect();
+        let leaves = |node: &NodeId| self.leaf_attachments(*node, &found);
+        let ends: Vec<NodeId> = found.iter().flat_map(leaves).collect();
         found.extend(ends);
         self.recovery.tombstones.nodes = found;
     }
@@ -155,9 +151,8 @@ impl Tree<'_> {
         let mut looked_at = 0;
         loop {
             let children = self.children(at).filter(|child| !found.contains(child));
-            attachments.extend(
-                children.filter(|child| self.entry(*child).kind() == EntryKind::Attachment),
-            );
+            let is_attachment = |child: &NodeId| self.entry(*child).kind() == EntryKind::Attachment;
+            attachments.extend(children.filter(is_attachment));
             let Some(next) = attachments.get(looked_at) else {
                 break;
             };
@@ -183,10 +178,7 @@ impl Tree<'_> {
         }
         let mut tombstones = std::mem::take(&mut self.recovery.tombstones);
         let is_out = |node: NodeId| tombstones.nodes.contains(&node);
-        let under = |parent: ParentSlot| match parent.parent_of() {
-            Parent::Node(parent) if is_out(parent) => Some(parent),
-            _ => None,
-        };
+        let under = |parent: ParentSlot| parent.parent_of().node().filter(|node| is_out(*node));
         let mut known = HashMap::new();
         let mut passed = HashMap::new();
         for child in self.nodes().filter(|node| !is_out(*node)) {
@@ -233,18 +225,12 @@ impl Tree<'_> {
         let mut walked = Vec::new();
         let mut at = ParentSlot(first.0);
         let mut above = loop {
-            let Parent::Node(node) = at.parent_of() else {
+            let Some(node) = at.parent_of().node().filter(|node| is_out(*node)) else {
                 break Above {
                     parent: at,
                     repaired: None,
                 };
             };
-            if !is_out(node) {
-                break Above {
-                    parent: at,
-                    repaired: None,
-                };
-            }
             // Reaching an entry again means a cycle, which has nothing above it.
             let lost = Above {
                 parent: ParentSlot::LOST,
@@ -292,14 +278,10 @@ impl Tree<'_> {
                     .flatten();
             }
         }
-        let is_adjacent =
-            |above: &ParentSlot| matches!(above.parent_of(), Parent::Node(node) if is_shown(node));
+        let is_adjacent = |above: &ParentSlot| above.parent_of().node().is_some_and(&is_shown);
         let others = tombstones.above.iter();
-        off_chain.extend(
-            others
-                .filter(|(_, above)| is_adjacent(above))
-                .map(|(node, _)| *node),
-        );
+        let adjacent = others.filter(|(_, above)| is_adjacent(above));
+        off_chain.extend(adjacent.map(|(node, _)| *node));
         let mut off_chain: Vec<NodeId> = off_chain.into_iter().collect();
         off_chain.sort_unstable();
         off_chain

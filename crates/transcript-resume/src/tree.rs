@@ -54,6 +54,15 @@ pub enum Parent {
     Node(NodeId),
 }
 
+impl Parent {
+    pub(crate) fn node(self) -> Option<NodeId> {
+        match self {
+            Self::Node(node) => Some(node),
+            Self::Root | Self::Lost => None,
+        }
+    }
+}
+
 /// The entries of a file, each once, linked under a policy.
 ///
 /// Takes about 24 bytes for each entry of the index.
@@ -247,10 +256,7 @@ impl<'i> Tree<'i> {
     }
 
     pub(crate) fn parent_node(&self, node: NodeId) -> Option<NodeId> {
-        match self.parent(node) {
-            Parent::Node(parent) => Some(parent),
-            Parent::Root | Parent::Lost => None,
-        }
+        self.parent(node).node()
     }
 
     /// Returns the children of `node`, in file order.
@@ -367,10 +373,7 @@ impl<'i> Tree<'i> {
     }
 
     pub(crate) fn entry_node(&self, entry_no: EntryNo) -> Option<NodeId> {
-        match self.node_of[entry_no.get()].parent_of() {
-            Parent::Node(node) => Some(node),
-            Parent::Root | Parent::Lost => None,
-        }
+        self.node_of[entry_no.get()].parent_of().node()
     }
 
     /// Resolves the parent of every node. Most name the line before, which `find` tries first.

@@ -18,6 +18,24 @@ pub trait ReadFile: Debug + Send + Sync {
     /// When the system fails to read.
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize>;
 
+    /// Fills `buffer` from `offset` on. Returns the number of bytes read, which is smaller than the
+    /// buffer only at the end of the file.
+    ///
+    /// # Errors
+    /// When the system fails to read.
+    fn fill(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
+        let mut done = 0;
+        while done < buffer.len() {
+            match self.read_at(offset + done as u64, &mut buffer[done..]) {
+                Ok(0) => break,
+                Ok(read) => done += read,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(done)
+    }
+
     /// Returns the properties of the file as they are now.
     ///
     /// # Errors
@@ -60,8 +78,7 @@ pub trait ReadDisk: Debug + Send + Sync {
 
     /// Returns whether `path` is a folder. Links are followed.
     fn is_folder(&self, path: &Path) -> bool {
-        self.metadata(path)
-            .is_ok_and(|found| found.kind == FileKind::Folder)
+        self.metadata(path).is_ok_and(|found| found.is_folder())
     }
 
     /// Reads a small file, at most its first `most` bytes.
@@ -72,16 +89,8 @@ pub trait ReadDisk: Debug + Send + Sync {
         let file = self.open_to_read(path)?;
         let len = usize::try_from(file.metadata()?.len).map_or(most, |len| len.min(most));
         let mut bytes = vec![0; len];
-        let mut done = 0;
-        while done < len {
-            match file.read_at(done as u64, &mut bytes[done..]) {
-                Ok(0) => break,
-                Ok(read) => done += read,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
-            }
-        }
-        bytes.truncate(done);
+        let read = file.fill(0, &mut bytes)?;
+        bytes.truncate(read);
         Ok(bytes)
     }
 }

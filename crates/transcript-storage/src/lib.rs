@@ -33,5 +33,5 @@ pub use disk::{
 };
 pub use fingerprint::{Fingerprint, HEAD_LEN, LastBytes, TAIL_LEN};
 pub use memory::{MemoryDisk, entries_below};
-pub use new_file::NewFile;
+pub use new_file::{NewFile, folder_of};
 pub use sys::{RealDisk, ignore_file_size_signal};

@@ -140,10 +140,8 @@ impl MemoryDisk {
 
     /// Removes a name; returns the file, which other names or handles may keep.
     fn unlink(&self, path: &Path) -> io::Result<Arc<MemoryFile>> {
-        let file = self
-            .names_mut()
-            .remove(path)
-            .ok_or(io::ErrorKind::NotFound)?;
+        let file = self.names_mut().remove(path);
+        let file = file.ok_or(io::ErrorKind::NotFound)?;
         file.content_mut().is_linked = false;
         Ok(file)
     }
@@ -151,11 +149,8 @@ impl MemoryDisk {
     /// Refuses to create `path` where a file is in place of its folder.
     fn check_folder(&self, path: &Path) -> io::Result<()> {
         let names = self.names();
-        let is_file = path
-            .ancestors()
-            .skip(1)
-            .any(|above| names.contains_key(above));
-        if is_file {
+        let mut above = path.ancestors().skip(1);
+        if above.any(|above| names.contains_key(above)) {
             return Err(io::ErrorKind::NotADirectory.into());
         }
         Ok(())
@@ -226,10 +221,8 @@ impl ReadDisk for MemoryDisk {
 impl Disk for MemoryDisk {
     fn open(&self, path: &Path, create: bool) -> io::Result<Opened> {
         if self.is_folder(path) {
-            return Err(io::Error::new(
-                io::ErrorKind::InvalidInput,
-                "it is a folder",
-            ));
+            let reason = "it is a folder";
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, reason));
         }
         let (file, is_new) = match self.file(path) {
             Ok(file) => (file, false),

@@ -136,8 +136,9 @@ impl Write for NewFile {
     }
 }
 
-/// Returns the folder of a path.
-pub(crate) fn folder_of(path: &Path) -> &Path {
+/// Returns the folder of a path: `.` for a name alone.
+#[must_use]
+pub fn folder_of(path: &Path) -> &Path {
     let folder = path.parent();
     let folder = folder.filter(|folder| !folder.as_os_str().is_empty());
     folder.unwrap_or(Path::new("."))

@@ -134,6 +134,15 @@ pub(crate) enum Pin {
     Set,
 }
 
+impl Pin {
+    fn of(leaf: &EntryId) -> Self {
+        match *leaf == EntryId::Uuid(Uuid::ZERO) {
+            true => Self::Cleared,
+            false => Self::Set,
+        }
+    }
+}
+
 /// The entry that a draft is to be a child of.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Parent {
@@ -255,11 +264,8 @@ impl Draft {
         };
         let agent = envelope.agent_id().map(|id| id.decode().into());
         let ids = |role: ToolRole| {
-            envelope
-                .tools()
-                .filter(move |tool| tool.role == role)
-                .map(|tool| tool.id.decode().into())
-                .collect()
+            let tools = envelope.tools().filter(move |tool| tool.role == role);
+            tools.map(|tool| tool.id.decode().into()).collect()
         };
         let inside = inside(text);
         Ok(Self {
@@ -362,13 +368,8 @@ impl Draft {
 
     /// Creates a line that states where the conversation ends.
     pub(crate) fn pin(leaf: EntryId) -> Self {
-        let pin = if leaf == EntryId::Uuid(Uuid::ZERO) {
-            Pin::Cleared
-        } else {
-            Pin::Set
-        };
         Self {
-            pin: Some(pin),
+            pin: Some(Pin::of(&leaf)),
             ..Self::made(&make::last_prompt(None, Some(leaf), true))
         }
     }
@@ -589,12 +590,7 @@ fn pin(object: &Object<'_>, kind: EntryKind) -> Option<Pin> {
     if kind != EntryKind::LastPrompt {
         return None;
     }
-    let leaf = EntryId::from(&*object.str("leafUuid")?);
-    Some(if leaf == EntryId::Uuid(Uuid::ZERO) {
-        Pin::Cleared
-    } else {
-        Pin::Set
-    })
+    Some(Pin::of(&EntryId::from(&*object.str("leafUuid")?)))
 }
 
 /// Finds an escape that is valid JSON but that some readers cannot represent: NUL, which ends
@@ -624,10 +620,9 @@ fn unwanted_escape(json: &str) -> Option<(&'static str, usize)> {
 
 /// Returns the text between the braces of an object.
 fn inside(object: &str) -> &str {
-    object
-        .strip_prefix('{')
-        .and_then(|text| text.strip_suffix('}'))
-        .unwrap_or(object)
+    let text = object.strip_prefix('{');
+    let text = text.and_then(|text| text.strip_suffix('}'));
+    text.unwrap_or(object)
 }
 
 /// The values for the missing fields of a draft, as JSON except for ids; empty for none.

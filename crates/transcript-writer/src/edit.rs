@@ -163,9 +163,7 @@ impl Writer {
             drafts.push(pin);
             Ok((drafts, to))
         };
-        let settle = |chains: &mut Chains, to: &Option<EntryId>| {
-            chains.rewind(to.clone());
-        };
+        let settle = |chains: &mut Chains, to: &Option<EntryId>| chains.rewind(to.clone());
         let (mut written, _) = shared.append_planned(plan, settle)?;
         written.pop().ok_or_else(|| shared.closed())
     }

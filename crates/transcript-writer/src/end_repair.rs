@@ -79,6 +79,16 @@ pub(crate) struct EndRepair {
     pub(crate) repair: Option<Repair>,
 }
 
+impl EndRepair {
+    fn ended(len: u64, repair: Option<Repair>) -> Self {
+        Self {
+            len,
+            is_ended: true,
+            repair,
+        }
+    }
+}
+
 /// Without a lease to detect other writers, the length of the file must be stable for this long.
 const STABLE: Duration = Duration::from_millis(250);
 
@@ -107,11 +117,7 @@ pub(crate) fn repair_end(
     let is_whole = Scanner::new().scan(&line).is_ok();
     let batch = torn_batch(file, tail, &line, is_whole)?;
     if batch.is_none() && tail == len {
-        return Ok(EndRepair {
-            len,
-            is_ended: true,
-            repair: None,
-        });
+        return Ok(EndRepair::ended(len, None));
     }
     if batch.is_none() && is_whole {
         return end_line(file, len, Repair::Completed { offset: tail });
@@ -124,23 +130,13 @@ pub(crate) fn repair_end(
     } else {
         drop(line);
         match cut(file, disk, path, start..len)? {
-            Ok(repair) => {
-                return Ok(EndRepair {
-                    len: start,
-                    is_ended: true,
-                    repair: Some(repair),
-                });
-            }
+            Ok(repair) => return Ok(EndRepair::ended(start, Some(repair))),
             Err(why) => why,
         }
     };
     let repair = sealed(start..len, why);
     if tail == len {
-        return Ok(EndRepair {
-            len,
-            is_ended: true,
-            repair: Some(repair),
-        });
+        return Ok(EndRepair::ended(len, Some(repair)));
     }
     end_line(file, len, repair)
 }
@@ -159,14 +155,13 @@ fn end_line(file: &dyn File, len: u64, repair: Repair) -> io::Result<EndRepair> 
     if let Err(error) = &ended {
         tracing::warn!(%error, "the last line could not be terminated yet");
     }
+    let len = match ended {
+        Ok(()) => file.status()?.len,
+        Err(_) => len,
+    };
     Ok(EndRepair {
-        len: if ended.is_ok() {
-            file.status()?.len
-        } else {
-            len
-        },
         is_ended: ended.is_ok(),
-        repair: Some(repair),
+        ..EndRepair::ended(len, Some(repair))
     })
 }
 
@@ -343,22 +338,8 @@ fn last_line(file: &dyn File, len: u64) -> io::Result<u64> {
 /// Reads from `from` to `to`, completely or not at all.
 pub(crate) fn read(file: &dyn File, from: u64, to: u64) -> io::Result<Vec<u8>> {
     let mut bytes = vec![0; (to - from) as usize];
-    if read_into(file, from, &mut bytes)? < bytes.len() {
+    if file.fill(from, &mut bytes)? < bytes.len() {
         return Err(io::ErrorKind::UnexpectedEof.into());
     }
     Ok(bytes)
-}
-
-/// Fills `buffer` from offset `from`; returns how many bytes were read.
-pub(crate) fn read_into(file: &dyn File, from: u64, buffer: &mut [u8]) -> io::Result<usize> {
-    let mut done = 0;
-    while done < buffer.len() {
-        match file.read_at(from + done as u64, &mut buffer[done..]) {
-            Ok(0) => break,
-            Ok(count) => done += count,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(done)
 }

@@ -232,13 +232,12 @@ impl Log {
         if let Some(read) = &self.fingerprint {
             self.since = self.compare(&file, read, len)?;
         }
-        let is_alone = if is_new {
-            Some(true)
-        } else {
-            has_other_writer.map(|other| !other)
+        let is_alone = match is_new {
+            true => Some(true),
+            false => has_other_writer.map(|other| !other),
         };
-        let repaired = end_repair::repair_end(&*file, &*self.disk, &self.path, is_alone)
-            .map_err(|error| self.io(error))?;
+        let repaired = end_repair::repair_end(&*file, &*self.disk, &self.path, is_alone);
+        let repaired = repaired.map_err(|error| self.io(error))?;
         self.end = repaired.is_ended.then_some(repaired.len);
         self.repair = repaired.repair;
         self.is_remote = is_remote;
@@ -291,7 +290,7 @@ impl Log {
     ) -> Result<Foreign, Error> {
         let is_same = read.offset() <= len
             && read
-                .matches(|at, buffer| end_repair::read_into(&**file, at, buffer))
+                .matches(|at, buffer| file.fill(at, buffer))
                 .map_err(|error| self.io(error))?;
         if !is_same {
             return Err(self.error(ErrorKind::Changed));
@@ -359,10 +358,8 @@ impl Log {
             let now = self.status(file)?.len;
             let bytes = self.read(file, start, now)?;
             let (places, others) = match_lines(&bytes, start, &lines);
-            let missing = lines
-                .iter()
-                .zip(&places)
-                .filter(|(_, place)| place.is_none());
+            let placed = lines.iter().zip(&places);
+            let missing = placed.filter(|(_, place)| place.is_none());
             let missing: Vec<u8> = missing.flat_map(|(line, _)| line.iter().copied()).collect();
             if missing.is_empty() {
                 if !others.ids.is_empty() && self.on_busy != OnBusy::Share {

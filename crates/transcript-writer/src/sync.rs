@@ -12,7 +12,7 @@ use transcript_storage::{Disk, File};
 use crate::end_repair::{side_file, write_side_file};
 use crate::error::{Error, ErrorKind};
 use crate::options::SyncPolicy;
-use crate::threads::{Condvar, Instant, Mutex, MutexGuard, PoisonError};
+use crate::threads::{Condvar, Instant, Mutex, MutexGuard, lock, wait};
 
 /// The state shared by the threads that write and the thread that syncs.
 ///
@@ -169,7 +169,7 @@ impl Syncer {
 
     fn state(&self) -> MutexGuard<'_, State> {
         // No code that holds the lock panics between two changes that belong together.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 
     /// Fails if a sync has failed: nothing may be written after bytes that may be lost.
@@ -215,10 +215,7 @@ impl Syncer {
             if state.unsynced.len <= self.most {
                 return;
             }
-            state = self
-                .done
-                .wait(state)
-                .unwrap_or_else(PoisonError::into_inner);
+            state = wait(&self.done, state, None);
         }
     }
 
@@ -277,10 +274,7 @@ impl Syncer {
                 state.wanted = end;
                 self.work.notify_one();
             }
-            state = self
-                .done
-                .wait(state)
-                .unwrap_or_else(PoisonError::into_inner);
+            state = wait(&self.done, state, None);
         }
         Ok(())
     }
@@ -334,18 +328,7 @@ impl Syncer {
                 state = self.sync_once(state);
                 continue;
             }
-            state = match rest {
-                Some(rest) => {
-                    self.work
-                        .wait_timeout(state, rest)
-                        .unwrap_or_else(PoisonError::into_inner)
-                        .0
-                }
-                None => self
-                    .work
-                    .wait(state)
-                    .unwrap_or_else(PoisonError::into_inner),
-            };
+            state = wait(&self.work, state, rest);
         }
     }
 

@@ -2,25 +2,45 @@
 //! those of std, or with the feature `shuttle` those of a model checker, so that tests can try
 //! schedules that a machine seldom produces.
 
+use std::sync::PoisonError;
+use std::time::Duration;
+
 #[cfg(not(feature = "shuttle"))]
 pub(crate) use std::{
     sync::atomic::AtomicBool,
-    sync::{Condvar, Mutex, MutexGuard, PoisonError},
+    sync::{Condvar, Mutex, MutexGuard},
     thread::{Builder, JoinHandle},
     time::Instant,
 };
 
 #[cfg(feature = "shuttle")]
-pub(crate) use model::{
-    AtomicBool, Builder, Condvar, Instant, JoinHandle, Mutex, MutexGuard, PoisonError,
-};
+pub(crate) use model::{AtomicBool, Builder, Condvar, Instant, JoinHandle, Mutex, MutexGuard};
 
 /// Adds what shuttle lacks: a wait with a timeout, and a clock.
+/// Locks the mutex, also after a thread panicked while it held it.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Waits until the condition is notified, or for `most`.
+pub(crate) fn wait<'a, T>(
+    condition: &Condvar,
+    guard: MutexGuard<'a, T>,
+    most: Option<Duration>,
+) -> MutexGuard<'a, T> {
+    let Some(most) = most else {
+        let guard = condition.wait(guard);
+        return guard.unwrap_or_else(PoisonError::into_inner);
+    };
+    let waited = condition.wait_timeout(guard, most);
+    waited.unwrap_or_else(PoisonError::into_inner).0
+}
+
 #[cfg(feature = "shuttle")]
 mod model {
     use std::cell::Cell;
     use std::ops::{Add, Deref, DerefMut};
-    pub(crate) use std::sync::PoisonError;
+    use std::sync::PoisonError;
     use std::sync::atomic::{AtomicU64, Ordering};
     use std::time::Duration;
 

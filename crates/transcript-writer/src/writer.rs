@@ -9,6 +9,7 @@ use std::time::{Duration, SystemTime};
 
 use transcript_format::ids::Uuid;
 
+use crate::agents::AgentId;
 use crate::chain::{Chains, ResumePoint};
 use crate::draft::{Draft, EntryId, Fill, quoted};
 use crate::edit::MetadataCache;
@@ -18,7 +19,7 @@ use crate::log::{Appended, Foreign, Log};
 use crate::options::WriterOptions;
 use crate::sync::{self, Rescue, Syncer};
 use crate::threads::{
-    AtomicBool, Builder, Condvar, Instant, JoinHandle, Mutex, MutexGuard, PoisonError,
+    AtomicBool, Builder, Condvar, Instant, JoinHandle, Mutex, MutexGuard, lock, wait,
 };
 
 /// The longest time that an entry stays queued.
@@ -180,13 +181,11 @@ impl Writer {
         let stem = path.file_stem().map(|stem| stem.to_string_lossy());
         let session = options.session_id.clone();
         let session = session.or(stem.map(Into::into)).unwrap_or_default();
-        let json = |text: &str| {
-            if text.is_empty() {
-                String::new()
-            } else {
-                quoted(text)
-            }
+        let json = |text: &str| match text {
+            "" => String::new(),
+            text => quoted(text),
         };
+        let agent = options.agent.as_ref().map_or("", AgentId::as_str);
         let most = options.queue_bytes / 2;
         let syncer = Syncer::new(Arc::clone(&options.disk), path, options.sync, most);
         if log.is_remote() {
@@ -210,10 +209,7 @@ impl Writer {
                 clock: Arc::clone(&options.clock),
                 timestamp: (i64::MIN, String::new()),
                 session: json(&session),
-                agent: options
-                    .agent
-                    .as_ref()
-                    .map_or_else(String::new, |id| json(id.as_str())),
+                agent: json(agent),
                 cwd: json(&options.cwd),
                 version: json(&options.version),
             }),
@@ -342,12 +338,9 @@ impl Writer {
     pub fn stats(&self) -> Stats {
         let unsynced_bytes = self.shared.syncer.unsynced_bytes();
         let core = self.shared.core();
+        let queued = core.queue.iter().map(|group| group.drafts.len() as u64);
         Stats {
-            unacknowledged: core
-                .queue
-                .iter()
-                .map(|group| group.drafts.len() as u64)
-                .sum(),
+            unacknowledged: queued.sum(),
             unsynced_bytes,
             failures: core.failures,
             written: core.written,
@@ -390,7 +383,7 @@ impl Shared {
     fn core(&self) -> MutexGuard<'_, Core> {
         // Only the caller's clock can panic while the lock is held, and that happens before
         // anything is changed.
-        self.core.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.core)
     }
 
     pub(crate) fn closed(&self) -> Error {
@@ -436,11 +429,9 @@ impl Shared {
             })
             .and_then(|(mut drafts, more)| {
                 self.identify(&mut drafts);
-                let drained = if drafts.is_empty() {
-                    WrittenBatch::default()
-                } else {
-                    let reply = Reply::Here;
-                    self.write_queue(&mut core, Some(QueuedGroup { drafts, reply }))?
+                let drained = match QueuedGroup::here(drafts) {
+                    None => WrittenBatch::default(),
+                    own => self.write_queue(&mut core, own)?,
                 };
                 settle(&mut core.chains, &more);
                 Ok((drained, more))
@@ -467,11 +458,7 @@ impl Shared {
         if core.is_closed {
             return Err(self.closed());
         }
-        let own = (!drafts.is_empty()).then_some(QueuedGroup {
-            drafts,
-            reply: Reply::Here,
-        });
-        let drained = self.write_queue(&mut core, own)?;
+        let drained = self.write_queue(&mut core, QueuedGroup::here(drafts))?;
         drop(core);
         self.acknowledge(drained)
     }
@@ -479,10 +466,9 @@ impl Shared {
     /// Waits for the sync if every write is synced, notifies the other callers, and returns the
     /// caller's own entries.
     fn acknowledge(&self, drained: WrittenBatch) -> WriteResult {
-        let synced = if self.syncer.syncs_each() {
-            self.syncer.wait(drained.end)
-        } else {
-            Ok(())
+        let synced = match self.syncer.syncs_each() {
+            true => self.syncer.wait(drained.end),
+            false => Ok(()),
         };
         for (reply, written) in drained.others {
             reply.send(synced.clone().map(|()| written));
@@ -602,15 +588,7 @@ impl Shared {
                 continue;
             }
             core.is_asleep = true;
-            core = match rest {
-                Some(rest) => {
-                    self.work
-                        .wait_timeout(core, rest)
-                        .unwrap_or_else(PoisonError::into_inner)
-                        .0
-                }
-                None => self.work.wait(core).unwrap_or_else(PoisonError::into_inner),
-            };
+            core = wait(&self.work, core, rest);
             core.is_asleep = false;
         }
     }
@@ -679,9 +657,8 @@ impl Shared {
             staged: Vec::with_capacity(groups.len()),
         };
         batch.lines.clear();
-        batch
-            .lines
-            .reserve(groups.iter().map(QueuedGroup::len).sum());
+        let len = groups.iter().map(QueuedGroup::len).sum();
+        batch.lines.reserve(len);
         let mut refused = None;
         for group in groups {
             match batch.add(core, &group.drafts) {
@@ -770,6 +747,12 @@ impl Shared {
 }
 
 impl QueuedGroup {
+    /// Returns the entries of a caller that waits for them, if there are any.
+    fn here(drafts: Vec<Draft>) -> Option<Self> {
+        let reply = Reply::Here;
+        (!drafts.is_empty()).then_some(Self { drafts, reply })
+    }
+
     /// Returns the approximate number of bytes.
     fn len(&self) -> usize {
         // The fields that are filled in take a few hundred bytes.
@@ -889,9 +872,8 @@ impl Reply {
             #[cfg(feature = "async")]
             Self::Call(call) => call(outcome),
             Self::Ticket(_, state) => state.set(outcome.and_then(|mut written| {
-                written
-                    .pop()
-                    .ok_or_else(|| Error::new(ErrorKind::Closed, Path::new("")))
+                let closed = || Error::new(ErrorKind::Closed, Path::new(""));
+                written.pop().ok_or_else(closed)
             })),
         }
     }
@@ -914,7 +896,7 @@ struct TicketState {
 
 impl TicketState {
     fn set(&self, outcome: Result<Written, Error>) {
-        *self.outcome.lock().unwrap_or_else(PoisonError::into_inner) = Some(outcome);
+        *lock(&self.outcome) = Some(outcome);
         self.changed.notify_all();
     }
 }
@@ -929,8 +911,7 @@ impl Ticket {
     /// Returns the result for the entry, if it is known yet.
     #[must_use]
     pub fn outcome(&self) -> Option<Result<Written, Error>> {
-        let outcome = self.state.outcome.lock();
-        outcome.unwrap_or_else(PoisonError::into_inner).clone()
+        lock(&self.state.outcome).clone()
     }
 
     /// Sets `usage` and `stop_reason` of the message, both as JSON, because they arrive at the end
@@ -951,17 +932,12 @@ impl Ticket {
     /// # Errors
     /// When it can never be: it is not valid, or the writer ended.
     pub fn wait(&self) -> Result<Written, Error> {
-        let outcome = self.state.outcome.lock();
-        let mut outcome = outcome.unwrap_or_else(PoisonError::into_inner);
+        let mut outcome = lock(&self.state.outcome);
         loop {
             if let Some(outcome) = &*outcome {
                 return outcome.clone();
             }
-            outcome = self
-                .state
-                .changed
-                .wait(outcome)
-                .unwrap_or_else(PoisonError::into_inner);
+            outcome = wait(&self.state.changed, outcome, None);
         }
     }
 }

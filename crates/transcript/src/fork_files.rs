@@ -6,7 +6,7 @@ use std::path::{self, PathBuf};
 use transcript_format::ids::Uuid;
 use transcript_reader::Bodies;
 use transcript_resume::{ConversationPath, Policy, Refusal, Tree, fork};
-use transcript_storage::NewFile;
+use transcript_storage::{NewFile, folder_of};
 use transcript_writer::EntryId;
 
 use crate::error::{Error, ErrorKind};
@@ -125,11 +125,4 @@ fn path_to<'h>(
         }
         tree = Tree::before(index, policy, boundaries.next()?.number());
     }
-}
-
-fn folder_of(path: &path::Path) -> &path::Path {
-    let folder = path
-        .parent()
-        .filter(|folder| !folder.as_os_str().is_empty());
-    folder.unwrap_or(path::Path::new("."))
 }

@@ -5,51 +5,47 @@ use std::fmt;
 use super::NewEntry;
 use crate::json::{Json, ObjectBuf};
 use crate::kind::{EntryKind, SystemKind};
+use crate::named;
 
-/// The severity of a notice.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Level {
-    /// `info`
-    Info,
-    /// `notice`
-    Notice,
-    /// `suggestion`
-    Suggestion,
-    /// `warning`
-    Warning,
-    /// `error`
-    Error,
+named! {
+    /// The severity of a notice.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    #[non_exhaustive]
+    pub enum Level {
+        /// `info`
+        Info = "info",
+        /// `notice`
+        Notice = "notice",
+        /// `suggestion`
+        Suggestion = "suggestion",
+        /// `warning`
+        Warning = "warning",
+        /// `error`
+        Error = "error",
+    }
 }
 
 impl From<Level> for Json {
     fn from(level: Level) -> Self {
-        Self::from(match level {
-            Level::Info => "info",
-            Level::Notice => "notice",
-            Level::Suggestion => "suggestion",
-            Level::Warning => "warning",
-            Level::Error => "error",
-        })
+        level.name().into()
     }
 }
 
-/// What triggered a compaction.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Trigger {
-    /// `manual`: the person.
-    Manual,
-    /// `auto`: the client, because the context was full.
-    Auto,
+named! {
+    /// What triggered a compaction.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    #[non_exhaustive]
+    pub enum Trigger {
+        /// `manual`: the person.
+        Manual = "manual",
+        /// `auto`: the client, because the context was full.
+        Auto = "auto",
+    }
 }
 
 impl From<Trigger> for Json {
     fn from(trigger: Trigger) -> Self {
-        Self::from(match trigger {
-            Trigger::Manual => "manual",
-            Trigger::Auto => "auto",
-        })
+        trigger.name().into()
     }
 }
 

@@ -76,10 +76,8 @@ impl TextPrinter<'_> {
         }
         let margin = vec![Span::plain(&" ".repeat(width(&name)))];
         self.page.push(name, margin);
-        self.page.short(&[Span::new(
-            self.styles.plain,
-            about.first().map_or("", String::as_str),
-        )])?;
+        let first = about.first().map_or("", String::as_str);
+        self.page.short(&[Span::new(self.styles.plain, first)])?;
         // Omitting a single line would save nothing: the note needs a line, too.
         let most = match about.len() {
             count if count <= CALL_LINES + 1 => count,
@@ -99,8 +97,7 @@ impl TextPrinter<'_> {
     pub(super) fn call_again(&mut self, tool: &str, about: &str) -> Result<()> {
         self.name("assistant")?;
         let line = format!("▹ {} {about}", self.one_line(tool));
-        self.page.short(&[Span::new(self.styles.dim, &line)])?;
-        Ok(())
+        Ok(self.page.short(&[Span::new(self.styles.dim, &line)])?)
     }
 
     /// Prints the result of a call that was made at `called`.
@@ -137,9 +134,8 @@ impl TextPrinter<'_> {
         }
         let text = result_text(loaded, self.styles.escaping);
         let failed = loaded.item().marks().contains(ItemMarks::FAILED);
-        let took = took
-            .map(|took| format!(" · {}", precise(took)))
-            .unwrap_or_default();
+        let took = took.map(|took| format!(" · {}", precise(took)));
+        let took = took.unwrap_or_default();
         match CallOutcome::of_result(tool, input, loaded) {
             CallOutcome::Diff(diff) => {
                 self.outcome("", &format!("+{} −{}{took}", diff.added, diff.removed))?;
@@ -159,10 +155,8 @@ impl TextPrinter<'_> {
 
     fn todos(&mut self, todos: &[Todo], took: &str) -> Result<()> {
         let done = todos.iter().filter(|todo| todo.state == TodoState::Done);
-        self.outcome(
-            "",
-            &format!("{} of {} done{took}", done.count(), todos.len()),
-        )?;
+        let done = format!("{} of {} done{took}", done.count(), todos.len());
+        self.outcome("", &done)?;
         self.page.indent(2);
         for todo in todos {
             let style = match todo.state {
@@ -197,10 +191,8 @@ impl TextPrinter<'_> {
     /// Prints the most informative line of a result and its size; of a failure the first lines.
     fn short(&mut self, tool: &str, text: &str, failed: bool, took: &str) -> Result<()> {
         let lines: Vec<&str> = text.trim_end().lines().collect();
-        let mut filled = lines
-            .iter()
-            .map(|line| line.trim())
-            .filter(|line| !line.is_empty());
+        let lines_of_text = lines.iter().map(|line| line.trim());
+        let mut filled = lines_of_text.filter(|line| !line.is_empty());
         let telling = match tool {
             // The content of a file that was read is not shown: its name identifies it.
             "Read" if !failed => None,
@@ -216,11 +208,8 @@ impl TextPrinter<'_> {
             return self.outcome(telling.unwrap_or_default(), &size);
         }
         let style = self.result_style(true);
-        self.styled_outcome(
-            style,
-            telling.unwrap_or_default(),
-            &format!("failed · {size}"),
-        )?;
+        let size = format!("failed · {size}");
+        self.styled_outcome(style, telling.unwrap_or_default(), &size)?;
         self.page.indent(2);
         let rest = &lines[1..];
         for line in rest.iter().take(FAILURE_LINES) {

@@ -28,6 +28,12 @@ struct Tokens {
     output: u64,
 }
 
+impl TurnStats {
+    fn is_quiet(&self) -> bool {
+        self.answers.is_empty() && self.calls == 0
+    }
+}
+
 impl TextPrinter<'_> {
     /// Adds an answer to the current turn.
     pub(super) fn count(&mut self, entry_ref: &EntryRef<'_>, entry: &Entry<'_>) {
@@ -55,20 +61,14 @@ impl TextPrinter<'_> {
     pub(super) fn start_turn(&mut self, rendered: RenderItem<'_>) -> Result<()> {
         let entry_ref = rendered.entry_ref;
         // Several lines of one prompt are one turn.
-        let quiet = self
-            .printed
-            .turn
-            .as_ref()
-            .is_some_and(|turn| turn.answers.is_empty() && turn.calls == 0);
-        if quiet && self.printed.speaker == Some("user") {
+        let turn = self.printed.turn.as_ref();
+        if turn.is_some_and(TurnStats::is_quiet) && self.printed.speaker == Some("user") {
             return Ok(());
         }
         self.end_turn()?;
         let mut text = String::new();
-        if let Some(time) = entry_ref
-            .millis()
-            .and_then(|at| clock(at, &self.options.zone))
-        {
+        let time = entry_ref.millis();
+        if let Some(time) = time.and_then(|at| clock(at, &self.options.zone)) {
             let day = time.strftime("%Y-%m-%d").to_string();
             if day != self.printed.day {
                 text.push_str(&format!("{day} "));
@@ -93,15 +93,12 @@ impl TextPrinter<'_> {
         let Some(turn) = self.printed.turn.take() else {
             return Ok(());
         };
-        if turn.answers.is_empty() && turn.calls == 0 {
+        if turn.is_quiet() {
             return Ok(());
         }
         let mut parts = Vec::new();
         parts.extend(between(turn.millis, self.printed.answered).map(precise));
-        match turn.calls {
-            0 => {}
-            calls => parts.push(count(calls, "call")),
-        }
+        parts.extend((turn.calls > 0).then(|| count(turn.calls, "call")));
         let sum = |of: fn(&Tokens) -> u64| {
             let tokens = turn.answers.values();
             tokens.fold(0_u64, |sum, tokens| sum.saturating_add(of(tokens)))
@@ -111,10 +108,8 @@ impl TextPrinter<'_> {
                 0 => String::new(),
                 cached => format!(" ({} cached)", grouped(cached)),
             };
-            parts.push(format!(
-                "{} tokens in{cached}",
-                grouped(sum(|tokens| tokens.input))
-            ));
+            let input = grouped(sum(|tokens| tokens.input));
+            parts.push(format!("{input} tokens in{cached}"));
             parts.push(format!("{} out", grouped(sum(|tokens| tokens.output))));
         }
         self.page.gap();

@@ -7,6 +7,7 @@ use transcript_format::kind::EntryKind;
 use transcript_format::scan::{Flags, ToolRole};
 use transcript_reader::{EntryNo, EntryRef, MessageKey, ToolKey};
 
+use crate::timeline::tool_keys;
 use crate::tree::{NodeId, Tree};
 
 /// Returns the place of the parent of each entry: the entry before it.
@@ -31,10 +32,8 @@ pub(super) fn links(
     let mut place = 0;
     while place < entries.len() {
         let run = runs.at(place);
-        let mut calls = run
-            .entries
-            .clone()
-            .flat_map(|place| runs.ends(place, ToolRole::Use));
+        let entries = run.entries.clone();
+        let mut calls = entries.flat_map(|place| runs.ends(place, ToolRole::Use));
         if !open.is_empty() && calls.any(|call| open.contains(&call)) {
             ends.insert(run.lines_end - 1);
         } else if !is_flat && let Some(own) = runs.tree_links(&run) {
@@ -103,16 +102,7 @@ impl<'t, 'i> Runs<'t, 'i> {
 
     /// Returns the calls that an answer makes, or those that a user entry has the results of.
     fn ends(&self, place: usize, role: ToolRole) -> impl Iterator<Item = ToolKey> + use<'i> {
-        let entry = self.entry(place);
-        let is_there = match role {
-            ToolRole::Use => entry.kind() == EntryKind::Assistant,
-            _ => entry.kind() == EntryKind::User,
-        };
-        let ends = entry
-            .tools()
-            .iter()
-            .filter(move |end| is_there && end.role() == role);
-        ends.map(|end| end.key())
+        tool_keys(self.entry(place), role)
     }
 
     /// Returns whether the last message is `isMeta`. The Python SDK then looks for another end of

@@ -13,19 +13,17 @@ use transcript_format::scan::{Flags, ToolRole};
 use transcript_reader::{EntryNo, EntryRef, Index, ToolKey};
 
 use crate::texts;
+use crate::timeline::tool_keys;
 
 /// Returns the calls of `entries` without a result among them, except those of a last message that
 /// only results and reminders follow: every client completes these itself (TURN-1).
 pub(super) fn unanswered(index: &Index, entries: &[EntryNo]) -> HashSet<ToolKey> {
-    let ends = |kind: EntryKind, role: ToolRole| {
+    let ends = |role: ToolRole| {
         let lines = entries.iter().map(|entry| index.entry(*entry));
-        let lines = lines.filter(move |line| line.kind() == kind);
-        let ends = lines.flat_map(|line| line.tools().iter());
-        ends.filter(move |end| end.role() == role)
-            .map(|end| end.key())
+        lines.flat_map(move |line| tool_keys(line, role))
     };
-    let mut open: HashSet<ToolKey> = ends(EntryKind::Assistant, ToolRole::Use).collect();
-    for result in ends(EntryKind::User, ToolRole::Result) {
+    let mut open: HashSet<ToolKey> = ends(ToolRole::Use).collect();
+    for result in ends(ToolRole::Result) {
         open.remove(&result);
     }
     if open.is_empty() {
@@ -66,10 +64,8 @@ fn last_answer<'i>(index: &'i Index, entries: &[EntryNo]) -> Option<EntryRef<'i>
 
 /// Returns the ids of the calls of `line` that are in `open`; `body` is that of the line.
 pub(super) fn ids(line: &EntryRef<'_>, body: &str, open: &HashSet<ToolKey>) -> Vec<String> {
-    let mut calls = line
-        .tools()
-        .iter()
-        .filter(|end| end.role() == ToolRole::Use);
+    let calls = line.tools().iter();
+    let mut calls = calls.filter(|end| end.role() == ToolRole::Use);
     let is_open = |call: Option<&transcript_reader::ToolEnd>| {
         call.is_some_and(|call| open.contains(&call.key()))
     };

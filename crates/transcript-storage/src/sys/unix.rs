@@ -175,11 +175,9 @@ pub(crate) fn set_mode(file: &fs::File, mode: u32) -> io::Result<()> {
 
 /// Creates the missing folders of `path`, and makes their names survive a power cut.
 fn make_folders(path: &Path) -> io::Result<()> {
-    let missing: Vec<&Path> = path
-        .ancestors()
-        .skip(1)
-        .take_while(|folder| !folder.as_os_str().is_empty() && !folder.exists())
-        .collect();
+    let is_missing = |folder: &&Path| !folder.as_os_str().is_empty() && !folder.exists();
+    let above = path.ancestors().skip(1);
+    let missing: Vec<&Path> = above.take_while(is_missing).collect();
     for folder in missing.into_iter().rev() {
         match fs::DirBuilder::new().mode(0o700).create(folder) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}

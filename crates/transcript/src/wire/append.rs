@@ -115,41 +115,38 @@ impl<'a> Command<'a> {
     /// # Errors
     /// The answer to a line that is not a command.
     pub fn of_object(object: &Object<'a>) -> Result<Self, CommandError> {
-        match object.str("op").as_deref() {
-            Some("hello") => Ok(Self::Hello),
-            Some("append") => Append::read(object).map(Self::Append),
+        Ok(match object.str("op").as_deref() {
+            Some("hello") => Self::Hello,
+            Some("append") => Self::Append(Append::read(object)?),
             Some("meta") => {
                 let entry = object.get("entry");
                 let entry = entry.filter(|raw| raw.kind() == JsonKind::Object);
                 let entry = field(entry, "`entry` must be an object")?.into();
-                Ok(Self::Meta { entry })
+                Self::Meta { entry }
             }
-            Some("sync") => Ok(Self::Sync),
-            Some("close") => Ok(Self::Close),
+            Some("sync") => Self::Sync,
+            Some("close") => Self::Close,
             Some("record") => {
                 let messages = field(object.array("messages"), "`messages` must be a list")?;
                 let messages = messages.into_iter().map(Json::from).collect();
-                Ok(Self::Record { messages })
+                Self::Record { messages }
             }
-            Some("compact") => CompactCommand::read(object).map(Self::Compact),
+            Some("compact") => Self::Compact(CompactCommand::read(object)?),
             Some("tombstone") => {
                 let uuid = field(object.str("uuid"), "`uuid` must be a string")?;
-                Ok(Self::Tombstone { uuid })
+                Self::Tombstone { uuid }
             }
             Some("rewind") => {
-                let to = object.get("to");
-                let is_null = to.is_some_and(Raw::is_null);
-                let to = to.and_then(Raw::str);
-                match to.is_some() || is_null {
-                    true => Ok(Self::Rewind { to }),
-                    false => Err(CommandError::bad_command(
-                        "`to` must be the uuid of an entry or null",
-                    )),
-                }
+                let to = match object.get("to") {
+                    Some(raw) if raw.is_null() => Some(None),
+                    to => to.and_then(Raw::str).map(Some),
+                };
+                let to = field(to, "`to` must be the uuid of an entry or null")?;
+                Self::Rewind { to }
             }
-            Some(_) => Err(CommandError::bad_command("unknown op")),
-            None => Err(CommandError::bad_command("missing op")),
-        }
+            Some(_) => return Err(CommandError::bad_command("unknown op")),
+            None => return Err(CommandError::bad_command("missing op")),
+        })
     }
 }
 
@@ -171,18 +168,11 @@ impl<'a> Append<'a> {
 
 impl<'a> CompactCommand<'a> {
     fn read(object: &Object<'a>) -> Result<Self, CommandError> {
-        let trigger = match object.str("trigger").as_deref() {
-            Some("manual") => Some(Trigger::Manual),
-            Some("auto") => Some(Trigger::Auto),
-            _ => None,
-        };
-        let preserved = match object.get("preserved") {
-            None => Some(Vec::new()),
-            Some(list) => {
-                let ids = list.array();
-                ids.and_then(|ids| ids.into_iter().map(Raw::str).collect())
-            }
-        };
+        let name = object.str("trigger");
+        let mut triggers = [Trigger::Manual, Trigger::Auto].into_iter();
+        let trigger = triggers.find(|trigger| name.as_deref() == Some(trigger.name()));
+        let texts = |list: Raw<'a>| list.array()?.into_iter().map(Raw::str).collect();
+        let preserved = object.get("preserved").map_or(Some(Vec::new()), texts);
         Ok(Self {
             trigger: field(trigger, "`trigger` must be \"manual\" or \"auto\"")?,
             summary: field(object.str("summary"), "`summary` must be a string")?,
@@ -197,10 +187,7 @@ fn field<T>(value: Option<T>, message: &'static str) -> Result<T, CommandError> 
 }
 
 fn trigger_name<S: serde::Serializer>(trigger: &Trigger, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_str(match trigger {
-        Trigger::Manual => "manual",
-        _ => "auto",
-    })
+    serializer.serialize_str(trigger.name())
 }
 
 fn is_zero(number: &u64) -> bool {

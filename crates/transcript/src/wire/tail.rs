@@ -5,7 +5,6 @@ use std::path::Path;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
-use transcript_format::finding::Finding;
 use transcript_format::object::Str;
 use transcript_tail::{ChangeKind, ConversationChange, EventKind};
 
@@ -148,7 +147,14 @@ impl<'a> TailRecord<'a> {
                 path,
                 offset: *offset,
             }),
-            EventKind::Damaged(finding) => Self::Bad(BadRecord::new(path, finding)),
+            EventKind::Damaged(finding) => Self::Bad(BadRecord {
+                line: finding.line,
+                offset: finding.offset,
+                len: finding.len,
+                code: finding.code.as_str().into(),
+                detail: finding.detail.into(),
+                path,
+            }),
             EventKind::Reset { reason, offset } => Self::Reset(ResetRecord {
                 reason: reason.name().into(),
                 path,
@@ -205,19 +211,6 @@ impl<'a> TailRecord<'a> {
 
 fn text(text: &Option<Box<str>>) -> Option<Str<'_>> {
     text.as_deref().map(Str::Borrowed)
-}
-
-impl<'a> BadRecord<'a> {
-    fn new(path: Str<'a>, finding: &Finding) -> Self {
-        Self {
-            line: finding.line,
-            offset: finding.offset,
-            len: finding.len,
-            code: finding.code.as_str().into(),
-            detail: finding.detail.into(),
-            path,
-        }
-    }
 }
 
 impl<'a> ChangeRecord<'a> {

@@ -68,10 +68,17 @@ impl TreeReport {
                 .collect(),
             branches: all()
                 .map(|(id, branch)| BranchRecord {
+                    id: id as u64,
+                    parent: branch.parent.map(|parent| parent as u64),
+                    from: branch.from.map(|from| EntryLocation::new(index, from)),
+                    start: branch.start.name().into(),
                     kind: if main.contains(&id) { "main" } else { "side" }.into(),
+                    tip: branch.is_tip,
                     entries: branches.entries(id).len() as u64,
+                    messages: branch.messages as u64,
                     prompts: prompts[id] as u64,
-                    ..BranchRecord::new(index, id, branch)
+                    first: EntryLocation::new(index, branch.first),
+                    last: EntryLocation::new(index, branch.last),
                 })
                 .collect(),
             boundaries,
@@ -145,24 +152,6 @@ pub struct BranchRecord {
     pub first: EntryLocation,
     /// Its last entry: the one to pass to `--leaf`.
     pub last: EntryLocation,
-}
-
-impl BranchRecord {
-    fn new(index: &Index, id: usize, branch: &Branch) -> Self {
-        Self {
-            id: id as u64,
-            parent: branch.parent.map(|parent| parent as u64),
-            from: branch.from.map(|from| EntryLocation::new(index, from)),
-            start: branch.start.name().into(),
-            kind: Name::default(),
-            tip: branch.is_tip,
-            entries: 0,
-            messages: branch.messages as u64,
-            prompts: 0,
-            first: EntryLocation::new(index, branch.first),
-            last: EntryLocation::new(index, branch.last),
-        }
-    }
 }
 
 /// A compaction.
