@@ -234,15 +234,16 @@ fn write_text(
     let mut below = Vec::new();
     let mut branches = Vec::new();
     let mut displays = Displays::new(tree);
+    let (source, index) = (session.source(), session.index());
+    // A subagent is printed below its call, and a pause is between items: both need the whole list.
+    let is_whole = args.sidechains || args.all_branches || args.speed.is_some();
     for part in parts {
         let title = title(tree.index(), &part, ui.escaping);
-        let shown = Conversation::new(
-            session.source(),
-            session.index(),
-            &mut displays,
-            &part.path,
-            title,
-        )?;
+        let shown = if is_whole || args.format == Format::Markdown {
+            Conversation::new(source, index, &mut displays, &part.path, title)?
+        } else {
+            Conversation::in_parts(source, index, tree, &part.path)?
+        };
         match part.kind {
             PartKind::Main => main.push(shown),
             PartKind::Branch { .. } => branches.push(shown),

@@ -97,6 +97,16 @@ pub fn is_synthetic(text: &str) -> bool {
     WHOLE.contains(&text) || STARTS.iter().any(|start| text.starts_with(start))
 }
 
+/// Returns whether a text can be [synthetic](is_synthetic) whose JSON string starts with this byte
+/// after the quote.
+#[must_use]
+pub fn may_start_with(first: u8) -> bool {
+    // An escape, or a character that may be white space, can precede any text.
+    let is_plain = first.is_ascii_graphic() && first != b'\\';
+    let mut texts = WHOLE.iter().chain(STARTS);
+    !is_plain || texts.any(|text| text.as_bytes().first() == Some(&first))
+}
+
 /// Returns whether the text of a tool result is synthetic because the real result is missing: the
 /// tool may have run, but its output is unknown.
 ///

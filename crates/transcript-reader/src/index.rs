@@ -129,6 +129,14 @@ pub struct MessageKey(pub(crate) u64);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ToolKey(u64);
 
+impl ToolKey {
+    /// Returns the key of the call with this id.
+    #[must_use]
+    pub fn of(id: &str) -> Self {
+        ToolEnd::new(ToolRole::Use, id.as_bytes()).key()
+    }
+}
+
 /// A tool call or its result, packed: the lowest two bits are the role.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ToolEnd(u64);

@@ -1,8 +1,10 @@
 //! The paths of a session that a replay shows, with their items.
 
-use transcript_reader::{Bodies, EntryNo, Index, Source};
+use std::ops::Range;
+
+use transcript_reader::{Bodies, EntryNo, EntryRef, Index, Source};
 use transcript_resume::items::{Displays, ItemList};
-use transcript_resume::{ConversationPath, Decision};
+use transcript_resume::{ConversationPath, Decision, Tree};
 
 use crate::Result;
 use crate::words::count;
@@ -12,6 +14,8 @@ pub struct Conversation<'s> {
     pub(crate) source: &'s Source,
     pub(crate) index: &'s Index,
     pub(crate) display: ItemList,
+    /// In place of the list: the path in parts, of which each gets a list when it is printed.
+    pub(crate) parts: Option<Parts<'s>>,
     /// The number of entries.
     pub(crate) entries: usize,
     /// The title above it; `None` for the main conversation.
@@ -35,19 +39,94 @@ impl<'s> Conversation<'s> {
             source,
             index,
             display: displays.display(path, &mut Bodies::new(source))?,
+            parts: None,
             entries: path.entries.len(),
             title,
         })
     }
 
-    /// Returns the items.
+    /// Makes a conversation without subagents of which [`ReplayPrinter`](crate::ReplayPrinter)
+    /// prints the first items before the last ones are read. The path is one of `tree`.
+    ///
+    /// # Errors
+    /// When a body cannot be read.
+    pub fn in_parts(
+        source: &'s Source,
+        index: &'s Index,
+        tree: &'s Tree<'s>,
+        path: &ConversationPath,
+    ) -> Result<Self> {
+        let paths = Displays::new(tree).divide(path, PARTS, || Bodies::new(source))?;
+        Ok(Self {
+            source,
+            index,
+            display: ItemList::default(),
+            parts: Some(Parts { tree, paths }),
+            entries: path.entries.len(),
+            title: None,
+        })
+    }
+
+    /// Returns a part with its items.
+    pub(crate) fn part(
+        &self,
+        parts: &Parts<'_>,
+        number: usize,
+        displays: &mut Displays<'_, '_>,
+    ) -> Result<Self> {
+        let path = &parts.paths[number];
+        Self::new(self.source, self.index, displays, path, None)
+    }
+
+    /// Returns the items; none of a conversation [in parts](Self::in_parts).
     pub fn display(&self) -> &ItemList {
         &self.display
     }
 
     /// Returns whether there is nothing to print.
     pub fn is_empty(&self) -> bool {
-        self.display.items().is_empty()
+        self.display.items().is_empty() && self.parts.is_none()
+    }
+}
+
+/// The sizes of the first part of a conversation and of later ones, in bytes.
+const PARTS: Range<u64> = 16 << 10..512 << 10;
+
+/// A part with more bytes is not printed into memory.
+const MAX_PART: u64 = 2 << 20;
+
+/// The parts of a conversation, at least one.
+pub(crate) struct Parts<'s> {
+    pub(crate) tree: &'s Tree<'s>,
+    paths: Vec<ConversationPath>,
+}
+
+impl Parts<'_> {
+    pub(crate) fn len(&self) -> usize {
+        self.paths.len()
+    }
+
+    /// Returns the first entry of a part.
+    pub(crate) fn first<'i>(&self, part: usize, index: &'i Index) -> Option<EntryRef<'i>> {
+        let first = self.paths[part].entries.first();
+        first.map(|entry| index.entry(entry.entry_no()))
+    }
+
+    /// Returns the entries before a part, the last one first.
+    pub(crate) fn before<'i>(
+        &self,
+        part: usize,
+        index: &'i Index,
+    ) -> impl Iterator<Item = EntryRef<'i>> {
+        let entries = self.paths[..part].iter().flat_map(|path| &path.entries);
+        entries.rev().map(|entry| index.entry(entry.entry_no()))
+    }
+
+    /// Returns whether a part is too large to be printed into memory.
+    pub(crate) fn is_large(&self, part: usize, index: &Index) -> bool {
+        let entries = self.paths[part].entries.iter();
+        let sizes = entries.map(|entry| index.entry(entry.entry_no()).byte_len());
+        sizes.sum::<u64>() > MAX_PART
     }
 }
 

@@ -20,6 +20,7 @@ mod markdown;
 mod markup;
 mod moment;
 mod options;
+mod ordered;
 mod pace;
 mod parsed_entry;
 mod print_tree;

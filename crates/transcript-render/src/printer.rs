@@ -94,7 +94,7 @@ impl<'c> RenderItems<'c> {
 }
 
 /// What was printed last; decides about names, gaps and rules above the next item.
-#[derive(Default)]
+#[derive(Clone, Default, PartialEq)]
 struct PrintState {
     /// The last speaker: the name is printed once for consecutive items of one speaker.
     speaker: Option<&'static str>,
@@ -164,7 +164,7 @@ impl<'o> TextPrinter<'o> {
         match Shown::of(rendered.item(), &text) {
             Shown::Prompt => self.prompt(rendered, &text)?,
             Shown::Command(command) => {
-                self.start_turn(rendered)?;
+                self.start_turn(&rendered.entry_ref, rendered.line)?;
                 self.name("user")?;
                 self.page.text(self.styles.code, &command)?;
             }
@@ -186,7 +186,7 @@ impl<'o> TextPrinter<'o> {
     }
 
     fn prompt(&mut self, rendered: RenderItem<'_>, prompt: &str) -> Result<()> {
-        self.start_turn(rendered)?;
+        self.start_turn(&rendered.entry_ref, rendered.line)?;
         self.name("user")?;
         let region = Region::split(prompt);
         let text = region.map_or(prompt, |(_, text)| text);

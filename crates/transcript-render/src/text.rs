@@ -185,7 +185,11 @@ pub(crate) struct Page<'o> {
     lines: u64,
 }
 
-struct Margin {
+/// What a page keeps between two lines: its margins, those that are shown, a gap and a label.
+pub(crate) type PageState = (Vec<Margin>, Vec<usize>, Option<usize>, Option<Vec<Span>>);
+
+#[derive(Clone, PartialEq)]
+pub(crate) struct Margin {
     /// The margin of the first line.
     first: Option<Vec<Span>>,
     /// The margin of all other lines.
@@ -209,6 +213,19 @@ impl<'o> Page<'o> {
             label: None,
             lines: 0,
         }
+    }
+
+    /// Returns what is due before the next line, and the margins.
+    pub(crate) fn state(&self) -> PageState {
+        let (margins, shown) = (self.margins.clone(), self.shown.clone());
+        (margins, shown, self.gap, self.label.clone())
+    }
+
+    /// Writes lines of another page that started in the state of this one, and ended in `state`.
+    pub(crate) fn append(&mut self, lines: &[u8], state: PageState) -> io::Result<()> {
+        (self.margins, self.shown, self.gap, self.label) = state;
+        self.lines += 1;
+        self.out.write_all(lines)
     }
 
     /// Returns the width between the margins.

@@ -4,7 +4,7 @@ use std::fs;
 use std::io::{Read, Write};
 use std::process::Stdio;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::{command, fixture, sessions, stderr, stdout, transcript};
 
@@ -121,6 +121,84 @@ fn since_and_until_leave_out_what_lies_outside() {
     let refused = transcript(&["replay", "--since", "soon", &session]);
     assert_eq!(refused.status.code(), Some(2));
     assert!(stderr(&refused).contains("--since"));
+}
+
+/// With pauses a conversation is printed from one list and by one thread.
+#[test]
+fn a_long_conversation_is_printed_in_parts_as_it_is_as_a_whole() {
+    let mut lines = String::new();
+    let mut last = Value::Null;
+    let mut add = |turn: usize, part: usize, kind: &str, message: Value, more: Value| {
+        let uuid = format!("00000000-0000-4000-8000-{turn:08}{part:04}");
+        let (day, minute) = (1 + turn / 100, turn % 60);
+        let mut entry = json!({
+            "type": kind, "uuid": uuid, "parentUuid": last, "message": message,
+            "timestamp": format!("2026-01-{day:02}T{:02}:{minute:02}:{part:02}.000Z", turn / 60),
+        });
+        let members = entry.as_object_mut().unwrap();
+        members.extend(more.as_object().unwrap().clone());
+        lines.push_str(&format!("{entry}\n"));
+        last = json!(uuid);
+    };
+    for turn in 0..500 {
+        let text = "**many** words of a turn ".repeat(1 + turn % 40);
+        let said = match turn % 7 {
+            3 => "<command-name>/clear</command-name>".to_owned(),
+            5 => "<system-note>of the client</system-note>".to_owned(),
+            _ => format!("{turn}: {text}"),
+        };
+        let folder = match turn % 11 {
+            0 => json!({}),
+            _ => json!({"cwd": format!("/home/ada/{}", turn % 3)}),
+        };
+        add(
+            turn,
+            0,
+            "user",
+            json!({"role": "user", "content": said}),
+            folder,
+        );
+        let call = json!({"type": "tool_use", "id": format!("t{turn}"), "name": "Read",
+            "input": {"file_path": format!("/home/ada/1/{turn}.rs")}});
+        let usage = json!({"input_tokens": turn, "output_tokens": 7});
+        let answer = json!({"role": "assistant", "id": format!("m{turn}"), "content": [call],
+            "usage": usage});
+        add(turn, 1, "assistant", answer, json!({}));
+        // Some results come two turns later, one of them has none.
+        let answered = match turn % 50 {
+            20 | 21 | 47 => None,
+            22 | 23 => Some(turn - 2),
+            _ => Some(turn),
+        };
+        if let Some(answered) = answered {
+            let result = json!({"type": "tool_result", "tool_use_id": format!("t{answered}"),
+                "content": text});
+            add(
+                turn,
+                2,
+                "user",
+                json!({"role": "user", "content": [result]}),
+                json!({}),
+            );
+        }
+        let text = json!({"type": "text", "text": text});
+        add(
+            turn,
+            3,
+            "assistant",
+            json!({"role": "assistant", "content": [text]}),
+            json!({}),
+        );
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("long.jsonl");
+    fs::write(&path, lines).unwrap();
+    let path = path.to_str().unwrap();
+    for columns in ["40", "100"] {
+        let whole = text(&["--speed", "1e15", path], columns);
+        assert!(whole.matches("▸ Read").count() == 500, "{whole}");
+        assert_eq!(text(&[path], columns), whole);
+    }
 }
 
 #[test]

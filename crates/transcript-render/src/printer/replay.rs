@@ -2,24 +2,30 @@
 
 use std::io::Write;
 
+use transcript_format::kind::EntryKind;
 use transcript_format::object::Raw;
-use transcript_reader::EntryNo;
+use transcript_format::scan::ToolRole;
+use transcript_reader::{EntryNo, EntryRef, ToolEnd};
 use transcript_resume::items::{
-    GroupKind, GroupRole, Item, ItemKind, ItemList, ItemMarks, Nesting, Speaker,
+    Displays, GroupKind, GroupRole, Item, ItemKind, ItemList, ItemMarks, Nesting, Speaker,
 };
 
 use super::{PrintState, RenderItem, RenderItems, TextPrinter};
 use crate::Result;
 use crate::blocks::input;
-use crate::conversation::{Conversation, gap};
+use crate::conversation::{Conversation, Parts, gap};
 use crate::header::Header;
 use crate::options::{RenderOptions, Tools};
+use crate::ordered::in_order;
 use crate::pace::Pace;
-use crate::text::Span;
+use crate::text::{PageState, Span};
 use crate::tool_summary::grouped;
+use crate::view::Shown;
 
 /// Nested subagents are printed down to this depth.
 const MAX_NESTED: usize = 8;
+/// How far back the last answer before a part is looked for, in entries.
+const MAX_BACK: usize = 1000;
 
 /// Prints recorded conversations.
 pub struct ReplayPrinter<'s, 'o> {
@@ -30,6 +36,83 @@ pub struct ReplayPrinter<'s, 'o> {
     pace: Pace<'o>,
     /// The last printed entry of each conversation.
     last: Last,
+}
+
+/// A part of a conversation, printed into memory by another thread.
+struct PrintedPart {
+    /// The state that it was printed from: after the name above its first prompt.
+    start: (PrintState, PageState),
+    lines: Vec<u8>,
+    end: (PrintState, PageState),
+    cwd: Option<String>,
+    last: Last,
+}
+
+impl PrintedPart {
+    /// Prints a part whose first item is a prompt; `None` for any other, for one that is too large,
+    /// and if its bodies cannot be read.
+    fn print(
+        conversation: &Conversation<'_>,
+        (parts, number): (&Parts<'_>, usize),
+        displays: &mut Displays<'_, '_>,
+        options: &RenderOptions,
+    ) -> Option<Self> {
+        if parts.is_large(number, conversation.index) {
+            return None;
+        }
+        let part = conversation.part(parts, number, displays).ok()?;
+        let first = parts.first(number, part.index)?;
+        let mut items = RenderItems::new(&part);
+        let prompt = items.at(0).ok()?;
+        let (item, text) = (prompt.item(), prompt.loaded.text()?);
+        let is_prompt = matches!(Shown::of(item, &text), Shown::Prompt | Shown::Command(_));
+        let is_first = item.entry_no() == first.number() && item.group().is_none();
+        // The folder from before the part is not known.
+        let has_cwd = prompt.loaded.entry()?.object().str("cwd").is_some();
+        if item.kind() != ItemKind::Text || !is_prompt || !is_first || !has_cwd {
+            return None;
+        }
+        let (mut lines, mut sleep, mut above) = (Vec::new(), |_| {}, std::io::sink());
+        let start = {
+            let mut printer = TextPrinter::new(&mut above, options);
+            printer.push_names();
+            let before = parts.before(number, part.index);
+            printer.printed.answered = before.take(MAX_BACK).find_map(answered);
+            printer.begin(&first).ok()?;
+            (printer.printed, printer.page.state())
+        };
+        let pace = Pace::new(None, &mut sleep);
+        let mut replay = ReplayPrinter::new(&mut lines, options, &[], Nesting::default(), pace);
+        let printer = &mut replay.printer;
+        printer.push_names();
+        printer.page.append(&[], start.1.clone()).ok()?;
+        printer.printed = start.0.clone();
+        replay.list(&part, 0, 0).ok()?;
+        let end = (replay.printer.printed, replay.printer.page.state());
+        let (cwd, last) = (replay.printer.cwd, replay.last);
+        Some(Self {
+            start,
+            lines,
+            end,
+            cwd,
+            last,
+        })
+    }
+}
+
+/// Returns the time of an entry that is an answer or has results.
+fn answered(entry: EntryRef<'_>) -> Option<i64> {
+    let is_result = |end: &ToolEnd| matches!(end.role(), ToolRole::Result | ToolRole::ServerResult);
+    let is_answer = entry.kind() == EntryKind::Assistant || entry.tools().iter().any(is_result);
+    entry.millis().filter(|_| is_answer)
+}
+
+impl TextPrinter<'_> {
+    /// Prints what is above a prompt.
+    fn begin(&mut self, prompt: &EntryRef<'_>) -> Result<()> {
+        self.start_turn(prompt, Some(prompt.line()))?;
+        self.name("user")
+    }
 }
 
 /// What was printed last of a conversation.
@@ -111,7 +194,53 @@ impl<'s, 'o> ReplayPrinter<'s, 'o> {
     }
 
     fn items(&mut self, number: usize, depth: usize) -> Result<()> {
-        let conversation = &self.conversations[number];
+        let conversations = self.conversations;
+        let conversation = &conversations[number];
+        match &conversation.parts {
+            Some(parts) => self.parts(conversation, parts),
+            None => self.list(conversation, number, depth),
+        }
+    }
+
+    /// Prints the parts of a conversation in order. Other threads print them into memory, each as if
+    /// it started a turn; if what was really printed before it changes one, it is printed again.
+    fn parts(&mut self, conversation: &Conversation<'_>, parts: &Parts<'_>) -> Result<()> {
+        let options = self.printer.options.clone();
+        let mut displays = Displays::new(parts.tree);
+        let mut print = |replay: &mut Self, number| {
+            let part = conversation.part(parts, number, &mut displays)?;
+            replay.list(&part, 0, 0)
+        };
+        // The first page is read while the others are printed.
+        print(self, 0)?;
+        self.printer.page.flush()?;
+        let maker = || {
+            let (options, mut displays) = (&options, Displays::new(parts.tree));
+            move |number| PrintedPart::print(conversation, (parts, number), &mut displays, options)
+        };
+        in_order(
+            1..parts.len(),
+            maker,
+            |number, printed: Option<PrintedPart>| {
+                if let (Some(printed), Some(first)) =
+                    (printed, parts.first(number, conversation.index))
+                {
+                    let printer = &mut self.printer;
+                    printer.begin(&first)?;
+                    if (&printer.printed, &printer.page.state())
+                        == (&printed.start.0, &printed.start.1)
+                    {
+                        (printer.printed, printer.cwd) = (printed.end.0, printed.cwd);
+                        self.last = printed.last;
+                        return Ok(printer.page.append(&printed.lines, printed.end.1)?);
+                    }
+                }
+                print(self, number)
+            },
+        )
+    }
+
+    fn list(&mut self, conversation: &Conversation<'_>, number: usize, depth: usize) -> Result<()> {
         let display = &conversation.display;
         let mut render_items = RenderItems::new(conversation);
         let mut place = 0;
@@ -120,7 +249,7 @@ impl<'s, 'o> ReplayPrinter<'s, 'o> {
             self.before(conversation, render_items.at(place)?)?;
             match group {
                 Some((group, _)) => {
-                    self.group(number, depth, group, &mut render_items)?;
+                    self.group((number, depth), group, &mut render_items)?;
                     place = display.groups()[group].items().end.max(place + 1);
                 }
                 None => {
@@ -174,12 +303,11 @@ impl<'s, 'o> ReplayPrinter<'s, 'o> {
     /// Prints a call with its whole group.
     fn group(
         &mut self,
-        number: usize,
-        depth: usize,
+        (number, depth): (usize, usize),
         group: usize,
         render_items: &mut RenderItems<'_>,
     ) -> Result<()> {
-        let display = &self.conversations[number].display;
+        let display = &render_items.conversation.display;
         let printed = &display.groups()[group];
         if printed.kind() == GroupKind::Hooks {
             // Hooks at the end of a turn: only a failure is printed.

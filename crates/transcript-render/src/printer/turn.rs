@@ -6,14 +6,14 @@ use transcript_format::entry::Entry;
 use transcript_format::kind::EntryKind;
 use transcript_reader::{EntryRef, MessageKey};
 
-use super::{RenderItem, TextPrinter};
+use super::TextPrinter;
 use crate::Result;
 use crate::moment::{clock, precise};
 use crate::tool_summary::grouped;
 use crate::words::count;
 
 /// The totals since the last prompt.
-#[derive(Default)]
+#[derive(Clone, Default, PartialEq)]
 pub(super) struct TurnStats {
     millis: Option<i64>,
     pub(super) calls: usize,
@@ -21,7 +21,7 @@ pub(super) struct TurnStats {
 }
 
 /// Tokens of an answer: the largest number of any of its lines for each count.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Default, PartialEq)]
 struct Tokens {
     input: u64,
     cached: u64,
@@ -58,8 +58,7 @@ impl TextPrinter<'_> {
     }
 
     /// Prints a rule with the time above a prompt, and ends the previous turn.
-    pub(super) fn start_turn(&mut self, rendered: RenderItem<'_>) -> Result<()> {
-        let entry_ref = rendered.entry_ref;
+    pub(super) fn start_turn(&mut self, entry_ref: &EntryRef<'_>, line: Option<u64>) -> Result<()> {
         // Several lines of one prompt are one turn.
         let turn = self.printed.turn.as_ref();
         if turn.is_some_and(TurnStats::is_quiet) && self.printed.speaker == Some("user") {
@@ -79,7 +78,7 @@ impl TextPrinter<'_> {
         if let Some(later) = between(self.printed.answered, entry_ref.millis()) {
             text.push_str(&format!(" · {} later", precise(later)));
         }
-        let line = rendered.line.map(|line| format!("line {line}"));
+        let line = line.map(|line| format!("line {line}"));
         self.rule('─', &text, &line.unwrap_or_default())?;
         self.printed.turn = Some(TurnStats {
             millis: entry_ref.millis(),

@@ -454,8 +454,7 @@ impl<'t, 'i> Builder<'t, 'i> {
     }
 
     fn mark_text(&mut self, item: u32, text: Raw<'_>) {
-        let is_synthetic = whole_text(text).is_some_and(|text| texts::is_synthetic(&text));
-        if is_synthetic {
+        if is_synthetic(text) {
             let item = &mut self.items[item as usize];
             item.marks |= ItemMarks::SYNTHETIC;
             if item.kind == ItemKind::Text {
@@ -593,9 +592,9 @@ enum ProgressParent {
 #[derive(Debug, Default)]
 pub(super) struct Progress {
     /// By the number of the entry that is their parent.
-    under: HashMap<EntryNo, Vec<EntryNo>>,
+    pub(super) under: HashMap<EntryNo, Vec<EntryNo>>,
     /// Those whose parent is missing.
-    lost: Vec<EntryNo>,
+    pub(super) lost: Vec<EntryNo>,
     /// The same by the calls that they name, once they have been read.
     lost_by_call: Option<HashMap<Box<str>, Vec<EntryNo>>>,
     /// Their contents.
@@ -819,15 +818,19 @@ fn named_agent(entry: &Entry<'_>) -> Option<String> {
     Some(agent.into_owned())
 }
 
-/// Returns the text that is the whole content: a string, or the only block.
-fn whole_text(content: Raw<'_>) -> Option<String> {
-    if let Some(text) = content.str() {
-        return Some(text.into_owned());
-    }
-    match content.array()?.as_slice() {
-        [block] => Some(block.object()?.get("text")?.str()?.into_owned()),
-        _ => None,
-    }
+/// Returns whether the text that is the whole content, a string or the only block, is synthetic.
+fn is_synthetic(content: Raw<'_>) -> bool {
+    let text = match content.array().as_deref() {
+        Some([block]) => block.object().and_then(|block| block.get("text")),
+        Some(_) => None,
+        None => Some(content),
+    };
+    // Most texts are not, and long ones take time to decode.
+    let first = text.and_then(|text| text.text().as_bytes().get(1));
+    first.is_some_and(|first| texts::may_start_with(*first))
+        && text
+            .and_then(Raw::str)
+            .is_some_and(|text| texts::is_synthetic(&text))
 }
 
 impl CompactionItem {

@@ -49,6 +49,7 @@ mod id;
 mod item_reader;
 mod nesting;
 mod order;
+mod parts;
 
 use std::collections::HashSet;
 use std::ops::Range;

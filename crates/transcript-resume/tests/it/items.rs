@@ -3,14 +3,15 @@
 use std::collections::{HashMap, HashSet};
 use std::fmt::Write as _;
 use std::fs;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::{Value, json};
 use transcript_format::ids::Uuid;
 use transcript_format::kind::EntryKind;
 use transcript_reader::{Bodies, EntryNo, EntryRef, Error, Index, Source};
 use transcript_resume::items::{
-    GroupKind, GroupRole, Item, ItemKind, ItemList, ItemMarks, ItemReader, Nesting, Origin,
-    Speaker, sidechains,
+    Displays, GroupKind, GroupRole, Item, ItemKind, ItemList, ItemMarks, ItemReader, LoadedItem,
+    Nesting, Origin, Speaker, sidechains,
 };
 use transcript_resume::request::BodySource;
 use transcript_resume::{ConversationPath, Decision, Policy, Tree};
@@ -1075,6 +1076,59 @@ fn check(name: &str, file: &File, policy: Policy) {
     check_groups(name, &display);
     check_drawing(name, file, &display);
     check_growth(name, file, &tree, &path, &display);
+    check_parts(name, file, &tree, &path, &display);
+}
+
+/// The lists of all parts are the list of the path.
+fn check_parts(
+    name: &str,
+    file: &File,
+    tree: &Tree<'_>,
+    path: &ConversationPath,
+    display: &ItemList,
+) {
+    let displays = Displays::new(tree);
+    let parts = displays.divide(path, 1..1, || file.bodies()).unwrap();
+    let mut displays = Displays::new(tree);
+    let mut place = 0;
+    for part in &parts {
+        let list = displays.display(part, &mut file.bodies()).unwrap();
+        let (mut own, mut whole) = (
+            ItemReader::new(&list, &file.index, file.bodies()),
+            ItemReader::new(display, &file.index, file.bodies()),
+        );
+        let offset = place;
+        for at in 0..list.items().len() {
+            let (one, other) = (own.item(at).unwrap(), whole.item(place).unwrap());
+            let (one, other) = (facts(&list, &one, 0), facts(display, &other, offset));
+            assert_eq!(one, other, "{name}");
+            place += 1;
+        }
+    }
+    assert_eq!(place, display.items().len(), "{name}");
+    PARTS.fetch_add(parts.len(), Ordering::Relaxed);
+}
+
+/// How many parts were compared.
+static PARTS: AtomicUsize = AtomicUsize::new(0);
+
+/// All that an item says, except for its id and the numbers of items before `offset`.
+fn facts(list: &ItemList, loaded: &LoadedItem<'_>, offset: usize) -> String {
+    let item = loaded.item();
+    let group = item.group().map(|(group, role)| {
+        let group = &list.groups()[group];
+        let items = group.items().start - offset..group.items().end - offset;
+        let names = (group.id(), group.tool(), group.agent());
+        (group.kind(), names, items, role)
+    });
+    let compaction = list.compaction(item).cloned().map(|mut compaction| {
+        compaction.summary = None;
+        compaction
+    });
+    let number = (item.entry_no(), item.block());
+    let kinds = (item.kind(), item.entry_kind(), item.speaker());
+    let facts = (number, kinds, item.marks(), list.decisions(item));
+    format!("{facts:?} {group:?} {:?} {compaction:?}", loaded.raw())
 }
 
 /// Each line of progress below the path once: in the group that it names, if there is one.
@@ -1257,6 +1311,7 @@ fn the_order_of_tangled_stories_is_that_of_the_slow_model() {
             check(&format!("tangled {seed}"), &file, policy);
         }
     }
+    assert!(PARTS.load(Ordering::Relaxed) > 2 * 2 * 1500);
 }
 
 #[test]

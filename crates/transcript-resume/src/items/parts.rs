@@ -1,0 +1,191 @@
+//! Divides a path into parts whose items belong together.
+
+use std::collections::HashMap;
+use std::iter;
+use std::ops::Range;
+
+use transcript_format::entry::Entry;
+use transcript_format::kind::{EntryKind, SystemKind};
+use transcript_format::object::{JsonKind, Raw};
+use transcript_format::scan::{Flags, ToolRole};
+use transcript_reader::{EntryMarks, EntryRef, ToolKey};
+
+use super::Displays;
+use super::build::about;
+use crate::decision::Decision;
+use crate::path::{ConversationPath, PathEntry};
+use crate::request::BodySource;
+
+/// Where an id is named on a path.
+struct Named {
+    first: usize,
+    last: usize,
+    /// Whether a call, or a run of hooks at the end of a turn, has this id.
+    is_group: bool,
+}
+
+impl Displays<'_, '_> {
+    /// Divides `path` into paths in order, so that the first items can be shown before the last
+    /// bodies are read: their lists have the items of the list of `path`, in the same order. But
+    /// ids count from the start of a part, and a compaction may lack its summary.
+    ///
+    /// Each part but the first starts with a user line that is probably a prompt. The first one has
+    /// at least `sizes.start` bytes, each next one twice as many, up to `sizes.end`. There is only
+    /// one when lines of progress are lost, as the calls that they name are not known.
+    ///
+    /// Reads the bodies of the entries whose record does not tell which calls they name, each from
+    /// a source of its own, because they are far apart.
+    ///
+    /// # Errors
+    /// Those of the bodies.
+    ///
+    /// # Panics
+    /// When `path` is not one of the index of the tree.
+    pub fn divide<B: BodySource>(
+        &self,
+        path: &ConversationPath,
+        sizes: Range<u64>,
+        bodies: impl FnMut() -> B,
+    ) -> Result<Vec<ConversationPath>, B::Error> {
+        let entries = &path.entries;
+        let Some(start) = entries.first().filter(|_| self.progress.lost.is_empty()) else {
+            return Ok(vec![path.clone()]);
+        };
+        let mut decisions = path.decisions.clone();
+        decisions.sort_by_key(Decision::entry);
+        let last = self.last_names(entries, bodies)?;
+        // What a boundary at the start preserved stays with it: those entries are older.
+        let is_older = |entry: &PathEntry| entry.entry_no() < start.entry_no();
+        // The last entry that belongs to one so far.
+        let mut open = entries.iter().rposition(is_older).unwrap_or(0);
+        let mut parts = vec![ConversationPath::default()];
+        let (mut size, mut least) = (0, sizes.start);
+        for (place, entry) in entries.iter().enumerate() {
+            let about = about(&decisions, entry.entry_no());
+            let ends = size >= least && open < place && about.is_empty();
+            if ends && starts_turn(&self.tree.index().entry(entry.entry_no())) {
+                parts.push(ConversationPath::default());
+                (size, least) = (0, (2 * least).min(sizes.end));
+            }
+            let lines = self.with_progress(entry);
+            size += lines.map(|line| line.byte_len()).sum::<u64>();
+            open = open.max(last[place]);
+            if let Some(part) = parts.last_mut() {
+                part.entries.push(*entry);
+                part.decisions.extend_from_slice(about);
+            }
+        }
+        Ok(parts)
+    }
+
+    /// Returns an entry and the lines of progress below it.
+    fn with_progress(&self, entry: &PathEntry) -> impl Iterator<Item = EntryRef<'_>> {
+        let below = self.progress.under.get(&entry.entry_no());
+        let lines = iter::once(entry.entry_no()).chain(below.into_iter().flatten().copied());
+        lines.map(|line| self.tree.index().entry(line))
+    }
+
+    /// Returns, for each entry, the last one that names a call which this one is the first to name.
+    /// Names that are those of no group do not count: runs of hooks repeat theirs.
+    fn last_names<B: BodySource>(
+        &self,
+        entries: &[PathEntry],
+        mut bodies: impl FnMut() -> B,
+    ) -> Result<Vec<usize>, B::Error> {
+        let mut named: HashMap<ToolKey, Named> = HashMap::new();
+        for (place, entry) in entries.iter().enumerate() {
+            let mut name = |call: ToolKey, opens: bool| {
+                let named = named.entry(call).or_insert(Named {
+                    first: place,
+                    last: place,
+                    is_group: false,
+                });
+                named.last = place;
+                named.is_group |= opens;
+            };
+            for line in self.with_progress(entry) {
+                for end in line.tools() {
+                    let opens = matches!(end.role(), ToolRole::Use | ToolRole::ServerUse);
+                    name(end.key(), opens);
+                }
+                if names_more(&line) {
+                    let opens = line.kind().is_message()
+                        || line.system_kind() == Some(SystemKind::StopHookSummary);
+                    for_each_call(bodies().body(&line)?, |call| name(call, opens));
+                }
+            }
+        }
+        let mut last: Vec<usize> = (0..entries.len()).collect();
+        for named in named.values().filter(|named| named.is_group) {
+            last[named.first] = last[named.first].max(named.last);
+        }
+        Ok(last)
+    }
+}
+
+fn starts_turn(entry: &EntryRef<'_>) -> bool {
+    let other = Flags::META
+        | Flags::VIRTUAL
+        | Flags::TEAM
+        | Flags::API_ERROR
+        | Flags::TRANSCRIPT_ONLY
+        | Flags::COMPACT_SUMMARY
+        | Flags::HAS_TOOL_RESULT
+        | Flags::TOO_MANY;
+    entry.kind() == EntryKind::User
+        && entry.flags().contains(Flags::HAS_TEXT)
+        && !entry.flags().intersects(other)
+}
+
+/// Returns whether a body may name calls that its record does not tell.
+fn names_more(entry_ref: &EntryRef<'_>) -> bool {
+    let odd = Flags::META | Flags::LONE_SURROGATE | Flags::DUPLICATE_NAME;
+    let odd_marks = EntryMarks::SALVAGED | EntryMarks::LOSSY | EntryMarks::GLUED;
+    !entry_ref.flags().contains(Flags::TOO_MANY)
+        && (!entry_ref.kind().is_message()
+            || entry_ref.flags().intersects(odd)
+            || entry_ref.marks().intersects(odd_marks))
+}
+
+/// Calls `name` with each call that an entry may name.
+fn for_each_call(body: &str, mut name: impl FnMut(ToolKey)) {
+    // A few entries of many name one. Another spelling of the names has an escape.
+    if !["oolUse", "tool", "\\u"]
+        .iter()
+        .any(|text| body.contains(text))
+    {
+        return;
+    }
+    let Ok(entry) = Entry::parse(body) else {
+        return;
+    };
+    let mut add = |raw: Option<Raw<'_>>| {
+        if let Some(id) = raw.and_then(Raw::str) {
+            name(ToolKey::of(&id));
+        }
+    };
+    let object = entry.object();
+    let attachment = object.object("attachment");
+    for key in [
+        "toolUseID",
+        "toolUseId",
+        "parentToolUseID",
+        "parentToolUseId",
+        "sourceToolUseID",
+    ] {
+        add(object.get(key));
+        add(attachment
+            .as_ref()
+            .and_then(|attachment| attachment.get(key)));
+    }
+    let content = object
+        .object("message")
+        .and_then(|message| message.get("content"));
+    let blocks = content.filter(|content| content.kind() == JsonKind::Array);
+    for block in blocks.and_then(Raw::array).unwrap_or_default() {
+        let block = block.object();
+        let field = |key| block.as_ref().and_then(|block| block.get(key));
+        add(field("id"));
+        add(field("tool_use_id"));
+    }
+}
