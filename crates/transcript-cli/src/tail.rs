@@ -93,7 +93,8 @@ impl Args {
             (None, None) => StartAt::Beginning,
         };
         let options = FollowOptions::new().start(start).trailing(self.trailing());
-        match self.changes || !self.json || self.until == Some(Until::TurnEnd) {
+        match self.changes || self.until == Some(Until::TurnEnd) {
+            _ if !self.json => options.changes().quick_start(),
             true => options.changes(),
             false => options,
         }

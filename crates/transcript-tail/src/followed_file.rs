@@ -9,6 +9,7 @@ use transcript_reader::{Error, ErrorKind};
 use crate::event::{EventKind, FollowEvent};
 use crate::file_cursor::FileCursor;
 use crate::file_position::Checkpoint;
+use crate::last_turn::LastTurn;
 use crate::live::{ConversationState, FollowedConversation};
 use crate::options::FollowOptions;
 use crate::start::{StartAt, Trailing};
@@ -21,6 +22,8 @@ pub(crate) struct FollowedFile {
     live: Option<FollowedConversation>,
     /// The entries before this offset still have to be added to `live`.
     catch_up_to: Option<u64>,
+    /// `live` is the conversation of the last turn only, which is enough up to this offset.
+    turn_end: Option<u64>,
     error: Option<ErrorKind>,
 }
 
@@ -32,6 +35,7 @@ impl FollowedFile {
             path,
             options: options.clone(),
             catch_up_to: None,
+            turn_end: None,
             error: None,
         }
     }
@@ -69,15 +73,31 @@ impl FollowedFile {
     /// Returns the next event, if there is one now.
     pub(crate) fn next(&mut self) -> Result<Option<FollowEvent>, Error> {
         if let Some(offset) = self.catch_up_to {
-            self.catch_up(offset)?;
+            let turn = match self.options.is_quick {
+                true => LastTurn::find(&self.path, &self.options, offset)?,
+                false => None,
+            };
+            let start = turn.map_or(StartAt::Beginning, |turn| StartAt::Offset(turn.start));
+            self.catch_up(start, offset)?;
             self.catch_up_to = None;
+            self.turn_end = turn.map(|turn| turn.end);
+        }
+        let offset = self.cursor.position().offset();
+        if self.turn_end.take_if(|end| *end <= offset).is_some() {
+            // What comes next may depend on everything. The caller handles the entries before it first.
+            self.options.is_quick = false;
+            self.catch_up_to = Some(offset);
+            return Ok(None);
         }
         let Some(event) = self.cursor.next(self.live.as_mut())? else {
             return Ok(None);
         };
         if let Some(live) = &mut self.live {
             match &event {
-                EventKind::Reset { .. } => *live = conversation(&self.path, &self.options),
+                EventKind::Reset { .. } => {
+                    *live = conversation(&self.path, &self.options);
+                    self.turn_end = None;
+                }
                 EventKind::Open { offset } if *offset > 0 && live.is_empty() => {
                     self.catch_up_to = Some(*offset);
                 }
@@ -91,14 +111,14 @@ impl FollowedFile {
         }))
     }
 
-    /// Reads the entries before `offset`, where following starts.
-    fn catch_up(&mut self, offset: u64) -> Result<(), Error> {
+    /// Reads the entries from `start` to `offset`, where following starts.
+    fn catch_up(&mut self, start: StartAt, offset: u64) -> Result<(), Error> {
         let options = FollowOptions {
             trailing: Trailing::Pending,
             is_once: false,
             ..self.options.clone()
         };
-        let mut before = FileCursor::new(&self.path, &options.start(StartAt::Beginning));
+        let mut before = FileCursor::new(&self.path, &options.start(start));
         let mut live = conversation(&self.path, &self.options);
         while before.position().offset() < offset {
             match before.next(Some(&mut live))? {
@@ -108,7 +128,9 @@ impl FollowedFile {
             }
         }
         live.start_here();
-        self.cursor.set_lines(before.position().lines());
+        if start == StartAt::Beginning {
+            self.cursor.set_lines(before.position().lines());
+        }
         self.live = Some(live);
         Ok(())
     }

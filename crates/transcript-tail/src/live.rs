@@ -11,7 +11,7 @@ use std::path::Path;
 
 use transcript_format::kind::EntryKind;
 use transcript_format::lines::Framed;
-use transcript_format::scan::{ContentKind, Envelope};
+use transcript_format::scan::{ContentKind, Envelope, Scanner};
 use transcript_reader::{EntryNo, EntryRef, Id, Index};
 use transcript_resume::{LiveConversation, LiveState};
 
@@ -291,6 +291,11 @@ impl FollowedConversation {
         self.changes.clear();
     }
 
+    /// Returns the index of the lines so far.
+    pub(crate) fn index(&mut self) -> &Index {
+        self.live.index()
+    }
+
     /// Returns the state after the lines so far.
     pub(crate) fn state(&mut self) -> ConversationState<'_> {
         self.settle();
@@ -378,6 +383,12 @@ impl FollowedConversation {
     }
 }
 
+/// Returns whether an entry is a prompt of a person.
+pub(crate) fn is_prompt(scanner: &mut Scanner, text: &str) -> bool {
+    let entry = scanner.scan(text.as_bytes());
+    entry.is_ok_and(|entry| matches!(TurnLine::of(&entry, text), TurnLine::Prompt))
+}
+
 fn entry_of(event: &mut EventKind) -> Option<&mut FollowedEntry> {
     match event {
         EventKind::Entry(entry) => Some(entry),
@@ -449,7 +460,6 @@ fn entry_at(index: &Index, offset: u64) -> Option<EntryRef<'_>> {
 #[cfg(test)]
 mod tests {
     use transcript_format::lines::Framer;
-    use transcript_format::scan::Scanner;
     use transcript_reader::Source;
     use transcript_resume::{Policy, Tree};
 

@@ -15,6 +15,7 @@ pub struct FollowOptions {
     pub(crate) line_cap: usize,
     pub(crate) has_events: bool,
     pub(crate) has_changes: bool,
+    pub(crate) is_quick: bool,
     pub(crate) trailing: Trailing,
     pub(crate) is_once: bool,
 }
@@ -36,6 +37,7 @@ impl FollowOptions {
             line_cap: DEFAULT_LINE_CAP,
             has_events: true,
             has_changes: false,
+            is_quick: false,
             trailing: Trailing::Pending,
             is_once: false,
         }
@@ -99,6 +101,17 @@ impl FollowOptions {
     #[must_use]
     pub fn changes(mut self) -> Self {
         self.has_changes = true;
+        self
+    }
+
+    /// With [changes](Self::changes): emits the entries that a large file has when it is opened
+    /// before the part above them is read, if their changes depend on their turn only. That part is
+    /// read when more events are asked for after that, and for good with [`Self::once`] it is not.
+    /// Until then lines have no numbers, and the [state](crate::ConversationState) is that of the
+    /// turn.
+    #[must_use]
+    pub fn quick_start(mut self) -> Self {
+        self.is_quick = true;
         self
     }
 }

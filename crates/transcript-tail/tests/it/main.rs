@@ -29,6 +29,7 @@ mod model;
 #[cfg(unix)]
 mod naive;
 mod once;
+mod quick;
 #[cfg(unix)]
 mod readonly;
 #[cfg(unix)]

@@ -1,0 +1,119 @@
+//! Whether the last entries of a file change the conversation as if nothing were above their turn.
+
+use std::collections::HashSet;
+use std::path::Path;
+
+use transcript_format::kind::EntryKind;
+use transcript_format::scan::{Flags, Scanner, ToolRole};
+use transcript_reader::{EntryNo, EntryRef, Error, Id, Index, Source};
+
+use crate::event::EventKind;
+use crate::file_cursor::FileCursor;
+use crate::live::{ChangeKind, FollowedConversation, is_prompt};
+use crate::options::FollowOptions;
+use crate::start::{StartAt, Trailing, offset_of_last};
+
+/// Smaller files are read from their start: that is as fast, and counts the lines.
+const LEAST: u64 = 4 << 20;
+/// How far above the first emitted entry its turn may start, in bytes.
+const FARTHEST: u64 = 8 << 20;
+/// The maximum number of entries. Their first parent is missing, so each line takes the time of
+/// linking them all.
+const LONGEST: usize = 512;
+
+/// The lines from a prompt to the end of a file.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LastTurn {
+    /// The offset of the prompt.
+    pub(crate) start: u64,
+    /// The offset after the last entry that was checked.
+    pub(crate) end: u64,
+}
+
+impl LastTurn {
+    /// Returns the lines from the last prompt before `offset` on, if the changes of those after it
+    /// depend on nothing further up: a prompt begins the turn anew, and each entry after it follows
+    /// another one and moves the conversation nowhere.
+    ///
+    /// What this assumes of the lines that are not read is what `resume` does: they have no uuid,
+    /// message or call in common with these (`docs/tail-first.md`).
+    pub(crate) fn find(
+        path: &Path,
+        options: &FollowOptions,
+        offset: u64,
+    ) -> Result<Option<Self>, Error> {
+        if offset < LEAST {
+            return Ok(None);
+        }
+        // A file that is gone is reported by the next poll.
+        let Ok(source) = Source::open_on(&options.disk, path) else {
+            return Ok(None);
+        };
+        let (mut scanner, mut start) = (Scanner::new(), None);
+        offset_of_last(&source, 1, Trailing::Pending, |entry| {
+            let is_found = entry.offset < offset && is_prompt(&mut scanner, &entry.text);
+            start = is_found.then_some(entry.offset);
+            is_found || entry.offset + FARTHEST < offset
+        })?;
+        let Some(start) = start else {
+            return Ok(None);
+        };
+        let mut options = options.clone().start(StartAt::Offset(start));
+        if !options.is_once {
+            options.trailing = Trailing::Pending;
+        }
+        let mut cursor = FileCursor::new(path, &options);
+        let mut live = FollowedConversation::new(path, options.line_cap);
+        let (mut end, mut count) = (start, 0);
+        while let Some(event) = cursor.next(Some(&mut live))? {
+            let entry = match event {
+                EventKind::Open { .. } => continue,
+                EventKind::Entry(entry) if !entry.is_salvaged => entry,
+                _ => return Ok(None),
+            };
+            count += 1;
+            let mut changes = entry.changes.iter().map(|change| &change.kind);
+            let is_moved = changes.any(|change| matches!(change, ChangeKind::Moved { .. }));
+            if is_moved || count > LONGEST {
+                return Ok(None);
+            }
+            end = match options.is_once {
+                true => u64::MAX,
+                false => cursor.position().offset(),
+            };
+        }
+        let session = path.file_stem().and_then(|stem| stem.to_str());
+        let turn = session.filter(|session| stands_alone(live.index(), session));
+        Ok(turn.map(|_| Self { start, end }))
+    }
+}
+
+/// Returns whether each entry but the first is linked to one above it, and nothing reaches further.
+fn stands_alone(index: &Index, session: &str) -> bool {
+    let tools = index.entries().flat_map(|entry| entry.tools());
+    let calls = tools.filter(|tool| tool.role() == ToolRole::Use);
+    let calls: HashSet<_> = calls.map(|call| call.key()).collect();
+    let is_linked = |entry: EntryRef<'_>| {
+        let is_above = |id: Id| {
+            let mut named = index.with_uuid(id);
+            named.next().is_some_and(|named| named < entry.number())
+        };
+        let mut tools = entry.tools().iter();
+        match entry.kind() {
+            EntryKind::LastPrompt => entry.leaf_uuid().is_none_or(is_above),
+            kind if !kind.is_chain() => true,
+            _ => {
+                entry.uuid().is_some()
+                    && entry.session() == Some(session)
+                    && !entry.flags().intersects(Flags::SIDECHAIN)
+                    && !entry.is_boundary()
+                    && tools
+                        .all(|tool| tool.role() != ToolRole::Result || calls.contains(&tool.key()))
+                    && (entry.number() == EntryNo::new(0) || entry.parent().is_some_and(is_above))
+            }
+        }
+    };
+    !index.has_repeated_uuids()
+        && index.tombstones().next().is_none()
+        && index.entries().all(is_linked)
+}
