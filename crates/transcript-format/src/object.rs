@@ -467,7 +467,12 @@ impl ParseObjectError {
 /// ```
 #[must_use]
 pub fn unescape(body: &str) -> Str<'_> {
-    let Some(mut at) = memchr(b'\\', body.as_bytes()) else {
+    // Most are names of members, which are too short for the search to be worth its start.
+    let first = match body.len() {
+        0..=32 => body.bytes().position(|byte| byte == b'\\'),
+        _ => memchr(b'\\', body.as_bytes()),
+    };
+    let Some(mut at) = first else {
         return Cow::Borrowed(body);
     };
     let mut out = String::with_capacity(body.len());

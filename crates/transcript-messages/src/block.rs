@@ -22,7 +22,7 @@ use super::text::{is_space, quoted, safe};
 pub struct Block {
     json: Box<str>,
     /// The id of a call, or of the call that a result belongs to.
-    id: Option<Box<str>>,
+    id: CallId,
     origin: Option<usize>,
     kind: BlockKind,
     /// The content of the message was a string, not a list with this block.
@@ -35,11 +35,23 @@ pub struct Block {
 impl PartialEq for Block {
     fn eq(&self, other: &Self) -> bool {
         let parts = |block: &Self| (block.origin, block.kind, block.is_plain);
-        parts(self) == parts(other) && self.json == other.json && self.id == other.id
+        parts(self) == parts(other) && self.json == other.json && self.call_id() == other.call_id()
     }
 }
 
 impl Eq for Block {}
+
+/// The id of a call: mostly a part of the JSON of its block.
+#[derive(Clone, Debug)]
+enum CallId {
+    /// From one offset to another; none if they are 0.
+    In(u32, u32),
+    Own(Box<str>),
+}
+
+impl CallId {
+    const NONE: Self = Self::In(0, 0);
+}
 
 /// The kinds of blocks that the rules distinguish.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -146,14 +158,26 @@ impl Block {
             BlockKind::ToolUse | BlockKind::ServerToolUse => "id",
             _ => "tool_use_id",
         };
-        let id = object.and_then(|object| object.get(id_key)?.str());
-        Self::new(json, kind, id.map(Into::into))
+        let json = json.into();
+        let id = object.and_then(|object| Some((object.get(id_key)?.str()?, object.text())));
+        let id = id.map_or(CallId::NONE, |(id, text)| {
+            let start = (id.as_ptr() as usize).wrapping_sub(text.as_ptr() as usize);
+            let end = start.saturating_add(id.len());
+            match (u32::try_from(start), u32::try_from(end)) {
+                (Ok(from), Ok(to)) if json.get(start..end) == Some(&*id) => CallId::In(from, to),
+                _ => CallId::Own(id.into()),
+            }
+        });
+        Self {
+            id,
+            ..Self::new(json, kind, None)
+        }
     }
 
     pub(super) fn new(json: impl Into<Box<str>>, kind: BlockKind, id: Option<Box<str>>) -> Self {
         Self {
             json: json.into(),
-            id,
+            id: id.map_or(CallId::NONE, CallId::Own),
             origin: None,
             kind,
             is_plain: false,
@@ -194,7 +218,11 @@ impl Block {
     /// Returns the id of the call, or of the call that the result belongs to.
     #[must_use]
     pub fn call_id(&self) -> Option<&str> {
-        self.id.as_deref()
+        match &self.id {
+            CallId::In(0, _) => None,
+            CallId::In(start, end) => self.json.get(*start as usize..*end as usize),
+            CallId::Own(id) => Some(id),
+        }
     }
 
     /// Marks the block as one of a list: its message got more than its string (MSG-18).
@@ -248,7 +276,7 @@ impl Block {
     pub(super) fn rename(&mut self, id: &str) {
         let is_call = self.kind == BlockKind::ToolUse;
         self.set(if is_call { "id" } else { "tool_use_id" }, &quoted(id));
-        self.id = Some(id.into());
+        self.id = CallId::Own(id.into());
     }
 
     /// Appends a line feed to the text of a text block.
@@ -256,14 +284,22 @@ impl Block {
         if self.kind == BlockKind::Text
             && let Some(json) = Raw::parse(&self.json).ok().and_then(with_newline)
         {
-            self.json = json.into();
+            self.replace(json);
         }
+    }
+
+    /// Replaces the JSON; the block keeps its id.
+    fn replace(&mut self, json: String) {
+        if let Some(id) = self.call_id() {
+            self.id = CallId::Own(id.into());
+        }
+        self.json = json.into();
     }
 
     /// Sets a field to `value`, which is JSON. Does nothing if the block is not an object.
     pub fn set(&mut self, key: &str, value: &str) {
         if let Some(object) = self.object() {
-            self.json = object.with(key, value).into();
+            self.replace(object.with(key, value));
             self.is_sound = false;
         }
     }
@@ -339,7 +375,10 @@ fn is_sound(block: &Block, object: &Object<'_>) -> bool {
         string.is_some_and(starts_plainly)
     };
     match block.kind {
-        BlockKind::Text => get("text").is_some_and(starts_plainly),
+        // One that starts like the placeholder for an empty message may be that.
+        BlockKind::Text => {
+            get("text").is_some_and(|text| starts_plainly(text) && !text.text().starts_with("\"("))
+        }
         BlockKind::SealedThinking => get("thinking").is_some_and(starts_plainly),
         BlockKind::ToolUse => {
             block.call_id().is_some_and(is_call_id)
@@ -450,4 +489,30 @@ fn without_cache_control(object: &Object<'_>) -> String {
         })
         .collect();
     format!("{{{}}}", members.join(","))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_block_keeps_its_id_when_its_json_changes() {
+        let calls = [
+            (r#"{"type":"tool_use","id":"t1"}"#, "t1"),
+            (r#"{"type":"tool_use","id":"t\u0031"}"#, "t1"),
+            (r#"{"type":"tool_use","id":"","cache_control":{}}"#, ""),
+            (r#"{"cache_control":1,"type":"tool_use","id":"t1"}"#, "t1"),
+            (r#"{"a":"\ud800","type":"tool_use","id":"t1"}"#, "t1"),
+        ];
+        for (json, id) in calls {
+            let mut call = Block::read(Raw::parse(json).expect("test blocks are JSON"));
+            assert_eq!(call.call_id(), Some(id), "{json}");
+            call.set("type", r#""a_longer_type""#);
+            assert_eq!(call.call_id(), Some(id), "{json}");
+            call.rename("t2");
+            assert_eq!(call.call_id(), Some("t2"), "{json}");
+        }
+        let text = Raw::parse(r#"{"type":"text","text":"t"}"#).expect("test blocks are JSON");
+        assert_eq!(Block::read(text).call_id(), None);
+    }
 }

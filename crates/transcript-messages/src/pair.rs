@@ -201,6 +201,12 @@ fn is_empty_text(block: &Block) -> bool {
 /// Moves the calls of an answer after its other blocks. A thinking block that follows another one,
 /// ignoring calls, stays after the calls before it (MSG-5).
 pub(super) fn put_calls_last(message: &mut Message) {
+    if message
+        .blocks
+        .is_sorted_by_key(|block| block.kind() == BlockKind::ToolUse)
+    {
+        return;
+    }
     let mut sorted = Vec::with_capacity(message.blocks.len());
     let mut calls = Vec::new();
     let mut follows_thinking = false;

@@ -181,7 +181,10 @@ impl<'a> Walk<'a, '_> {
             if members.len() == MAX_PARTS {
                 return None;
             }
-            let key = unescape(std::str::from_utf8(self.cursor.name().ok()?).ok()?);
+            let name = self.cursor.name().ok()?;
+            // The name is a slice of the text, so the distance of the pointers is its offset.
+            let start = name.as_ptr() as usize - self.text.as_ptr() as usize;
+            let key = unescape(self.text.get(start..start + name.len())?);
             let start = self.cursor.pos();
             member(self, &key)?;
             members.push((key, self.since(start)));

@@ -315,12 +315,12 @@ impl LiveRequest {
 
     /// Returns hashes of what connects a step with others.
     fn ids<'s>(&'s self, step: &'s Step) -> impl Iterator<Item = u64> + 's {
-        let of_message = step.message_id.as_deref().map(|id| (0, id));
+        let of_message = step.message_id().map(|id| self.hasher.hash_one((0, &*id)));
         let calls = step.blocks.iter().filter_map(Block::call_id);
         let thoughts = step.blocks.iter().filter_map(Thought::read);
         let signatures = thoughts.map(|thought| self.hasher.hash_one((2, &*thought.signature)));
-        let ids = of_message.into_iter().chain(calls.map(|id| (1, id)));
-        ids.map(|id| self.hasher.hash_one(id)).chain(signatures)
+        let calls = calls.map(|id| self.hasher.hash_one((1, id)));
+        of_message.into_iter().chain(calls).chain(signatures)
     }
 
     /// Returns the last place but one where the rest can be divided: what is written at the end may
@@ -368,7 +368,7 @@ impl LiveRequest {
 
 /// Returns whether the step is an answer without an id. Those of one turn are joined (MSG-2).
 fn is_unnamed(step: &Step) -> bool {
-    step.kind == StepKind::Assistant && step.message_id.is_none()
+    step.kind == StepKind::Assistant && step.message_id().is_none()
 }
 
 /// Returns whether the steps end with a user entry and what belongs to it.
@@ -410,7 +410,7 @@ impl Settled {
 impl Thoughts {
     fn add(&mut self, step: &Step) {
         for thought in step.blocks.iter().filter_map(Thought::read) {
-            self.0.entry(step.model.clone()).or_default()[usize::from(thought.has_text)] = true;
+            self.0.entry(step.model().cloned()).or_default()[usize::from(thought.has_text)] = true;
         }
     }
 

@@ -26,7 +26,7 @@ pub(super) fn remove_rejected(steps: &mut Vec<Step>, log: &mut Log) {
                 };
                 for line in lines {
                     if strip(&mut before[line].blocks, media) {
-                        log.omit(before[line].origin, OmissionReason::RejectedMedia);
+                        log.omit(before[line].origin(), OmissionReason::RejectedMedia);
                     }
                 }
             }

@@ -10,7 +10,7 @@ use transcript_messages::text::{js_trim, quoted};
 use transcript_messages::{Block, BlockKind, Log, Message, OmissionReason, Role};
 
 use super::reminders::{is_attribution, unwrapped};
-use super::step::{Step, StepKind};
+use super::step::{Reminder, Step, StepKind};
 use crate::tree::Policy;
 
 /// A message that is still growing.
@@ -19,13 +19,19 @@ struct Draft {
     role: Role,
     /// Whether it contains a user entry, not only reminders.
     has_line: bool,
+    blocks: Vec<Block>,
+    /// Apart, as few messages have any.
+    moved: Option<Box<Moved>>,
+    is_merged: bool,
+}
+
+#[derive(Debug, Default)]
+struct Moved {
     /// The results that a merge moved to the front.
     front: Vec<Block>,
-    blocks: Vec<Block>,
     /// Reminders to fold into the last result. This happens once, when all are known, as each fold
     /// rewrites the whole result.
     folded: Vec<Block>,
-    is_merged: bool,
 }
 
 impl Draft {
@@ -33,9 +39,8 @@ impl Draft {
         Self {
             role,
             has_line: false,
-            front: Vec::new(),
             blocks,
-            folded: Vec::new(),
+            moved: None,
             is_merged: false,
         }
     }
@@ -43,7 +48,9 @@ impl Draft {
     /// Returns the message, once nothing more is merged: its results are at the front (MSG-4).
     fn finish(mut self) -> Message {
         self.fold();
-        self.blocks.splice(0..0, self.front);
+        if let Some(moved) = self.moved {
+            self.blocks.splice(0..0, moved.front);
+        }
         if self.is_merged {
             self.blocks.iter_mut().for_each(Block::unlink_from_string);
         }
@@ -56,13 +63,18 @@ impl Draft {
         let is_result = |block: &Block| block.kind() == BlockKind::ToolResult;
         self.role == Role::User
             && self.has_line
-            && self.front.is_empty()
+            && self
+                .moved
+                .as_ref()
+                .is_none_or(|moved| moved.front.is_empty())
             && !self.blocks.iter().any(is_result)
     }
 
     /// Folds the waiting reminders into the last result.
     fn fold(&mut self) {
-        let folded = std::mem::take(&mut self.folded);
+        let moved = self.moved.as_mut();
+        let folded = moved.map(|moved| std::mem::take(&mut moved.folded));
+        let folded = folded.unwrap_or_default();
         if !folded.is_empty()
             && let Some(result) = self.last_mut(|block| !is_attribution(block))
         {
@@ -71,8 +83,13 @@ impl Draft {
     }
 
     fn last_mut(&mut self, wanted: impl Fn(&Block) -> bool) -> Option<&mut Block> {
-        let blocks = self.front.iter_mut().chain(&mut self.blocks);
+        let front = self.moved.as_mut().map(|moved| &mut moved.front);
+        let blocks = front.into_iter().flatten().chain(&mut self.blocks);
         blocks.rev().find(|block| wanted(block))
+    }
+
+    fn moved(&mut self) -> &mut Moved {
+        self.moved.get_or_insert_default()
     }
 }
 
@@ -95,20 +112,26 @@ pub(super) fn merge(
             StepKind::Assistant => merge.add_assistant(step),
             // An API error is not sent, but has already stopped reminders; the prompts around it
             // merge (ERR-1).
-            StepKind::ApiError => log.omit(step.origin, OmissionReason::ApiError),
+            StepKind::ApiError => log.omit(step.origin(), OmissionReason::ApiError),
             StepKind::User | StepKind::LocalCommand => merge.add_user(step.blocks),
-            StepKind::Reminder if system_role && step.is_for_system_role => {
-                merge.system_reminders.push(step.parts);
+            StepKind::Reminder => {
+                let reminder = step.reminder.map_or_else(Reminder::default, |boxed| *boxed);
+                if system_role && reminder.is_for_system_role {
+                    merge.system_reminders.push(reminder.parts);
+                } else if system_role && reminder.is_file {
+                    // Newer models get a file as if the user had written it (NOTE-7).
+                    merge.add_parts(reminder.parts, Merge::add_user_blocks);
+                } else {
+                    merge.add_reminder(reminder.parts);
+                }
             }
-            // Newer models get a file as if the user had written it (NOTE-7).
-            StepKind::Reminder if system_role && step.is_file => {
-                merge.add_parts(step.parts, Merge::add_user_blocks);
-            }
-            StepKind::Reminder => merge.add_reminder(step.parts),
         }
     }
     merge.flush();
-    merge.drafts.into_iter().map(Draft::finish).collect()
+    // In a list of their own: the one of the drafts is several times as large.
+    let mut messages = Vec::with_capacity(merge.drafts.len());
+    messages.extend(merge.drafts.into_iter().map(Draft::finish));
+    messages
 }
 
 struct Merge {
@@ -139,8 +162,8 @@ impl Merge {
         }
         // A result of the API's own tools has to be in the message of its call.
         if self.policy == Policy::Recover
-            && let Some(at) = self.earlier_answers.get(&step.merge_key)
-            && step.message_id.is_some()
+            && let Some(at) = self.earlier_answers.get(&step.merge_key())
+            && step.message_id().is_some()
             && step.blocks.iter().any(is_api_result)
         {
             self.drafts[*at].blocks.extend(step.blocks);
@@ -148,7 +171,7 @@ impl Merge {
         }
         let at = *self
             .answers
-            .entry(step.merge_key)
+            .entry(step.merge_key())
             .or_insert(self.drafts.len());
         match self.drafts.get_mut(at) {
             Some(answer) => answer.blocks.extend(step.blocks),
@@ -189,7 +212,7 @@ impl Merge {
         message.is_merged = true;
         for block in so_far.into_iter().chain(blocks) {
             if block.kind() == BlockKind::ToolResult {
-                message.front.push(block);
+                message.moved().front.push(block);
             } else {
                 message.blocks.push(block);
             }
@@ -254,13 +277,16 @@ fn add_reminder_block(message: &mut Draft, block: Block) {
     if !is_attribution(&block) {
         let is_open =
             |last: &mut Block| last.kind() == BlockKind::ToolResult && takes_reminders(last);
-        let follows = !message.folded.is_empty();
+        let follows = message
+            .moved
+            .as_ref()
+            .is_some_and(|moved| !moved.folded.is_empty());
         if follows
             || message
                 .last_mut(|block| !is_attribution(block))
                 .is_some_and(is_open)
         {
-            message.folded.push(block);
+            message.moved().folded.push(block);
             return;
         }
         message.fold();

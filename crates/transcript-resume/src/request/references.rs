@@ -58,7 +58,7 @@ pub(super) fn resolve(
         }
         if refers {
             let block = Block::text(texts::TOOL_LOADED);
-            log.add_synthetic(SyntheticKind::ToolLoaded, Role::User, &block, step.origin);
+            log.add_synthetic(SyntheticKind::ToolLoaded, Role::User, &block, step.origin());
             step.blocks.push(block);
         }
     }

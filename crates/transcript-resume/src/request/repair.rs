@@ -1,9 +1,8 @@
 //! Unfinished turns: drops entries of a path that were never finished, and adds what completes the
 //! last turn, before entries become messages (TURN-1, TURN-2, TURN-5).
 
-use std::sync::Arc;
-
 use hashbrown::HashSet;
+use transcript_format::object::Str;
 use transcript_format::texts;
 use transcript_messages::{Block, BlockKind, Log, OmissionReason, Role, SyntheticKind};
 
@@ -30,7 +29,7 @@ pub(super) fn drop_unfinished(
 pub(super) fn complete_calls(steps: &mut Vec<Step>, open: &[Box<str>], log: &mut Log) {
     // The results of interrupted calls come after the real ones (TURN-1). All are logged after the
     // same entry, as the steps that are added here have none.
-    let after = steps.iter().rev().find_map(|step| step.origin);
+    let after = steps.iter().rev().find_map(Step::origin);
     for id in open {
         let block = Block::failed_result(id, texts::CALL_INTERRUPTED);
         log.add_synthetic(SyntheticKind::InterruptedResult, Role::User, &block, after);
@@ -42,7 +41,7 @@ pub(super) fn complete_calls(steps: &mut Vec<Step>, open: &[Box<str>], log: &mut
 pub(super) fn complete_turn(steps: &mut Vec<Step>, log: &mut Log) {
     if let Some(at) = place_of_sentinel(steps) {
         let block = Block::text(texts::NO_RESPONSE);
-        let after = steps[..at].iter().rev().find_map(|step| step.origin);
+        let after = steps[..at].iter().rev().find_map(Step::origin);
         log.add_synthetic(SyntheticKind::NoResponse, Role::Assistant, &block, after);
         steps.insert(at, Step::assistant(block));
     }
@@ -70,16 +69,21 @@ fn drop_open_calls(steps: &mut Vec<Step>, policy: Policy, log: &mut Log) -> Vec<
             keep.push(policy == Policy::Recover || !is_line || is_answered);
         }
     }
-    drop(answered);
+    drop((answered, last_message));
+    retain(steps, keep, OmissionReason::UnansweredCall, log);
+    open
+}
+
+/// Drops the steps for which `keep` has false.
+fn retain(steps: &mut Vec<Step>, keep: Vec<bool>, reason: OmissionReason, log: &mut Log) {
     let mut keep = keep.into_iter();
     steps.retain(|step| {
         let keep = keep.next() == Some(true);
         if !keep {
-            log.omit(step.origin, OmissionReason::UnansweredCall);
+            log.omit(step.origin(), reason);
         }
         keep
     });
-    open
 }
 
 /// Drops answers without any block. The client sends a placeholder for each (MSG-8).
@@ -87,26 +91,26 @@ fn drop_empty(steps: &mut Vec<Step>, log: &mut Log) {
     steps.retain(|step| {
         let is_empty = step.kind == StepKind::Assistant && step.blocks.is_empty();
         if is_empty {
-            log.omit(step.origin, OmissionReason::Empty);
+            log.omit(step.origin(), OmissionReason::Empty);
         }
         !is_empty
     });
 }
 
 /// The message in which the conversation stopped, if it did (TURN-1).
-struct LastMessage {
+struct LastMessage<'s> {
     last_line: Option<usize>,
-    id: Option<Arc<str>>,
+    id: Option<Str<'s>>,
 }
 
-impl LastMessage {
-    fn of(steps: &[Step]) -> Self {
+impl<'s> LastMessage<'s> {
+    fn of(steps: &'s [Step]) -> Self {
         for (at, step) in steps.iter().enumerate().rev() {
             match step.kind {
                 StepKind::Assistant => {
                     return Self {
                         last_line: Some(at),
-                        id: step.message_id.clone(),
+                        id: step.message_id(),
                     };
                 }
                 StepKind::Reminder | StepKind::LocalCommand => {}
@@ -122,7 +126,7 @@ impl LastMessage {
     }
 
     fn has(&self, at: usize, line: &Step) -> bool {
-        self.last_line == Some(at) || (self.id.is_some() && self.id == line.message_id)
+        self.last_line == Some(at) || (self.id.is_some() && self.id == line.message_id())
     }
 }
 
@@ -131,7 +135,7 @@ fn drop_blank_lines(steps: &mut Vec<Step>, log: &mut Log) {
     steps.retain(|step| {
         let is_blank = is_blank(step);
         if is_blank {
-            log.omit(step.origin, OmissionReason::Silent);
+            log.omit(step.origin(), OmissionReason::Silent);
         }
         !is_blank
     });
@@ -139,25 +143,18 @@ fn drop_blank_lines(steps: &mut Vec<Step>, log: &mut Log) {
 
 /// Drops entries with only thinking, when their message has no other entry (MSG-9).
 fn drop_lone_thoughts(steps: &mut Vec<Step>, log: &mut Log) {
-    let silent: Vec<bool> = steps.iter().map(is_thinking).collect();
-    let with_content: HashSet<Arc<str>> = steps
+    let with_content: HashSet<Str<'_>> = steps
         .iter()
-        .zip(&silent)
-        .filter(|(step, silent)| step.kind == StepKind::Assistant && !**silent)
-        .filter_map(|(step, _)| step.message_id.clone())
+        .filter(|step| step.kind == StepKind::Assistant && !is_thinking(step))
+        .filter_map(Step::message_id)
         .collect();
-    let mut silent = silent.into_iter();
-    steps.retain(|step| {
-        let is_silent = silent.next() == Some(true);
-        let has_content = step
-            .message_id
-            .as_ref()
-            .is_some_and(|id| with_content.contains(id));
-        if is_silent && !has_content {
-            log.omit(step.origin, OmissionReason::Silent);
-        }
-        !is_silent || has_content
-    });
+    let is_kept = |step: &Step| {
+        let has_content = |id: Str<'_>| with_content.contains(&id);
+        !is_thinking(step) || step.message_id().is_some_and(has_content)
+    };
+    let keep: Vec<bool> = steps.iter().map(is_kept).collect();
+    drop(with_content);
+    retain(steps, keep, OmissionReason::Silent, log);
 }
 
 fn is_thinking(step: &Step) -> bool {
@@ -169,6 +166,7 @@ fn is_thinking(step: &Step) -> bool {
 fn is_blank(step: &Step) -> bool {
     let is_blank = |block: &Block| {
         block.kind() == BlockKind::Text
+            && !block.is_sound()
             && block.text_field().is_some_and(|text| is_blank_text(&text))
     };
     step.kind == StepKind::Assistant && !step.blocks.is_empty() && step.blocks.iter().all(is_blank)

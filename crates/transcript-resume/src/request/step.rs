@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use hashbrown::HashSet;
 use transcript_format::kind::EntryKind;
-use transcript_format::object::{JsonKind, ParseObjectError, Raw};
+use transcript_format::object::{JsonKind, ParseObjectError, Raw, Str, unescape};
 use transcript_format::scan::Body;
 use transcript_messages::{Block, BlockKind, Log, within_limits};
-use transcript_reader::EntryRef;
+use transcript_reader::{EntryNo, EntryRef};
 
 use super::reminders;
 use crate::state::{NO_MODEL, StateReader};
@@ -27,23 +27,34 @@ pub(super) enum StepKind {
 #[derive(Clone, Debug)]
 pub(super) struct Step {
     pub(super) kind: StepKind,
-    /// The origin of its blocks, the number of the entry; `None` for a synthetic step.
-    pub(super) origin: Option<usize>,
-    /// The id of the message that an assistant entry is a line of.
-    pub(super) message_id: Option<Arc<str>>,
-    /// The same as JSON, empty without an id: lines with the same key are merged (MSG-2).
-    pub(super) merge_key: Arc<str>,
-    /// The model of an assistant entry.
-    pub(super) model: Option<Arc<str>>,
+    /// The entry; `None` for a synthetic step.
+    pub(super) entry: Option<EntryNo>,
+    /// The message that an assistant entry is a line of.
+    pub(super) answer: Option<Arc<Answer>>,
     pub(super) is_meta: bool,
     /// For an API error: the nearest entry with media is the cause (ERR-3).
     pub(super) heals_distinct_carrier: bool,
-    /// For a reminder: newer models get it as a `system` message (NOTE-6).
-    pub(super) is_for_system_role: bool,
-    /// For a reminder: it contains a file, which newer models get as user text (NOTE-7).
-    pub(super) is_file: bool,
     pub(super) blocks: Vec<Block>,
-    /// For a reminder: its messages, each a list of text blocks.
+    pub(super) reminder: Option<Box<Reminder>>,
+}
+
+/// What the lines of one answer have in common.
+#[derive(Debug)]
+pub(super) struct Answer {
+    /// The id of the message as JSON, empty without an id: lines with the same key are merged
+    /// (MSG-2).
+    merge_key: Arc<str>,
+    model: Option<Arc<str>>,
+}
+
+/// What an attachment is sent as.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Reminder {
+    /// Newer models get it as a `system` message (NOTE-6).
+    pub(super) is_for_system_role: bool,
+    /// It contains a file, which newer models get as user text (NOTE-7).
+    pub(super) is_file: bool,
+    /// Its messages, each a list of text blocks.
     pub(super) parts: Vec<Vec<Block>>,
 }
 
@@ -97,7 +108,7 @@ impl Step {
         }
 
         let mut step = Self::new(StepKind::User, Vec::new());
-        step.origin = origin;
+        step.entry = Some(entry_ref.number());
         match entry_ref.kind() {
             EntryKind::User => {
                 step.blocks = blocks(&body, origin, log);
@@ -114,10 +125,7 @@ impl Step {
                     StepKind::Assistant
                 };
                 step.heals_distinct_carrier = is_error && flag("healsDistinctCarrier");
-                let id = of_message("id");
-                step.merge_key = names.merge_key.shared(id.map_or("", Raw::text));
-                step.message_id = id.and_then(Raw::str).map(|id| names.message.shared(&id));
-                step.model = model;
+                step.answer = Some(names.shared(of_message("id").map_or("", Raw::text), model));
                 step.blocks = blocks(&body, origin, log);
             }
             EntryKind::System => {
@@ -136,12 +144,15 @@ impl Step {
             }
             EntryKind::Attachment => {
                 step.kind = StepKind::Reminder;
-                step.is_for_system_role = reminders::is_for_system_role(object);
-                step.is_file = reminders::is_file(object);
-                step.parts = reminders::parts(object, origin, log);
-                if step.parts.is_empty() {
+                let reminder = Reminder {
+                    is_for_system_role: reminders::is_for_system_role(object),
+                    is_file: reminders::is_file(object),
+                    parts: reminders::parts(object, origin, log),
+                };
+                if reminder.parts.is_empty() {
                     return Ok(Reading::Unsent);
                 }
+                step.reminder = Some(Box::new(reminder));
             }
             _ => return Ok(Reading::Unsent),
         }
@@ -151,16 +162,12 @@ impl Step {
     fn new(kind: StepKind, blocks: Vec<Block>) -> Self {
         Self {
             kind,
-            origin: None,
-            message_id: None,
-            merge_key: Arc::default(),
-            model: None,
+            entry: None,
+            answer: None,
             is_meta: false,
             heals_distinct_carrier: false,
-            is_for_system_role: false,
-            is_file: false,
             blocks,
-            parts: Vec::new(),
+            reminder: None,
         }
     }
 
@@ -170,10 +177,36 @@ impl Step {
 
     /// Returns an answer that is merged with no other.
     pub(super) fn assistant(block: Block) -> Self {
-        Self {
+        let answer = Answer {
             merge_key: "synthetic".into(),
+            model: None,
+        };
+        Self {
+            answer: Some(Arc::new(answer)),
             ..Self::new(StepKind::Assistant, vec![block])
         }
+    }
+
+    /// Returns the origin of its blocks; `None` for a synthetic step.
+    pub(super) fn origin(&self) -> Option<usize> {
+        self.entry.and_then(super::origin)
+    }
+
+    /// Returns the id of the message that an assistant entry is a line of.
+    pub(super) fn message_id(&self) -> Option<Str<'_>> {
+        let json = &self.answer.as_ref()?.merge_key;
+        Some(unescape(json.strip_prefix('"')?.strip_suffix('"')?))
+    }
+
+    /// Returns the same as JSON, as [`Answer`] has it.
+    pub(super) fn merge_key(&self) -> Arc<str> {
+        let answer = self.answer.as_ref();
+        answer.map_or_else(Arc::default, |answer| Arc::clone(&answer.merge_key))
+    }
+
+    /// Returns the model of an assistant entry.
+    pub(super) fn model(&self) -> Option<&Arc<str>> {
+        self.answer.as_ref()?.model.as_ref()
     }
 
     /// Returns the ids of the calls that the entry makes.
@@ -209,8 +242,7 @@ impl From<ParseObjectError> for Unusable {
 /// Message ids and models, which are the same on many lines in a row.
 #[derive(Default)]
 pub(super) struct StepContext<'i> {
-    message: LastName,
-    merge_key: LastName,
+    answer: Option<Arc<Answer>>,
     model: LastName,
     /// The model of the last real answer (MSG-19).
     pub(super) last_answerer: Option<Arc<str>>,
@@ -244,6 +276,16 @@ impl<'i> StepContext<'i> {
             last_answerer: self.last_answerer.clone(),
             answerers: self.answerers.clone(),
             ..StepContext::default()
+        }
+    }
+
+    fn shared(&mut self, merge_key: &str, model: Option<Arc<str>>) -> Arc<Answer> {
+        match &self.answer {
+            Some(last) if *last.merge_key == *merge_key && last.model == model => Arc::clone(last),
+            _ => {
+                let merge_key = merge_key.into();
+                Arc::clone(self.answer.insert(Arc::new(Answer { merge_key, model })))
+            }
         }
     }
 

@@ -16,7 +16,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use transcript_format::object::{Object, Raw};
+use transcript_format::object::{Object, Raw, Str};
 use transcript_messages::{Block, BlockKind, Log, OmissionReason, Rule};
 use transcript_reader::{EntryRef, Index};
 
@@ -26,7 +26,7 @@ use super::step::{Step, StepKind};
 /// Drops thinking that another model signed, and entries that held nothing else (MSG-10).
 pub(super) fn drop_foreign(steps: &mut Vec<Step>, model: Option<&str>, log: &mut Log) {
     steps.retain_mut(|step| {
-        let is_own = step.model.is_none() || step.model.as_deref() == model;
+        let is_own = step.model().is_none_or(|own| Some(&**own) == model);
         if is_own || step.kind != StepKind::Assistant {
             return true;
         }
@@ -35,7 +35,7 @@ pub(super) fn drop_foreign(steps: &mut Vec<Step>, model: Option<&str>, log: &mut
             .retain(|block| block.kind() != BlockKind::SealedThinking);
         let is_changed = step.blocks.len() < before;
         if is_changed {
-            log.omit(step.origin, OmissionReason::ForeignThinking);
+            log.omit(step.origin(), OmissionReason::ForeignThinking);
         }
         !is_changed || !step.blocks.is_empty()
     });
@@ -50,24 +50,21 @@ pub(super) fn drop_emptied(steps: &mut Vec<Step>, mut stored: HashSet<Box<str>>,
     if !blocks.filter(|block| !block.is_sound()).any(is_empty) {
         return;
     }
-    let mut with_text: HashSet<Arc<str>> = HashSet::new();
+    let mut with_text: HashSet<String> = HashSet::new();
     let mut of_model: HashMap<Arc<str>, Thoughts> = HashMap::new();
     for step in steps.iter() {
         for thought in step.blocks.iter().filter_map(Thought::read) {
-            let model = step.model.clone().unwrap_or_default();
+            let model = step.model().cloned().unwrap_or_default();
             of_model.entry(model).or_default().add(&thought);
             if thought.has_text {
                 stored.insert(thought.signature);
-                with_text.extend(step.message_id.clone());
+                with_text.extend(step.message_id().map(Str::into_owned));
             }
         }
     }
     steps.retain_mut(|step| {
-        let is_reported = step
-            .message_id
-            .as_ref()
-            .is_some_and(|id| with_text.contains(id));
-        let model = step.model.clone().unwrap_or_default();
+        let is_reported = step.message_id().is_some_and(|id| with_text.contains(&*id));
+        let model = step.model().cloned().unwrap_or_default();
         let is_exception = of_model
             .get(&model)
             .is_some_and(Thoughts::have_one_exception);
