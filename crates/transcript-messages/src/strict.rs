@@ -26,7 +26,6 @@ pub fn make_strict(messages: Vec<Message>, log: &mut Log) -> Vec<Message> {
 
 /// Which part of a conversation messages are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(clippy::exhaustive_structs, reason = "there are only two ends")]
 pub struct Part {
     /// Nothing comes before them.
     pub is_start: bool,
