@@ -460,7 +460,12 @@ impl Calls {
         if let Some(id) = &call.renamed {
             result.rename(id);
         }
-        self.results[call.answer].push(result);
+        let results = &mut self.results[call.answer];
+        if results.is_empty() {
+            // Most answers make one call, and a list would take space for four.
+            results.reserve_exact(1);
+        }
+        results.push(result);
         None
     }
 
