@@ -32,7 +32,7 @@ pub(crate) struct LastTurn {
 
 impl LastTurn {
     /// Returns the lines from the last prompt before `offset` on, if the changes of those after it
-    /// depend on nothing further up: a prompt begins the turn anew, and each entry after it follows
+    /// depend on nothing further up: a prompt begins the turn, and each entry after it follows
     /// another one and moves the conversation nowhere.
     ///
     /// What this assumes of the lines that are not read is what `resume` does: they have no uuid,

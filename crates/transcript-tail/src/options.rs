@@ -104,11 +104,10 @@ impl FollowOptions {
         self
     }
 
-    /// With [changes](Self::changes): emits the entries that a large file has when it is opened
-    /// before the part above them is read, if their changes depend on their turn only. That part is
-    /// read when more events are asked for after that, and for good with [`Self::once`] it is not.
-    /// Until then lines have no numbers, and the [state](crate::ConversationState) is that of the
-    /// turn.
+    /// Emits the entries that are in a large file before the part above them is read, if their
+    /// [changes](Self::changes) depend on their turn only. That part is read when events are asked
+    /// for after that; with [`Self::once`] it is not. Until then lines have no numbers, and the
+    /// [state](crate::ConversationState) is that of the turn.
     #[must_use]
     pub fn quick_start(mut self) -> Self {
         self.is_quick = true;

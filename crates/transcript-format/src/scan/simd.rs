@@ -9,22 +9,13 @@ use super::cursor::{ScanError, ScanErrorKind};
 pub(super) const WINDOW: usize = 16 << 10;
 
 /// The positions of the quotes that open or close a string, within one window of a line.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Quotes {
-    /// The positions, as offsets in the line; only the first `len` are valid.
-    places: Box<[u32]>,
+    /// The positions, as offsets in the line; only the first `len` are valid. As long as the
+    /// longest window so far that consists only of quotes, plus the entries that `push` writes
+    /// ahead: a scanner of one short line costs little.
+    places: Vec<u32>,
     pub(super) len: usize,
-}
-
-impl Default for Quotes {
-    fn default() -> Self {
-        // Room for a window that consists only of quotes, plus the entries that `push` writes
-        // ahead.
-        Self {
-            places: vec![0; WINDOW + 64].into(),
-            len: 0,
-        }
-    }
 }
 
 const AHEAD: usize = 4;
@@ -124,6 +115,9 @@ fn index_with(
     classify: impl Fn(&[u8; 64]) -> Masks,
 ) -> Option<ScanError> {
     let end = line.len().min(start + WINDOW);
+    if quotes.places.len() < end - start + 64 {
+        quotes.places.resize(end - start + 64, 0);
+    }
     let mut fault = None;
     let mut len = 0;
     let Carry {
