@@ -33,7 +33,7 @@ impl Displays<'_, '_> {
     /// at least `sizes.start` bytes, each next one twice as many, up to `sizes.end`. There is only
     /// one when lines of progress are lost, as the calls that they name are not known.
     ///
-    /// Reads the bodies of the entries whose record does not tell which calls they name, each from
+    /// Reads the bodies of the entries whose record does not show which calls they name, each from
     /// a source of its own, because they are far apart.
     ///
     /// # Errors
@@ -137,7 +137,7 @@ fn starts_turn(entry: &EntryRef<'_>) -> bool {
         && !entry.flags().intersects(other)
 }
 
-/// Returns whether a body may name calls that its record does not tell.
+/// Returns whether a body may name calls that its record does not show.
 fn names_more(entry_ref: &EntryRef<'_>) -> bool {
     let odd = Flags::META | Flags::LONE_SURROGATE | Flags::DUPLICATE_NAME;
     let odd_marks = EntryMarks::SALVAGED | EntryMarks::LOSSY | EntryMarks::GLUED;

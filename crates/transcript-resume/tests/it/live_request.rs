@@ -113,6 +113,53 @@ fn generated_and_damaged_sessions_have_the_request_of_a_load_after_each_line() {
 }
 
 #[test]
+fn the_messages_of_earlier_turns_are_made_once() {
+    let mut live = LiveConversation::new(Path::new("session.jsonl"));
+    let mut request = LiveRequest::new(options());
+    let (mut text, mut parent) = (String::new(), "null".to_owned());
+    let mut before: Vec<transcript_messages::Message> = Vec::new();
+    for turn in 0..40 {
+        let mut lines = String::new();
+        let mut entry = |kind: &str, name: &str, message: &str| {
+            lines += &format!(
+                r#"{{"parentUuid":{parent},"isSidechain":false,"type":"{kind}","uuid":"{name}{turn}","sessionId":"s","message":{message}}}"#
+            );
+            lines.push('\n');
+            parent = format!("\"{name}{turn}\"");
+        };
+        entry("user", "u", r#"{"role":"user","content":"And?"}"#);
+        let call = format!(
+            r#"{{"id":"m{turn}","model":"m","content":[{{"type":"tool_use","id":"c{turn}","name":"Read","input":{{}}}}]}}"#
+        );
+        entry("assistant", "a", &call);
+        let result = format!(
+            r#"{{"role":"user","content":[{{"type":"tool_result","tool_use_id":"c{turn}","content":"Done"}}]}}"#
+        );
+        entry("user", "r", &result);
+        let answer =
+            format!(r#"{{"id":"n{turn}","model":"m","content":[{{"type":"text","text":"Yes"}}]}}"#);
+        entry("assistant", "b", &answer);
+        let mut framer = Framer::starting_at(text.len() as u64, usize::MAX);
+        let mut rest = lines.as_bytes();
+        while let Some(line) = framer.next(&mut rest) {
+            live.push(line);
+        }
+        text += &lines;
+        let source = Source::from_bytes(text.as_bytes(), Path::new("session.jsonl"));
+        let found = request.request(&mut live, &mut Bodies::new(&source));
+        let found = found.unwrap().unwrap();
+        assert_eq!(found.messages.len(), 4 * (turn + 1));
+        let pairs = found.messages.iter().zip(&before);
+        let shared = pairs.filter(|(new, old)| std::ptr::eq(new.blocks(), old.blocks()));
+        // What is written at the end may still be joined by lines that come late.
+        let least = (4 * turn).saturating_sub(8);
+        assert!(shared.count() >= least, "turn {turn}");
+        before = found.messages;
+    }
+    assert_eq!(request.full_reads(), 1);
+}
+
+#[test]
 fn long_sessions_have_the_request_of_a_load() {
     let mut count = Count::default();
     for seed in 0..10 {
