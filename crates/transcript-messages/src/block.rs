@@ -429,10 +429,21 @@ pub(super) fn is_blank(raw: Raw<'_>) -> bool {
     !is_plain && text.str().is_none_or(|text| text.chars().all(is_space))
 }
 
-/// Returns whether a JSON string starts with an unescaped visible ASCII character. Then it is not
-/// blank, and the rest need not be read.
+/// Returns whether the first visible character of a JSON string, given without its opening quote, is
+/// ASCII. Then it is not blank, and the rest need not be read.
 fn starts_plainly(string: &str) -> bool {
-    string.starts_with(|c: char| c.is_ascii_graphic() && !"\\\"".contains(c))
+    let mut bytes = string.bytes();
+    loop {
+        match bytes.next() {
+            Some(b' ') => {}
+            Some(b'\\') => match bytes.next() {
+                Some(b'n' | b't' | b'r') => {}
+                escaped => return matches!(escaped, Some(b'"' | b'\\' | b'/')),
+            },
+            Some(byte) => return byte.is_ascii_graphic() && byte != b'"',
+            None => return false,
+        }
+    }
 }
 
 /// Returns a block with a line feed appended to its text; `None` when it has no text.
