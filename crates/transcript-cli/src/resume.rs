@@ -93,7 +93,8 @@ struct Answer {
 fn answer<'h>(args: &Args, session: &'h History) -> Result<(Tree<'h>, Answer)> {
     let tree = session.tree(args.path_args.policy());
     args.path_args.validate(&tree)?;
-    let mut options = request::RequestOptions::new();
+    // What is printed verbatim stays in the file until then.
+    let mut options = request::RequestOptions::new().long_blocks_in(session.source());
     if let Some(prompt) = &args.prompt {
         options = options.prompt(prompt);
     }
@@ -203,9 +204,7 @@ fn write_text(
         )?;
         return Ok(());
     }
-    let bytes: usize = blocks(&request.messages)
-        .map(|block| block.json().len())
-        .sum();
+    let bytes: usize = blocks(&request.messages).map(Block::json_len).sum();
     writeln!(out, "{} can be resumed", escaping.one_line(&name))?;
     if let Some(leaf) = request.path.leaf {
         writeln!(out, "  leaf       {}", explain::entry_name(index, leaf))?;

@@ -10,6 +10,7 @@ use serde_json::value::RawValue;
 use transcript_format::object::{JsonKind, Object, Raw, Str};
 
 use super::lint::is_call_id;
+use super::stored::{Place, SHORTEST, Stored};
 use super::text::{is_space, quoted, safe};
 
 /// One block of a message: JSON text that is only moved, unless a rule of the client changes it.
@@ -20,7 +21,7 @@ use super::text::{is_space, quoted, safe};
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct Block {
-    json: Box<str>,
+    json: Json,
     /// The id of a call, or of the call that a result belongs to.
     id: CallId,
     origin: Option<usize>,
@@ -35,11 +36,21 @@ pub struct Block {
 impl PartialEq for Block {
     fn eq(&self, other: &Self) -> bool {
         let parts = |block: &Self| (block.origin, block.kind, block.is_plain);
-        parts(self) == parts(other) && self.json == other.json && self.call_id() == other.call_id()
+        parts(self) == parts(other)
+            && self.json() == other.json()
+            && self.call_id() == other.call_id()
     }
 }
 
 impl Eq for Block {}
+
+/// The JSON of a block.
+#[derive(Clone, Debug)]
+enum Json {
+    Own(Box<str>),
+    /// Boxed, as the JSON of short blocks is not stored.
+    Stored(Box<Stored>),
+}
 
 /// The id of a call: mostly a part of the JSON of its block.
 #[derive(Clone, Debug)]
@@ -86,29 +97,49 @@ impl Block {
     /// Reads one block of content. `cache_control` is removed, and lone surrogates and NULs become
     /// U+FFFD.
     pub fn read(raw: Raw<'_>) -> Self {
-        Self::of_body(raw, raw.object().as_ref(), true)
+        Self::of_body(raw, raw.object().as_ref(), true, None)
     }
 
     /// Like [`Self::read`] for a block of a [`Body`](transcript_format::scan::Body), which was
     /// parsed with it: `object` has the members of `raw`. `may_be_odd` is whether its strings may
-    /// hold lone surrogates or NULs.
-    pub fn of_body(raw: Raw<'_>, object: Option<&Object<'_>>, may_be_odd: bool) -> Self {
+    /// hold lone surrogates or NULs. With a `place`, where `raw` can be read again, a long block that
+    /// is [sound](Self::is_sound) stays there.
+    pub fn of_body(
+        raw: Raw<'_>,
+        object: Option<&Object<'_>>,
+        may_be_odd: bool,
+        place: Option<Place<'_>>,
+    ) -> Self {
         let clean = object.filter(|object| holds_cache_control(object));
         let clean = clean.map_or(Cow::Borrowed(raw.text()), |object| {
             without_cache_control(object).into()
         });
-        let json: Box<str> = match may_be_odd {
-            true => safe(&clean).into(),
-            false => clean.into(),
+        let json = match may_be_odd {
+            true => safe(&clean),
+            false => Cow::Borrowed(&*clean),
         };
-        let mut block = Self::with_json(json, object);
-        block.is_sound = object.is_some_and(|object| is_sound(&block, object));
+        let kind = object.map_or(BlockKind::Other, BlockKind::of);
+        let id = object.and_then(|object| id_of(kind, object));
+        let is_sound = object.is_some_and(|object| is_sound(kind, id.as_deref(), object));
+        let is_verbatim = std::ptr::eq(json.as_ptr(), raw.text().as_ptr());
+        let place = place.filter(|_| is_sound && is_verbatim && json.len() >= SHORTEST);
+        let mut block = match place {
+            Some(place) => Self {
+                json: Json::Stored(Box::new(Stored::new(&json, place))),
+                ..Self::new("", kind, id.map(Box::from))
+            },
+            None => Self::with_json(json, kind, id, object),
+        };
+        block.is_sound = is_sound;
         block
     }
 
     /// Keeps one block of content as it is.
     pub(super) fn verbatim(raw: Raw<'_>) -> Self {
-        Self::with_json(raw.text(), raw.object().as_ref())
+        let object = raw.object();
+        let kind = object.as_ref().map_or(BlockKind::Other, BlockKind::of);
+        let id = object.as_ref().and_then(|object| id_of(kind, object));
+        Self::with_json(raw.text(), kind, id, object.as_ref())
     }
 
     /// Reads content that is one string, given as its JSON text. Lone surrogates and NULs become
@@ -152,16 +183,17 @@ impl Block {
         Self::new(json, BlockKind::ToolResult, Some(id.into()))
     }
 
-    fn with_json(json: impl Into<Box<str>>, object: Option<&Object<'_>>) -> Self {
-        let kind = object.map_or(BlockKind::Other, BlockKind::of);
-        let id_key = match kind {
-            BlockKind::ToolUse | BlockKind::ServerToolUse => "id",
-            _ => "tool_use_id",
-        };
+    /// Makes a block of JSON of this kind and id, as `object` had them.
+    fn with_json<'o>(
+        json: impl Into<Box<str>>,
+        kind: BlockKind,
+        id: Option<Str<'o>>,
+        object: Option<&Object<'o>>,
+    ) -> Self {
         let json = json.into();
-        let id = object.and_then(|object| Some((object.get(id_key)?.str()?, object.text())));
-        let id = id.map_or(CallId::NONE, |(id, text)| {
-            let start = (id.as_ptr() as usize).wrapping_sub(text.as_ptr() as usize);
+        let id = id.zip(object);
+        let id = id.map_or(CallId::NONE, |(id, object)| {
+            let start = (id.as_ptr() as usize).wrapping_sub(object.text().as_ptr() as usize);
             let end = start.saturating_add(id.len());
             match (u32::try_from(start), u32::try_from(end)) {
                 (Ok(from), Ok(to)) if json.get(start..end) == Some(&*id) => CallId::In(from, to),
@@ -176,7 +208,7 @@ impl Block {
 
     pub(super) fn new(json: impl Into<Box<str>>, kind: BlockKind, id: Option<Box<str>>) -> Self {
         Self {
-            json: json.into(),
+            json: Json::Own(json.into()),
             id: id.map_or(CallId::NONE, CallId::Own),
             origin: None,
             kind,
@@ -197,10 +229,28 @@ impl Block {
         self.origin = origin;
     }
 
-    /// Returns the block as JSON.
+    /// Returns the block as JSON. One that stayed in its file is kept from then on: to write many of
+    /// them, use a [`StoredReader`](super::StoredReader).
     #[must_use]
     pub fn json(&self) -> &str {
-        &self.json
+        match &self.json {
+            Json::Own(json) => json,
+            Json::Stored(stored) => stored.text(),
+        }
+    }
+
+    /// Returns the length of the JSON, in bytes.
+    #[must_use]
+    pub fn json_len(&self) -> usize {
+        self.stored().map_or_else(|| self.json().len(), Stored::len)
+    }
+
+    /// Returns the place of JSON that stayed in its file.
+    pub(super) fn stored(&self) -> Option<&Stored> {
+        match &self.json {
+            Json::Own(_) => None,
+            Json::Stored(stored) => Some(stored),
+        }
     }
 
     /// Returns the kind of the block.
@@ -220,7 +270,7 @@ impl Block {
     pub fn call_id(&self) -> Option<&str> {
         match &self.id {
             CallId::In(0, _) => None,
-            CallId::In(start, end) => self.json.get(*start as usize..*end as usize),
+            CallId::In(start, end) => self.json().get(*start as usize..*end as usize),
             CallId::Own(id) => Some(id),
         }
     }
@@ -233,27 +283,30 @@ impl Block {
     /// Returns the string that is the content when the block is the only one of its message, as
     /// JSON.
     pub(super) fn as_plain(&self) -> Option<&str> {
-        let string = self.json.strip_prefix(PLAIN_START)?.strip_suffix('}')?;
-        self.is_plain.then_some(string)
+        if !self.is_plain {
+            return None;
+        }
+        let string = self.json().strip_prefix(PLAIN_START)?.strip_suffix('}')?;
+        Some(string)
     }
 
     /// Returns the block as an object; `None` when it is none.
     #[must_use]
     pub fn object(&self) -> Option<Object<'_>> {
-        Object::parse(&self.json).ok()
+        Object::parse(self.json()).ok()
     }
 
     /// Returns the field `text`, whatever the type of the block.
     #[must_use]
     pub fn text_field(&self) -> Option<Str<'_>> {
-        Raw::parse(&self.json).ok().and_then(text_of)
+        Raw::parse(self.json()).ok().and_then(text_of)
     }
 
     /// Returns whether a text block is blank: it has no text, or only white space.
     pub(super) fn is_blank(&self) -> bool {
         let is_plain = |text: &str| text.strip_prefix('"').is_some_and(starts_plainly);
-        !self.json.strip_prefix(PLAIN_START).is_some_and(is_plain)
-            && Raw::parse(&self.json).ok().is_none_or(is_blank)
+        !self.json().strip_prefix(PLAIN_START).is_some_and(is_plain)
+            && Raw::parse(self.json()).ok().is_none_or(is_blank)
     }
 
     /// Returns the side and the id of a call or result of a tool that the API runs itself.
@@ -282,7 +335,7 @@ impl Block {
     /// Appends a line feed to the text of a text block.
     pub fn end_with_newline(&mut self) {
         if self.kind == BlockKind::Text
-            && let Some(json) = Raw::parse(&self.json).ok().and_then(with_newline)
+            && let Some(json) = Raw::parse(self.json()).ok().and_then(with_newline)
         {
             self.replace(json);
         }
@@ -293,7 +346,7 @@ impl Block {
         if let Some(id) = self.call_id() {
             self.id = CallId::Own(id.into());
         }
-        self.json = json.into();
+        self.json = Json::Own(json.into());
     }
 
     /// Sets a field to `value`, which is JSON. Does nothing if the block is not an object.
@@ -331,7 +384,7 @@ pub enum ApiTool {
 
 impl Serialize for Block {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        Raw::parse(&self.json)
+        Raw::parse(self.json())
             .map_err(serde::ser::Error::custom)?
             .serialize(serializer)
     }
@@ -366,22 +419,31 @@ impl BlockKind {
     }
 }
 
+/// Returns the id of a call, or of the call that a result belongs to.
+fn id_of<'o>(kind: BlockKind, object: &Object<'o>) -> Option<Str<'o>> {
+    let key = match kind {
+        BlockKind::ToolUse | BlockKind::ServerToolUse => "id",
+        _ => "tool_use_id",
+    };
+    object.get(key)?.str()
+}
+
 /// Returns whether a block needs no repair, as far as that shows without reading long strings.
 /// `object` has its members as they were before [`Block::read`] changed them.
-fn is_sound(block: &Block, object: &Object<'_>) -> bool {
+fn is_sound(kind: BlockKind, id: Option<&str>, object: &Object<'_>) -> bool {
     let get = |key: &str| object.get(key);
     let starts_plainly = |text: Raw<'_>| {
         let string = text.text().strip_prefix('"');
         string.is_some_and(starts_plainly)
     };
-    match block.kind {
+    match kind {
         // One that starts like the placeholder for an empty message may be that.
         BlockKind::Text => {
             get("text").is_some_and(|text| starts_plainly(text) && !text.text().starts_with("\"("))
         }
         BlockKind::SealedThinking => get("thinking").is_some_and(starts_plainly),
         BlockKind::ToolUse => {
-            block.call_id().is_some_and(is_call_id)
+            id.is_some_and(is_call_id)
                 && get("input").map(Raw::kind) == Some(JsonKind::Object)
                 && get("name").is_some_and(|name| {
                     starts_plainly(name) && name.str().is_some_and(|name| name != RENAMED_TOOL)
@@ -429,10 +491,21 @@ pub(super) fn is_blank(raw: Raw<'_>) -> bool {
     !is_plain && text.str().is_none_or(|text| text.chars().all(is_space))
 }
 
-/// Returns whether a JSON string starts with an unescaped visible ASCII character. Then it is not
-/// blank, and the rest need not be read.
+/// Returns whether the first visible character of a JSON string, given without its opening quote, is
+/// ASCII. Then it is not blank, and the rest need not be read.
 fn starts_plainly(string: &str) -> bool {
-    string.starts_with(|c: char| c.is_ascii_graphic() && !"\\\"".contains(c))
+    let mut bytes = string.bytes();
+    loop {
+        match bytes.next() {
+            Some(b' ') => {}
+            Some(b'\\') => match bytes.next() {
+                Some(b'n' | b't' | b'r') => {}
+                escaped => return matches!(escaped, Some(b'"' | b'\\' | b'/')),
+            },
+            Some(byte) => return byte.is_ascii_graphic() && byte != b'"',
+            None => return false,
+        }
+    }
 }
 
 /// Returns a block with a line feed appended to its text; `None` when it has no text.

@@ -630,6 +630,11 @@ mod tests {
             r#""text":"\u0041""#,
             r#""text":"é""#,
             r#""text":"(no content)""#,
+            r#""text":" (no content)""#,
+            r#""text":" \n\t\"hi\"""#,
+            r#""text":"\\""#,
+            r#""text":" \b\n""#,
+            r#""text":" \n\u0020""#,
             r#""text":null"#,
             r#""text":7"#,
             r#""text":"hi","text":"""#,
@@ -676,6 +681,7 @@ mod tests {
         let thoughts = [
             "",
             r#""thinking":"hm""#,
+            r#""thinking":" \n\"hm""#,
             r#""thinking":"""#,
             r#""thinking":null"#,
         ];

@@ -86,9 +86,10 @@ pub(super) fn unusable_note() -> Block {
     Block::text(&format!("{}no usable data]", texts::MEDIA_TOO_LARGE))
 }
 
-/// Base64 is longer than the data it encodes, so a short block cannot hold a large file.
+/// Base64 is longer than the data it encodes, so a short block cannot hold a large file. A sound one
+/// holds none.
 fn may_be_too_large(block: &Block) -> bool {
-    block.json().len() > MAX_IMAGE.min(MAX_TEXT_DOCUMENT)
+    !block.is_sound() && block.json_len() > MAX_IMAGE.min(MAX_TEXT_DOCUMENT)
 }
 
 /// Returns the replacement for media that are too large; `None` for all others.

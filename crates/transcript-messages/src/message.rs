@@ -1,5 +1,6 @@
 //! Messages of a request.
 
+use std::io;
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
@@ -11,6 +12,7 @@ use transcript_format::named;
 use transcript_format::object::{JsonKind, Raw};
 
 use super::block::Block;
+use super::stored::StoredReader;
 
 named! {
     /// The author of a message.
@@ -36,6 +38,12 @@ named! {
 pub struct Message {
     pub(super) role: Role,
     pub(super) blocks: Blocks,
+}
+
+/// A piece of the JSON of a message.
+enum Part<'m> {
+    Text(&'m str),
+    Block(&'m Block),
 }
 
 /// The blocks of a message, shared by its clones, so that a long conversation can be cloned for each
@@ -80,13 +88,30 @@ impl Message {
     /// blocks are not parsed again.
     #[must_use]
     pub fn json(&self) -> String {
-        let mut json = String::new();
-        self.parts().for_each(|part| json += part);
-        json
+        let parts = self.parts().map(|part| match part {
+            Part::Text(text) => text,
+            Part::Block(block) => block.json(),
+        });
+        parts.collect()
     }
 
-    /// Returns the pieces of [`Self::json`] in order, without copying any block.
-    pub fn parts(&self) -> impl Iterator<Item = &str> {
+    /// Calls `write` with the pieces of [`Self::json`] in order. Blocks that stayed in their file are
+    /// read with `reader`.
+    ///
+    /// # Errors
+    /// Those of `write` and of [`StoredReader::json`].
+    pub fn write(
+        &self,
+        reader: &mut StoredReader,
+        mut write: impl FnMut(&str) -> io::Result<()>,
+    ) -> io::Result<()> {
+        self.parts().try_for_each(|part| match part {
+            Part::Text(text) => write(text),
+            Part::Block(block) => write(reader.json(block)?),
+        })
+    }
+
+    fn parts(&self) -> impl Iterator<Item = Part<'_>> {
         let role = [r#"{"role":""#, self.role.name(), r#"","content":"#];
         let text = self.only_string();
         let blocks = match text {
@@ -95,13 +120,14 @@ impl Message {
         };
         let blocks = blocks.iter().enumerate().flat_map(|(at, block)| {
             let comma = if at > 0 { "," } else { "" };
-            [comma, block.json()]
+            [Part::Text(comma), Part::Block(block)]
         });
         let (open, close) = match text {
             Some(text) => (text, "}"),
             None => ("[", "]}"),
         };
-        role.into_iter().chain([open]).chain(blocks).chain([close])
+        let start = role.into_iter().chain([open]).map(Part::Text);
+        start.chain(blocks).chain([Part::Text(close)])
     }
 
     /// Returns the string that is the whole content, as JSON.

@@ -44,6 +44,12 @@ impl<'s> Bodies<'s> {
         }
     }
 
+    /// Returns what the bodies are read from.
+    #[must_use]
+    pub fn source(&self) -> &'s Source {
+        self.source
+    }
+
     /// Returns the JSON of `entry_ref`, which must come from an index of the same source.
     ///
     /// # Errors

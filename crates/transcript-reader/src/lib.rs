@@ -39,6 +39,7 @@ mod growing;
 mod index;
 mod interner;
 mod listing;
+mod ordered;
 mod other_files;
 mod prompt;
 mod said;
@@ -56,6 +57,7 @@ pub use index::{
     Boundary, EntryMarks, EntryNo, EntryRef, Id, Index, MessageKey, Preserved, ToolEnd, ToolKey,
 };
 pub use listing::{Listing, SessionRow, SessionState};
+pub use ordered::in_order;
 pub use other_files::OtherFiles;
 pub use prompt::{Prompt, shorten};
 pub use said::Said;

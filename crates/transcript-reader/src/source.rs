@@ -15,8 +15,9 @@ const HEAD: usize = 4096;
 
 /// A regular file, open for reading, with its length at that time; or bytes in memory.
 ///
-/// Nothing is locked and nothing is written. Reads are positioned, so threads can share a source.
-#[derive(Debug)]
+/// Nothing is locked and nothing is written. Reads are positioned, so threads can share a source. A
+/// clone reads the same open file.
+#[derive(Clone, Debug)]
 pub struct Source {
     data: Data,
     path: PathBuf,
@@ -24,7 +25,7 @@ pub struct Source {
     modified: Option<SystemTime>,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 enum Data {
     File {
         file: Arc<dyn ReadFile>,

@@ -51,18 +51,20 @@ mod step;
 mod thinking;
 
 use std::collections::{BTreeSet, HashSet};
+use std::io;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use transcript_format::kind::{EntryKind, SystemKind};
 use transcript_format::scan::Flags;
 use transcript_messages::builder::RequestSettings;
 use transcript_messages::text::js_trim;
 use transcript_messages::{
-    Block, Log, Message, Omission, OmissionReason, Part, Synthetic, make_strict_part, pair,
+    Block, Log, Message, Omission, OmissionReason, Part, Store, Synthetic, make_strict_part, pair,
 };
-use transcript_reader::{Bodies, EntryNo, EntryRef, Error, Index};
+use transcript_reader::{Bodies, EntryNo, EntryRef, Error, Index, Source, in_order};
 
-use crate::path::{ConversationPath, Refusal};
+use crate::path::{ConversationPath, PathEntry, Refusal};
 use crate::state::{PathState, StateReader, Usage};
 use crate::tree::{Policy, Tree};
 pub use live::LiveRequest;
@@ -71,7 +73,7 @@ use step::{Reading, Step, StepContext, StepKind};
 /// Provides the bodies of entries, so that this module does not have to read a file.
 pub trait BodySource {
     /// Why a body cannot be read.
-    type Error;
+    type Error: Send;
 
     /// Returns the text of `entry_ref`: one JSON object, or anything else when the file no longer
     /// contains it; the entry then counts as missing.
@@ -79,6 +81,24 @@ pub trait BodySource {
     /// # Errors
     /// When it cannot be read. The request is then abandoned.
     fn body(&mut self, entry_ref: &EntryRef<'_>) -> Result<&str, Self::Error>;
+
+    /// Calls `take` with what `read` returns for each number below `count`, in order. `read` gets a
+    /// source of the same bodies: this one, or one for each of several threads that are a few
+    /// numbers ahead.
+    ///
+    /// # Errors
+    /// The first of `take`, which ends it.
+    fn in_parts<T: Send>(
+        &mut self,
+        count: usize,
+        read: impl Fn(usize, &mut Self) -> T + Sync,
+        mut take: impl FnMut(T) -> Result<(), Self::Error>,
+    ) -> Result<(), Self::Error>
+    where
+        Self: Sized,
+    {
+        (0..count).try_for_each(|number| take(read(number, self)))
+    }
 }
 
 impl<B: BodySource> BodySource for &mut B {
@@ -95,6 +115,43 @@ impl BodySource for Bodies<'_> {
     fn body(&mut self, entry_ref: &EntryRef<'_>) -> Result<&str, Error> {
         self.get(entry_ref).map(|body| body.text)
     }
+
+    fn in_parts<T: Send>(
+        &mut self,
+        count: usize,
+        read: impl Fn(usize, &mut Self) -> T + Sync,
+        mut take: impl FnMut(T) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let source = self.source();
+        let maker = || {
+            let mut bodies = Bodies::new(source);
+            let read = &read;
+            move |number| Some(read(number, &mut bodies))
+        };
+        in_order(0..count, maker, |number, made| {
+            take(made.unwrap_or_else(|| read(number, self)))
+        })
+    }
+}
+
+/// The file that long blocks stay in.
+#[derive(Debug)]
+struct InFile {
+    source: Source,
+    /// A block could not be read again.
+    is_lost: Arc<AtomicBool>,
+}
+
+impl Store for InFile {
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
+        self.source
+            .read_at(offset, buffer)
+            .map_err(io::Error::other)
+    }
+
+    fn lost(&self) {
+        self.is_lost.store(true, Ordering::Relaxed);
+    }
 }
 
 /// The options of a request.
@@ -107,6 +164,7 @@ pub struct RequestOptions {
     at: Option<EntryNo>,
     is_live: bool,
     tools: Option<BTreeSet<String>>,
+    long_blocks_in: Option<Source>,
 }
 
 impl RequestOptions {
@@ -162,6 +220,14 @@ impl RequestOptions {
         self
     }
 
+    /// Leaves long blocks in the file, which `source` must be the one of, until they are used. Then
+    /// the request takes memory for each entry, whatever its size, but can be used only as long as
+    /// the file keeps the bytes: [`Message::write`] fails if they were changed.
+    pub fn long_blocks_in(mut self, source: &Source) -> Self {
+        self.long_blocks_in = Some(source.clone());
+        self
+    }
+
     /// Returns the request for the conversation of `tree`.
     ///
     /// Each body of the path is requested once, and only the parts that are sent are kept. When
@@ -212,6 +278,7 @@ impl RequestOptions {
         );
         let _entered = span.enter();
         let mut lost = HashSet::new();
+        let is_lost = Arc::new(AtomicBool::new(false));
         loop {
             let pruned = (!lost.is_empty()).then(|| tree.without(&lost));
             let tree = pruned.as_ref().unwrap_or(tree);
@@ -223,7 +290,14 @@ impl RequestOptions {
             if path.refusal.is_some() {
                 return Ok((Request::refused(path, log), None));
             }
-            let loaded = Loaded::new(tree, &path, reader(&path), bodies, &mut log)?;
+            // If the file changes meanwhile, all that is needed is read at once.
+            let source = self.long_blocks_in.as_ref();
+            let source = source.filter(|_| !is_lost.swap(false, Ordering::Relaxed));
+            let store = || {
+                let (source, is_lost) = (source?.clone(), Arc::clone(&is_lost));
+                Some(Arc::new(InFile { source, is_lost }) as Arc<dyn Store>)
+            };
+            let loaded = Loaded::new(tree, &path, reader(&path), &store, bodies, &mut log)?;
             if !loaded.unusable.is_empty() {
                 lost.extend(loaded.unusable);
                 continue;
@@ -235,6 +309,9 @@ impl RequestOptions {
             let policy = tree.policy();
             let model = model.as_deref();
             let messages = self.messages(loaded.steps, stored, model, policy, part, &mut log);
+            if is_lost.load(Ordering::Relaxed) {
+                continue;
+            }
             span.record("messages", messages.len());
             return Ok((
                 Request {
@@ -310,6 +387,9 @@ fn messages(
     }
 }
 
+/// The number of entries of a path that are read at once.
+const PART: usize = 256;
+
 /// The steps of a path, and the entries that could not be used.
 struct Loaded<'i> {
     steps: Vec<Step>,
@@ -320,37 +400,99 @@ struct Loaded<'i> {
 }
 
 impl<'i> Loaded<'i> {
+    /// Reads a path. Long blocks stay in what `store` returns, if anything.
     fn new<B: BodySource>(
         tree: &Tree<'_>,
         path: &ConversationPath,
         record: Option<StateReader<'i>>,
+        store: &(dyn Fn() -> Option<Arc<dyn Store>> + Sync),
         bodies: &mut B,
         log: &mut Log,
     ) -> Result<Self, B::Error> {
         let mut loaded = Self {
             steps: Vec::with_capacity(path.entries.len()),
-            names: StepContext::new(record),
+            names: StepContext::default(),
             stored_thoughts: HashSet::new(),
             unusable: Vec::new(),
         };
-        for entry in &path.entries {
+        if record.is_some() {
+            // The state follows from the bodies in their order.
+            let mut names = StepContext::new(record, store());
+            loaded.add(
+                PathPart::read(tree, &path.entries, &mut names, bodies)?,
+                log,
+            );
+            loaded.names.record = names.record;
+            return Ok(loaded);
+        }
+        let parts: Vec<&[PathEntry]> = path.entries.chunks(PART).collect();
+        let read = |number: usize, bodies: &mut B| {
+            let mut names = StepContext::new(None, store());
+            PathPart::read(tree, parts[number], &mut names, bodies)
+        };
+        bodies.in_parts(parts.len(), read, |part| {
+            loaded.add(part?, log);
+            Ok(())
+        })?;
+        Ok(loaded)
+    }
+
+    /// Adds the next part of the path.
+    fn add(&mut self, part: PathPart, log: &mut Log) {
+        self.steps.extend(part.steps);
+        self.stored_thoughts.extend(part.stored_thoughts);
+        self.unusable.extend(part.unusable);
+        for (model, is_salvaged) in part.answerers {
+            self.names.answered_by(&model, is_salvaged);
+        }
+        log.append(part.log);
+    }
+}
+
+/// What was read of some entries in a row. It does not depend on what precedes them.
+#[derive(Default)]
+struct PathPart {
+    steps: Vec<Step>,
+    stored_thoughts: Vec<Box<str>>,
+    unusable: Vec<EntryNo>,
+    /// The models that they name as those of answers, and whether on a salvaged line; those that
+    /// are the same on lines in a row once.
+    answerers: Vec<(Arc<str>, bool)>,
+    log: Log,
+}
+
+impl PathPart {
+    fn read<B: BodySource>(
+        tree: &Tree<'_>,
+        entries: &[PathEntry],
+        names: &mut StepContext<'_>,
+        bodies: &mut B,
+    ) -> Result<Self, B::Error> {
+        let mut part = Self::default();
+        part.steps.reserve(entries.len());
+        for entry in entries {
             let entry_ref = tree.index().entry(entry.entry_no());
-            if let Some(record) = &mut loaded.names.record
+            if let Some(record) = &mut names.record
                 && may_be_sent(&entry_ref)
             {
                 record.read_before(&entry_ref, bodies)?;
             }
-            let names = &mut loaded.names;
-            match read_entry(&entry_ref, tree.index(), tree.policy(), names, bodies, log)? {
+            let (index, policy, log) = (tree.index(), tree.policy(), &mut part.log);
+            match read_entry(&entry_ref, index, policy, names, bodies, log)? {
                 Ok(None) => {}
                 Ok(Some((step, stored))) => {
-                    loaded.steps.push(step);
-                    loaded.stored_thoughts.extend(stored);
+                    part.steps.push(step);
+                    part.stored_thoughts.extend(stored);
                 }
-                Err(step::Unusable) => loaded.unusable.push(entry_ref.number()),
+                Err(step::Unusable) => part.unusable.push(entry_ref.number()),
+            }
+            let answerer = names.answerer.take();
+            let answerer = answerer.map(|model| (model, entry_ref.is_salvaged()));
+            if answerer.as_ref() != part.answerers.last() {
+                part.answerers.extend(answerer);
             }
         }
-        Ok(loaded)
+        Ok(part)
     }
 }
 

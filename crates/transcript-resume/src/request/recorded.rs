@@ -198,7 +198,14 @@ fn compare<B: BodySource>(
         mut steps,
         unusable,
         ..
-    } = Loaded::new(&tree, &tree.path_to_leaf(leaf), None, bodies, &mut log)?;
+    } = Loaded::new(
+        &tree,
+        &tree.path_to_leaf(leaf),
+        None,
+        &|| None,
+        bodies,
+        &mut log,
+    )?;
     if !unusable.is_empty() {
         return Ok(ReplayOutcome::UnusableBody);
     }

@@ -6,8 +6,8 @@ use hashbrown::HashSet;
 use transcript_format::kind::EntryKind;
 use transcript_format::object::{JsonKind, ParseObjectError, Raw, Str, unescape};
 use transcript_format::scan::Body;
-use transcript_messages::{Block, BlockKind, Log, within_limits};
-use transcript_reader::{EntryNo, EntryRef};
+use transcript_messages::{Block, BlockKind, Log, Place, Store, within_limits};
+use transcript_reader::{EntryMarks, EntryNo, EntryRef};
 
 use super::reminders;
 use crate::state::{NO_MODEL, StateReader};
@@ -81,6 +81,15 @@ impl Step {
         log: &mut Log,
     ) -> Result<Reading, Unusable> {
         let body = Body::parse(text)?;
+        // Bytes that are read as other ones cannot be read again.
+        let odd_marks = EntryMarks::SALVAGED | EntryMarks::LOSSY | EntryMarks::GLUED;
+        let is_verbatim =
+            !entry_ref.marks().intersects(odd_marks) && text.len() as u64 == entry_ref.byte_len();
+        let store = names.store.clone();
+        let place = store.as_ref().filter(|_| is_verbatim).map(|store| Place {
+            store,
+            offset: entry_ref.offset(),
+        });
         let object = &body.object;
         let type_name = object.get("type").and_then(Raw::str).unwrap_or_default();
         if EntryKind::from_name(&type_name) != entry_ref.kind() {
@@ -111,7 +120,7 @@ impl Step {
         step.entry = Some(entry_ref.number());
         match entry_ref.kind() {
             EntryKind::User => {
-                step.blocks = blocks(&body, origin, log);
+                step.blocks = blocks(&body, text, place, origin, log);
                 step.is_meta = flag("isMeta");
                 if step.blocks.is_empty() {
                     return Ok(Reading::Empty);
@@ -126,7 +135,7 @@ impl Step {
                 };
                 step.heals_distinct_carrier = is_error && flag("healsDistinctCarrier");
                 step.answer = Some(names.shared(of_message("id").map_or("", Raw::text), model));
-                step.blocks = blocks(&body, origin, log);
+                step.blocks = blocks(&body, text, place, origin, log);
             }
             EntryKind::System => {
                 let Some(output) = object.get("content") else {
@@ -252,6 +261,8 @@ pub(super) struct StepContext<'i> {
     pub(super) answerer: Option<Arc<str>>,
     /// The state of the session, as the bodies describe it; `None` if nobody needs it.
     pub(super) record: Option<StateReader<'i>>,
+    /// Where long blocks stay.
+    store: Option<Arc<dyn Store>>,
 }
 
 impl std::fmt::Debug for StepContext<'_> {
@@ -263,9 +274,10 @@ impl std::fmt::Debug for StepContext<'_> {
 }
 
 impl<'i> StepContext<'i> {
-    pub(super) fn new(record: Option<StateReader<'i>>) -> Self {
+    pub(super) fn new(record: Option<StateReader<'i>>, store: Option<Arc<dyn Store>>) -> Self {
         Self {
             record,
+            store,
             ..Self::default()
         }
     }
@@ -315,8 +327,14 @@ impl LastName {
 }
 
 /// Returns the content of the message as a list of blocks; media that are too large for the API are
-/// omitted.
-fn blocks(body: &Body<'_>, origin: Option<usize>, log: &mut Log) -> Vec<Block> {
+/// omitted. `place` is that of `text`, the whole body.
+fn blocks(
+    body: &Body<'_>,
+    text: &str,
+    place: Option<Place<'_>>,
+    origin: Option<usize>,
+    log: &mut Log,
+) -> Vec<Block> {
     let content = body
         .message
         .as_ref()
@@ -327,7 +345,12 @@ fn blocks(body: &Body<'_>, origin: Option<usize>, log: &mut Log) -> Vec<Block> {
     let blocks = body.blocks.as_deref().unwrap_or_default().iter();
     blocks
         .map(|(raw, object)| {
-            let block = Block::of_body(*raw, object.as_ref(), body.may_hold_odd_escapes);
+            let place = place.map(|place| Place {
+                offset: place.offset + (raw.text().as_ptr() as u64 - text.as_ptr() as u64),
+                ..place
+            });
+            let object = object.as_ref();
+            let block = Block::of_body(*raw, object, body.may_hold_odd_escapes, place);
             within_limits(block.with_origin(origin), log)
         })
         .collect()

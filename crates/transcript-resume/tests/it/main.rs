@@ -19,6 +19,7 @@ mod request;
 mod request_forms;
 mod sent;
 mod state;
+mod stored;
 mod strict;
 mod superset;
 mod tail_first;

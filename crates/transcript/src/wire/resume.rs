@@ -6,7 +6,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use transcript_format::finding::{Finding, Severity};
-use transcript_messages::{Message, Problem, lint};
+use transcript_messages::{Message, Problem, StoredReader, lint};
 use transcript_reader::{EntryNo, Index};
 use transcript_resume::request::Request;
 use transcript_resume::{ConversationPath, Decision, PathState, Policy, Tree, Usage};
@@ -138,7 +138,7 @@ impl<'a> ResumeReport<'a> {
     /// not in memory twice. Verbatim messages pass through `verbatim`.
     ///
     /// # Errors
-    /// Those of `out`.
+    /// Those of `out`, and of [`Message::write`].
     pub fn write(
         mut self,
         out: &mut dyn Write,
@@ -158,20 +158,19 @@ impl<'a> ResumeReport<'a> {
 /// Writes the messages as one JSON array without a newline, as `resume --request` does.
 ///
 /// # Errors
-/// Those of `out`.
+/// Those of `out`, and of [`Message::write`].
 pub fn write_messages(
     out: &mut dyn Write,
     messages: &[Message],
     verbatim: impl Fn(&str) -> Cow<'_, str>,
 ) -> io::Result<()> {
     out.write_all(b"[")?;
+    let mut reader = StoredReader::default();
     for (at, message) in messages.iter().enumerate() {
         if at > 0 {
             out.write_all(b",")?;
         }
-        for part in message.parts() {
-            out.write_all(verbatim(part).as_bytes())?;
-        }
+        message.write(&mut reader, |part| out.write_all(verbatim(part).as_bytes()))?;
     }
     out.write_all(b"]")
 }

@@ -1,0 +1,143 @@
+//! JSON that stays in the file it was read from, so that a long conversation need not be in memory.
+
+use std::fmt;
+use std::hash::BuildHasher;
+use std::io;
+use std::sync::{Arc, LazyLock, OnceLock};
+
+use hashbrown::DefaultHashBuilder;
+use transcript_format::scan::utf8;
+
+use super::block::Block;
+
+/// The shortest JSON that stays in the file, in bytes. The place of one takes as much memory as the
+/// JSON of a short block.
+pub(super) const SHORTEST: usize = 256;
+/// The number of bytes that are read ahead.
+const READ_AHEAD: usize = 256 << 10;
+
+/// A file that the JSON of blocks can be read from again.
+pub trait Store: fmt::Debug + Send + Sync {
+    /// Fills `buffer` from `offset` on. Returns the number of bytes read, which is smaller than the
+    /// buffer only at the end.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize>;
+
+    /// Is told that JSON was needed and is lost: it cannot be read, or is not the same any more.
+    /// The block then reads as `null`, and the request must not be used.
+    fn lost(&self);
+}
+
+/// The place of a block.
+#[derive(Clone, Copy, Debug)]
+pub struct Place<'s> {
+    /// What contains it.
+    pub store: &'s Arc<dyn Store>,
+    /// Where its first byte should be. Another text at that place counts as lost.
+    pub offset: u64,
+}
+
+/// The JSON of a block that is in a file.
+#[derive(Clone)]
+pub(super) struct Stored {
+    store: Arc<dyn Store>,
+    offset: u64,
+    len: usize,
+    /// Shows whether the file still has the same bytes there.
+    hash: u64,
+    /// The text, if a pass looked at it.
+    text: OnceLock<Box<str>>,
+}
+
+impl fmt::Debug for Stored {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Stored")
+            .field("offset", &self.offset)
+            .field("len", &self.len)
+            .field("text", &self.text.get())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Stored {
+    pub(super) fn new(text: &str, place: Place<'_>) -> Self {
+        Self {
+            store: Arc::clone(place.store),
+            offset: place.offset,
+            len: text.len(),
+            hash: hash(text.as_bytes()),
+            text: OnceLock::new(),
+        }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Returns the text, and keeps it from then on.
+    pub(super) fn text(&self) -> &str {
+        self.text.get_or_init(|| {
+            let mut reader = StoredReader::default();
+            match reader.read(self, 0) {
+                Ok(text) => text.into(),
+                Err(_) => {
+                    self.store.lost();
+                    "null".into()
+                }
+            }
+        })
+    }
+}
+
+fn hash(bytes: &[u8]) -> u64 {
+    static HASHER: LazyLock<DefaultHashBuilder> = LazyLock::new(DefaultHashBuilder::default);
+    HASHER.hash_one(bytes)
+}
+
+/// Reads the JSON of blocks that are in a file, one after the other, without keeping it.
+#[derive(Debug, Default)]
+pub struct StoredReader {
+    buffer: Vec<u8>,
+    /// What `buffer` was read from, and where.
+    read: Option<(Arc<dyn Store>, u64)>,
+}
+
+impl StoredReader {
+    /// Returns the JSON of a block. [`Block::json`] would keep it in memory.
+    ///
+    /// # Errors
+    /// When the file cannot be read, or was changed there.
+    pub fn json<'r>(&'r mut self, block: &'r Block) -> io::Result<&'r str> {
+        match block.stored() {
+            Some(stored) if stored.text.get().is_none() => self.read(stored, READ_AHEAD),
+            _ => Ok(block.json()),
+        }
+    }
+
+    /// Returns the text at a place. Reads at least `least` bytes if it is not in the buffer.
+    fn read(&mut self, stored: &Stored, least: usize) -> io::Result<&str> {
+        let read = self.read.as_ref().and_then(|(store, start)| {
+            let from = usize::try_from(stored.offset.checked_sub(*start)?).ok()?;
+            let is_in = Arc::ptr_eq(store, &stored.store)
+                && from.checked_add(stored.len)? <= self.buffer.len();
+            is_in.then_some(from)
+        });
+        let from = match read {
+            Some(from) => from,
+            None => {
+                self.buffer.resize(stored.len.max(least), 0);
+                let read = stored.store.read_at(stored.offset, &mut self.buffer)?;
+                self.buffer.truncate(read);
+                self.read = Some((Arc::clone(&stored.store), stored.offset));
+                0
+            }
+        };
+        let bytes = self.buffer.get(from..from + stored.len).unwrap_or_default();
+        match utf8(bytes) {
+            Some(text) if hash(bytes) == stored.hash => Ok(text),
+            _ => Err(io::Error::other("the file was changed while it was read")),
+        }
+    }
+}
