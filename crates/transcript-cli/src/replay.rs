@@ -13,10 +13,10 @@ use transcript::wire::{
 use transcript_format::finding::{Finding, Severity};
 use transcript_reader::{Bodies, EntryNo, Id, Index, Source, subagents};
 use transcript_render::{
-    Conversation, Escaping, Header, Pace, ReplayPrinter, count, explain, write_markdown,
+    Conversation, Escaping, Header, Pace, ReplayPrinter, count, explain, usage, write_markdown,
 };
 use transcript_resume::items::{Displays, Nesting, Origin, sidechains};
-use transcript_resume::{ConversationPath, PathEntry, PathState, Tree};
+use transcript_resume::{ConversationPath, PathEntry, Tree};
 
 use crate::pager::Output;
 use crate::path_args::PathArgs;
@@ -233,16 +233,15 @@ fn write_text(
     let mut main = Vec::new();
     let mut below = Vec::new();
     let mut branches = Vec::new();
-    let mut displays = Displays::new(tree);
     let (source, index) = (session.source(), session.index());
     // A subagent is printed below its call, and a pause is between items: both need the whole list.
     let is_whole = args.sidechains || args.all_branches || args.speed.is_some();
+    let mut displays = is_whole.then(|| Displays::new(tree));
     for part in parts {
         let title = title(tree.index(), &part, ui.escaping);
-        let shown = if is_whole || args.format == Format::Markdown {
-            Conversation::new(source, index, &mut displays, &part.path, title)?
-        } else {
-            Conversation::in_parts(source, index, tree, &part.path)?
+        let shown = match &mut displays {
+            Some(displays) => Conversation::new(source, index, displays, &part.path, title)?,
+            None => Conversation::in_parts(source, index, tree, &part.path)?,
         };
         match part.kind {
             PartKind::Main => main.push(shown),
@@ -272,7 +271,7 @@ fn write_text(
     let displays: Vec<_> = shown.iter().map(Conversation::display).collect();
     let nesting = Nesting::new(&displays, &origins);
     if args.format == Format::Markdown {
-        let (_, usage) = PathState::read(tree, &main_path, &mut Bodies::new(session.source()))?;
+        let usage = usage(session.source(), tree.index(), &main_path)?;
         write_markdown(out, &shown, &header, &usage, &options)?;
     } else {
         let mut sleep = std::thread::sleep;

@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 
-use crate::object::{FromRaw, JsonKind, Raw, Str};
+use crate::object::{FromRaw, JsonKind, Object, Raw, Str};
 use crate::schema::schema;
 use crate::usage::Usage;
 
@@ -67,10 +67,13 @@ impl<'a> Block<'a> {
 /// Every element becomes a block of some kind, so that an invalid element does not hide the others.
 impl<'a> FromRaw<'a> for Block<'a> {
     fn from_raw(raw: Raw<'a>) -> Option<Self> {
-        Some(match raw.object() {
-            Some(object) => Self::new(&object.str("type").unwrap_or(Cow::Borrowed("")), object),
-            None => Self::Other(raw),
-        })
+        Some(raw.object().map_or(Self::Other(raw), Self::from))
+    }
+}
+
+impl<'a> From<Object<'a>> for Block<'a> {
+    fn from(object: Object<'a>) -> Self {
+        Self::new(&object.str("type").unwrap_or(Cow::Borrowed("")), object)
     }
 }
 

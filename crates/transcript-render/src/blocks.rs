@@ -1,5 +1,7 @@
 //! Blocks and attachments as one line of text.
 
+use std::borrow::Cow;
+
 use transcript_format::content::Block;
 use transcript_format::entry::Entry;
 use transcript_format::kind::AttachmentKind;
@@ -28,16 +30,18 @@ pub(crate) fn input<'b>(block: &Block<'b>) -> Option<Raw<'b>> {
 }
 
 /// Returns the text of a result; other blocks are their name in brackets.
-pub(crate) fn result_text(loaded: &LoadedItem<'_>, escaping: Escaping) -> String {
-    let content = loaded.raw().and_then(Raw::object);
-    let content = content.and_then(|block| block.field("content"));
-    let text = content.map(plain_text).unwrap_or_default();
+pub(crate) fn result_text<'b>(loaded: &LoadedItem<'b>, escaping: Escaping) -> Cow<'b, str> {
+    let content = loaded.object().and_then(|block| block.field("content"));
+    let text = content.map_or(Cow::Borrowed(""), |content| {
+        content.str().unwrap_or_else(|| plain_text(content).into())
+    });
     // The client wraps its own refusals in a tag for the model.
     let refusal = text.strip_prefix("<tool_use_error>");
     let refusal = refusal.and_then(|text| text.strip_suffix("</tool_use_error>"));
-    escaping
-        .without_colours(refusal.unwrap_or(&text))
-        .into_owned()
+    match (escaping.without_colours(refusal.unwrap_or(&text)), refusal) {
+        (Cow::Borrowed(_), None) => text,
+        (shown, _) => Cow::Owned(shown.into_owned()),
+    }
 }
 
 /// Returns the text of a message or a result; other blocks are a line in brackets.

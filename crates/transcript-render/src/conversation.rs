@@ -3,10 +3,12 @@
 use std::ops::Range;
 
 use transcript_reader::{Bodies, EntryNo, EntryRef, Index, Source};
-use transcript_resume::items::{Displays, ItemList};
+use transcript_resume::items::{Displays, HeldBodies, HeldTexts, ItemKind, ItemList, ItemReader};
 use transcript_resume::{ConversationPath, Decision, Tree};
 
 use crate::Result;
+use crate::ordered::in_order;
+use crate::view::Shown;
 use crate::words::count;
 
 /// A path of a session with its items.
@@ -14,6 +16,8 @@ pub struct Conversation<'s> {
     pub(crate) source: &'s Source,
     pub(crate) index: &'s Index,
     pub(crate) display: ItemList,
+    /// The bodies of a part.
+    held: HeldBodies<'s>,
     /// In place of the list: the path in parts, of which each gets a list when it is printed.
     pub(crate) parts: Option<Parts<'s>>,
     /// The number of entries.
@@ -35,10 +39,22 @@ impl<'s> Conversation<'s> {
         path: &ConversationPath,
         title: Option<String>,
     ) -> Result<Self> {
+        Self::with_bodies(source, index, displays, path, HeldBodies::default(), title)
+    }
+
+    fn with_bodies(
+        source: &'s Source,
+        index: &'s Index,
+        displays: &mut Displays<'_, '_>,
+        path: &ConversationPath,
+        held: HeldBodies<'s>,
+        title: Option<String>,
+    ) -> Result<Self> {
         Ok(Self {
             source,
             index,
-            display: displays.display(path, &mut Bodies::new(source))?,
+            display: displays.display_held(path, &held, &mut Bodies::new(source))?,
+            held,
             parts: None,
             entries: path.entries.len(),
             title,
@@ -56,26 +72,81 @@ impl<'s> Conversation<'s> {
         tree: &'s Tree<'s>,
         path: &ConversationPath,
     ) -> Result<Self> {
-        let paths = Displays::new(tree).divide(path, PARTS, || Bodies::new(source))?;
+        let displays = Displays::new(tree);
+        let ranges: Vec<_> = (0..path.entries.len()).step_by(NAMES).collect();
+        let read = |number: usize| -> Result<_> {
+            let end = path.entries.len().min(ranges[number] + NAMES);
+            let mut named = Vec::new();
+            displays.calls_named(path, ranges[number]..end, &mut named, || {
+                Bodies::new(source)
+            })?;
+            Ok(named)
+        };
+        let mut named = Vec::new();
+        in_order(
+            0..ranges.len(),
+            || |number| read(number).ok(),
+            |number, read_ahead| -> Result<()> {
+                named.extend(read_ahead.map_or_else(|| read(number), Ok)?);
+                Ok(())
+            },
+        )?;
+        let paths = displays.divide(path, PARTS, &named);
         Ok(Self {
             source,
             index,
             display: ItemList::default(),
-            parts: Some(Parts { tree, paths }),
+            held: HeldBodies::default(),
+            parts: Some(Parts { displays, paths }),
             entries: path.entries.len(),
             title: None,
         })
     }
 
-    /// Returns a part with its items.
-    pub(crate) fn part(
+    /// Calls `print` with a part and its items. The bodies of a part are read and parsed once,
+    /// except for those of a large one.
+    pub(crate) fn with_part<T>(
         &self,
-        parts: &Parts<'_>,
-        number: usize,
+        (parts, number): (&Parts<'_>, usize),
         displays: &mut Displays<'_, '_>,
-    ) -> Result<Self> {
+        print: impl FnOnce(&Conversation<'_>) -> Result<T>,
+    ) -> Result<T> {
         let path = &parts.paths[number];
-        Self::new(self.source, self.index, displays, path, None)
+        let (source, index) = (self.source, self.index);
+        if parts.is_large(number, index) {
+            return print(&Conversation::new(source, index, displays, path, None)?);
+        }
+        let texts = HeldTexts::read(index, path, &mut Bodies::new(source))?;
+        let held = HeldBodies::parse(&texts);
+        print(&Conversation::with_bodies(
+            source, index, displays, path, held, None,
+        )?)
+    }
+
+    /// Returns a reader of the items.
+    pub(crate) fn reader(&self) -> ItemReader<'_, Bodies<'_>> {
+        let reader = ItemReader::new(&self.display, self.index, Bodies::new(self.source));
+        reader.holding(&self.held)
+    }
+
+    /// Returns whether the first item is the text of this entry, a prompt or a command of a person,
+    /// and names the working folder: what is printed from there on depends little on what is above.
+    pub(crate) fn starts_turn(&self, first: &EntryRef<'_>) -> Result<bool> {
+        let Some(item) = self.display.items().first() else {
+            return Ok(false);
+        };
+        let is_first = item.entry_no() == first.number() && item.group().is_none();
+        if item.kind() != ItemKind::Text || !is_first {
+            return Ok(false);
+        }
+        let mut reader = self.reader();
+        let loaded = reader.item(0)?;
+        let text = loaded.text().unwrap_or_default();
+        let is_prompt = matches!(Shown::of(item, &text), Shown::Prompt | Shown::Command(_));
+        // The folder from before a part is not known.
+        let entry = loaded.entry();
+        let has_cwd = entry.is_some_and(|entry| entry.object().str("cwd").is_some());
+        Ok(is_prompt && has_cwd)
     }
 
     /// Returns the items; none of a conversation [in parts](Self::in_parts).
@@ -92,12 +163,15 @@ impl<'s> Conversation<'s> {
 /// The sizes of the first part of a conversation and of later ones, in bytes.
 const PARTS: Range<u64> = 16 << 10..512 << 10;
 
+/// How many entries a thread looks at, to find the calls that they name.
+const NAMES: usize = 1024;
+
 /// A part with more bytes is not printed into memory.
 const MAX_PART: u64 = 2 << 20;
 
 /// The parts of a conversation, at least one.
 pub(crate) struct Parts<'s> {
-    pub(crate) tree: &'s Tree<'s>,
+    pub(crate) displays: Displays<'s, 's>,
     paths: Vec<ConversationPath>,
 }
 

@@ -11,6 +11,8 @@ use std::fmt::Write;
 use transcript_format::unicode::is_bidi;
 use unicode_width::UnicodeWidthChar;
 
+use crate::text::is_printable_ascii;
+
 /// The distance of tab stops, in columns.
 const TAB: usize = 4;
 
@@ -28,34 +30,47 @@ impl Escaping {
     /// Returns `text` with a visible form of every character that controls a terminal or could
     /// deceive a reader. Newlines stay; a tab becomes spaces up to its stop.
     pub fn escape(self, text: &str) -> Cow<'_, str> {
-        if self == Self::Raw || !text.chars().any(needs_care) {
+        if self == Self::Raw || is_printable_ascii(text) {
             return Cow::Borrowed(text);
         }
-        let mut out = String::with_capacity(text.len() + 16);
-        let mut column = 0;
-        let mut before = '\0';
-        let mut rest = text.chars();
-        while let Some(c) = rest.next() {
-            let joins =
-                c == '\u{200D}' && is_emoji(before) && rest.clone().next().is_some_and(is_emoji);
-            let start = out.len();
-            match c {
-                '\n' => out.push(c),
-                '\t' => out.extend(std::iter::repeat_n(' ', TAB - column % TAB)),
-                '\u{1b}' => out.push_str("<ESC>"),
-                c if needs_care(c) && !joins => {
-                    // Writing to a string cannot fail.
-                    let _ = write!(out, "<U+{:04X}>", u32::from(c));
+        let mut out = String::new();
+        let (mut at, mut copied, mut column) = (0, 0, 0);
+        while let Some(byte) = text.as_bytes().get(at) {
+            match byte {
+                b' '..=b'~' => (at, column) = (at + 1, column + 1),
+                b'\n' => (at, column) = (at + 1, 0),
+                _ => {
+                    let c = text[at..].chars().next().unwrap_or_default();
+                    let (before, after) = (&text[..at], &text[at + c.len_utf8()..]);
+                    at += c.len_utf8();
+                    if !needs_care(c) {
+                        column += c.width().unwrap_or(0);
+                    } else if c == '\u{200D}'
+                        && before.chars().next_back().is_some_and(is_emoji)
+                        && after.chars().next().is_some_and(is_emoji)
+                    {
+                        column += c.len_utf8();
+                    } else {
+                        out.push_str(&before[copied..]);
+                        copied = at;
+                        let start = out.len();
+                        match c {
+                            '\t' => out.extend(std::iter::repeat_n(' ', TAB - column % TAB)),
+                            '\u{1b}' => out.push_str("<ESC>"),
+                            c => {
+                                // Writing to a string cannot fail.
+                                let _ = write!(out, "<U+{:04X}>", u32::from(c));
+                            }
+                        }
+                        column += out.len() - start;
+                    }
                 }
-                c => out.push(c),
             }
-            column = match c {
-                '\n' => 0,
-                _ if needs_care(c) => column + (out.len() - start),
-                c => column + c.width().unwrap_or(0),
-            };
-            before = c;
         }
+        if copied == 0 {
+            return Cow::Borrowed(text);
+        }
+        out.push_str(&text[copied..]);
         Cow::Owned(out)
     }
 
@@ -134,6 +149,59 @@ mod tests {
         let bad = |c: char| (c.is_control() && c != '\n') || is_bidi(c) || is_invisible(c);
         assert!(!shown.chars().any(bad));
         assert!(!shown.bytes().any(|byte| byte < 0x20 && byte != b'\n'));
+    }
+
+    /// One character after the other, as slow as it is simple.
+    fn slowly(text: &str) -> String {
+        let (mut out, mut column, mut before) = (String::new(), 0, '\0');
+        let mut rest = text.chars();
+        while let Some(c) = rest.next() {
+            let joins =
+                c == '\u{200D}' && is_emoji(before) && rest.clone().next().is_some_and(is_emoji);
+            let shown = match c {
+                '\t' => " ".repeat(TAB - column % TAB),
+                '\u{1b}' => "<ESC>".to_owned(),
+                c if needs_care(c) && !joins => format!("<U+{:04X}>", u32::from(c)),
+                c => c.to_string(),
+            };
+            column = match c {
+                '\n' => 0,
+                _ if needs_care(c) => column + shown.len(),
+                c => column + c.width().unwrap_or(0),
+            };
+            out.push_str(&shown);
+            before = c;
+        }
+        out
+    }
+
+    #[test]
+    fn a_text_is_escaped_as_its_characters_are() {
+        let parts = [
+            "plain words",
+            "\t",
+            "\n",
+            "年",
+            "👩",
+            "\u{200D}",
+            "💻",
+            "\u{1b}[0m",
+            "\u{202e}",
+            "~",
+            "\u{7f}",
+            "é",
+            "e\u{301}",
+            " ",
+        ];
+        let mut seed = 7_u32;
+        let mut random = |below: usize| {
+            seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            (seed >> 8) as usize % below
+        };
+        for _ in 0..2_000 {
+            let text: String = (0..random(9)).map(|_| parts[random(parts.len())]).collect();
+            assert_eq!(escape(&text), slowly(&text), "{text:?}");
+        }
     }
 
     #[test]

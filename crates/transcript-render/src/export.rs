@@ -1,28 +1,34 @@
 //! Writes conversations as a Markdown document.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 use std::fmt::Display;
 use std::io::Write;
 
 use transcript_format::kind::{AttachmentKind, SystemKind};
 use transcript_format::object::Raw;
-use transcript_reader::{Bodies, EntryNo};
-use transcript_resume::Usage;
+use transcript_reader::{Bodies, EntryNo, Index, Source};
 use transcript_resume::items::{
-    GroupKind, GroupRole, Item, ItemKind, ItemMarks, ItemReader, LoadedItem, Speaker,
+    Displays, GroupKind, GroupRole, Item, ItemKind, ItemMarks, LoadedItem, Speaker,
 };
+use transcript_resume::{ConversationPath, Usage, UsageTotals};
 
 use crate::Result;
 use crate::blocks::{attachment_line, block_line, input, plain_text, result_text};
 use crate::compaction;
-use crate::conversation::{Conversation, gap};
+use crate::conversation::{Conversation, Parts, gap};
 use crate::escape::Escaping;
 use crate::header::Header;
 use crate::markup;
 use crate::options::{RenderOptions, Tools};
+use crate::ordered::in_order;
 use crate::tool_summary::{self, CallOutcome, TodoState, grouped, size};
 use crate::view::Shown;
 
+/// The name above what a person wrote.
+const PERSON: &str = "User";
+/// How many entries a thread sums up at a time.
+const ANSWERS: usize = 1024;
 /// How many lines of a result the short form shows.
 const RESULT_LINES: usize = 10;
 
@@ -42,17 +48,34 @@ pub fn write(
     };
     head(out, main, header, usage, options.escaping)?;
     for conversation in conversations {
-        let mut writer = Writer {
-            out,
-            options,
-            escaping: options.escaping,
-            speaker: None,
-            cwd: None,
-            seen: HashSet::new(),
-        };
-        writer.conversation(conversation)?;
+        Writer::new(out, options).conversation(conversation)?;
     }
     Ok(())
+}
+
+/// Sums up the usage of the answers of `path`, by model ordered by name.
+///
+/// # Errors
+/// When a body cannot be read.
+pub fn usage(source: &Source, index: &Index, path: &ConversationPath) -> Result<Vec<Usage>> {
+    let chunks: Vec<_> = path.entries.chunks(ANSWERS).collect();
+    let read = |number: usize| {
+        let mut totals = UsageTotals::new();
+        let entries = chunks[number].iter();
+        let entries = entries.map(|entry| index.entry(entry.entry_no()));
+        totals.add_entries(entries, &mut Bodies::new(source))?;
+        Result::Ok(totals)
+    };
+    let mut whole = UsageTotals::new();
+    in_order(
+        0..chunks.len(),
+        || |number| read(number).ok(),
+        |number, totals| {
+            whole.append(totals.map_or_else(|| read(number), Ok)?);
+            Result::Ok(())
+        },
+    )?;
+    Ok(whole.models())
 }
 
 /// Writes title and facts of the session as a list.
@@ -112,15 +135,96 @@ struct Writer<'o> {
     seen: HashSet<EntryNo>,
 }
 
-impl Writer<'_> {
+/// A part of a conversation, written into memory by another thread.
+struct WrittenPart {
+    text: Vec<u8>,
+    speaker: Option<&'static str>,
+    cwd: Option<String>,
+}
+
+impl WrittenPart {
+    /// Writes a part whose first item is a prompt; `None` for any other, for one that is too large,
+    /// and if its bodies cannot be read.
+    fn write(
+        conversation: &Conversation<'_>,
+        (parts, number): (&Parts<'_>, usize),
+        displays: &mut Displays<'_, '_>,
+        options: &RenderOptions,
+    ) -> Option<Self> {
+        if parts.is_large(number, conversation.index) {
+            return None;
+        }
+        let first = parts.first(number, conversation.index)?;
+        let written = conversation.with_part((parts, number), displays, |part| {
+            if !part.starts_turn(&first)? {
+                return Ok(None);
+            }
+            let mut text = Vec::new();
+            let mut writer = Writer::new(&mut text, options);
+            writer.list(part)?;
+            let (speaker, cwd) = (writer.speaker, writer.cwd);
+            Ok(Some(Self { text, speaker, cwd }))
+        });
+        written.ok()?
+    }
+}
+
+impl<'o> Writer<'o> {
+    fn new(out: &'o mut dyn Write, options: &'o RenderOptions) -> Self {
+        Self {
+            out,
+            options,
+            escaping: options.escaping,
+            speaker: None,
+            cwd: None,
+            seen: HashSet::new(),
+        }
+    }
+
     fn conversation(&mut self, conversation: &Conversation<'_>) -> Result<()> {
         if let Some(title) = &conversation.title {
             let title = markup::inline(self.escaping, title);
             self.block(format_args!("---\n\n# {title}"))?;
         }
+        match &conversation.parts {
+            Some(parts) => self.parts(conversation, parts),
+            None => self.list(conversation),
+        }
+    }
+
+    /// Writes the parts of a conversation in order. Other threads write them into memory, each with
+    /// the name of the person above its prompt; where that is above it already, the part is written
+    /// again.
+    fn parts(&mut self, conversation: &Conversation<'_>, parts: &Parts<'_>) -> Result<()> {
+        let options = self.options;
+        let mut displays = parts.displays.clone();
+        let mut write = |writer: &mut Self, number| {
+            conversation.with_part((parts, number), &mut displays, |part| writer.list(part))
+        };
+        // The first page is read while the others are written.
+        write(self, 0)?;
+        self.out.flush()?;
+        let maker = || {
+            let mut displays = parts.displays.clone();
+            move |number| WrittenPart::write(conversation, (parts, number), &mut displays, options)
+        };
+        in_order(
+            1..parts.len(),
+            maker,
+            |number, written: Option<WrittenPart>| {
+                let Some(written) = written.filter(|_| self.speaker != Some(PERSON)) else {
+                    return write(self, number);
+                };
+                (self.speaker, self.cwd) = (written.speaker, written.cwd);
+                Ok(self.out.write_all(&written.text)?)
+            },
+        )
+    }
+
+    fn list(&mut self, conversation: &Conversation<'_>) -> Result<()> {
         let display = &conversation.display;
-        let bodies = Bodies::new(conversation.source);
-        let mut item_reader = ItemReader::new(display, conversation.index, bodies);
+        let mut item_reader = conversation.reader();
+        self.seen.clear();
         // The call of the current group.
         let mut call: Option<String> = None;
         for (place, item) in display.items().iter().enumerate() {
@@ -172,8 +276,9 @@ impl Writer<'_> {
             self.block(format_args!("*··· {gap} ···*"))?;
         }
         let entry = loaded.entry();
-        if let Some(cwd) = entry.as_ref().and_then(|entry| entry.object().str("cwd")) {
-            self.cwd = Some(cwd.into_owned());
+        let cwd = entry.as_ref().and_then(|entry| entry.object().str("cwd"));
+        if cwd.is_some() && cwd.as_deref() != self.cwd.as_deref() {
+            self.cwd = cwd.map(Cow::into_owned);
         }
         Ok(())
     }
@@ -188,12 +293,13 @@ impl Writer<'_> {
         match item.kind() {
             ItemKind::Text => self.said(item, &loaded.text().unwrap_or_default()),
             ItemKind::Thinking => {
-                let text = loaded.text().unwrap_or_default();
-                if self.options.thinking && !text.trim().is_empty() {
-                    self.head("Assistant")?;
-                    self.quote(&text)?;
-                }
-                Ok(())
+                let is_shown = self.options.thinking;
+                let text = is_shown.then(|| loaded.text()).flatten();
+                let Some(text) = text.filter(|text| !text.trim().is_empty()) else {
+                    return Ok(());
+                };
+                self.head("Assistant")?;
+                self.quote(&text)
             }
             ItemKind::Media | ItemKind::Block => {
                 let line = loaded.block().map(|block| block_line(&block));
@@ -241,9 +347,9 @@ impl Writer<'_> {
     fn said(&mut self, item: &Item, text: &str) -> Result<()> {
         let text = text.trim();
         match Shown::of(item, text) {
-            Shown::Prompt => self.head("User")?,
+            Shown::Prompt => self.head(PERSON)?,
             Shown::Command(command) => {
-                self.head("User")?;
+                self.head(PERSON)?;
                 return self.block(markup::code(self.escaping, &command));
             }
             Shown::Answer => self.head("Assistant")?,
@@ -315,7 +421,12 @@ impl Writer<'_> {
             }
             CallOutcome::Text => {
                 let text = result_text(loaded, self.escaping);
-                let lines: Vec<&str> = text.trim_end().lines().collect();
+                // One more than are shown, so that it is seen that there are more.
+                let lines = text
+                    .trim_end()
+                    .lines()
+                    .take(self.most_lines().saturating_add(1));
+                let lines: Vec<&str> = lines.collect();
                 if failed {
                     self.block("Failed:")?;
                 }
@@ -348,12 +459,16 @@ impl Writer<'_> {
         self.block(markup::quoted(&markup::blocks(self.escaping, text)))
     }
 
+    fn most_lines(&self) -> usize {
+        match self.options.tools {
+            Tools::Full => usize::MAX,
+            _ => RESULT_LINES,
+        }
+    }
+
     /// Writes the first lines of a text as code, or all of them with `--tools full`.
     fn short(&mut self, language: &str, lines: &[impl AsRef<str>]) -> Result<bool> {
-        let most = match self.options.tools {
-            Tools::Full => lines.len(),
-            _ => lines.len().min(RESULT_LINES),
-        };
+        let most = lines.len().min(self.most_lines());
         let shown: Vec<&str> = lines[..most].iter().map(AsRef::as_ref).collect();
         self.fenced(language, &shown.join("\n"))?;
         Ok(most == lines.len())
@@ -377,8 +492,6 @@ mod tests {
         use super::*;
         use std::path::Path;
         use transcript_format::work;
-        use transcript_reader::{Index, Source};
-        use transcript_resume::items::Displays;
         use transcript_resume::{Policy, Tree};
 
         let cost = |calls: usize| {
@@ -402,14 +515,8 @@ mod tests {
             let shown =
                 Conversation::new(&source, &index, &mut Displays::new(&tree), &path, None).unwrap();
             let mut out = Vec::new();
-            let mut writer = Writer {
-                out: &mut out,
-                options: &RenderOptions::new().tools(Tools::Full),
-                escaping: Escaping::Visible,
-                speaker: None,
-                cwd: None,
-                seen: HashSet::new(),
-            };
+            let options = RenderOptions::new().tools(Tools::Full);
+            let mut writer = Writer::new(&mut out, &options);
             let before = work::done();
             writer.conversation(&shown).unwrap();
             let work = work::done() - before;

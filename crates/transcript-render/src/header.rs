@@ -45,7 +45,7 @@ impl Header {
         let mut last = path.clone();
         last.entries
             .drain(..path.entries.len().saturating_sub(LAST));
-        let (state, _) = PathState::read(tree, &last, &mut Bodies::new(source))?;
+        let state = PathState::read_heading(tree, &last, &mut Bodies::new(source))?;
         // Clients write `HEAD` outside a repository.
         let branch = state.git_branch.filter(|branch| branch != "HEAD");
         Ok(Self {

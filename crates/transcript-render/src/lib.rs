@@ -35,7 +35,7 @@ mod words;
 pub use conversation::Conversation;
 pub use error::{Error, Result};
 pub use escape::Escaping;
-pub use export::write as write_markdown;
+pub use export::{usage, write as write_markdown};
 pub use header::Header;
 pub use moment::clock;
 pub use options::{RenderOptions, Tools};

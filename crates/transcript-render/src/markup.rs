@@ -56,6 +56,22 @@ pub(crate) fn blocks(escaping: Escaping, text: &str) -> String {
     if text.len() > LONGEST {
         return code_block("text", text);
     }
+    if is_plain(text) {
+        return text.to_owned();
+    }
+    blocks_of(text)
+}
+
+/// Returns whether a text has nothing that [`blocks_of`] changes, which needs one of these: a
+/// bracket of HTML, a heading, a fence, the colon of a definition.
+fn is_plain(text: &str) -> bool {
+    let underlines = |line: &str| line.trim_end().ends_with(['=', '-']);
+    !text.contains(['<', '#'])
+        && !["```", "~~~", "]:"].iter().any(|mark| text.contains(mark))
+        && !text.split(['\n', '\r']).any(underlines)
+}
+
+fn blocks_of(text: &str) -> String {
     let mut safe = text.to_owned();
     for _ in 0..PASSES {
         let edits = escapes(&safe);
@@ -76,8 +92,11 @@ pub(crate) fn quoted(text: &str) -> String {
 }
 
 fn longest_run(text: &str) -> usize {
-    let runs = text.split(|c| c != '`').map(str::len);
-    runs.max().unwrap_or(0)
+    if !text.contains('`') {
+        return 0;
+    }
+    let runs = text.as_bytes().split(|byte| *byte != b'`');
+    runs.map(<[u8]>::len).max().unwrap_or(0)
 }
 
 /// A replacement of a range of a text.
@@ -286,9 +305,16 @@ mod tests {
             seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
             (seed >> 8) as usize % below
         };
+        let mut plain = 0;
         for _ in 0..4_000 {
             let lines = (0..1 + random(7)).map(|_| parts[random(parts.len())]);
             let text = lines.collect::<Vec<_>>().join("\n");
+            let trimmed = text.trim_end().trim_start_matches('\n');
+            let escaped = Escaping::Visible.escape(trimmed);
+            if is_plain(&escaped) {
+                plain += 1;
+                assert_eq!(blocks_of(&escaped), *escaped, "{text:?}");
+            }
             for message in [blocks(&text), quoted(&blocks(&text))] {
                 let document = format!("## User\n\n{message}\n\n## Assistant\n\n[User] end\n");
                 let mut headings = Vec::new();
@@ -314,6 +340,7 @@ mod tests {
                 );
             }
         }
+        assert!(plain > 100, "{plain}");
     }
 
     #[test]

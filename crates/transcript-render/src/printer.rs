@@ -5,10 +5,10 @@ mod follow;
 mod replay;
 mod turn;
 
+use std::borrow::Cow;
 use std::io::Write;
 
 use transcript_format::context_refs::Region;
-use transcript_format::entry::Entry;
 use transcript_format::kind::{AttachmentKind, SystemKind};
 use transcript_reader::{Bodies, EntryRef, Said};
 use transcript_resume::items::{CompactionItem, Item, ItemKind, ItemReader, LoadedItem, Speaker};
@@ -71,11 +71,9 @@ struct RenderItems<'c> {
 
 impl<'c> RenderItems<'c> {
     fn new(conversation: &'c Conversation<'c>) -> Self {
-        let bodies = Bodies::new(conversation.source);
-        let display = &conversation.display;
         Self {
             conversation,
-            item_reader: ItemReader::new(display, conversation.index, bodies),
+            item_reader: conversation.reader(),
         }
     }
 
@@ -122,11 +120,15 @@ impl<'o> TextPrinter<'o> {
     }
 
     /// Updates working directory and token counts from an entry. Called before its items are printed.
-    fn note_entry(&mut self, entry_ref: &EntryRef<'_>, entry: &Entry<'_>) {
-        if let Some(cwd) = entry.object().str("cwd") {
-            self.cwd = Some(cwd.into_owned());
+    fn note_entry(&mut self, rendered: RenderItem<'_>) {
+        let Some(entry) = rendered.loaded.entry() else {
+            return;
+        };
+        let cwd = entry.object().str("cwd");
+        if cwd.is_some() && cwd.as_deref() != self.cwd.as_deref() {
+            self.cwd = cwd.map(Cow::into_owned);
         }
-        self.count(entry_ref, entry);
+        self.count(&rendered.entry_ref, || rendered.loaded.message());
     }
 
     /// Prints an item that is not a call.
@@ -197,8 +199,11 @@ impl<'o> TextPrinter<'o> {
     }
 
     fn thinking(&mut self, loaded: &LoadedItem<'_>) -> Result<()> {
+        if !self.options.thinking {
+            return Ok(());
+        }
         let text = loaded.text().unwrap_or_default();
-        if !self.options.thinking || text.trim().is_empty() {
+        if text.trim().is_empty() {
             return Ok(());
         }
         self.name("assistant")?;

@@ -13,6 +13,13 @@ pub struct TextStyle {
     pub(crate) escaping: Escaping,
 }
 
+impl TextStyle {
+    /// Returns whether the style adds nothing to a text.
+    pub(crate) fn is_plain(self) -> bool {
+        self.style.is_plain()
+    }
+}
+
 /// The start of styled text; with `#`, its end.
 impl fmt::Display for TextStyle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -18,7 +18,10 @@ pub(crate) struct Span {
 
 impl Span {
     pub(crate) fn new(style: TextStyle, text: &str) -> Self {
-        let text = style.escaping.escape(text).replace('\n', " ");
+        let mut text = style.escaping.escape(text).into_owned();
+        if text.contains('\n') {
+            text = text.replace('\n', " ");
+        }
         Self { text, style }
     }
 
@@ -40,7 +43,23 @@ impl Span {
 
 /// Returns the width of a line in columns.
 pub(crate) fn width(line: &[Span]) -> usize {
-    line.iter().map(|span| span.text.width()).sum()
+    line.iter().map(|span| columns_of(&span.text)).sum()
+}
+
+/// Returns the width of a text in columns.
+fn columns_of(text: &str) -> usize {
+    match is_printable_ascii(text) {
+        true => text.len(),
+        false => text.width(),
+    }
+}
+
+/// Returns whether each byte is one character of one column, as in most texts.
+pub(crate) fn is_printable_ascii(text: &str) -> bool {
+    // Without an early end the comparison of many bytes is one instruction.
+    let odd = |odd, byte: &u8| odd | !(b' '..=b'~').contains(byte);
+    let mut blocks = text.as_bytes().chunks(256);
+    blocks.all(|block| !block.iter().fold(false, odd))
 }
 
 /// Breaks a line where Unicode allows it (UAX 14), so that no line is wider than `width` columns;
@@ -56,13 +75,13 @@ pub(crate) fn wrap(line: &[Span], columns: usize) -> Vec<Vec<Span>> {
     let mut piece_start = 0;
     for (piece_end, _) in linebreaks(&text) {
         for word in pieces(&text, piece_start..piece_end, columns) {
-            let word_width = text[word.clone()].width();
-            if used + text[word.clone()].trim_end().width() > columns && end > start {
+            let word_text = &text[word.clone()];
+            if used + columns_of(word_text.trim_end()) > columns && end > start {
                 lines.push(start..end);
                 (start, used) = (word.start, 0);
             }
             end = word.end;
-            used += word_width;
+            used += columns_of(word_text);
         }
         piece_start = piece_end;
     }
@@ -116,7 +135,7 @@ fn pieces(
     piece: std::ops::Range<usize>,
     columns: usize,
 ) -> Vec<std::ops::Range<usize>> {
-    if text[piece.clone()].trim_end().width() <= columns {
+    if columns_of(text[piece.clone()].trim_end()) <= columns {
         return vec![piece];
     }
     let mut parts = Vec::new();
@@ -141,9 +160,14 @@ pub(crate) fn cut(line: &[Span], columns: usize) -> Vec<Span> {
     let mut left = columns.saturating_sub(1);
     let mut out = Vec::new();
     for span in line {
+        if is_printable_ascii(&span.text) && span.text.len() <= left {
+            left -= span.text.len();
+            out.push(span.clone());
+            continue;
+        }
         let mut end = 0;
         for (at, grapheme) in span.text.grapheme_indices(true) {
-            let needed = grapheme.width();
+            let needed = columns_of(grapheme);
             if needed > left {
                 out.push(span.part(0..end));
                 out.push(Span::new(span.style, "…"));
@@ -304,7 +328,11 @@ impl<'o> Page<'o> {
 
     /// Writes a line, broken to the width of the page.
     pub(crate) fn line(&mut self, line: &[Span]) -> io::Result<()> {
-        for part in wrap(line, self.columns()) {
+        let columns = self.columns();
+        if width(line) <= columns {
+            return self.write(line);
+        }
+        for part in wrap(line, columns) {
             self.write(&part)?;
         }
         Ok(())
@@ -342,51 +370,66 @@ impl<'o> Page<'o> {
         let gap = self.gap.take();
         if let Some(label) = self.label.take() {
             if self.lines > 0 {
-                self.put(Vec::new())?;
+                self.lines += 1;
+                put(self.out, &mut Vec::new())?;
             }
-            self.put(cut(&label, self.width))?;
+            self.lines += 1;
+            put(self.out, &mut cut(&label, self.width).iter().collect())?;
         } else if let Some(margins) = gap
             && self.lines > 0
         {
             // A repeating margin, such as the bar of a quote, also covers blank lines within it; a
             // first-line margin waits for the next line with text.
             let shown = self.shown.iter().take_while(|shown| **shown < margins);
-            let margin = shown.flat_map(|shown| self.margins[*shown].rest.clone());
-            let margin = margin.collect();
-            self.put(margin)?;
+            let margin = shown.flat_map(|shown| &self.margins[*shown].rest);
+            self.lines += 1;
+            put(self.out, &mut margin.collect())?;
         }
-        let mut whole: Vec<Span> = Vec::new();
-        for shown in &self.shown {
+        let margins = &mut self.margins;
+        let leads = self.shown.iter().map(|shown| margins[*shown].first.take());
+        let leads: Vec<Option<Vec<Span>>> = leads.collect();
+        let mut whole: Vec<&Span> = Vec::with_capacity(leads.len() + line.len() + 1);
+        for (shown, lead) in self.shown.iter().zip(&leads) {
             transcript_format::work::add(1);
-            let margin = &mut self.margins[*shown];
-            let lead = margin.first.take();
-            whole.extend(lead.unwrap_or_else(|| margin.rest.clone()));
+            whole.extend(lead.as_ref().unwrap_or(&self.margins[*shown].rest));
         }
-        whole.extend_from_slice(line);
-        self.put(whole)
-    }
-
-    fn put(&mut self, mut line: Vec<Span>) -> io::Result<()> {
+        whole.extend(line);
         self.lines += 1;
-        while let Some(last) = line.last_mut() {
-            let len = last.text.trim_end().len();
-            last.text.truncate(len);
-            if len > 0 {
-                break;
-            }
-            line.pop();
-        }
-        for span in line.iter().filter(|span| !span.text.is_empty()) {
-            let style = span.style;
-            write!(self.out, "{style}{}{style:#}", span.text)?;
-        }
-        self.out.write_all(b"\n")
+        put(self.out, &mut whole)
     }
 
     /// Flushes the output.
     pub(crate) fn flush(&mut self) -> io::Result<()> {
         self.out.flush()
     }
+}
+
+/// Writes a line without the spaces at its end.
+fn put(out: &mut dyn Write, line: &mut Vec<&Span>) -> io::Result<()> {
+    let mut last = "";
+    while let Some(span) = line.pop() {
+        last = span.text.trim_end();
+        if !last.is_empty() {
+            line.push(span);
+            break;
+        }
+    }
+    let before_last = line.len().saturating_sub(1);
+    for (place, span) in line.iter().enumerate() {
+        let text = if place < before_last {
+            &*span.text
+        } else {
+            last
+        };
+        if text.is_empty() {
+            continue;
+        }
+        match span.style.is_plain() {
+            true => out.write_all(text.as_bytes())?,
+            false => write!(out, "{style}{text}{style:#}", style = span.style)?,
+        }
+    }
+    out.write_all(b"\n")
 }
 
 #[cfg(test)]

@@ -46,7 +46,7 @@ impl CallOutcome {
     /// Derives the outcome of a call from its input and its result. A failed call has no outcome
     /// but its text.
     pub(crate) fn of_result(tool: &str, input: Option<Raw<'_>>, result: &LoadedItem<'_>) -> Self {
-        if result.item().marks().contains(ItemMarks::FAILED) {
+        if result.item().marks().contains(ItemMarks::FAILED) || !has_outcome(tool) {
             return Self::Text;
         }
         let output = match result.tool_use_result() {
@@ -68,6 +68,11 @@ impl CallOutcome {
     }
 }
 
+/// Returns whether the calls of a tool have an outcome other than a text.
+fn has_outcome(tool: &str) -> bool {
+    matches!(tool, "TodoWrite" | "Edit" | "MultiEdit" | "Write")
+}
+
 fn todos(object: Option<&Object<'_>>, key: &str) -> Option<CallOutcome> {
     let todos = object?.array(key)?.into_iter().filter_map(|todo| {
         let todo = todo.object()?;
@@ -87,7 +92,7 @@ fn todos(object: Option<&Object<'_>>, key: &str) -> Option<CallOutcome> {
 /// Returns the change of a file: the patch that the client computed, else a diff of the texts of
 /// the call.
 fn change(tool: &str, input: Option<&Object<'_>>, output: Option<&Object<'_>>) -> Option<Diff> {
-    if !matches!(tool, "Edit" | "MultiEdit" | "Write") {
+    if !has_outcome(tool) {
         return None;
     }
     let hunks = output.and_then(|output| output.array("structuredPatch"));
@@ -182,7 +187,15 @@ pub(crate) fn from<'p>(cwd: Option<&str>, path: &'p str) -> &'p str {
 
 /// Describes the size of a text: `1 line · 12 B`.
 pub(crate) fn size(text: &str) -> String {
-    let lines = text.trim_end().split('\n').count();
+    // Counts in one byte, so that many are compared at a time.
+    let ends = |block: &[u8]| {
+        block
+            .iter()
+            .map(|byte| u8::from(*byte == b'\n'))
+            .sum::<u8>()
+    };
+    let blocks = text.trim_end().as_bytes().chunks(255);
+    let lines = blocks.map(|block| usize::from(ends(block))).sum::<usize>() + 1;
     let (number, bytes) = (grouped(lines as u64), bytes(text.len() as u64));
     format!("{number} {} · {bytes}", noun(lines, "line"))
 }

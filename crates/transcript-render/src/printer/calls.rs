@@ -132,7 +132,6 @@ impl TextPrinter<'_> {
         if self.options.tools == Tools::None {
             return Ok(());
         }
-        let text = result_text(loaded, self.styles.escaping);
         let failed = loaded.item().marks().contains(ItemMarks::FAILED);
         let took = took.map(|took| format!(" · {}", precise(took)));
         let took = took.unwrap_or_default();
@@ -146,10 +145,13 @@ impl TextPrinter<'_> {
                 Ok(())
             }
             CallOutcome::Todos(todos) => self.todos(&todos, &took),
-            CallOutcome::Text if self.options.tools == Tools::Full => {
-                self.whole(&text, failed, &took)
+            CallOutcome::Text => {
+                let text = result_text(loaded, self.styles.escaping);
+                match self.options.tools {
+                    Tools::Full => self.whole(&text, failed, &took),
+                    _ => self.short(tool, &text, failed, &took),
+                }
             }
-            CallOutcome::Text => self.short(tool, &text, failed, &took),
         }
     }
 
@@ -190,9 +192,8 @@ impl TextPrinter<'_> {
 
     /// Prints the most informative line of a result and its size; of a failure the first lines.
     fn short(&mut self, tool: &str, text: &str, failed: bool, took: &str) -> Result<()> {
-        let lines: Vec<&str> = text.trim_end().lines().collect();
-        let lines_of_text = lines.iter().map(|line| line.trim());
-        let mut filled = lines_of_text.filter(|line| !line.is_empty());
+        let mut lines = text.trim_end().lines();
+        let mut filled = lines.clone().map(str::trim).filter(|line| !line.is_empty());
         let telling = match tool {
             // The content of a file that was read is not shown: its name identifies it.
             "Read" if !failed => None,
@@ -200,7 +201,7 @@ impl TextPrinter<'_> {
             "Bash" if !failed => filled.next_back(),
             _ => filled.next(),
         };
-        if lines.is_empty() {
+        if lines.next().is_none() {
             return self.outcome("", &format!("(empty){took}"));
         }
         let size = format!("{}{took}", size(text));
@@ -211,11 +212,10 @@ impl TextPrinter<'_> {
         let size = format!("failed · {size}");
         self.styled_outcome(style, telling.unwrap_or_default(), &size)?;
         self.page.indent(2);
-        let rest = &lines[1..];
-        for line in rest.iter().take(FAILURE_LINES) {
+        for line in lines.by_ref().take(FAILURE_LINES) {
             self.page.short(&[Span::new(style, line.trim_end())])?;
         }
-        match rest.len().saturating_sub(FAILURE_LINES) {
+        match lines.count() {
             0 => {}
             more => self.dim(&more_lines(more))?,
         }

@@ -264,9 +264,7 @@ impl<'o> FollowPrinter<'o> {
                 if wanted && new.is_salvaged && !is_known {
                     self.printer.marker(&salvaged(rendered.line))?;
                 }
-                if let Some(entry) = rendered.loaded.entry() {
-                    self.printer.note_entry(&rendered.entry_ref, &entry);
-                }
+                self.printer.note_entry(rendered);
             }
             match item.kind() {
                 ItemKind::Call => self.call(state, rendered, wanted)?,

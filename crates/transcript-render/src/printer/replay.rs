@@ -20,7 +20,6 @@ use crate::ordered::in_order;
 use crate::pace::Pace;
 use crate::text::{PageState, Span};
 use crate::tool_summary::grouped;
-use crate::view::Shown;
 
 /// Nested subagents are printed down to this depth.
 const MAX_NESTED: usize = 8;
@@ -60,43 +59,38 @@ impl PrintedPart {
         if parts.is_large(number, conversation.index) {
             return None;
         }
-        let part = conversation.part(parts, number, displays).ok()?;
-        let first = parts.first(number, part.index)?;
-        let mut items = RenderItems::new(&part);
-        let prompt = items.at(0).ok()?;
-        let (item, text) = (prompt.item(), prompt.loaded.text()?);
-        let is_prompt = matches!(Shown::of(item, &text), Shown::Prompt | Shown::Command(_));
-        let is_first = item.entry_no() == first.number() && item.group().is_none();
-        // The folder from before the part is not known.
-        let has_cwd = prompt.loaded.entry()?.object().str("cwd").is_some();
-        if item.kind() != ItemKind::Text || !is_prompt || !is_first || !has_cwd {
-            return None;
-        }
-        let (mut lines, mut sleep, mut above) = (Vec::new(), |_| {}, std::io::sink());
-        let start = {
-            let mut printer = TextPrinter::new(&mut above, options);
+        let first = parts.first(number, conversation.index)?;
+        let printed = conversation.with_part((parts, number), displays, |part| {
+            if !part.starts_turn(&first)? {
+                return Ok(None);
+            }
+            let (mut lines, mut sleep, mut above) = (Vec::new(), |_| {}, std::io::sink());
+            let start = {
+                let mut printer = TextPrinter::new(&mut above, options);
+                printer.push_names();
+                let before = parts.before(number, part.index);
+                printer.printed.answered = before.take(MAX_BACK).find_map(answered);
+                printer.begin(&first)?;
+                (printer.printed, printer.page.state())
+            };
+            let pace = Pace::new(None, &mut sleep);
+            let mut replay = ReplayPrinter::new(&mut lines, options, &[], Nesting::default(), pace);
+            let printer = &mut replay.printer;
             printer.push_names();
-            let before = parts.before(number, part.index);
-            printer.printed.answered = before.take(MAX_BACK).find_map(answered);
-            printer.begin(&first).ok()?;
-            (printer.printed, printer.page.state())
-        };
-        let pace = Pace::new(None, &mut sleep);
-        let mut replay = ReplayPrinter::new(&mut lines, options, &[], Nesting::default(), pace);
-        let printer = &mut replay.printer;
-        printer.push_names();
-        printer.page.append(&[], start.1.clone()).ok()?;
-        printer.printed = start.0.clone();
-        replay.list(&part, 0, 0).ok()?;
-        let end = (replay.printer.printed, replay.printer.page.state());
-        let (cwd, last) = (replay.printer.cwd, replay.last);
-        Some(Self {
-            start,
-            lines,
-            end,
-            cwd,
-            last,
-        })
+            printer.page.append(&[], start.1.clone())?;
+            printer.printed = start.0.clone();
+            replay.list(part, 0, 0)?;
+            let end = (replay.printer.printed, replay.printer.page.state());
+            let (cwd, last) = (replay.printer.cwd, replay.last);
+            Ok(Some(Self {
+                start,
+                lines,
+                end,
+                cwd,
+                last,
+            }))
+        });
+        printed.ok()?
     }
 }
 
@@ -206,16 +200,17 @@ impl<'s, 'o> ReplayPrinter<'s, 'o> {
     /// it started a turn; if what was really printed before it changes one, it is printed again.
     fn parts(&mut self, conversation: &Conversation<'_>, parts: &Parts<'_>) -> Result<()> {
         let options = self.printer.options.clone();
-        let mut displays = Displays::new(parts.tree);
+        let mut displays = parts.displays.clone();
         let mut print = |replay: &mut Self, number| {
-            let part = conversation.part(parts, number, &mut displays)?;
-            replay.list(&part, 0, 0)
+            conversation.with_part((parts, number), &mut displays, |part| {
+                replay.list(part, 0, 0)
+            })
         };
         // The first page is read while the others are printed.
         print(self, 0)?;
         self.printer.page.flush()?;
         let maker = || {
-            let (options, mut displays) = (&options, Displays::new(parts.tree));
+            let (options, mut displays) = (&options, parts.displays.clone());
             move |number| PrintedPart::print(conversation, (parts, number), &mut displays, options)
         };
         in_order(
@@ -284,9 +279,7 @@ impl<'s, 'o> ReplayPrinter<'s, 'o> {
         }
         self.last.is_kept = is_kept;
         self.wait(rendered.entry_ref.millis())?;
-        if let Some(entry) = rendered.loaded.entry() {
-            self.printer.note_entry(&rendered.entry_ref, &entry);
-        }
+        self.printer.note_entry(rendered);
         Ok(())
     }
 

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use transcript_format::entry::Entry;
+use transcript_format::content::Message;
 use transcript_format::kind::EntryKind;
 use transcript_reader::{EntryRef, MessageKey};
 
@@ -36,12 +36,16 @@ impl TurnStats {
 
 impl TextPrinter<'_> {
     /// Adds an answer to the current turn.
-    pub(super) fn count(&mut self, entry_ref: &EntryRef<'_>, entry: &Entry<'_>) {
+    pub(super) fn count<'b>(
+        &mut self,
+        entry_ref: &EntryRef<'_>,
+        message: impl FnOnce() -> Option<Message<'b>>,
+    ) {
         if entry_ref.kind() != EntryKind::Assistant {
             return;
         }
         self.printed.answered = entry_ref.millis().or(self.printed.answered);
-        let usage = entry.message().and_then(|message| message.usage());
+        let usage = message().and_then(|message| message.usage());
         let (Some(turn), Some(message), Some(usage)) =
             (&mut self.printed.turn, entry_ref.message(), usage)
         else {

@@ -5,12 +5,13 @@ use std::collections::{HashMap, HashSet};
 use transcript_format::compact::CompactMetadata;
 use transcript_format::entry::Entry;
 use transcript_format::kind::{AttachmentKind, EntryKind, ProgressKind, SystemKind};
-use transcript_format::object::{FromRaw, JsonKind, Object, Raw};
+use transcript_format::object::{JsonKind, Object, Raw};
 use transcript_format::progress::AgentProgress;
-use transcript_format::scan::Flags;
+use transcript_format::scan::{Body, Flags};
 use transcript_format::tool_result::Agent;
 use transcript_reader::{EntryNo, EntryRef, Id, Index};
 
+use super::item_reader::HeldBodies;
 use super::nesting::prompt_hash;
 use super::{
     CallGroup, CompactionItem, GroupKind, GroupRole, Item, ItemId, ItemKind, ItemList, ItemMarks,
@@ -86,17 +87,19 @@ impl<'t, 'i> Builder<'t, 'i> {
         mut self,
         path: &ConversationPath,
         progress: &mut Progress,
+        held: &HeldBodies<'_>,
         bodies: &mut B,
     ) -> Result<ItemList, B::Error> {
         for entry in &path.entries {
             let entry_ref = self.index.entry(entry.entry_no());
-            let is_read = !entry_ref.flags().contains(Flags::TOO_MANY);
-            let body = if is_read {
-                bodies.body(&entry_ref)?
+            if entry_ref.flags().contains(Flags::TOO_MANY) {
+                self.add(*entry, &entry_ref, ("", None));
+            } else if let Some((text, body)) = held.get(entry.entry_no()) {
+                self.add(*entry, &entry_ref, (text, body));
             } else {
-                ""
-            };
-            self.add(*entry, &entry_ref, body);
+                let text = bodies.body(&entry_ref)?;
+                self.add(*entry, &entry_ref, (text, Body::parse(text).ok().as_ref()));
+            }
         }
         self.mark_groups();
         self.add_progress(path, progress, bodies)?;
@@ -113,25 +116,31 @@ impl<'t, 'i> Builder<'t, 'i> {
         })
     }
 
-    fn add(&mut self, entry: PathEntry, entry_ref: &EntryRef<'_>, body: &str) {
+    /// Adds the items of an entry with this text and body.
+    fn add(
+        &mut self,
+        entry: PathEntry,
+        entry_ref: &EntryRef<'_>,
+        (text, body): (&str, Option<&Body<'_>>),
+    ) {
         let new = NewItem {
             id: ItemId::of_entry(self.index, entry_ref),
             marks: self.marks(entry, entry_ref),
             entry_ref: *entry_ref,
-            body,
+            text,
         };
         let first = self.items.len();
         if entry_ref.flags().contains(Flags::TOO_MANY) {
             self.push(&new, ItemKind::TooMany, Speaker::Client);
             return;
         }
-        match Entry::parse(body) {
-            Ok(entry) if entry.kind() == entry_ref.kind() => match entry.kind() {
-                EntryKind::User | EntryKind::Assistant => self.add_message(&new, &entry),
-                EntryKind::Attachment => self.add_attachment(&new, &entry),
-                _ => self.add_other(&new, &entry),
+        match body.filter(|body| kind_of(body) == entry_ref.kind()) {
+            Some(body) => match entry_ref.kind() {
+                EntryKind::User | EntryKind::Assistant => self.add_message(&new, body),
+                EntryKind::Attachment => self.add_attachment(&new, &body.object),
+                _ => self.add_other(&new, &body.object),
             },
-            _ => {
+            None => {
                 self.push(&new, ItemKind::Unusable, Speaker::Client);
             }
         }
@@ -179,8 +188,8 @@ impl<'t, 'i> Builder<'t, 'i> {
         set.map(|(mark, _)| mark).collect()
     }
 
-    fn add_message(&mut self, new: &NewItem<'_>, entry: &Entry<'_>) {
-        let message = entry.object().get("message").and_then(Raw::object);
+    fn add_message(&mut self, new: &NewItem<'_>, body: &Body<'_>) {
+        let message = body.message.as_ref();
         let content = message.and_then(|message| message.get("content"));
         let speaker = new.speaker();
         match content.map(|content| (content.kind(), content)) {
@@ -189,12 +198,14 @@ impl<'t, 'i> Builder<'t, 'i> {
                 self.mark_text(item, text);
                 self.set_prompt(text);
             }
-            Some((JsonKind::Array, list)) => {
-                let blocks = list.array().unwrap_or_default();
+            Some((JsonKind::Array, _)) => {
+                let blocks = body.blocks.as_deref().unwrap_or_default();
                 self.is_split |= blocks.len() > 1;
-                let results = blocks.iter().filter(|block| is_result(**block)).count();
-                for (place, block) in blocks.iter().enumerate() {
-                    self.add_block(new, place as u32, *block, speaker, entry, results == 1);
+                let results = blocks.iter().filter(|(_, block)| is_result(block.as_ref()));
+                let is_only_result = results.count() == 1;
+                for (place, (raw, block)) in blocks.iter().enumerate() {
+                    let block = (*raw, block.as_ref());
+                    self.add_block(new, place as u32, block, speaker, body, is_only_result);
                 }
                 if blocks.is_empty() {
                     self.push(new, ItemKind::Empty, speaker);
@@ -205,8 +216,8 @@ impl<'t, 'i> Builder<'t, 'i> {
             }
         }
         if new.marks.contains(ItemMarks::META)
-            && entry.kind() == EntryKind::User
-            && let Some(call) = entry.object().get("sourceToolUseID").and_then(Raw::str)
+            && new.entry_ref.kind() == EntryKind::User
+            && let Some(call) = body.object.get("sourceToolUseID").and_then(Raw::str)
         {
             self.attach_entry(new, &call, GroupRole::Added);
         }
@@ -216,14 +227,13 @@ impl<'t, 'i> Builder<'t, 'i> {
         &mut self,
         new: &NewItem<'_>,
         place: u32,
-        raw: Raw<'_>,
+        (raw, object): (Raw<'_>, Option<&Object<'_>>),
         speaker: Speaker,
-        entry: &Entry<'_>,
+        body: &Body<'_>,
         is_only_result: bool,
     ) {
-        let object = raw.object();
-        let name = object.as_ref().and_then(|object| object.get("type")?.str());
-        let field = |key: &str| object.as_ref().and_then(|object| object.get(key));
+        let name = object.and_then(|object| object.get("type")?.str());
+        let field = |key: &str| object.and_then(|object| object.get(key));
         let text = |key: &str| field(key).and_then(Raw::str);
         match name.as_deref().unwrap_or_default() {
             "text" => {
@@ -253,7 +263,7 @@ impl<'t, 'i> Builder<'t, 'i> {
                     group.prompt = prompt.and_then(prompt_hash);
                 }
             }
-            _ if is_result(raw) => {
+            _ if is_result(object) => {
                 let item = self.push_block(new, place, raw, ItemKind::Result, Speaker::Tool);
                 let marks = &mut self.items[item as usize].marks;
                 marks.set(
@@ -266,7 +276,7 @@ impl<'t, 'i> Builder<'t, 'i> {
                 }
                 let call = text("tool_use_id").unwrap_or_default();
                 self.attach(item, &call, GroupRole::Result);
-                if is_only_result && let Some(agent) = named_agent(entry) {
+                if is_only_result && let Some(agent) = named_agent(body) {
                     self.name_agent(item, &agent);
                 }
             }
@@ -276,14 +286,14 @@ impl<'t, 'i> Builder<'t, 'i> {
         }
     }
 
-    fn add_attachment(&mut self, new: &NewItem<'_>, entry: &Entry<'_>) {
+    fn add_attachment(&mut self, new: &NewItem<'_>, entry: &Object<'_>) {
         let kind = new.entry_ref.attachment_kind().unwrap_or_default();
         let speaker = match kind {
             AttachmentKind::QueuedCommand => Speaker::Person,
             _ => Speaker::Client,
         };
         self.push(new, ItemKind::Attachment, speaker);
-        let Some(attachment) = entry.object().object("attachment") else {
+        let Some(attachment) = entry.object("attachment") else {
             return;
         };
         let Some(id) = attachment.str("toolUseID") else {
@@ -296,14 +306,15 @@ impl<'t, 'i> Builder<'t, 'i> {
         self.attach_entry(new, &id, part);
     }
 
-    fn add_other(&mut self, new: &NewItem<'_>, entry: &Entry<'_>) {
+    fn add_other(&mut self, new: &NewItem<'_>, entry: &Object<'_>) {
         if new.entry_ref.is_boundary() {
             self.push(new, ItemKind::Compaction, Speaker::Client);
-            self.add_compaction(&new.entry_ref, entry.object());
+            self.add_compaction(&new.entry_ref, entry);
             return;
         }
         let item = self.push(new, ItemKind::System, Speaker::Client);
-        let Some(id) = entry.tool_use_id().filter(|id| !id.is_empty()) else {
+        let id = Entry::from(entry.clone()).tool_use_id();
+        let Some(id) = id.filter(|id| !id.is_empty()) else {
             return;
         };
         let is_summary = new.entry_ref.system_kind() == Some(SystemKind::StopHookSummary);
@@ -398,7 +409,7 @@ impl<'t, 'i> Builder<'t, 'i> {
             id: ItemId::of_entry(self.index, line),
             marks,
             entry_ref: *line,
-            body: "",
+            text: "",
         };
         self.push(&new, ItemKind::Progress, Speaker::Client)
     }
@@ -589,7 +600,7 @@ enum ProgressParent {
 }
 
 /// The lines of progress of a file, by their parents.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Progress {
     /// By the number of the entry that is their parent.
     pub(super) under: HashMap<EntryNo, Vec<EntryNo>>,
@@ -602,7 +613,7 @@ pub(super) struct Progress {
 }
 
 /// The contents of a line of progress.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Said {
     /// The calls that it names.
     names: Vec<Box<str>>,
@@ -741,7 +752,8 @@ struct NewItem<'b> {
     id: ItemId,
     marks: ItemMarks,
     entry_ref: EntryRef<'b>,
-    body: &'b str,
+    /// The text of the body.
+    text: &'b str,
 }
 
 impl NewItem<'_> {
@@ -764,7 +776,7 @@ impl NewItem<'_> {
     /// Returns the range of `raw`, a value of the body, in the body.
     fn span(&self, raw: Raw<'_>) -> Span {
         // The value is a slice of the text, so the distance of the two is its place.
-        let start = raw.text().as_ptr() as usize - self.body.as_ptr() as usize;
+        let start = raw.text().as_ptr() as usize - self.text.as_ptr() as usize;
         Span {
             start: start as u32,
             len: raw.text().len() as u32,
@@ -798,9 +810,8 @@ fn link_marks(decisions: &[Decision], entry_ref: &EntryRef<'_>) -> ItemMarks {
 }
 
 /// Returns whether a block is a result, of a tool of the client or of the API.
-fn is_result(block: Raw<'_>) -> bool {
-    let object = block.object();
-    let name = object.as_ref().and_then(|object| object.get("type")?.str());
+fn is_result(block: Option<&Object<'_>>) -> bool {
+    let name = block.and_then(|block| block.get("type")?.str());
     name.is_some_and(|name| name == "tool_result" || name.ends_with("_tool_result"))
 }
 
@@ -811,9 +822,15 @@ fn part_of_hook(event: &str) -> GroupRole {
     }
 }
 
+/// Returns the kind that a body names.
+pub(super) fn kind_of(body: &Body<'_>) -> EntryKind {
+    let name = body.object.str("type");
+    name.map_or(EntryKind::Other, |name| EntryKind::from_name(&name))
+}
+
 /// Returns the subagent that a result is about.
-fn named_agent(entry: &Entry<'_>) -> Option<String> {
-    let result = Agent::from_raw(entry.object().get("toolUseResult")?)?;
+fn named_agent(body: &Body<'_>) -> Option<String> {
+    let result = Agent::from(body.tool_use_result.clone()?);
     let agent = result.agent_id().filter(|agent| !agent.is_empty())?;
     Some(agent.into_owned())
 }
@@ -826,11 +843,26 @@ fn is_synthetic(content: Raw<'_>) -> bool {
         None => Some(content),
     };
     // Most texts are not, and long ones take time to decode.
-    let first = text.and_then(|text| text.text().as_bytes().get(1));
-    first.is_some_and(|first| texts::may_start_with(*first))
+    let first = text.and_then(|text| first_byte(text.text().get(1..)?));
+    first.is_some_and(texts::may_start_with)
         && text
             .and_then(Raw::str)
             .is_some_and(|text| texts::is_synthetic(&text))
+}
+
+/// Returns the first byte of a JSON string after white space, which is ignored.
+fn first_byte(mut string: &str) -> Option<u8> {
+    loop {
+        let rest = string.trim_start_matches(' ');
+        let rest = ["\\n", "\\t", "\\r"]
+            .iter()
+            .find_map(|space| rest.strip_prefix(space))
+            .unwrap_or(rest);
+        if rest.len() == string.len() {
+            return string.bytes().next();
+        }
+        string = rest;
+    }
 }
 
 impl CompactionItem {

@@ -1,18 +1,87 @@
 //! Fetches the texts of items.
 
 use std::collections::HashMap;
+use std::ops::Range;
 
-use transcript_format::content::Block;
+use transcript_format::content::{Block, Message};
 use transcript_format::entry::Entry;
 use transcript_format::object::{FromRaw, JsonKind, Object, Raw, Str};
+use transcript_format::scan::{Body, Flags};
 use transcript_format::tool_result::ToolUseResult;
 use transcript_reader::{EntryNo, Index};
 
+use super::build::kind_of;
 use super::{Item, ItemKind, ItemList, ItemMarks};
+use crate::path::ConversationPath;
 use crate::request::BodySource;
 
 /// How many bytes of bodies are kept for later items.
 const MAX_HELD: usize = 16 << 20;
+
+/// The texts of the entries of a path, in memory.
+#[derive(Debug)]
+pub struct HeldTexts {
+    text: String,
+    /// By entry.
+    places: Vec<(EntryNo, Range<usize>)>,
+}
+
+impl HeldTexts {
+    /// Reads the bodies of `path`, which must be small enough.
+    ///
+    /// # Errors
+    /// Those of `bodies`.
+    ///
+    /// # Panics
+    /// When `path` does not belong to `index`.
+    pub fn read<B: BodySource>(
+        index: &Index,
+        path: &ConversationPath,
+        bodies: &mut B,
+    ) -> Result<Self, B::Error> {
+        let mut text = String::new();
+        let mut places = Vec::with_capacity(path.entries.len());
+        for entry in &path.entries {
+            let entry_ref = index.entry(entry.entry_no());
+            if !entry_ref.flags().contains(Flags::TOO_MANY) {
+                let start = text.len();
+                text.push_str(bodies.body(&entry_ref)?);
+                places.push((entry_ref.number(), start..text.len()));
+            }
+        }
+        places.sort_unstable_by_key(|(entry, _)| *entry);
+        Ok(Self { text, places })
+    }
+}
+
+/// The bodies of the entries of a path, parsed: for its list and then for the texts of its items.
+/// The default holds none, and each is read when it is needed.
+#[derive(Debug, Default)]
+pub struct HeldBodies<'b> {
+    /// By entry: the text, and the body unless the text is not one.
+    bodies: Vec<(EntryNo, &'b str, Option<Body<'b>>)>,
+}
+
+impl<'b> HeldBodies<'b> {
+    /// Parses all bodies.
+    #[must_use]
+    pub fn parse(texts: &'b HeldTexts) -> Self {
+        let bodies = texts.places.iter().map(|(entry, range)| {
+            let text = &texts.text[range.clone()];
+            (*entry, text, Body::parse(text).ok())
+        });
+        Self {
+            bodies: bodies.collect(),
+        }
+    }
+
+    /// Returns the text and the body of an entry.
+    pub(super) fn get(&self, entry: EntryNo) -> Option<(&'b str, Option<&Body<'b>>)> {
+        let place = self.bodies.binary_search_by_key(&entry, |held| held.0);
+        let (_, text, body) = &self.bodies[place.ok()?];
+        Some((text, body.as_ref()))
+    }
+}
 
 /// Fetches the bodies of the items of one list.
 ///
@@ -24,6 +93,7 @@ const MAX_HELD: usize = 16 << 20;
 pub struct ItemReader<'d, B> {
     display: &'d ItemList,
     index: &'d Index,
+    held: Option<&'d HeldBodies<'d>>,
     bodies: B,
     /// For entries that are loaded in several steps: how many items are left.
     left: HashMap<EntryNo, u32>,
@@ -45,12 +115,20 @@ impl<'d, B: BodySource> ItemReader<'d, B> {
         Self {
             display,
             index,
+            held: None,
             bodies,
             left,
             kept: HashMap::new(),
             kept_len: 0,
             last: None,
         }
+    }
+
+    /// Takes the bodies that `held` has from there.
+    #[must_use]
+    pub fn holding(self, held: &'d HeldBodies<'d>) -> Self {
+        let held = Some(held);
+        Self { held, ..self }
     }
 
     /// Returns the item at `place` in [`ItemList::items`] with its body.
@@ -63,7 +141,15 @@ impl<'d, B: BodySource> ItemReader<'d, B> {
     pub fn item(&mut self, place: usize) -> Result<LoadedItem<'_>, B::Error> {
         let item = &self.display.items()[place];
         if item.kind == ItemKind::TooMany {
-            return Ok(LoadedItem { item, body: "" });
+            return Ok(LoadedItem {
+                item,
+                text: "",
+                body: None,
+            });
+        }
+        let held = self.held.and_then(|held| held.get(item.entry_no));
+        if let Some((text, body)) = held {
+            return Ok(LoadedItem { item, text, body });
         }
         if self
             .last
@@ -74,8 +160,12 @@ impl<'d, B: BodySource> ItemReader<'d, B> {
             let last = self.last.replace((item.entry_no, body));
             self.keep(last);
         }
-        let body = self.last.as_ref().map_or("", |(_, body)| body);
-        Ok(LoadedItem { item, body })
+        let text = self.last.as_ref().map_or("", |(_, text)| text);
+        Ok(LoadedItem {
+            item,
+            text,
+            body: None,
+        })
     }
 
     fn fetch(&mut self, item: &Item) -> Result<String, B::Error> {
@@ -113,7 +203,9 @@ impl<'d, B: BodySource> ItemReader<'d, B> {
 #[derive(Clone, Copy, Debug)]
 pub struct LoadedItem<'b> {
     item: &'b Item,
-    body: &'b str,
+    text: &'b str,
+    /// The body, if it is held.
+    body: Option<&'b Body<'b>>,
 }
 
 impl<'b> LoadedItem<'b> {
@@ -123,12 +215,29 @@ impl<'b> LoadedItem<'b> {
         self.item
     }
 
-    /// Returns the whole entry. Takes time proportional to its size: use [`Self::block`] for an
-    /// entry with many blocks.
+    /// Returns the whole entry. Takes time proportional to its size unless the body is held: use
+    /// [`Self::block`] for an entry with many blocks.
     #[must_use]
     pub fn entry(&self) -> Option<Entry<'b>> {
-        let entry = Entry::parse(self.body).ok()?;
-        (entry.kind() == self.item.entry).then_some(entry)
+        match self.body {
+            Some(body) => {
+                (kind_of(body) == self.item.entry).then(|| Entry::from(body.object.clone()))
+            }
+            None => {
+                let entry = Entry::parse(self.text).ok()?;
+                (entry.kind() == self.item.entry).then_some(entry)
+            }
+        }
+    }
+
+    /// Returns the message of the entry, if it is one.
+    #[must_use]
+    pub fn message(&self) -> Option<Message<'b>> {
+        match self.body {
+            Some(body) if self.item.entry.is_message() => Some(body.message.clone()?.into()),
+            Some(_) => None,
+            None => self.entry()?.message(),
+        }
     }
 
     /// Returns the block of a message as it is in the line, or the string that is the whole
@@ -136,14 +245,41 @@ impl<'b> LoadedItem<'b> {
     #[must_use]
     pub fn raw(&self) -> Option<Raw<'b>> {
         let span = self.item.span;
+        // Items that are no blocks have no span.
+        if let Some(body) = self.body.filter(|_| span.len > 0) {
+            return match self.held_block() {
+                Some((raw, _)) => Some(*raw),
+                None => body.message.as_ref()?.get("content"),
+            };
+        }
         let start = span.start as usize;
-        Raw::parse(self.body.get(start..start + span.len as usize)?).ok()
+        Raw::parse(self.text.get(start..start + span.len as usize)?).ok()
+    }
+
+    /// Returns the members of the block.
+    #[must_use]
+    pub fn object(&self) -> Option<Object<'b>> {
+        match self.held_block() {
+            Some((_, object)) => object.clone(),
+            None => self.raw()?.object(),
+        }
+    }
+
+    fn held_block(&self) -> Option<&'b (Raw<'b>, Option<Object<'b>>)> {
+        let blocks = self.body?.blocks.as_ref()?;
+        blocks
+            .get(self.item.block())
+            .filter(|_| self.item.span.len > 0)
     }
 
     /// Returns the block of a message; content that is a string is [`Block::Other`].
     #[must_use]
     pub fn block(&self) -> Option<Block<'b>> {
-        self.raw().and_then(Block::from_raw)
+        match self.held_block() {
+            Some((_, Some(object))) => Some(Block::from(object.clone())),
+            Some((raw, None)) => Some(Block::Other(*raw)),
+            None => self.raw().and_then(Block::from_raw),
+        }
     }
 
     /// Returns the text of a [text](ItemKind::Text) or [thinking](ItemKind::Thinking) item.
@@ -166,7 +302,15 @@ impl<'b> LoadedItem<'b> {
     pub fn tool_use_result(&self) -> Option<ToolUseResult<'b>> {
         let is_its_own =
             self.item.kind == ItemKind::Result && self.item.marks.contains(ItemMarks::ONLY_RESULT);
-        let entry = is_its_own.then(|| Object::parse(self.body).ok())??;
-        entry.read("toolUseResult")
+        if !is_its_own {
+            return None;
+        }
+        match self.body {
+            Some(body) => match &body.tool_use_result {
+                Some(object) => Some(ToolUseResult::Object(object.clone())),
+                None => body.object.read("toolUseResult"),
+            },
+            None => Object::parse(self.text).ok()?.read("toolUseResult"),
+        }
     }
 }

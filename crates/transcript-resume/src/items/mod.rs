@@ -63,8 +63,9 @@ use crate::path::ConversationPath;
 use crate::request::BodySource;
 use crate::tree::Tree;
 pub use id::ItemId;
-pub use item_reader::{ItemReader, LoadedItem};
+pub use item_reader::{HeldBodies, HeldTexts, ItemReader, LoadedItem};
 pub use nesting::{Nesting, NestingStep, Origin, sidechains};
+pub use parts::NamedCall;
 
 /// The items of a path in display order.
 ///
@@ -265,12 +266,6 @@ impl Item {
         self.kind
     }
 
-    /// Returns the kind of its entry.
-    #[must_use]
-    pub fn entry_kind(&self) -> EntryKind {
-        self.entry
-    }
-
     /// Returns its properties.
     #[must_use]
     pub fn marks(&self) -> ItemMarks {
@@ -378,7 +373,7 @@ pub struct CompactionItem {
 
 /// Makes the item lists of several paths of one tree: what holds for the whole file is computed
 /// once.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Displays<'t, 'i> {
     tree: &'t Tree<'i>,
     /// The tombstoned uuids.
@@ -410,8 +405,24 @@ impl<'t, 'i> Displays<'t, 'i> {
         path: &ConversationPath,
         bodies: &mut B,
     ) -> Result<ItemList, B::Error> {
+        self.display_held(path, &HeldBodies::default(), bodies)
+    }
+
+    /// Does the same, and takes the bodies that `held` has from there.
+    ///
+    /// # Errors
+    /// Those of `bodies`.
+    ///
+    /// # Panics
+    /// When `path` is not one of the index of the tree.
+    pub fn display_held<B: BodySource>(
+        &mut self,
+        path: &ConversationPath,
+        held: &HeldBodies<'_>,
+        bodies: &mut B,
+    ) -> Result<ItemList, B::Error> {
         let builder = build::Builder::new(self.tree, &self.tombstoned, path);
-        builder.build(path, &mut self.progress, bodies)
+        builder.build(path, &mut self.progress, held, bodies)
     }
 }
 

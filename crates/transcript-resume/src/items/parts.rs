@@ -33,27 +33,24 @@ impl Displays<'_, '_> {
     /// at least `sizes.start` bytes, each next one twice as many, up to `sizes.end`. There is only
     /// one when lines of progress are lost, as the calls that they name are not known.
     ///
-    /// Reads the bodies of the entries whose record does not show which calls they name, each from
-    /// a source of its own, because they are far apart.
-    ///
-    /// # Errors
-    /// Those of the bodies.
+    /// `named` are the [calls that are named](Self::calls_named) by all entries of the path.
     ///
     /// # Panics
     /// When `path` is not one of the index of the tree.
-    pub fn divide<B: BodySource>(
+    #[must_use]
+    pub fn divide(
         &self,
         path: &ConversationPath,
         sizes: Range<u64>,
-        bodies: impl FnMut() -> B,
-    ) -> Result<Vec<ConversationPath>, B::Error> {
+        named: &[NamedCall],
+    ) -> Vec<ConversationPath> {
         let entries = &path.entries;
         let Some(start) = entries.first().filter(|_| self.progress.lost.is_empty()) else {
-            return Ok(vec![path.clone()]);
+            return vec![path.clone()];
         };
         let mut decisions = path.decisions.clone();
         decisions.sort_by_key(Decision::entry);
-        let last = self.last_names(entries, bodies)?;
+        let last = last_names(entries.len(), named);
         // What a boundary at the start preserved stays with it: those entries are older.
         let is_older = |entry: &PathEntry| entry.entry_no() < start.entry_no();
         // The last entry that belongs to one so far.
@@ -75,7 +72,7 @@ impl Displays<'_, '_> {
                 part.decisions.extend_from_slice(about);
             }
         }
-        Ok(parts)
+        parts
     }
 
     /// Returns an entry and the lines of progress below it.
@@ -85,25 +82,28 @@ impl Displays<'_, '_> {
         lines.map(|line| self.tree.index().entry(line))
     }
 
-    /// Returns, for each entry, the last one that names a call which this one is the first to name.
-    /// Names that are those of no group do not count: runs of hooks repeat theirs.
-    fn last_names<B: BodySource>(
+    /// Adds the calls that the entries at `places` of `path` name.
+    ///
+    /// Reads the bodies of the entries whose record does not show them, each from a source of its
+    /// own, because they are far apart.
+    ///
+    /// # Errors
+    /// Those of the bodies.
+    ///
+    /// # Panics
+    /// When `path` is not one of the index of the tree, or has no such places.
+    pub fn calls_named<B: BodySource>(
         &self,
-        entries: &[PathEntry],
+        path: &ConversationPath,
+        places: Range<usize>,
+        named: &mut Vec<NamedCall>,
         mut bodies: impl FnMut() -> B,
-    ) -> Result<Vec<usize>, B::Error> {
-        let mut named: HashMap<ToolKey, Named> = HashMap::new();
-        for (place, entry) in entries.iter().enumerate() {
+    ) -> Result<(), B::Error> {
+        for place in places {
             let mut name = |call: ToolKey, opens: bool| {
-                let named = named.entry(call).or_insert(Named {
-                    first: place,
-                    last: place,
-                    is_group: false,
-                });
-                named.last = place;
-                named.is_group |= opens;
+                named.push(NamedCall { call, place, opens });
             };
-            for line in self.with_progress(entry) {
+            for line in self.with_progress(&path.entries[place]) {
                 for end in line.tools() {
                     let opens = matches!(end.role(), ToolRole::Use | ToolRole::ServerUse);
                     name(end.key(), opens);
@@ -115,12 +115,37 @@ impl Displays<'_, '_> {
                 }
             }
         }
-        let mut last: Vec<usize> = (0..entries.len()).collect();
-        for named in named.values().filter(|named| named.is_group) {
-            last[named.first] = last[named.first].max(named.last);
-        }
-        Ok(last)
+        Ok(())
     }
+}
+
+/// A call that an entry of a path names.
+#[derive(Clone, Copy, Debug)]
+pub struct NamedCall {
+    call: ToolKey,
+    place: usize,
+    /// Whether the entry may be the call itself, or the run of hooks at the end of a turn.
+    opens: bool,
+}
+
+/// Returns, for each entry, the last one that names a call which this one is the first to name.
+/// Names that are those of no group do not count: runs of hooks repeat theirs.
+fn last_names(entries: usize, all: &[NamedCall]) -> Vec<usize> {
+    let mut named: HashMap<ToolKey, Named> = HashMap::new();
+    for &NamedCall { call, place, opens } in all {
+        let named = named.entry(call).or_insert(Named {
+            first: place,
+            last: place,
+            is_group: false,
+        });
+        named.last = place;
+        named.is_group |= opens;
+    }
+    let mut last: Vec<usize> = (0..entries).collect();
+    for named in named.values().filter(|named| named.is_group) {
+        last[named.first] = last[named.first].max(named.last);
+    }
+    last
 }
 
 fn starts_turn(entry: &EntryRef<'_>) -> bool {

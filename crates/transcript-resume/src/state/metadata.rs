@@ -171,12 +171,7 @@ pub(super) fn read<B: BodySource>(
         Some(line) => text_of(&index.entry(*line), bodies, key),
         None => Ok(None),
     };
-    let titles = [
-        (EntryKind::CustomTitle, "customTitle", TitleSource::Custom),
-        (EntryKind::AiTitle, "aiTitle", TitleSource::Ai),
-        (EntryKind::Summary, "summary", TitleSource::Summary),
-    ];
-    for (kind, key, source) in titles {
+    for (kind, key, source) in TITLES {
         if state.title.is_none() {
             state.title = said(kind, key)?;
             state.title_source = state.title.is_some().then_some(source);
@@ -202,17 +197,39 @@ pub(super) fn read<B: BodySource>(
     Ok(())
 }
 
+/// The lines that give a title, the first one that does counts.
+const TITLES: [(EntryKind, &str, TitleSource); 3] = [
+    (EntryKind::CustomTitle, "customTitle", TitleSource::Custom),
+    (EntryKind::AiTitle, "aiTitle", TitleSource::Ai),
+    (EntryKind::Summary, "summary", TitleSource::Summary),
+];
+
 /// Returns the title that a person or a model gave.
 pub(crate) fn title<B: BodySource>(
     index: &Index,
     bodies: &mut B,
 ) -> Result<Option<String>, B::Error> {
-    let titles = [
-        (EntryKind::CustomTitle, "customTitle"),
-        (EntryKind::AiTitle, "aiTitle"),
-    ];
-    for (kind, key) in titles {
-        let last = index.entries().rev().find(|line| line.kind() == kind);
+    newest(index, bodies, &TITLES[..2])
+}
+
+/// Returns the title, or the summary of an older client.
+pub(super) fn title_or_summary<B: BodySource>(
+    index: &Index,
+    bodies: &mut B,
+) -> Result<Option<String>, B::Error> {
+    newest(index, bodies, &TITLES)
+}
+
+fn newest<B: BodySource>(
+    index: &Index,
+    bodies: &mut B,
+    titles: &[(EntryKind, &str, TitleSource)],
+) -> Result<Option<String>, B::Error> {
+    for (kind, key, _) in titles {
+        let counts = |line: &EntryRef<'_>| {
+            line.kind() == *kind && (*kind != EntryKind::Summary || is_of_file(index, line))
+        };
+        let last = index.entries().rev().find(counts);
         if let Some(line) = last
             && let Some(title) = text_of(&line, bodies, key)?
         {
@@ -220,6 +237,13 @@ pub(crate) fn title<B: BodySource>(
         }
     }
     Ok(None)
+}
+
+/// Returns whether a `summary` is one of this conversation: most are of the one before, whose leaf
+/// is in another file.
+fn is_of_file(index: &Index, line: &EntryRef<'_>) -> bool {
+    let leaf = line.leaf_uuid();
+    leaf.is_some_and(|leaf| index.with_uuid(leaf).next().is_some())
 }
 
 fn text_of<B: BodySource>(
@@ -341,7 +365,7 @@ impl<'i> Sweep<'i> {
                 return Ok(());
             }
             EntryKind::Summary => {
-                if self.is_of_this_file(line) {
+                if is_of_file(self.index, line) {
                     self.last.insert(line.kind(), line.number());
                 }
                 return Ok(());
@@ -365,13 +389,6 @@ impl<'i> Sweep<'i> {
             _ => self.add_files(line.kind(), body),
         }
         Ok(())
-    }
-
-    /// Returns whether a `summary` is one of this conversation: most are of the one before, whose
-    /// leaf is in another file.
-    fn is_of_this_file(&self, line: &EntryRef<'_>) -> bool {
-        line.leaf_uuid()
-            .is_some_and(|leaf| self.index.with_uuid(leaf).next().is_some())
     }
 
     /// Returns whether a line contains the duration of a turn of the path. The last turn ends after

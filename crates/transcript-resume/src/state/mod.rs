@@ -122,6 +122,35 @@ impl PathState {
         }
         record.finish(bodies)
     }
+
+    /// Reads only folder, branch and model of the entries of `path`, which may be the last ones of a
+    /// path, and the title. All other metadata lines are skipped.
+    ///
+    /// # Errors
+    /// Those of `bodies`.
+    ///
+    /// # Panics
+    /// When `path` does not belong to the index of `tree`.
+    pub fn read_heading<B: BodySource>(
+        tree: &Tree<'_>,
+        path: &ConversationPath,
+        bodies: &mut B,
+    ) -> Result<Self, B::Error> {
+        let index = tree.index();
+        let mut record = StateReader::new(index, path);
+        for entry in &path.entries {
+            let entry_ref = index.entry(entry.entry_no());
+            if request::may_be_sent(&entry_ref)
+                && let Ok(body) = Body::parse(bodies.body(&entry_ref)?)
+            {
+                record.add(&entry_ref, &body);
+            }
+        }
+        Ok(Self {
+            title: metadata::title_or_summary(index, bodies)?,
+            ..record.state
+        })
+    }
 }
 
 /// Reads state and usage from the bodies of a path, oldest first, and the metadata lines between

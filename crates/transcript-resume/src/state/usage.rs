@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use transcript_format::kind::EntryKind;
 use transcript_format::object::{Object, Raw, Str};
 use transcript_format::usage;
-use transcript_reader::Index;
+use transcript_reader::{EntryRef, Index};
 
 use crate::request::BodySource;
 
@@ -108,15 +108,45 @@ impl UsageTotals {
         index: &Index,
         bodies: &mut B,
     ) -> Result<(), B::Error> {
-        let answers = index
-            .entries()
-            .filter(|line| line.kind() == EntryKind::Assistant);
-        for line in answers {
+        self.add_entries(index.entries(), bodies)
+    }
+
+    /// Adds the answers among these entries.
+    ///
+    /// # Errors
+    /// Those of `bodies`.
+    pub fn add_entries<'i, B: BodySource>(
+        &mut self,
+        entries: impl Iterator<Item = EntryRef<'i>>,
+        bodies: &mut B,
+    ) -> Result<(), B::Error> {
+        for line in entries.filter(|line| line.kind() == EntryKind::Assistant) {
             if let Ok(body) = Object::parse(bodies.body(&line)?) {
                 self.add(&body);
             }
         }
         Ok(())
+    }
+
+    /// Adds what was added to `later`, as if it were added here.
+    pub fn append(&mut self, later: Self) {
+        let mut names: Vec<Option<Box<str>>> = vec![None; later.answers.len()];
+        for (name, place) in later.places {
+            names[place] = Some(name);
+        }
+        for (name, more) in names.into_iter().zip(later.answers) {
+            let place = self.place_of(name);
+            let answer = &mut self.answers[place];
+            if answer.model.is_none() {
+                answer.model = more.model;
+            }
+            for (most, count) in answer.counts.iter_mut().zip(more.counts) {
+                *most = (*most).max(count);
+            }
+            if let Some(cost) = more.cost_usd {
+                answer.cost_usd = Some(answer.cost_usd.unwrap_or(0.0).max(cost));
+            }
+        }
     }
 
     /// Adds one `assistant` line.
@@ -158,10 +188,14 @@ impl UsageTotals {
             // No message has such an id.
             None => text(line.str("uuid")).map(|uuid| format!("\0{uuid}").into()),
         };
+        self.place_of(name)
+    }
+
+    fn place_of(&mut self, name: Option<impl AsRef<str> + Into<Box<str>>>) -> usize {
         let new = self.answers.len();
         let place = match name {
             None => new,
-            Some(name) => match self.places.get(&*name) {
+            Some(name) => match self.places.get(name.as_ref()) {
                 Some(place) => *place,
                 None => {
                     self.places.insert(name.into(), new);

@@ -10,8 +10,8 @@ use transcript_format::ids::Uuid;
 use transcript_format::kind::EntryKind;
 use transcript_reader::{Bodies, EntryNo, EntryRef, Error, Index, Source};
 use transcript_resume::items::{
-    Displays, GroupKind, GroupRole, Item, ItemKind, ItemList, ItemMarks, ItemReader, LoadedItem,
-    Nesting, Origin, Speaker, sidechains,
+    Displays, GroupKind, GroupRole, HeldBodies, HeldTexts, Item, ItemKind, ItemList, ItemMarks,
+    ItemReader, LoadedItem, Nesting, Origin, Speaker, sidechains,
 };
 use transcript_resume::request::BodySource;
 use transcript_resume::{ConversationPath, Decision, Policy, Tree};
@@ -1088,13 +1088,22 @@ fn check_parts(
     display: &ItemList,
 ) {
     let displays = Displays::new(tree);
-    let parts = displays.divide(path, 1..1, || file.bodies()).unwrap();
+    let (mut named, end) = (Vec::new(), path.entries.len());
+    for places in [0..end / 2, end / 2..end] {
+        let bodies = || file.bodies();
+        let added = displays.calls_named(path, places, &mut named, bodies);
+        added.unwrap();
+    }
+    let parts = displays.divide(path, 1..1, &named);
     let mut displays = Displays::new(tree);
     let mut place = 0;
     for part in &parts {
-        let list = displays.display(part, &mut file.bodies()).unwrap();
+        let texts = HeldTexts::read(&file.index, part, &mut file.bodies()).unwrap();
+        let held = HeldBodies::parse(&texts);
+        let list = displays.display_held(part, &held, &mut file.bodies());
+        let list = list.unwrap();
         let (mut own, mut whole) = (
-            ItemReader::new(&list, &file.index, file.bodies()),
+            ItemReader::new(&list, &file.index, file.bodies()).holding(&held),
             ItemReader::new(display, &file.index, file.bodies()),
         );
         let offset = place;
@@ -1126,7 +1135,7 @@ fn facts(list: &ItemList, loaded: &LoadedItem<'_>, offset: usize) -> String {
         compaction
     });
     let number = (item.entry_no(), item.block());
-    let kinds = (item.kind(), item.entry_kind(), item.speaker());
+    let kinds = (item.kind(), item.speaker());
     let facts = (number, kinds, item.marks(), list.decisions(item));
     format!("{facts:?} {group:?} {:?} {compaction:?}", loaded.raw())
 }
