@@ -78,7 +78,7 @@ fn tombstone(uuid: &str) -> String {
 }
 
 /// Gives a line a time.
-fn at(line: String, second: usize) -> String {
+fn at(line: &str, second: usize) -> String {
     let time = format!(r#"{{"timestamp":"2026-11-20T10:00:{second:02}.000Z","#);
     line.replacen('{', &time, 1)
 }
@@ -215,7 +215,7 @@ fn a_damaged_boundary_is_refused() {
         .chain([boundary("")])
         .chain(after())
         .zip(10..);
-    let lines = lines.map(|(line, second)| at(line, second));
+    let lines = lines.map(|(line, second)| at(&line, second));
     let lines = lines.map(|line| match line.contains("compact_boundary") {
         true => format!("{torn}{line}"),
         false => line,
@@ -370,9 +370,9 @@ fn a_message_on_both_sides_is_refused() {
 #[test]
 fn a_line_above_the_boundary_that_is_newer_is_refused() {
     // Nothing precedes it in the file, so it is joined to the last answer by time.
-    let lines = [at(ask("early", "gone"), 13)].into_iter().chain(before());
+    let lines = [at(&ask("early", "gone"), 13)].into_iter().chain(before());
     let end = [boundary("")].into_iter().chain(after()).zip(10..);
-    let end = end.map(|(line, second)| at(line, second));
+    let end = end.map(|(line, second)| at(&line, second));
     Session::new(5, lines.chain(end)).is_refused(Unclosed::Time, &[]);
 }
 
@@ -581,7 +581,6 @@ impl Odd {
 }
 
 #[test]
-#[expect(clippy::print_stdout, reason = "says what was compared")]
 fn short_odd_sessions_say_the_same_as_the_whole_file() {
     let seeds = 20_000;
     let mut count = Count::default();

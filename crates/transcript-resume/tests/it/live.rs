@@ -87,8 +87,10 @@ fn check(bytes: &[u8], path: &Path, step: usize, count: &mut Count) {
     count.rebuilds += each.full_rebuilds();
 }
 
-/// Sessions by their seed.
-pub(crate) const KINDS: [(&str, fn(u64) -> Vec<u8>); 6] = [
+/// Returns the session of a seed.
+type Make = fn(u64) -> Vec<u8>;
+
+pub(crate) const KINDS: [(&str, Make); 6] = [
     ("tidy", generate::tidy_session),
     ("unique", generate::session_of_unique_uuids),
     ("any", generate::session),
