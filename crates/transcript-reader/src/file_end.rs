@@ -28,6 +28,8 @@ pub struct EndOptions {
     least: u64,
     /// The part of the file that may be read, as its denominator.
     share: u64,
+    /// The number of bytes that may be read.
+    most: u64,
     /// The number of bytes before the boundary that are read at first.
     step: u64,
     /// The number of lines before the boundary that are read at least.
@@ -41,12 +43,14 @@ impl Default for EndOptions {
 }
 
 impl EndOptions {
-    /// Returns the defaults: files from 4 MiB on, of which at most the last eighth is read. A file
-    /// without a compaction there is searched in vain.
+    /// Returns the defaults: files from 4 MiB on, of which at most the last eighth and the last 16 MiB
+    /// are read. A file without a compaction there is searched in vain, and what follows a
+    /// compaction has to fit into the context of a model.
     pub fn new() -> Self {
         Self {
             least: 4 << 20,
             share: 8,
+            most: 16 << 20,
             step: 256 << 10,
             margin: 64,
         }
@@ -58,6 +62,7 @@ impl EndOptions {
         Self {
             least: 0,
             share: 1,
+            most: u64::MAX,
             step: 1,
             margin,
         }
@@ -84,7 +89,7 @@ impl FileEnd {
         if len < options.least {
             return Ok(None);
         }
-        let earliest = len - len / options.share;
+        let earliest = len - (len / options.share).min(options.most);
         let Some(start) = last_boundary(source, earliest)? else {
             return Ok(None);
         };

@@ -2,12 +2,12 @@
 
 use std::ops::Range;
 
-use transcript_reader::{Bodies, EntryNo, EntryRef, Index, Source};
+use transcript_reader::{Bodies, EntryNo, EntryRef, Index, Source, in_order};
 use transcript_resume::items::{Displays, HeldBodies, HeldTexts, ItemKind, ItemList, ItemReader};
 use transcript_resume::{ConversationPath, Decision, Tree};
 
 use crate::Result;
-use crate::ordered::in_order;
+
 use crate::view::Shown;
 use crate::words::count;
 

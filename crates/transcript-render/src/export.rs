@@ -7,7 +7,7 @@ use std::io::Write;
 
 use transcript_format::kind::{AttachmentKind, SystemKind};
 use transcript_format::object::Raw;
-use transcript_reader::{Bodies, EntryNo, Index, Source};
+use transcript_reader::{Bodies, EntryNo, Index, Source, in_order};
 use transcript_resume::items::{
     Displays, GroupKind, GroupRole, Item, ItemKind, ItemMarks, LoadedItem, Speaker,
 };
@@ -21,7 +21,7 @@ use crate::escape::Escaping;
 use crate::header::Header;
 use crate::markup;
 use crate::options::{RenderOptions, Tools};
-use crate::ordered::in_order;
+
 use crate::tool_summary::{self, CallOutcome, TodoState, grouped, size};
 use crate::view::Shown;
 

@@ -20,7 +20,6 @@ mod markdown;
 mod markup;
 mod moment;
 mod options;
-mod ordered;
 mod pace;
 mod parsed_entry;
 mod print_tree;

@@ -38,6 +38,6 @@ pub use state::{
     Costs, FileHistory, ModelCosts, PathState, PullRequest, QueuedPrompt, TitleSource, Todo, Usage,
     UsageTotals, Worktree,
 };
-pub use tail_first::{Unclosed, close};
+pub use tail_first::{Unclosed, close, is_turn_closed};
 pub use transcript_format::texts;
 pub use tree::{NodeId, Parent, Policy, Tree};

@@ -329,6 +329,8 @@ fn common(one: &[PathEntry], other: &[PathEntry]) -> usize {
 fn find_window(tree: &Tree<'_>, path: &ConversationPath, facts: &Facts) -> Option<Window> {
     let index = tree.index();
     let is_of_client = |decision: &Decision| matches!(decision, Decision::Client { .. });
+    // The evidence for a missing parent is in the whole file: which entries continue elsewhere, which
+    // is the newest, what the client shows. A later line can change it, however far up the gap is.
     let depends_on_all = tree.recovery.has_lost_parents()
         || path.decisions.iter().any(is_of_client)
         || !tree.recovery.foreign().is_empty();

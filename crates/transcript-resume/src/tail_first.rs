@@ -93,9 +93,40 @@ pub fn close(end: FileEnd) -> Result<Index, Unclosed> {
     }
 }
 
+/// Returns whether the lines from a prompt on depend on nothing above it: each follows another one,
+/// none is that of a subagent or a compaction. What this assumes of the lines above is what [`close`]
+/// does.
+#[must_use]
+pub fn is_turn_closed(index: &Index, session: &str) -> bool {
+    let boundary = EntryNo::default();
+    let lines = Lines { index, boundary };
+    let check = || {
+        lines.check_links()?;
+        lines.check_lines(&HashSet::new(), Some(session))
+    };
+    let is_linked = |line: EntryRef<'_>| {
+        let is_above = |id| {
+            let named = lines.find(id);
+            named.is_some_and(|named| named.number() < line.number())
+        };
+        match line.kind() {
+            EntryKind::LastPrompt => line.leaf_uuid().is_none_or(is_above),
+            kind if !kind.is_chain() => true,
+            _ => {
+                line.session() == Some(session)
+                    && !line.flags().contains(Flags::SIDECHAIN)
+                    && !line.is_boundary()
+                    && (line.number() == boundary || line.parent().is_some_and(is_above))
+            }
+        }
+    };
+    index.is_empty() || check().is_ok() && index.entries().all(is_linked)
+}
+
 /// The lines that were read, some of them before the boundary.
 struct Lines<'i> {
     index: &'i Index,
+    /// The first line if there is none.
     boundary: EntryNo,
 }
 
@@ -116,15 +147,15 @@ impl<'i> Lines<'i> {
         (self.boundary.get()..index.len()).map(|number| index.entry(EntryNo::new(number)))
     }
 
-    /// Checks that the boundary is a root, and that links lead up the file, each to one line.
+    /// Checks that a boundary is a root, and that links lead up the file, each to one line.
     fn check_links(&self) -> Result<(), Unclosed> {
         let boundary = self.index.entry(self.boundary);
         let unusual = Flags::SIDECHAIN | Flags::PARENT_ODD;
         let unread = EntryMarks::SALVAGED | EntryMarks::GLUED | EntryMarks::LOSSY;
-        if boundary.parent().is_some()
+        let is_odd = boundary.parent().is_some()
             || boundary.flags().intersects(unusual)
-            || boundary.marks().intersects(unread)
-        {
+            || boundary.marks().intersects(unread);
+        if boundary.is_boundary() && is_odd {
             return Err(Unclosed::Boundary);
         }
         if self.index.has_repeated_uuids() {

@@ -1,11 +1,10 @@
 //! Whether the last entries of a file change the conversation as if nothing were above their turn.
 
-use std::collections::HashSet;
 use std::path::Path;
 
-use transcript_format::kind::EntryKind;
-use transcript_format::scan::{Flags, Scanner, ToolRole};
-use transcript_reader::{EntryNo, EntryRef, Error, Id, Index, Source};
+use transcript_format::scan::Scanner;
+use transcript_reader::{Error, Source};
+use transcript_resume::is_turn_closed;
 
 use crate::event::EventKind;
 use crate::file_cursor::FileCursor;
@@ -83,37 +82,7 @@ impl LastTurn {
             };
         }
         let session = path.file_stem().and_then(|stem| stem.to_str());
-        let turn = session.filter(|session| stands_alone(live.index(), session));
+        let turn = session.filter(|session| is_turn_closed(live.index(), session));
         Ok(turn.map(|_| Self { start, end }))
     }
-}
-
-/// Returns whether each entry but the first is linked to one above it, and nothing reaches further.
-fn stands_alone(index: &Index, session: &str) -> bool {
-    let tools = index.entries().flat_map(|entry| entry.tools());
-    let calls = tools.filter(|tool| tool.role() == ToolRole::Use);
-    let calls: HashSet<_> = calls.map(|call| call.key()).collect();
-    let is_linked = |entry: EntryRef<'_>| {
-        let is_above = |id: Id| {
-            let mut named = index.with_uuid(id);
-            named.next().is_some_and(|named| named < entry.number())
-        };
-        let mut tools = entry.tools().iter();
-        match entry.kind() {
-            EntryKind::LastPrompt => entry.leaf_uuid().is_none_or(is_above),
-            kind if !kind.is_chain() => true,
-            _ => {
-                entry.uuid().is_some()
-                    && entry.session() == Some(session)
-                    && !entry.flags().intersects(Flags::SIDECHAIN)
-                    && !entry.is_boundary()
-                    && tools
-                        .all(|tool| tool.role() != ToolRole::Result || calls.contains(&tool.key()))
-                    && (entry.number() == EntryNo::new(0) || entry.parent().is_some_and(is_above))
-            }
-        }
-    };
-    !index.has_repeated_uuids()
-        && index.tombstones().next().is_none()
-        && index.entries().all(is_linked)
 }

@@ -1,6 +1,7 @@
 //! `transcript resume`.
 
 use std::io::Write;
+use std::path::Path;
 use std::process::Stdio;
 
 use serde_json::Value;
@@ -263,4 +264,97 @@ fn what_is_the_same_for_several_entries_is_one_line() {
     assert!(text.contains(" times, lines "), "{text}");
     let command = r"cd '/home/ada/it'\''s' && claude --resume 0a1b2c3d-0000-4000-8000-000000000001";
     assert!(text.contains(command), "{text}");
+}
+
+/// Writes a session of 4 MiB and some lines, with a compaction before its last prompt.
+fn compacted(folder: &Path, prompts: usize) -> String {
+    let entry = |kind: &str, uuid: &str, parent: &str, more: &str| {
+        format!(
+            r#"{{"parentUuid":{parent},"type":"{kind}","uuid":"{uuid}","sessionId":"s","isSidechain":false,"timestamp":"2026-11-20T10:00:00.000Z"{more}}}"#
+        ) + "\n"
+    };
+    let text = "x".repeat(50 << 10);
+    let mut session = String::new();
+    let mut parent = "null".to_owned();
+    for number in 0..prompts {
+        let text = if number < 100 { &*text } else { "And?" };
+        let more = format!(r#","message":{{"content":"{text}"}}"#);
+        session += &entry("user", &format!("u{number}"), &parent, &more);
+        parent = format!("\"u{number}\"");
+    }
+    let mut last = |kind: &str, uuid: &str, parent: &str, more: &str| {
+        session += &entry(kind, uuid, parent, more).replace("T10", "T11");
+    };
+    last("system", "b", "null", r#","subtype":"compact_boundary""#);
+    last("user", "s", "\"b\"", r#","message":{"content":"In short"}"#);
+    last("user", "t", "\"s\"", r#","message":{"content":"Go on"}"#);
+    let path = folder.join("s.jsonl");
+    std::fs::write(&path, session).unwrap();
+    path.to_str().unwrap().to_owned()
+}
+
+#[test]
+fn the_end_of_a_compacted_file_is_read_unless_more_is_asked_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let session = compacted(folder.path(), 200);
+    let explained = |more: &[&str]| {
+        let output = transcript(&[&["resume", "--explain", &session], more].concat());
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+        let said = stderr(&output);
+        said.lines().next().unwrap_or_default().to_owned()
+    };
+    let boundary = std::fs::read_to_string(&session).unwrap();
+    let boundary = boundary.find("compact_boundary").unwrap();
+    let from = explained(&[]);
+    let from = from.strip_prefix("scope tail: from byte ");
+    let from = from.and_then(|from| from.strip_suffix(" on"));
+    let from: usize = from.unwrap().parse().unwrap();
+    assert!(from < boundary && from > boundary - (512 << 10), "{from}");
+    assert_eq!(explained(&["--full"]), "scope file: from byte 0 on");
+
+    let short = json(&session, &[]);
+    let full = json(&session, &["--full"]);
+    assert_eq!(
+        (&short["scope"], &full["scope"]),
+        (&"tail".into(), &"file".into())
+    );
+    assert_eq!(short["messages"], full["messages"]);
+    assert!(full["messages"].to_string().contains("Go on"));
+    let line = |answer: &Value| answer["decisions"][0]["line"].clone();
+    assert_eq!((line(&short), line(&full)), (Value::Null, 203.into()));
+
+    // An entry before the part that was read.
+    let early = json(&session, &["--leaf", "u150"]);
+    assert_eq!(
+        (&early["scope"], &early["leaf"]),
+        (&"file".into(), &"u150".into())
+    );
+}
+
+#[test]
+fn explain_says_why_a_file_is_read_whole() {
+    let folder = tempfile::tempdir().unwrap();
+    let session = compacted(folder.path(), 70);
+    let first = |session: &str| {
+        let output = transcript(&["resume", "--explain", session]);
+        stderr(&output)
+            .lines()
+            .next()
+            .unwrap_or_default()
+            .to_owned()
+    };
+    let small = "scope file: no compaction is near the end of the file, or the file is small";
+    assert_eq!(first(&session), small);
+    let session = compacted(folder.path(), 200);
+    let mut file = std::fs::OpenOptions::new()
+        .append(true)
+        .open(&session)
+        .unwrap();
+    let pin = r#"{"type":"last-prompt","leafUuid":"u3","sessionId":"s"}"#;
+    writeln!(file, "{pin}").unwrap();
+    assert_eq!(
+        first(&session),
+        "scope file: a pin names an entry that is further up"
+    );
+    assert_eq!(json(&session, &[])["scope"], "file");
 }

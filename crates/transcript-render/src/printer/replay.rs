@@ -5,7 +5,7 @@ use std::io::Write;
 use transcript_format::kind::EntryKind;
 use transcript_format::object::Raw;
 use transcript_format::scan::ToolRole;
-use transcript_reader::{EntryNo, EntryRef, ToolEnd};
+use transcript_reader::{EntryNo, EntryRef, ToolEnd, in_order};
 use transcript_resume::items::{
     Displays, GroupKind, GroupRole, Item, ItemKind, ItemList, ItemMarks, Nesting, Speaker,
 };
@@ -16,7 +16,7 @@ use crate::blocks::input;
 use crate::conversation::{Conversation, Parts, gap};
 use crate::header::Header;
 use crate::options::{RenderOptions, Tools};
-use crate::ordered::in_order;
+
 use crate::pace::Pace;
 use crate::text::{PageState, Span};
 use crate::tool_summary::grouped;

@@ -1,9 +1,10 @@
 //! A conversation that is kept up to date has the leaf and the path of a load, at every prefix.
 
 use std::fs;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use transcript_format::lines::Framer;
+use transcript_format::lines::{Framed, Framer};
 use transcript_reader::{EntryNo, Index, Source};
 use transcript_resume::{LiveConversation, PathEntry, Policy, Tree};
 use transcript_testkit::rng::Rng;
@@ -38,20 +39,27 @@ fn assert_equal(live: &mut LiveConversation, bytes: &[u8], path: &Path, at: &str
     assert_eq!(live.leaf(), leaf, "{name}: {at}");
 }
 
+/// Calls `visit` with each line, its number from 1 on, and its place with the line feed.
+pub(crate) fn for_each_line(bytes: &[u8], mut visit: impl FnMut(usize, Range<usize>, Framed<'_>)) {
+    let mut framer = Framer::new();
+    let (mut rest, mut number, mut start) = (bytes, 1, 0);
+    while let Some(framed) = framer.next(&mut rest) {
+        let end = bytes.len() - rest.len();
+        visit(number, start..end, framed);
+        (number, start) = (number + 1, end);
+    }
+    if let Some(framed) = framer.finish() {
+        visit(number, start..bytes.len(), framed);
+    }
+}
+
 /// Pushes the lines one by one; asks after each line, after some, and within some, and compares
 /// after every `step` lines.
 fn check(bytes: &[u8], path: &Path, step: usize, count: &mut Count) {
     let mut each = LiveConversation::new(path);
     let mut some = LiveConversation::new(path);
-    let mut framer = Framer::new();
-    let (mut rest, mut number) = (bytes, 0);
-    loop {
-        let start = bytes.len() - rest.len();
-        let Some(framed) = framer.next(&mut rest) else {
-            break;
-        };
-        let end = bytes.len() - rest.len();
-        number += 1;
+    for_each_line(bytes, |number, line, framed| {
+        let (start, end) = (line.start, line.end);
         let name = format!("line {number}");
         each.push(framed);
         if number % 11 == 5 {
@@ -70,39 +78,36 @@ fn check(bytes: &[u8], path: &Path, step: usize, count: &mut Count) {
             count.prefixes += 1;
         }
         if number % (7 * step) == 3 {
-            assert_equal(
-                &mut some,
-                &bytes[..end],
-                path,
-                &format!("{name}, asked for at times"),
-            );
+            let at = format!("{name}, asked for at times");
+            assert_equal(&mut some, &bytes[..end], path, &at);
         }
-    }
-    if let Some(framed) = framer.finish() {
-        each.push(framed);
-        some.push(framed);
-    }
+    });
     assert_equal(&mut each, bytes, path, "the end");
     assert_equal(&mut some, bytes, path, "the end, asked for at times");
     count.rebuilds += each.full_rebuilds();
 }
 
+/// Returns the session of a seed.
+type Make = fn(u64) -> Vec<u8>;
+
+pub(crate) const KINDS: [(&str, Make); 6] = [
+    ("tidy", generate::tidy_session),
+    ("unique", generate::session_of_unique_uuids),
+    ("any", generate::session),
+    ("damaged", |seed| {
+        damage::damage(&generate::session(seed), seed).0
+    }),
+    ("damaged tidy", |seed| {
+        damage::damage(&generate::tidy_session(seed), seed).0
+    }),
+    ("permuted", |seed| {
+        generate::permute_lines(&generate::session(seed), seed)
+    }),
+];
+
 #[test]
 fn generated_and_damaged_sessions_have_the_path_of_a_load_after_each_line() {
-    for (kind, make) in [
-        ("tidy", generate::tidy_session as fn(u64) -> Vec<u8>),
-        ("unique", generate::session_of_unique_uuids),
-        ("any", generate::session),
-        ("damaged", |seed| {
-            damage::damage(&generate::session(seed), seed).0
-        }),
-        ("damaged tidy", |seed| {
-            damage::damage(&generate::tidy_session(seed), seed).0
-        }),
-        ("permuted", |seed| {
-            generate::permute_lines(&generate::session(seed), seed)
-        }),
-    ] {
+    for (kind, make) in KINDS {
         let mut count = Count::default();
         for seed in 0..100 {
             let bytes = make(seed);
@@ -371,13 +376,17 @@ pub(crate) fn transcripts(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Compares after each line of short files, and after some lines of long ones.
-fn check_files(files: &[PathBuf]) -> Count {
-    let mut count = Count::default();
+/// Compares after each line of short files, and after about `most` lines of long ones.
+pub(crate) fn check_files<C: Default>(
+    files: &[PathBuf],
+    most: usize,
+    check: fn(&[u8], &Path, usize, &mut C),
+) -> C {
+    let mut count = C::default();
     for file in files {
         let bytes = fs::read(file).unwrap();
         let lines = bytes.iter().filter(|byte| **byte == b'\n').count();
-        check(&bytes, file, (lines / 60).max(1), &mut count);
+        check(&bytes, file, (lines / most).max(1), &mut count);
     }
     count
 }
@@ -386,7 +395,11 @@ fn check_files(files: &[PathBuf]) -> Count {
 fn the_fixtures_have_the_path_of_a_load_after_each_line() {
     let files = transcripts(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures"));
     assert!(files.len() > 150, "{}", files.len());
-    println!("{} files, {:?}", files.len(), check_files(&files));
+    println!(
+        "{} files, {:?}",
+        files.len(),
+        check_files(&files, 60, check)
+    );
 }
 
 #[test]
@@ -397,7 +410,11 @@ fn shared_sessions_have_the_path_of_a_load_after_each_line() {
     };
     for folder in ["corpus", "oracle", "oracle2", "damage"] {
         let files = transcripts(&shared.join(folder));
-        println!("{folder}: {} files, {:?}", files.len(), check_files(&files));
+        println!(
+            "{folder}: {} files, {:?}",
+            files.len(),
+            check_files(&files, 60, check)
+        );
     }
 }
 

@@ -7,9 +7,9 @@ use transcript_messages::OmissionReason;
 use transcript_reader::{Bodies, Index, Source};
 use transcript_resume::request::{LiveRequest, Request, RequestOptions};
 use transcript_resume::{LiveConversation, Policy, Tree};
-use transcript_testkit::{damage, generate, shared};
+use transcript_testkit::shared;
 
-use crate::live::{Scribe, transcripts};
+use crate::live::{KINDS, Scribe, check_files, for_each_line, transcripts};
 
 /// What was compared.
 #[derive(Debug, Default)]
@@ -72,35 +72,20 @@ fn check(bytes: &[u8], path: &Path, step: usize, count: &mut Count) {
     let mut live = LiveConversation::new(path);
     let mut request = LiveRequest::new(options());
     let source = Source::from_bytes(bytes, path);
-    let mut framer = Framer::new();
-    let (mut rest, mut number) = (bytes, 0);
-    while let Some(framed) = framer.next(&mut rest) {
+    for_each_line(bytes, |number, line, framed| {
         live.push(framed);
-        number += 1;
-        let end = bytes.len() - rest.len();
-        let found = request
-            .request(&mut live, &mut Bodies::new(&source))
-            .unwrap();
-        if number % step == 0 || rest.is_empty() {
-            assert_equal(found.as_ref(), &bytes[..end], path, number, count);
+        let bodies = &mut Bodies::new(&source);
+        let found = request.request(&mut live, bodies).unwrap();
+        if number % step == 0 || line.end == bytes.len() {
+            assert_equal(found.as_ref(), &bytes[..line.end], path, number, count);
         }
-    }
+    });
     count.full_reads += request.full_reads();
 }
 
 #[test]
 fn generated_and_damaged_sessions_have_the_request_of_a_load_after_each_line() {
-    for (kind, make) in [
-        ("tidy", generate::tidy_session as fn(u64) -> Vec<u8>),
-        ("unique", generate::session_of_unique_uuids),
-        ("any", generate::session),
-        ("damaged", |seed| {
-            damage::damage(&generate::session(seed), seed).0
-        }),
-        ("damaged tidy", |seed| {
-            damage::damage(&generate::tidy_session(seed), seed).0
-        }),
-    ] {
+    for (kind, make) in KINDS {
         let mut count = Count::default();
         for seed in 0..60 {
             let bytes = make(seed);
@@ -170,22 +155,16 @@ fn long_sessions_have_the_request_of_a_load() {
     println!("{count:?}");
 }
 
-fn check_files(files: &[PathBuf]) -> Count {
-    let mut count = Count::default();
-    for file in files {
-        let bytes = std::fs::read(file).unwrap();
-        let lines = bytes.iter().filter(|byte| **byte == b'\n').count();
-        check(&bytes, file, (lines / 40).max(1), &mut count);
-    }
-    count
-}
-
 #[test]
 fn the_fixtures_have_the_request_of_a_load() {
     let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures");
     let files = transcripts(&fixtures);
     assert!(files.len() > 50, "{}", files.len());
-    println!("{} files, {:?}", files.len(), check_files(&files));
+    println!(
+        "{} files, {:?}",
+        files.len(),
+        check_files(&files, 40, check)
+    );
 }
 
 #[test]
@@ -196,6 +175,10 @@ fn shared_sessions_have_the_request_of_a_load() {
     };
     for folder in ["corpus", "oracle", "oracle2", "damage"] {
         let files = transcripts(&shared.join(folder));
-        println!("{folder}: {} files, {:?}", files.len(), check_files(&files));
+        println!(
+            "{folder}: {} files, {:?}",
+            files.len(),
+            check_files(&files, 40, check)
+        );
     }
 }

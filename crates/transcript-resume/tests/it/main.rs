@@ -6,6 +6,7 @@ mod branches;
 mod builder;
 mod campaign;
 mod client;
+mod closing;
 mod fork;
 mod guarantee;
 mod healthy;

@@ -13,8 +13,8 @@ use transcript_testkit::{damage, generate, oracle, shared};
 
 /// How often the end was enough, and why it was not.
 #[derive(Debug, Default)]
-struct Count {
-    closed: usize,
+pub(crate) struct Count {
+    pub(crate) closed: usize,
     /// The unread lines were not written before the boundary: the end was enough, but wrong.
     wrong: usize,
     /// The same, but the end was right.
@@ -24,7 +24,7 @@ struct Count {
 
 /// What a request says, with offsets in place of the numbers of entries.
 #[derive(Debug, PartialEq)]
-struct Said {
+pub(crate) struct Said {
     refusal: Option<&'static str>,
     leaf: Option<u64>,
     entries: Vec<(u64, String)>,
@@ -36,7 +36,7 @@ struct Said {
 
 /// Returns what `request` says about the entries that `counts` accepts; what only the whole file can
 /// say is omitted.
-fn said(
+pub(crate) fn said(
     index: &Index,
     (request, usage): &(Request, Vec<Usage>),
     counts: impl Fn(u64) -> bool,
@@ -128,8 +128,17 @@ fn knows_of_the_end(index: &Index, boundary: u64, read: &HashSet<u64>) -> Option
     })
 }
 
+/// Returns what continues a conversation.
+pub(crate) fn request(source: &Source, index: &Index, policy: Policy) -> (Request, Vec<Usage>) {
+    let tree = Tree::new(index, policy);
+    let options = RequestOptions::new().prompt("Go on.");
+    let read = options.request_with_state(&tree, &mut Bodies::new(source));
+    let (request, _, usage) = read.unwrap();
+    (request, usage)
+}
+
 /// Compares the end of a file, with `margin` lines before what it needs, with all of it.
-fn check(name: &str, bytes: &[u8], path: &Path, margin: u64, count: &mut Count) {
+pub(crate) fn check(name: &str, bytes: &[u8], path: &Path, margin: u64, count: &mut Count) {
     let source = Source::from_bytes(bytes, path);
     let end = FileEnd::load(&source, &EndOptions::any_file(margin)).unwrap();
     let closed = match end {
@@ -149,15 +158,7 @@ fn check(name: &str, bytes: &[u8], path: &Path, margin: u64, count: &mut Count) 
     let mut is_equal = true;
     let mut differs = String::new();
     for policy in [Policy::Recover, Policy::Vendor] {
-        let request = |index: &Index| {
-            let tree = Tree::new(index, policy);
-            let options = RequestOptions::new().prompt("Go on.");
-            let mut bodies = Bodies::new(&source);
-            let read = options.request_with_state(&tree, &mut bodies);
-            let (request, _, usage) = read.unwrap();
-            (request, usage)
-        };
-        let from_end = request(&end);
+        let from_end = request(&source, &end, policy);
         let omissions = from_end.0.omissions.iter();
         if omissions
             .clone()
@@ -167,7 +168,7 @@ fn check(name: &str, bytes: &[u8], path: &Path, margin: u64, count: &mut Count) 
             return;
         }
         let counts = |offset: u64| read.contains(&offset);
-        let want = said(&index, &request(&index), counts);
+        let want = said(&index, &request(&source, &index, policy), counts);
         let got = said(&end, &from_end, counts);
         if want != got {
             is_equal = false;

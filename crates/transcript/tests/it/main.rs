@@ -4,6 +4,7 @@
 
 mod agent;
 mod appending;
+mod end;
 #[cfg(feature = "async")]
 mod fronts;
 mod looking;
