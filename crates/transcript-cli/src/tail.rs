@@ -5,14 +5,18 @@ mod json;
 use std::collections::{HashMap, HashSet};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, mpsc};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use clap::Args as ClapArgs;
 use signal_hook::consts::SIGINT;
+use transcript::wire::EntryRecord;
+use transcript_format::kind::EntryKind;
 use transcript_format::names::agent_of;
+use transcript_format::scan::Flags;
 use transcript_reader::Source;
 use transcript_render::{Change, FileEvent, FollowPrinter, NewEntry, ParsedEntry, Scope};
 use transcript_tail::{
@@ -27,6 +31,9 @@ use crate::ui::{ToolDetail, Ui};
 use crate::until::Until;
 use crate::{exit, session};
 use json::Json;
+
+/// How much is read ahead at once, in bytes.
+const BATCH: usize = 256 << 10;
 
 /// Print the entries of sessions, and follow new ones
 ///
@@ -192,12 +199,20 @@ impl Targets {
     }
 
     fn watcher(&self, args: &Args) -> Result<Watcher> {
-        let mut watcher = Watcher::new(&args.options());
+        let options = match args.waits() {
+            true => args.options(),
+            // Only the names of the files are of interest.
+            false => args.options().start(StartAt::Beginning).poll_only(),
+        };
+        let mut watcher = Watcher::new(&options);
         for folder in &self.folders {
             watcher.add_folder(folder);
         }
         for file in &self.files {
-            watcher.add_file_at(file, args.start(file)?);
+            match args.waits() {
+                true => watcher.add_file_at(file, args.start(file)?),
+                false => watcher.add_file(file),
+            }
             if args.sidechains {
                 watcher.add_session(file);
             }
@@ -281,15 +296,35 @@ impl TailCommand<'_, '_> {
         for file in files {
             let options = self.args.options().start(self.args.start(&file)?);
             let options = options.poll_only().once();
-            let mut follower = Follower::new(&file, &options);
-            while let Some(event) = follower.try_next()? {
-                self.print(&event)?;
-            }
+            self.print_all(&file, &options)?;
             if let EventPrinter::Text(text) = &mut self.printer {
                 text.finish()?;
             }
         }
         Ok(false)
+    }
+
+    /// Prints the current entries of a file, while another thread reads ahead by up to two batches.
+    fn print_all(&mut self, file: &Path, options: &FollowOptions) -> Result<()> {
+        thread::scope(|scope| {
+            let (sender, batches) = mpsc::sync_channel::<Batch>(1);
+            // When nobody takes the events any more, there is nothing left to do.
+            let read = move || _ = read_all(file, options, |batch| Ok(sender.send(batch)?));
+            match thread::Builder::new().spawn_scoped(scope, read) {
+                Ok(_) => batches
+                    .iter()
+                    .try_for_each(|batch| self.print_batch(file, batch)),
+                // Without the other thread it takes longer.
+                Err(_) => read_all(file, options, |batch| self.print_batch(file, batch)),
+            }
+        })
+    }
+
+    fn print_batch(&mut self, file: &Path, (events, error): Batch) -> Result<()> {
+        for event in &events {
+            self.print(file, event)?;
+        }
+        error.map_or(Ok(()), |error| Err(error.into()))
     }
 
     /// Prints current and new entries. Returns whether the condition of `--until` was met.
@@ -314,7 +349,7 @@ impl TailCommand<'_, '_> {
             }
             match event {
                 Ok(Some(event)) => {
-                    self.print(&event)?;
+                    self.print(&event.path, &event.kind)?;
                     // Among several sessions, some turns have already ended. Only one that ends
                     // while following counts.
                     let is_end = is_live && self.targets.are_several() && ends_turn(&event);
@@ -347,31 +382,43 @@ impl TailCommand<'_, '_> {
     }
 
     /// Prints one event.
-    fn print(&mut self, event: &FollowEvent) -> Result<()> {
-        let path = &*event.path;
+    fn print(&mut self, path: &Path, event: &EventKind) -> Result<()> {
         let is_named = || self.targets.files.iter().any(|file| file == path);
         if is_subagent(path) && !self.args.prints_agents() && !is_named() {
             return Ok(());
         }
-        match &event.kind {
+        match event {
             EventKind::Entry(entry) => return self.entry(path, entry),
             EventKind::Open { offset } => self.search_back(path, *offset)?,
             EventKind::Reset { .. } => _ = self.text_matches.remove(path),
             _ => {}
         }
         match &mut self.printer {
-            EventPrinter::Text(text) => match file_event(&event.kind) {
+            EventPrinter::Text(text) => match file_event(event) {
                 Some(event) => Ok(text.event(path, event)?),
                 None => Ok(()),
             },
-            EventPrinter::Json(json) => json.event(path, &event.kind),
+            EventPrinter::Json(json) => json.event(path, event),
         }
     }
 
     /// Prints an entry if the filter selects it, and checks the condition of `--until`.
     fn entry(&mut self, path: &Path, entry: &FollowedEntry) -> Result<()> {
+        let is_every = self.args.filter.is_empty() && self.args.until.is_none();
+        if is_every
+            && self.args.json
+            && let Some(envelope) = entry.envelope()
+        {
+            let is_of_agent = self.is_of_agent(path, Some(envelope.kind()), envelope.flags());
+            if let EventPrinter::Json(json) = &mut self.printer {
+                let record = EntryRecord::of_line(&entry.text, &envelope, json.raw_entries);
+                return json.entry(path, entry, Some(record), is_of_agent);
+            }
+        }
         let parsed = ParsedEntry::read(&entry.text)?;
-        let is_of_agent = self.is_of_agent(path, &parsed);
+        let one = parsed.entry_ref();
+        let flags = one.map_or(Flags::empty(), |one| one.flags());
+        let is_of_agent = self.is_of_agent(path, one.map(|one| one.kind()), flags);
         if self.args.prints_agents() || !is_of_agent {
             let filter = &self.args.filter;
             let wanted = filter.is_empty()
@@ -393,7 +440,8 @@ impl TailCommand<'_, '_> {
                     text.entry(path, entry)?;
                 }
                 EventPrinter::Json(json) => {
-                    json.entry(path, entry, &parsed, is_of_agent, wanted)?;
+                    let record = wanted.then(|| json::record_of(&parsed, json.raw_entries));
+                    json.entry(path, entry, record, is_of_agent)?;
                 }
             }
         }
@@ -447,20 +495,46 @@ impl TailCommand<'_, '_> {
     }
 
     /// Returns whether an entry belongs to a subagent in the file of another conversation.
-    fn is_of_agent(&mut self, path: &Path, parsed: &ParsedEntry<'_>) -> bool {
+    fn is_of_agent(&mut self, path: &Path, kind: Option<EntryKind>, flags: Flags) -> bool {
         if is_subagent(path) {
             return false;
         }
-        if parsed.is_sidechain() {
+        if flags.contains(Flags::SIDECHAIN) {
             return self.mixed.contains(path);
         }
-        let is_message = parsed
-            .entry_ref()
-            .is_some_and(|one| one.kind().is_message());
-        if is_message && !self.mixed.contains(path) {
+        if kind.is_some_and(EntryKind::is_message) && !self.mixed.contains(path) {
             self.mixed.insert(path.to_owned());
         }
         false
+    }
+}
+
+/// Some events, and the error after them.
+type Batch = (Vec<EventKind>, Option<transcript_tail::Error>);
+
+/// Passes the current events of a file to `take`.
+fn read_all(
+    file: &Path,
+    options: &FollowOptions,
+    mut take: impl FnMut(Batch) -> Result<()>,
+) -> Result<()> {
+    let mut follower = Follower::new(file, options);
+    let (mut events, mut bytes) = (Vec::new(), 0);
+    loop {
+        let next = follower.try_next();
+        if let Ok(Some(event)) = next {
+            bytes += size_of::<EventKind>();
+            if let EventKind::Entry(entry) = &event.kind {
+                bytes += entry.text.len();
+            }
+            events.push(event.kind);
+            if bytes >= BATCH {
+                take((std::mem::take(&mut events), None))?;
+                bytes = 0;
+            }
+        } else {
+            return take((events, next.err()));
+        }
     }
 }
 

@@ -394,6 +394,13 @@ impl PartialIndex {
         }
     }
 
+    /// Adds an undamaged line that a newline ends and that `envelope` is the scan of.
+    pub(crate) fn add_entry(&mut self, line: Line<'_>, envelope: &Envelope<'_>) {
+        self.lines += 1;
+        let len = line.bytes.len();
+        self.push(envelope, line.offset, line.bytes, len, EntryMarks::empty());
+    }
+
     /// Adds the entry that the client reads from a line, and the findings about the line.
     fn add_line(&mut self, line: Line<'_>, scanner: &mut Scanner) {
         if let Some(unmarked) = without_mark(line, scanner) {

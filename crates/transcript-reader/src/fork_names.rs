@@ -42,9 +42,16 @@ pub(crate) fn new_names(source: &Source, index: &Index) -> Result<HashMap<Id, Id
 
 /// Returns the id that an entry had before a fork copied it.
 pub(crate) fn old_id(text: &str) -> Option<Cow<'_, str>> {
-    static KEY: LazyLock<memmem::Finder<'static>> =
-        LazyLock::new(|| memmem::Finder::new("\"forkedFrom\""));
-    KEY.find(text.as_bytes())?;
+    if !may_have_old_id(text.as_bytes()) {
+        return None;
+    }
     let origin = Object::parse(text).ok()?.get("forkedFrom")?.object()?;
     origin.get("messageUuid").and_then(Raw::str)
+}
+
+/// Returns whether an entry with this text may be a copy; a cheap test before a costly one.
+pub(crate) fn may_have_old_id(text: &[u8]) -> bool {
+    static KEY: LazyLock<memmem::Finder<'static>> =
+        LazyLock::new(|| memmem::Finder::new("\"forkedFrom\""));
+    KEY.find(text).is_some()
 }

@@ -9,13 +9,13 @@ use std::ops::Range;
 use std::path::Path;
 
 use transcript_format::lines::{DEFAULT_LINE_CAP, Framed, Line};
-use transcript_format::scan::Scanner;
+use transcript_format::scan::{Envelope, Scanner};
 
 use crate::bodies::text_of;
 use crate::build::{self, PartialIndex};
 use crate::damaged_lines;
-use crate::fork_names::old_id;
-use crate::index::{Boundary, Id, Index};
+use crate::fork_names::{may_have_old_id, old_id};
+use crate::index::{Boundary, EntryMarks, Id, Index};
 use crate::interner;
 
 /// An [`Index`] that grows line by line, and at each moment equals the one that a load of the lines
@@ -258,6 +258,12 @@ impl GrowingIndex {
     /// Appends the next line of the file. A line without a newline is replaced by the next one,
     /// which must start at the same offset.
     pub fn push(&mut self, framed: Framed<'_>) {
+        self.push_scanned(framed, None);
+    }
+
+    /// Appends the next line of the file as [`Self::push`] does. `envelope` is the scan of the whole
+    /// line, unless it cannot be scanned.
+    pub fn push_scanned(&mut self, framed: Framed<'_>, envelope: Option<&Envelope<'_>>) {
         self.reopen();
         self.open.drop_unterminated();
         let (offset, terminated) = match framed {
@@ -270,7 +276,7 @@ impl GrowingIndex {
             return self.open.push(framed);
         }
         let before = Lengths::of(&self.index);
-        self.add(framed);
+        self.add(framed, envelope);
         let Some(run_start) = self.damage(&before) else {
             if before.records == self.index.records.len()
                 && before.findings == self.index.findings.len()
@@ -284,7 +290,7 @@ impl GrowingIndex {
                 before.restore(&mut self.index);
                 self.close();
                 let before = Lengths::of(&self.index);
-                self.add(framed);
+                self.add(framed, envelope);
                 return self.complete(&before, |_| framed_bytes(framed, offset));
             }
             return self.complete(&before, |_| framed_bytes(framed, offset));
@@ -341,11 +347,14 @@ impl GrowingIndex {
     }
 
     /// Appends a line as it is, without its uuid.
-    fn add(&mut self, framed: Framed<'_>) {
+    fn add(&mut self, framed: Framed<'_>, envelope: Option<&Envelope<'_>>) {
         make_room(&mut self.index.records);
         make_room(&mut self.index.tools);
         let mut part = take(&mut self.index);
-        part.add(framed, &mut self.scanner);
+        match (framed, envelope) {
+            (Framed::Line(line), Some(envelope)) => part.add_entry(line, envelope),
+            _ => part.add(framed, &mut self.scanner),
+        }
         put(&mut self.index, part);
         let (offset, len) = match framed {
             Framed::Line(line) => (line.offset, line.bytes.len() as u64),
@@ -460,7 +469,12 @@ impl GrowingIndex {
             let bytes = bytes.as_ref();
             let from = (place.start - start) as usize;
             let bytes = bytes.get(from..from + record.len as usize);
-            let text = text_of(bytes.unwrap_or_default(), record.marks);
+            let bytes = bytes.unwrap_or_default();
+            let is_repaired = record.marks.contains(EntryMarks::SALVAGED);
+            if !is_repaired && !may_have_old_id(bytes) {
+                continue;
+            }
+            let text = text_of(bytes, record.marks);
             if let Some(old) = old_id(&text) {
                 let hash = interner::hash(old.as_bytes());
                 let replaced = self.forks.copies.insert(hash, number as u32);

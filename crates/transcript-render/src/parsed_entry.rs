@@ -6,7 +6,6 @@ use std::path::Path;
 
 use transcript_format::entry;
 use transcript_format::object::{Object, Str};
-use transcript_format::scan::Flags;
 use transcript_reader::{EntryRef, Index, LoadOptions, Prompt, Source};
 use transcript_resume::items::Displays;
 use transcript_resume::{Policy, Tree, is_prompt};
@@ -65,12 +64,6 @@ impl<'e> ParsedEntry<'e> {
     /// Returns the body.
     pub fn body(&self) -> Option<entry::Entry<'_>> {
         entry::Entry::parse(&self.text).ok()
-    }
-
-    /// Returns whether a subagent wrote the entry.
-    pub fn is_sidechain(&self) -> bool {
-        let flags = self.entry_ref().map(|entry_ref| entry_ref.flags());
-        flags.is_some_and(|flags| flags.contains(Flags::SIDECHAIN))
     }
 
     /// Returns whether a person wrote the entry, so that a turn starts with it.

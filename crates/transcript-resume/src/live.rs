@@ -20,7 +20,7 @@ use std::path::Path;
 use hashbrown::HashTable;
 use transcript_format::kind::EntryKind;
 use transcript_format::lines::Framed;
-use transcript_format::scan::{ContentKind, Flags};
+use transcript_format::scan::{ContentKind, Envelope, Flags};
 use transcript_reader::{EntryMarks, EntryNo, EntryRef, GrowingIndex, Id, Index};
 
 use crate::decision::Decision;
@@ -154,7 +154,13 @@ impl LiveConversation {
     /// Appends the next line of the file. A line without a newline is replaced by the next one,
     /// which must start at the same offset.
     pub fn push(&mut self, line: Framed<'_>) {
-        self.lines.push(line);
+        self.push_scanned(line, None);
+    }
+
+    /// Appends the next line of the file as [`Self::push`] does. `envelope` is the scan of the whole
+    /// line, unless it cannot be scanned.
+    pub fn push_scanned(&mut self, line: Framed<'_>, envelope: Option<&Envelope<'_>>) {
+        self.lines.push_scanned(line, envelope);
     }
 
     /// Returns the index of the lines so far.
@@ -498,7 +504,8 @@ impl Facts {
         self.seen += 1;
         let mut is_global = index.sessions().count() != self.sessions;
         if let Some(id) = entry.uuid() {
-            is_global |= self.awaited.remove(&id) | !is_first(index, id, entry.number());
+            let is_awaited = !self.awaited.is_empty() && self.awaited.remove(&id);
+            is_global |= is_awaited | !is_first(index, id, entry.number());
         }
         let is_missing = |id: &Id| {
             let first = index.with_uuid(*id).next();

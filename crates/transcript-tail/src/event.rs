@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use transcript_format::finding::Finding;
+use transcript_format::scan::{Envelope, EnvelopeFields};
 
 use crate::file_position::{Checkpoint, FilePosition};
 use crate::live::ConversationChange;
@@ -90,6 +91,16 @@ pub struct FollowedEntry {
     /// The changes of the conversation by this entry. Empty without
     /// [`FollowOptions::changes`](crate::FollowOptions::changes).
     pub changes: Vec<ConversationChange>,
+    /// The fields that the scan found in the text.
+    pub(crate) fields: Option<EnvelopeFields>,
+}
+
+impl FollowedEntry {
+    /// Returns the envelope of an undamaged line, without its tools; `None` for a salvaged entry.
+    #[must_use]
+    pub fn envelope(&self) -> Option<Envelope<'_>> {
+        self.fields.as_ref()?.of(self.text.as_bytes())
+    }
 }
 
 /// Why a file is read from its start again.

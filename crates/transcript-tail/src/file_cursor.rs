@@ -13,6 +13,7 @@ use std::sync::Arc;
 use memchr::memrchr;
 use transcript_format::finding::{Code, Finding};
 use transcript_format::lines::{Framed, Framer, Line};
+use transcript_format::scan::Envelope;
 use transcript_reader::{Error, ErrorKind, Source};
 use transcript_storage::{Identity, LastBytes, ReadDisk};
 
@@ -204,22 +205,21 @@ impl FileCursor {
             self.taken.push(used);
             return Ok(());
         };
-        let mut taken = std::mem::take(&mut self.taken);
         let mut position = self.position.clone();
         let line = position.line();
         match framed {
             Framed::Line(line) => position.advance(line.bytes),
             Framed::TooLong { len, .. } => {
-                taken.push(used);
-                position.advance_unread(len, &taken);
+                self.taken.push(used);
+                position.advance_unread(len, &self.taken);
             }
+        }
+        if !self.taken.bytes().is_empty() {
+            self.taken = LastBytes::default();
         }
         let is_last = self.last_newline == Some(position.offset());
         self.next = Some(position);
         let events = &mut self.events;
-        if let Some(live) = &mut live {
-            live.push(framed);
-        }
         self.classifier
             .classify(framed, line, &self.path, events, live.as_deref_mut())?;
         let early = std::mem::take(&mut self.early);
@@ -452,9 +452,6 @@ impl FileCursor {
         let line = self.position.line();
         match self.framer.finish() {
             Some(framed) => {
-                if let Some(live) = &mut live {
-                    live.push(framed);
-                }
                 let events = &mut self.events;
                 self.classifier
                     .classify(framed, line, &self.path, events, live.as_deref_mut())?;
@@ -483,7 +480,12 @@ impl FileCursor {
             terminated: false,
         };
         let number = self.position.line();
-        let entry = self.classifier.entry(&line, number, live.as_deref_mut());
+        let add = |envelope: &Envelope<'_>, text: &str| {
+            if let Some(live) = &mut live {
+                live.add(line.offset, envelope, text);
+            }
+        };
+        let entry = self.classifier.entry(&line, number, add);
         let Some(entry) = entry else {
             return false;
         };
@@ -496,7 +498,7 @@ impl FileCursor {
         self.events.push_back(EventKind::Entry(entry.clone()));
         self.early.emitted = Some(entry);
         if let Some(live) = live {
-            live.push(Framed::Line(line));
+            live.push(Framed::Line(line), None);
             live.report(true, &mut self.events);
         }
         true

@@ -109,7 +109,7 @@ impl FilePosition {
 
 /// Returns whether `bytes` are at `offset`. Uses constant memory.
 pub(crate) fn has(source: &Source, offset: u64, bytes: &[u8]) -> Result<bool, Error> {
-    let mut buffer = [0; 4096];
+    let mut buffer = [0; 16 << 10];
     let mut at = offset;
     for piece in bytes.chunks(buffer.len()) {
         let buffer = &mut buffer[..piece.len()];

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use transcript_format::finding::{Code, Finding};
 use transcript_format::lines::{Framed, Line};
-use transcript_format::scan::{ScanErrorKind, Scanner};
+use transcript_format::scan::{Envelope, ScanErrorKind, Scanner, utf8};
 use transcript_reader::{Bodies, Error, Index, Source};
 
 use crate::event::{EventKind, FollowedEntry};
@@ -19,8 +19,8 @@ pub(crate) struct LineClassifier {
 }
 
 impl LineClassifier {
-    /// Adds the events of a line to `events`, and its entries to `live`. `line` is its number,
-    /// `path` its file, for messages.
+    /// Adds the events of a line to `events`, and the line and its entries to `live`. `line` is its
+    /// number, `path` its file, for messages.
     pub(crate) fn classify(
         &mut self,
         framed: Framed<'_>,
@@ -32,6 +32,9 @@ impl LineClassifier {
         let framed = match framed {
             Framed::Line(framed) => framed,
             Framed::TooLong { offset, len, .. } => {
+                if let Some(live) = live {
+                    live.push(framed, None);
+                }
                 events.push_back(EventKind::Damaged(Finding {
                     code: Code::TooLong,
                     line,
@@ -42,9 +45,18 @@ impl LineClassifier {
                 return Ok(());
             }
         };
-        if let Some(entry) = self.entry(&framed, line, live.as_deref_mut()) {
+        let added = |envelope: &Envelope<'_>, text: &str| {
+            if let Some(live) = &mut live {
+                live.push(Framed::Line(framed), Some(envelope));
+                live.add(framed.offset, envelope, text);
+            }
+        };
+        if let Some(entry) = self.entry(&framed, line, added) {
             events.push_back(EventKind::Entry(entry));
             return Ok(());
+        }
+        if let Some(live) = &mut live {
+            live.push(Framed::Line(framed), None);
         }
         let scanned = self.scanner.scan(framed.bytes).map(|_| ());
         if scanned.is_err_and(|error| error.kind == ScanErrorKind::Blank) {
@@ -53,19 +65,18 @@ impl LineClassifier {
         self.classify_damaged(framed, line, path, events, live)
     }
 
-    /// Returns the entry of a line that is undamaged, and adds it to `live`.
+    /// Returns the entry of a line that is undamaged, and passes its scan and its text to `see`.
     pub(crate) fn entry(
         &mut self,
         framed: &Line<'_>,
         line: Option<u64>,
-        live: Option<&mut FollowedConversation>,
+        see: impl FnOnce(&Envelope<'_>, &str),
     ) -> Option<FollowedEntry> {
-        let envelope = self.scanner.scan(framed.bytes).ok()?;
-        let text = simdutf8::basic::from_utf8(framed.bytes).ok()?;
-        if let Some(live) = live {
-            live.add(framed.offset, &envelope, text);
-        }
+        let text = utf8(framed.bytes)?;
+        let envelope = self.scanner.scan_text(text).ok()?;
+        see(&envelope, text);
         Some(FollowedEntry {
+            fields: Some(envelope.fields()),
             offset: framed.offset,
             len: framed.bytes.len() as u64,
             line,
@@ -114,6 +125,7 @@ impl LineClassifier {
                 text: text.to_owned(),
                 is_salvaged: true,
                 changes: Vec::new(),
+                fields: None,
             }));
         }
         Ok(())

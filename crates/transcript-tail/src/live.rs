@@ -236,11 +236,12 @@ impl FollowedConversation {
         self.is_empty
     }
 
-    /// Adds the next line of the file, whatever it contains.
-    pub(crate) fn push(&mut self, framed: Framed<'_>) {
+    /// Adds the next line of the file, whatever it contains. `envelope` is the scan of the whole
+    /// line, unless it cannot be scanned.
+    pub(crate) fn push(&mut self, framed: Framed<'_>, envelope: Option<&Envelope<'_>>) {
         (self.is_empty, self.is_stale) = (false, true);
         self.budget = self.budget.saturating_add(BUDGET_PER_LINE);
-        self.live.push(framed);
+        self.live.push_scanned(framed, envelope);
     }
 
     /// Adds an entry of the last line.
@@ -273,6 +274,9 @@ impl FollowedConversation {
             self.budget -= cost;
         }
         self.settle();
+        if self.changes.is_empty() {
+            return;
+        }
         let mut entries: Vec<_> = events.iter_mut().filter_map(entry_of).collect();
         let Some(last) = entries.len().checked_sub(1) else {
             return;
@@ -483,7 +487,7 @@ mod tests {
             text += &(line(number) + "\n");
             let mut framer = Framer::starting_at(start as u64, usize::MAX);
             let line = &text[start..];
-            live.push(framer.next(&mut line.as_bytes()).unwrap());
+            live.push(framer.next(&mut line.as_bytes()).unwrap(), None);
             if let Ok(envelope) = scanner.scan(line.trim_end().as_bytes()) {
                 live.add(start as u64, &envelope, line.trim_end());
             }

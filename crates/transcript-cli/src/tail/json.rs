@@ -32,17 +32,23 @@ impl Json<'_> {
         }
     }
 
-    /// Writes an entry if it is `wanted`, and the changes that it made.
+    /// Writes the record of an entry if it is wanted, and the changes that the entry made.
     pub(super) fn entry(
         &mut self,
         path: &Path,
         entry: &FollowedEntry,
-        parsed: &ParsedEntry<'_>,
+        record: Option<EntryRecord<'_>>,
         is_of_agent: bool,
-        wanted: bool,
     ) -> Result<()> {
-        if wanted {
-            let mut record = entry_record(entry, parsed, self.raw_entries);
+        if let Some(mut record) = record {
+            record.line = entry.line;
+            record.offset = entry.offset;
+            record.len = entry.len;
+            if entry.is_salvaged {
+                record.via = vec!["salvage".into()];
+            } else if record.parent_uuid.is_some() {
+                record.via = vec!["parent".into()];
+            }
             record.path = Some(path.to_string_lossy());
             record.sidechain = is_of_agent;
             record.write(self.out, |json| self.ui.verbatim(json))?;
@@ -58,24 +64,13 @@ impl Json<'_> {
     }
 }
 
-fn entry_record<'a>(
-    entry: &FollowedEntry,
-    parsed: &'a ParsedEntry<'_>,
-    raw_entry: bool,
-) -> EntryRecord<'a> {
+/// Returns the record of any entry; its place in the file is set later.
+pub(super) fn record_of<'a>(parsed: &'a ParsedEntry<'_>, raw_entry: bool) -> EntryRecord<'a> {
     let index = parsed.index();
     let entry_ref = parsed.entry_ref();
     let id = |id: Option<transcript_reader::Id>| id.map(|id| index.id_text(id));
     let mut record = EntryRecord::of_body(parsed.text(), raw_entry);
-    record.line = entry.line;
-    record.offset = entry.offset;
-    record.len = entry.len;
     record.uuid = id(entry_ref.and_then(|one| one.uuid()));
     record.parent_uuid = id(entry_ref.and_then(|one| one.parent()));
-    if entry.is_salvaged {
-        record.via = vec!["salvage".into()];
-    } else if record.parent_uuid.is_some() {
-        record.via = vec!["parent".into()];
-    }
     record
 }

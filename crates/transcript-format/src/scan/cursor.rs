@@ -1,5 +1,7 @@
 //! Walks the tokens of one line of JSON, left to right, without recursion.
 
+use std::ops::Range;
+
 use super::simd::{Carry, Quotes, WINDOW, index};
 use super::text::Text;
 
@@ -65,6 +67,17 @@ pub(super) struct Span {
 }
 
 impl Span {
+    pub(super) fn new(start: usize, end: usize) -> Self {
+        Self {
+            start: start as u32,
+            end: end as u32,
+        }
+    }
+
+    pub(super) fn range(self) -> Range<usize> {
+        self.start as usize..self.end as usize
+    }
+
     #[inline(always)]
     pub(super) fn of(self, line: &[u8]) -> &[u8] {
         &line[self.start as usize..self.end as usize]

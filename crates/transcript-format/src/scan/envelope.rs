@@ -1,5 +1,7 @@
 //! The envelope: the fields of a line that are needed for linking entries.
 
+use std::ops::Range;
+
 use bitflags::bitflags;
 
 use super::cursor::{Cursor, ScanError, ScanErrorKind, Scratch, Span};
@@ -86,6 +88,8 @@ pub struct Tool<'a> {
     pub role: ToolRole,
     /// The id that call and result share.
     pub id: Text<'a>,
+    /// The `name` of the tool, of a call.
+    pub name: Option<Text<'a>>,
 }
 
 /// The role of a block in a tool call.
@@ -106,6 +110,7 @@ pub enum ToolRole {
 struct ToolSpan {
     role: ToolRole,
     id: Span,
+    name: Option<Span>,
 }
 
 /// The envelope of one line; borrows from the line and from the [`Scanner`].
@@ -120,7 +125,7 @@ pub struct Envelope<'a> {
 }
 
 /// The places of the parts of an [`Envelope`] in the line.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Parts {
     end: usize,
     kind: EntryKind,
@@ -136,9 +141,29 @@ struct Parts {
     session_id: Option<Span>,
     agent_id: Option<Span>,
     timestamp: Option<Span>,
+    message: Option<Span>,
     message_id: Option<Span>,
+    stop_reason: Option<Span>,
+    last_text: Option<Span>,
     content: ContentKind,
     flags: Flags,
+}
+
+/// The fields of an [`Envelope`] apart from its tools, to be kept with a copy of the line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EnvelopeFields(Parts);
+
+impl EnvelopeFields {
+    /// Returns the envelope of `line`, which must be the line that was scanned; `None` if it is
+    /// shorter. The envelope has no tools.
+    #[must_use]
+    pub fn of<'a>(&'a self, line: &'a [u8]) -> Option<Envelope<'a>> {
+        (self.0.end <= line.len()).then_some(Envelope {
+            line,
+            parts: &self.0,
+            tools: &[],
+        })
+    }
 }
 
 macro_rules! ids {
@@ -171,6 +196,10 @@ impl<'a> Envelope<'a> {
         timestamp;
         /// `message.id`.
         message_id;
+        /// `message.stop_reason`.
+        stop_reason;
+        /// The content of the message if it is a string, else the text of its last `text` block.
+        last_text;
     }
 
     /// Returns the type of the entry.
@@ -181,6 +210,18 @@ impl<'a> Envelope<'a> {
 
     fn text(&self, span: Span) -> Text<'a> {
         Text::new(span.of(self.line))
+    }
+
+    /// Returns the place of the value of `message` in the line, of whatever kind it is.
+    #[must_use]
+    pub fn message(&self) -> Option<Range<usize>> {
+        self.parts.message.map(Span::range)
+    }
+
+    /// Returns the fields, to be kept with a copy of the line.
+    #[must_use]
+    pub fn fields(&self) -> EnvelopeFields {
+        EnvelopeFields(*self.parts)
     }
 
     /// Returns the second name of the entry: `subtype` of a system entry, `attachment.type` of an
@@ -229,6 +270,7 @@ impl<'a> Envelope<'a> {
         self.tools.iter().map(move |span| Tool {
             role: span.role,
             id: Text::new(span.id.of(line)),
+            name: span.name.map(|name| Text::new(name.of(line))),
         })
     }
 
@@ -236,6 +278,21 @@ impl<'a> Envelope<'a> {
     #[must_use]
     pub fn end(&self) -> usize {
         self.parts.end
+    }
+
+    /// Returns the envelope if only white space follows the object.
+    fn alone(self) -> Result<Self, ScanError> {
+        let rest = &self.line[self.end()..];
+        match rest
+            .iter()
+            .position(|byte| !matches!(byte, b' ' | b'\t' | b'\r' | b'\n'))
+        {
+            None => Ok(self),
+            Some(at) => Err(ScanError {
+                kind: ScanErrorKind::Trailing,
+                at: self.end() + at,
+            }),
+        }
     }
 }
 
@@ -282,18 +339,16 @@ impl Scanner {
     /// Returns what is wrong with the line and where; [`ScanErrorKind::Trailing`] when a complete
     /// object is followed by more bytes (see [`Self::scan_first`]).
     pub fn scan<'a>(&'a mut self, line: &'a [u8]) -> Result<Envelope<'a>, ScanError> {
-        let envelope = self.scan_first(line)?;
-        let rest = &line[envelope.end()..];
-        match rest
-            .iter()
-            .position(|byte| !matches!(byte, b' ' | b'\t' | b'\r' | b'\n'))
-        {
-            None => Ok(envelope),
-            Some(at) => Err(ScanError {
-                kind: ScanErrorKind::Trailing,
-                at: envelope.end() + at,
-            }),
-        }
+        self.scan_first(line)?.alone()
+    }
+
+    /// Scans a line that is known to be UTF-8, as [`Self::scan`] does.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Self::scan`].
+    pub fn scan_text<'a>(&'a mut self, line: &'a str) -> Result<Envelope<'a>, ScanError> {
+        self.read(line.as_bytes())?.alone()
     }
 
     /// Scans the object at the start of a line and ignores the bytes after it.
@@ -302,13 +357,8 @@ impl Scanner {
     ///
     /// Those of [`Self::scan`], without `Trailing`.
     pub fn scan_first<'a>(&'a mut self, line: &'a [u8]) -> Result<Envelope<'a>, ScanError> {
-        let Self {
-            parts,
-            tools,
-            scratch,
-        } = self;
-        read(line, parts, tools, scratch)?;
-        let object = &line[..parts.end];
+        let envelope = self.read(line)?;
+        let object = &line[..envelope.end()];
         if simdutf8::basic::from_utf8(object).is_err() {
             let at = std::str::from_utf8(object).map_or_else(|bad| bad.valid_up_to(), str::len);
             return Err(ScanError {
@@ -316,6 +366,16 @@ impl Scanner {
                 at,
             });
         }
+        Ok(envelope)
+    }
+
+    fn read<'a>(&'a mut self, line: &'a [u8]) -> Result<Envelope<'a>, ScanError> {
+        let Self {
+            parts,
+            tools,
+            scratch,
+        } = self;
+        read(line, parts, tools, scratch)?;
         Ok(Envelope { line, parts, tools })
     }
 }
@@ -417,7 +477,11 @@ impl Reader<'_, '_> {
             Member::Timestamp => self.parts.timestamp = self.id()?,
             Member::SessionId => self.parts.session_id = self.id()?,
             Member::IsSidechain => self.flag(Flags::SIDECHAIN)?,
-            Member::Message => self.message()?,
+            Member::Message => {
+                let start = self.cursor.pos();
+                self.message()?;
+                self.parts.message = Some(Span::new(start, self.cursor.pos()));
+            }
             Member::Subtype => self.parts.subtype = self.id()?,
             Member::AgentId => self.parts.agent_id = self.id()?,
             Member::IsMeta => self.flag(Flags::META)?,
@@ -527,6 +591,7 @@ impl Reader<'_, '_> {
     #[inline(always)]
     fn message(&mut self) -> Step {
         self.parts.message_id = None;
+        self.parts.stop_reason = None;
         // `message` may be repeated; only the last one counts.
         self.forget_content(ContentKind::NoMessage);
         if self.cursor.peek() != b'{' {
@@ -540,6 +605,7 @@ impl Reader<'_, '_> {
             match self.inner_name()? {
                 Some(Inner::Id) => self.parts.message_id = self.text_or_skip(2)?,
                 Some(Inner::ContentKind) => self.content()?,
+                Some(Inner::StopReason) => self.parts.stop_reason = self.text_or_skip(2)?,
                 _ => self.cursor.skip_value(2)?,
             }
             more = self.cursor.more(b'}')?;
@@ -556,6 +622,7 @@ impl Reader<'_, '_> {
 
     fn forget_content(&mut self, content: ContentKind) {
         self.parts.content = content;
+        self.parts.last_text = None;
         self.parts.flags -= Flags::HAS_TEXT
             | Flags::HAS_THINKING
             | Flags::HAS_TOOL_USE
@@ -571,7 +638,8 @@ impl Reader<'_, '_> {
             b'"' => {
                 self.parts.content = ContentKind::Text;
                 self.parts.flags |= Flags::HAS_TEXT;
-                self.cursor.string().map(|_| ())
+                self.parts.last_text = Some(self.cursor.string()?);
+                Ok(())
             }
             b'[' => {
                 self.parts.content = ContentKind::Blocks;
@@ -603,12 +671,17 @@ impl Reader<'_, '_> {
             return self.cursor.skip_value(3);
         }
         let (mut kind, mut id, mut tool_use_id) = (None, None, None);
+        let (mut name, mut text) = (None, None);
+        let mut members = 0;
         let mut more = self.cursor.open_object()?;
         while more {
+            members += 1;
             match self.inner_name()? {
                 Some(Inner::Type) => kind = self.text_or_skip(4)?,
                 Some(Inner::Id) => id = self.text_or_skip(4)?,
                 Some(Inner::ToolUseId) => tool_use_id = self.text_or_skip(4)?,
+                Some(Inner::Name) => name = self.text_or_skip(4)?,
+                Some(Inner::Text) => text = self.text_or_skip(4)?,
                 _ => self.cursor.skip_value(4)?,
             }
             more = self.cursor.more(b'}')?;
@@ -630,8 +703,14 @@ impl Reader<'_, '_> {
             _ => (Flags::HAS_OTHER_BLOCK, None, None),
         };
         self.parts.flags |= flag;
+        if members > MAX_PARTS {
+            // Nothing but the type and the ids of such a block is read.
+            name = None;
+        } else if flag == Flags::HAS_TEXT {
+            self.parts.last_text = text;
+        }
         if let (Some(role), Some(id)) = (role, id) {
-            self.tools.push(ToolSpan { role, id });
+            self.tools.push(ToolSpan { role, id, name });
         }
         Ok(())
     }
@@ -698,8 +777,8 @@ names! {
     /// The members of a message and of its blocks that the envelope reads.
     Inner {
         2: Id = b"id";
-        4: Type = b"type";
+        4: Type = b"type" Name = b"name" Text = b"text";
         7: ContentKind = b"content";
-        11: ToolUseId = b"tool_use_id";
+        11: ToolUseId = b"tool_use_id" StopReason = b"stop_reason";
     }
 }

@@ -25,7 +25,7 @@ mod simd;
 mod text;
 
 pub use cursor::{ScanError, ScanErrorKind};
-pub use envelope::{ContentKind, Envelope, Flags, Scanner, Tool, ToolRole};
+pub use envelope::{ContentKind, Envelope, EnvelopeFields, Flags, Scanner, Tool, ToolRole};
 pub use parts::Body;
 pub use text::Text;
 

@@ -422,6 +422,34 @@ fn nested_look_alikes_are_not_taken_for_the_entry_own_members() {
 }
 
 #[test]
+fn of_a_message_the_last_text_stop_reason_and_names_count_of_whatever_type() {
+    let values = [
+        r#""t\u0065xt""#,
+        "\"\"",
+        "null",
+        "7",
+        r#"{"text":"x"}"#,
+        r#"[{"type":"text","text":"a"},{"text":"b","type":"text","text":"c"},{"type":"image"}]"#,
+        r#"[{"type":"text","text":"a"},{"type":"text"}]"#,
+        r#"[{"type":"tool_use","id":"i","name":"N","name":5},{"id":"j","type":"mcp_tool_use","name":"\u004d"}]"#,
+        r#"[{"type":"tool_result","tool_use_id":"i","name":"N","text":"x"},"s"]"#,
+    ];
+    for one in values {
+        for other in values {
+            for line in [
+                format!(r#"{{"message": {one} }}"#),
+                format!(r#"{{"message":{one},"message":{other}}}"#),
+                format!(r#"{{"message":{{"content":{one},"stop_reason":{other}}}}}"#),
+                format!(r#"{{"message":{{"content":{one},"content":{other}}}}}"#),
+                format!(r#"{{"message":{{"stop_reason":{one},"stop_r\u0065ason":{other}}}}}"#),
+            ] {
+                assert!(check(line.as_bytes()), "{line}");
+            }
+        }
+    }
+}
+
+#[test]
 fn tool_ids_are_in_the_order_of_the_message_whatever_is_before_them() {
     let line = r#"{"message":{"content":[{"id":"a","type":"tool_use","input":{"id":"x"}},
         {"tool_use_id":"b","id":"y","type":"tool_result"},{"type":"server_tool_use","id":"c"},
@@ -432,7 +460,7 @@ fn tool_ids_are_in_the_order_of_the_message_whatever_is_before_them() {
     let tools: Vec<(ToolRole, &str)> = fields
         .tools
         .iter()
-        .map(|(role, id)| (*role, id.as_str()))
+        .map(|(role, id, _)| (*role, id.as_str()))
         .collect();
     assert_eq!(
         tools,

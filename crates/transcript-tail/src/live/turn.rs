@@ -6,9 +6,9 @@
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
 use transcript_format::kind::{EntryKind, SystemKind};
-use transcript_format::object::{Object, Raw};
-use transcript_format::scan::{Envelope, Flags, Tool, ToolRole};
-use transcript_format::texts::is_synthetic;
+use transcript_format::object::Object;
+use transcript_format::scan::{Envelope, Flags, Text, Tool, ToolRole};
+use transcript_format::texts::{is_synthetic, may_start_with};
 use transcript_reader::{EntryRef, MessageKey, Prompt};
 
 use super::ChangeKind;
@@ -96,7 +96,7 @@ impl TurnLine {
             return Self::Nothing;
         }
         match entry.kind() {
-            EntryKind::Assistant => Self::of_answer(entry, text),
+            EntryKind::Assistant => Self::of_answer(entry),
             EntryKind::User => Self::of_user(entry, text),
             EntryKind::System => match SystemKind::from_code(entry.sub_code()) {
                 SystemKind::StopHookSummary => Self::EndOfAnswer,
@@ -107,36 +107,37 @@ impl TurnLine {
         }
     }
 
-    fn of_answer(entry: &Envelope<'_>, text: &str) -> Self {
+    fn of_answer(entry: &Envelope<'_>) -> Self {
         let flags = entry.flags();
         if flags.contains(Flags::API_ERROR) {
             return Self::Break;
         }
-        let has_calls = entry.tools().len() > 0;
-        let body = match has_calls || flags.contains(Flags::HAS_TEXT) {
-            true => AnswerBody::of(text),
-            false => AnswerBody::default(),
-        };
-        if body.last_text.is_some_and(|text| is_synthetic(&text)) {
+        // Of thoughts alone nothing is read, nor of a body with too many parts.
+        let is_read = (entry.tools().len() > 0 || flags.contains(Flags::HAS_TEXT))
+            && !flags.contains(Flags::TOO_MANY);
+        let text = entry.last_text().filter(|_| is_read);
+        let may_be_synthetic =
+            |text: &Text<'_>| text.raw().first().copied().is_none_or(may_start_with);
+        if text.is_some_and(|text| may_be_synthetic(&text) && is_synthetic(&text.decode())) {
             return Self::Nothing;
         }
-        let mut names = body.calls.into_iter();
         let tool = |tool: Tool<'_>| {
             let id: Box<str> = tool.id.decode().into();
             match tool.role {
                 ToolRole::Use | ToolRole::ServerUse => {
-                    let name = names.find(|call| call.0 == id).and_then(|call| call.1);
+                    let name = tool.name.filter(|_| is_read);
+                    let name = name.map(|name| name.decode().into());
                     ToolLine::Call { id, name }
                 }
                 ToolRole::Result | ToolRole::ServerResult => ToolLine::Result(id),
             }
         };
         let is_answer = flags.intersects(Flags::HAS_TEXT | Flags::HAS_OTHER_BLOCK);
-        let stop = body.stop.as_deref();
+        let stop = entry.stop_reason().filter(|_| is_read);
         Self::Answer(AnswerLine {
             tools: entry.tools().map(tool).collect(),
             is_answer: is_answer && !flags.contains(Flags::HAS_TOOL_USE),
-            is_end: stop.is_some_and(|stop| !matches!(stop, "tool_use" | "pause_turn")),
+            is_end: stop.is_some_and(|stop| !matches!(&*stop.bytes(), b"tool_use" | b"pause_turn")),
         })
     }
 
@@ -315,46 +316,5 @@ impl TurnTracker {
                 self.early.pop_front();
             }
         }
-    }
-}
-
-/// The fields of an answer that the envelope does not have.
-#[derive(Default)]
-struct AnswerBody<'a> {
-    stop: Option<Box<str>>,
-    last_text: Option<std::borrow::Cow<'a, str>>,
-    /// The id and the tool of each call.
-    calls: Vec<(Box<str>, Option<Box<str>>)>,
-}
-
-impl<'a> AnswerBody<'a> {
-    fn of(text: &'a str) -> Self {
-        Self::read(text).unwrap_or_default()
-    }
-
-    fn read(text: &'a str) -> Option<Self> {
-        let message = Object::parse(text).ok()?.object("message")?;
-        let mut line = Self {
-            stop: message.str("stop_reason").map(Into::into),
-            ..Self::default()
-        };
-        let content = message.get("content")?;
-        line.last_text = content.str();
-        for block in content.array().unwrap_or_default() {
-            let Some(block) = Raw::object(block) else {
-                continue;
-            };
-            match block.str("type").as_deref() {
-                Some("text") => line.last_text = block.str("text"),
-                Some("tool_use" | "server_tool_use" | "mcp_tool_use") => {
-                    if let Some(id) = block.str("id") {
-                        let name = block.str("name").map(Into::into);
-                        line.calls.push((id.into(), name));
-                    }
-                }
-                _ => {}
-            }
-        }
-        Some(line)
     }
 }

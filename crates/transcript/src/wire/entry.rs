@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use transcript_format::entry::Entry;
 use transcript_format::kind::EntryKind;
 use transcript_format::object::Str;
+use transcript_format::scan::{Envelope, Flags, Text};
 use transcript_reader::{EntryRef, Index};
 use transcript_resume::Via;
 
@@ -95,6 +96,42 @@ impl<'a> EntryRecord<'a> {
         }
     }
 
+    /// Returns the record of an undamaged line that `envelope` is the scan of: that of
+    /// [`Self::of_body`] and the ids. The line is parsed only for what the envelope does not tell.
+    #[must_use]
+    pub fn of_line(line: &'a str, envelope: &Envelope<'a>, raw_entry: bool) -> Self {
+        let decoded = |text: Option<Text<'a>>| text.map(|text| text.decode());
+        let is_system = envelope.kind() == EntryKind::System;
+        let names = (decoded(envelope.kind_name()), decoded(envelope.timestamp()));
+        let subtype = decoded(envelope.sub_name()).filter(|_| is_system);
+        let is_known = !raw_entry
+            && !envelope.flags().contains(Flags::TOO_MANY)
+            && is_system == subtype.is_some();
+        let record = match names {
+            // An envelope does not tell an empty name from none.
+            (Some(kind), Some(timestamp)) if is_known => Self {
+                r#type: Some(kind),
+                subtype,
+                timestamp: Some(timestamp),
+                message: envelope
+                    .message()
+                    .and_then(|place| line.get(place))
+                    .map(Json::new),
+                ..Self::default()
+            },
+            _ => Self::of_body(line, raw_entry),
+        };
+        let parent = match envelope.kind() {
+            EntryKind::LastPrompt | EntryKind::Summary | EntryKind::TranscriptEngine => None,
+            _ => envelope.parent_uuid(),
+        };
+        Self {
+            uuid: decoded(envelope.uuid()).map(Cow::into_owned),
+            parent_uuid: decoded(parent).map(Cow::into_owned),
+            ..record
+        }
+    }
+
     /// Writes the record as one line: like [`text`], but verbatim values pass through `verbatim` and
     /// are copied; serializing would parse every byte again.
     ///
@@ -121,5 +158,87 @@ impl<'a> EntryRecord<'a> {
             None => out.write_all(tail.as_bytes())?,
         }
         out.write_all(b"\n")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use transcript_format::scan::Scanner;
+
+    use super::*;
+
+    #[test]
+    fn the_record_of_a_scanned_line_is_that_of_its_body() {
+        let values = [
+            "null",
+            "\"\"",
+            "7",
+            "\"x\"",
+            r#""\ud83d\u0041""#,
+            r#"{ "a" : [ 1e999 ] }"#,
+            "\"system\"",
+            "\"user\"",
+        ];
+        let names = [
+            "type",
+            "subtype",
+            "timestamp",
+            "message",
+            "uuid",
+            "parentUuid",
+        ];
+        let mut scanner = Scanner::new();
+        let mut count = 0;
+        for kind in [
+            "user",
+            "system",
+            "summary",
+            "last-prompt",
+            "transcriptEngine",
+            "",
+        ] {
+            for name in names {
+                for value in values {
+                    for line in [
+                        format!(r#"{{"type":"{kind}","{name}":{value}}}"#),
+                        format!(
+                            r#" {{"timestamp":"t","type":"{kind}","subtype":"s", "{name}" : {value} }} "#
+                        ),
+                        format!(
+                            r#"{{"{name}":{value},"timestamp":"t","message":{value},"type":"{kind}"}}"#
+                        ),
+                    ] {
+                        count += 1;
+                        let Ok(envelope) = scanner.scan_text(&line) else {
+                            panic!("{line}");
+                        };
+                        let body = Entry::parse(&line).unwrap();
+                        let id = |name| body.object().str(name).filter(|id| !id.is_empty());
+                        let kind = body.kind();
+                        let leads = matches!(
+                            kind,
+                            EntryKind::LastPrompt
+                                | EntryKind::Summary
+                                | EntryKind::TranscriptEngine
+                        );
+                        for raw in [false, true] {
+                            let expected = EntryRecord {
+                                uuid: id("uuid").map(Cow::into_owned),
+                                parent_uuid: id("parentUuid")
+                                    .filter(|_| !leads)
+                                    .map(Cow::into_owned),
+                                ..EntryRecord::of_body(&line, raw)
+                            };
+                            assert_eq!(
+                                EntryRecord::of_line(&line, &envelope, raw),
+                                expected,
+                                "{line}"
+                            );
+                        }
+                    }
+                }
+            }
+        }
+        assert_eq!(count, 864);
     }
 }

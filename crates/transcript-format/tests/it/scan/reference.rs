@@ -9,20 +9,32 @@ use transcript_format::scan::{
     ContentKind, Envelope, Flags, ScanError, ScanErrorKind, Scanner, Text, ToolRole,
 };
 
+type Tool = (ToolRole, String, Option<String>);
+
 /// An envelope, owned.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Fields {
     pub(crate) kind: EntryKind,
     pub(crate) sub_code: u8,
     /// `type`, the second name, and the ids, in the order of [`Fields::of`].
-    pub(crate) texts: [Option<String>; 11],
+    pub(crate) texts: [Option<String>; 13],
+    pub(crate) message: Option<Value>,
     pub(crate) content: ContentKind,
     pub(crate) flags: Flags,
-    pub(crate) tools: Vec<(ToolRole, String)>,
+    /// Role, id and name.
+    pub(crate) tools: Vec<Tool>,
 }
 
 impl Fields {
-    fn of(envelope: &Envelope<'_>) -> Self {
+    fn of(line: &[u8], envelope: &Envelope<'_>) -> Self {
+        let fields = envelope.fields();
+        let kept = fields.of(line).unwrap();
+        assert_eq!(
+            (kept.uuid(), kept.message()),
+            (envelope.uuid(), envelope.message())
+        );
+        assert!(fields.of(&line[..envelope.end() - 1]).is_none());
+        let message = envelope.message().map(|place| repaired(&line[place]));
         let text = |text: Option<Text<'_>>| text.map(|text| text.decode().into_owned());
         Self {
             kind: envelope.kind(),
@@ -39,12 +51,15 @@ impl Fields {
                 text(envelope.agent_id()),
                 text(envelope.timestamp()),
                 text(envelope.message_id()),
+                text(envelope.stop_reason()),
+                text(envelope.last_text()),
             ],
+            message: message.map(|message| serde_json::from_slice(&message).unwrap()),
             content: envelope.content(),
             flags: envelope.flags(),
             tools: envelope
                 .tools()
-                .map(|tool| (tool.role, tool.id.decode().into_owned()))
+                .map(|tool| (tool.role, tool.id.decode().into_owned(), text(tool.name)))
                 .collect(),
         }
     }
@@ -140,6 +155,8 @@ impl Members {
             self.id("agentId"),
             self.id("timestamp"),
             message.and_then(|message| message.get("id")?.as_str()),
+            message.and_then(|message| message.get("stop_reason")?.as_str()),
+            message.and_then(|message| last_text(message.get("content")?)),
         ];
         let mut flags = self.flags();
         let mut tools = Vec::new();
@@ -164,6 +181,7 @@ impl Members {
             kind,
             sub_code,
             texts: texts.map(|text| text.map(str::to_owned)),
+            message: self.get("message").cloned(),
             content,
             flags,
             tools,
@@ -229,13 +247,17 @@ impl Members {
     }
 }
 
-fn of_block(block: &Value) -> (Flags, Option<(ToolRole, String)>) {
-    let tool = |role, name: &str| {
-        block
-            .get(name)
-            .and_then(Value::as_str)
-            .map(|id| (role, id.to_owned()))
-    };
+fn last_text(content: &Value) -> Option<&str> {
+    let texts = content.as_array().into_iter().flatten();
+    let mut texts = texts.filter(|block| block.get("type") == Some(&"text".into()));
+    content
+        .as_str()
+        .or_else(|| texts.next_back()?.get("text")?.as_str())
+}
+
+fn of_block(block: &Value) -> (Flags, Option<Tool>) {
+    let text = |name: &str| block.get(name).and_then(Value::as_str).map(str::to_owned);
+    let tool = |role, id: &str| text(id).map(|id| (role, id, text("name")));
     match block.get("type").and_then(Value::as_str) {
         Some("text") => (Flags::HAS_TEXT, None),
         Some("thinking" | "redacted_thinking") => (Flags::HAS_THINKING, None),
@@ -341,9 +363,15 @@ pub(crate) fn scan(line: &[u8]) -> Result<(Fields, usize), ScanError> {
     let with = |mut scanner: Scanner| {
         scanner
             .scan(line)
-            .map(|envelope| (Fields::of(&envelope), envelope.end()))
+            .map(|envelope| (Fields::of(line, &envelope), envelope.end()))
     };
     let found = with(Scanner::new());
+    if let Ok(text) = std::str::from_utf8(line) {
+        let mut scanner = Scanner::new();
+        let as_text = scanner.scan_text(text);
+        let as_text = as_text.map(|envelope| (Fields::of(line, &envelope), envelope.end()));
+        assert_eq!(as_text, found, "{}", show(line));
+    }
     assert_eq!(
         with(Scanner::without_simd()),
         found,
@@ -430,7 +458,7 @@ fn check_first(line: &[u8], whole: &Result<(Fields, usize), ScanError>) {
     let mut scanner = Scanner::new();
     let first = scanner
         .scan_first(line)
-        .map(|envelope| (Fields::of(&envelope), envelope.end()));
+        .map(|envelope| (Fields::of(line, &envelope), envelope.end()));
     let is_trailing = |error: &ScanError| error.kind == ScanErrorKind::Trailing;
     match whole {
         Err(error) if is_trailing(error) => {
