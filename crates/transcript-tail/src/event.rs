@@ -92,7 +92,7 @@ pub struct FollowedEntry {
     /// [`FollowOptions::changes`](crate::FollowOptions::changes).
     pub changes: Vec<ConversationChange>,
     /// The fields that the scan found in the text.
-    pub(crate) fields: Option<EnvelopeFields>,
+    pub(crate) fields: Option<Box<EnvelopeFields>>,
 }
 
 impl FollowedEntry {

@@ -76,7 +76,7 @@ impl LineClassifier {
         let envelope = self.scanner.scan_text(text).ok()?;
         see(&envelope, text);
         Some(FollowedEntry {
-            fields: Some(envelope.fields()),
+            fields: Some(Box::new(envelope.fields())),
             offset: framed.offset,
             len: framed.bytes.len() as u64,
             line,

@@ -28,7 +28,7 @@ pub(crate) struct Fields {
 impl Fields {
     fn of(line: &[u8], envelope: &Envelope<'_>) -> Self {
         let fields = envelope.fields();
-        let kept = fields.of(line).unwrap();
+        let kept = fields.of(line).expect("the same line");
         assert_eq!(
             (kept.uuid(), kept.message()),
             (envelope.uuid(), envelope.message())
@@ -54,7 +54,7 @@ impl Fields {
                 text(envelope.stop_reason()),
                 text(envelope.last_text()),
             ],
-            message: message.map(|message| serde_json::from_slice(&message).unwrap()),
+            message: message.map(|message| serde_json::from_slice(&message).expect("valid JSON")),
             content: envelope.content(),
             flags: envelope.flags(),
             tools: envelope
