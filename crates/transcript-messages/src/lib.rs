@@ -33,5 +33,5 @@ pub use log::{Log, Omission, OmissionReason, Synthetic, SyntheticKind};
 pub use media::within_limits;
 pub use message::{Message, Role};
 pub use pair::pair;
-pub use stored::{Place, Store, StoredReader};
+pub use stored::{BlockStore, Place, StoredReader};
 pub use strict::{FRESH_ID, Part, make_strict, make_strict_part};

@@ -17,7 +17,7 @@ pub(super) const SHORTEST: usize = 256;
 const READ_AHEAD: usize = 256 << 10;
 
 /// A file that the JSON of blocks can be read from again.
-pub trait Store: fmt::Debug + Send + Sync {
+pub trait BlockStore: fmt::Debug + Send + Sync {
     /// Fills `buffer` from `offset` on. Returns the number of bytes read, which is smaller than the
     /// buffer only at the end.
     ///
@@ -34,7 +34,7 @@ pub trait Store: fmt::Debug + Send + Sync {
 #[derive(Clone, Copy, Debug)]
 pub struct Place<'s> {
     /// What contains it.
-    pub store: &'s Arc<dyn Store>,
+    pub store: &'s Arc<dyn BlockStore>,
     /// Where its first byte should be. Another text at that place counts as lost.
     pub offset: u64,
 }
@@ -42,7 +42,7 @@ pub struct Place<'s> {
 /// The JSON of a block that is in a file.
 #[derive(Clone)]
 pub(super) struct Stored {
-    store: Arc<dyn Store>,
+    store: Arc<dyn BlockStore>,
     offset: u64,
     len: usize,
     /// Shows whether the file still has the same bytes there.
@@ -101,7 +101,7 @@ fn hash(bytes: &[u8]) -> u64 {
 pub struct StoredReader {
     buffer: Vec<u8>,
     /// What `buffer` was read from, and where.
-    read: Option<(Arc<dyn Store>, u64)>,
+    read: Option<(Arc<dyn BlockStore>, u64)>,
 }
 
 impl StoredReader {

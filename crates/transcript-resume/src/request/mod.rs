@@ -60,7 +60,8 @@ use transcript_format::scan::Flags;
 use transcript_messages::builder::RequestSettings;
 use transcript_messages::text::js_trim;
 use transcript_messages::{
-    Block, Log, Message, Omission, OmissionReason, Part, Store, Synthetic, make_strict_part, pair,
+    Block, BlockStore, Log, Message, Omission, OmissionReason, Part, Synthetic, make_strict_part,
+    pair,
 };
 use transcript_reader::{Bodies, EntryNo, EntryRef, Error, Index, Source, in_order};
 
@@ -142,7 +143,7 @@ struct InFile {
     is_lost: Arc<AtomicBool>,
 }
 
-impl Store for InFile {
+impl BlockStore for InFile {
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
         self.source
             .read_at(offset, buffer)
@@ -295,7 +296,7 @@ impl RequestOptions {
             let source = source.filter(|_| !is_lost.swap(false, Ordering::Relaxed));
             let store = || {
                 let (source, is_lost) = (source?.clone(), Arc::clone(&is_lost));
-                Some(Arc::new(InFile { source, is_lost }) as Arc<dyn Store>)
+                Some(Arc::new(InFile { source, is_lost }) as Arc<dyn BlockStore>)
             };
             let loaded = Loaded::new(tree, &path, reader(&path), &store, bodies, &mut log)?;
             if !loaded.unusable.is_empty() {
@@ -405,7 +406,7 @@ impl<'i> Loaded<'i> {
         tree: &Tree<'_>,
         path: &ConversationPath,
         record: Option<StateReader<'i>>,
-        store: &(dyn Fn() -> Option<Arc<dyn Store>> + Sync),
+        store: &(dyn Fn() -> Option<Arc<dyn BlockStore>> + Sync),
         bodies: &mut B,
         log: &mut Log,
     ) -> Result<Self, B::Error> {

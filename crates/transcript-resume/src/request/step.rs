@@ -6,7 +6,7 @@ use hashbrown::HashSet;
 use transcript_format::kind::EntryKind;
 use transcript_format::object::{JsonKind, ParseObjectError, Raw, Str, unescape};
 use transcript_format::scan::Body;
-use transcript_messages::{Block, BlockKind, Log, Place, Store, within_limits};
+use transcript_messages::{Block, BlockKind, BlockStore, Log, Place, within_limits};
 use transcript_reader::{EntryMarks, EntryNo, EntryRef};
 
 use super::reminders;
@@ -262,7 +262,7 @@ pub(super) struct StepContext<'i> {
     /// The state of the session, as the bodies describe it; `None` if nobody needs it.
     pub(super) record: Option<StateReader<'i>>,
     /// Where long blocks stay.
-    store: Option<Arc<dyn Store>>,
+    store: Option<Arc<dyn BlockStore>>,
 }
 
 impl std::fmt::Debug for StepContext<'_> {
@@ -274,7 +274,7 @@ impl std::fmt::Debug for StepContext<'_> {
 }
 
 impl<'i> StepContext<'i> {
-    pub(super) fn new(record: Option<StateReader<'i>>, store: Option<Arc<dyn Store>>) -> Self {
+    pub(super) fn new(record: Option<StateReader<'i>>, store: Option<Arc<dyn BlockStore>>) -> Self {
         Self {
             record,
             store,

@@ -43,11 +43,30 @@ fn fields(usage: &Usage) -> Counts {
 
 fn counted(files: &[PathBuf]) -> Totals {
     let mut totals = UsageTotals::new();
+    let mut appended = [1, 2, 7].map(|size| (size, UsageTotals::new()));
     for file in files {
         let source = Source::open(file).unwrap();
         let index = Index::load(&source).unwrap();
-        totals.add_file(&index, &mut Bodies::new(&source)).unwrap();
+        let mut bodies = Bodies::new(&source);
+        totals.add_file(&index, &mut bodies).unwrap();
+        let entries: Vec<_> = index.entries().collect();
+        for (size, totals) in &mut appended {
+            for part in entries.chunks(*size) {
+                let mut later = UsageTotals::new();
+                later
+                    .add_entries(part.iter().copied(), &mut bodies)
+                    .unwrap();
+                totals.append(later);
+            }
+        }
     }
+    for (size, appended) in appended {
+        assert_eq!(by_model(&appended), by_model(&totals), "in parts of {size}");
+    }
+    by_model(&totals)
+}
+
+fn by_model(totals: &UsageTotals) -> Totals {
     let models = totals.models().into_iter();
     models
         .map(|usage| (usage.model.clone(), (usage.answers, fields(&usage))))
