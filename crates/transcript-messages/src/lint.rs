@@ -180,7 +180,7 @@ pub fn lint(messages: &[Message]) -> Lint {
     let size: usize = messages
         .iter()
         .flat_map(Message::blocks)
-        .map(|block| block.json().len())
+        .map(Block::json_len)
         .sum();
     if size > MAX_REQUEST {
         linter.add(Rule::RequestSize, None);
