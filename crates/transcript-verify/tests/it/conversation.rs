@@ -8,7 +8,7 @@ use transcript_testkit::campaign::{Healthy, Kind};
 use transcript_testkit::generate::tidy_session;
 use transcript_verify::ConversationMeasure;
 
-use crate::fixture;
+use crate::fixtures;
 
 fn measure(source: &Source) -> ConversationMeasure {
     let index = Index::load(source).unwrap();
@@ -44,7 +44,7 @@ const MEASURES: &[(&str, [usize; 4])] = &[
 #[test]
 fn each_published_failure_has_its_measure() {
     for (name, expected) in MEASURES {
-        let measure = measure(&Source::open(&fixture(name)).unwrap());
+        let measure = measure(&Source::open(&fixtures().join(format!("{name}.jsonl"))).unwrap());
         assert_eq!(numbers(&measure), *expected, "{name}");
     }
 }
@@ -94,7 +94,7 @@ fn a_component_counts_unless_a_rewind_or_a_compaction_explains_it() {
     };
     // What is before a gap was not abandoned: only the clock disagrees.
     check("u1<-@10 a1<u1@10 u2<x@01 a2<u2@02", [4, 2]);
-    // The conversation was started anew, or rewound to before the component.
+    // The conversation was started again, or rewound to before the component.
     check("u1<-@10 a1<u1@10 u2<-@11 a2<u2@12", [2, 2]);
     check(
         "u1<-@10 a1<u1@10 u3<x@01 a3<u3@02 u2<a1@11 a2<u2@12",

@@ -3,10 +3,11 @@
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 mod conversation;
+mod findings;
+mod store;
 
 use std::path::{Path, PathBuf};
 
-fn fixture(name: &str) -> PathBuf {
-    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/v1");
-    fixtures.join(format!("{name}.jsonl"))
+fn fixtures() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/v1")
 }
