@@ -6,8 +6,11 @@ use std::fs;
 use std::io::Write;
 use std::path::Path;
 
+use serde::de::IgnoredAny;
 use transcript_format::finding::Code;
 use transcript_reader::Source;
+use transcript_testkit::generate::tidy_session;
+use transcript_testkit::rng::Rng;
 use transcript_verify::{
     Report, Verdict, VerifyOptions, advice, verify, verify_folder, verify_source,
 };
@@ -156,6 +159,37 @@ fn the_secret_itself_is_never_reported() {
         found_in(harmless.as_bytes()),
         (Verdict::Clean, String::new())
     );
+}
+
+/// The scan of the lines checks every value, at any depth: no second pass over the bodies is needed.
+#[test]
+fn a_line_is_damaged_exactly_when_it_is_not_one_json_object() {
+    let mut rng = Rng::new(17);
+    let mut counts = [0, 0];
+    for seed in 0..60 {
+        for line in tidy_session(seed).split(|byte| *byte == b'\n') {
+            let mut line = line.to_vec();
+            if line.trim_ascii().is_empty() {
+                continue;
+            }
+            let at = rng.below(line.len());
+            if !line[at].is_ascii() {
+                continue;
+            }
+            line[at] = *rng.pick(b"{}[]:,\"0123tfn-.eE+ \\/u\t");
+            let is_json = serde_json::from_slice::<IgnoredAny>(&line).is_ok();
+            let is_object = line.trim_ascii().starts_with(b"{");
+            line.push(b'\n');
+            let source = Source::from_bytes(&line[..], Path::new("-"));
+            let report = verify_source(&source, &VerifyOptions::new()).unwrap();
+            let mut codes = report.findings.iter().map(|finding| finding.code.as_str());
+            let is_refused = codes.any(|code| code.starts_with("L-") || code == "T-CONTROL");
+            let text = String::from_utf8_lossy(&line);
+            assert_eq!(is_refused, !(is_json && is_object), "byte {at} of {text}");
+            counts[usize::from(is_refused)] += 1;
+        }
+    }
+    assert!(counts[0] > 500 && counts[1] > 300, "{counts:?}");
 }
 
 #[test]
