@@ -50,10 +50,10 @@ pub fn verify(path: &Path, options: &VerifyOptions) -> Result<Report, Error> {
 /// Verifies every session in `folder` and the folders below it, those of subagents included: a
 /// project, a folder of projects, or any other. Several files are read at a time. `each` gets the
 /// reports, and the errors about files that cannot be read, in the order of the paths; sessions that
-/// are missing while their folder is there come last.
+/// are missing while their folder is there come last, and after them the errors about folders.
 ///
 /// # Errors
-/// When a folder cannot be read.
+/// When `folder` cannot be read.
 pub fn verify_folder(
     folder: &Path,
     options: &VerifyOptions,
@@ -103,8 +103,13 @@ pub fn verify_folder(
             }
         }
     });
-    for path in found.absent {
-        each(Ok(store::absent(path)));
-    }
+    found
+        .absent
+        .into_iter()
+        .for_each(|path| each(Ok(store::absent(path))));
+    found
+        .problems
+        .into_iter()
+        .for_each(|problem| each(Err(problem)));
     Ok(())
 }

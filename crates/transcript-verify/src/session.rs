@@ -113,18 +113,18 @@ fn of_index(
             .collect();
         lints.recover = lint(&request.messages).is_ok();
         findings.extend(of_request(index, &request));
-        let numbers = |path: &ConversationPath| {
-            path.entries
-                .iter()
-                .map(|entry| entry.entry_no())
-                .collect::<Vec<_>>()
+        let numbers = |path: &ConversationPath| -> Vec<EntryNo> {
+            path.entries.iter().map(|entry| entry.entry_no()).collect()
         };
-        let is_repaired = !request.synthetic.is_empty() || !request.omissions.is_empty();
+        // Without repairs the messages of both policies are the same.
+        let is_same = request.synthetic.is_empty()
+            && request.omissions.is_empty()
+            && request.path.refusal == vendor.refusal
+            && numbers(&request.path) == numbers(&vendor);
         recover = request.path;
         drop(request.messages);
-        // Without repairs the messages of both policies are the same.
         lints.vendor = lints.recover;
-        if is_repaired || numbers(&recover) != numbers(&vendor) {
+        if !is_same {
             let request = self::request(&client, source, sent, &vendor)?;
             let found = lint(&request.messages);
             lints.vendor = found.is_ok();
@@ -148,13 +148,13 @@ fn of_index(
         recover
             .decisions
             .iter()
-            .filter_map(|decision| match decision {
+            .filter_map(|decision| match *decision {
                 Decision::Bridge {
                     entry,
                     evidence: evidence @ Evidence::OtherFile,
                     ..
                 } => {
-                    let entry = index.entry(*entry);
+                    let entry = index.entry(entry);
                     Some(LocatedFinding::of_entry(
                         Code::Dangling,
                         &entry,

@@ -13,6 +13,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use aho_corasick::AhoCorasick;
 use transcript_format::entry::Entry;
 use transcript_format::finding::Code;
+use transcript_format::ids::Uuid;
 use transcript_format::kind::EntryKind;
 use transcript_format::names::{agent_of, is_id, project_key};
 use transcript_format::object::{Object, Raw};
@@ -63,17 +64,17 @@ pub(crate) fn findings(
     let mut add = |code, detail: String| found.push(LocatedFinding::of_file(code, detail));
     let project = path.parent().filter(|folder| is_project(folder));
     if let Some(project) = project {
-        if let Some(mode) = open_mode(&metadata, 0o077) {
+        let of_folder = fs::metadata(project).ok();
+        let of_folder = of_folder.and_then(|folder| open_mode(&folder));
+        let modes = [("file", open_mode(&metadata)), ("folder", of_folder)];
+        let modes = modes
+            .iter()
+            .filter_map(|(of, mode)| Some(format!("{:04o} of the {of}", (*mode)?)));
+        let modes: Vec<String> = modes.collect();
+        if !modes.is_empty() {
             add(
                 Code::Mode,
-                format!("the mode of the file is {mode:04o}; 0600 keeps it private"),
-            );
-        }
-        let folder = fs::metadata(project).ok();
-        if let Some(mode) = folder.and_then(|folder| open_mode(&folder, 0o077)) {
-            add(
-                Code::Mode,
-                format!("the mode of its folder is {mode:04o}; 0700 keeps it private"),
+                format!("others have rights by the mode {}", modes.join(" and ")),
             );
         }
     }
@@ -167,16 +168,16 @@ fn is_project(folder: &Path) -> bool {
     name.len() > 1 && name.starts_with('-') || is_drive
 }
 
-/// Returns the mode if it has one of these bits.
+/// Returns the mode if it gives others any rights.
 #[cfg(unix)]
-fn open_mode(metadata: &fs::Metadata, bits: u32) -> Option<u32> {
+fn open_mode(metadata: &fs::Metadata) -> Option<u32> {
     use std::os::unix::fs::PermissionsExt;
     let mode = metadata.permissions().mode() & 0o777;
-    (mode & bits != 0).then_some(mode)
+    (mode & 0o077 != 0).then_some(mode)
 }
 
 #[cfg(not(unix))]
-fn open_mode(_: &fs::Metadata, _: u32) -> Option<u32> {
+fn open_mode(_: &fs::Metadata) -> Option<u32> {
     None
 }
 
@@ -344,6 +345,8 @@ pub(crate) struct Found {
     pub(crate) files: Vec<PathBuf>,
     /// The missing files of sessions whose folder is there.
     pub(crate) absent: Vec<PathBuf>,
+    /// The folders that cannot be read.
+    pub(crate) problems: Vec<Error>,
     /// For each session that another project has as well: how many others do.
     pub(crate) copies: HashMap<PathBuf, usize>,
 }
@@ -397,15 +400,16 @@ impl Found {
             let file = path.with_extension("jsonl");
             let has_files =
                 |name| fs::read_dir(path.join(name)).is_ok_and(|mut files| files.next().is_some());
-            if is_id(name)
+            if Uuid::parse(name.as_bytes()).is_some()
                 && !file.exists()
                 && (has_files("subagents") || has_files("tool-results"))
             {
                 self.absent.push(file);
             }
             if depth > 0 && name != "tool-results" {
-                // A folder that cannot be read hides its sessions: say so.
-                self.add(&path, depth - 1)?;
+                let read = self.add(&path, depth - 1);
+                self.problems
+                    .extend(read.err().map(|error| Error::io(&path, None, error)));
             }
         }
         Ok(())

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use transcript_reader::{Index, OtherFiles, Source};
 use transcript_resume::{Policy, Tree};
+use transcript_testkit::campaign::several::several;
 use transcript_testkit::campaign::{Healthy, Kind};
 use transcript_testkit::generate::tidy_session;
 use transcript_verify::ConversationMeasure;
@@ -143,4 +144,14 @@ fn what_the_bytes_prove_is_counted_and_recover_shows_no_less_than_the_client() {
         short * 200 <= files && over * 200 <= files,
         "{short} and {over} of {files}"
     );
+}
+
+#[test]
+fn recover_shows_no_less_than_the_client_of_sessions_that_are_damaged_in_several_ways() {
+    for seed in 0..300 {
+        let (bytes, done) = several(&tidy_session(seed), seed);
+        let measure = measure(&Source::from_bytes(&bytes[..], Path::new("-")));
+        assert!(measure.recover >= measure.vendor, "seed {seed}, {done:?}: {measure:?}");
+        assert!(measure.conversation >= measure.recover, "seed {seed}, {done:?}: {measure:?}");
+    }
 }
