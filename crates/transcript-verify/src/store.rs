@@ -116,7 +116,13 @@ pub(crate) fn findings(
             );
         }
     }
-    let agents = subagents(path).unwrap_or_default();
+    // Without a folder of its own a session has no files of new clients, and those of old ones are in
+    // the folder of all sessions, which would be read for each of them.
+    let has_folder = path.with_extension("").is_dir();
+    let agents = match has_folder {
+        true => subagents(path).unwrap_or_default(),
+        false => Vec::new(),
+    };
     if let (Some(last), Some(newest)) = (last_message, newest_beside(path, &agents, last, modified))
         && newest
             .duration_since(last)

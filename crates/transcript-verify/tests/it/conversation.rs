@@ -151,7 +151,13 @@ fn recover_shows_no_less_than_the_client_of_sessions_that_are_damaged_in_several
     for seed in 0..300 {
         let (bytes, done) = several(&tidy_session(seed), seed);
         let measure = measure(&Source::from_bytes(&bytes[..], Path::new("-")));
-        assert!(measure.recover >= measure.vendor, "seed {seed}, {done:?}: {measure:?}");
-        assert!(measure.conversation >= measure.recover, "seed {seed}, {done:?}: {measure:?}");
+        assert!(
+            measure.recover >= measure.vendor,
+            "seed {seed}, {done:?}: {measure:?}"
+        );
+        assert!(
+            measure.conversation >= measure.recover,
+            "seed {seed}, {done:?}: {measure:?}"
+        );
     }
 }
