@@ -34,6 +34,7 @@ mod resume;
 mod tail;
 mod text;
 mod tree;
+mod verify;
 
 use std::borrow::Cow;
 
@@ -59,6 +60,9 @@ pub use text::{Json, escaped, text};
 pub use tree::{
     BoundaryRecord, BranchRecord, LeafRecord, LeavesRecord, NamedEntry, RootRecord,
     SidechainRecord, TreeReport,
+};
+pub use verify::{
+    PolicyLintRecord, RebuiltRequestsRecord, VerifyFindingRecord, VerifyRecord, VisibleRecord,
 };
 
 /// The value of `schema` in the first object of JSON output. It changes with an incompatible change

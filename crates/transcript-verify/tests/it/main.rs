@@ -1,0 +1,13 @@
+//! Tests of what is reported about whole sessions.
+
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+
+mod conversation;
+mod findings;
+mod store;
+
+use std::path::{Path, PathBuf};
+
+fn fixtures() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/v1")
+}
