@@ -1,5 +1,3 @@
-#![expect(clippy::unwrap_used, reason = "a test may panic")]
-
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
