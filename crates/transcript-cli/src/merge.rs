@@ -13,8 +13,8 @@ use crate::{exit, record, session};
 
 /// Merge two copies of one session that were continued apart
 ///
-/// The new file has every line of both, once. Both branches of the conversation are kept, and it goes
-/// on where the newer one ended. Subagents and side files are merged as well. A and B are not changed.
+/// The new file has every line of both, once. Both branches of the conversation are kept, and it
+/// continues where the newer one ended. Subagents and side files are merged as well. A and B are not changed.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Args {
     /// The first copy, whose order of lines is kept

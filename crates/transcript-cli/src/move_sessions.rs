@@ -27,7 +27,7 @@ pub(crate) struct Args {
     /// Leave the sessions and write copies with new ids
     #[arg(long, conflicts_with = "undo")]
     copy: bool,
-    /// Take back what the same command without --undo moved
+    /// Undo what the same command without --undo moved
     #[arg(long)]
     undo: bool,
     /// Change nothing; print what would be moved

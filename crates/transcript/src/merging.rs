@@ -39,7 +39,7 @@ pub struct Merged {
     /// The number of findings about damage in the first and in the second file. The damaged bytes
     /// are in the new file.
     pub findings: [usize; 2],
-    /// The uuid of the entry at which the conversation goes on.
+    /// The uuid of the entry at which the conversation continues.
     pub leaf: Option<String>,
 }
 
@@ -58,7 +58,7 @@ pub struct Conflict {
 /// Merges two copies of one session, such as those of two machines, into the new file `out`.
 ///
 /// Every line of both is in it once, byte for byte, those of `a` in their order. Both branches of the
-/// conversation can be reached, and it goes on where the newer copy alone would, under each policy.
+/// conversation can be reached, and it continues where the newer copy alone would, under each policy.
 /// Subagents and side files of both go to the folder of `out`. Neither `a` nor `b` is changed, and
 /// `out` appears complete or not at all.
 ///

@@ -311,7 +311,7 @@ fn plans(root: &Path, listing: &Listing, old: &Folder, new: &Folder) -> (Vec<Pla
     (each_once(plans), left)
 }
 
-/// Returns what to do to take back what was moved from `old` to `new`.
+/// Returns what to do to undo what was moved from `old` to `new`.
 fn plans_back(root: &Path, listing: &Listing, old: &Folder, new: &Folder) -> Vec<Plan> {
     let mut plans = Vec::new();
     for row in listing.rows.iter().filter(|row| row.has_file) {
@@ -514,7 +514,7 @@ impl Plan {
         }
     }
 
-    /// Writes down the folder of the session: removes the line of the move that this one takes back,
+    /// Writes down the folder of the session: removes the line of the move that this one undoes,
     /// else appends a line.
     fn record(&self, file: &dyn File, steps: &Steps<'_>) -> io::Result<()> {
         let len = file.status()?.len;

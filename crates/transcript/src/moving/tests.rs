@@ -336,7 +336,7 @@ fn a_copy_has_its_own_id_and_the_original_stays() {
 }
 
 #[test]
-fn a_line_that_was_written_since_is_kept_when_a_move_is_taken_back() {
+fn a_line_that_was_written_since_is_kept_when_a_move_is_undone() {
     let rig = Rig::new();
     rig.session(&rig.old, ID, &rig.old);
     let moved = rig.run(MoveOptions::new()).moved;

@@ -99,7 +99,7 @@ pub struct MergeReport {
     pub conflicts: Vec<ConflictRecord>,
     /// The numbers of findings about damage in the first and in the second file.
     pub findings: [usize; 2],
-    /// The uuid of the entry at which the conversation goes on.
+    /// The uuid of the entry at which the conversation continues.
     pub leaf: Option<String>,
 }
 
