@@ -16,7 +16,9 @@ mod filter;
 mod fork;
 mod list;
 mod manual;
+mod merge;
 mod moment;
+mod move_sessions;
 mod pager;
 mod path_args;
 mod progress;
@@ -48,6 +50,8 @@ enum Command {
     Append(append::Args),
     Fork(fork::Args),
     List(list::Args),
+    Merge(merge::Args),
+    Move(move_sessions::Args),
     Replay(replay::Args),
     Resume(resume::Args),
     Tail(tail::Args),
@@ -77,6 +81,8 @@ fn main() -> ExitCode {
         Command::Append(args) => append::run(&ui, &args),
         Command::Fork(args) => fork::run(&ui, &args),
         Command::List(args) => list::run(&ui, &args),
+        Command::Merge(args) => merge::run(&ui, &args),
+        Command::Move(args) => move_sessions::run(&ui, &args),
         Command::Replay(args) => replay::run(&ui, &args),
         Command::Resume(args) => resume::run(&ui, &args),
         Command::Tail(args) => tail::run(&ui, &args),

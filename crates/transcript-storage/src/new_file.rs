@@ -88,6 +88,14 @@ impl NewFile {
         file.set_len(end)
     }
 
+    /// Returns another handle of the file, for reading what was written.
+    ///
+    /// # Errors
+    /// When the system fails.
+    pub fn try_clone(&self) -> io::Result<File> {
+        self.file().try_clone()
+    }
+
     /// Gives the file its name, which must be in the folder that it was created in, and makes both
     /// survive a power cut.
     ///

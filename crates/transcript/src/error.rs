@@ -50,6 +50,12 @@ pub enum ErrorKind {
     Exists,
     /// A copy of the session cannot be written.
     Fork,
+    /// The new folder is the old one, or is below it.
+    BelowItself,
+    /// The two files are not of one session: neither their ids nor any entry are the same.
+    OtherSession,
+    /// Side files of the two sessions differ: see [`Error::candidates`].
+    SideFiles,
 }
 
 impl ErrorKind {
@@ -67,6 +73,9 @@ impl ErrorKind {
             Self::BeforeCompaction => "behind-compaction",
             Self::Exists => "exists",
             Self::Fork => "fork-failed",
+            Self::BelowItself => "below-itself",
+            Self::OtherSession => "other-session",
+            Self::SideFiles => "side-files",
         }
     }
 }
@@ -84,6 +93,13 @@ impl Error {
         Self {
             source: Some(Source::Candidates(candidates)),
             ..Self::new(ErrorKind::Ambiguous, root)
+        }
+    }
+
+    pub(crate) fn side_files(out: &Path, files: Vec<PathBuf>) -> Self {
+        Self {
+            source: Some(Source::Candidates(files)),
+            ..Self::new(ErrorKind::SideFiles, out)
         }
     }
 
@@ -135,8 +151,8 @@ impl Error {
         }
     }
 
-    /// Returns the matching files of an [ambiguous](ErrorKind::Ambiguous) look-up, sorted; empty
-    /// for any other error.
+    /// Returns the matching files of an [ambiguous](ErrorKind::Ambiguous) look-up, or the
+    /// [side files](ErrorKind::SideFiles) that differ, sorted; empty for any other error.
     #[must_use]
     pub fn candidates(&self) -> &[PathBuf] {
         match &self.source {
@@ -198,6 +214,9 @@ impl fmt::Display for Error {
             }
             (_, ErrorKind::Exists) => "the session already exists; open or resume it",
             (_, ErrorKind::Fork) => "the copy of the session cannot be written",
+            (_, ErrorKind::BelowItself) => "the new folder is the old one or below it",
+            (_, ErrorKind::OtherSession) => "not a copy of the same session",
+            (_, ErrorKind::SideFiles) => "side files of the two sessions differ",
             (_, ErrorKind::Read(_)) => "cannot be read",
             (_, ErrorKind::Write(_)) => "cannot be written",
         };

@@ -105,10 +105,13 @@
 #[cfg(feature = "async")]
 mod asynchronous;
 mod conversation;
+mod copying;
 mod error;
 mod fork_files;
 mod history;
 mod live_session;
+mod merging;
+mod moving;
 mod options;
 mod resume_point;
 mod rewrite_salvaged;
@@ -122,6 +125,8 @@ pub use asynchronous::AsyncSession;
 pub use conversation::{ConversationEntry, Keep};
 pub use error::{Error, ErrorKind};
 pub use history::{History, ReadEnd};
+pub use merging::{Conflict, Merged, merge};
+pub use moving::{MoveOptions, MoveRefusal, MovedFile, Moves, RefusedMove};
 pub use options::{ForkOptions, SessionOptions};
 pub use session::{Resumed, Session};
 pub use store::Store;

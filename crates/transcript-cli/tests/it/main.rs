@@ -7,6 +7,7 @@ mod fork;
 mod healthy;
 mod hostile;
 mod list;
+mod moving;
 mod replay;
 mod resume;
 #[cfg(unix)]

@@ -10,8 +10,8 @@ use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use transcript::wire::{
-    self, Answer, CommandLine, ForkRecord, ReplayRecord, ResumeRefusal, ResumeReport,
-    SessionRecord, TailRecord, TreeReport, VerifyRecord,
+    self, Answer, CommandLine, ForkRecord, MergeReport, MoveReport, ReplayRecord, ResumeRefusal,
+    ResumeReport, SessionRecord, TailRecord, TreeReport, VerifyRecord,
 };
 
 use crate::append::{self, Session};
@@ -362,4 +362,38 @@ fn commands_have_every_field_of_the_documented_ones() {
         count += 1;
     }
     assert_eq!(count, 11);
+}
+
+#[test]
+fn what_move_and_merge_print_is_documented() {
+    let mut printed = Printed::default();
+    let root = tempfile::tempdir().unwrap();
+    let root = fs::canonicalize(root.path()).unwrap();
+    let line = |id: &str, text: &str| {
+        let cwd = root.join("old");
+        let line = json!({"type": "user", "uuid": id, "sessionId": id, "cwd": cwd,
+            "message": {"role": "user", "content": text}});
+        format!("{line}\n")
+    };
+    let store = transcript::Store::new(root.join("projects"));
+    let [old, new] = ["old", "new"].map(|name| store.project(&root.join(name)));
+    let ids = [1, 2].map(|number| format!("1999463e-ee08-4b08-99d5-{number:012}"));
+    for folder in [&old, &new] {
+        fs::create_dir_all(folder).unwrap();
+    }
+    let place = |folder: &Path, id: &str| folder.join(format!("{id}.jsonl"));
+    fs::write(place(&old, &ids[0]), line(&ids[0], "x")).unwrap();
+    fs::write(place(&old, &ids[1]), line(&ids[1], "x")).unwrap();
+    fs::write(place(&new, &ids[1]), line(&ids[1], "y")).unwrap();
+    let [from, to] = ["old", "new"].map(|name| root.join(name).to_str().unwrap().to_owned());
+    let projects = store.root().to_str().unwrap();
+    let moved = lines(&["move", "--json", "--root", projects, &from, &to]);
+    let report: MoveReport = printed.parse(&moved[0]);
+    assert_eq!((report.moved.len(), report.refused.len()), (1, 1));
+    let [a, b] = [&old, &new].map(|folder| place(folder, &ids[1]).to_str().unwrap().to_owned());
+    let out = root.join("merged.jsonl").to_str().unwrap().to_owned();
+    let merged = lines(&["merge", "--json", "--out", &out, &a, &b]);
+    let report: MergeReport = printed.parse(&merged[0]);
+    assert_eq!(report.conflicts.len(), 1);
+    printed.assert_documented(&["moved", "refused", "left", "fromA", "lineB", "findings"]);
 }

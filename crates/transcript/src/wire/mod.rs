@@ -27,6 +27,7 @@ mod entry;
 mod fork;
 mod list;
 mod location;
+mod moving;
 mod records;
 mod replay;
 mod resume;
@@ -46,6 +47,7 @@ pub use entry::EntryRecord;
 pub use fork::ForkRecord;
 pub use list::SessionRecord;
 pub use location::EntryLocation;
+pub use moving::{ConflictRecord, MergeReport, MoveReport, MovedSession, RefusedSession};
 pub use replay::{ReplayBranch, ReplayEnd, ReplayHead, ReplayRecord, ReplaySidechain};
 pub use resume::{
     DecisionRecord, EntryUuids, FindingRecord, LintRecord, OmissionRecord, ProblemRecord,

@@ -8,6 +8,7 @@ mod end;
 #[cfg(feature = "async")]
 mod fronts;
 mod looking;
+mod merging;
 mod requests;
 mod resume;
 mod serve;

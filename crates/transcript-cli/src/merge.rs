@@ -1,0 +1,80 @@
+//! `transcript merge`: joins two copies of one session.
+
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+use anyhow::{Result, bail};
+use clap::Args as ClapArgs;
+use transcript::ErrorKind;
+use transcript::wire::MergeReport;
+
+use crate::ui::Ui;
+use crate::{exit, record, session};
+
+/// Merge two copies of one session that were continued apart
+///
+/// The new file has every line of both, once. Both branches of the conversation are kept, and it
+/// continues where the newer one ended. Subagents and side files are merged as well. A and B are not changed.
+#[derive(Debug, ClapArgs)]
+pub(crate) struct Args {
+    /// The first copy, whose order of lines is kept
+    #[arg(value_name = "A")]
+    a: PathBuf,
+    /// The second copy
+    #[arg(value_name = "B")]
+    b: PathBuf,
+    /// Path of the new file
+    #[arg(long, value_name = "FILE")]
+    out: PathBuf,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
+    transcript::ignore_file_size_signal();
+    let [a, b] = [&args.a, &args.b].map(|argument| session::find(ui, argument));
+    let merged = match transcript::merge(&a?, &b?, &args.out) {
+        Ok(merged) => merged,
+        Err(error) if error.kind() == ErrorKind::SideFiles => {
+            let files = error.candidates().iter();
+            let list: String = files
+                .map(|path| format!("\n  {}", path.display()))
+                .collect();
+            bail!("{error}:{list}");
+        }
+        Err(error) => return Err(error.into()),
+    };
+    for conflict in &merged.conflicts {
+        let uuid = ui.escaping.escape(&conflict.uuid);
+        let (a, b) = (conflict.line_a, conflict.line_b);
+        ui.warn(&format!(
+            "transcript: {uuid} differs: line {a} of the first file, line {b} of the second; both are kept"
+        ));
+    }
+    for (count, path) in merged.findings.iter().zip([&args.a, &args.b]) {
+        if *count > 0 {
+            let path = path.display().to_string();
+            let path = ui.escaping.escape(&path);
+            ui.note(&format!(
+                "transcript: {path}: findings: {count}; damaged bytes are kept"
+            ));
+        }
+    }
+    let mut out = io::stdout().lock();
+    if args.json {
+        record::write(&mut out, &MergeReport::new(&merged))?;
+    } else {
+        let path = merged.out.display().to_string();
+        writeln!(
+            out,
+            "{}: {} entries: {} of both, {} of the first only, {} of the second only",
+            ui.escaping.escape(&path),
+            merged.entries,
+            merged.both,
+            merged.from_a,
+            merged.from_b
+        )?;
+    }
+    Ok(exit::DONE)
+}

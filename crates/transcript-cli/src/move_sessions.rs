@@ -1,0 +1,102 @@
+//! `transcript move`: sessions follow a working folder that was moved or renamed.
+
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::Result;
+use clap::Args as ClapArgs;
+use transcript::wire::MoveReport;
+use transcript::{MoveOptions, Moves};
+
+use crate::ui::Ui;
+use crate::{exit, record, session};
+
+/// Move the sessions of a folder that was moved or renamed
+///
+/// Sessions of OLD and of folders below it move to the project of NEW, with their subagents and side
+/// files, so that the client finds them there. Nothing is overwritten. After an interruption, the
+/// same command finishes the move. The folders themselves are not touched.
+#[derive(Debug, ClapArgs)]
+pub(crate) struct Args {
+    /// The folder in which the sessions worked
+    #[arg(value_name = "OLD")]
+    old: PathBuf,
+    /// The folder in which they are to go on
+    #[arg(value_name = "NEW")]
+    new: PathBuf,
+    /// Leave the sessions and write copies with new ids
+    #[arg(long, conflicts_with = "undo")]
+    copy: bool,
+    /// Undo what the same command without --undo moved
+    #[arg(long)]
+    undo: bool,
+    /// Change nothing; print what would be moved
+    #[arg(long)]
+    dry_run: bool,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
+    let mut options = MoveOptions::new();
+    if args.copy {
+        options = options.copy();
+    }
+    if args.undo {
+        options = options.undo();
+    }
+    if args.dry_run {
+        options = options.dry_run();
+    }
+    let store = session::store(ui)?;
+    let moves = store.move_project(&args.old, &args.new, options)?;
+    let mut out = io::stdout().lock();
+    if args.json {
+        record::write(&mut out, &MoveReport::new(&moves))?;
+    } else {
+        print(ui, &mut out, &moves, args)?;
+    }
+    let target = if args.undo { &args.old } else { &args.new };
+    if !moves.moved.is_empty() && !target.is_dir() {
+        let target = ui
+            .escaping
+            .escape(&target.display().to_string())
+            .into_owned();
+        ui.note(&format!(
+            "transcript: {target} is not a folder yet; the client looks for the sessions from there"
+        ));
+    }
+    Ok(match moves.refused.is_empty() {
+        true => exit::DONE,
+        false => exit::NO,
+    })
+}
+
+fn print(ui: &Ui, out: &mut impl Write, moves: &Moves, args: &Args) -> Result<()> {
+    let shown = |path: &Path| {
+        let text = path.display().to_string();
+        ui.escaping.escape(&text).into_owned()
+    };
+    for moved in &moves.moved {
+        writeln!(out, "{}  {}", moved.session_id, shown(&moved.to))?;
+    }
+    for refused in &moves.refused {
+        let (why, path) = (refused.reason.name(), shown(&refused.path));
+        let detail = ui.escaping.escape(&refused.detail);
+        ui.warn(&format!("transcript: not moved ({why}): {path}: {detail}"));
+    }
+    for left in &moves.left {
+        ui.note(&format!("transcript: left where it is: {}", shown(left)));
+    }
+    let count = moves.moved.len();
+    let done = match (args.dry_run, args.copy) {
+        (true, true) => "would be copied",
+        (true, false) => "would move",
+        (false, true) => "copied",
+        (false, false) => "moved",
+    };
+    let sessions = if count == 1 { "session" } else { "sessions" };
+    ui.note(&format!("transcript: {count} {sessions} {done}"));
+    Ok(())
+}

@@ -1,0 +1,260 @@
+//! Two copies of one session become one.
+
+use std::collections::{BTreeSet, HashSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use transcript::{ErrorKind, History, Merged, Policy, merge};
+use transcript_testkit::generate::tidy_session;
+use transcript_testkit::rng::Rng;
+
+use crate::support::POLICIES;
+
+const ID: &str = "1999463e-ee08-4b08-99d5-2d9a36fd8293";
+
+struct Copies {
+    folder: TempDir,
+    a: PathBuf,
+    b: PathBuf,
+}
+
+impl Copies {
+    fn new(a: &[u8], b: &[u8]) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name).join(format!("{ID}.jsonl"));
+        let (path_a, path_b) = (path("a"), path("b"));
+        for (path, bytes) in [(&path_a, a), (&path_b, b)] {
+            fs::create_dir(path.parent().unwrap()).unwrap();
+            fs::write(path, bytes).unwrap();
+        }
+        Self {
+            a: path_a,
+            b: path_b,
+            folder,
+        }
+    }
+
+    fn out(&self, name: &str) -> PathBuf {
+        let folder = self.folder.path().join(name);
+        fs::create_dir(&folder).unwrap();
+        folder.join(format!("{ID}.jsonl"))
+    }
+
+    fn merge(&self, name: &str) -> Merged {
+        merge(&self.a, &self.b, &self.out(name)).unwrap()
+    }
+}
+
+fn line(uuid: &str, parent: Option<&str>, minute: u32) -> String {
+    let line = json!({"parentUuid": parent, "type": "user", "uuid": uuid, "sessionId": ID,
+        "isSidechain": false, "timestamp": format!("2026-01-01T00:{minute:02}:00.000Z"),
+        "message": {"role": "user", "content": format!("say {uuid}")}});
+    format!("{line}\n")
+}
+
+fn uuids(path: &Path) -> BTreeSet<String> {
+    let bytes = fs::read(path).unwrap();
+    let lines = bytes.split(|byte| *byte == b'\n');
+    let lines = lines.filter_map(|line| serde_json::from_slice::<Value>(line).ok());
+    lines
+        .filter_map(|line| Some(line["uuid"].as_str()?.to_owned()))
+        .collect()
+}
+
+/// The uuid of the leaf.
+fn leaf(path: &Path, policy: Policy) -> Option<String> {
+    let history = History::open(path).unwrap();
+    let index = history.index();
+    let leaf = history.tree(policy).path().leaf?;
+    Some(index.id_text(index.entry(leaf).uuid()?))
+}
+
+#[test]
+fn both_branches_are_kept_and_the_newer_one_goes_on() {
+    let common = [line("u1", None, 1), line("u2", Some("u1"), 2)].concat();
+    let early = line("early", Some("u2"), 3);
+    let late = line("late", Some("u2"), 9);
+    for (own_a, own_b) in [(&early, &late), (&late, &early)] {
+        // The pin of the older branch must not hold.
+        let pin =
+            format!("{{\"type\":\"last-prompt\",\"leafUuid\":\"early\",\"sessionId\":\"{ID}\"}}\n");
+        let with_pin =
+            |own: &String| format!("{common}{own}{}", if *own == early { &*pin } else { "" });
+        let copies = Copies::new(with_pin(own_a).as_bytes(), with_pin(own_b).as_bytes());
+        let merged = copies.merge("out");
+        assert_eq!(
+            (merged.entries, merged.both, merged.from_a + merged.from_b),
+            (5, 2, 3)
+        );
+        for policy in POLICIES {
+            assert_eq!(
+                leaf(&merged.out, policy).as_deref(),
+                Some("late"),
+                "{policy:?}"
+            );
+        }
+        assert_eq!(merged.leaf.as_deref(), Some("late"));
+        let text = fs::read_to_string(&merged.out).unwrap();
+        assert!(text.find(&*early) < text.find(&*late));
+    }
+}
+
+#[test]
+fn an_entry_that_differs_is_kept_twice_and_reported() {
+    let (first, other) = (line("u1", None, 1), line("u1", None, 2));
+    let copies = Copies::new(first.as_bytes(), other.as_bytes());
+    let merged = copies.merge("out");
+    let [conflict] = &merged.conflicts[..] else {
+        panic!("{merged:?}")
+    };
+    assert_eq!(
+        (&*conflict.uuid, conflict.line_a, conflict.line_b),
+        ("u1", 1, 1)
+    );
+    let text = fs::read_to_string(&merged.out).unwrap();
+    assert!(text.contains(&first) && text.contains(&other));
+}
+
+#[test]
+fn damaged_bytes_of_both_are_kept_and_reported() {
+    let (u1, u2, u3) = (
+        line("u1", None, 1),
+        line("u2", Some("u1"), 2),
+        line("u3", Some("u1"), 3),
+    );
+    let a = format!("{u1}{u2}{{\"type\":\"user\",\"uu");
+    let b = [u1.as_bytes(), b"\xff\0garbage\n", u3.as_bytes()].concat();
+    let copies = Copies::new(a.as_bytes(), &b);
+    let merged = copies.merge("out");
+    assert!(
+        merged.findings[0] > 0 && merged.findings[1] > 0,
+        "{merged:?}"
+    );
+    let bytes = fs::read(&merged.out).unwrap();
+    let has = |part: &[u8]| bytes.windows(part.len()).any(|window| window == part);
+    assert!(has(b"{\"type\":\"user\",\"uu\n") && has(b"\xff\0garbage\n"));
+    assert_eq!(uuids(&merged.out).len(), 3);
+}
+
+#[test]
+fn side_files_are_merged_and_differing_ones_refused() {
+    let u1 = line("u1", None, 1);
+    let copies = Copies::new(u1.as_bytes(), u1.as_bytes());
+    let write = |session: &Path, name: &str, text: &str| {
+        let path = session.with_extension("").join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    };
+    write(&copies.a, "subagents/agent-a.jsonl", "{}\n");
+    write(&copies.b, "subagents/agent-a.jsonl", "{}\n{}\n");
+    write(&copies.b, "tool-results/b.txt", "b");
+    let merged = copies.merge("out");
+    let own = merged.out.with_extension("");
+    assert_eq!(
+        fs::read(own.join("subagents/agent-a.jsonl")).unwrap(),
+        b"{}\n{}\n"
+    );
+    assert_eq!(fs::read(own.join("tool-results/b.txt")).unwrap(), b"b");
+
+    write(&copies.a, "tool-results/b.txt", "a");
+    let out = copies.out("refused");
+    let error = merge(&copies.a, &copies.b, &out).unwrap_err();
+    assert_eq!(
+        (error.kind(), error.candidates().len()),
+        (ErrorKind::SideFiles, 2)
+    );
+    assert!(!out.exists() && !out.with_extension("").exists());
+    let error = merge(&copies.a, &copies.b, &merged.out).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Exists);
+    let other = line("x1", None, 1).replace(ID, "2999463e-ee08-4b08-99d5-2d9a36fd8293");
+    let strangers = Copies::new(u1.as_bytes(), other.as_bytes());
+    let renamed = strangers
+        .b
+        .with_file_name("2999463e-ee08-4b08-99d5-2d9a36fd8293.jsonl");
+    fs::rename(&strangers.b, &renamed).unwrap();
+    let error = merge(&strangers.a, &renamed, &strangers.out("out")).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::OtherSession);
+}
+
+/// Splits sessions at random places and continues both halves apart.
+#[test]
+fn every_entry_of_both_copies_is_in_the_merged_one() {
+    for seed in 0..60 {
+        let mut rng = Rng::new(seed);
+        let bytes = tidy_session(seed);
+        let lines: Vec<&[u8]> = bytes.split_inclusive(|byte| *byte == b'\n').collect();
+        let mut common = lines[..rng.range(1, lines.len())].concat();
+        if common.last() != Some(&b'\n') {
+            common.push(b'\n');
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let whole = folder.path().join("common.jsonl");
+        fs::write(&whole, &common).unwrap();
+        let parent = leaf(&whole, Policy::Recover);
+        let mut continued = |name: &str, minute: u32| {
+            let mut own = common.clone();
+            let mut parent = parent.clone();
+            for number in 0..rng.range(1, 5) as u32 {
+                let uuid = format!(
+                    "{seed:08x}-0000-4000-8000-{:0>12}",
+                    format!("{name}{number}")
+                );
+                let entry = line(&uuid, parent.as_deref(), minute + number);
+                own.extend(entry.replace("2026-01", "2036-01").bytes());
+                parent = Some(uuid);
+            }
+            (own, parent.unwrap())
+        };
+        let ((a, end_a), (b, end_b)) = (continued("a", 1), continued("b", 20));
+        for (first, second) in [(&a, &b), (&b, &a)] {
+            let copies = Copies::new(first, second);
+            let merged = copies.merge("out");
+            let union: BTreeSet<_> = uuids(&copies.a).union(&uuids(&copies.b)).cloned().collect();
+            assert_eq!(uuids(&merged.out), union, "seed {seed}");
+            assert_eq!(merged.leaf.as_deref(), Some(&*end_b), "seed {seed}");
+            let history = History::open(&merged.out).unwrap();
+            let newer = if *first == b { &copies.a } else { &copies.b };
+            for policy in POLICIES {
+                // An old pin may hold the client at another branch, as it does in the copy alone.
+                let expected = leaf(newer, policy);
+                assert_eq!(leaf(&merged.out, policy), expected, "{seed} {policy:?}");
+                let tree = history.tree(policy);
+                let index = history.index();
+                let node = tree.node_with_uuid(index.id(&end_a).unwrap()).unwrap();
+                let path = tree.path_to_leaf(node);
+                assert_eq!(
+                    path.leaf,
+                    Some(tree.entry(node).number()),
+                    "{seed} {policy:?}"
+                );
+            }
+            // Every line of each is there.
+            let found = fs::read(&merged.out).unwrap();
+            let found: HashSet<&[u8]> = found.split(|byte| *byte == b'\n').collect();
+            for bytes in [first, second] {
+                let mut lines = bytes.split(|byte| *byte == b'\n');
+                assert!(
+                    lines.all(|line| line.is_empty() || found.contains(line)),
+                    "seed {seed}"
+                );
+            }
+            // Merging again adds nothing.
+            for (number, other) in [&copies.a, &copies.b].into_iter().enumerate() {
+                let again =
+                    merge(&merged.out, other, &copies.out(&format!("again{number}"))).unwrap();
+                assert!(
+                    fs::read(&again.out).unwrap() == fs::read(&merged.out).unwrap(),
+                    "seed {seed}"
+                );
+            }
+            assert_eq!(
+                (&fs::read(&copies.a).unwrap(), &fs::read(&copies.b).unwrap()),
+                (first, second)
+            );
+        }
+        let same = Copies::new(&a, &a);
+        assert!(fs::read(same.merge("out").out).unwrap() == a, "seed {seed}");
+    }
+}
