@@ -46,6 +46,7 @@ use crate::request::BodySource;
 use crate::state;
 use crate::tree::{Policy, Tree};
 use line::{Edit, edited, edited_list};
+pub use missing::{MissingResults, missing_results};
 
 /// How deep ids of entries are looked for. The known ones are three levels down.
 const NESTING: usize = 8;
@@ -117,7 +118,7 @@ pub fn fork<B: BodySource, E: From<B::Error>>(
         let body = bodies.body(&entry_ref)?;
         match copy.line(place, body) {
             Some(line) => {
-                copy.note_open_calls(&entry_ref, body);
+                missing::note(&mut copy.missing, &entry_ref, &copy.open, body);
                 write(&line)?;
                 forked.entries += 1;
             }
@@ -172,15 +173,9 @@ struct PathCopy<'c, 'i> {
     /// Calls without a result, which get one after the message that makes them.
     open: HashSet<ToolKey>,
     /// The missing results of the message that is being copied.
-    missing: Option<Missing>,
+    missing: Option<missing::Open>,
     /// Where the lines of each message with an open call end.
     ends: HashSet<usize>,
-}
-
-/// Results that the source lacks.
-struct Missing {
-    calls: Vec<String>,
-    line: ObjectBuf,
 }
 
 impl<'c, 'i> PathCopy<'c, 'i> {
@@ -222,21 +217,6 @@ impl<'c, 'i> PathCopy<'c, 'i> {
         self.ids[self.links[place]? as usize]
     }
 
-    fn note_open_calls(&mut self, line: &EntryRef<'_>, body: &str) {
-        if self.open.is_empty() || line.kind() != EntryKind::Assistant {
-            return;
-        }
-        let ids = missing::ids(line, body, &self.open);
-        if ids.is_empty() {
-            return;
-        }
-        let missing = self.missing.take();
-        let mut calls = missing.map_or(Vec::new(), |missing| missing.calls);
-        calls.extend(ids);
-        let line = missing::results(&calls, body);
-        self.missing = Some(Missing { calls, line });
-    }
-
     /// Returns the line with the missing results, when the message that lacks them ends at `place`.
     /// The following entry becomes a child of it.
     fn missing_results(
@@ -244,10 +224,9 @@ impl<'c, 'i> PathCopy<'c, 'i> {
         place: usize,
         new_id: &mut dyn FnMut() -> Uuid,
     ) -> Option<String> {
-        let missing = self.ends.contains(&place).then(|| self.missing.take())??;
+        let (_, line) = self.ends.contains(&place).then(|| self.missing.take())??;
         let id = new_id();
-        let line = missing
-            .line
+        let line = line
             .with("parentUuid", Json::from(self.ids[place]))
             .with("isSidechain", false)
             .with("uuid", id)
