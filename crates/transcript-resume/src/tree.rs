@@ -55,7 +55,9 @@ pub enum Parent {
 }
 
 impl Parent {
-    pub(crate) fn node(self) -> Option<NodeId> {
+    /// Returns the parent, if there is one.
+    #[must_use]
+    pub fn node(self) -> Option<NodeId> {
         match self {
             Self::Node(node) => Some(node),
             Self::Root | Self::Lost => None,
