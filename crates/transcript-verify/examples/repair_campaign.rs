@@ -48,6 +48,10 @@ fn main() {
             "--seed" => options.seed = value.parse().unwrap(),
             "--threads" => options.threads = value.parse().unwrap(),
             "--max-bytes" => options.max_bytes = value.parse().unwrap(),
+            "--show" => {
+                println!("{:?}", outcome(&fs::read(value).unwrap()));
+                return;
+            }
             "--write" => options.write = Some(value.into()),
             _ => panic!("unknown option {name}"),
         }

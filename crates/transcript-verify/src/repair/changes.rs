@@ -144,7 +144,7 @@ impl Changes {
             let Ok(object) = Object::parse(&text) else {
                 break;
             };
-            if let Some(old) = object.get(key) {
+            if let Some(old) = object.get(key).filter(|_| was.get(key).is_none()) {
                 was.set(*key, old);
             }
             text = object.with(key, value.text());

@@ -190,17 +190,25 @@ impl Repair {
                     refusal = None;
                     break;
                 }
-                strength += 1;
-                if strength == 1 {
-                    step = planner.decided((&tree, &vendor), now)?;
+                if std::env::var_os("REPAIR_DEBUG").is_some() {
+                    let index = &reading.index;
+                    let ids = |path: &ConversationPath| path.entries.iter().map(|entry| { let e = index.entry(entry.entry_no()); format!("{}{}:{}", e.line(), if e.kind().is_message() {"m"} else {""}, reading.uuid(&e).unwrap_or_default().chars().rev().take(6).collect::<String>().chars().rev().collect::<String>()) }).collect::<Vec<_>>().join(" ");
+                    eprintln!("--- strength {strength}\nR {}\n  {:?}\nV {}\n  {:?}\nG {:?}", ids(&planner.path), planner.path.decisions, ids(&vendor), vendor.decisions, goal.messages.iter().map(|id| &id[id.len().saturating_sub(6)..]).collect::<Vec<_>>());
                 }
-                if strength == 2 || step.actions.is_empty() {
-                    strength = 2;
-                    step = planner.chain(&goal.path, now)?;
+                // Each step is stronger than the one before; one that changes nothing is passed over.
+                while step.actions.is_empty() && strength < 3 {
+                    strength += 1;
+                    step = match strength {
+                        2 => planner.chain(&goal.path, &made)?,
+                        _ => planner.decided((&tree, &vendor), now)?,
+                    };
                 }
-                if strength > 2 || step.actions.is_empty() {
+                if step.actions.is_empty() {
                     break;
                 }
+            }
+            if std::env::var_os("REPAIR_DEBUG").is_some() {
+                for action in &step.actions { eprintln!("{} {:?} {} {}", action.code.as_str(), action.line, action.action.name(), action.detail); }
             }
             made.extend(step.made.iter().map(Uuid::to_string));
             let source = write(reading, &step)?;

@@ -278,6 +278,9 @@ impl<'r> Planner<'r> {
     /// (TURN-2).
     fn results(&self, step: &mut Step, new_id: &mut dyn FnMut() -> Uuid) -> Result<(), Error> {
         let mut bodies = Bodies::new(&self.reading.source);
+        // A result below a preserved call has to be preserved as well.
+        let kept = self.tree.kept_entries();
+        let mut kept_ids: Vec<_> = kept.map_or(&[][..], |kept| &kept.entries).iter().map(|node| (*node, self.id(step, *node), None)).collect();
         for missing in missing_results(&self.tree, &self.path, &mut bodies)? {
             let Some(node) = self.tree.entry_node(missing.after) else {
                 continue;
@@ -297,9 +300,24 @@ impl<'r> Planner<'r> {
                 .with("transcriptEngine", engine);
             step.changes.insert_after(self.place(node), line.text());
             step.made.push(id);
+            if let Some((.., result)) = kept_ids.iter_mut().find(|(kept, ..)| *kept == node) {
+                *result = Some(id.to_string());
+            }
+            // What follows the message follows its last result.
+            let on_path = self.path.entries.iter().map(|entry| entry.entry_no());
+            let nodes = on_path.filter_map(|entry| self.tree.node(entry));
+            for child in nodes.filter(|child| self.tree.parent(*child) == Parent::Node(node)) {
+                step.changes.set(self.place(child), "parentUuid", id);
+            }
             let detail = format!("an error as the result of {}", missing.calls.join(", "));
             step.act(self, entry.number(), Code::NoResult, ActionKind::Answer, &detail);
         }
-        Ok(())
+        match kept {
+            Some(kept) if kept_ids.iter().any(|(.., result)| result.is_some()) => {
+                let ids = kept_ids.into_iter().flat_map(|(_, id, result)| [id, result]).flatten();
+                self.name_entries(step, kept.boundary, kept.anchor, ids.collect())
+            }
+            _ => Ok(()),
+        }
     }
 }

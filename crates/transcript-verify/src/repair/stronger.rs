@@ -34,20 +34,30 @@ impl Planner<'_> {
     }
 
     /// Links the entries `path` one below the other, and nothing else to them. `path` are the ids
-    /// of the conversation, oldest first.
-    pub(super) fn chain(&self, path: &[String], now: &str) -> Result<Step, Error> {
+    /// of the conversation, oldest first; results that were `made` follow their calls.
+    pub(super) fn chain(&self, path: &[String], made: &HashSet<String>) -> Result<Step, Error> {
         let mut step = Step::default();
         self.remove_tombstoned(&mut step);
         let index = &self.reading.index;
         let node = |id: &String| self.tree.entry_node(index.with_uuid(index.id(id)?).next()?);
-        let mut nodes: Vec<NodeId> = path.iter().filter_map(node).collect();
+        let made: Vec<NodeId> = made.iter().filter_map(node).collect();
+        let follows = |node: NodeId| {
+            let mut made = made.iter();
+            let is_below = |made: &&NodeId| self.tree.parent_before_splice(**made).node() == Some(node);
+            made.find(is_below).copied()
+        };
+        let nodes = path.iter().filter_map(node);
+        let mut nodes: Vec<NodeId> = nodes.flat_map(|node| [Some(node), follows(node)]).flatten().collect();
         // A compaction that was interrupted ended nothing, but the client would start there
         // (COMPACT-2).
-        let mut place = 0;
-        nodes.retain(|node| {
-            place += 1;
-            place == 1 || !self.tree.entry(*node).is_boundary()
-        });
+        let is_boundary = |node: &NodeId| self.tree.entry(*node).is_boundary();
+        let first = nodes.first().copied();
+        let interrupted: Vec<NodeId> = nodes.extract_if(.., |node| is_boundary(node) && Some(*node) != first).collect();
+        for node in interrupted {
+            if self.tree.entry(node).parent().is_some() {
+                self.link(&mut step, node, None, Code::Fork);
+            }
+        }
         let mut above = None;
         for node in &nodes {
             let named = self.tree.entry(*node).parent();
@@ -60,15 +70,12 @@ impl Planner<'_> {
             }
             above = Some(*node);
         }
-        let is_boundary = |node: &NodeId| self.tree.entry(*node).is_boundary();
         let last = self.tree.nodes().rev().find(is_boundary);
         if let Some(boundary) = last {
-            self.name_entries(&mut step, boundary, None)?;
+            self.name_entries(&mut step, boundary, None, Vec::new())?;
             let on_path: HashSet<NodeId> = nodes.iter().copied().collect();
             self.lead_out(&mut step, boundary, &on_path);
         }
-        self.pin(&mut step)?;
-        self.date_leaf(&mut step, now);
         Ok(step)
     }
 
@@ -113,57 +120,48 @@ impl Planner<'_> {
             let entries: Vec<_> = kept.entries.iter().map(|node| line(*node)).collect();
             (line(kept.boundary), kept.anchor.map(line), entries)
         };
-        let own = self.tree.kept_entries();
-        let theirs = vendor.kept_entries();
-        let is_same = own.map(|kept| names(&self.tree, kept))
-            == theirs.map(|kept| names(vendor, kept));
-        match own {
-            _ if is_same => Ok(()),
-            Some(kept) => self.name_entries(step, kept.boundary, Some(kept)),
-            None => Ok(()),
+        let theirs = vendor.kept_entries().map(|kept| names(vendor, kept));
+        match self.tree.kept_entries() {
+            Some(kept) if Some(names(&self.tree, kept)) != theirs => {
+                let ids = kept.entries.iter().filter_map(|node| self.id(step, *node)).collect();
+                self.name_entries(step, kept.boundary, kept.anchor, ids)
+            }
+            _ => Ok(()),
         }
     }
 
-    /// Makes a boundary name these entries, in both forms; with `None` none at all.
-    fn name_entries(
+    /// Makes a boundary name these entries, in both forms.
+    pub(super) fn name_entries(
         &self,
         step: &mut Step,
         boundary: NodeId,
-        kept: Option<&KeptEntries>,
+        anchor: Option<NodeId>,
+        ids: Vec<String>,
     ) -> Result<(), Error> {
         let entry = self.tree.entry(boundary);
         let named = self.reading.index.boundary(entry.number());
-        if kept.is_none() && named.is_none_or(|named| named.preserved == Preserved::Nothing) {
+        if ids.is_empty() && named.is_none_or(|named| named.preserved == Preserved::Nothing) {
             return Ok(());
         }
         let mut bodies = Bodies::new(&self.reading.source);
         let body = Object::parse(bodies.get(&entry)?.text).ok();
         let metadata = body.and_then(|body| body.object("compactMetadata"));
-        let mut new = ObjectBuf::new();
-        let old = metadata.as_ref().map_or(&[][..], |metadata| metadata.members());
-        let is_name = |key: &str| matches!(key, "preservedMessages" | "preservedSegment");
-        for (key, value) in old.iter().filter(|(key, _)| !is_name(key)) {
-            new.set(key.to_string(), *value);
-        }
-        let id = |node: NodeId| Json::from(self.id(step, node).as_deref());
-        if let Some(kept) = kept
-            && let (Some(head), Some(tail)) = (kept.entries.first(), kept.entries.last())
-        {
-            let anchor = kept.anchor.map_or_else(Json::null, id);
-            let list = ObjectBuf::new()
-                .with("anchorUuid", anchor.clone())
-                .with("uuids", Json::array(kept.entries.iter().map(|node| id(*node))));
-            let segment = ObjectBuf::new()
-                .with("headUuid", id(*head))
-                .with("anchorUuid", anchor)
-                .with("tailUuid", id(*tail));
-            new.set("preservedSegment", segment);
-            new.set("preservedMessages", list);
-        }
-        step.changes.set(entry.number(), "compactMetadata", new);
-        let detail = match kept {
-            Some(kept) => format!("names the {} entries that it preserves", kept.entries.len()),
-            None => "names no preserved entries: they are linked".to_owned(),
+        let mut new = metadata.as_ref().map_or_else(ObjectBuf::new, ObjectBuf::from);
+        let anchor = Json::from(anchor.and_then(|anchor| self.id(step, anchor)).as_deref());
+        let list = ObjectBuf::new()
+            .with("anchorUuid", anchor.clone())
+            .with("uuids", Json::array(ids.iter().map(|id| Json::from(id.as_str()))));
+        new.set("preservedMessages", list);
+        let ends = ids.first().zip(ids.last());
+        let segment = ends.map(|(head, tail)| {
+            let ends = ObjectBuf::new().with("headUuid", head.as_str());
+            ends.with("anchorUuid", anchor).with("tailUuid", tail.as_str())
+        });
+        new.set("preservedSegment", segment.map_or_else(Json::null, Json::from));
+        step.changes.set(self.place(boundary), "compactMetadata", new);
+        let detail = match ids.len() {
+            0 => "names no preserved entries: they are linked".to_owned(),
+            count => format!("names the {count} entries that it preserves"),
         };
         step.act(self, entry.number(), Code::Segment, ActionKind::Splice, &detail);
         Ok(())
