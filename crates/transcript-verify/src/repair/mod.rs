@@ -200,7 +200,7 @@ impl Repair {
                     strength += 1;
                     step = match strength {
                         2 => planner.chain(&goal.path, &made)?,
-                        _ => planner.decided((&tree, &vendor), now)?,
+                        _ => planner.decided((&tree, &vendor), goal.leaf.as_deref(), now)?,
                     };
                 }
                 if step.actions.is_empty() {
@@ -375,6 +375,7 @@ struct Goal {
     path: Vec<String>,
     /// Those of messages.
     messages: Vec<String>,
+    leaf: Option<String>,
 }
 
 impl Goal {
@@ -383,12 +384,16 @@ impl Goal {
         let mut goal = Self {
             path: Vec::new(),
             messages: Vec::new(),
+            leaf: None,
         };
         for entry in &planner.path.entries {
             let node = planner.tree.node(entry.entry_no());
             let Some(id) = node.and_then(|node| planner.id(step, node)) else {
                 continue;
             };
+            if planner.path.leaf == Some(entry.entry_no()) {
+                goal.leaf = Some(id.clone());
+            }
             let entry = planner.reading.index.entry(entry.entry_no());
             if entry.kind().is_message() {
                 goal.messages.push(id.clone());

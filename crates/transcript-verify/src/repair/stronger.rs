@@ -8,7 +8,7 @@ use transcript_format::json::{Json, ObjectBuf};
 use transcript_format::kind::EntryKind;
 use transcript_format::make;
 use transcript_format::object::Object;
-use transcript_reader::{Bodies, EntryNo, Error, Preserved};
+use transcript_reader::{Bodies, EntryNo, EntryRef, Error, Preserved};
 use transcript_resume::{ConversationPath, KeptEntries, NodeId, Parent, Tree};
 
 use super::ActionKind;
@@ -16,18 +16,22 @@ use super::plan::{Planner, Step};
 
 impl Planner<'_> {
     /// Writes what `recover` decided besides the links of single entries: what was removed, where
-    /// the conversation starts and ends, and what a compaction kept.
+    /// the conversation starts and ends (at the entry with the id `leaf`), and what a compaction
+    /// kept.
     pub(super) fn decided(
         &self,
         vendor: (&Tree<'_>, &ConversationPath),
+        leaf: Option<&str>,
         now: &str,
     ) -> Result<Step, Error> {
         let mut step = Step::default();
         self.remove_tombstoned(&mut step);
         self.start_at_gap(&mut step);
         self.name_kept_entries(&mut step, vendor.0)?;
-        if self.leaf_id(&self.path) != self.leaf_id(vendor.1) {
-            self.pin(&mut step)?;
+        let is_leaf = |path| self.leaf_id(path).as_deref() == leaf;
+        let leaf = leaf.and_then(|leaf| self.reading.entry(leaf));
+        if let Some(leaf) = leaf.filter(|_| !is_leaf(&self.path) || !is_leaf(vendor.1)) {
+            self.pin(&mut step, &leaf)?;
         }
         self.date_leaf(&mut step, now);
         Ok(step)
@@ -186,12 +190,8 @@ impl Planner<'_> {
     }
 
     /// Adds a `last-prompt` line that names the leaf (LEAF-11).
-    fn pin(&self, step: &mut Step) -> Result<(), Error> {
-        let Some(leaf) = self.path.leaf.filter(|_| !self.path.entries.is_empty()) else {
-            return Ok(());
-        };
-        let leaf = self.reading.index.entry(leaf);
-        let Some(id) = self.reading.uuid(&leaf) else {
+    fn pin(&self, step: &mut Step, leaf: &EntryRef<'_>) -> Result<(), Error> {
+        let Some(id) = self.reading.uuid(leaf) else {
             return Ok(());
         };
         let mut entries = self.reading.index.entries().rev();
