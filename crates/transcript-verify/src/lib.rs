@@ -1,3 +1,6 @@
-//! Says what is wrong with a session, and what a resume would lose; and makes it right.
+//! Says what is wrong with a session, and what a resume would lose.
 
+mod conversation;
 pub mod repair;
+
+pub use conversation::ConversationMeasure;

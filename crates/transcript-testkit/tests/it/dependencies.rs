@@ -6,13 +6,14 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
-const GUARDED: [&str; 6] = [
+const GUARDED: [&str; 7] = [
     "transcript-format",
     "transcript-storage",
     "transcript-messages",
     "transcript-reader",
     "transcript-resume",
     "transcript-render",
+    "transcript-verify",
 ];
 const KEPT_OUT: [&str; 3] = ["tokio", "notify", "anyhow"];
 
@@ -148,7 +149,7 @@ fn without_their_async_fronts_libraries_link_no_tokio_and_the_command_never_does
 }
 
 /// What each crate may depend on, of the crates of this workspace (docs/architecture.md).
-const DIRECTIONS: [(&str, &[&str]); 11] = [
+const DIRECTIONS: [(&str, &[&str]); 12] = [
     ("transcript-format", &[]),
     ("transcript-storage", &[]),
     (
@@ -187,6 +188,16 @@ const DIRECTIONS: [(&str, &[&str]); 11] = [
         ],
     ),
     (
+        "transcript-verify",
+        &[
+            "transcript-format",
+            "transcript-storage",
+            "transcript-messages",
+            "transcript-reader",
+            "transcript-resume",
+        ],
+    ),
+    (
         "transcript",
         &[
             "transcript-format",
@@ -194,6 +205,7 @@ const DIRECTIONS: [(&str, &[&str]); 11] = [
             "transcript-messages",
             "transcript-reader",
             "transcript-resume",
+            "transcript-verify",
             "transcript-writer",
             "transcript-tail",
         ],
@@ -206,6 +218,7 @@ const DIRECTIONS: [(&str, &[&str]); 11] = [
             "transcript-reader",
             "transcript-resume",
             "transcript-render",
+            "transcript-verify",
             "transcript-writer",
             "transcript-tail",
             "transcript",

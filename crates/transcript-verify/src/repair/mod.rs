@@ -27,6 +27,7 @@ use transcript_reader::{Bodies, EntryNo, EntryRef, Error, Index, Source};
 use transcript_resume::request::RequestOptions;
 use transcript_resume::{ConversationPath, Policy, Tree};
 
+use crate::conversation::ConversationMeasure;
 use plan::{Planner, Step};
 use reading::Reading;
 
@@ -108,10 +109,8 @@ pub struct Lost {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Health {
-    /// The number of messages of the conversation that the client shows.
-    pub vendor: usize,
-    /// The number of messages that policy `recover` shows.
-    pub recover: usize,
+    /// How much of the conversation each policy shows.
+    pub shown: ConversationMeasure,
     /// Whether a strict provider accepts the request of the client.
     pub vendor_lint: bool,
     /// Whether it accepts that of policy `recover`.
@@ -140,6 +139,8 @@ pub struct Repair {
     actions: Vec<Action>,
     lost: Vec<Lost>,
     foreign: Vec<EntryNo>,
+    /// The number of entries that the new file does not have.
+    left_out: usize,
     before: Health,
     after: Health,
     refusal: Option<RepairRefusal>,
@@ -153,13 +154,14 @@ impl Repair {
     /// When the system fails to read, or to write a temporary file.
     pub fn new(source: Source, now: &str, new_id: &mut dyn FnMut() -> Uuid) -> Result<Self, Error> {
         let original = Reading::new(source)?;
-        let before = Health::of(&original, None)?;
+        let before = Health::of(&original)?;
         let mut repair = Self {
             original,
             repaired: None,
             actions: Vec::new(),
             lost: Vec::new(),
             foreign: Vec::new(),
+            left_out: 0,
             before,
             after: before,
             refusal: None,
@@ -210,6 +212,11 @@ impl Repair {
             if std::env::var_os("REPAIR_DEBUG").is_some() {
                 for action in &step.actions { eprintln!("{} {:?} {} {}", action.code.as_str(), action.line, action.action.name(), action.detail); }
             }
+            let drops = step.actions.iter();
+            let drops = drops.filter(|action| action.action == ActionKind::Drop).count();
+            let added = step.made.len() + step.changes.end.len();
+            let left_out = self.left_out + drops + step.lost.len() + step.foreign.len();
+            self.left_out = left_out.saturating_sub(added);
             made.extend(step.made.iter().map(Uuid::to_string));
             let source = write(reading, &step)?;
             let noted = self.noted(&planner, step, at.is_none());
@@ -228,7 +235,7 @@ impl Repair {
             self.refusal = refusal;
             return Ok(());
         };
-        self.after = Health::of(&reading, Some(&made))?;
+        self.after = Health::of(&reading)?;
         self.refusal = refusal.or_else(|| self.check(&reading));
         self.repaired = Some(reading.source);
         self.lost.sort_by_key(|lost| lost.range.start);
@@ -278,25 +285,21 @@ impl Repair {
     /// Checks the new file.
     fn check(&self, new: &Reading) -> Option<RepairRefusal> {
         let tree = self.original.tree(Policy::Recover);
-        let index = &self.original.index;
         let left_out: HashSet<u64> = self.lost.iter().map(|lost| lost.range.start).collect();
         let is_missing = |entry: EntryRef<'_>| {
             let id = self.original.uuid(&entry);
             !left_out.contains(&entry.offset()) && id.is_some_and(|id| new.entry(&id).is_none())
         };
         let mut own = tree.nodes().filter(|node| !tree.is_foreign(*node));
-        if own.any(|node| is_missing(tree.entry(node))) || new.index.len() + left_out.len() < index.len() - self.foreign.len() - self.dropped() {
+        let is_short = new.index.len() + self.left_out < self.original.index.len();
+        if is_short || own.any(|node| is_missing(tree.entry(node))) {
             return Some(RepairRefusal::LosesEntry);
         }
-        if self.after.recover < self.before.recover || self.after.vendor < self.after.recover {
+        let (before, after) = (&self.before.shown, &self.after.shown);
+        if after.recover < before.recover || after.vendor < after.recover {
             return Some(RepairRefusal::ShowsOther);
         }
-        (self.before.recover > 0 && !self.after.recover_lint).then_some(RepairRefusal::Lint)
-    }
-
-    fn dropped(&self) -> usize {
-        let dropped = self.actions.iter();
-        dropped.filter(|action| action.action == ActionKind::Drop).count()
+        (before.recover > 0 && !self.after.recover_lint).then_some(RepairRefusal::Lint)
     }
 
     /// Returns whether there is nothing to repair.
@@ -431,36 +434,15 @@ impl Goal {
 }
 
 impl Health {
-    /// Measures a file. Messages that were `made` do not count.
-    fn of(reading: &Reading, made: Option<&HashSet<String>>) -> Result<Self, Error> {
-        let index = &reading.index;
+    fn of(reading: &Reading) -> Result<Self, Error> {
         let lint_of = |tree: &Tree<'_>| {
             let mut bodies = Bodies::new(&reading.source);
             let request = RequestOptions::new().request(tree, &mut bodies)?;
             Ok(request.is_resumable() && lint(&request.messages).is_ok())
         };
-        let shown = |tree: &Tree<'_>| {
-            let path = tree.path();
-            let entries = path.entries.iter().map(|entry| index.entry(entry.entry_no()));
-            let counts = |entry: &EntryRef<'_>| {
-                let id = reading.uuid(entry);
-                entry.kind().is_message()
-                    && !made.is_some_and(|made| id.is_some_and(|id| made.contains(&id)))
-            };
-            // Of several lines with one uuid each policy may use a different one.
-            let first = |entry: EntryRef<'_>| {
-                let id = entry.uuid();
-                let line = id.and_then(|id| index.with_uuid(id).next());
-                line.unwrap_or(entry.number())
-            };
-            let shown: HashSet<EntryNo> = entries.filter(counts).map(first).collect();
-            shown
-        };
         let (recover, vendor) = (reading.tree(Policy::Recover), reading.tree(Policy::Vendor));
-        let shown_by_recover = shown(&recover);
         Ok(Self {
-            vendor: shown(&vendor).intersection(&shown_by_recover).count(),
-            recover: shown_by_recover.len(),
+            shown: ConversationMeasure::new(&recover, &recover.path(), &vendor.path()),
             vendor_lint: lint_of(&vendor)?,
             recover_lint: lint_of(&recover)?,
         })
