@@ -25,6 +25,8 @@ use windows as platform;
 pub use platform::ignore_file_size_signal;
 #[cfg(unix)]
 pub(crate) use unix::{refuse_public_folder, set_mode, sync_folder};
+#[cfg(target_os = "linux")]
+pub(crate) use unix::{Access, Lease, open_at};
 
 /// The file system of this machine.
 #[derive(Clone, Copy, Debug, Default)]
