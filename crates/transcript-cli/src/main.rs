@@ -21,6 +21,7 @@ mod pager;
 mod path_args;
 mod progress;
 mod record;
+mod repair;
 mod replay;
 mod resume;
 mod session;
@@ -47,6 +48,7 @@ enum Command {
     Append(append::Args),
     Fork(fork::Args),
     List(list::Args),
+    Repair(repair::Args),
     Replay(replay::Args),
     Resume(resume::Args),
     Tail(tail::Args),
@@ -75,6 +77,7 @@ fn main() -> ExitCode {
         Command::Append(args) => append::run(&ui, &args),
         Command::Fork(args) => fork::run(&ui, &args),
         Command::List(args) => list::run(&ui, &args),
+        Command::Repair(args) => repair::run(&ui, &args),
         Command::Replay(args) => replay::run(&ui, &args),
         Command::Resume(args) => resume::run(&ui, &args),
         Command::Tail(args) => tail::run(&ui, &args),

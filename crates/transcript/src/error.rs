@@ -5,6 +5,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use transcript_resume::Refusal;
+use transcript_storage::ExchangeError;
+use transcript_verify::repair::RepairRefusal;
 
 /// Why an operation failed. Names the file and never quotes the content of an entry.
 #[derive(Debug)]
@@ -21,6 +23,8 @@ enum Source {
     Io(io::Error),
     Entry(transcript_writer::InvalidEntry),
     Candidates(Vec<PathBuf>),
+    Exchange(ExchangeError),
+    Refusal(RepairRefusal),
 }
 
 /// What went wrong.
@@ -50,6 +54,11 @@ pub enum ErrorKind {
     Exists,
     /// A copy of the session cannot be written.
     Fork,
+    /// A repair was refused: it could not be proved, or the file must not be replaced now. Nothing
+    /// was changed.
+    RepairRefused,
+    /// A repaired session cannot be written.
+    Repair,
 }
 
 impl ErrorKind {
@@ -67,6 +76,8 @@ impl ErrorKind {
             Self::BeforeCompaction => "behind-compaction",
             Self::Exists => "exists",
             Self::Fork => "fork-failed",
+            Self::RepairRefused => "repair-refused",
+            Self::Repair => "repair-failed",
         }
     }
 }
@@ -107,6 +118,30 @@ impl Error {
         }
     }
 
+    pub(crate) fn repair(path: &Path, source: io::Error) -> Self {
+        Self {
+            source: Some(Source::Io(source)),
+            ..Self::new(ErrorKind::Repair, path)
+        }
+    }
+
+    pub(crate) fn repair_refused(path: &Path, refusal: RepairRefusal) -> Self {
+        Self {
+            source: Some(Source::Refusal(refusal)),
+            ..Self::new(ErrorKind::RepairRefused, path)
+        }
+    }
+
+    pub(crate) fn exchange(path: &Path, source: ExchangeError) -> Self {
+        match source {
+            ExchangeError::Io(source) => Self::repair(path, source),
+            source => Self {
+                source: Some(Source::Exchange(source)),
+                ..Self::new(ErrorKind::RepairRefused, path)
+            },
+        }
+    }
+
     /// Returns what went wrong.
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
@@ -131,7 +166,10 @@ impl Error {
                     io::ErrorKind::StorageFull | io::ErrorKind::Interrupted
                 )
             }
-            Some(Source::Entry(_) | Source::Candidates(_)) | None => false,
+            Some(Source::Exchange(error)) => {
+                matches!(error, ExchangeError::Busy | ExchangeError::Changed)
+            }
+            Some(Source::Entry(_) | Source::Candidates(_) | Source::Refusal(_)) | None => false,
         }
     }
 
@@ -184,6 +222,10 @@ impl fmt::Display for Error {
             (Some(Source::Entry(error)), _) => {
                 return write!(f, "{}: {error}", self.path.display());
             }
+            (Some(Source::Exchange(error)), _) => {
+                return write!(f, "{}: {error}", self.path.display());
+            }
+            (Some(Source::Refusal(refusal)), _) => refusal.words(),
             (_, ErrorKind::NotResumable(refusal)) => refusal.reason(),
             (_, ErrorKind::NoSuchSession) => "no project has this session",
             (_, ErrorKind::Ambiguous) => "several sessions match this id",
@@ -198,6 +240,8 @@ impl fmt::Display for Error {
             }
             (_, ErrorKind::Exists) => "the session already exists; open or resume it",
             (_, ErrorKind::Fork) => "the copy of the session cannot be written",
+            (_, ErrorKind::RepairRefused) => "the session must not be replaced now",
+            (_, ErrorKind::Repair) => "the repaired session cannot be written",
             (_, ErrorKind::Read(_)) => "cannot be read",
             (_, ErrorKind::Write(_)) => "cannot be written",
         };
@@ -212,7 +256,10 @@ impl std::error::Error for Error {
             Source::Reader(error) => std::error::Error::source(error),
             Source::Writer(error) => std::error::Error::source(error),
             Source::Io(error) => Some(error),
-            Source::Entry(_) | Source::Candidates(_) => None,
+            Source::Entry(_)
+            | Source::Candidates(_)
+            | Source::Exchange(_)
+            | Source::Refusal(_) => None,
         }
     }
 }

@@ -110,6 +110,7 @@ mod fork_files;
 mod history;
 mod live_session;
 mod options;
+mod repair_files;
 mod resume_point;
 mod rewrite_salvaged;
 pub mod serve;
@@ -123,6 +124,7 @@ pub use conversation::{ConversationEntry, Keep};
 pub use error::{Error, ErrorKind};
 pub use history::{History, ReadEnd};
 pub use options::{ForkOptions, SessionOptions};
+pub use repair_files::{SessionRepair, undo_repair};
 pub use session::{Resumed, Session};
 pub use store::Store;
 
@@ -136,6 +138,7 @@ pub use transcript_resume::request::Request;
 pub use transcript_resume::{
     ConversationPath, PathState, Policy, Refusal, Tree, Unclosed, Usage, items,
 };
+pub use transcript_verify::{ConversationMeasure, repair};
 pub use transcript_storage::ignore_file_size_signal;
 #[cfg(feature = "follow")]
 pub use transcript_tail as follow;

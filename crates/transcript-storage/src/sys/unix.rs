@@ -283,11 +283,6 @@ impl<'f> Lease<'f> {
         let is_open = io::Error::last_os_error().raw_os_error() == Some(libc::EAGAIN);
         is_open.then_some(None)
     }
-
-    /// Returns whether no process waits to open the file for writing.
-    pub(crate) fn is_whole(&self) -> bool {
-        control(self.0, libc::F_GETLEASE, 0) == libc::F_RDLCK
-    }
 }
 
 #[cfg(target_os = "linux")]

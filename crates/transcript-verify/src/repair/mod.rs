@@ -144,6 +144,7 @@ pub struct Repair {
     before: Health,
     after: Health,
     refusal: Option<RepairRefusal>,
+    cwd: Option<String>,
 }
 
 impl Repair {
@@ -165,6 +166,7 @@ impl Repair {
             before,
             after: before,
             refusal: None,
+            cwd: None,
         };
         repair.run(now, new_id)?;
         Ok(repair)
@@ -174,6 +176,7 @@ impl Repair {
         let planner = Planner::new(&self.original);
         let mut step = planner.gentle(new_id)?;
         let goal = Goal::new(&planner, &step);
+        self.cwd = planner.cwd()?;
         drop(planner);
         let mut made: HashSet<String> = HashSet::new();
         let mut at: Option<Reading> = None;
@@ -192,11 +195,6 @@ impl Repair {
                     refusal = None;
                     break;
                 }
-                if std::env::var_os("REPAIR_DEBUG").is_some() {
-                    let index = &reading.index;
-                    let ids = |path: &ConversationPath| path.entries.iter().map(|entry| { let e = index.entry(entry.entry_no()); format!("{}{}:{}", e.line(), if e.kind().is_message() {"m"} else {""}, reading.uuid(&e).unwrap_or_default().chars().rev().take(6).collect::<String>().chars().rev().collect::<String>()) }).collect::<Vec<_>>().join(" ");
-                    eprintln!("--- strength {strength}\nR {}\n  {:?}\nV {}\n  {:?}\nG {:?}", ids(&planner.path), planner.path.decisions, ids(&vendor), vendor.decisions, goal.messages.iter().map(|id| &id[id.len().saturating_sub(6)..]).collect::<Vec<_>>());
-                }
                 // Each step is stronger than the one before; one that changes nothing is passed over.
                 while step.actions.is_empty() && strength < 3 {
                     strength += 1;
@@ -208,9 +206,6 @@ impl Repair {
                 if step.actions.is_empty() {
                     break;
                 }
-            }
-            if std::env::var_os("REPAIR_DEBUG").is_some() {
-                for action in &step.actions { eprintln!("{} {:?} {} {}", action.code.as_str(), action.line, action.action.name(), action.detail); }
             }
             let drops = step.actions.iter();
             let drops = drops.filter(|action| action.action == ActionKind::Drop).count();
@@ -343,6 +338,12 @@ impl Repair {
     #[must_use]
     pub fn refusal(&self) -> Option<RepairRefusal> {
         self.refusal
+    }
+
+    /// Returns the folder that the conversation was last in, if its last entries name one.
+    #[must_use]
+    pub fn cwd(&self) -> Option<&str> {
+        self.cwd.as_deref()
     }
 
     /// Returns the old file.

@@ -8,6 +8,7 @@ use transcript_format::ids::Uuid;
 use transcript_format::json::{Json, ObjectBuf};
 use transcript_format::kind::EntryKind;
 use transcript_format::make::ENGINE_VERSION;
+use transcript_format::object::Object;
 use transcript_format::scan::Flags;
 use transcript_reader::{Bodies, EntryMarks, EntryNo, EntryRef, Error};
 use transcript_resume::fork::missing_results;
@@ -77,6 +78,20 @@ impl<'r> Planner<'r> {
         }
     }
 
+    /// Returns the folder that the last entries of the conversation name.
+    pub(super) fn cwd(&self) -> Result<Option<String>, Error> {
+        const LOOKED_AT: usize = 100;
+        let mut bodies = Bodies::new(&self.reading.source);
+        for entry in self.path.entries.iter().rev().take(LOOKED_AT) {
+            let entry = self.reading.index.entry(entry.entry_no());
+            let body = Object::parse(bodies.get(&entry)?.text).ok();
+            if let Some(cwd) = body.and_then(|body| Some(body.str("cwd")?.into_owned())) {
+                return Ok(Some(cwd));
+            }
+        }
+        Ok(None)
+    }
+
     /// Plans what can be done without a change of the conversation.
     pub(super) fn gentle(&self, new_id: &mut dyn FnMut() -> Uuid) -> Result<Step, Error> {
         let mut step = Step::default();
@@ -124,9 +139,8 @@ impl<'r> Planner<'r> {
             if defects.has_nul {
                 act(Code::NulEscape, ActionKind::Text, "U+0000 becomes U+FFFD");
             }
-            for key in &defects.members {
-                let detail = format!("null in place of the value of {key}, which is not JSON");
-                act(Code::Shape, ActionKind::Text, &detail);
+            if !defects.members.is_empty() {
+                act(Code::Shape, ActionKind::Text, "null in place of a value that is not JSON");
             }
         }
     }
@@ -309,7 +323,10 @@ impl<'r> Planner<'r> {
             for child in nodes.filter(|child| self.tree.parent(*child) == Parent::Node(node)) {
                 step.changes.set(self.place(child), "parentUuid", id);
             }
-            let detail = format!("an error as the result of {}", missing.calls.join(", "));
+            let detail = match missing.calls.len() {
+                1 => "an error as the result of a call".to_owned(),
+                count => format!("an error as the result of {count} calls"),
+            };
             step.act(self, entry.number(), Code::NoResult, ActionKind::Answer, &detail);
         }
         match kept {

@@ -28,6 +28,7 @@ mod fork;
 mod list;
 mod location;
 mod records;
+mod repair;
 mod replay;
 mod resume;
 #[cfg(feature = "follow")]
@@ -45,6 +46,7 @@ pub use entry::EntryRecord;
 pub use fork::ForkRecord;
 pub use list::SessionRecord;
 pub use location::EntryLocation;
+pub use repair::{ActionRecord, HealthRecord, RepairReport, VisibleRecord};
 pub use replay::{ReplayBranch, ReplayEnd, ReplayHead, ReplayRecord, ReplaySidechain};
 pub use resume::{
     DecisionRecord, EntryUuids, FindingRecord, LintRecord, OmissionRecord, ProblemRecord,
