@@ -46,7 +46,12 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
             Err(error) if error.kind() == ErrorKind::RepairRefused => return refuse(ui, error),
             undone => undone?,
         };
-        writeln!(io::stdout(), "{} is as it was; the repaired session is {}", path.display(), repaired.display())?;
+        writeln!(
+            io::stdout(),
+            "{} is as it was; the repaired session is {}",
+            path.display(),
+            repaired.display()
+        )?;
         return Ok(exit::DONE);
     }
     let repair = SessionRepair::plan(&path)?;
@@ -58,7 +63,9 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
         None => Ok(()),
     };
     let refused = match done {
-        Err(error) if matches!(error.kind(), ErrorKind::RepairRefused | ErrorKind::Exists) => Some(error),
+        Err(error) if matches!(error.kind(), ErrorKind::RepairRefused | ErrorKind::Exists) => {
+            Some(error)
+        }
         done => done.map(|()| None)?,
     };
     let mut out = io::stdout().lock();
@@ -78,7 +85,9 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
 fn refuse(ui: &Ui, error: Error) -> Result<u8> {
     let way_out = match error.kind() {
         ErrorKind::Exists => "name another file",
-        _ if error.is_retryable() => "close the session and try again, or write a copy with --out FILE",
+        _ if error.is_retryable() => {
+            "close the session and try again, or write a copy with --out FILE"
+        }
         _ => "nothing was changed",
     };
     ui.complain(&anyhow!("{error}; {way_out}"));
@@ -87,7 +96,9 @@ fn refuse(ui: &Ui, error: Error) -> Result<u8> {
 
 fn print(out: &mut dyn Write, repair: &Repair, report: &RepairReport) -> Result<()> {
     for action in repair.actions() {
-        let place = action.line.map_or_else(|| "new".to_owned(), |line| format!("line {line}"));
+        let place = action
+            .line
+            .map_or_else(|| "new".to_owned(), |line| format!("line {line}"));
         let (code, action, detail) = (action.code.as_str(), action.action.name(), &action.detail);
         writeln!(out, "{place}: {action} ({code}): {detail}")?;
     }
@@ -101,26 +112,42 @@ fn print(out: &mut dyn Write, repair: &Repair, report: &RepairReport) -> Result<
     }
     write_health(out, "after ", &repair.after())?;
     if let Some(old) = &report.old {
-        writeln!(out, "the old file is {}; --undo brings it back", old.display())?;
+        writeln!(
+            out,
+            "the old file is {}; --undo brings it back",
+            old.display()
+        )?;
     } else if report.out.is_none() && !repair.is_empty() {
-        writeln!(out, "nothing was written; --keep-id replaces the session, --out FILE writes a copy")?;
+        writeln!(
+            out,
+            "nothing was written; --keep-id replaces the session, --out FILE writes a copy"
+        )?;
         return Ok(());
     }
     let session = report.out.as_ref().unwrap_or(&report.path);
     if let Some(id) = session.file_stem().filter(|_| !repair.is_empty()) {
         let folder = report.cwd.as_deref().unwrap_or(".");
-        writeln!(out, "go on with: cd {} && claude --resume {}", quoted(folder), quoted(&id.to_string_lossy()))?;
+        writeln!(
+            out,
+            "go on with: cd {} && claude --resume {}",
+            quoted(folder),
+            quoted(&id.to_string_lossy())
+        )?;
     }
     Ok(())
 }
 
 /// Returns a word for a shell, without control characters.
 fn quoted(text: &str) -> String {
-    let is_plain = |character: char| character.is_ascii_alphanumeric() || "/._-".contains(character);
+    let is_plain =
+        |character: char| character.is_ascii_alphanumeric() || "/._-".contains(character);
     if text.chars().all(is_plain) {
         return text.to_owned();
     }
-    let text: String = text.chars().filter(|character| !character.is_control()).collect();
+    let text: String = text
+        .chars()
+        .filter(|character| !character.is_control())
+        .collect();
     format!("'{}'", text.replace('\'', r"'\''"))
 }
 

@@ -122,7 +122,9 @@ fn clean_up(path: &Path) -> Result<(), ExchangeError> {
         for entry in fs::read_dir(crate::new_file::folder_of(path))? {
             let entry = entry?;
             let found = entry.file_name();
-            let rest = found.as_encoded_bytes().strip_prefix(name.as_encoded_bytes());
+            let rest = found
+                .as_encoded_bytes()
+                .strip_prefix(name.as_encoded_bytes());
             let Some(before) = rest.and_then(|rest| std::str::from_utf8(rest).ok()?.parse().ok())
             else {
                 continue;
@@ -159,7 +161,9 @@ fn numbered(path: &Path, what: &str, number: u32) -> PathBuf {
 
 fn number(metadata: &Metadata) -> Result<u64, ExchangeError> {
     let number = metadata.identity.number;
-    number.map(|(_, number)| number).ok_or(ExchangeError::Unsupported)
+    number
+        .map(|(_, number)| number)
+        .ok_or(ExchangeError::Unsupported)
 }
 
 /// Renames `from` to the first free name of this kind.
@@ -308,7 +312,9 @@ mod tests {
 
     fn names(folder: &Path) -> Vec<String> {
         let entries = fs::read_dir(folder).unwrap();
-        let mut names: Vec<_> = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        let mut names: Vec<_> = entries
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
         names.sort();
         names
     }
@@ -379,7 +385,8 @@ mod tests {
     fn what_a_killed_process_left_is_finished_or_removed() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("s.jsonl");
-        let temporary = |what: &str| with(&path, &format!("{what}-{}", number(&read(&path)).unwrap()));
+        let temporary =
+            |what: &str| with(&path, &format!("{what}-{}", number(&read(&path)).unwrap()));
         fs::write(&path, "old\n").unwrap();
         let old = read(&path);
 

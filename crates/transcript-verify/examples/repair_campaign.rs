@@ -59,8 +59,8 @@ fn main() {
     let corpus = corpus(options.max_bytes);
     let run = |worker: u64| {
         let mut counts: BTreeMap<&'static str, u64> = BTreeMap::new();
-        for seed in (options.seed + worker..options.seed + options.files)
-            .step_by(options.threads as usize)
+        for seed in
+            (options.seed + worker..options.seed + options.files).step_by(options.threads as usize)
         {
             let (bytes, done) = session(&corpus, seed);
             let outcome = catch_unwind(AssertUnwindSafe(|| outcome(&bytes)));
@@ -83,7 +83,9 @@ fn main() {
     let run = &run;
     let mut total: BTreeMap<&'static str, u64> = BTreeMap::new();
     std::thread::scope(|scope| {
-        let workers: Vec<_> = (0..options.threads).map(|at| scope.spawn(move || run(at))).collect();
+        let workers: Vec<_> = (0..options.threads)
+            .map(|at| scope.spawn(move || run(at)))
+            .collect();
         for worker in workers {
             for (name, count) in worker.join().unwrap() {
                 *total.entry(name).or_default() += count;
@@ -111,7 +113,10 @@ fn session(corpus: &[Vec<u8>], seed: u64) -> (Vec<u8>, Vec<&'static str>) {
 
 /// What happens to a file; more than one name when something is wrong.
 fn outcome(bytes: &[u8]) -> Vec<&'static str> {
-    let mut file = tempfile::Builder::new().suffix(".jsonl").tempfile().unwrap();
+    let mut file = tempfile::Builder::new()
+        .suffix(".jsonl")
+        .tempfile()
+        .unwrap();
     file.write_all(bytes).unwrap();
     let modified = file.path().metadata().unwrap().modified().unwrap();
     let Ok(source) = Source::open(file.path()) else {
@@ -147,7 +152,11 @@ fn outcome(bytes: &[u8]) -> Vec<&'static str> {
         shown(&repaired, file.path(), Policy::Recover),
         shown(&repaired, file.path(), Policy::Vendor),
     );
-    if recover.len() < before.len() || before.iter().any(|id| id.is_some() && !recover.contains(id)) {
+    if recover.len() < before.len()
+        || before
+            .iter()
+            .any(|id| id.is_some() && !recover.contains(id))
+    {
         found.push("shows less");
     }
     if recover != vendor {
@@ -172,9 +181,14 @@ fn repaired(source: Source) -> (Repair, Vec<u8>) {
 fn shown(bytes: &[u8], path: &Path, policy: Policy) -> Vec<Option<String>> {
     let index = Index::load(&Source::from_bytes(bytes, path)).unwrap();
     let path = Tree::new(&index, policy).path();
-    let entries = path.entries.iter().map(|entry| index.entry(entry.entry_no()));
+    let entries = path
+        .entries
+        .iter()
+        .map(|entry| index.entry(entry.entry_no()));
     let messages = entries.filter(|entry| entry.kind().is_message());
-    messages.map(|entry| entry.uuid().map(|id| index.id_text(id))).collect()
+    messages
+        .map(|entry| entry.uuid().map(|id| index.id_text(id)))
+        .collect()
 }
 
 fn corpus(max_bytes: u64) -> Vec<Vec<u8>> {

@@ -256,10 +256,9 @@ impl std::error::Error for Error {
             Source::Reader(error) => std::error::Error::source(error),
             Source::Writer(error) => std::error::Error::source(error),
             Source::Io(error) => Some(error),
-            Source::Entry(_)
-            | Source::Candidates(_)
-            | Source::Exchange(_)
-            | Source::Refusal(_) => None,
+            Source::Entry(_) | Source::Candidates(_) | Source::Exchange(_) | Source::Refusal(_) => {
+                None
+            }
         }
     }
 }

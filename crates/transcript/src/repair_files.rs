@@ -108,12 +108,16 @@ impl SessionRepair {
                 let _ = fs::remove_file(path);
             }
         });
-        replaced.map(Some).map_err(|error| Error::exchange(&self.path, error))
+        replaced
+            .map(Some)
+            .map_err(|error| Error::exchange(&self.path, error))
     }
 
     fn check(&self) -> Result<(), Error> {
         let refusal = self.repair.refusal();
-        refusal.map_or(Ok(()), |refusal| Err(Error::repair_refused(&self.path, refusal)))
+        refusal.map_or(Ok(()), |refusal| {
+            Err(Error::repair_refused(&self.path, refusal))
+        })
     }
 
     fn new_file(&self, path: &Path) -> Result<NewFile, Error> {
@@ -129,7 +133,8 @@ impl SessionRepair {
         let mut keep = |what: &str, write: &dyn Fn(&mut dyn Write) -> Result<(), Error>| {
             let path = free_name(path, what);
             let file = write_file(&path, write)?;
-            file.keep(&path).map_err(|error| Error::repair(&path, error))?;
+            file.keep(&path)
+                .map_err(|error| Error::repair(&path, error))?;
             written.push(path);
             Ok::<(), Error>(())
         };
@@ -158,8 +163,14 @@ impl SessionRepair {
         if self.repair.foreign().next().is_some() {
             keep("foreign", &|out| {
                 for entry in self.repair.foreign() {
-                    copy(original, entry.offset(), entry.offset() + entry.byte_len(), out)?;
-                    out.write_all(b"\n").map_err(|error| Error::repair(path, error))?;
+                    copy(
+                        original,
+                        entry.offset(),
+                        entry.offset() + entry.byte_len(),
+                        out,
+                    )?;
+                    out.write_all(b"\n")
+                        .map_err(|error| Error::repair(path, error))?;
                 }
                 Ok(())
             })?;
@@ -186,7 +197,8 @@ fn write_file(
     let file = NewFile::beside(path).map_err(failed)?;
     let mut file = BufWriter::with_capacity(BLOCK, file);
     write(&mut file)?;
-    file.into_inner().map_err(|error| failed(error.into_error()))
+    file.into_inner()
+        .map_err(|error| failed(error.into_error()))
 }
 
 /// Copies the bytes from `from` to `to`.
@@ -196,7 +208,10 @@ fn copy(source: &Source, from: u64, to: u64, out: &mut dyn Write) -> Result<(), 
     while at < to {
         let wanted = block.len().min((to - at) as usize);
         if source.read_at(at, &mut block[..wanted])? < wanted {
-            return Err(Error::repair(source.path(), io::ErrorKind::UnexpectedEof.into()));
+            return Err(Error::repair(
+                source.path(),
+                io::ErrorKind::UnexpectedEof.into(),
+            ));
         }
         let written = out.write_all(&block[..wanted]);
         written.map_err(|error| Error::repair(source.path(), error))?;
@@ -216,5 +231,7 @@ fn free_name(path: &Path, what: &str) -> PathBuf {
         PathBuf::from(name)
     };
     let mut names = (0..).map(named);
-    names.find(|name| !name.exists()).unwrap_or_else(|| named(0))
+    names
+        .find(|name| !name.exists())
+        .unwrap_or_else(|| named(0))
 }

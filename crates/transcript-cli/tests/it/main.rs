@@ -7,6 +7,7 @@ mod fork;
 mod healthy;
 mod hostile;
 mod list;
+mod repair;
 mod replay;
 mod resume;
 #[cfg(unix)]

@@ -23,10 +23,10 @@ use unix as platform;
 use windows as platform;
 
 pub use platform::ignore_file_size_signal;
-#[cfg(unix)]
-pub(crate) use unix::{refuse_public_folder, set_mode, sync_folder};
 #[cfg(target_os = "linux")]
 pub(crate) use unix::{Access, Lease, open_at};
+#[cfg(unix)]
+pub(crate) use unix::{refuse_public_folder, set_mode, sync_folder};
 
 /// The file system of this machine.
 #[derive(Clone, Copy, Debug, Default)]

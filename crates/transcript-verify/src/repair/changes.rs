@@ -130,16 +130,6 @@ impl Changes {
             text = text.replace(['\n', '\r'], " ");
         }
         let mut was = ObjectBuf::new();
-        let broken = reading.defects.get(&entry.number());
-        for key in broken.map_or(&[][..], |defects| &defects.members) {
-            let Ok(object) = Object::parse(&text) else {
-                break;
-            };
-            if let Some(old) = object.get(key) {
-                was.set(key.clone(), Json::from(old.text()));
-            }
-            text = object.with(key, "null");
-        }
         for (key, value) in change.map_or(&[][..], |change| &change.set) {
             let Ok(object) = Object::parse(&text) else {
                 break;
@@ -168,21 +158,26 @@ impl Change {
 fn is_whole(reading: &Reading, entry: &EntryRef<'_>) -> bool {
     let other = EntryMarks::SALVAGED | EntryMarks::LOSSY;
     let is_usable = |defects: &Defects| *defects == Defects::default();
-    !entry.marks().intersects(other)
-        && reading.defects.get(&entry.number()).is_none_or(is_usable)
+    !entry.marks().intersects(other) && reading.defects.get(&entry.number()).is_none_or(is_usable)
 }
 
 /// Returns our own fields of an entry with the old values of members. Those of an earlier repair
 /// stay: they are what the client wrote.
 fn with_old_values(entry: &Object<'_>, was: &ObjectBuf) -> ObjectBuf {
     let own = entry.object(ENGINE);
-    let mut all = own.as_ref().and_then(|own| own.object(WAS)).map_or_else(ObjectBuf::new, |was| (&was).into());
+    let mut all = own
+        .as_ref()
+        .and_then(|own| own.object(WAS))
+        .map_or_else(ObjectBuf::new, |was| (&was).into());
     for (key, value) in was.members() {
         if all.get(key).is_none() {
             all.set(key.to_owned(), value.clone());
         }
     }
-    let own = own.map_or_else(|| ObjectBuf::new().with("v", ENGINE_VERSION), |own| (&own).into());
+    let own = own.map_or_else(
+        || ObjectBuf::new().with("v", ENGINE_VERSION),
+        |own| (&own).into(),
+    );
     own.with(WAS, all)
 }
 
@@ -216,9 +211,12 @@ impl<'i> Gaps<'i> {
         // A finding about a salvaged entry describes the entry.
         let mut entries = index.entries().peekable();
         lost.retain(|finding| {
-            let ends_before = |entry: &EntryRef<'_>| entry.offset() + entry.byte_len() <= finding.offset;
+            let ends_before =
+                |entry: &EntryRef<'_>| entry.offset() + entry.byte_len() <= finding.offset;
             while entries.next_if(ends_before).is_some() {}
-            entries.peek().is_none_or(|entry| entry.offset() > finding.offset)
+            entries
+                .peek()
+                .is_none_or(|entry| entry.offset() > finding.offset)
         });
         Self {
             unread,
@@ -239,7 +237,10 @@ impl<'i> Gaps<'i> {
         let is_before = |range: &&Range<u64>| range.start < to;
         self.next_unread += self.unread[first..].iter().take_while(is_before).count();
         let is_before = |finding: &&&Finding| finding.offset < to;
-        let lost = self.lost[self.next_lost..].iter().take_while(is_before).count();
+        let lost = self.lost[self.next_lost..]
+            .iter()
+            .take_while(is_before)
+            .count();
         self.next_lost += lost;
         Gap {
             unread: &self.unread[first..self.next_unread],

@@ -81,6 +81,9 @@ mod tests {
             (r#"{"a":"\ufffd\u2026\\\ufffd"}"#.to_owned(), true, true)
         );
         assert_eq!(cleaned(r#""\uDE00\uD83D""#).0, r#""\ufffd\ufffd""#);
-        assert_eq!(cleaned(r#""\uD83D\uD83D\uDE00""#).0, r#""\ufffd\uD83D\uDE00""#);
+        assert_eq!(
+            cleaned(r#""\uD83D\uD83D\uDE00""#).0,
+            r#""\ufffd\uD83D\uDE00""#
+        );
     }
 }

@@ -208,7 +208,9 @@ impl Repair {
                 }
             }
             let drops = step.actions.iter();
-            let drops = drops.filter(|action| action.action == ActionKind::Drop).count();
+            let drops = drops
+                .filter(|action| action.action == ActionKind::Drop)
+                .count();
             let added = step.made.len() + step.changes.end.len();
             let left_out = self.left_out + drops + step.lost.len() + step.foreign.len();
             self.left_out = left_out.saturating_sub(added);
@@ -258,7 +260,8 @@ impl Repair {
             if is_first {
                 return Some(self.original.index.entry(entry));
             }
-            self.original.entry(&planner.reading.uuid(&index.entry(entry))?)
+            self.original
+                .entry(&planner.reading.uuid(&index.entry(entry))?)
         };
         for (entry, code) in step.lost {
             let entry = old(entry)?;
@@ -270,7 +273,10 @@ impl Repair {
         }
         for action in &mut noted.actions {
             if !is_first {
-                let entry = action.uuid.as_ref().and_then(|uuid| self.original.entry(uuid));
+                let entry = action
+                    .uuid
+                    .as_ref()
+                    .and_then(|uuid| self.original.entry(uuid));
                 action.line = entry.and_then(|entry| entry.known_line());
             }
         }
@@ -417,13 +423,18 @@ impl Goal {
         let index = &planner.reading.index;
         let id = |entry: &EntryRef<'_>| entry.uuid().map(|id| index.id_text(id));
         let entries = |path: &ConversationPath| {
-            let entries = path.entries.iter().map(|entry| index.entry(entry.entry_no()));
+            let entries = path
+                .entries
+                .iter()
+                .map(|entry| index.entry(entry.entry_no()));
             // The client does not know tombstones.
             let is_removed = |entry: &EntryRef<'_>| {
                 let node = planner.tree.entry_node(entry.number());
                 node.is_some_and(|node| planner.tree.is_tombstoned(node))
             };
-            entries.filter(|entry| !is_removed(entry)).collect::<Vec<_>>()
+            entries
+                .filter(|entry| !is_removed(entry))
+                .collect::<Vec<_>>()
         };
         let recover = entries(&planner.path);
         let is_same = recover.iter().map(id).eq(entries(vendor).iter().map(id));
@@ -466,7 +477,9 @@ fn write(reading: &Reading, step: &Step) -> Result<Source, Error> {
     };
     let mut out = io::BufWriter::with_capacity(256 << 10, file.map_err(failed)?);
     step.changes.write(reading, &mut out)?;
-    let mut file: fs::File = out.into_inner().map_err(|error| failed(error.into_error()))?;
+    let mut file: fs::File = out
+        .into_inner()
+        .map_err(|error| failed(error.into_error()))?;
     file.flush().and_then(|()| file.rewind()).map_err(failed)?;
     Source::from_file(file, path)
 }

@@ -128,19 +128,28 @@ impl<'r> Planner<'r> {
             if entry.is_salvaged() {
                 act(code_at(&entry), ActionKind::Salvage, "on a line of its own");
             } else if entry.marks().contains(EntryMarks::LOSSY) {
-                act(Code::Utf8, ActionKind::Text, "bytes that are not UTF-8 become U+FFFD");
+                act(
+                    Code::Utf8,
+                    ActionKind::Text,
+                    "bytes that are not UTF-8 become U+FFFD",
+                );
             }
             if entry.marks().contains(EntryMarks::UNTERMINATED) && !entry.is_salvaged() {
-                act(Code::Unterminated, ActionKind::EndLine, "a newline ends the last line");
+                act(
+                    Code::Unterminated,
+                    ActionKind::EndLine,
+                    "a newline ends the last line",
+                );
             }
             if defects.has_surrogate {
-                act(Code::Surrogate, ActionKind::Text, "half of a surrogate pair becomes U+FFFD");
+                act(
+                    Code::Surrogate,
+                    ActionKind::Text,
+                    "half of a surrogate pair becomes U+FFFD",
+                );
             }
             if defects.has_nul {
                 act(Code::NulEscape, ActionKind::Text, "U+0000 becomes U+FFFD");
-            }
-            if !defects.members.is_empty() {
-                act(Code::Shape, ActionKind::Text, "null in place of a value that is not JSON");
             }
         }
     }
@@ -156,7 +165,13 @@ impl<'r> Planner<'r> {
                 for line in if copies.is_empty() { &number } else { copies } {
                     step.changes.leave_out(*line);
                     step.foreign.push(*line);
-                    step.act(self, *line, Code::OtherSession, ActionKind::SplitOut, "of another session");
+                    step.act(
+                        self,
+                        *line,
+                        Code::OtherSession,
+                        ActionKind::SplitOut,
+                        "of another session",
+                    );
                 }
                 continue;
             }
@@ -191,11 +206,20 @@ impl<'r> Planner<'r> {
             let first = entry.uuid().filter(|_| is_progress);
             let first = first.and_then(|id| self.reading.index.with_uuid(id).next());
             if let Some(first) = first.filter(|first| *first != entry.number()) {
-                let text = bodies.get(&self.reading.index.entry(first))?.text.to_owned();
+                let text = bodies
+                    .get(&self.reading.index.entry(first))?
+                    .text
+                    .to_owned();
                 if bodies.get(&entry)?.text == text {
                     step.changes.leave_out(entry.number());
                     let detail = "the same progress line is in the file already";
-                    step.act(self, entry.number(), Code::Repeated, ActionKind::Drop, detail);
+                    step.act(
+                        self,
+                        entry.number(),
+                        Code::Repeated,
+                        ActionKind::Drop,
+                        detail,
+                    );
                 } else {
                     let detail = "its uuid is that of an earlier line";
                     step.lose(self, entry.number(), Code::Repeated, detail);
@@ -213,7 +237,13 @@ impl<'r> Planner<'r> {
                 let id = new_id();
                 step.ids.insert(entry.number(), id);
                 step.changes.set(entry.number(), "uuid", id);
-                step.act(self, entry.number(), Code::NoId, ActionKind::Uuid, &format!("uuid {id}"));
+                step.act(
+                    self,
+                    entry.number(),
+                    Code::NoId,
+                    ActionKind::Uuid,
+                    &format!("uuid {id}"),
+                );
             }
         }
     }
@@ -263,7 +293,13 @@ impl<'r> Planner<'r> {
             Some(parent) => format!("child of line {}: {why}", self.tree.entry(parent).line()),
             None => format!("no parent: {why}"),
         };
-        step.act(self, self.tree.entry(node).number(), code, ActionKind::Parent, &detail);
+        step.act(
+            self,
+            self.tree.entry(node).number(),
+            code,
+            ActionKind::Parent,
+            &detail,
+        );
     }
 
     /// Returns where an entry is written.
@@ -283,7 +319,9 @@ impl<'r> Planner<'r> {
     fn named(&self, line: &EntryRef<'_>) -> Vec<NodeId> {
         let index = &self.reading.index;
         let named = line.parent().into_iter().flat_map(|id| index.with_uuid(id));
-        let mut nodes: Vec<_> = named.filter_map(|line| self.tree.entry_node(line)).collect();
+        let mut nodes: Vec<_> = named
+            .filter_map(|line| self.tree.entry_node(line))
+            .collect();
         nodes.dedup();
         nodes
     }
@@ -294,14 +332,20 @@ impl<'r> Planner<'r> {
         let mut bodies = Bodies::new(&self.reading.source);
         // A result below a preserved call has to be preserved as well.
         let kept = self.tree.kept_entries();
-        let mut kept_ids: Vec<_> = kept.map_or(&[][..], |kept| &kept.entries).iter().map(|node| (*node, self.id(step, *node), None)).collect();
+        let mut kept_ids: Vec<_> = kept
+            .map_or(&[][..], |kept| &kept.entries)
+            .iter()
+            .map(|node| (*node, self.id(step, *node), None))
+            .collect();
         for missing in missing_results(&self.tree, &self.path, &mut bodies)? {
             let Some(node) = self.tree.entry_node(missing.after) else {
                 continue;
             };
             let entry = self.tree.entry(node);
             let id = new_id();
-            let engine = ObjectBuf::new().with("v", ENGINE_VERSION).with("made", "missing-result");
+            let engine = ObjectBuf::new()
+                .with("v", ENGINE_VERSION)
+                .with("made", "missing-result");
             let parent = self.id(step, node);
             let session = entry.session().or(self.reading.index.own_session());
             let line = missing
@@ -327,11 +371,20 @@ impl<'r> Planner<'r> {
                 1 => "an error as the result of a call".to_owned(),
                 count => format!("an error as the result of {count} calls"),
             };
-            step.act(self, entry.number(), Code::NoResult, ActionKind::Answer, &detail);
+            step.act(
+                self,
+                entry.number(),
+                Code::NoResult,
+                ActionKind::Answer,
+                &detail,
+            );
         }
         match kept {
             Some(kept) if kept_ids.iter().any(|(.., result)| result.is_some()) => {
-                let ids = kept_ids.into_iter().flat_map(|(_, id, result)| [id, result]).flatten();
+                let ids = kept_ids
+                    .into_iter()
+                    .flat_map(|(_, id, result)| [id, result])
+                    .flatten();
                 self.name_entries(step, kept.boundary, kept.anchor, ids.collect())
             }
             _ => Ok(()),

@@ -4,7 +4,6 @@ use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
 use serde::de::IgnoredAny;
-use transcript_format::object::{Object, ParseObjectError};
 use transcript_reader::{Bodies, EntryNo, EntryRef, Error, Index, OtherFiles, Source};
 use transcript_resume::{Policy, Tree};
 
@@ -25,10 +24,8 @@ pub(super) struct Reading {
 /// What is wrong with the JSON of an entry, which the scan does not read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Defects {
-    /// It is not JSON, and neither is a part of it that matters.
+    /// It is not JSON, which the scan does not see in every place.
     pub(super) is_unusable: bool,
-    /// The members whose values are not JSON.
-    pub(super) members: Vec<String>,
     pub(super) has_surrogate: bool,
     pub(super) has_nul: bool,
 }
@@ -39,7 +36,7 @@ impl Reading {
         let mut defects = HashMap::new();
         let mut bodies = Bodies::new(&source);
         for entry in index.entries() {
-            let found = Defects::of(&entry, bodies.get(&entry)?.text);
+            let found = Defects::of(bodies.get(&entry)?.text);
             if found != Defects::default() {
                 defects.insert(entry.number(), found);
             }
@@ -89,36 +86,14 @@ impl Reading {
 }
 
 impl Defects {
-    fn of(entry: &EntryRef<'_>, text: &str) -> Self {
+    fn of(text: &str) -> Self {
         let mut found = Self::default();
         if let Some(clean) = clean_text(text) {
             found.has_surrogate = clean.had_surrogate;
             found.has_nul = clean.had_nul;
         }
-        if is_json(text) {
-            return found;
-        }
-        let object = match Object::parse(text) {
-            Ok(object) => object,
-            // More members than are read: the line stays as it is.
-            Err(ParseObjectError::TooMany) => return found,
-            Err(_) => {
-                found.is_unusable = true;
-                return found;
-            }
-        };
-        let broken = object.members().iter();
-        let broken = broken.filter(|(_, value)| !is_json(value.text()));
-        found.members = broken.map(|(key, _)| key.to_string()).collect();
-        let matters = |key: &String| match key.as_str() {
-            "message" => entry.kind().is_message(),
-            key => matches!(key, "type" | "uuid" | "parentUuid"),
-        };
-        found.is_unusable = found.members.is_empty() || found.members.iter().any(matters);
+        // A line with more members than are read is JSON, and stays as it is.
+        found.is_unusable = serde_json::from_str::<IgnoredAny>(text).is_err();
         found
     }
-}
-
-fn is_json(text: &str) -> bool {
-    serde_json::from_str::<IgnoredAny>(text).is_ok()
 }

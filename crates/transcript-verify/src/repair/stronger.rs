@@ -47,16 +47,22 @@ impl Planner<'_> {
         let made: Vec<NodeId> = made.iter().filter_map(node).collect();
         let follows = |node: NodeId| {
             let mut made = made.iter();
-            let is_below = |made: &&NodeId| self.tree.parent_before_splice(**made).node() == Some(node);
+            let is_below =
+                |made: &&NodeId| self.tree.parent_before_splice(**made).node() == Some(node);
             made.find(is_below).copied()
         };
         let nodes = path.iter().filter_map(node);
-        let mut nodes: Vec<NodeId> = nodes.flat_map(|node| [Some(node), follows(node)]).flatten().collect();
+        let mut nodes: Vec<NodeId> = nodes
+            .flat_map(|node| [Some(node), follows(node)])
+            .flatten()
+            .collect();
         // A compaction that was interrupted ended nothing, but the client would start there
         // (COMPACT-2).
         let is_boundary = |node: &NodeId| self.tree.entry(*node).is_boundary();
         let first = nodes.first().copied();
-        let interrupted: Vec<NodeId> = nodes.extract_if(.., |node| is_boundary(node) && Some(*node) != first).collect();
+        let interrupted: Vec<NodeId> = nodes
+            .extract_if(.., |node| is_boundary(node) && Some(*node) != first)
+            .collect();
         for node in interrupted {
             if self.tree.entry(node).parent().is_some() {
                 self.link(&mut step, node, None, Code::Fork);
@@ -92,7 +98,8 @@ impl Planner<'_> {
         }
         for entry in self.reading.index.entries() {
             let node = entry.uuid().and_then(|id| self.tree.node_with_uuid(id));
-            let is_superseded = node.is_some_and(|node| self.tree.entry(node).number() > entry.number())
+            let is_superseded = node
+                .is_some_and(|node| self.tree.entry(node).number() > entry.number())
                 && self.tree.entry_node(entry.number()).is_some()
                 && entry.kind() != EntryKind::Progress
                 && self.reading.index.has_repeated_uuids();
@@ -127,7 +134,11 @@ impl Planner<'_> {
         let theirs = vendor.kept_entries().map(|kept| names(vendor, kept));
         match self.tree.kept_entries() {
             Some(kept) if Some(names(&self.tree, kept)) != theirs => {
-                let ids = kept.entries.iter().filter_map(|node| self.id(step, *node)).collect();
+                let ids = kept
+                    .entries
+                    .iter()
+                    .filter_map(|node| self.id(step, *node))
+                    .collect();
                 self.name_entries(step, kept.boundary, kept.anchor, ids)
             }
             _ => Ok(()),
@@ -150,24 +161,38 @@ impl Planner<'_> {
         let mut bodies = Bodies::new(&self.reading.source);
         let body = Object::parse(bodies.get(&entry)?.text).ok();
         let metadata = body.and_then(|body| body.object("compactMetadata"));
-        let mut new = metadata.as_ref().map_or_else(ObjectBuf::new, ObjectBuf::from);
+        let mut new = metadata
+            .as_ref()
+            .map_or_else(ObjectBuf::new, ObjectBuf::from);
         let anchor = Json::from(anchor.and_then(|anchor| self.id(step, anchor)).as_deref());
-        let list = ObjectBuf::new()
-            .with("anchorUuid", anchor.clone())
-            .with("uuids", Json::array(ids.iter().map(|id| Json::from(id.as_str()))));
+        let list = ObjectBuf::new().with("anchorUuid", anchor.clone()).with(
+            "uuids",
+            Json::array(ids.iter().map(|id| Json::from(id.as_str()))),
+        );
         new.set("preservedMessages", list);
         let ends = ids.first().zip(ids.last());
         let segment = ends.map(|(head, tail)| {
             let ends = ObjectBuf::new().with("headUuid", head.as_str());
-            ends.with("anchorUuid", anchor).with("tailUuid", tail.as_str())
+            ends.with("anchorUuid", anchor)
+                .with("tailUuid", tail.as_str())
         });
-        new.set("preservedSegment", segment.map_or_else(Json::null, Json::from));
-        step.changes.set(self.place(boundary), "compactMetadata", new);
+        new.set(
+            "preservedSegment",
+            segment.map_or_else(Json::null, Json::from),
+        );
+        step.changes
+            .set(self.place(boundary), "compactMetadata", new);
         let detail = match ids.len() {
             0 => "names no preserved entries: they are linked".to_owned(),
             count => format!("names the {count} entries that it preserves"),
         };
-        step.act(self, entry.number(), Code::Segment, ActionKind::Splice, &detail);
+        step.act(
+            self,
+            entry.number(),
+            Code::Segment,
+            ActionKind::Splice,
+            &detail,
+        );
         Ok(())
     }
 
@@ -184,9 +209,19 @@ impl Planner<'_> {
         let mut above = std::iter::successors(Some(named), above).take(self.reading.index.len());
         let end = above.find(|node| !on_path.contains(node));
         let value = end.and_then(|end| self.id(step, end));
-        step.changes.set(entry.number(), "logicalParentUuid", Json::from(value.as_deref()));
+        step.changes.set(
+            entry.number(),
+            "logicalParentUuid",
+            Json::from(value.as_deref()),
+        );
         let detail = "names the end of the conversation before it";
-        step.act(self, entry.number(), Code::LogicalCycle, ActionKind::Parent, detail);
+        step.act(
+            self,
+            entry.number(),
+            Code::LogicalCycle,
+            ActionKind::Parent,
+            detail,
+        );
     }
 
     /// Adds a `last-prompt` line that names the leaf (LEAF-11).
@@ -225,7 +260,9 @@ impl Planner<'_> {
     }
 
     fn leaf_id(&self, path: &ConversationPath) -> Option<String> {
-        let leaf = path.leaf.map(|leaf: EntryNo| self.reading.index.entry(leaf));
+        let leaf = path
+            .leaf
+            .map(|leaf: EntryNo| self.reading.index.entry(leaf));
         leaf.and_then(|leaf| self.reading.uuid(&leaf))
     }
 }

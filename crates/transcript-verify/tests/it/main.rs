@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 mod conversation;
+mod repair;
 
 use std::path::{Path, PathBuf};
 
