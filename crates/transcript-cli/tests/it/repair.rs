@@ -76,10 +76,10 @@ fn the_plan_is_printed_and_nothing_is_written() {
     let (code, out, _) = session.run(&[]);
     assert_eq!(code, 0);
     let expected = "\
-line 2: move (L-TORN-MID): 22 bytes at offset 277
+line 2: move (L-TORN-MID): 23 bytes at offset 213
 line 2: salvage (L-TORN-MID): on a line of its own
 line 3: parent (G-DANGLING): child of line 2: it precedes the entry in the file and has no other child
-before: the client shows 2 of 4 messages, recover 4; request of the client accepted, of recover accepted
+before: the client shows 3 of 4 messages, recover 4; request of the client accepted, of recover accepted
 after : the client shows 4 of 4 messages, recover 4; request of the client accepted, of recover accepted
 nothing was written; --keep-id replaces the session, --out FILE writes a copy
 ";
@@ -99,7 +99,7 @@ fn a_copy_is_written_beside_what_it_does_not_contain() {
     assert_eq!(report["plan"][2]["code"], "G-DANGLING");
     assert_eq!(
         report["before"]["visible"],
-        serde_json::json!({"vendor": 2, "recover": 4})
+        serde_json::json!({"vendor": 3, "recover": 4})
     );
     assert_eq!(
         report["after"]["visible"],
@@ -115,7 +115,7 @@ fn a_copy_is_written_beside_what_it_does_not_contain() {
     let map = fs::read_to_string(session.folder.path().join(names[2])).unwrap();
     assert_eq!(
         map,
-        "{\"offset\":277,\"len\":22,\"code\":\"L-TORN-MID\",\"at\":0}\n"
+        "{\"offset\":213,\"len\":23,\"code\":\"L-TORN-MID\",\"at\":0}\n"
     );
     let lines: Vec<String> = fs::read_to_string(&copy)
         .unwrap()
