@@ -24,6 +24,10 @@ pub(crate) struct Args {
     /// Write the repaired session to this new file
     #[arg(long, value_name = "FILE", conflicts_with_all = ["keep_id", "undo"])]
     out: Option<PathBuf>,
+    /// Give the copy a new session id, and its entries new ids [default of --out: next to the
+    /// original, named after the new id]
+    #[arg(long, conflicts_with_all = ["keep_id", "undo"])]
+    new_session: bool,
     /// Put the repaired session in the place of the old one, which is kept beside it
     #[arg(long, conflicts_with = "undo")]
     keep_id: bool,
@@ -58,6 +62,9 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
     let details = repair.details();
     let mut report = RepairReport::new(details);
     let done = match &args.out {
+        out if args.new_session => repair
+            .write_as_new(out.as_deref())
+            .map(|(path, _)| report.out = Some(path)),
         Some(out) => repair.write(out).map(|()| report.out = Some(out.clone())),
         None if args.keep_id => repair.replace().map(|old| report.old = old),
         None => Ok(()),

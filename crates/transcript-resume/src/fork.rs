@@ -276,7 +276,7 @@ impl<'c, 'i> PathCopy<'c, 'i> {
                 "compactMetadata" if !self.has_preserved(&entry_ref) => {
                     self.without_preserved(value)
                 }
-                _ => self.renamed(key, value, NESTING),
+                _ => self.renamed(key, value),
             }
         };
         let is_absent = |(key, _): &&(&str, Json)| body.get(key).is_none();
@@ -308,38 +308,13 @@ impl<'c, 'i> PathCopy<'c, 'i> {
     }
 
     /// Returns `value` of the member `key` with the ids of entries replaced by those of their
-    /// copies, down to `depth` levels. The id of an entry that is not copied is removed, with its
-    /// key or its place in a list.
-    fn renamed(&self, key: &str, value: Raw<'_>, depth: usize) -> Edit {
-        let Some(deeper) = depth.checked_sub(1) else {
-            return Edit::Keep;
+    /// copies. The id of an entry that is not copied is removed, with its key or its place in a list.
+    fn renamed(&self, key: &str, value: Raw<'_>) -> Edit {
+        let new = |id: Id| match self.places.get(&id) {
+            None => Edit::Remove,
+            Some(place) => Edit::set(&self.ids[*place as usize].into()),
         };
-        if let Some(text) = value.str() {
-            return match self.named_entry(key, &text).map(|id| self.places.get(&id)) {
-                None => Edit::Keep,
-                Some(None) => Edit::Remove,
-                Some(Some(place)) => Edit::set(&self.ids[*place as usize].into()),
-            };
-        }
-        if let Some(object) = value.object() {
-            let edit = |key: &str, value: Raw<'_>| self.renamed(key, value, deeper);
-            return Edit::Set(edited(&object, edit, &[]));
-        }
-        match edited_list(value, |element| self.renamed(key, element, deeper)) {
-            Some(list) => Edit::Set(list),
-            None => Edit::Keep,
-        }
-    }
-
-    /// Returns the entry of the source whose id is `text`. A canonical uuid is always an id;
-    /// another text is one only where the key implies it.
-    fn named_entry(&self, key: &str, text: &str) -> Option<Id> {
-        let is_id = Uuid::parse(text.as_bytes()).is_some() || {
-            let key = key.to_ascii_lowercase();
-            key.ends_with("uuid") || key.ends_with("uuids")
-        };
-        let id = is_id.then(|| self.index.id(text))??;
-        self.index.with_uuid(id).next().map(|_| id)
+        renamed(self.index, key, value, NESTING, &new)
     }
 
     fn has_preserved(&self, boundary: &EntryRef<'_>) -> bool {
@@ -379,10 +354,66 @@ impl<'c, 'i> PathCopy<'c, 'i> {
         };
         let edit = |key: &str, value: Raw<'_>| match key {
             "preservedSegment" | "preservedMessages" => Edit::Remove,
-            _ => self.renamed(key, value, NESTING),
+            _ => self.renamed(key, value),
         };
         Edit::Set(edited(&metadata, edit, &[]))
     }
+}
+
+/// Returns the line of an entry of `index` as one of another session: with the session id `from`
+/// replaced by `to`, and each id of an entry by the one in `ids`. As in a copy of a path, `message` and
+/// `toolUseResult` are not changed. `None` when `body` is not an entry.
+#[must_use]
+pub fn with_new_ids(
+    index: &Index,
+    body: &str,
+    ids: &HashMap<Id, Uuid>,
+    (from, to): (&str, &str),
+) -> Option<String> {
+    let entry = Object::parse(body).ok()?;
+    let new = |id: Id| ids.get(&id).map_or(Edit::Keep, |new| Edit::set(&(*new).into()));
+    let edit = |key: &str, value: Raw<'_>| match key {
+        "sessionId" if value.str().as_deref() == Some(from) => Edit::set(&to.into()),
+        "message" | "toolUseResult" | "sessionId" => Edit::Keep,
+        _ => renamed(index, key, value, NESTING, &new),
+    };
+    Some(edited(&entry, edit, &[]))
+}
+
+/// Returns `value` of the member `key` with the ids of entries changed by `new`, down to `depth`
+/// levels.
+fn renamed(
+    index: &Index,
+    key: &str,
+    value: Raw<'_>,
+    depth: usize,
+    new: &dyn Fn(Id) -> Edit,
+) -> Edit {
+    let Some(deeper) = depth.checked_sub(1) else {
+        return Edit::Keep;
+    };
+    if let Some(text) = value.str() {
+        return named_entry(index, key, &text).map_or(Edit::Keep, new);
+    }
+    if let Some(object) = value.object() {
+        let edit = |key: &str, value: Raw<'_>| renamed(index, key, value, deeper, new);
+        return Edit::Set(edited(&object, edit, &[]));
+    }
+    match edited_list(value, |element| renamed(index, key, element, deeper, new)) {
+        Some(list) => Edit::Set(list),
+        None => Edit::Keep,
+    }
+}
+
+/// Returns the entry whose id is `text`. A canonical uuid is always an id; another text is one only
+/// where the key implies it.
+fn named_entry(index: &Index, key: &str, text: &str) -> Option<Id> {
+    let is_id = Uuid::parse(text.as_bytes()).is_some() || {
+        let key = key.to_ascii_lowercase();
+        key.ends_with("uuid") || key.ends_with("uuids")
+    };
+    let id = is_id.then(|| index.id(text))??;
+    index.with_uuid(id).next().map(|_| id)
 }
 
 /// Returns one line with the replacements of all `content-replacement` lines of the source.

@@ -1,12 +1,14 @@
 //! Writes repaired sessions to files.
 
+use std::collections::HashMap;
 use std::fs;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use transcript_format::ids::Uuid;
 use transcript_format::json::{Json, ObjectBuf};
-use transcript_reader::Source;
+use transcript_reader::{Bodies, Id, Index, Source};
+use transcript_resume::fork::with_new_ids;
 use transcript_storage::{Metadata, NewFile, folder_of, put_in_place, undo};
 use transcript_verify::repair::Repair;
 
@@ -74,16 +76,63 @@ impl SessionRepair {
     /// [`ErrorKind::RepairRefused`] when the repair is not proved, [`ErrorKind::Exists`] when the
     /// file exists, [`ErrorKind::Repair`] when it cannot be written.
     pub fn write(&self, out: &Path) -> Result<(), Error> {
+        let repaired = self.repair.repaired();
+        self.publish(out, &|file| copy(repaired, 0, repaired.len(), file))
+    }
+
+    fn publish(
+        &self,
+        out: &Path,
+        write: &dyn Fn(&mut dyn Write) -> Result<(), Error>,
+    ) -> Result<(), Error> {
         self.check()?;
         if out.exists() {
             return Err(Error::new(ErrorKind::Exists, out));
         }
-        let file = self.new_file(out)?;
-        self.write_rest(out)?;
-        file.keep(out).map_err(|error| match error.kind() {
+        let file = write_file(out, write)?;
+        let beside = self.write_rest(out)?;
+        let kept = file.keep(out).inspect_err(|_| remove(&beside));
+        kept.map_err(|error| match error.kind() {
             io::ErrorKind::AlreadyExists => Error::new(ErrorKind::Exists, out),
             _ => Error::repair(out, error),
         })
+    }
+
+    /// Writes the repaired session as one with a new id, with new ids for all entries. Returns its
+    /// path and its id. Without `out` it is next to the old one, named after the new id; if the name
+    /// of `out` is a uuid, that is the id. The files of subagents are not copied.
+    ///
+    /// # Errors
+    /// As [`Self::write`].
+    pub fn write_as_new(&self, out: Option<&Path>) -> Result<(PathBuf, Uuid), Error> {
+        let new_id = || Uuid(uuid::Uuid::new_v4().as_u128());
+        let named = out.and_then(|out| Uuid::parse(out.file_stem()?.as_encoded_bytes()));
+        let session = named.unwrap_or_else(new_id);
+        let next_to_old = || self.path.with_file_name(format!("{session}.jsonl"));
+        let out = out.map_or_else(next_to_old, Path::to_owned);
+        let repaired = self.repair.repaired();
+        let index = Index::load(repaired)?;
+        let with_id = index.entries().filter_map(|entry| entry.uuid());
+        let ids: HashMap<Id, Uuid> = with_id.map(|id| (id, new_id())).collect();
+        let old = index.own_session().unwrap_or_default();
+        let to = session.to_string();
+        let write = |file: &mut dyn Write| {
+            let mut bodies = Bodies::new(repaired);
+            let mut end = 0;
+            for entry in index.entries() {
+                copy(repaired, end, entry.offset(), file)?;
+                end = entry.offset() + entry.byte_len();
+                match with_new_ids(&index, bodies.get(&entry)?.text, &ids, (old, &to)) {
+                    Some(line) => file
+                        .write_all(line.as_bytes())
+                        .map_err(|error| Error::repair(&out, error))?,
+                    None => copy(repaired, entry.offset(), end, file)?,
+                }
+            }
+            copy(repaired, end, repaired.len(), file)
+        };
+        self.publish(&out, &write)?;
+        Ok((out, session))
     }
 
     /// Puts the repaired session in the place of the old file, which gets `.before-repair` appended
@@ -99,15 +148,11 @@ impl SessionRepair {
         if self.repair.is_empty() {
             return Ok(None);
         }
-        let file = self.new_file(&self.path)?;
+        let repaired = self.repair.repaired();
+        let file = write_file(&self.path, |file| copy(repaired, 0, repaired.len(), file))?;
         let beside = self.write_rest(&self.path)?;
         let replaced = put_in_place(file, &self.path, &self.read);
-        let replaced = replaced.inspect_err(|_| {
-            for path in &beside {
-                // The bytes are still in the session.
-                let _ = fs::remove_file(path);
-            }
-        });
+        let replaced = replaced.inspect_err(|_| remove(&beside));
         replaced
             .map(Some)
             .map_err(|error| Error::exchange(&self.path, error))
@@ -118,12 +163,6 @@ impl SessionRepair {
         refusal.map_or(Ok(()), |refusal| {
             Err(Error::repair_refused(&self.path, refusal))
         })
-    }
-
-    fn new_file(&self, path: &Path) -> Result<NewFile, Error> {
-        NewFile::remove_stale(folder_of(path));
-        let repaired = self.repair.repaired();
-        write_file(path, |out| copy(repaired, 0, repaired.len(), out))
     }
 
     /// Writes what the repaired session does not contain. Returns the paths.
@@ -194,11 +233,19 @@ fn write_file(
     write: impl Fn(&mut dyn Write) -> Result<(), Error>,
 ) -> Result<NewFile, Error> {
     let failed = |error| Error::repair(path, error);
+    NewFile::remove_stale(folder_of(path));
     let file = NewFile::beside(path).map_err(failed)?;
     let mut file = BufWriter::with_capacity(BLOCK, file);
     write(&mut file)?;
     file.into_inner()
         .map_err(|error| failed(error.into_error()))
+}
+
+/// Removes files of which the bytes are still in the session.
+fn remove(beside: &[PathBuf]) {
+    for path in beside {
+        let _ = fs::remove_file(path);
+    }
 }
 
 /// Copies the bytes from `from` to `to`.

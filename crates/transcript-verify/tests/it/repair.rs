@@ -433,3 +433,26 @@ fn what_was_damaged_in_several_ways_shows_no_less() {
         "{repaired} repaired, {refused} refused"
     );
 }
+
+#[test]
+fn every_fixture_is_repaired_and_those_without_defects_stay() {
+    let mut repaired = 0;
+    for folder in ["pains", "sessions"] {
+        let folder = crate::fixture(folder).with_extension("");
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.extension().is_none_or(|extension| extension != "jsonl") {
+                continue;
+            }
+            let bytes = std::fs::read(&path).unwrap();
+            let done = repair(&bytes);
+            assert_eq!(done.repair.refusal(), None, "{}", path.display());
+            done.plan();
+            let before = shown(&bytes, Policy::Recover);
+            let after = shown(&done.bytes, Policy::Recover);
+            assert!(before.len() <= after.len(), "{}", path.display());
+            repaired += usize::from(!done.repair.is_empty());
+        }
+    }
+    assert!(repaired > 20, "{repaired}");
+}
