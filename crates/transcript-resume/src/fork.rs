@@ -371,7 +371,10 @@ pub fn with_new_ids(
     (from, to): (&str, &str),
 ) -> Option<String> {
     let entry = Object::parse(body).ok()?;
-    let new = |id: Id| ids.get(&id).map_or(Edit::Keep, |new| Edit::set(&(*new).into()));
+    let new = |id: Id| {
+        ids.get(&id)
+            .map_or(Edit::Keep, |new| Edit::set(&(*new).into()))
+    };
     let edit = |key: &str, value: Raw<'_>| match key {
         "sessionId" if value.str().as_deref() == Some(from) => Edit::set(&to.into()),
         "message" | "toolUseResult" | "sessionId" => Edit::Keep,

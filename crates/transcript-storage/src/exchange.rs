@@ -80,7 +80,7 @@ impl From<io::Error> for ExchangeError {
 /// # Errors
 /// [`ExchangeError`]; the old file then has its name, and the new one is gone.
 pub fn put_in_place(new: NewFile, path: &Path, read: &Metadata) -> Result<PathBuf, ExchangeError> {
-    clean_up(path)?;
+    finish_exchange(path)?;
     let old = Old::open(path)?;
     let other = with(path, &format!("repairing-{}", number(read)?));
     new.keep(&other)?;
@@ -98,7 +98,7 @@ pub fn put_in_place(new: NewFile, path: &Path, read: &Metadata) -> Result<PathBu
 /// # Errors
 /// [`ExchangeError`]; both files then have their names.
 pub fn undo(path: &Path) -> Result<PathBuf, ExchangeError> {
-    clean_up(path)?;
+    finish_exchange(path)?;
     let names = (0..).map(|number| numbered(path, REPLACED, number));
     let last = names.take_while(|name| name.exists()).last();
     let last = last.ok_or(ExchangeError::NothingToUndo)?;
@@ -113,8 +113,11 @@ pub fn undo(path: &Path) -> Result<PathBuf, ExchangeError> {
     keep_as(&other, path, UNDONE)
 }
 
-/// Finishes what a killed process began.
-fn clean_up(path: &Path) -> Result<(), ExchangeError> {
+/// Finishes what a killed process began, as every call of [`put_in_place`] and [`undo`] does first.
+///
+/// # Errors
+/// When the system fails.
+pub fn finish_exchange(path: &Path) -> Result<(), ExchangeError> {
     for (began, kept) in [("repairing-", REPLACED), ("undoing-", UNDONE)] {
         let Some(name) = with(path, began).file_name().map(OsString::from) else {
             continue;
@@ -393,22 +396,22 @@ mod tests {
         // Killed before the exchange, and after it.
         let other = temporary("repairing");
         fs::write(&other, "new\n").unwrap();
-        clean_up(&path).unwrap();
+        finish_exchange(&path).unwrap();
         assert_eq!(names(folder.path()), ["s.jsonl"]);
         fs::write(&other, "new\n").unwrap();
         exchange_names(&path, &other).unwrap();
-        clean_up(&path).unwrap();
+        finish_exchange(&path).unwrap();
         assert_eq!(names(folder.path()), ["s.jsonl", "s.jsonl.before-repair"]);
         assert_eq!(read(&with(&path, REPLACED)), old);
 
         // The same while it is undone.
         let (kept, other) = (with(&path, REPLACED), temporary("undoing"));
         fs::rename(&kept, &other).unwrap();
-        clean_up(&path).unwrap();
+        finish_exchange(&path).unwrap();
         assert_eq!(names(folder.path()), ["s.jsonl", "s.jsonl.before-repair"]);
         fs::rename(&kept, &other).unwrap();
         exchange_names(&path, &other).unwrap();
-        clean_up(&path).unwrap();
+        finish_exchange(&path).unwrap();
         assert_eq!(names(folder.path()), ["s.jsonl", "s.jsonl.repaired"]);
         assert_eq!(read(&path), old);
     }

@@ -9,7 +9,7 @@ use transcript_format::ids::Uuid;
 use transcript_format::json::{Json, ObjectBuf};
 use transcript_reader::{Bodies, Id, Index, Source};
 use transcript_resume::fork::with_new_ids;
-use transcript_storage::{Metadata, NewFile, folder_of, put_in_place, undo};
+use transcript_storage::{Metadata, NewFile, finish_exchange, folder_of, put_in_place, undo};
 use transcript_verify::repair::Repair;
 
 use crate::error::{Error, ErrorKind};
@@ -146,6 +146,8 @@ impl SessionRepair {
     pub fn replace(&self) -> Result<Option<PathBuf>, Error> {
         self.check()?;
         if self.repair.is_empty() {
+            let finished = finish_exchange(&self.path);
+            finished.map_err(|error| Error::exchange(&self.path, error))?;
             return Ok(None);
         }
         let repaired = self.repair.repaired();

@@ -286,7 +286,10 @@ impl Repair {
     /// Checks the new file.
     fn check(&self, new: &Reading) -> Option<RepairRefusal> {
         let tree = self.original.tree(Policy::Recover);
-        let left_out: HashSet<u64> = self.lost.iter().map(|lost| lost.range.start).collect();
+        let lost = self.lost.iter().map(|lost| lost.range.start);
+        let left_out: HashSet<u64> = lost
+            .chain(self.foreign().map(|entry| entry.offset()))
+            .collect();
         let is_missing = |entry: EntryRef<'_>| {
             let id = self.original.uuid(&entry);
             !left_out.contains(&entry.offset()) && id.is_some_and(|id| new.entry(&id).is_none())
@@ -397,15 +400,15 @@ impl Goal {
             leaf: None,
         };
         for entry in &planner.path.entries {
-            let node = planner.tree.node(entry.entry_no());
-            let Some(id) = node.and_then(|node| planner.id(step, node)) else {
+            let line = planner.reading.index.entry(entry.entry_no());
+            let new = step.ids.get(&entry.entry_no()).map(Uuid::to_string);
+            let Some(id) = new.or_else(|| planner.reading.uuid(&line)) else {
                 continue;
             };
             if planner.path.leaf == Some(entry.entry_no()) {
                 goal.leaf = Some(id.clone());
             }
-            let entry = planner.reading.index.entry(entry.entry_no());
-            if entry.kind().is_message() {
+            if line.kind().is_message() {
                 goal.messages.push(id.clone());
             }
             goal.path.push(id);

@@ -441,7 +441,10 @@ fn every_fixture_is_repaired_and_those_without_defects_stay() {
         let folder = crate::fixture(folder).with_extension("");
         for entry in std::fs::read_dir(folder).unwrap() {
             let path = entry.unwrap().path();
-            if path.extension().is_none_or(|extension| extension != "jsonl") {
+            if path
+                .extension()
+                .is_none_or(|extension| extension != "jsonl")
+            {
                 continue;
             }
             let bytes = std::fs::read(&path).unwrap();
