@@ -31,7 +31,7 @@ pub(crate) struct Args {
     /// Put the repaired session in the place of the old one, which is kept beside it
     #[arg(long, conflicts_with = "undo")]
     keep_id: bool,
-    /// Bring back the file that --keep-id replaced
+    /// Restore the file that --keep-id replaced
     #[arg(long)]
     undo: bool,
     /// Print one JSON object
@@ -121,7 +121,7 @@ fn print(out: &mut dyn Write, repair: &Repair, report: &RepairReport) -> Result<
     if let Some(old) = &report.old {
         writeln!(
             out,
-            "the old file is {}; --undo brings it back",
+            "the old file is {}; --undo restores it",
             old.display()
         )?;
     } else if report.out.is_none() && !repair.is_empty() {

@@ -39,7 +39,7 @@ pub enum ExchangeError {
     Busy,
     /// The file is not the one that was read, or it has changed since.
     Changed,
-    /// There is no earlier file to bring back.
+    /// There is no earlier file to restore.
     NothingToUndo,
     /// The system cannot exchange two files, or cannot tell whether a process writes.
     Unsupported,
@@ -52,7 +52,7 @@ impl fmt::Display for ExchangeError {
         match self {
             Self::Busy => write!(f, "a process has the file open for writing"),
             Self::Changed => write!(f, "the file has changed since it was read"),
-            Self::NothingToUndo => write!(f, "there is no earlier file to bring back"),
+            Self::NothingToUndo => write!(f, "there is no earlier file to restore"),
             Self::Unsupported => write!(f, "this system cannot exchange two files safely"),
             Self::Io(error) => error.fmt(f),
         }

@@ -155,7 +155,7 @@ fn the_session_is_replaced_and_brought_back() {
     let (code, _, complaint) = session.run(&["--undo"]);
     assert_eq!(code, 1);
     assert!(
-        complaint.contains("there is no earlier file to bring back"),
+        complaint.contains("there is no earlier file to restore"),
         "{complaint}"
     );
 }

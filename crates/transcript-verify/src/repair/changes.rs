@@ -29,7 +29,7 @@ pub(super) struct Changes {
 
 #[derive(Debug, Default)]
 struct Change {
-    is_left_out: bool,
+    is_omitted: bool,
     /// The entry whose body is written in this place.
     body: Option<EntryNo>,
     set: Vec<(&'static str, Json)>,
@@ -47,8 +47,8 @@ impl Changes {
         self.at(entry).set.push((key, value.into()));
     }
 
-    pub(super) fn leave_out(&mut self, entry: EntryNo) {
-        self.at(entry).is_left_out = true;
+    pub(super) fn omit(&mut self, entry: EntryNo) {
+        self.at(entry).is_omitted = true;
     }
 
     /// Writes the body of `other` in the place of `entry`.
@@ -90,7 +90,7 @@ impl Changes {
                 writer.is_line_open = true;
                 let is_ended = !entry.marks().contains(EntryMarks::UNTERMINATED);
                 line = is_ended.then_some(entry.line());
-            } else if change.is_none_or(|change| !change.is_left_out) {
+            } else if change.is_none_or(|change| !change.is_omitted) {
                 writer.line(&self.text(reading, &mut bodies, &entry)?)?;
             }
             for text in change.map_or(&[][..], |change| &change.after) {
@@ -150,7 +150,7 @@ impl Changes {
 
 impl Change {
     fn leaves_it(&self) -> bool {
-        !self.is_left_out && self.body.is_none() && self.set.is_empty()
+        !self.is_omitted && self.body.is_none() && self.set.is_empty()
     }
 }
 

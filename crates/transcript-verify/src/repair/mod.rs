@@ -46,7 +46,7 @@ named! {
         Salvage = "salvage",
         /// Bytes that no reader uses are moved to the file of lost bytes.
         Move = "move",
-        /// A line that is in the file twice is left out once.
+        /// A line that is in the file twice is omitted once.
         Drop = "drop",
         /// An entry of another session is moved to a file of its own.
         SplitOut = "split-out",
@@ -140,7 +140,7 @@ pub struct Repair {
     lost: Vec<Lost>,
     foreign: Vec<EntryNo>,
     /// The number of entries that the new file does not have.
-    left_out: usize,
+    omitted: usize,
     before: Health,
     after: Health,
     refusal: Option<RepairRefusal>,
@@ -162,7 +162,7 @@ impl Repair {
             actions: Vec::new(),
             lost: Vec::new(),
             foreign: Vec::new(),
-            left_out: 0,
+            omitted: 0,
             before,
             after: before,
             refusal: None,
@@ -212,8 +212,8 @@ impl Repair {
                 .filter(|action| action.action == ActionKind::Drop)
                 .count();
             let added = step.made.len() + step.changes.end.len();
-            let left_out = self.left_out + drops + step.lost.len() + step.foreign.len();
-            self.left_out = left_out.saturating_sub(added);
+            let omitted = self.omitted + drops + step.lost.len() + step.foreign.len();
+            self.omitted = omitted.saturating_sub(added);
             made.extend(step.made.iter().map(Uuid::to_string));
             let source = write(reading, &step)?;
             let noted = self.noted(&planner, step, at.is_none());
@@ -287,15 +287,15 @@ impl Repair {
     fn check(&self, new: &Reading) -> Option<RepairRefusal> {
         let tree = self.original.tree(Policy::Recover);
         let lost = self.lost.iter().map(|lost| lost.range.start);
-        let left_out: HashSet<u64> = lost
+        let omitted: HashSet<u64> = lost
             .chain(self.foreign().map(|entry| entry.offset()))
             .collect();
         let is_missing = |entry: EntryRef<'_>| {
             let id = self.original.uuid(&entry);
-            !left_out.contains(&entry.offset()) && id.is_some_and(|id| new.entry(&id).is_none())
+            !omitted.contains(&entry.offset()) && id.is_some_and(|id| new.entry(&id).is_none())
         };
         let mut own = tree.nodes().filter(|node| !tree.is_foreign(*node));
-        let is_short = new.index.len() + self.left_out < self.original.index.len();
+        let is_short = new.index.len() + self.omitted < self.original.index.len();
         if is_short || own.any(|node| is_missing(tree.entry(node))) {
             return Some(RepairRefusal::LosesEntry);
         }

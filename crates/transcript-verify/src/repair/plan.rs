@@ -36,7 +36,7 @@ pub(super) struct Step {
 impl Step {
     /// Leaves an entry out; its bytes are kept beside the new file.
     pub(super) fn lose(&mut self, planner: &Planner<'_>, entry: EntryNo, code: Code, detail: &str) {
-        self.changes.leave_out(entry);
+        self.changes.omit(entry);
         self.lost.push((entry, code));
         self.act(planner, entry, code, ActionKind::Move, detail);
     }
@@ -163,7 +163,7 @@ impl<'r> Planner<'r> {
                 let copies = self.tree.copies(node);
                 let number = [body.number()];
                 for line in if copies.is_empty() { &number } else { copies } {
-                    step.changes.leave_out(*line);
+                    step.changes.omit(*line);
                     step.foreign.push(*line);
                     step.act(
                         self,
@@ -180,7 +180,7 @@ impl<'r> Planner<'r> {
             };
             let text = bodies.get(&body)?.text.to_owned();
             for copy in later {
-                step.changes.leave_out(*copy);
+                step.changes.omit(*copy);
             }
             if *first != body.number() {
                 step.changes.replace(*first, body.number());
@@ -211,7 +211,7 @@ impl<'r> Planner<'r> {
                     .text
                     .to_owned();
                 if bodies.get(&entry)?.text == text {
-                    step.changes.leave_out(entry.number());
+                    step.changes.omit(entry.number());
                     let detail = "the same progress line is in the file already";
                     step.act(
                         self,
