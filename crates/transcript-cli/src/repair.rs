@@ -119,11 +119,7 @@ fn print(out: &mut dyn Write, repair: &Repair, report: &RepairReport) -> Result<
     }
     write_health(out, "after ", &repair.after())?;
     if let Some(old) = &report.old {
-        writeln!(
-            out,
-            "the old file is {}; --undo restores it",
-            old.display()
-        )?;
+        writeln!(out, "the old file is {}; --undo restores it", old.display())?;
     } else if report.out.is_none() && !repair.is_empty() {
         writeln!(
             out,

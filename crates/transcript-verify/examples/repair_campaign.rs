@@ -104,7 +104,9 @@ fn session(corpus: &[Vec<u8>], seed: u64) -> (Vec<u8>, Vec<&'static str>) {
         _ => generate::tidy_session(seed),
     };
     let kind = Kind::ALL[(seed / 3) as usize % Kind::ALL.len()];
-    let known = (seed % 3 == 0).then(|| Healthy::new(&session)?.hurt(kind, seed));
+    let known = seed
+        .is_multiple_of(3)
+        .then(|| Healthy::new(&session)?.hurt(kind, seed));
     match known.flatten() {
         Some(case) => (case.bytes, vec![kind.name()]),
         None => several(&session, seed),

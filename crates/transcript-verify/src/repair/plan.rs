@@ -381,11 +381,10 @@ impl<'r> Planner<'r> {
         }
         match kept {
             Some(kept) if kept_ids.iter().any(|(.., result)| result.is_some()) => {
-                let ids = kept_ids
-                    .into_iter()
-                    .flat_map(|(_, id, result)| [id, result])
-                    .flatten();
-                self.name_entries(step, kept.boundary, kept.anchor, ids.collect())
+                let ids = kept_ids.into_iter();
+                let ids = ids.flat_map(|(_, id, result)| [id, result]).flatten();
+                let ids: Vec<String> = ids.collect();
+                self.name_entries(step, kept.boundary, kept.anchor, &ids)
             }
             _ => Ok(()),
         }

@@ -82,7 +82,7 @@ impl Planner<'_> {
         }
         let last = self.tree.nodes().rev().find(is_boundary);
         if let Some(boundary) = last {
-            self.name_entries(&mut step, boundary, None, Vec::new())?;
+            self.name_entries(&mut step, boundary, None, &[])?;
             let on_path: HashSet<NodeId> = nodes.iter().copied().collect();
             self.lead_out(&mut step, boundary, &on_path);
         }
@@ -134,12 +134,10 @@ impl Planner<'_> {
         let theirs = vendor.kept_entries().map(|kept| names(vendor, kept));
         match self.tree.kept_entries() {
             Some(kept) if Some(names(&self.tree, kept)) != theirs => {
-                let ids = kept
-                    .entries
-                    .iter()
-                    .filter_map(|node| self.id(step, *node))
-                    .collect();
-                self.name_entries(step, kept.boundary, kept.anchor, ids)
+                let entries = kept.entries.iter();
+                let ids = entries.filter_map(|node| self.id(step, *node));
+                let ids: Vec<String> = ids.collect();
+                self.name_entries(step, kept.boundary, kept.anchor, &ids)
             }
             _ => Ok(()),
         }
@@ -151,7 +149,7 @@ impl Planner<'_> {
         step: &mut Step,
         boundary: NodeId,
         anchor: Option<NodeId>,
-        ids: Vec<String>,
+        ids: &[String],
     ) -> Result<(), Error> {
         let entry = self.tree.entry(boundary);
         let named = self.reading.index.boundary(entry.number());
