@@ -47,7 +47,7 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
     let path = session::find(ui, &args.session)?;
     if args.undo {
         let repaired = match undo_repair(&path) {
-            Err(error) if error.kind() == ErrorKind::RepairRefused => return refuse(ui, error),
+            Err(error) if error.kind() == ErrorKind::RepairRefused => return refuse(ui, &error),
             undone => undone?,
         };
         writeln!(
@@ -83,13 +83,13 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
     }
     drop(out);
     match refused {
-        Some(error) => refuse(ui, error),
+        Some(error) => refuse(ui, &error),
         None if details.refusal().is_some() => Ok(exit::NO),
         None => Ok(exit::DONE),
     }
 }
 
-fn refuse(ui: &Ui, error: Error) -> Result<u8> {
+fn refuse(ui: &Ui, error: &Error) -> Result<u8> {
     let way_out = match error.kind() {
         ErrorKind::Exists => "name another file",
         _ if error.is_retryable() => {
