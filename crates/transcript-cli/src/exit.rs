@@ -6,3 +6,5 @@ pub(crate) const DONE: u8 = 0;
 pub(crate) const NO: u8 = 1;
 /// Wrong usage, not found, unreadable, or an I/O failure.
 pub(crate) const FAILED: u8 = 2;
+/// `verify`: the client would show less of a conversation than there is.
+pub(crate) const LOSSY: u8 = 3;

@@ -29,6 +29,7 @@ mod tail;
 mod tree;
 mod ui;
 mod until;
+mod verify;
 
 /// Write, replay and resume agent conversations kept as JSON Lines
 #[derive(Debug, Parser)]
@@ -53,6 +54,7 @@ enum Command {
     Resume(resume::Args),
     Tail(tail::Args),
     Tree(tree::Args),
+    Verify(verify::Args),
     Completions(manual::Completions),
     Man(manual::Man),
 }
@@ -82,6 +84,7 @@ fn main() -> ExitCode {
         Command::Resume(args) => resume::run(&ui, &args),
         Command::Tail(args) => tail::run(&ui, &args),
         Command::Tree(args) => tree::run(&ui, &args),
+        Command::Verify(args) => verify::run(&ui, &args),
         Command::Completions(args) => manual::completions(&args, Cli::command()),
         Command::Man(args) => manual::man(&args, Cli::command()),
     };

@@ -21,33 +21,50 @@ const TICK: Duration = Duration::from_millis(100);
 
 /// Reads a session; shows a bar if that takes long and standard error is a terminal.
 pub(crate) fn read(ui: &Ui, source: Source) -> Result<History> {
-    if ui.quiet || !io::stderr().is_terminal() {
-        return Ok(History::read(source)?);
-    }
     let (counter, total) = (Arc::new(AtomicU64::new(0)), source.len());
     let options = LoadOptions::new().count_bytes(Arc::clone(&counter));
+    Ok(during(ui, Some(total), &counter, || {
+        History::read_with(source, &options)
+    })?)
+}
+
+/// Does `work`, which adds the bytes that it reads to `counter`; shows a bar if that takes long and
+/// standard error is a terminal. Without a `total` the bar has no end.
+pub(crate) fn during<T>(
+    ui: &Ui,
+    total: Option<u64>,
+    counter: &AtomicU64,
+    work: impl FnOnce() -> T,
+) -> T {
+    if ui.quiet || !io::stderr().is_terminal() {
+        return work();
+    }
     thread::scope(|scope| {
         let (done, watched) = channel();
-        scope.spawn(move || show(total, &counter, &watched));
-        let history = History::read_with(source, &options);
+        scope.spawn(move || show(total, counter, &watched));
+        let result = work();
         // Dropping this end of the channel removes the bar.
         drop(done);
-        Ok(history?)
+        result
     })
 }
 
-fn show(total: u64, counter: &AtomicU64, done: &Receiver<()>) {
+fn show(total: Option<u64>, counter: &AtomicU64, done: &Receiver<()>) {
     let pause = |time| matches!(done.recv_timeout(time), Err(RecvTimeoutError::Timeout));
     if !pause(SHOW_AFTER) {
         return;
     }
-    let bar = ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::stderr());
-    let form = "reading {wide_bar} {binary_bytes} of {binary_total_bytes}, {eta} left";
+    let bar = ProgressBar::with_draw_target(total, ProgressDrawTarget::stderr());
+    let form = match total {
+        Some(_) => "reading {wide_bar} {binary_bytes} of {binary_total_bytes}, {eta} left",
+        None => "reading {spinner} {binary_bytes}",
+    };
     if let Ok(style) = ProgressStyle::with_template(form) {
         bar.set_style(style.progress_chars("━━─"));
     }
     loop {
-        bar.set_position(counter.load(Ordering::Relaxed).min(total));
+        let read = counter.load(Ordering::Relaxed);
+        bar.set_position(total.map_or(read, |total| read.min(total)));
         if !pause(TICK) {
             return bar.finish_and_clear();
         }

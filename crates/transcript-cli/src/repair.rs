@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, anyhow, bail};
 use clap::Args as ClapArgs;
-use transcript::repair::{Health, Repair};
+use transcript::verify::repair::{Health, Repair};
 use transcript::wire::RepairReport;
 use transcript::{Error, ErrorKind, SessionRepair, undo_repair};
 

@@ -1,8 +1,9 @@
 //! Defects of a transcript, as data: a code, a place and a reason, never the content.
 //!
-//! Codes are stable strings that scripts may match on; `docs/format.md` lists all of them. The
-//! first letter is the area: `L`, `B`, `T` and `S` concern lines, `G` links, `X` other sessions,
-//! `C` compactions, `P` pairs of calls and results.
+//! Codes are stable strings that scripts may match on; `docs/findings.md` explains each of them. The
+//! first letter is the area: `L` and `T` concern lines, `S` shapes and subagents, `G` links, `X` and
+//! `K` other sessions and writers, `C` compactions, `P` pairs of calls and results, `A` requests, `B`
+//! sizes, `U` token counts, `W`, `F`, `R` and `Z` the files of a store.
 
 macro_rules! codes {
     ($($(#[doc = $doc:literal])* $Variant:ident = $code:literal, $severity:ident;)*) => {
@@ -111,6 +112,48 @@ codes! {
     NoUse = "P-NOUSE", Damage;
     /// A result on the path comes before its call, or after a later answer.
     PairOrder = "P-ORDER", Damage;
+    /// An entry precedes its parent in the file, and not as clients write results and attachments.
+    Forward = "G-FORWARD", Note;
+    /// Lines record the files of a message more than once; their `messageId` is no uuid of an entry.
+    MessageId = "G-MSGID", Note;
+    /// Two branches were written at the same time, which takes two writers.
+    Writers = "X-WRITERS", Damage;
+    /// The session was copied from one that is not in its folder.
+    ForkSource = "K-FORK", Note;
+    /// A signed thought has lost its text: an API refuses it, so it is not sent.
+    EmptiedThought = "A-THINK", Note;
+    /// An image or document on the path, or the whole request, is larger than the API accepts.
+    MediaSize = "A-SIZE", Damage;
+    /// A strict provider refuses the request of the client, and no other finding says why.
+    Refused = "A-GROUP", Note;
+    /// The file is large; most of it is not conversation, or a few lines of it.
+    Size = "B-SIZE", Note;
+    /// A large part of the file are copies of lines.
+    Copies = "B-DUP", Note;
+    /// Answers are in the file again under other uuids: adding up lines counts their tokens twice.
+    CountedTwice = "U-DUP", Note;
+    /// A string looks like a secret.
+    Secret = "Z-SECRET", Note;
+    /// Other users may read or change the file or its folder.
+    Mode = "Z-MODE", Note;
+    /// Files of the session are newer than its last message: its writer stopped.
+    Stalled = "W-STALLED", Damage;
+    /// The folder of a session has files, but the session itself is missing.
+    Absent = "W-ABSENT", Damage;
+    /// The client deletes the file soon.
+    Sweep = "R-SWEEP", Note;
+    /// A subagent was started and its file is missing.
+    MissingAgent = "S-MISSING", Damage;
+    /// The file of a subagent that no call of the session started.
+    OrphanAgent = "S-ORPHAN", Note;
+    /// No entry of the session was written in the folder that its project is named after.
+    WrongFolder = "F-DIR", Note;
+    /// Another project has a session with the same id.
+    SameId = "F-COPY", Note;
+    /// The file is empty, or has a title and no conversation.
+    Stub = "F-STUB", Note;
+    /// The time of the file differs from that of its last entry by more than a day.
+    FileTime = "F-PICK", Note;
 }
 
 /// How severe a finding is.

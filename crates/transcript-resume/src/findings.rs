@@ -64,10 +64,19 @@ impl<'i> Findings<'_, 'i> {
             // A parent in another file of the session is not missing.
             let is_elsewhere =
                 bridge == Some(Evidence::OtherFile) || gap == Some(GapReason::OtherFile);
+            // A progress line above the entry may name a parent that is missing.
+            let is_lost = |id| {
+                let mut lines = tree
+                    .index
+                    .with_uuid(id)
+                    .map(|line| tree.index.entry(line).kind());
+                let was_repaired = bridge.is_some() || gap.is_some();
+                lines.all(|kind| kind == EntryKind::Progress && was_repaired)
+            };
             if !is_linked
                 && !is_elsewhere
                 && let Some(id) = entry.parent()
-                && tree.index.with_uuid(id).next().is_none()
+                && is_lost(id)
             {
                 let detail = match (bridge, gap) {
                     (Some(_), _) => "no line has the parent, but a replacement was found",
@@ -238,6 +247,12 @@ impl<'i> Findings<'_, 'i> {
             && !self.is_linked_to(tail, head)
         {
             segment("the preserved segment is broken between tail and head")
+        } else if boundary
+            .ends
+            .iter()
+            .any(|end| end.is_some() && !is_there(end))
+        {
+            segment("an end of the preserved segment is not in the file; the list counts")
         } else {
             None
         }

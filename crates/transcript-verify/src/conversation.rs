@@ -105,6 +105,16 @@ impl<'t, 'i> Count<'t, 'i> {
             Some(Preserved::List { uuids, .. }) => uuids.as_slice(),
             Some(Preserved::Segment { .. }) => boundary.map_or(&[][..], |at| &at.ends),
         };
+        // What a splice moved and is not on the path was left by a rewind. Where no splice was
+        // possible, nothing proves what was preserved.
+        let is_spliced = recover.decisions.iter().any(|decision| {
+            let is_splice = matches!(
+                decision,
+                Decision::Splice { .. } | Decision::SpliceIgnored { .. }
+            );
+            is_splice && decision.entry() == start
+        });
+        let kept = if is_spliced { &[] } else { kept };
         let kept = kept.iter().filter_map(|id| tree.node_with_uuid((*id)?));
         let kept = kept.map(|node| tree.entry(node).number());
         let all = on_path.chain(kept).chain(count.in_components(recover));
@@ -250,7 +260,7 @@ impl Roots {
 struct MainLinks {
     /// For each entry of the file: whether a link of the path leads past it.
     passed: Vec<Passed>,
-    /// The first entry of the path, and whether the conversation was started anew there.
+    /// The first entry of the path, and whether the conversation was started again there.
     first: Option<(EntryNo, bool)>,
     /// Whether a `last-prompt` line ends the conversation before newer entries.
     is_pinned: bool,

@@ -141,7 +141,7 @@ pub use transcript_resume::{
 pub use transcript_storage::ignore_file_size_signal;
 #[cfg(feature = "follow")]
 pub use transcript_tail as follow;
-pub use transcript_verify::{ConversationMeasure, repair};
+pub use transcript_verify as verify;
 pub use transcript_writer::{
     AgentId, AgentMeta, Compacted, Draft, EntryId, InvalidEntry, InvalidEntryId, Kept, OnBusy,
     RecordOptions, RecordOutcome, Repair, Rescue, SyncPolicy, Ticket, TurnEnd, Writer, Written,

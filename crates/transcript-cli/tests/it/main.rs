@@ -15,6 +15,7 @@ mod system;
 mod tail;
 mod tree;
 mod turns;
+mod verify;
 mod wire;
 
 use std::path::{Path, PathBuf};

@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use transcript::wire::{
     self, Answer, CommandLine, ForkRecord, ReplayRecord, ResumeRefusal, ResumeReport,
-    SessionRecord, TailRecord, TreeReport,
+    SessionRecord, TailRecord, TreeReport, VerifyRecord,
 };
 
 use crate::append::{self, Session};
@@ -201,6 +201,21 @@ fn what_list_and_fork_print_is_documented() {
 }
 
 #[test]
+fn what_verify_prints_is_documented() {
+    let mut printed = Printed::default();
+    let folder = sessions().join("..");
+    let mut arguments = vec!["verify", "--json", "--requests"];
+    let folders = ["sessions", "pains", "findings"].map(|name| folder.join(name));
+    arguments.extend(folders.iter().map(|folder| folder.to_str().unwrap()));
+    let output = transcript(&arguments);
+    for line in stdout(&output).lines() {
+        printed.parse::<VerifyRecord>(line);
+    }
+    assert_eq!(output.status.code(), Some(3));
+    printed.assert_documented(&["visible", "reproduced", "uuid"]);
+}
+
+#[test]
 fn what_append_answers_is_documented() {
     let session = Session::new();
     let commands = [
@@ -319,11 +334,12 @@ fn types_have_every_field_of_the_documented_shapes() {
             }
             "Answer" => assert_has::<Answer<'_>>(json),
             "ForkRecord" => assert_has::<ForkRecord>(json),
+            "VerifyRecord" => assert_has::<VerifyRecord>(json),
             name => panic!("no type {name}: {json}"),
         }
         seen.insert(&**name);
     }
-    assert_eq!((seen.len(), shapes.len()), (7, 16), "{seen:?}");
+    assert_eq!((seen.len(), shapes.len()), (8, 17), "{seen:?}");
 }
 
 /// The commands in the first column of the table: `…` and words stand for values.

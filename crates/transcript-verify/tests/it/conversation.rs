@@ -4,11 +4,12 @@ use std::path::Path;
 
 use transcript_reader::{Index, OtherFiles, Source};
 use transcript_resume::{Policy, Tree};
+use transcript_testkit::campaign::several::several;
 use transcript_testkit::campaign::{Healthy, Kind};
 use transcript_testkit::generate::tidy_session;
 use transcript_verify::ConversationMeasure;
 
-use crate::fixture;
+use crate::fixtures;
 
 fn measure(source: &Source) -> ConversationMeasure {
     let index = Index::load(source).unwrap();
@@ -44,7 +45,7 @@ const MEASURES: &[(&str, [usize; 4])] = &[
 #[test]
 fn each_published_failure_has_its_measure() {
     for (name, expected) in MEASURES {
-        let measure = measure(&Source::open(&fixture(name)).unwrap());
+        let measure = measure(&Source::open(&fixtures().join(format!("{name}.jsonl"))).unwrap());
         assert_eq!(numbers(&measure), *expected, "{name}");
     }
 }
@@ -94,7 +95,7 @@ fn a_component_counts_unless_a_rewind_or_a_compaction_explains_it() {
     };
     // What is before a gap was not abandoned: only the clock disagrees.
     check("u1<-@10 a1<u1@10 u2<x@01 a2<u2@02", [4, 2]);
-    // The conversation was started anew, or rewound to before the component.
+    // The conversation was started again, or rewound to before the component.
     check("u1<-@10 a1<u1@10 u2<-@11 a2<u2@12", [2, 2]);
     check(
         "u1<-@10 a1<u1@10 u3<x@01 a3<u3@02 u2<a1@11 a2<u2@12",
@@ -143,4 +144,20 @@ fn what_the_bytes_prove_is_counted_and_recover_shows_no_less_than_the_client() {
         short * 200 <= files && over * 200 <= files,
         "{short} and {over} of {files}"
     );
+}
+
+#[test]
+fn recover_shows_no_less_than_the_client_of_sessions_that_are_damaged_in_several_ways() {
+    for seed in 0..300 {
+        let (bytes, done) = several(&tidy_session(seed), seed);
+        let measure = measure(&Source::from_bytes(&bytes[..], Path::new("-")));
+        assert!(
+            measure.recover >= measure.vendor,
+            "seed {seed}, {done:?}: {measure:?}"
+        );
+        assert!(
+            measure.conversation >= measure.recover,
+            "seed {seed}, {done:?}: {measure:?}"
+        );
+    }
 }

@@ -3,11 +3,12 @@
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 mod conversation;
+mod findings;
 mod repair;
+mod store;
 
 use std::path::{Path, PathBuf};
 
-fn fixture(name: &str) -> PathBuf {
-    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/v1");
-    fixtures.join(format!("{name}.jsonl"))
+fn fixtures() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/v1")
 }

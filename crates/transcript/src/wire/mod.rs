@@ -35,6 +35,7 @@ mod resume;
 mod tail;
 mod text;
 mod tree;
+mod verify;
 
 use std::borrow::Cow;
 
@@ -46,7 +47,7 @@ pub use entry::EntryRecord;
 pub use fork::ForkRecord;
 pub use list::SessionRecord;
 pub use location::EntryLocation;
-pub use repair::{ActionRecord, HealthRecord, RepairReport, VisibleRecord};
+pub use repair::{ActionRecord, HealthRecord, RepairReport};
 pub use replay::{ReplayBranch, ReplayEnd, ReplayHead, ReplayRecord, ReplaySidechain};
 pub use resume::{
     DecisionRecord, EntryUuids, FindingRecord, LintRecord, OmissionRecord, ProblemRecord,
@@ -61,6 +62,9 @@ pub use text::{Json, escaped, text};
 pub use tree::{
     BoundaryRecord, BranchRecord, LeafRecord, LeavesRecord, NamedEntry, RootRecord,
     SidechainRecord, TreeReport,
+};
+pub use verify::{
+    PolicyLintRecord, RebuiltRequestsRecord, VerifyFindingRecord, VerifyRecord, VisibleRecord,
 };
 
 /// The value of `schema` in the first object of JSON output. It changes with an incompatible change

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 use transcript_verify::repair::{Action, Health, Repair};
 
-use super::{Name, SCHEMA};
+use super::{Name, PolicyLintRecord, SCHEMA, VisibleRecord};
 
 /// What a repair does, and what the session shows before and after: the only object of
 /// `repair --json`.
@@ -53,27 +53,16 @@ pub struct ActionRecord {
 }
 
 /// What a session shows, and whether a provider accepts it.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct HealthRecord {
     /// The messages of the conversation.
-    pub conversation: usize,
+    pub conversation: u64,
     /// How many of them each policy shows.
-    pub visible: VisibleRecord<usize>,
+    pub visible: VisibleRecord,
     /// Whether a strict provider accepts the request of each policy.
-    pub lint: VisibleRecord<bool>,
-}
-
-/// One value for each policy.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-#[non_exhaustive]
-pub struct VisibleRecord<T> {
-    /// That of the client.
-    pub vendor: T,
-    /// That of policy `recover`.
-    pub recover: T,
+    pub lint: PolicyLintRecord,
 }
 
 impl RepairReport {
@@ -108,12 +97,12 @@ impl ActionRecord {
 impl HealthRecord {
     fn of(health: &Health) -> Self {
         Self {
-            conversation: health.shown.conversation,
+            conversation: health.shown.conversation as u64,
             visible: VisibleRecord {
-                vendor: health.shown.vendor,
-                recover: health.shown.recover,
+                vendor: health.shown.vendor as u64,
+                recover: health.shown.recover as u64,
             },
-            lint: VisibleRecord {
+            lint: PolicyLintRecord {
                 vendor: health.vendor_lint,
                 recover: health.recover_lint,
             },

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use transcript_format::finding::{Finding, Severity};
+use transcript_format::finding::{Code, Finding, Severity};
 use transcript_messages::{Message, Problem, lint};
 use transcript_reader::{EntryNo, Index};
 use transcript_resume::request::Request;
@@ -324,7 +324,7 @@ pub struct DecisionRecord {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct FindingRecord {
-    /// The code, such as `L-TORN-TAIL`; `docs/format.md` has the list.
+    /// The code, such as `L-TORN-TAIL`; `docs/findings.md` explains each.
     pub code: Name,
     /// `note` or `damage`.
     pub severity: Name,
@@ -344,15 +344,20 @@ impl FindingRecord {
     pub fn new(finding: &Finding) -> Self {
         Self {
             code: finding.code.as_str().into(),
-            severity: match finding.code.severity() {
-                Severity::Note => "note".into(),
-                _ => "damage".into(),
-            },
+            severity: severity(finding.code),
             line: finding.line,
             offset: finding.offset,
             len: finding.len,
             detail: finding.detail.into(),
         }
+    }
+}
+
+/// Returns the name of the severity of a code.
+pub(super) fn severity(code: Code) -> Name {
+    match code.severity() {
+        Severity::Note => "note".into(),
+        _ => "damage".into(),
     }
 }
 

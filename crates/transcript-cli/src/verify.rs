@@ -1,0 +1,276 @@
+//! `transcript verify`: says what is wrong with sessions, and what a resume would lose.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+use anyhow::Result;
+use clap::Args as ClapArgs;
+use transcript::verify::{
+    LocatedFinding, Report, Verdict, VerifyOptions, advice, verify, verify_folder, verify_source,
+};
+use transcript::wire::VerifyRecord;
+use transcript_reader::subagents;
+use transcript_render::{TextStyle, count};
+
+use crate::pager::Output;
+use crate::ui::Ui;
+use crate::{exit, progress, record, session};
+
+/// Say what is wrong with sessions, and what a resume would lose
+///
+/// Checks every line, every link, and the requests that the client and this program would send. The
+/// exit code is 0 if nothing is wrong, 1 if there are findings, and 3 if the client would show less
+/// of a conversation than its file has.
+#[derive(Debug, ClapArgs)]
+pub(crate) struct Args {
+    /// Paths of .jsonl files or of folders, ids of sessions (with their subagents), or - for
+    /// standard input
+    #[arg(required = true, value_name = "SESSION|DIR")]
+    sessions: Vec<PathBuf>,
+    /// Build every request again that the file records about itself
+    #[arg(long)]
+    requests: bool,
+    /// Report sessions that the client deletes within so many days
+    #[arg(long, value_name = "DAYS", default_value_t = 7)]
+    sweep: u32,
+    /// Print one JSON object per line for each session
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
+    let mut out = match args.json {
+        true => Output::plain(),
+        false => Output::paged(),
+    };
+    let mut printer = Printer {
+        ui,
+        is_json: args.json,
+        is_table: false,
+        folder: match &args.sessions[..] {
+            [folder] if folder.is_dir() => Some(folder.clone()),
+            _ => None,
+        },
+        details: Vec::new(),
+        code: exit::DONE,
+    };
+    match printer.all(&mut out, args) {
+        Err(error) if !out.is_closed(&error) => return Err(error),
+        _ => out.finish()?,
+    }
+    Ok(printer.code)
+}
+
+struct Printer<'u> {
+    ui: &'u Ui,
+    is_json: bool,
+    /// Whether several sessions are printed: a line each, and the details below.
+    is_table: bool,
+    /// The folder to which paths are shown relative.
+    folder: Option<PathBuf>,
+    details: Vec<Report>,
+    code: u8,
+}
+
+impl Printer<'_> {
+    fn all(&mut self, out: &mut Output, args: &Args) -> Result<()> {
+        let options = VerifyOptions::new()
+            .requests(args.requests)
+            .sweep_within(args.sweep);
+        let is_folder = args.sessions.iter().any(|session| session.is_dir());
+        self.is_table = is_folder || args.sessions.len() > 1;
+        if self.is_table && !self.is_json {
+            let dim = self.ui.render.styles().dim;
+            writeln!(out, "{dim}VERDICT           SEEN    LINES  SESSION{dim:#}")?;
+        }
+        for argument in &args.sessions {
+            self.one(out, argument, &options)?;
+        }
+        let details = std::mem::take(&mut self.details);
+        for report in &details {
+            writeln!(out)?;
+            self.detail(out, report)?;
+        }
+        Ok(())
+    }
+
+    fn one(&mut self, out: &mut Output, argument: &Path, options: &VerifyOptions) -> Result<()> {
+        let counter = Arc::new(AtomicU64::new(0));
+        let options = options.clone().count_bytes(Arc::clone(&counter));
+        if argument.is_dir() {
+            let ui = self.ui;
+            let mut printed = Ok(());
+            let mut each = |report: Result<Report, _>| {
+                if printed.is_ok() {
+                    printed = self.report(out, report.map_err(anyhow::Error::from));
+                }
+            };
+            progress::during(ui, None, &counter, || {
+                verify_folder(argument, &options, &mut each)
+            })?;
+            return printed;
+        }
+        if argument == Path::new("-") {
+            let source = session::source(self.ui, argument)?;
+            return self.report(out, Ok(verify_source(&source, &options)?));
+        }
+        let path = session::find(self.ui, argument)?;
+        let total = path.metadata().map_or(0, |found| 2 * found.len());
+        let report = progress::during(self.ui, Some(total), &counter, || verify(&path, &options))?;
+        self.report(out, Ok(report))?;
+        // A session that is named by its id is more than its file.
+        if path != argument {
+            for agent in subagents(&path)? {
+                self.is_table = true;
+                self.report(out, verify(&agent.path, &options).map_err(Into::into))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn report(&mut self, out: &mut Output, report: Result<Report>) -> Result<()> {
+        let report = match report {
+            Ok(report) => report,
+            Err(error) => {
+                self.ui.complain(&error);
+                self.code = self.code.max(exit::FAILED);
+                return Ok(());
+            }
+        };
+        self.code = self.code.max(match report.verdict() {
+            Verdict::Clean => exit::DONE,
+            Verdict::Noted | Verdict::Damaged => exit::NO,
+            Verdict::Lossy => exit::LOSSY,
+        });
+        if self.is_json {
+            return record::write(out, &VerifyRecord::new(&report));
+        }
+        if !self.is_table {
+            return self.detail(out, &report);
+        }
+        self.row(out, &report)?;
+        if report.verdict() > Verdict::Noted {
+            self.details.push(report);
+        }
+        Ok(())
+    }
+
+    /// Writes one line about a session: verdict, what the client shows, and the codes.
+    fn row(&self, out: &mut Output, report: &Report) -> Result<()> {
+        let style = self.style(report.verdict());
+        let verdict = report.verdict().name();
+        let measure = &report.measure;
+        let seen = format!("{} of {}", measure.vendor, measure.conversation);
+        let codes: Vec<String> = by_code(report)
+            .iter()
+            .map(|findings| match findings.len() {
+                1 => findings[0].code.as_str().to_owned(),
+                count => format!("{} ×{count}", findings[0].code.as_str()),
+            })
+            .collect();
+        let name = self.name(report);
+        let codes = codes.join(", ");
+        let line = format!(
+            "{style}{verdict:<8}{style:#} {seen:>13} {:>8}  {name}  {codes}",
+            report.lines
+        );
+        Ok(writeln!(out, "{}", line.trim_end())?)
+    }
+
+    /// Writes everything about a session, with what to do.
+    fn detail(&self, out: &mut Output, report: &Report) -> Result<()> {
+        const PLACES: usize = 10;
+        let (measure, style) = (&report.measure, self.style(report.verdict()));
+        let name = self.name(report);
+        let verdict = report.verdict().name();
+        let all = count(measure.conversation, "message");
+        let mut seen = match measure.vendor == measure.conversation {
+            true => format!("the client sees all {all}"),
+            false => format!("the client sees {} of {all}", measure.vendor),
+        };
+        if measure.recover != measure.vendor {
+            seen.push_str(&format!(", transcript {}", measure.recover));
+        }
+        if measure.unnamed > 0 {
+            seen.push_str(&format!(
+                "; {} without a uuid are lost to it",
+                measure.unnamed
+            ));
+        }
+        if measure.foreign > 0 {
+            seen.push_str(&format!(
+                "; {} of another conversation are shown",
+                measure.foreign
+            ));
+        }
+        if let Some(refusal) = report.refusal {
+            seen.push_str(&format!("; it would not resume: {}", refusal.reason()));
+        }
+        writeln!(out, "{name}: {style}{verdict}{style:#}, {seen}")?;
+        if let Some(requests) = report.requests {
+            let (reproduced, recorded) = (requests.reproduced, requests.recorded);
+            writeln!(
+                out,
+                "  {reproduced} of {recorded} recorded requests were built again"
+            )?;
+        }
+        for findings in by_code(report) {
+            for finding in findings.iter().take(PLACES) {
+                writeln!(out, "  {}", place(self.ui, finding))?;
+            }
+            if findings.len() > PLACES {
+                writeln!(out, "  … and {} more", findings.len() - PLACES)?;
+            }
+            let dim = self.ui.render.styles().dim;
+            writeln!(out, "    {dim}{}{dim:#}", advice(findings[0].code))?;
+        }
+        Ok(())
+    }
+
+    fn name(&self, report: &Report) -> String {
+        let folder = self.folder.as_deref();
+        let path = folder.and_then(|folder| report.path.strip_prefix(folder).ok());
+        let name = path.unwrap_or(&report.path).to_string_lossy();
+        self.ui.escaping.one_line(&name)
+    }
+
+    fn style(&self, verdict: Verdict) -> TextStyle {
+        let styles = self.ui.render.styles();
+        match verdict {
+            Verdict::Clean => styles.tool,
+            Verdict::Noted => styles.dim,
+            Verdict::Damaged => styles.agent,
+            Verdict::Lossy => styles.error,
+        }
+    }
+}
+
+/// Groups the findings by code, in the order of the first of each.
+fn by_code(report: &Report) -> Vec<Vec<&LocatedFinding>> {
+    let mut groups: Vec<Vec<&LocatedFinding>> = Vec::new();
+    for finding in &report.findings {
+        match groups
+            .iter_mut()
+            .find(|group| group[0].code == finding.code)
+        {
+            Some(group) => group.push(finding),
+            None => groups.push(vec![finding]),
+        }
+    }
+    groups
+}
+
+/// `L-TORN-MID  line 3 at byte 812, 77 bytes: the line ends inside a value`
+fn place(ui: &Ui, finding: &LocatedFinding) -> String {
+    let (code, detail) = (finding.code.as_str(), ui.escaping.one_line(&finding.detail));
+    match finding.line {
+        Some(line) => format!(
+            "{code}  line {line} at byte {}, {}: {detail}",
+            finding.offset,
+            count(finding.len, "byte")
+        ),
+        None => format!("{code}  {detail}"),
+    }
+}

@@ -1,0 +1,135 @@
+//! Bodies for requests that are only checked, not sent.
+
+use transcript_reader::{Bodies, EntryNo, EntryRef, Error};
+use transcript_resume::request::BodySource;
+
+/// How much is kept of a string, at least.
+const KEPT: usize = 96;
+/// Shorter strings are kept as they are.
+const LONG: usize = 2 * KEPT;
+
+/// The bodies of a conversation; with long strings shortened if it is a large one, so that its
+/// messages take little memory. What a provider objects to does not depend on the rest of a text.
+pub(crate) struct AbridgedBodies<'s> {
+    bodies: Bodies<'s>,
+    /// From this entry on bodies are whole, as the end of a last answer matters; `None` for all.
+    whole_from: Option<EntryNo>,
+    abridged: String,
+}
+
+impl<'s> AbridgedBodies<'s> {
+    pub(crate) fn new(bodies: Bodies<'s>, whole_from: Option<EntryNo>) -> Self {
+        Self {
+            bodies,
+            whole_from,
+            abridged: String::new(),
+        }
+    }
+}
+
+impl BodySource for AbridgedBodies<'_> {
+    type Error = Error;
+
+    fn body(&mut self, entry: &EntryRef<'_>) -> Result<&str, Error> {
+        let text = self.bodies.get(entry)?.text;
+        if self.whole_from.is_none_or(|from| entry.number() >= from) || text.len() <= LONG {
+            return Ok(text);
+        }
+        self.abridged.clear();
+        abridge(text, &mut self.abridged);
+        Ok(&self.abridged)
+    }
+}
+
+/// Copies JSON with the end of long strings cut off.
+fn abridge(json: &str, out: &mut String) {
+    let mut rest = json;
+    while let Some(open) = memchr::memchr(b'"', rest.as_bytes()) {
+        out.push_str(&rest[..=open]);
+        rest = &rest[open + 1..];
+        let end = end_of_string(rest);
+        let string = &rest[..end];
+        out.push_str(match end > LONG {
+            true => &string[..cut(string)],
+            false => string,
+        });
+        rest = &rest[end..];
+        if let Some(after) = rest.strip_prefix('"') {
+            out.push('"');
+            rest = after;
+        }
+    }
+    out.push_str(rest);
+}
+
+/// Returns the length of a string up to its closing quote, or to the end of the text.
+fn end_of_string(text: &str) -> usize {
+    let bytes = text.as_bytes();
+    // Escapes are more frequent than quotes.
+    for quote in memchr::memchr_iter(b'"', bytes) {
+        let before = bytes[..quote].iter().rev();
+        let backslashes = before.take_while(|byte| **byte == b'\\').count();
+        if backslashes % 2 == 0 {
+            return quote;
+        }
+    }
+    bytes.len()
+}
+
+/// Returns where to cut a long string: not within a character, not near an escape, and not before it
+/// says anything.
+fn cut(string: &str) -> usize {
+    const ESCAPE: usize = "\\ud83d\\ude00".len();
+    let mut at = KEPT;
+    loop {
+        while !string.is_char_boundary(at) {
+            at -= 1;
+        }
+        let near = at.saturating_sub(ESCAPE);
+        match memchr::memchr(b'\\', &string.as_bytes()[near..at]) {
+            Some(found) => at = near + found,
+            None if string[..at].trim().is_empty() => return string.len(),
+            None => return at,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn abridged(json: &str) -> String {
+        let mut out = String::new();
+        abridge(json, &mut out);
+        out
+    }
+
+    #[test]
+    fn long_strings_are_cut_between_characters_and_everything_else_is_kept() {
+        let short = r#"{"a\"b":["x\\",1.50,{"":null}]}"#;
+        assert_eq!(abridged(short), short);
+        for filler in [
+            "a",
+            "é",
+            "漢",
+            r"\n",
+            r"\\",
+            r#"\""#,
+            r"\u00e9",
+            r"\ud83d\ude00",
+        ] {
+            for before in 0..14 {
+                let long = format!("{}{}", "-".repeat(before), filler.repeat(400));
+                let json = format!(r#"{{"k":"{long}","n":[1,"{long}"]}}"#);
+                let cut: serde_json::Value = serde_json::from_str(&abridged(&json)).unwrap();
+                let long: serde_json::Value = serde_json::from_str(&format!("\"{long}\"")).unwrap();
+                let cut = cut["n"][1].as_str().unwrap();
+                assert!(long.as_str().unwrap().starts_with(cut), "{cut}");
+                assert!(
+                    !cut.is_empty() && (cut.len() < LONG || before == 0),
+                    "{cut}"
+                );
+            }
+        }
+    }
+}

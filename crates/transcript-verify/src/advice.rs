@@ -1,0 +1,141 @@
+//! What to do about each finding.
+
+use transcript_format::finding::Code;
+
+/// Returns what to do about a finding of this code, in one sentence. `docs/findings.md` has more, with
+/// an example for each.
+#[must_use]
+pub const fn advice(code: Code) -> &'static str {
+    use Code as C;
+    match code {
+        C::TornTail => {
+            "The last write was cut off: resume with this project, or let `transcript repair` set the rest aside."
+        }
+        C::TornMid | C::Control | C::NotObject | C::Depth => {
+            "The client skips the line: `transcript repair` writes what is left of it on a line of its own."
+        }
+        C::Glued => {
+            "The client reads only the first object of the line: `transcript repair` puts each on its own line."
+        }
+        C::Nul => {
+            "The machine lost power or crashed: `transcript repair` removes the NULs and keeps the entries."
+        }
+        C::Split => "The client skips all of these lines: `transcript repair` joins them.",
+        C::Unterminated => "Nothing needs to be done: our writer ends the line before it appends.",
+        C::TooLong => {
+            "No client can use the line: raise the limit, or let `transcript repair` set it aside."
+        }
+        C::TooMany => "The content of the entry cannot be sent: `transcript repair` sets it aside.",
+        C::Utf8 => {
+            "The bytes are shown as U+FFFD; the originals are only in this file, so keep a copy before you repair it."
+        }
+        C::Bom => "Remove the first three bytes, or let `transcript repair` do it.",
+        C::Surrogate | C::NulEscape => {
+            "Nothing needs to be done: the character is replaced when the request is made."
+        }
+        C::Shrunk => {
+            "Another program truncated the file: verify it again when that has ended, and look for a backup."
+        }
+        C::Shape => {
+            "Nothing needs to be done: the value is ignored, and everything else on the line is used."
+        }
+        C::NoId => {
+            "The client keeps only the last of such messages: `transcript repair` gives each a uuid."
+        }
+        C::Mixed => "Nothing needs to be done: old clients wrote subagents into the same file.",
+        C::OtherSession => {
+            "Two sessions were written to one file: `transcript repair` moves the foreign entries to a file of their own."
+        }
+        C::Dangling => {
+            "The client shows only what is below: `transcript repair` links the entry where there is evidence."
+        }
+        C::Repeated => {
+            "`transcript repair` drops identical copies; others are kept, and the first decides the place."
+        }
+        C::Cycle => {
+            "The client may show only a part: `transcript repair` cuts the link that leads down the file."
+        }
+        C::Rewind => {
+            "Nothing needs to be done: `transcript replay --all-branches` shows the abandoned branch."
+        }
+        C::Fork => {
+            "Only one of the branches is continued: `transcript tree` shows both, `transcript fork --at` copies the other."
+        }
+        C::Sibling => {
+            "Nothing needs to be done: clients from 2.1.80 on and this project find them."
+        }
+        C::Leaf => {
+            "To continue from the newer entries instead, name one of them: `transcript resume --leaf UUID`."
+        }
+        C::LogicalParent | C::LogicalCycle => {
+            "Nothing needs to be done: the pointer is only used to show older history."
+        }
+        C::Segment | C::Stale => {
+            "The client drops what the compaction preserved: `transcript repair` corrects the names in the boundary."
+        }
+        C::NoBoundary => {
+            "The client may show what was compacted away: `transcript repair` writes the boundary again."
+        }
+        C::NoResult => {
+            "The request gets a synthetic result that says so: `transcript repair` writes it to the file."
+        }
+        C::NoUse => {
+            "The result is not sent: it stays in the file, and `transcript replay` shows it."
+        }
+        C::PairOrder => {
+            "The result is moved after its call when the request is made: `transcript repair` moves it in the file."
+        }
+        C::Forward => {
+            "Nothing needs to be done if the conversation is whole: links count, not the order of lines."
+        }
+        C::MessageId => {
+            "Nothing needs to be done: only programs that index every id of a file mistake the line for the message."
+        }
+        C::Writers => {
+            "Close all but one client of the session; `transcript tree` shows both branches."
+        }
+        C::ForkSource => "Nothing needs to be done: the copy is complete without its source.",
+        C::EmptiedThought => {
+            "Nothing needs to be done under policy `recover`; another client has to omit these blocks."
+        }
+        C::MediaSize => {
+            "Such a block makes the API refuse every request: under policy `recover` a note replaces it."
+        }
+        C::Refused => {
+            "Resume with this project: under policy `recover` the request is changed so that it is accepted."
+        }
+        C::Size => {
+            "Start a new session from it with `transcript fork`, which copies only the conversation."
+        }
+        C::Copies => {
+            "`transcript fork` writes a session without the copies; the conversation is the same."
+        }
+        C::CountedTwice => {
+            "Count each message id once: programs that add up lines report too much."
+        }
+        C::Secret => "Revoke it if it is real, and redact the session before you share it.",
+        C::Mode => "Take the rights away from others: `chmod go-rwx` on the file and its folder.",
+        C::Stalled => {
+            "Start the client again and check that the file grows; what is missing may be in the files of the subagents."
+        }
+        C::Absent => {
+            "The conversation was never written, or was deleted: what is left is in the folder of the session."
+        }
+        C::Sweep => {
+            "Copy the session out of the folder of the client, or raise `cleanupPeriodDays` in its settings."
+        }
+        C::MissingAgent => {
+            "What the subagent did is lost, except for its result: look for its file in a backup."
+        }
+        C::OrphanAgent => "Nothing needs to be done: read the file with `transcript replay`.",
+        C::WrongFolder => {
+            "The client does not list the session where it was written: `transcript move` puts it there."
+        }
+        C::SameId => "Compare the copies before you resume one: `transcript merge` joins them.",
+        C::Stub => "Nothing is lost: a client was started and left.",
+        C::FileTime => {
+            "A copy or another program changed the time, by which the client chooses what to continue and to delete."
+        }
+        _ => "See docs/findings.md.",
+    }
+}

@@ -1,0 +1,314 @@
+//! What the bytes of a file are spent on, and lines that are in the wrong place or there again.
+
+use std::collections::hash_map::DefaultHasher;
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::hash::{Hash, Hasher};
+
+use transcript_format::finding::Code;
+use transcript_format::kind::EntryKind;
+use transcript_format::object::{Object, Raw};
+use transcript_format::scan::{Flags, ToolRole};
+use transcript_reader::{Bodies, EntryRef, Error, Id, MessageKey, Source, ToolKey};
+use transcript_resume::{Parent, Tree, is_prompt};
+
+use crate::report::LocatedFinding;
+use crate::session::MAX_SENT;
+
+/// A file of this size takes long to resume, and is reported with what it is made of.
+const LARGE: u64 = 50 << 20;
+/// Copies are reported when they are at least this many bytes, and a tenth of the file.
+const MANY_COPIES: u64 = 1 << 20;
+/// The number of bytes of bodies that are read for one kind of finding.
+const MAX_READ: u64 = 16 << 20;
+
+/// Returns the findings; `sent` is the number of bytes of the conversation.
+pub(crate) fn findings(
+    tree: &Tree<'_>,
+    source: &Source,
+    sent: u64,
+) -> Result<Vec<LocatedFinding>, Error> {
+    let mut bodies = Bodies::new(source);
+    let mut found = Vec::new();
+    found.extend(sizes(tree, sent, &mut bodies)?);
+    found.extend(copies(tree, &mut bodies)?);
+    found.extend(answers_again(tree));
+    found.extend(forward(tree));
+    found.extend(snapshots(tree, &mut bodies)?);
+    Ok(found)
+}
+
+/// Reports what a large file is made of: bytes by type, by tool and by turn, and the largest lines.
+fn sizes(
+    tree: &Tree<'_>,
+    sent: u64,
+    bodies: &mut Bodies<'_>,
+) -> Result<Option<LocatedFinding>, Error> {
+    const LINES: usize = 5;
+    const RESULTS: usize = 64;
+    let index = tree.index();
+    let all = index.byte_count();
+    if all < LARGE {
+        return Ok(None);
+    }
+    let mut by_type: BTreeMap<&str, u64> = BTreeMap::new();
+    let mut calls: HashMap<ToolKey, EntryRef<'_>> = HashMap::new();
+    let mut turn = (0, 0);
+    let mut largest_turn = (0, 0);
+    let mut lines: Vec<EntryRef<'_>> = Vec::new();
+    let mut results: Vec<EntryRef<'_>> = Vec::new();
+    let keep_largest = |list: &mut Vec<EntryRef<'_>>, most: usize| {
+        if list.len() >= 2 * most {
+            list.sort_unstable_by_key(|entry| std::cmp::Reverse(entry.byte_len()));
+            list.truncate(most);
+        }
+    };
+    for entry in index.entries() {
+        *by_type.entry(entry.kind().name()).or_default() += entry.byte_len();
+        if is_prompt(&entry) {
+            turn = (0, entry.line());
+        }
+        turn.0 += entry.byte_len();
+        largest_turn = largest_turn.max(turn);
+        lines.push(entry);
+        keep_largest(&mut lines, LINES);
+        if entry.flags().contains(Flags::HAS_TOOL_RESULT) {
+            results.push(entry);
+            keep_largest(&mut results, RESULTS);
+        }
+    }
+    for list in [(&mut lines, LINES), (&mut results, RESULTS)] {
+        list.0
+            .sort_unstable_by_key(|entry| std::cmp::Reverse(entry.byte_len()));
+        list.0.truncate(list.1);
+    }
+    let wanted: HashSet<ToolKey> = results
+        .iter()
+        .flat_map(|entry| keys(entry, ToolRole::Result))
+        .collect();
+    for entry in index.entries() {
+        for key in keys(&entry, ToolRole::Use).filter(|key| wanted.contains(key)) {
+            calls.insert(key, entry);
+        }
+    }
+    let mut by_tool: BTreeMap<String, u64> = BTreeMap::new();
+    for entry in &results {
+        let call = keys(entry, ToolRole::Result).find_map(|key| Some((key, *calls.get(&key)?)));
+        if let Some((key, call)) = call
+            && let Some(name) = tool_name(bodies.get(&call)?.text, key)
+        {
+            *by_tool.entry(name).or_default() += entry.byte_len();
+        }
+    }
+    let share = |(name, bytes): (&str, u64)| format!("{name} {}", size(bytes));
+    let first = |map: Vec<(&str, u64)>| {
+        let mut map = map;
+        map.sort_by_key(|(_, bytes)| std::cmp::Reverse(*bytes));
+        let list: Vec<String> = map.into_iter().take(4).map(share).collect();
+        list.join(", ")
+    };
+    let types = first(by_type.into_iter().collect());
+    let tools = first(
+        by_tool
+            .iter()
+            .map(|(name, bytes)| (name.as_str(), *bytes))
+            .collect(),
+    );
+    let longest = lines
+        .iter()
+        .map(|entry| format!("{} ({})", entry.line(), size(entry.byte_len())));
+    let longest: Vec<String> = longest.collect();
+    let mut detail = format!("{}: {types}", size(all));
+    if !tools.is_empty() {
+        detail.push_str(&format!("; the largest results: {tools}"));
+    }
+    let (bytes, line) = largest_turn;
+    detail.push_str(&format!(
+        "; the largest turn: {} from line {line} on",
+        size(bytes)
+    ));
+    detail.push_str(&format!("; the largest lines: {}", longest.join(", ")));
+    detail.push_str(&format!("; the conversation: {}", size(sent)));
+    if sent > MAX_SENT {
+        detail.push_str(", more than any API accepts");
+    }
+    Ok(Some(LocatedFinding::of_file(Code::Size, detail)))
+}
+
+fn keys<'e>(entry: &EntryRef<'e>, role: ToolRole) -> impl Iterator<Item = ToolKey> + use<'e> {
+    let ends = entry.tools().iter().filter(move |end| end.role() == role);
+    ends.map(|end| end.key())
+}
+
+/// Returns the name of the tool of one call of a line. Names of tools are made of letters, digits,
+/// `_` and `-`; others are not shown, as they could be content.
+fn tool_name(body: &str, key: ToolKey) -> Option<String> {
+    let line = Object::parse(body).ok()?;
+    let blocks = line.object("message")?.get("content")?.array()?;
+    let mut calls = blocks.into_iter().filter_map(Raw::object);
+    let call = calls.find(|call| {
+        call.get("id")
+            .and_then(Raw::str)
+            .is_some_and(|id| ToolKey::of(&id) == key)
+    })?;
+    let name = call.get("name")?.str()?.into_owned();
+    let is_name = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
+    (name.len() <= 64 && name.bytes().all(is_name)).then_some(name)
+}
+
+/// Formats a number of bytes.
+pub(crate) fn size(bytes: u64) -> String {
+    match bytes {
+        0..1_000 => format!("{bytes} B"),
+        1_000..1_000_000 => format!("{:.1} KB", bytes as f64 / 1e3),
+        1_000_000..1_000_000_000 => format!("{:.1} MB", bytes as f64 / 1e6),
+        _ => format!("{:.1} GB", bytes as f64 / 1e9),
+    }
+}
+
+/// Reports lines that are byte for byte copies of others, if they are a large part of the file.
+fn copies(tree: &Tree<'_>, bodies: &mut Bodies<'_>) -> Result<Option<LocatedFinding>, Error> {
+    let index = tree.index();
+    if index.byte_count() < MANY_COPIES {
+        return Ok(None);
+    }
+    // Copies agree in everything that the index has of a line.
+    let key = |entry: &EntryRef<'_>| {
+        let mut hasher = DefaultHasher::new();
+        (
+            entry.kind().name(),
+            entry.byte_len(),
+            entry.uuid(),
+            entry.parent(),
+            entry.millis(),
+        )
+            .hash(&mut hasher);
+        hasher.finish()
+    };
+    let mut keys: Vec<u64> = index.entries().map(|entry| key(&entry)).collect();
+    keys.sort_unstable();
+    let repeated = keys.windows(2).filter(|pair| pair[0] == pair[1]);
+    let repeated: HashSet<u64> = repeated.map(|pair| pair[0]).collect();
+    drop(keys);
+    let candidates = || {
+        index
+            .entries()
+            .filter(|entry| repeated.contains(&key(entry)))
+    };
+    let is_much = |bytes: u64| bytes >= MANY_COPIES && bytes * 10 >= index.byte_count();
+    if !is_much(candidates().map(|entry| entry.byte_len()).sum()) {
+        return Ok(None);
+    }
+    let mut seen = HashSet::new();
+    let (mut bytes, mut count) = (0, 0);
+    for entry in candidates() {
+        let mut hasher = DefaultHasher::new();
+        bodies.get(&entry)?.text.hash(&mut hasher);
+        if !seen.insert(hasher.finish()) {
+            bytes += entry.byte_len();
+            count += 1;
+        }
+    }
+    let detail = || format!("{count} lines, {}, are copies of others", size(bytes));
+    Ok(is_much(bytes).then(|| LocatedFinding::of_file(Code::Copies, detail())))
+}
+
+/// Reports answers that are in the file again under other uuids: after another prompt and another
+/// answer.
+fn answers_again(tree: &Tree<'_>) -> Option<LocatedFinding> {
+    let index = tree.index();
+    // For each answer: the prompts and the answers before it.
+    let mut known: HashMap<MessageKey, (u32, usize)> = HashMap::new();
+    let mut again: HashSet<MessageKey> = HashSet::new();
+    let mut first = None;
+    let mut prompts = 0;
+    for entry in index.entries() {
+        prompts += u32::from(is_prompt(&entry));
+        let Some(message) = entry
+            .message()
+            .filter(|_| entry.kind() == EntryKind::Assistant)
+        else {
+            continue;
+        };
+        let answers = known.len();
+        let before = *known.entry(message).or_insert((prompts, answers));
+        let is_later = before.0 < prompts && before.1 + 1 < answers;
+        let is_copy = |id| index.with_uuid(id).nth(1).is_some();
+        if is_later && !entry.uuid().is_some_and(is_copy) && again.insert(message) {
+            first = first.or(Some(entry));
+        }
+    }
+    let (count, all) = (again.len(), known.len());
+    let detail = format!("{count} of {all} answers are in the file again under other uuids");
+    first.map(|entry| LocatedFinding::of_entry(Code::CountedTwice, &entry, detail))
+}
+
+/// Reports entries that precede their parent in the file. Clients write results and attachments a few
+/// lines before it.
+fn forward(tree: &Tree<'_>) -> Vec<LocatedFinding> {
+    const NEAR: usize = 9;
+    let index = tree.index();
+    let mut found = Vec::new();
+    for node in tree.nodes() {
+        let entry = tree.entry(node);
+        // The line that the entry names may be a progress line.
+        let Some(above) = entry.parent().and_then(|id| index.with_uuid(id).next()) else {
+            continue;
+        };
+        let is_result = entry.flags().contains(Flags::HAS_TOOL_RESULT);
+        let may_precede = is_result || entry.kind() == EntryKind::Attachment;
+        let is_far = above.get() > entry.number().get() + NEAR;
+        if above <= entry.number() || (may_precede && !is_far) {
+            continue;
+        }
+        // Of a repeated uuid one line has the place and another one the body.
+        let above = index.entry(above);
+        let copies = |id| index.with_uuid(id).count();
+        let is_single = |entry: &EntryRef<'_>| entry.uuid().is_some_and(|id| copies(id) == 1);
+        let is_linked =
+            matches!(tree.parent(node), Parent::Node(_)) && tree.link_decision(node).is_none();
+        if is_linked && is_single(&entry) && is_single(&above) {
+            let detail = format!("its parent is on line {}", above.line());
+            found.push(LocatedFinding::of_entry(Code::Forward, &entry, detail));
+        }
+    }
+    found
+}
+
+/// Reports a `file-history-snapshot` of a message that has one already. Their `messageId` is the uuid
+/// of that message, so that an index of all ids takes the line for the message.
+fn snapshots(tree: &Tree<'_>, bodies: &mut Bodies<'_>) -> Result<Option<LocatedFinding>, Error> {
+    let index = tree.index();
+    let lines = || {
+        index
+            .entries()
+            .filter(|entry| entry.kind() == EntryKind::FileHistorySnapshot)
+    };
+    if lines().map(|entry| entry.byte_len()).sum::<u64>() > MAX_READ {
+        return Ok(None);
+    }
+    let mut seen = HashSet::new();
+    let mut again = (0, None);
+    for entry in lines() {
+        let Ok(line) = Object::parse(bodies.get(&entry)?.text) else {
+            continue;
+        };
+        let is_update = line
+            .get("isSnapshotUpdate")
+            .is_some_and(|update| update.bool() == Some(true));
+        let id = line
+            .get("messageId")
+            .and_then(Raw::str)
+            .and_then(|id| index.id(&id));
+        let is_message = |id: &Id| index.with_uuid(*id).next().is_some();
+        if let Some(id) = id.filter(is_message)
+            && !is_update
+            && !seen.insert(id)
+        {
+            again = (again.0 + 1, again.1.or(Some(entry)));
+        }
+    }
+    let detail = format!("{} snapshots of messages that have one already", again.0);
+    Ok(again
+        .1
+        .map(|entry| LocatedFinding::of_entry(Code::MessageId, &entry, detail)))
+}

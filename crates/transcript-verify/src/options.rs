@@ -1,0 +1,53 @@
+//! How to verify.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+/// How sessions are verified.
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct VerifyOptions {
+    pub(crate) requests: bool,
+    pub(crate) counter: Option<Arc<AtomicU64>>,
+    /// Whether one thread reads a file, as others read other files.
+    pub(crate) is_single: bool,
+    pub(crate) sweep_days: u32,
+}
+
+impl Default for VerifyOptions {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl VerifyOptions {
+    /// Returns the defaults.
+    pub fn new() -> Self {
+        Self {
+            requests: false,
+            counter: None,
+            is_single: false,
+            sweep_days: 7,
+        }
+    }
+
+    /// Builds every request again that a client recorded in the file. The cost is that of one resume
+    /// for each.
+    pub fn requests(mut self, requests: bool) -> Self {
+        self.requests = requests;
+        self
+    }
+
+    /// Adds the number of bytes read to `counter`, several times per megabyte, so that another
+    /// thread can show progress. Every file is read twice.
+    pub fn count_bytes(mut self, counter: Arc<AtomicU64>) -> Self {
+        self.counter = Some(counter);
+        self
+    }
+
+    /// Reports the sessions of a store that the client deletes within so many days; 7 by default.
+    pub fn sweep_within(mut self, days: u32) -> Self {
+        self.sweep_days = days;
+        self
+    }
+}

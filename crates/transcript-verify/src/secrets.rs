@@ -1,0 +1,431 @@
+//! Strings that look like secrets: which kind and where, never what.
+//!
+//! The rules are data. A rule has the texts that such a secret starts with, by which the whole file
+//! is searched at the speed of memory, and a description of what follows.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::collections::hash_map::{DefaultHasher, Entry};
+use std::hash::{Hash, Hasher};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{LazyLock, Mutex, PoisonError};
+use std::thread;
+
+use aho_corasick::{AhoCorasick, MatchKind};
+use transcript_format::finding::Code;
+use transcript_reader::{Error, Index, Source};
+
+use crate::options::VerifyOptions;
+use crate::report::LocatedFinding;
+
+/// The size of the pieces in which a file is searched.
+const PIECE: u64 = 1 << 20;
+/// The most that is read of one secret.
+const LONGEST: usize = 1 << 10;
+/// The most places that are reported.
+const MOST: usize = 1_000;
+
+/// One kind of secret.
+struct Rule {
+    /// What it is, in words.
+    name: &'static str,
+    starts: &'static [&'static str],
+    rest: Rest,
+}
+
+/// What follows the start of a secret.
+enum Rest {
+    /// Between so many letters, digits and other characters of this list, and then none of them.
+    Token(usize, usize, &'static str),
+    /// The same, with capital letters and digits alone, and none of them before the start.
+    Capitals(usize),
+    /// The header of a private key.
+    KeyHeader,
+    /// Three parts with points between them.
+    WebToken,
+    /// `user:password@`.
+    Credentials,
+}
+
+const RULES: &[Rule] = &[
+    Rule {
+        name: "an Anthropic API key",
+        starts: &["sk-ant-"],
+        rest: Rest::Token(20, 200, "_-"),
+    },
+    Rule {
+        name: "an OpenAI API key",
+        starts: &["sk-proj-", "sk-svcacct-"],
+        rest: Rest::Token(40, 250, "_-"),
+    },
+    Rule {
+        name: "an AWS access key id",
+        starts: &["AKIA", "ASIA"],
+        rest: Rest::Capitals(16),
+    },
+    Rule {
+        name: "a GitHub token",
+        starts: &["ghp_", "gho_", "ghu_", "ghs_", "ghr_"],
+        rest: Rest::Token(36, 255, ""),
+    },
+    Rule {
+        name: "a GitHub token",
+        starts: &["github_pat_"],
+        rest: Rest::Token(40, 255, "_"),
+    },
+    Rule {
+        name: "a GitLab token",
+        starts: &["glpat-"],
+        rest: Rest::Token(20, 64, "_-"),
+    },
+    Rule {
+        name: "a Slack token",
+        starts: &["xoxb-", "xoxp-", "xoxa-", "xoxs-", "xapp-"],
+        rest: Rest::Token(20, 200, "-"),
+    },
+    Rule {
+        name: "a Google API key",
+        starts: &["AIza"],
+        rest: Rest::Token(35, 35, "_-"),
+    },
+    Rule {
+        name: "a Stripe key",
+        starts: &["sk_live_", "rk_live_"],
+        rest: Rest::Token(24, 120, ""),
+    },
+    Rule {
+        name: "an npm token",
+        starts: &["npm_"],
+        rest: Rest::Token(36, 36, ""),
+    },
+    Rule {
+        name: "a PyPI token",
+        starts: &["pypi-AgEI"],
+        rest: Rest::Token(50, 250, "_-"),
+    },
+    Rule {
+        name: "a Hugging Face token",
+        starts: &["hf_"],
+        rest: Rest::Token(34, 40, ""),
+    },
+    Rule {
+        name: "a private key",
+        starts: &["-----BEGIN "],
+        rest: Rest::KeyHeader,
+    },
+    Rule {
+        name: "a JSON web token",
+        starts: &["eyJ"],
+        rest: Rest::WebToken,
+    },
+    Rule {
+        name: "the password of a database",
+        starts: &[
+            "postgres://",
+            "postgresql://",
+            "mysql://",
+            "mongodb://",
+            "mongodb+srv://",
+            "redis://",
+            "amqp://",
+        ],
+        rest: Rest::Credentials,
+    },
+];
+
+/// Words that stand for a password in examples.
+const PLACEHOLDERS: [&str; 9] = [
+    "pass", "passwd", "password", "pwd", "secret", "example", "changeme", "postgres", "redacted",
+];
+
+/// The starts of all rules, and the rule of each.
+static STARTS: LazyLock<Option<(AhoCorasick, Vec<&'static Rule>)>> = LazyLock::new(|| {
+    let starts = RULES
+        .iter()
+        .flat_map(|rule| rule.starts.iter().map(move |start| (*start, rule)));
+    let (starts, rules): (Vec<&str>, Vec<&Rule>) = starts.unzip();
+    // Vector instructions find the first of several patterns, not all of them.
+    let search = AhoCorasick::builder()
+        .match_kind(MatchKind::LeftmostFirst)
+        .build(starts);
+    Some((search.ok()?, rules))
+});
+
+/// A secret in a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SecretPlace {
+    /// What it is, in words, such as `an AWS access key id`.
+    pub kind: &'static str,
+    /// The offset of its first byte.
+    pub offset: usize,
+    /// Its length in bytes, as far as the rule knows it.
+    pub len: usize,
+}
+
+/// Finds the strings in `json` that look like secrets, in order. Escapes within them are understood.
+///
+/// ```
+/// let found = transcript_verify::secrets(br#"{"stdout":"id AKIAQQQQWWWWEEEERRRR"}"#);
+/// assert_eq!((found[0].kind, found[0].offset, found[0].len), ("an AWS access key id", 14, 20));
+/// ```
+#[must_use]
+pub fn secrets(json: &[u8]) -> Vec<SecretPlace> {
+    let mut found: Vec<SecretPlace> = Vec::new();
+    let Some((starts, rules)) = &*STARTS else {
+        return found;
+    };
+    for start in starts.find_iter(json) {
+        let rule = rules[start.pattern().as_usize()];
+        let is_inside = found
+            .last()
+            .is_some_and(|last| start.start() < last.offset + last.len);
+        let before = start.start().checked_sub(1).map(|at| json[at]);
+        if is_inside || !begins(before, &json[..start.start()]) {
+            continue;
+        }
+        let rest = &json[start.end()..];
+        if let Some(len) = rest_len(&rule.rest, &rest[..rest.len().min(LONGEST)]) {
+            found.push(SecretPlace {
+                kind: rule.name,
+                offset: start.start(),
+                len: start.end() - start.start() + len,
+            });
+        }
+    }
+    found
+}
+
+/// Returns whether a word can begin after `before`. The letter of an escape such as `\n` is no part
+/// of a word.
+fn begins(before: Option<u8>, json: &[u8]) -> bool {
+    let is_word = before.is_some_and(|byte| {
+        byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'+' | b'/')
+    });
+    let is_escape = matches!(json, [.., b'\\', b'n' | b't' | b'r'] | [.., b'\\', b'/']);
+    !is_word || is_escape
+}
+
+/// Returns the length of what follows a start; `None` if it is not a secret.
+fn rest_len(rest: &Rest, json: &[u8]) -> Option<usize> {
+    match rest {
+        Rest::Token(least, most, others) => {
+            let is_part =
+                |byte: u8| byte.is_ascii_alphanumeric() || others.as_bytes().contains(&byte);
+            let (count, len) = run(json, is_part);
+            let varies = has_variety(&json[..len]);
+            (*least..=*most)
+                .contains(&count)
+                .then_some(len)
+                .filter(|_| varies)
+        }
+        Rest::Capitals(exactly) => {
+            let is_part = |byte: u8| byte.is_ascii_alphanumeric();
+            let (count, len) = run(json, is_part);
+            let is_upper = !json[..len].iter().any(u8::is_ascii_lowercase);
+            let is_example = json
+                .get(..len)
+                .is_some_and(|text| text.ends_with(b"EXAMPLE"));
+            (count == *exactly && is_upper && !is_example && has_variety(&json[..len]))
+                .then_some(len)
+        }
+        Rest::KeyHeader => {
+            const END: &[u8] = b"PRIVATE KEY-----";
+            let end = memchr::memmem::find(&json[..json.len().min(40)], END)? + END.len();
+            let is_kind = |byte: &u8| byte.is_ascii_uppercase() || matches!(byte, b' ' | b'-');
+            // Without anything that looks like a key behind it, it is a mention.
+            let after = json[end..].strip_prefix(b"\\r").unwrap_or(&json[end..]);
+            let after = after.strip_prefix(b"\\n").unwrap_or(after);
+            let (count, _) = run(after, |byte| {
+                byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'=')
+            });
+            (json[..end].iter().all(is_kind) && count >= 16).then_some(end)
+        }
+        Rest::WebToken => {
+            let is_part = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
+            let (_, head) = run(json, is_part);
+            let body = json.get(head..)?.strip_prefix(b".eyJ")?;
+            let (_, body_len) = run(body, is_part);
+            let signature = body.get(body_len..)?.strip_prefix(b".")?;
+            let (count, signature_len) = run(signature, is_part);
+            (head >= 10 && body_len >= 10 && count >= 20)
+                .then_some(head + 5 + body_len + signature_len)
+        }
+        Rest::Credentials => {
+            let end = json.iter().position(|byte| {
+                matches!(
+                    byte,
+                    b'@' | b'/' | b'"' | b'\\' | b' ' | b'<' | b'$' | b'{' | b'*'
+                )
+            })?;
+            let (user, password) =
+                json[..end].split_at_checked(json[..end].iter().position(|byte| *byte == b':')?)?;
+            let password = std::str::from_utf8(&password[1..]).ok()?;
+            let host = json.get(end + 1..)?;
+            let is_local = [&b"localhost"[..], b"127.0.0.1", b"example", b"host", b"db"]
+                .iter()
+                .any(|local| host.starts_with(local));
+            let lower = password.to_ascii_lowercase();
+            let is_placeholder =
+                PLACEHOLDERS.iter().any(|word| lower.contains(word)) || password.as_bytes() == user;
+            (json[end] == b'@' && password.len() >= 6 && !is_local && !is_placeholder)
+                .then_some(end)
+        }
+    }
+}
+
+/// Counts the characters at the start of `json` that belong to a token, and their bytes: an escape
+/// of six bytes is one character.
+fn run(json: &[u8], is_part: impl Fn(u8) -> bool) -> (usize, usize) {
+    let (mut count, mut at) = (0, 0);
+    while at < json.len() {
+        let (byte, len) = match &json[at..] {
+            [b'\\', b'u', b'0', b'0', high, low, ..] => match (hex(*high), hex(*low)) {
+                (Some(high), Some(low)) => (high << 4 | low, 6),
+                _ => break,
+            },
+            rest => (rest[0], 1),
+        };
+        if !is_part(byte) {
+            break;
+        }
+        count += 1;
+        at += len;
+    }
+    (count, at)
+}
+
+fn hex(digit: u8) -> Option<u8> {
+    char::from(digit)
+        .to_digit(16)
+        .and_then(|digit| u8::try_from(digit).ok())
+}
+
+/// Returns whether a text is not a row of few different characters, as a placeholder is.
+fn has_variety(text: &[u8]) -> bool {
+    let mut seen = [false; 256];
+    text.iter().for_each(|byte| seen[usize::from(*byte)] = true);
+    seen.iter().filter(|seen| **seen).count() >= 4
+}
+
+/// Returns a finding for each secret of a file: at its first place, with the number of places.
+pub(crate) fn findings(index: &Index, places: Vec<Found>) -> Vec<LocatedFinding> {
+    let mut entries = index.entries().peekable();
+    let mut found: Vec<(LocatedFinding, u32)> = Vec::new();
+    let mut known: HashMap<(&str, u64), usize> = HashMap::new();
+    for Found {
+        place,
+        offset,
+        value,
+    } in places
+    {
+        match known.entry((place.kind, value)) {
+            Entry::Occupied(at) => found[*at.get()].1 += 1,
+            Entry::Vacant(free) => {
+                while entries
+                    .next_if(|entry| entry.offset() + entry.byte_len() <= offset)
+                    .is_some()
+                {}
+                let here = entries.peek().filter(|entry| entry.offset() <= offset);
+                free.insert(found.len());
+                let finding = LocatedFinding {
+                    line: here.and_then(|entry| entry.known_line()),
+                    offset,
+                    len: place.len as u64,
+                    ..LocatedFinding::of_file(Code::Secret, place.kind)
+                };
+                found.push((finding, 1));
+            }
+        }
+    }
+    let counted = found.into_iter().map(|(mut finding, count)| {
+        if count > 1 {
+            finding.detail = Cow::Owned(format!("{}, {count} times", finding.detail));
+        }
+        finding
+    });
+    counted.collect()
+}
+
+/// A secret, its place in the file and a hash of it.
+pub(crate) struct Found {
+    place: SecretPlace,
+    offset: u64,
+    value: u64,
+}
+
+/// Searches the whole file, with several threads if it is large.
+pub(crate) fn search(source: &Source, options: &VerifyOptions) -> Result<Vec<Found>, Error> {
+    let pieces = source.len().div_ceil(PIECE);
+    let next = AtomicU64::new(0);
+    let found: Mutex<Vec<Found>> = Mutex::new(Vec::new());
+    let failed: Mutex<Option<Error>> = Mutex::new(None);
+    let work = || {
+        let mut buffer = vec![0; (PIECE as usize + LONGEST).min(source.len() as usize)];
+        loop {
+            let start = next.fetch_add(1, Ordering::Relaxed) * PIECE;
+            if start >= source.len() {
+                break;
+            }
+            // What precedes a secret decides as well.
+            let from = start.saturating_sub(2);
+            match source.read_at(from, &mut buffer) {
+                Ok(read) => {
+                    let own = in_piece(&buffer[..read], from, start);
+                    let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
+                    if found.len() < MOST {
+                        found.extend(own);
+                    }
+                }
+                Err(error) => {
+                    *failed.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+                    break;
+                }
+            }
+            if let Some(counter) = &options.counter {
+                counter.fetch_add(PIECE.min(source.len() - start), Ordering::Relaxed);
+            }
+        }
+    };
+    let processors = || {
+        thread::available_parallelism()
+            .map_or(1, usize::from)
+            .min(16)
+    };
+    let threads = match pieces {
+        0..4 => 1,
+        _ if options.is_single => 1,
+        _ => processors(),
+    };
+    thread::scope(|scope| {
+        for _ in 1..threads {
+            // Fewer threads do as well, if the system refuses to start one.
+            _ = thread::Builder::new().spawn_scoped(scope, work);
+        }
+        work();
+    });
+    if let Some(error) = failed.into_inner().unwrap_or_else(PoisonError::into_inner) {
+        return Err(error);
+    }
+    let mut found = found.into_inner().unwrap_or_else(PoisonError::into_inner);
+    found.sort_by_key(|found| found.offset);
+    found.truncate(MOST);
+    Ok(found)
+}
+
+/// Returns the secrets that start in a piece of `PIECE` bytes from `start` on; `bytes` starts at
+/// `from`.
+fn in_piece(bytes: &[u8], from: u64, start: u64) -> Vec<Found> {
+    let found = secrets(bytes).into_iter().map(|place| {
+        let mut hasher = DefaultHasher::new();
+        bytes[place.offset..place.offset + place.len].hash(&mut hasher);
+        Found {
+            place,
+            offset: from + place.offset as u64,
+            value: hasher.finish(),
+        }
+    });
+    found
+        .filter(|found| (start..start + PIECE).contains(&found.offset))
+        .collect()
+}

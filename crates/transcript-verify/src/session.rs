@@ -1,0 +1,326 @@
+//! Verifies one file.
+
+use std::borrow::Cow;
+use std::collections::HashSet;
+use std::panic::resume_unwind;
+use std::path::Path;
+use std::thread;
+
+use transcript_format::finding::Code;
+use transcript_format::ids::Uuid;
+use transcript_messages::{Omission, OmissionReason, Rule, lint};
+use transcript_reader::{Bodies, EntryNo, Error, Index, LoadOptions, OtherFiles, Source};
+use transcript_resume::request::recorded::{self, ReplayOutcome};
+use transcript_resume::request::{Request, RequestOptions};
+use transcript_resume::{ConversationPath, Decision, Evidence, Policy, Tree};
+
+use crate::abridged::AbridgedBodies;
+use crate::conversation::ConversationMeasure;
+use crate::options::VerifyOptions;
+use crate::report::{LocatedFinding, PolicyLint, RebuiltRequests, Report};
+use crate::{bytes, secrets, writers};
+
+/// A conversation with more bytes is checked with shortened strings, so that its messages take little
+/// memory.
+const MAX_WHOLE: u64 = 16 << 20;
+/// A conversation with more bytes is not built as a request: no API accepts one of more than 32 MB.
+pub(crate) const MAX_SENT: u64 = 64 << 20;
+
+/// Verifies the session in `source`: its lines, its links, the requests of both policies, and its
+/// sizes. Other files are only read where the session names an entry that it does not contain.
+///
+/// The file is read twice, by several threads if it is large. The memory grows with the number of
+/// lines, and with the text of the longest conversation only up to 64 MiB.
+///
+/// ```
+/// use transcript_reader::Source;
+/// use transcript_verify::{Verdict, VerifyOptions, verify_source};
+///
+/// let lines = r#"{"type":"user","uuid":"u1","parentUuid":null,"message":{"role":"user","content":"One?"}}
+/// {"type":"assistant","uuid":"a1","parentUuid":"gone","message":{"role":"assistant","content":[]}}
+/// "#;
+/// let source = Source::from_bytes(lines.as_bytes(), "-".as_ref());
+/// let report = verify_source(&source, &VerifyOptions::new())?;
+/// assert_eq!(report.verdict(), Verdict::Lossy);
+/// assert_eq!(report.findings[0].code.as_str(), "G-DANGLING");
+/// assert_eq!(report.findings[0].line, Some(2));
+/// # Ok::<(), transcript_reader::Error>(())
+/// ```
+///
+/// # Errors
+/// When the system fails to read. Damage is no error.
+pub fn verify_source(source: &Source, options: &VerifyOptions) -> Result<Report, Error> {
+    verify_with(source, options, |_| Ok(Vec::new()))
+}
+
+/// Verifies a session, and adds what `beside` finds next to it.
+pub(crate) fn verify_with(
+    source: &Source,
+    options: &VerifyOptions,
+    beside: impl FnOnce(&Index) -> Result<Vec<LocatedFinding>, Error>,
+) -> Result<Report, Error> {
+    let mut load = LoadOptions::new();
+    if let Some(counter) = &options.counter {
+        load = load.count_bytes(counter.clone());
+    }
+    if options.is_single {
+        load = load.threads(1);
+    }
+    let index = load.load(source)?;
+    // The search for secrets needs only the bytes, and most files leave a processor for it.
+    thread::scope(|scope| {
+        let search = || secrets::search(source, options);
+        let secrets = match options.is_single {
+            true => None,
+            false => thread::Builder::new().spawn_scoped(scope, search).ok(),
+        };
+        let (mut report, mut findings) = of_index(source, &index, options)?;
+        findings.extend(beside(&index)?);
+        let secrets = match secrets {
+            Some(thread) => thread.join().unwrap_or_else(|panic| resume_unwind(panic)),
+            None => search(),
+        };
+        findings.extend(secrets::findings(&index, secrets?));
+        report.findings = in_order(&index, findings);
+        Ok(report)
+    })
+}
+
+/// Verifies lines, links, requests and sizes. Returns a report without findings, and the findings.
+fn of_index(
+    source: &Source,
+    index: &Index,
+    options: &VerifyOptions,
+) -> Result<(Report, Vec<LocatedFinding>), Error> {
+    let first = Tree::new(index, Policy::Recover);
+    let others = others(source, index, &first);
+    let tree = match others.as_ref() {
+        Some(others) => Tree::with_others(index, others),
+        None => first,
+    };
+    let client = Tree::new(index, Policy::Vendor);
+    let (mut recover, mut vendor) = (tree.path(), client.path());
+    let sent = bytes_of(index, &recover).max(bytes_of(index, &vendor));
+    let mut findings = Vec::new();
+    let mut lints = PolicyLint::default();
+    let mut unusable = HashSet::new();
+    if sent <= MAX_SENT {
+        let request = request(&tree, source, sent, &recover)?;
+        let is_unusable = |omission: &&Omission| omission.reason == OmissionReason::UnusableBody;
+        let origins = request.omissions.iter().filter(is_unusable);
+        unusable = origins
+            .map(|omission| EntryNo::new(omission.origin))
+            .collect();
+        lints.recover = lint(&request.messages).is_ok();
+        findings.extend(of_request(index, &request));
+        let numbers = |path: &ConversationPath| -> Vec<EntryNo> {
+            path.entries.iter().map(|entry| entry.entry_no()).collect()
+        };
+        // Without repairs the messages of both policies are the same.
+        let is_same = request.synthetic.is_empty()
+            && request.omissions.is_empty()
+            && request.path.refusal == vendor.refusal
+            && numbers(&request.path) == numbers(&vendor);
+        recover = request.path;
+        drop(request.messages);
+        lints.vendor = lints.recover;
+        if !is_same {
+            let request = self::request(&client, source, sent, &vendor)?;
+            let found = lint(&request.messages);
+            lints.vendor = found.is_ok();
+            findings.extend(refused(index, &found.problems));
+            vendor = request.path;
+        }
+    }
+    let tree = match unusable.is_empty() {
+        true => tree,
+        false => tree.without(&unusable),
+    };
+    let of_links = tree.findings(&recover);
+    if sent > MAX_SENT {
+        // The request under `recover` is one that a strict provider accepts; that of the client is
+        // the same if nothing had to be repaired.
+        lints.recover = recover.refusal.is_none();
+        lints.vendor = vendor.refusal.is_none() && of_links.is_empty();
+    }
+    findings.extend(writers::overlap(&tree, &of_links));
+    findings.extend(
+        recover
+            .decisions
+            .iter()
+            .filter_map(|decision| match *decision {
+                Decision::Bridge {
+                    entry,
+                    evidence: evidence @ Evidence::OtherFile,
+                    ..
+                } => {
+                    let entry = index.entry(entry);
+                    Some(LocatedFinding::of_entry(
+                        Code::Dangling,
+                        &entry,
+                        evidence.words(),
+                    ))
+                }
+                _ => None,
+            }),
+    );
+    let found = index.findings().iter().cloned().chain(of_links);
+    findings.extend(found.map(LocatedFinding::from));
+    findings.extend(bytes::findings(&tree, source, sent)?);
+    let requests = match options.requests {
+        true => Some(rebuild(index, source)?),
+        false => None,
+    };
+    let report = Report {
+        path: source.path().to_owned(),
+        session_id: session_id(source.path(), index),
+        lines: index.line_count(),
+        entries: index.len(),
+        measure: ConversationMeasure::new(&tree, &recover, &vendor),
+        refusal: vendor.refusal,
+        lint: lints,
+        findings: Vec::new(),
+        requests,
+    };
+    Ok((report, findings))
+}
+
+/// Returns the bytes of the entries of a path.
+fn bytes_of(index: &Index, path: &ConversationPath) -> u64 {
+    let entries = path
+        .entries
+        .iter()
+        .map(|entry| index.entry(entry.entry_no()));
+    entries.map(|entry| entry.byte_len()).sum()
+}
+
+/// Sorts the findings by place, and adds the uuids of their entries. A request that a provider
+/// refuses for a reason that is already there is not mentioned again.
+fn in_order(index: &Index, mut findings: Vec<LocatedFinding>) -> Vec<LocatedFinding> {
+    let is_pair = |finding: &&LocatedFinding| finding.code.as_str().starts_with("P-");
+    let explained: HashSet<u64> = findings
+        .iter()
+        .filter(is_pair)
+        .map(|finding| finding.offset)
+        .collect();
+    findings
+        .retain(|finding| finding.code != Code::Refused || !explained.contains(&finding.offset));
+    findings.sort_by_key(|finding| (finding.line.is_some(), finding.offset, finding.code));
+    let mut entries = index.entries().peekable();
+    for finding in &mut findings {
+        while entries
+            .next_if(|entry| entry.offset() < finding.offset)
+            .is_some()
+        {}
+        let here = entries
+            .peek()
+            .filter(|entry| entry.offset() == finding.offset);
+        let here = here.filter(|_| finding.line.is_some());
+        let id = here.and_then(|entry| entry.uuid());
+        finding.uuid = id.map(|id| index.id_text(id));
+    }
+    findings
+}
+
+/// Returns what other files contain about missing parents; `None` if nothing.
+fn others(source: &Source, index: &Index, tree: &Tree<'_>) -> Option<OtherFiles> {
+    let missing = tree.missing_parents();
+    if missing.is_empty() || source.path() == Path::new("-") {
+        return None;
+    }
+    let others = OtherFiles::search(source, index, &missing);
+    (!others.is_empty()).then_some(others)
+}
+
+/// Builds the request of a tree, whose `path` has this many bytes.
+fn request(
+    tree: &Tree<'_>,
+    source: &Source,
+    bytes: u64,
+    path: &ConversationPath,
+) -> Result<Request, Error> {
+    let whole_from = path.leaf.filter(|_| bytes > MAX_WHOLE);
+    let mut bodies = AbridgedBodies::new(Bodies::new(source), whole_from);
+    RequestOptions::new().request(tree, &mut bodies)
+}
+
+/// Returns the findings about what cannot be sent as it is.
+fn of_request(index: &Index, request: &Request) -> Vec<LocatedFinding> {
+    let mut findings = Vec::new();
+    let mut emptied = Vec::new();
+    for omission in &request.omissions {
+        let entry = index.entry(EntryNo::new(omission.origin));
+        match omission.reason {
+            OmissionReason::Refused(Rule::EmptiedThinking) => emptied.push(entry),
+            OmissionReason::OversizedMedia => {
+                let detail = "an image or document is larger than the API accepts";
+                findings.push(LocatedFinding::of_entry(Code::MediaSize, &entry, detail));
+            }
+            OmissionReason::Refused(Rule::UnusableMedia) => {
+                let detail = "an image or document contains no data that the API accepts";
+                findings.push(LocatedFinding::of_entry(Code::MediaSize, &entry, detail));
+            }
+            _ => {}
+        }
+    }
+    if let Some(first) = emptied.first() {
+        let blocks = request.messages.iter().flat_map(|message| message.blocks());
+        let safe = blocks.filter(|block| block.is_thinking()).count();
+        let detail = format!(
+            "thoughts that lost their text: {} must be omitted, {safe} are safe to send again",
+            emptied.len()
+        );
+        findings.push(LocatedFinding::of_entry(
+            Code::EmptiedThought,
+            first,
+            detail,
+        ));
+    }
+    findings
+}
+
+/// Returns what a strict provider refuses in the request of the client, except for what its
+/// own provider accepts, such as adjacent messages of one role, and for what has a code of its own.
+fn refused(index: &Index, problems: &[transcript_messages::Problem]) -> Vec<LocatedFinding> {
+    let is_usual = |rule| {
+        matches!(
+            rule,
+            Rule::SameRole
+                | Rule::SystemPlace
+                | Rule::NoMessages
+                | Rule::FirstNotUser
+                | Rule::TrailingSpace
+                | Rule::UnsafeText
+                | Rule::MediaTooLarge
+                | Rule::UnusableMedia
+        )
+    };
+    let mut seen = HashSet::new();
+    let located = problems.iter().filter(|problem| !is_usual(problem.rule));
+    let located = located.filter_map(|problem| {
+        let entry = index.entry(EntryNo::new(problem.origin?));
+        let is_new = seen.insert((entry.number(), problem.rule));
+        let words: Cow<'static, str> = problem.rule.words().into();
+        is_new.then(|| LocatedFinding::of_entry(Code::Refused, &entry, words))
+    });
+    located.collect()
+}
+
+fn rebuild(index: &Index, source: &Source) -> Result<RebuiltRequests, Error> {
+    let checked = recorded::check(index, &mut Bodies::new(source))?;
+    let is_same =
+        |request: &&recorded::RecordedRequest| request.outcome == ReplayOutcome::Reproduced;
+    Ok(RebuiltRequests {
+        recorded: checked.len(),
+        reproduced: checked.iter().filter(is_same).count(),
+    })
+}
+
+/// Returns the id of the session: the name of the file, because its lines may name another session
+/// (FILE-10); without a usable name, the id in the first line that has one.
+fn session_id(path: &Path, index: &Index) -> Option<String> {
+    let stem = path.file_stem().and_then(|stem| stem.to_str());
+    let named = stem.filter(|stem| Uuid::parse(stem.to_ascii_lowercase().as_bytes()).is_some());
+    let named = named.map(str::to_owned);
+    named.or_else(|| index.sessions().next().map(str::to_owned))
+}

@@ -1,0 +1,442 @@
+//! What is next to a session: its folder, its subagents, its project, and the times and modes of the
+//! files.
+//!
+//! Names and modes matter only in the store of a client, so they are checked only in folders that are
+//! named like projects.
+
+use std::collections::{BTreeSet, HashMap};
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use aho_corasick::AhoCorasick;
+use transcript_format::entry::Entry;
+use transcript_format::finding::Code;
+use transcript_format::ids::Uuid;
+use transcript_format::kind::EntryKind;
+use transcript_format::names::{agent_of, is_id, project_key};
+use transcript_format::object::{Object, Raw};
+use transcript_format::scan::Flags;
+use transcript_reader::{Bodies, Error, Index, Source, Subagent, subagents};
+
+use crate::conversation::ConversationMeasure;
+use crate::options::VerifyOptions;
+use crate::report::{LocatedFinding, PolicyLint, Report};
+
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+/// A writer that is this much behind its subagents has stopped.
+const STALLED: Duration = Duration::from_secs(60 * 60);
+/// After so many days the client deletes sessions, unless its settings say otherwise.
+const CLEANUP_DAYS: u64 = 30;
+/// How many folders below the one to verify are looked at.
+const MAX_DEPTH: usize = 8;
+/// How many messages at each end of a file are asked for their working folder.
+const MAX_FOLDERS: usize = 50;
+/// How much of the end of a subagent's file is read for the time of its last entry.
+const MAX_TAIL: u64 = 256 << 10;
+/// Agents that the client starts itself, without a call.
+const OF_CLIENT: [&str; 2] = ["acompact", "aprompt_suggestion"];
+
+/// Returns the findings about what is next to a session.
+pub(crate) fn findings(
+    index: &Index,
+    source: &Source,
+    options: &VerifyOptions,
+) -> Result<Vec<LocatedFinding>, Error> {
+    let path = source.path();
+    let Ok(metadata) = fs::metadata(path) else {
+        return Ok(Vec::new());
+    };
+    let modified = metadata.modified().ok();
+    let messages = || index.entries().filter(|entry| entry.kind().is_message());
+    let is_empty = messages().next().is_none();
+    let last_message = messages().filter_map(|entry| time(entry.millis()?)).max();
+    let last = index
+        .entries()
+        .filter_map(|entry| time(entry.millis()?))
+        .max();
+    let name = path
+        .file_name()
+        .map(|name| name.to_string_lossy().into_owned());
+    let is_agent = name.is_some_and(|name| agent_of(&name).is_some());
+    let mut found = Vec::new();
+    let mut add = |code, detail: String| found.push(LocatedFinding::of_file(code, detail));
+    let project = path.parent().filter(|folder| is_project(folder));
+    if let Some(project) = project {
+        let of_folder = fs::metadata(project).ok();
+        let of_folder = of_folder.and_then(|folder| open_mode(&folder));
+        let modes = [("file", open_mode(&metadata)), ("folder", of_folder)];
+        let modes = modes
+            .iter()
+            .filter_map(|(of, mode)| Some(format!("{:04o} of the {of}", (*mode)?)));
+        let modes: Vec<String> = modes.collect();
+        if !modes.is_empty() {
+            add(
+                Code::Mode,
+                format!("others have rights by the mode {}", modes.join(" and ")),
+            );
+        }
+    }
+    if is_agent {
+        return Ok(found);
+    }
+    let mut bodies = Bodies::new(source);
+    if let Some(project) = project {
+        if is_empty {
+            let detail = match metadata.len() {
+                0 => "the file is empty",
+                _ => "the file has no messages",
+            };
+            add(Code::Stub, detail.to_owned());
+        }
+        if let Some(days) =
+            days_left(project, modified).filter(|days| *days <= options.sweep_days.into())
+        {
+            let detail = match days {
+                0 => "the client deletes the file when it is started next".to_owned(),
+                1 => "the client deletes the file tomorrow".to_owned(),
+                days => format!("the client deletes the file in {days} days"),
+            };
+            add(Code::Sweep, detail);
+        }
+        if let (Some(last), Some(modified)) = (last, modified)
+            && distance(last, modified) > DAY
+        {
+            let days = distance(last, modified).as_secs() / DAY.as_secs();
+            add(
+                Code::FileTime,
+                format!("the time of the file is {days} days from that of its last entry"),
+            );
+        }
+        if !is_empty && !is_named_after(project, index, &mut bodies)? {
+            add(
+                Code::WrongFolder,
+                "no entry was written in the folder that the project is named after".to_owned(),
+            );
+        }
+    }
+    // Without a folder of its own a session has no files of new clients, and those of old ones are in
+    // the folder of all sessions, which would be read for each of them.
+    let has_folder = path.with_extension("").is_dir();
+    let agents = match has_folder {
+        true => subagents(path).unwrap_or_default(),
+        false => Vec::new(),
+    };
+    if let (Some(last), Some(newest)) = (last_message, newest_beside(path, &agents, last, modified))
+        && newest
+            .duration_since(last)
+            .is_ok_and(|later| later > STALLED)
+    {
+        let hours = newest
+            .duration_since(last)
+            .unwrap_or_default()
+            .as_secs_f64()
+            / 3600.0;
+        add(
+            Code::Stalled,
+            format!("files of the session are {hours:.1} hours newer than its last message"),
+        );
+    }
+    if let Some(source_id) = forked_from(index, &mut bodies)?
+        && !path.with_file_name(format!("{source_id}.jsonl")).exists()
+    {
+        add(
+            Code::ForkSource,
+            "the session that it was copied from is not in its folder".to_owned(),
+        );
+    }
+    if !agents.is_empty() {
+        found.extend(of_agents(index, &mut bodies, &agents)?);
+    }
+    Ok(found)
+}
+
+fn time(millis: i64) -> Option<SystemTime> {
+    UNIX_EPOCH.checked_add(Duration::from_millis(u64::try_from(millis).ok()?))
+}
+
+fn distance(one: SystemTime, other: SystemTime) -> Duration {
+    let later = one
+        .duration_since(other)
+        .or_else(|_| other.duration_since(one));
+    later.unwrap_or_default()
+}
+
+/// Returns whether a folder is named like a project: after a path, with `-` for every separator.
+fn is_project(folder: &Path) -> bool {
+    let name = folder
+        .file_name()
+        .and_then(|name| name.to_str())
+        .unwrap_or_default();
+    let is_drive =
+        matches!(name.as_bytes(), [drive, b'-', b'-', ..] if drive.is_ascii_alphabetic());
+    name.len() > 1 && name.starts_with('-') || is_drive
+}
+
+/// Returns the mode if it gives others any rights.
+#[cfg(unix)]
+fn open_mode(metadata: &fs::Metadata) -> Option<u32> {
+    use std::os::unix::fs::PermissionsExt;
+    let mode = metadata.permissions().mode() & 0o777;
+    (mode & 0o077 != 0).then_some(mode)
+}
+
+#[cfg(not(unix))]
+fn open_mode(_: &fs::Metadata) -> Option<u32> {
+    None
+}
+
+/// Returns the number of days until the client deletes a file of this age; `None` if its settings
+/// do not say.
+fn days_left(project: &Path, modified: Option<SystemTime>) -> Option<u64> {
+    let config = project.parent()?.parent()?;
+    let setting = |name: &str| {
+        let text = fs::read_to_string(config.join(name)).ok()?;
+        Object::parse(&text).ok()?.u64("cleanupPeriodDays")
+    };
+    let kept = setting("settings.local.json").or_else(|| setting("settings.json"));
+    let kept = kept.unwrap_or(CLEANUP_DAYS);
+    let age = SystemTime::now()
+        .duration_since(modified?)
+        .unwrap_or_default();
+    // What 0 means depends on the version of the client.
+    (kept > 0).then(|| kept.saturating_sub(age.as_secs() / DAY.as_secs()))
+}
+
+/// Returns whether any message was written in the folder that the project is named after.
+fn is_named_after(project: &Path, index: &Index, bodies: &mut Bodies<'_>) -> Result<bool, Error> {
+    let name = project
+        .file_name()
+        .and_then(|name| name.to_str())
+        .unwrap_or_default();
+    let messages = || index.entries().filter(|entry| entry.kind().is_message());
+    let ends = messages()
+        .take(MAX_FOLDERS)
+        .chain(messages().rev().take(MAX_FOLDERS));
+    let mut is_known = false;
+    for entry in ends {
+        let Ok(line) = Entry::parse(bodies.get(&entry)?.text) else {
+            continue;
+        };
+        if let Some(cwd) = line.cwd() {
+            is_known = true;
+            if project_key(&cwd) == name {
+                return Ok(true);
+            }
+        }
+    }
+    Ok(!is_known)
+}
+
+/// Returns the time of the newest file of a session, besides its own: of the last entry of each
+/// subagent, and of the files of results, where times are those of the writer.
+fn newest_beside(
+    path: &Path,
+    agents: &[Subagent],
+    last: Option<SystemTime>,
+    modified: Option<SystemTime>,
+) -> Option<SystemTime> {
+    let of_agent = |agent: &Subagent| {
+        let source = Source::open(&agent.path).ok()?;
+        let mut tail = vec![0; source.len().min(MAX_TAIL) as usize];
+        let read = source
+            .read_at(source.len() - tail.len() as u64, &mut tail)
+            .ok()?;
+        // The first line is incomplete; times of the others are all that is needed.
+        let index = Index::load(&Source::from_bytes(&tail[..read], &agent.path)).ok()?;
+        index
+            .entries()
+            .filter_map(|entry| time(entry.millis()?))
+            .max()
+    };
+    // A copy of a folder has new times.
+    let are_times_kept = last
+        .zip(modified)
+        .is_some_and(|(last, modified)| distance(last, modified) <= DAY);
+    let results = fs::read_dir(path.with_extension("").join("tool-results"));
+    let results = results
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter(|_| are_times_kept);
+    let results = results.filter_map(|file| file.metadata().ok()?.modified().ok());
+    agents.iter().filter_map(of_agent).chain(results).max()
+}
+
+/// Returns the id of the session that the first message was copied from.
+fn forked_from(index: &Index, bodies: &mut Bodies<'_>) -> Result<Option<String>, Error> {
+    let Some(first) = index.entries().find(|entry| entry.kind().is_message()) else {
+        return Ok(None);
+    };
+    let line = Object::parse(bodies.get(&first)?.text).ok();
+    let from = line.as_ref().and_then(|line| line.object("forkedFrom"));
+    let id = from.and_then(|from| Some(from.str("sessionId")?.into_owned()));
+    Ok(id.filter(|id| is_id(id)))
+}
+
+/// Compares the subagents that calls started with those that have a file.
+fn of_agents(
+    index: &Index,
+    bodies: &mut Bodies<'_>,
+    agents: &[Subagent],
+) -> Result<Vec<LocatedFinding>, Error> {
+    const MAX_AGENT: u64 = 64 << 20;
+    let mut found = Vec::new();
+    let ids: Vec<&str> = agents.iter().map(|agent| agent.id.as_str()).collect();
+    let mut mentioned: BTreeSet<usize> = BTreeSet::new();
+    let search = AhoCorasick::new(&ids).ok();
+    let mut look = |text: &[u8], own: Option<usize>| {
+        for found in search
+            .iter()
+            .flat_map(|search| search.find_overlapping_iter(text))
+        {
+            if Some(found.pattern().as_usize()) != own {
+                mentioned.insert(found.pattern().as_usize());
+            }
+        }
+    };
+    for entry in index.entries() {
+        let text = bodies.get(&entry)?.text;
+        look(text.as_bytes(), None);
+        let is_result =
+            entry.kind() == EntryKind::User && entry.flags().contains(Flags::HAS_TOOL_RESULT);
+        if !is_result || memchr::memmem::find(text.as_bytes(), b"\"agentId\"").is_none() {
+            continue;
+        }
+        let line = Object::parse(text).ok();
+        let result = line.as_ref().and_then(|line| line.object("toolUseResult"));
+        let id = result
+            .as_ref()
+            .and_then(|result| result.get("agentId").and_then(Raw::str));
+        if let Some(id) = id
+            && !ids.contains(&&*id)
+        {
+            let detail = "the file of the subagent that the call started is missing";
+            found.push(LocatedFinding::of_entry(Code::MissingAgent, &entry, detail));
+        }
+    }
+    for (own, agent) in agents.iter().enumerate() {
+        let is_small = fs::metadata(&agent.path).is_ok_and(|found| found.len() <= MAX_AGENT);
+        if let Some(bytes) = is_small.then(|| fs::read(&agent.path).ok()).flatten() {
+            look(&bytes, Some(own));
+        }
+    }
+    let calls = |agent: &Subagent| {
+        agent
+            .meta()
+            .is_some_and(|meta| meta.tool_use_id().is_some())
+    };
+    let orphans = agents.iter().enumerate().filter(|(own, agent)| {
+        let is_of_client = OF_CLIENT.iter().any(|start| agent.id.starts_with(start));
+        !mentioned.contains(own) && agent.run.is_none() && !is_of_client && !calls(agent)
+    });
+    match orphans.count() {
+        0 => {}
+        count => {
+            let detail = format!(
+                "{count} of {} files of subagents belong to no call",
+                agents.len()
+            );
+            found.push(LocatedFinding::of_file(Code::OrphanAgent, detail));
+        }
+    }
+    Ok(found)
+}
+
+/// The sessions in a folder, found without opening them.
+#[derive(Debug, Default)]
+pub(crate) struct Found {
+    /// Their files, sorted by path.
+    pub(crate) files: Vec<PathBuf>,
+    /// The missing files of sessions whose folder is there.
+    pub(crate) absent: Vec<PathBuf>,
+    /// The folders that cannot be read.
+    pub(crate) problems: Vec<Error>,
+    /// For each session that another project has as well: how many others do.
+    pub(crate) copies: HashMap<PathBuf, usize>,
+}
+
+impl Found {
+    /// Finds the sessions in a folder and those below it. Links are not followed.
+    pub(crate) fn in_folder(folder: &Path) -> Result<Self, Error> {
+        let mut found = Self::default();
+        found
+            .add(folder, MAX_DEPTH)
+            .map_err(|error| Error::io(folder, None, error))?;
+        found.files.sort();
+        found.absent.sort();
+        let mut paths: HashMap<&str, Vec<&PathBuf>> = HashMap::new();
+        for path in &found.files {
+            let id = path
+                .file_stem()
+                .and_then(|stem| stem.to_str())
+                .filter(|id| is_id(id));
+            if let (Some(id), true) = (id, path.parent().is_some_and(is_project)) {
+                paths.entry(id).or_default().push(path);
+            }
+        }
+        let several = paths.values().filter(|paths| paths.len() > 1);
+        let copies =
+            several.flat_map(|paths| paths.iter().map(|path| ((*path).clone(), paths.len() - 1)));
+        found.copies = copies.collect();
+        Ok(found)
+    }
+
+    fn add(&mut self, folder: &Path, depth: usize) -> io::Result<()> {
+        let mut folders = Vec::new();
+        for entry in fs::read_dir(folder)? {
+            let entry = entry?;
+            let (path, kind) = (entry.path(), entry.file_type()?);
+            if kind.is_dir() {
+                folders.push(path);
+            } else if kind.is_file()
+                && path
+                    .extension()
+                    .is_some_and(|extension| extension == "jsonl")
+            {
+                self.files.push(path);
+            }
+        }
+        for path in folders {
+            let name = path
+                .file_name()
+                .and_then(|name| name.to_str())
+                .unwrap_or_default();
+            let file = path.with_extension("jsonl");
+            let has_files =
+                |name| fs::read_dir(path.join(name)).is_ok_and(|mut files| files.next().is_some());
+            if Uuid::parse(name.as_bytes()).is_some()
+                && !file.exists()
+                && (has_files("subagents") || has_files("tool-results"))
+            {
+                self.absent.push(file);
+            }
+            if depth > 0 && name != "tool-results" {
+                let read = self.add(&path, depth - 1);
+                self.problems
+                    .extend(read.err().map(|error| Error::io(&path, None, error)));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The report of a session whose own file is missing.
+pub(crate) fn absent(path: PathBuf) -> Report {
+    let detail = "the folder of the session has files, but the session itself is missing";
+    let id = path
+        .file_stem()
+        .map(|stem| stem.to_string_lossy().into_owned());
+    Report {
+        path,
+        session_id: id,
+        lines: 0,
+        entries: 0,
+        measure: ConversationMeasure::default(),
+        refusal: None,
+        lint: PolicyLint::default(),
+        findings: vec![LocatedFinding::of_file(Code::Absent, detail)],
+        requests: None,
+    }
+}

@@ -1,0 +1,245 @@
+//! Each class of findings, with its exact place: of fixtures in a table beside them, of larger ones
+//! here.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::Write;
+use std::path::Path;
+
+use serde::de::IgnoredAny;
+use transcript_format::finding::Code;
+use transcript_reader::Source;
+use transcript_testkit::generate::tidy_session;
+use transcript_testkit::rng::Rng;
+use transcript_verify::{
+    Report, Verdict, VerifyOptions, advice, verify, verify_folder, verify_source,
+};
+
+use crate::fixtures;
+
+/// `code line@offset`, or the code alone for what is about no line.
+fn places(report: &Report) -> String {
+    let place = |finding: &transcript_verify::LocatedFinding| match finding.line {
+        Some(line) => format!("{} {line}@{}", finding.code.as_str(), finding.offset),
+        None => finding.code.as_str().to_owned(),
+    };
+    let places: Vec<String> = report.findings.iter().map(place).collect();
+    places.join(", ")
+}
+
+/// A row of the table: file, verdict, conversation, what `recover` and `vendor` show of it, foreign
+/// messages, findings.
+fn row(name: &str, report: &Report) -> String {
+    let measure = &report.measure;
+    format!(
+        "{name}\t{}\t{} {} {} {}\t{}\n",
+        report.verdict().name(),
+        measure.conversation,
+        measure.recover,
+        measure.vendor,
+        measure.foreign,
+        places(report)
+    )
+}
+
+fn table() -> String {
+    let mut rows =
+        String::from("file\tverdict\tconversation, recover, vendor, foreign\tfindings\n");
+    for folder in ["findings", "hostile", "pains", "sessions"] {
+        let mut each = |report: Result<Report, transcript_reader::Error>| {
+            let report = report.unwrap();
+            let name = report.path.strip_prefix(fixtures()).unwrap();
+            rows.push_str(&row(&name.display().to_string(), &report));
+        };
+        verify_folder(&fixtures().join(folder), &VerifyOptions::new(), &mut each).unwrap();
+    }
+    rows
+}
+
+#[test]
+fn each_fixture_has_exactly_the_findings_of_the_table() {
+    let expected = fs::read_to_string(fixtures().join("findings/expected.tsv")).unwrap_or_default();
+    let rows = table();
+    let wrong: Vec<&str> = rows
+        .lines()
+        .filter(|row| !expected.lines().any(|line| line == *row))
+        .collect();
+    assert!(wrong.is_empty(), "not in the table:\n{}", wrong.join("\n"));
+    assert_eq!(
+        rows.lines().count(),
+        expected.lines().count(),
+        "the table has other rows"
+    );
+}
+
+/// Verifies bytes, and returns the places of the findings.
+fn found_in(bytes: &[u8]) -> (Verdict, String) {
+    let source = Source::from_bytes(bytes, Path::new("-"));
+    let report = verify_source(&source, &VerifyOptions::new()).unwrap();
+    (report.verdict(), places(&report))
+}
+
+fn line(name: &str, parent: &str, content: &str) -> String {
+    let kind = if name.starts_with('a') {
+        "assistant"
+    } else {
+        "user"
+    };
+    let parent = if parent.is_empty() {
+        "null".to_owned()
+    } else {
+        format!("\"{parent}\"")
+    };
+    format!(
+        "{{\"type\":\"{kind}\",\"uuid\":\"{name}\",\"parentUuid\":{parent},\"isSidechain\":false,\"sessionId\":\"s\",\"timestamp\":\"2026-03-09T14:00:00.000Z\",\"message\":{{\"role\":\"{kind}\",\"content\":{content}}}}}\n"
+    )
+}
+
+#[test]
+fn large_lines_images_and_files_are_reported() {
+    let first = line("u1", "", "\"Look.\"");
+    let noted = |bytes: String, expected: &str| {
+        assert_eq!(
+            found_in(bytes.as_bytes()),
+            (Verdict::Noted, expected.to_owned())
+        );
+    };
+    let damaged = |bytes: String, expected: String| {
+        assert_eq!(found_in(bytes.as_bytes()), (Verdict::Damaged, expected));
+    };
+    let at = first.len();
+    let image = format!(
+        r#"[{{"type":"image","source":{{"type":"base64","media_type":"image/png","data":"{}"}}}}]"#,
+        "iVBOR".repeat(8 << 18)
+    );
+    damaged(
+        first.clone() + &line("u2", "u1", &image),
+        format!("A-SIZE 2@{at}"),
+    );
+    damaged(
+        first.clone() + &"x".repeat(65 << 20) + "\n",
+        format!("B-SIZE, B-LINE 2@{at}"),
+    );
+    let parts = format!("[{}0]", "0,".repeat(600_000));
+    damaged(
+        first.clone() + &line("u2", "u1", &parts),
+        format!("B-PARTS 2@{at}"),
+    );
+    let text = line("u2", "u1", &format!("\"{}\"", "low tide ".repeat(6 << 20)));
+    noted(first.clone() + &text, "B-SIZE");
+    let copy = format!(
+        "{{\"type\":\"custom-title\",\"customTitle\":\"{}\",\"sessionId\":\"s\"}}\n",
+        "tides ".repeat(100)
+    );
+    noted(first + &copy.repeat(3_000), "B-DUP");
+}
+
+#[test]
+fn the_secret_itself_is_never_reported() {
+    let report = verify(
+        &fixtures().join("findings/secrets.jsonl"),
+        &VerifyOptions::new(),
+    )
+    .unwrap();
+    let text = format!("{report:?}");
+    assert!(
+        text.contains("an AWS access key id, 2 times") && text.contains("an Anthropic API key"),
+        "{text}"
+    );
+    assert!(
+        !text.contains("Q7XW") && !text.contains("fixtureNot"),
+        "{text}"
+    );
+    let harmless = line(
+        "u1",
+        "",
+        r#""AKIAIOSFODNN7EXAMPLE sk-ant-short ghp_xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx eyJhbGciOi postgres://user:password@db xAKIAQ7XW2ZP9LM4TR8VC -----BEGIN PRIVATE KEY-----""#,
+    );
+    assert_eq!(
+        found_in(harmless.as_bytes()),
+        (Verdict::Clean, String::new())
+    );
+}
+
+/// The scan of the lines checks every value, at any depth: no second pass over the bodies is needed.
+#[test]
+fn a_line_is_damaged_exactly_when_it_is_not_one_json_object() {
+    let mut rng = Rng::new(17);
+    let mut counts = [0, 0];
+    for seed in 0..60 {
+        for line in tidy_session(seed).split(|byte| *byte == b'\n') {
+            let mut line = line.to_vec();
+            if line.trim_ascii().is_empty() {
+                continue;
+            }
+            let at = rng.below(line.len());
+            if !line[at].is_ascii() {
+                continue;
+            }
+            line[at] = *rng.pick(b"{}[]:,\"0123tfn-.eE+ \\/u\t");
+            let is_json = serde_json::from_slice::<IgnoredAny>(&line).is_ok();
+            let is_object = line.trim_ascii().starts_with(b"{");
+            line.push(b'\n');
+            let source = Source::from_bytes(&line[..], Path::new("-"));
+            let report = verify_source(&source, &VerifyOptions::new()).unwrap();
+            let mut codes = report.findings.iter().map(|finding| finding.code.as_str());
+            let is_refused = codes.any(|code| code.starts_with("L-") || code == "T-CONTROL");
+            let text = String::from_utf8_lossy(&line);
+            assert_eq!(is_refused, !(is_json && is_object), "byte {at} of {text}");
+            counts[usize::from(is_refused)] += 1;
+        }
+    }
+    assert!(counts[0] > 500 && counts[1] > 300, "{counts:?}");
+}
+
+#[test]
+fn a_file_that_shrinks_while_it_is_read_is_reported() {
+    let mut file = tempfile::NamedTempFile::new().unwrap();
+    let (one, two) = (line("u1", "", "\"One?\""), line("a1", "u1", "\"Two.\""));
+    write!(file, "{one}{two}").unwrap();
+    let source = Source::open(file.path()).unwrap();
+    file.as_file().set_len(one.len() as u64).unwrap();
+    let report = verify_source(&source, &VerifyOptions::new()).unwrap();
+    assert_eq!(places(&report), "L-SHRUNK");
+    assert_eq!(report.findings[0].offset, one.len() as u64);
+    assert_eq!(report.verdict(), Verdict::Damaged);
+}
+
+#[test]
+fn what_to_do_is_said_about_every_code_and_in_the_document() {
+    let document = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/findings.md");
+    let document = fs::read_to_string(document).unwrap();
+    for code in Code::ALL {
+        let heading = format!("### `{}`", code.as_str());
+        let from = document
+            .find(&heading)
+            .unwrap_or_else(|| panic!("{heading}"));
+        let section = document[from + heading.len()..]
+            .split("\n### ")
+            .next()
+            .unwrap();
+        let advice = format!("**What to do:** {}", advice(*code));
+        assert!(section.contains(&advice), "{}: {advice}", code.as_str());
+        assert!(
+            section.contains("Example:") || section.contains("\nExample:"),
+            "{heading}"
+        );
+    }
+}
+
+#[test]
+fn every_code_has_a_fixture_or_a_test() {
+    let table = fs::read_to_string(fixtures().join("findings/expected.tsv")).unwrap();
+    let tests = [include_str!("findings.rs"), include_str!("store.rs")].concat();
+    let has = |code: &&Code| {
+        [&*table, &*tests]
+            .iter()
+            .any(|text| text.contains(code.as_str()))
+    };
+    let without: BTreeSet<&str> = Code::ALL
+        .iter()
+        .filter(|code| !has(code))
+        .map(|code| code.as_str())
+        .collect();
+    assert_eq!(without, BTreeSet::new());
+}

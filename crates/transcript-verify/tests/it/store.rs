@@ -1,0 +1,168 @@
+//! What is next to a session: names, times and modes of a store.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use tempfile::TempDir;
+use transcript_verify::{Report, Verdict, VerifyOptions, verify_folder};
+
+use crate::fixtures;
+
+const ID: &str = "5c1d8a52-0b7e-4c3f-9d21-6a4e8f7b1c20";
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// A store with one private project, `-home-ada-almanac`.
+struct Store(TempDir);
+
+impl Store {
+    fn new() -> Self {
+        let store = Self(tempfile::tempdir().unwrap());
+        store.project("-home-ada-almanac");
+        store
+    }
+
+    fn root(&self) -> PathBuf {
+        self.0.path().join("projects")
+    }
+
+    fn project(&self, name: &str) -> PathBuf {
+        let project = self.root().join(name);
+        fs::create_dir_all(&project).unwrap();
+        set_mode(&project, 0o700);
+        project
+    }
+
+    /// Writes a session whose last entry is as old as the file.
+    fn session(&self, project: &str, bytes: &[u8], age: Duration) -> PathBuf {
+        let path = self.project(project).join(format!("{ID}.jsonl"));
+        fs::write(&path, bytes).unwrap();
+        set_mode(&path, 0o600);
+        let file = File::options().append(true).open(&path).unwrap();
+        file.set_modified(SystemTime::now() - age).unwrap();
+        path
+    }
+
+    fn reports(&self) -> Vec<Report> {
+        let mut reports = Vec::new();
+        let mut each = |report: Result<Report, _>| reports.push(report.unwrap());
+        verify_folder(&self.root(), &VerifyOptions::new(), &mut each).unwrap();
+        reports
+    }
+
+    fn codes(&self) -> String {
+        let codes = self.reports().into_iter().map(|report| {
+            let codes = report.findings.iter().map(|finding| finding.code.as_str());
+            codes.collect::<Vec<_>>().join(" ")
+        });
+        codes.collect::<Vec<_>>().join(" | ")
+    }
+}
+
+#[cfg(unix)]
+fn set_mode(path: &Path, mode: u32) {
+    use std::os::unix::fs::PermissionsExt;
+    fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+}
+
+#[cfg(not(unix))]
+fn set_mode(_: &Path, _: u32) {}
+
+/// The clean fixture, without the times of its entries, so that its age is that of the file.
+fn clean() -> Vec<u8> {
+    let text = fs::read_to_string(fixtures().join("findings/clean.jsonl")).unwrap();
+    text.replace("\"timestamp\"", "\"then\"").into_bytes()
+}
+
+/// The client refuses to resume without times, so the verdict is not asked for.
+#[test]
+fn a_private_session_in_its_own_project_has_no_findings() {
+    let store = Store::new();
+    store.session("-home-ada-almanac", &clean(), DAY);
+    assert_eq!(store.codes(), "");
+}
+
+#[test]
+fn names_copies_and_stubs_are_reported() {
+    let store = Store::new();
+    store.session("-home-ada-old", &clean(), DAY);
+    assert_eq!(store.codes(), "F-DIR");
+    store.session("-home-ada-almanac", &clean(), DAY);
+    assert_eq!(store.codes(), "F-COPY | F-COPY F-DIR");
+    let store = Store::new();
+    store.session("-home-ada-almanac", b"", DAY);
+    assert_eq!(store.codes(), "F-STUB");
+    store.session(
+        "-home-ada-almanac",
+        b"{\"type\":\"ai-title\",\"aiTitle\":\"Tides\"}\n",
+        DAY,
+    );
+    assert_eq!(store.codes(), "F-STUB");
+}
+
+#[test]
+fn sessions_that_the_client_deletes_soon_are_reported() {
+    let store = Store::new();
+    let days = |days: u32| {
+        store.session("-home-ada-almanac", &clean(), DAY * days + DAY / 2);
+        store.codes()
+    };
+    assert_eq!(days(22), "");
+    assert_eq!(days(23), "R-SWEEP");
+    assert_eq!(days(90), "R-SWEEP");
+    let settings = store.0.path().join("settings.json");
+    fs::write(&settings, r#"{"cleanupPeriodDays":99999}"#).unwrap();
+    assert_eq!(days(90), "");
+    fs::write(&settings, r#"{"cleanupPeriodDays":91}"#).unwrap();
+    assert_eq!(days(90), "R-SWEEP");
+    let detail = &store.reports()[0].findings[0].detail;
+    assert_eq!(detail, "the client deletes the file tomorrow");
+}
+
+#[test]
+fn a_time_that_is_not_that_of_the_last_entry_is_reported() {
+    let store = Store::new();
+    let bytes = fs::read(fixtures().join("findings/clean.jsonl")).unwrap();
+    store.session("-home-ada-almanac", &bytes, DAY);
+    assert_eq!(store.codes(), "F-PICK");
+    assert_eq!(store.reports()[0].verdict(), Verdict::Noted);
+}
+
+#[test]
+#[cfg(unix)]
+fn wide_modes_are_reported() {
+    let store = Store::new();
+    let path = store.session("-home-ada-almanac", &clean(), DAY);
+    set_mode(&path, 0o644);
+    assert_eq!(store.codes(), "Z-MODE");
+    set_mode(path.parent().unwrap(), 0o755);
+    let detail = &store.reports()[0].findings[0].detail;
+    assert_eq!(
+        detail,
+        "others have rights by the mode 0644 of the file and 0755 of the folder"
+    );
+    // Elsewhere modes are nobody's business.
+    let copy = store.0.path().join("copy");
+    fs::create_dir(&copy).unwrap();
+    fs::rename(store.root().join("-home-ada-almanac"), copy.join("almanac")).unwrap();
+    let mut codes = 0;
+    verify_folder(&copy, &VerifyOptions::new(), &mut |report| {
+        codes += report.unwrap().findings.len();
+    })
+    .unwrap();
+    assert_eq!(codes, 0);
+}
+
+#[test]
+fn many_sessions_are_reported_in_order() {
+    let folder = tempfile::tempdir().unwrap();
+    let bytes = fs::read(fixtures().join("findings/clean.jsonl")).unwrap();
+    for number in 0..600 {
+        fs::write(folder.path().join(format!("{number:03}.jsonl")), &bytes).unwrap();
+    }
+    let mut names = Vec::new();
+    let mut each = |report: Result<Report, _>| names.push(report.unwrap().path);
+    verify_folder(folder.path(), &VerifyOptions::new(), &mut each).unwrap();
+    assert_eq!(names.len(), 600);
+    assert!(names.is_sorted());
+}
