@@ -299,6 +299,8 @@ fn rename_new(_from: &Path, _to: &Path) -> io::Result<()> {
 
 #[cfg(all(test, target_os = "linux"))]
 mod tests {
+    #![expect(clippy::unwrap_used, reason = "a test may panic")]
+
     use std::io::Write;
 
     use super::*;
