@@ -23,6 +23,7 @@ mod pager;
 mod path_args;
 mod progress;
 mod record;
+mod repair;
 mod replay;
 mod resume;
 mod session;
@@ -52,6 +53,7 @@ enum Command {
     List(list::Args),
     Merge(merge::Args),
     Move(move_sessions::Args),
+    Repair(repair::Args),
     Replay(replay::Args),
     Resume(resume::Args),
     Tail(tail::Args),
@@ -83,6 +85,7 @@ fn main() -> ExitCode {
         Command::List(args) => list::run(&ui, &args),
         Command::Merge(args) => merge::run(&ui, &args),
         Command::Move(args) => move_sessions::run(&ui, &args),
+        Command::Repair(args) => repair::run(&ui, &args),
         Command::Replay(args) => replay::run(&ui, &args),
         Command::Resume(args) => resume::run(&ui, &args),
         Command::Tail(args) => tail::run(&ui, &args),

@@ -46,6 +46,7 @@ use crate::request::BodySource;
 use crate::state;
 use crate::tree::{Policy, Tree};
 use line::{Edit, edited, edited_list};
+pub use missing::{MissingResults, missing_results};
 
 /// How deep ids of entries are looked for. The known ones are three levels down.
 const NESTING: usize = 8;
@@ -117,7 +118,7 @@ pub fn fork<B: BodySource, E: From<B::Error>>(
         let body = bodies.body(&entry_ref)?;
         match copy.line(place, body) {
             Some(line) => {
-                copy.note_open_calls(&entry_ref, body);
+                missing::note(&mut copy.missing, &entry_ref, &copy.open, body);
                 write(&line)?;
                 forked.entries += 1;
             }
@@ -172,15 +173,9 @@ struct PathCopy<'c, 'i> {
     /// Calls without a result, which get one after the message that makes them.
     open: HashSet<ToolKey>,
     /// The missing results of the message that is being copied.
-    missing: Option<Missing>,
+    missing: Option<missing::Open>,
     /// Where the lines of each message with an open call end.
     ends: HashSet<usize>,
-}
-
-/// Results that the source lacks.
-struct Missing {
-    calls: Vec<String>,
-    line: ObjectBuf,
 }
 
 impl<'c, 'i> PathCopy<'c, 'i> {
@@ -222,21 +217,6 @@ impl<'c, 'i> PathCopy<'c, 'i> {
         self.ids[self.links[place]? as usize]
     }
 
-    fn note_open_calls(&mut self, line: &EntryRef<'_>, body: &str) {
-        if self.open.is_empty() || line.kind() != EntryKind::Assistant {
-            return;
-        }
-        let ids = missing::ids(line, body, &self.open);
-        if ids.is_empty() {
-            return;
-        }
-        let missing = self.missing.take();
-        let mut calls = missing.map_or(Vec::new(), |missing| missing.calls);
-        calls.extend(ids);
-        let line = missing::results(&calls, body);
-        self.missing = Some(Missing { calls, line });
-    }
-
     /// Returns the line with the missing results, when the message that lacks them ends at `place`.
     /// The following entry becomes a child of it.
     fn missing_results(
@@ -244,10 +224,9 @@ impl<'c, 'i> PathCopy<'c, 'i> {
         place: usize,
         new_id: &mut dyn FnMut() -> Uuid,
     ) -> Option<String> {
-        let missing = self.ends.contains(&place).then(|| self.missing.take())??;
+        let (_, line) = self.ends.contains(&place).then(|| self.missing.take())??;
         let id = new_id();
-        let line = missing
-            .line
+        let line = line
             .with("parentUuid", Json::from(self.ids[place]))
             .with("isSidechain", false)
             .with("uuid", id)
@@ -297,7 +276,7 @@ impl<'c, 'i> PathCopy<'c, 'i> {
                 "compactMetadata" if !self.has_preserved(&entry_ref) => {
                     self.without_preserved(value)
                 }
-                _ => self.renamed(key, value, NESTING),
+                _ => self.renamed(key, value),
             }
         };
         let is_absent = |(key, _): &&(&str, Json)| body.get(key).is_none();
@@ -329,38 +308,13 @@ impl<'c, 'i> PathCopy<'c, 'i> {
     }
 
     /// Returns `value` of the member `key` with the ids of entries replaced by those of their
-    /// copies, down to `depth` levels. The id of an entry that is not copied is removed, with its
-    /// key or its place in a list.
-    fn renamed(&self, key: &str, value: Raw<'_>, depth: usize) -> Edit {
-        let Some(deeper) = depth.checked_sub(1) else {
-            return Edit::Keep;
+    /// copies. The id of an entry that is not copied is removed, with its key or its place in a list.
+    fn renamed(&self, key: &str, value: Raw<'_>) -> Edit {
+        let new = |id: Id| match self.places.get(&id) {
+            None => Edit::Remove,
+            Some(place) => Edit::set(&self.ids[*place as usize].into()),
         };
-        if let Some(text) = value.str() {
-            return match self.named_entry(key, &text).map(|id| self.places.get(&id)) {
-                None => Edit::Keep,
-                Some(None) => Edit::Remove,
-                Some(Some(place)) => Edit::set(&self.ids[*place as usize].into()),
-            };
-        }
-        if let Some(object) = value.object() {
-            let edit = |key: &str, value: Raw<'_>| self.renamed(key, value, deeper);
-            return Edit::Set(edited(&object, edit, &[]));
-        }
-        match edited_list(value, |element| self.renamed(key, element, deeper)) {
-            Some(list) => Edit::Set(list),
-            None => Edit::Keep,
-        }
-    }
-
-    /// Returns the entry of the source whose id is `text`. A canonical uuid is always an id;
-    /// another text is one only where the key implies it.
-    fn named_entry(&self, key: &str, text: &str) -> Option<Id> {
-        let is_id = Uuid::parse(text.as_bytes()).is_some() || {
-            let key = key.to_ascii_lowercase();
-            key.ends_with("uuid") || key.ends_with("uuids")
-        };
-        let id = is_id.then(|| self.index.id(text))??;
-        self.index.with_uuid(id).next().map(|_| id)
+        renamed(self.index, key, value, NESTING, &new)
     }
 
     fn has_preserved(&self, boundary: &EntryRef<'_>) -> bool {
@@ -400,10 +354,69 @@ impl<'c, 'i> PathCopy<'c, 'i> {
         };
         let edit = |key: &str, value: Raw<'_>| match key {
             "preservedSegment" | "preservedMessages" => Edit::Remove,
-            _ => self.renamed(key, value, NESTING),
+            _ => self.renamed(key, value),
         };
         Edit::Set(edited(&metadata, edit, &[]))
     }
+}
+
+/// Returns the line of an entry of `index` as one of another session: with the session id `from`
+/// replaced by `to`, and each id of an entry by the one in `ids`. As in a copy of a path, `message` and
+/// `toolUseResult` are not changed. `None` when `body` is not an entry.
+#[must_use]
+pub fn with_new_ids(
+    index: &Index,
+    body: &str,
+    ids: &HashMap<Id, Uuid>,
+    (from, to): (&str, &str),
+) -> Option<String> {
+    let entry = Object::parse(body).ok()?;
+    let new = |id: Id| {
+        ids.get(&id)
+            .map_or(Edit::Keep, |new| Edit::set(&(*new).into()))
+    };
+    let edit = |key: &str, value: Raw<'_>| match key {
+        "sessionId" if value.str().as_deref() == Some(from) => Edit::set(&to.into()),
+        "message" | "toolUseResult" | "sessionId" => Edit::Keep,
+        _ => renamed(index, key, value, NESTING, &new),
+    };
+    Some(edited(&entry, edit, &[]))
+}
+
+/// Returns `value` of the member `key` with the ids of entries changed by `new`, down to `depth`
+/// levels.
+fn renamed(
+    index: &Index,
+    key: &str,
+    value: Raw<'_>,
+    depth: usize,
+    new: &dyn Fn(Id) -> Edit,
+) -> Edit {
+    let Some(deeper) = depth.checked_sub(1) else {
+        return Edit::Keep;
+    };
+    if let Some(text) = value.str() {
+        return named_entry(index, key, &text).map_or(Edit::Keep, new);
+    }
+    if let Some(object) = value.object() {
+        let edit = |key: &str, value: Raw<'_>| renamed(index, key, value, deeper, new);
+        return Edit::Set(edited(&object, edit, &[]));
+    }
+    match edited_list(value, |element| renamed(index, key, element, deeper, new)) {
+        Some(list) => Edit::Set(list),
+        None => Edit::Keep,
+    }
+}
+
+/// Returns the entry whose id is `text`. A canonical uuid is always an id; another text is one only
+/// where the key implies it.
+fn named_entry(index: &Index, key: &str, text: &str) -> Option<Id> {
+    let is_id = Uuid::parse(text.as_bytes()).is_some() || {
+        let key = key.to_ascii_lowercase();
+        key.ends_with("uuid") || key.ends_with("uuids")
+    };
+    let id = is_id.then(|| index.id(text))??;
+    index.with_uuid(id).next().map(|_| id)
 }
 
 /// Returns one line with the replacements of all `content-replacement` lines of the source.

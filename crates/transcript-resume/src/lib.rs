@@ -40,4 +40,4 @@ pub use state::{
 };
 pub use tail_first::{Unclosed, close, is_turn_closed};
 pub use transcript_format::texts;
-pub use tree::{NodeId, Parent, Policy, Tree};
+pub use tree::{KeptEntries, NodeId, Parent, Policy, Tree};

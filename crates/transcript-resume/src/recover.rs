@@ -115,6 +115,13 @@ impl Tree<'_> {
         self.recovery.foreign.binary_search(&node).is_ok()
     }
 
+    /// Returns the lines of an entry whose uuid is in the file more than once, in file order; empty
+    /// under `vendor`, and when there is only one.
+    #[must_use]
+    pub fn copies(&self, node: NodeId) -> &[EntryNo] {
+        self.recovery.copies(node)
+    }
+
     /// Returns the decision of policy `recover` about the link above `node`: a bridge or a gap;
     /// `None` when the link is unchanged.
     #[must_use]

@@ -52,7 +52,8 @@ struct Above {
 
 impl Tree<'_> {
     /// Returns whether the entry is tombstoned, or removed with one that is.
-    pub(crate) fn is_tombstoned(&self, node: NodeId) -> bool {
+    #[must_use]
+    pub fn is_tombstoned(&self, node: NodeId) -> bool {
         self.recovery.tombstones.nodes.contains(&node)
     }
 

@@ -55,7 +55,9 @@ pub enum Parent {
 }
 
 impl Parent {
-    pub(crate) fn node(self) -> Option<NodeId> {
+    /// Returns the parent, if there is one.
+    #[must_use]
+    pub fn node(self) -> Option<NodeId> {
         match self {
             Self::Node(node) => Some(node),
             Self::Root | Self::Lost => None,
@@ -80,6 +82,7 @@ pub struct Tree<'i> {
     pub(crate) removed: Vec<bool>,
     /// Nodes whose parent a splice replaced, with their previous parent.
     pub(crate) spliced: HashMap<NodeId, ParentSlot>,
+    kept: Option<KeptEntries>,
     /// For each entry of the index, its node; for a progress entry, the node above it (CHAIN-2).
     node_of: Vec<ParentSlot>,
     /// For each repeated uuid that a link names: the line it refers to, as found by the first
@@ -93,6 +96,18 @@ pub struct Tree<'i> {
     pub(crate) recovery: Recovery,
     /// The path of the client, when anything was repaired under `recover`.
     pub(crate) client: Option<ConversationPath>,
+}
+
+/// The entries that a compaction kept in the conversation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct KeptEntries {
+    /// The boundary that names them.
+    pub boundary: NodeId,
+    /// The entry that they follow; without it they begin the history.
+    pub anchor: Option<NodeId>,
+    /// The entries, oldest first.
+    pub entries: Vec<NodeId>,
 }
 
 /// A [`Parent`] in four bytes.
@@ -167,6 +182,7 @@ impl<'i> Tree<'i> {
             next_sibling: Vec::new(),
             removed: Vec::new(),
             spliced: HashMap::new(),
+            kept: None,
             node_of: vec![ParentSlot::OPEN; index.len()],
             named: HashMap::new(),
             is_all_sidechain: false,
@@ -278,7 +294,8 @@ impl<'i> Tree<'i> {
     }
 
     /// Returns the link above `node` before any splice, bridges included.
-    pub(crate) fn parent_before_splice(&self, node: NodeId) -> Parent {
+    #[must_use]
+    pub fn parent_before_splice(&self, node: NodeId) -> Parent {
         let parent = self.spliced.get(&node);
         parent.unwrap_or(&self.parents[node.at()]).parent_of()
     }
@@ -287,6 +304,13 @@ impl<'i> Tree<'i> {
     #[must_use]
     pub fn is_sidechain(&self, node: NodeId) -> bool {
         !self.is_all_sidechain && self.entry(node).flags().contains(Flags::SIDECHAIN)
+    }
+
+    /// Returns the entries that a compaction kept in the conversation, as the policy found them;
+    /// `None` when there are none.
+    #[must_use]
+    pub fn kept_entries(&self) -> Option<&KeptEntries> {
+        self.kept.as_ref()
     }
 
     pub(crate) fn entry_no_of(&self, node: NodeId) -> EntryNo {
@@ -372,7 +396,10 @@ impl<'i> Tree<'i> {
         }
     }
 
-    pub(crate) fn entry_node(&self, entry_no: EntryNo) -> Option<NodeId> {
+    /// Returns the node of an entry, also of one that a splice or a tombstone removed; for a progress
+    /// entry the node above it.
+    #[must_use]
+    pub fn entry_node(&self, entry_no: EntryNo) -> Option<NodeId> {
         self.node_of[entry_no.get()].parent_of().node()
     }
 
@@ -554,12 +581,16 @@ impl<'i> Tree<'i> {
             parent = ParentSlot(entry.0);
         }
         let is_shown = |node: &&NodeId| !self.is_tombstoned(**node);
-        let kept = kept.iter().filter(is_shown).count() as u32;
         self.decisions.push(Decision::Splice {
             boundary: entry_ref,
             form,
-            kept,
+            kept: kept.iter().filter(is_shown).count() as u32,
             removed: (self.index.starts_at() == 0).then_some(removed),
+        });
+        self.kept = Some(KeptEntries {
+            boundary: node,
+            anchor,
+            entries: kept,
         });
     }
 

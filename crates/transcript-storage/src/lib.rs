@@ -23,6 +23,7 @@
 //! ```
 
 mod disk;
+mod exchange;
 mod fingerprint;
 mod memory;
 mod new_file;
@@ -31,6 +32,7 @@ mod sys;
 pub use disk::{
     DirEntry, Disk, Entries, File, FileKind, Identity, Metadata, Opened, ReadDisk, ReadFile, Status,
 };
+pub use exchange::{ExchangeError, finish_exchange, put_in_place, undo};
 pub use fingerprint::{Fingerprint, HEAD_LEN, LastBytes, TAIL_LEN};
 pub use memory::{MemoryDisk, entries_below};
 pub use new_file::{NewFile, folder_of};

@@ -12,6 +12,7 @@ mod advice;
 mod bytes;
 mod conversation;
 mod options;
+pub mod repair;
 mod report;
 mod secrets;
 mod session;

@@ -5,6 +5,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use transcript_resume::Refusal;
+use transcript_storage::ExchangeError;
+use transcript_verify::repair::RepairRefusal;
 
 /// Why an operation failed. Names the file and never quotes the content of an entry.
 #[derive(Debug)]
@@ -21,6 +23,8 @@ enum Source {
     Io(io::Error),
     Entry(transcript_writer::InvalidEntry),
     Candidates(Vec<PathBuf>),
+    Exchange(ExchangeError),
+    Refusal(RepairRefusal),
 }
 
 /// What went wrong.
@@ -56,6 +60,11 @@ pub enum ErrorKind {
     OtherSession,
     /// Side files of the two sessions differ: see [`Error::candidates`].
     SideFiles,
+    /// A repair was refused: it could not be proved, or the file must not be replaced now. Nothing
+    /// was changed.
+    RepairRefused,
+    /// A repaired session cannot be written.
+    Repair,
 }
 
 impl ErrorKind {
@@ -76,6 +85,8 @@ impl ErrorKind {
             Self::BelowItself => "below-itself",
             Self::OtherSession => "other-session",
             Self::SideFiles => "side-files",
+            Self::RepairRefused => "repair-refused",
+            Self::Repair => "repair-failed",
         }
     }
 }
@@ -123,6 +134,30 @@ impl Error {
         }
     }
 
+    pub(crate) fn repair(path: &Path, source: io::Error) -> Self {
+        Self {
+            source: Some(Source::Io(source)),
+            ..Self::new(ErrorKind::Repair, path)
+        }
+    }
+
+    pub(crate) fn repair_refused(path: &Path, refusal: RepairRefusal) -> Self {
+        Self {
+            source: Some(Source::Refusal(refusal)),
+            ..Self::new(ErrorKind::RepairRefused, path)
+        }
+    }
+
+    pub(crate) fn exchange(path: &Path, source: ExchangeError) -> Self {
+        match source {
+            ExchangeError::Io(source) => Self::repair(path, source),
+            source => Self {
+                source: Some(Source::Exchange(source)),
+                ..Self::new(ErrorKind::RepairRefused, path)
+            },
+        }
+    }
+
     /// Returns what went wrong.
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
@@ -147,7 +182,10 @@ impl Error {
                     io::ErrorKind::StorageFull | io::ErrorKind::Interrupted
                 )
             }
-            Some(Source::Entry(_) | Source::Candidates(_)) | None => false,
+            Some(Source::Exchange(error)) => {
+                matches!(error, ExchangeError::Busy | ExchangeError::Changed)
+            }
+            Some(Source::Entry(_) | Source::Candidates(_) | Source::Refusal(_)) | None => false,
         }
     }
 
@@ -200,6 +238,10 @@ impl fmt::Display for Error {
             (Some(Source::Entry(error)), _) => {
                 return write!(f, "{}: {error}", self.path.display());
             }
+            (Some(Source::Exchange(error)), _) => {
+                return write!(f, "{}: {error}", self.path.display());
+            }
+            (Some(Source::Refusal(refusal)), _) => refusal.words(),
             (_, ErrorKind::NotResumable(refusal)) => refusal.reason(),
             (_, ErrorKind::NoSuchSession) => "no project has this session",
             (_, ErrorKind::Ambiguous) => "several sessions match this id",
@@ -217,6 +259,8 @@ impl fmt::Display for Error {
             (_, ErrorKind::BelowItself) => "the new folder is the old one or below it",
             (_, ErrorKind::OtherSession) => "not a copy of the same session",
             (_, ErrorKind::SideFiles) => "side files of the two sessions differ",
+            (_, ErrorKind::RepairRefused) => "the session must not be replaced now",
+            (_, ErrorKind::Repair) => "the repaired session cannot be written",
             (_, ErrorKind::Read(_)) => "cannot be read",
             (_, ErrorKind::Write(_)) => "cannot be written",
         };
@@ -231,7 +275,9 @@ impl std::error::Error for Error {
             Source::Reader(error) => std::error::Error::source(error),
             Source::Writer(error) => std::error::Error::source(error),
             Source::Io(error) => Some(error),
-            Source::Entry(_) | Source::Candidates(_) => None,
+            Source::Entry(_) | Source::Candidates(_) | Source::Exchange(_) | Source::Refusal(_) => {
+                None
+            }
         }
     }
 }

@@ -113,6 +113,7 @@ mod live_session;
 mod merging;
 mod moving;
 mod options;
+mod repair_files;
 mod resume_point;
 mod rewrite_salvaged;
 pub mod serve;
@@ -128,6 +129,7 @@ pub use history::{History, ReadEnd};
 pub use merging::{Conflict, Merged, merge};
 pub use moving::{MoveOptions, MoveRefusal, MovedFile, Moves, RefusedMove};
 pub use options::{ForkOptions, SessionOptions};
+pub use repair_files::{SessionRepair, undo_repair};
 pub use session::{Resumed, Session};
 pub use store::Store;
 

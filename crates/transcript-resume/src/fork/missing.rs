@@ -12,8 +12,81 @@ use transcript_format::object::Object;
 use transcript_format::scan::{Flags, ToolRole};
 use transcript_reader::{EntryNo, EntryRef, Index, ToolKey};
 
+use super::links::links;
+use crate::path::ConversationPath;
+use crate::request::BodySource;
 use crate::texts;
 use crate::timeline::tool_keys;
+use crate::tree::Tree;
+
+/// A result that no entry of a path has.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct MissingResults {
+    /// The last line of the message that makes the calls.
+    pub after: EntryNo,
+    /// The ids of the calls.
+    pub calls: Vec<String>,
+    /// The user line with the results, without the members that tie it to a place.
+    pub line: ObjectBuf,
+}
+
+/// Returns the results that `path` lacks, in its order.
+///
+/// # Errors
+/// Those of `bodies`.
+pub fn missing_results<B: BodySource>(
+    tree: &Tree<'_>,
+    path: &ConversationPath,
+    bodies: &mut B,
+) -> Result<Vec<MissingResults>, B::Error> {
+    let index = tree.index();
+    let entries = super::entries(index, path);
+    let open = unanswered(index, &entries);
+    let mut found = Vec::new();
+    if open.is_empty() {
+        return Ok(found);
+    }
+    let (_, ends) = links(tree, &entries, &open);
+    let mut missing = None;
+    for (place, entry) in entries.iter().enumerate() {
+        let line = index.entry(*entry);
+        note(&mut missing, &line, &open, bodies.body(&line)?);
+        if ends.contains(&place)
+            && let Some((calls, line)) = missing.take()
+        {
+            found.push(MissingResults {
+                after: *entry,
+                calls,
+                line,
+            });
+        }
+    }
+    Ok(found)
+}
+
+/// Calls without a result, and the line that answers them.
+pub(super) type Open = (Vec<String>, ObjectBuf);
+
+/// Adds the calls of `line` that are in `open` to those of the message so far.
+pub(super) fn note(
+    missing: &mut Option<Open>,
+    line: &EntryRef<'_>,
+    open: &HashSet<ToolKey>,
+    body: &str,
+) {
+    if open.is_empty() || line.kind() != EntryKind::Assistant {
+        return;
+    }
+    let ids = ids(line, body, open);
+    if ids.is_empty() {
+        return;
+    }
+    let mut calls = missing.take().map_or(Vec::new(), |(calls, _)| calls);
+    calls.extend(ids);
+    let line = results(&calls, body);
+    *missing = Some((calls, line));
+}
 
 /// Returns the calls of `entries` without a result among them, except those of a last message that
 /// only results and reminders follow: every client completes these itself (TURN-1).
@@ -63,7 +136,7 @@ fn last_answer<'i>(index: &'i Index, entries: &[EntryNo]) -> Option<EntryRef<'i>
 }
 
 /// Returns the ids of the calls of `line` that are in `open`; `body` is that of the line.
-pub(super) fn ids(line: &EntryRef<'_>, body: &str, open: &HashSet<ToolKey>) -> Vec<String> {
+fn ids(line: &EntryRef<'_>, body: &str, open: &HashSet<ToolKey>) -> Vec<String> {
     let calls = line.tools().iter();
     let mut calls = calls.filter(|end| end.role() == ToolRole::Use);
     let is_open = |call: Option<&transcript_reader::ToolEnd>| {
@@ -85,7 +158,7 @@ pub(super) fn ids(line: &EntryRef<'_>, body: &str, open: &HashSet<ToolKey>) -> V
 
 /// Returns the user line with the results for the calls `ids`, without the members that tie it to a
 /// place. Where and by what it was written is copied from `body`.
-pub(super) fn results(ids: &[String], body: &str) -> ObjectBuf {
+fn results(ids: &[String], body: &str) -> ObjectBuf {
     let results = ids.iter().map(|id| {
         let result = ObjectBuf::new()
             .with("type", "tool_result")

@@ -23,6 +23,8 @@ use unix as platform;
 use windows as platform;
 
 pub use platform::ignore_file_size_signal;
+#[cfg(target_os = "linux")]
+pub(crate) use unix::{Access, Lease, open_at};
 #[cfg(unix)]
 pub(crate) use unix::{refuse_public_folder, set_mode, sync_folder};
 

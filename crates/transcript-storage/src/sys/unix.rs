@@ -64,7 +64,7 @@ impl Disk for RealDisk {
 }
 
 #[derive(Clone, Copy)]
-enum Access {
+pub(crate) enum Access {
     Read,
     Append,
 }
@@ -78,7 +78,7 @@ fn options() -> fs::OpenOptions {
 
 /// Opens an existing file, if it is a regular file that has one name and belongs to the caller.
 /// Also returns whether other users may write to it.
-fn open_at(path: &Path, access: Access) -> io::Result<(fs::File, bool)> {
+pub(crate) fn open_at(path: &Path, access: Access) -> io::Result<(fs::File, bool)> {
     let refused = |reason: String| io::Error::new(io::ErrorKind::InvalidInput, reason);
     let special = "it is a pipe, a socket or a device";
     let mut options = options();
@@ -252,31 +252,53 @@ fn user() -> u32 {
 }
 
 /// Returns whether any process has the file open for writing: the kernel refuses a read lease then.
+#[cfg(target_os = "linux")]
+fn has_writer(file: &fs::File) -> Option<bool> {
+    let is_taken = Lease::take(file).map(|lease| lease.is_some());
+    is_taken.map(|is_taken| !is_taken)
+}
+
+/// A read lease: the kernel gives it only while no process has the file open for writing.
 ///
 /// A process that opens the file for writing while we hold the lease blocks until we release it,
 /// or, with O_NONBLOCK as we use it, fails with `EWOULDBLOCK`; and the kernel notifies us by a
 /// signal. The default signal is `SIGIO`, which ends a process without a handler for it. `SIGURG`
 /// is ignored unless the program has a handler, and such programs must expect it at any time.
 #[cfg(target_os = "linux")]
-fn has_writer(file: &fs::File) -> Option<bool> {
-    // Not in libc for all architectures, but the same on all that Rust supports.
-    const F_SETSIG: libc::c_int = 10;
-    let control = |command: libc::c_int, value: libc::c_int| {
-        #[expect(unsafe_code, reason = "not in the standard library")]
-        // SAFETY: the descriptor is open as long as `file` is borrowed; the calls take no pointer.
-        unsafe {
-            libc::fcntl(file.as_raw_fd(), command, value)
+pub(crate) struct Lease<'f>(&'f fs::File);
+
+#[cfg(target_os = "linux")]
+impl<'f> Lease<'f> {
+    /// Takes the lease. `Some(None)` when a process has the file open for writing, `None` when the
+    /// system does not tell.
+    pub(crate) fn take(file: &'f fs::File) -> Option<Option<Self>> {
+        // Not in libc for all architectures, but the same on all that Rust supports.
+        const F_SETSIG: libc::c_int = 10;
+        if control(file, F_SETSIG, libc::SIGURG) != 0 {
+            return None;
         }
-    };
-    if control(F_SETSIG, libc::SIGURG) != 0 {
-        return None;
+        if control(file, libc::F_SETLEASE, libc::F_RDLCK) == 0 {
+            return Some(Some(Self(file)));
+        }
+        let is_open = io::Error::last_os_error().raw_os_error() == Some(libc::EAGAIN);
+        is_open.then_some(None)
     }
-    if control(libc::F_SETLEASE, libc::F_RDLCK) == 0 {
-        control(libc::F_SETLEASE, libc::F_UNLCK);
-        return Some(false);
+}
+
+#[cfg(target_os = "linux")]
+impl Drop for Lease<'_> {
+    fn drop(&mut self) {
+        control(self.0, libc::F_SETLEASE, libc::F_UNLCK);
     }
-    let is_open = io::Error::last_os_error().raw_os_error() == Some(libc::EAGAIN);
-    is_open.then_some(true)
+}
+
+#[cfg(target_os = "linux")]
+fn control(file: &fs::File, command: libc::c_int, value: libc::c_int) -> libc::c_int {
+    #[expect(unsafe_code, reason = "not in the standard library")]
+    // SAFETY: the descriptor is open as long as `file` is borrowed; the calls take no pointer.
+    unsafe {
+        libc::fcntl(file.as_raw_fd(), command, value)
+    }
 }
 
 #[cfg(not(target_os = "linux"))]

@@ -4,6 +4,7 @@
 
 mod conversation;
 mod findings;
+mod repair;
 mod store;
 
 use std::path::{Path, PathBuf};

@@ -29,6 +29,7 @@ mod list;
 mod location;
 mod moving;
 mod records;
+mod repair;
 mod replay;
 mod resume;
 #[cfg(feature = "follow")]
@@ -48,6 +49,7 @@ pub use fork::ForkRecord;
 pub use list::SessionRecord;
 pub use location::EntryLocation;
 pub use moving::{ConflictRecord, MergeReport, MoveReport, MovedSession, RefusedSession};
+pub use repair::{ActionRecord, HealthRecord, RepairReport};
 pub use replay::{ReplayBranch, ReplayEnd, ReplayHead, ReplayRecord, ReplaySidechain};
 pub use resume::{
     DecisionRecord, EntryUuids, FindingRecord, LintRecord, OmissionRecord, ProblemRecord,

@@ -1,0 +1,170 @@
+//! `transcript repair`: makes a damaged session whole.
+
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Result, anyhow, bail};
+use clap::Args as ClapArgs;
+use transcript::verify::repair::{Health, Repair};
+use transcript::wire::RepairReport;
+use transcript::{Error, ErrorKind, SessionRepair, undo_repair};
+
+use crate::ui::Ui;
+use crate::{exit, record, session};
+
+/// Make a damaged session whole, so that a client shows all of its conversation
+///
+/// Prints the plan and changes nothing, unless --out or --keep-id is given. The result is checked
+/// before it is written: it shows all that was shown before, and a client shows the same.
+#[derive(Debug, ClapArgs)]
+pub(crate) struct Args {
+    /// Path of a .jsonl file, the id of a session or the start of one, or latest
+    #[arg(value_name = "SESSION")]
+    session: PathBuf,
+    /// Write the repaired session to this new file
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["keep_id", "undo"])]
+    out: Option<PathBuf>,
+    /// Give the copy a new session id, and its entries new ids [default of --out: next to the
+    /// original, named after the new id]
+    #[arg(long, conflicts_with_all = ["keep_id", "undo"])]
+    new_session: bool,
+    /// Put the repaired session in the place of the old one, which is kept beside it
+    #[arg(long, conflicts_with = "undo")]
+    keep_id: bool,
+    /// Restore the file that --keep-id replaced
+    #[arg(long)]
+    undo: bool,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
+    transcript::ignore_file_size_signal();
+    if args.session == Path::new("-") {
+        bail!("standard input cannot be repaired; save it to a file");
+    }
+    let path = session::find(ui, &args.session)?;
+    if args.undo {
+        let repaired = match undo_repair(&path) {
+            Err(error) if error.kind() == ErrorKind::RepairRefused => return refuse(ui, &error),
+            undone => undone?,
+        };
+        writeln!(
+            io::stdout(),
+            "{} is as it was; the repaired session is {}",
+            path.display(),
+            repaired.display()
+        )?;
+        return Ok(exit::DONE);
+    }
+    let repair = SessionRepair::plan(&path)?;
+    let details = repair.details();
+    let mut report = RepairReport::new(details);
+    let done = match &args.out {
+        out if args.new_session => repair
+            .write_as_new(out.as_deref())
+            .map(|(path, _)| report.out = Some(path)),
+        Some(out) => repair.write(out).map(|()| report.out = Some(out.clone())),
+        None if args.keep_id => repair.replace().map(|old| report.old = old),
+        None => Ok(()),
+    };
+    let refused = match done {
+        Err(error) if matches!(error.kind(), ErrorKind::RepairRefused | ErrorKind::Exists) => {
+            Some(error)
+        }
+        done => done.map(|()| None)?,
+    };
+    let mut out = io::stdout().lock();
+    if args.json {
+        record::write(&mut out, &report)?;
+    } else {
+        print(&mut out, details, &report)?;
+    }
+    drop(out);
+    match refused {
+        Some(error) => refuse(ui, &error),
+        None if details.refusal().is_some() => Ok(exit::NO),
+        None => Ok(exit::DONE),
+    }
+}
+
+fn refuse(ui: &Ui, error: &Error) -> Result<u8> {
+    let way_out = match error.kind() {
+        ErrorKind::Exists => "name another file",
+        _ if error.is_retryable() => {
+            "close the session and try again, or write a copy with --out FILE"
+        }
+        _ => "nothing was changed",
+    };
+    ui.complain(&anyhow!("{error}; {way_out}"));
+    Ok(exit::NO)
+}
+
+fn print(out: &mut dyn Write, repair: &Repair, report: &RepairReport) -> Result<()> {
+    for action in repair.actions() {
+        let place = action
+            .line
+            .map_or_else(|| "new".to_owned(), |line| format!("line {line}"));
+        let (code, action, detail) = (action.code.as_str(), action.action.name(), &action.detail);
+        writeln!(out, "{place}: {action} ({code}): {detail}")?;
+    }
+    if repair.is_empty() && repair.refusal().is_none() {
+        writeln!(out, "nothing to repair")?;
+    }
+    write_health(out, "before", &repair.before())?;
+    if let Some(refusal) = repair.refusal() {
+        writeln!(out, "not repaired: {}", refusal.words())?;
+        return Ok(());
+    }
+    write_health(out, "after ", &repair.after())?;
+    if let Some(old) = &report.old {
+        writeln!(out, "the old file is {}; --undo restores it", old.display())?;
+    } else if report.out.is_none() && !repair.is_empty() {
+        writeln!(
+            out,
+            "nothing was written; --keep-id replaces the session, --out FILE writes a copy"
+        )?;
+        return Ok(());
+    }
+    let session = report.out.as_ref().unwrap_or(&report.path);
+    if let Some(id) = session.file_stem().filter(|_| !repair.is_empty()) {
+        let folder = report.cwd.as_deref().unwrap_or(".");
+        writeln!(
+            out,
+            "go on with: cd {} && claude --resume {}",
+            quoted(folder),
+            quoted(&id.to_string_lossy())
+        )?;
+    }
+    Ok(())
+}
+
+/// Returns a word for a shell, without control characters.
+fn quoted(text: &str) -> String {
+    let is_plain =
+        |character: char| character.is_ascii_alphanumeric() || "/._-".contains(character);
+    if text.chars().all(is_plain) {
+        return text.to_owned();
+    }
+    let text: String = text
+        .chars()
+        .filter(|character| !character.is_control())
+        .collect();
+    format!("'{}'", text.replace('\'', r"'\''"))
+}
+
+fn write_health(out: &mut dyn Write, when: &str, health: &Health) -> Result<()> {
+    let shown = &health.shown;
+    let accepted = |is_accepted| if is_accepted { "accepted" } else { "refused" };
+    writeln!(
+        out,
+        "{when}: the client shows {} of {} messages, recover {}; request of the client {}, of recover {}",
+        shown.vendor,
+        shown.conversation,
+        shown.recover,
+        accepted(health.vendor_lint),
+        accepted(health.recover_lint),
+    )?;
+    Ok(())
+}

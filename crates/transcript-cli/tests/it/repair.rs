@@ -1,0 +1,179 @@
+//! `transcript repair`.
+
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::{stderr, stdout, transcript};
+
+struct Damaged {
+    folder: TempDir,
+    path: PathBuf,
+    bytes: Vec<u8>,
+}
+
+fn entry(name: &str, parent: &str) -> String {
+    let kind = if name.starts_with('a') {
+        "assistant"
+    } else {
+        "user"
+    };
+    format!(
+        r#"{{"parentUuid":{parent},"isSidechain":false,"type":"{kind}","message":{{"role":"{kind}","content":[{{"type":"text","text":"{name}"}}]}},"uuid":"{name}","timestamp":"2026-11-20T10:00:00.000Z","sessionId":"s","cwd":"/home/dev/my work"}}"#
+    )
+}
+
+/// A session with a torn and a glued line, and a missing parent.
+fn damaged() -> Damaged {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder
+        .path()
+        .join("0b932c9f-9928-4cec-9e82-22c1703d5f54.jsonl");
+    let lines = [
+        entry("u1", "null"),
+        format!("{}{}", r#"{"type":"pr-link","prNu"#, entry("a1", r#""u1""#)),
+        entry("u2", r#""gone""#),
+        entry("a2", r#""u2""#),
+    ];
+    let bytes = (lines.join("\n") + "\n").into_bytes();
+    fs::write(&path, &bytes).unwrap();
+    Damaged {
+        folder,
+        path,
+        bytes,
+    }
+}
+
+impl Damaged {
+    fn run(&self, options: &[&str]) -> (i32, String, String) {
+        let output = transcript(&[&["repair", self.path.to_str().unwrap()], options].concat());
+        (
+            output.status.code().unwrap(),
+            stdout(&output),
+            stderr(&output),
+        )
+    }
+
+    fn names(&self) -> Vec<String> {
+        let name = |entry: std::io::Result<fs::DirEntry>| entry.unwrap().file_name();
+        let entries = fs::read_dir(self.folder.path()).unwrap().map(name);
+        let mut names: Vec<_> = entries.map(|name| name.into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+
+    fn name(&self, more: &str) -> String {
+        format!("{}{more}", self.path.file_name().unwrap().to_str().unwrap())
+    }
+}
+
+#[test]
+fn the_plan_is_printed_and_nothing_is_written() {
+    let session = damaged();
+    let (code, out, _) = session.run(&[]);
+    assert_eq!(code, 0);
+    let expected = "\
+line 2: move (L-TORN-MID): 23 bytes at offset 213
+line 2: salvage (L-TORN-MID): on a line of its own
+line 3: parent (G-DANGLING): child of line 2: it precedes the entry in the file and has no other child
+before: the client shows 3 of 4 messages, recover 4; request of the client accepted, of recover accepted
+after : the client shows 4 of 4 messages, recover 4; request of the client accepted, of recover accepted
+nothing was written; --keep-id replaces the session, --out FILE writes a copy
+";
+    assert_eq!(out, expected);
+    assert_eq!(session.names(), [session.name("")]);
+    assert!(fs::read(&session.path).unwrap() == session.bytes);
+}
+
+#[test]
+fn a_copy_is_written_beside_what_it_does_not_contain() {
+    let session = damaged();
+    let copy = session.folder.path().join("copy.jsonl");
+    let (code, out, _) = session.run(&["--json", "--out", copy.to_str().unwrap()]);
+    assert_eq!(code, 0);
+    let report: Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(report["schema"], 1);
+    assert_eq!(report["plan"][2]["code"], "G-DANGLING");
+    assert_eq!(
+        report["before"]["visible"],
+        serde_json::json!({"vendor": 3, "recover": 4})
+    );
+    assert_eq!(
+        report["after"]["visible"],
+        serde_json::json!({"vendor": 4, "recover": 4})
+    );
+    assert_eq!(report["out"], copy.to_str().unwrap());
+    let names = ["copy.jsonl", "copy.jsonl.lost", "copy.jsonl.lost.json"];
+    assert_eq!(session.names()[1..], names);
+    assert_eq!(
+        fs::read(session.folder.path().join(names[1])).unwrap(),
+        br#"{"type":"pr-link","prNu"#
+    );
+    let map = fs::read_to_string(session.folder.path().join(names[2])).unwrap();
+    assert_eq!(
+        map,
+        "{\"offset\":213,\"len\":23,\"code\":\"L-TORN-MID\",\"at\":0}\n"
+    );
+    let lines: Vec<String> = fs::read_to_string(&copy)
+        .unwrap()
+        .lines()
+        .map(str::to_owned)
+        .collect();
+    assert_eq!(lines[..2], [entry("u1", "null"), entry("a1", r#""u1""#)]);
+    assert!(fs::read(&session.path).unwrap() == session.bytes);
+
+    // An existing file is not overwritten; a repaired one needs no repair.
+    let (code, _, complaint) = session.run(&["--out", copy.to_str().unwrap()]);
+    assert_eq!(code, 1, "{complaint}");
+    let again = transcript(&["repair", copy.to_str().unwrap()]);
+    assert!(stdout(&again).starts_with("nothing to repair\n"));
+}
+
+#[test]
+fn the_session_is_replaced_and_brought_back() {
+    let session = damaged();
+    let modified = |path: &Path| fs::metadata(path).unwrap().modified().unwrap();
+    let before = modified(&session.path);
+    let (code, out, _) = session.run(&["--keep-id"]);
+    assert_eq!(code, 0);
+    let go_on = "go on with: cd '/home/dev/my work' && claude --resume 0b932c9f-9928-4cec-9e82-22c1703d5f54\n";
+    assert!(out.ends_with(go_on), "{out}");
+    let expected = ["", ".before-repair", ".lost", ".lost.json"].map(|more| session.name(more));
+    assert_eq!(session.names(), expected);
+    let old = session.folder.path().join(&expected[1]);
+    assert!(fs::read(&old).unwrap() == session.bytes);
+    assert_eq!(modified(&old), before);
+    assert_eq!(session.run(&["--keep-id"]).0, 0);
+    assert_eq!(session.names(), expected);
+
+    assert_eq!(session.run(&["--undo"]).0, 0);
+    assert!(fs::read(&session.path).unwrap() == session.bytes);
+    assert_eq!(modified(&session.path), before);
+    let (code, _, complaint) = session.run(&["--undo"]);
+    assert_eq!(code, 1);
+    assert!(
+        complaint.contains("there is no earlier file to restore"),
+        "{complaint}"
+    );
+}
+
+#[test]
+fn a_session_that_is_being_written_is_not_replaced() {
+    let session = damaged();
+    let mut client = fs::OpenOptions::new()
+        .append(true)
+        .open(&session.path)
+        .unwrap();
+    let (code, _, complaint) = session.run(&["--keep-id"]);
+    assert_eq!(code, 1);
+    assert!(
+        complaint.contains("a process has the file open for writing"),
+        "{complaint}"
+    );
+    client.write_all(entry("u3", r#""a2""#).as_bytes()).unwrap();
+    assert!(fs::read(&session.path).unwrap().starts_with(&session.bytes));
+    assert_eq!(session.names(), [session.name("")]);
+}

@@ -1,0 +1,488 @@
+//! Repairs a session: plans the smallest changes, makes the new bytes, and proves that they are
+//! better before anything is published.
+//!
+//! A repair never changes the file that it reads. It makes a new one, in which lines without
+//! defects are copied byte for byte, and checks it: the client shows the same conversation as
+//! policy `recover`, which shows all that it showed before, no entry is missing, and a repair of
+//! the new file has nothing to do. If the links that `recover` decided on are not enough, the next
+//! step writes its other decisions, too, and the last one links the conversation as a plain chain.
+//! What cannot be proved is [refused](Repair::refusal).
+
+mod changes;
+mod clean_text;
+mod plan;
+mod reading;
+mod stronger;
+
+use std::collections::HashSet;
+use std::fs;
+use std::io::{self, Seek, Write};
+use std::ops::Range;
+
+use transcript_format::finding::{Code, Finding};
+use transcript_format::ids::Uuid;
+use transcript_format::named;
+use transcript_messages::lint;
+use transcript_reader::{Bodies, EntryNo, EntryRef, Error, Index, Source};
+use transcript_resume::request::RequestOptions;
+use transcript_resume::{ConversationPath, Policy, Tree};
+
+use crate::conversation::ConversationMeasure;
+use plan::{Planner, Step};
+use reading::Reading;
+
+/// A new file of up to this size is made in memory, a larger one as a temporary file.
+const IN_MEMORY: u64 = 64 << 20;
+
+/// The most steps that a repair takes.
+const STEPS: usize = 8;
+
+named! {
+    /// What a repair does in one place.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    #[non_exhaustive]
+    pub enum ActionKind {
+        /// An entry of a damaged line gets a line of its own.
+        Salvage = "salvage",
+        /// Bytes that no reader uses are moved to the file of lost bytes.
+        Move = "move",
+        /// A line that is in the file twice is omitted once.
+        Drop = "drop",
+        /// An entry of another session is moved to a file of its own.
+        SplitOut = "split-out",
+        /// Text that a provider refuses is replaced.
+        Text = "text",
+        /// The last line gets a newline.
+        EndLine = "end-line",
+        /// An entry gets an id.
+        Uuid = "uuid",
+        /// An entry gets another parent.
+        Parent = "parent",
+        /// Calls get a result.
+        Answer = "answer",
+        /// A boundary names the entries that it preserves.
+        Splice = "splice",
+        /// A line names the end of the conversation.
+        Pin = "pin",
+    }
+}
+
+/// One change, for people and for JSON.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Action {
+    /// The defect that it repairs.
+    pub code: Code,
+    /// The 1-based number of the line in the file that is repaired; `None` for one that was made.
+    pub line: Option<u64>,
+    /// The id of the entry, if it has one.
+    pub uuid: Option<String>,
+    /// What is done.
+    pub action: ActionKind,
+    /// A short description that never quotes the line.
+    pub detail: String,
+}
+
+impl Action {
+    fn of_bytes(finding: &Finding) -> Self {
+        Self {
+            code: finding.code,
+            line: finding.line,
+            uuid: None,
+            action: ActionKind::Move,
+            detail: format!("{} bytes at offset {}", finding.len, finding.offset),
+        }
+    }
+}
+
+/// Bytes of the old file that are not in the new one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Lost {
+    /// Where they are in the old file.
+    pub range: Range<u64>,
+    /// Why they are not in the new one.
+    pub code: Code,
+}
+
+/// What a file shows, and whether a provider accepts it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Health {
+    /// How much of the conversation each policy shows.
+    pub shown: ConversationMeasure,
+    /// Whether a strict provider accepts the request of the client.
+    pub vendor_lint: bool,
+    /// Whether it accepts that of policy `recover`.
+    pub recover_lint: bool,
+}
+
+named! {
+    /// Why a file is not repaired.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    #[non_exhaustive]
+    pub enum RepairRefusal {
+        /// The new file would show less than the old one, or something else.
+        ShowsOther = "shows-other": "the repaired file would not show the same conversation",
+        /// An entry would be missing.
+        LosesEntry = "loses-entry": "an entry would be missing in the repaired file",
+        /// A provider would refuse the request.
+        Lint = "lint": "a provider would refuse the request of the repaired file",
+    }
+}
+
+/// A repair of one file, planned and proved; nothing is published.
+#[derive(Debug)]
+pub struct Repair {
+    original: Reading,
+    repaired: Option<Source>,
+    actions: Vec<Action>,
+    lost: Vec<Lost>,
+    foreign: Vec<EntryNo>,
+    /// The number of entries that the new file does not have.
+    omitted: usize,
+    before: Health,
+    after: Health,
+    refusal: Option<RepairRefusal>,
+    cwd: Option<String>,
+}
+
+impl Repair {
+    /// Plans the repair of `source` and makes the new bytes. `now` is the time of the repair
+    /// (ISO 8601), `new_id` returns an id that it never returned before.
+    ///
+    /// # Errors
+    /// When the system fails to read, or to write a temporary file.
+    pub fn new(source: Source, now: &str, new_id: &mut dyn FnMut() -> Uuid) -> Result<Self, Error> {
+        let original = Reading::new(source)?;
+        let before = Health::of(&original)?;
+        let mut repair = Self {
+            original,
+            repaired: None,
+            actions: Vec::new(),
+            lost: Vec::new(),
+            foreign: Vec::new(),
+            omitted: 0,
+            before,
+            after: before,
+            refusal: None,
+            cwd: None,
+        };
+        repair.run(now, new_id)?;
+        Ok(repair)
+    }
+
+    fn run(&mut self, now: &str, new_id: &mut dyn FnMut() -> Uuid) -> Result<(), Error> {
+        let planner = Planner::new(&self.original);
+        let mut step = planner.gentle(new_id)?;
+        let goal = Goal::new(&planner, &step);
+        self.cwd = planner.cwd()?;
+        drop(planner);
+        let mut made: HashSet<String> = HashSet::new();
+        let mut at: Option<Reading> = None;
+        let mut strength = 0;
+        let mut refusal = Some(RepairRefusal::ShowsOther);
+        for _ in 0..STEPS {
+            let reading = at.as_ref().unwrap_or(&self.original);
+            let planner = Planner::new(reading);
+            if at.is_some() {
+                step = planner.gentle(new_id)?;
+            }
+            if step.actions.is_empty() {
+                let tree = reading.tree(Policy::Vendor);
+                let vendor = tree.path();
+                if goal.is_reached(&planner, &vendor, &made) {
+                    refusal = None;
+                    break;
+                }
+                // Each step is stronger than the one before; one that changes nothing is passed over.
+                while step.actions.is_empty() && strength < 3 {
+                    strength += 1;
+                    step = match strength {
+                        2 => planner.chain(&goal.path, &made)?,
+                        _ => planner.decided((&tree, &vendor), goal.leaf.as_deref(), now)?,
+                    };
+                }
+                if step.actions.is_empty() {
+                    break;
+                }
+            }
+            let drops = step.actions.iter();
+            let drops = drops
+                .filter(|action| action.action == ActionKind::Drop)
+                .count();
+            let added = step.made.len() + step.changes.end.len();
+            let omitted = self.omitted + drops + step.lost.len() + step.foreign.len();
+            self.omitted = omitted.saturating_sub(added);
+            made.extend(step.made.iter().map(Uuid::to_string));
+            let source = write(reading, &step)?;
+            let noted = self.noted(&planner, step, at.is_none());
+            drop(planner);
+            let Some(noted) = noted else {
+                refusal = Some(RepairRefusal::LosesEntry);
+                break;
+            };
+            self.actions.extend(noted.actions);
+            self.lost.extend(noted.lost);
+            self.foreign.extend(noted.foreign);
+            step = Step::default();
+            at = Some(Reading::new(source)?);
+        }
+        let Some(reading) = at else {
+            self.refusal = refusal;
+            return Ok(());
+        };
+        self.after = Health::of(&reading)?;
+        self.refusal = refusal.or_else(|| self.check(&reading));
+        self.repaired = Some(reading.source);
+        self.lost.sort_by_key(|lost| lost.range.start);
+        Ok(())
+    }
+
+    /// Returns a step in terms of the old file; `None` when that is not possible.
+    fn noted(&self, planner: &Planner<'_>, step: Step, is_first: bool) -> Option<Noted> {
+        let index = &planner.reading.index;
+        let mut noted = Noted {
+            actions: step.actions,
+            ..Noted::default()
+        };
+        let gaps = changes::Gaps::new(index);
+        if is_first {
+            noted.lost.extend(gaps.lost().iter().map(|finding| Lost {
+                range: finding.offset..finding.offset + finding.len,
+                code: finding.code,
+            }));
+        } else if !gaps.lost().is_empty() {
+            return None;
+        }
+        // Entries of later steps are those of the old file with the same id.
+        let old = |entry: EntryNo| {
+            if is_first {
+                return Some(self.original.index.entry(entry));
+            }
+            self.original
+                .entry(&planner.reading.uuid(&index.entry(entry))?)
+        };
+        for (entry, code) in step.lost {
+            let entry = old(entry)?;
+            let range = entry.offset()..entry.offset() + entry.byte_len();
+            noted.lost.push(Lost { range, code });
+        }
+        for entry in step.foreign {
+            noted.foreign.push(old(entry)?.number());
+        }
+        for action in &mut noted.actions {
+            if !is_first {
+                let entry = action
+                    .uuid
+                    .as_ref()
+                    .and_then(|uuid| self.original.entry(uuid));
+                action.line = entry.and_then(|entry| entry.known_line());
+            }
+        }
+        Some(noted)
+    }
+
+    /// Checks the new file.
+    fn check(&self, new: &Reading) -> Option<RepairRefusal> {
+        let tree = self.original.tree(Policy::Recover);
+        let lost = self.lost.iter().map(|lost| lost.range.start);
+        let omitted: HashSet<u64> = lost
+            .chain(self.foreign().map(|entry| entry.offset()))
+            .collect();
+        let is_missing = |entry: EntryRef<'_>| {
+            let id = self.original.uuid(&entry);
+            !omitted.contains(&entry.offset()) && id.is_some_and(|id| new.entry(&id).is_none())
+        };
+        let mut own = tree.nodes().filter(|node| !tree.is_foreign(*node));
+        let is_short = new.index.len() + self.omitted < self.original.index.len();
+        if is_short || own.any(|node| is_missing(tree.entry(node))) {
+            return Some(RepairRefusal::LosesEntry);
+        }
+        let (before, after) = (&self.before.shown, &self.after.shown);
+        if after.recover < before.recover || after.vendor < after.recover {
+            return Some(RepairRefusal::ShowsOther);
+        }
+        (before.recover > 0 && !self.after.recover_lint).then_some(RepairRefusal::Lint)
+    }
+
+    /// Returns whether there is nothing to repair.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.actions.is_empty()
+    }
+
+    /// Returns the changes, in the order of the steps that make them.
+    #[must_use]
+    pub fn actions(&self) -> &[Action] {
+        &self.actions
+    }
+
+    /// Returns the bytes that are not in the new file, by offset. Entries of other sessions are not
+    /// among them.
+    #[must_use]
+    pub fn lost(&self) -> &[Lost] {
+        &self.lost
+    }
+
+    /// Returns the entries of other sessions, in file order.
+    pub fn foreign(&self) -> impl Iterator<Item = EntryRef<'_>> {
+        let index = &self.original.index;
+        self.foreign.iter().map(|entry| index.entry(*entry))
+    }
+
+    /// Returns what the old file shows.
+    #[must_use]
+    pub fn before(&self) -> Health {
+        self.before
+    }
+
+    /// Returns what the new file shows.
+    #[must_use]
+    pub fn after(&self) -> Health {
+        self.after
+    }
+
+    /// Returns why the new file must not be used, if it must not.
+    #[must_use]
+    pub fn refusal(&self) -> Option<RepairRefusal> {
+        self.refusal
+    }
+
+    /// Returns the folder that the conversation was last in, if its last entries name one.
+    #[must_use]
+    pub fn cwd(&self) -> Option<&str> {
+        self.cwd.as_deref()
+    }
+
+    /// Returns the old file.
+    #[must_use]
+    pub fn original(&self) -> &Source {
+        &self.original.source
+    }
+
+    /// Returns the index of the old file.
+    #[must_use]
+    pub fn index(&self) -> &Index {
+        &self.original.index
+    }
+
+    /// Returns the new file, which has no name yet; the old one when there is nothing to repair.
+    #[must_use]
+    pub fn repaired(&self) -> &Source {
+        self.repaired.as_ref().unwrap_or(&self.original.source)
+    }
+}
+
+/// A step in terms of the old file.
+#[derive(Default)]
+struct Noted {
+    actions: Vec<Action>,
+    lost: Vec<Lost>,
+    foreign: Vec<EntryNo>,
+}
+
+/// The conversation that the new file has to show: that of policy `recover` before the repair.
+struct Goal {
+    /// The ids of its entries.
+    path: Vec<String>,
+    /// Those of messages.
+    messages: Vec<String>,
+    leaf: Option<String>,
+}
+
+impl Goal {
+    /// `step` gives ids to entries without.
+    fn new(planner: &Planner<'_>, step: &Step) -> Self {
+        let mut goal = Self {
+            path: Vec::new(),
+            messages: Vec::new(),
+            leaf: None,
+        };
+        for entry in &planner.path.entries {
+            let line = planner.reading.index.entry(entry.entry_no());
+            let new = step.ids.get(&entry.entry_no()).map(Uuid::to_string);
+            let Some(id) = new.or_else(|| planner.reading.uuid(&line)) else {
+                continue;
+            };
+            if planner.path.leaf == Some(entry.entry_no()) {
+                goal.leaf = Some(id.clone());
+            }
+            if line.kind().is_message() {
+                goal.messages.push(id.clone());
+            }
+            goal.path.push(id);
+        }
+        goal
+    }
+
+    /// Returns whether both policies show this conversation, apart from results that were `made`.
+    fn is_reached(
+        &self,
+        planner: &Planner<'_>,
+        vendor: &ConversationPath,
+        made: &HashSet<String>,
+    ) -> bool {
+        let index = &planner.reading.index;
+        let id = |entry: &EntryRef<'_>| entry.uuid().map(|id| index.id_text(id));
+        let entries = |path: &ConversationPath| {
+            let entries = path
+                .entries
+                .iter()
+                .map(|entry| index.entry(entry.entry_no()));
+            // The client does not know tombstones.
+            let is_removed = |entry: &EntryRef<'_>| {
+                let node = planner.tree.entry_node(entry.number());
+                node.is_some_and(|node| planner.tree.is_tombstoned(node))
+            };
+            entries
+                .filter(|entry| !is_removed(entry))
+                .collect::<Vec<_>>()
+        };
+        let recover = entries(&planner.path);
+        let is_same = recover.iter().map(id).eq(entries(vendor).iter().map(id));
+        let messages = recover.iter().filter(|entry| entry.kind().is_message());
+        let messages = messages.filter_map(id).filter(|id| !made.contains(id));
+        let is_refused = vendor.refusal.is_some() && planner.path.refusal.is_none();
+        is_same && !is_refused && messages.eq(self.messages.iter().cloned())
+    }
+}
+
+impl Health {
+    fn of(reading: &Reading) -> Result<Self, Error> {
+        let lint_of = |tree: &Tree<'_>| {
+            let mut bodies = Bodies::new(&reading.source);
+            let request = RequestOptions::new().request(tree, &mut bodies)?;
+            Ok(request.is_resumable() && lint(&request.messages).is_ok())
+        };
+        let (recover, vendor) = (reading.tree(Policy::Recover), reading.tree(Policy::Vendor));
+        Ok(Self {
+            shown: ConversationMeasure::new(&recover, &recover.path(), &vendor.path()),
+            vendor_lint: lint_of(&vendor)?,
+            recover_lint: lint_of(&recover)?,
+        })
+    }
+}
+
+/// Makes the new file: in memory, or without a name in the folder of the old one.
+fn write(reading: &Reading, step: &Step) -> Result<Source, Error> {
+    let path = reading.source.path();
+    if reading.source.len() <= IN_MEMORY {
+        let mut bytes = Vec::new();
+        step.changes.write(reading, &mut bytes)?;
+        return Ok(Source::from_bytes(bytes, path));
+    }
+    let failed = |error| Error::io(path, None, error);
+    let folder = path.parent().filter(|folder| folder.is_dir());
+    let file = match folder {
+        Some(folder) => tempfile::tempfile_in(folder),
+        None => tempfile::tempfile(),
+    };
+    let mut out = io::BufWriter::with_capacity(256 << 10, file.map_err(failed)?);
+    step.changes.write(reading, &mut out)?;
+    let mut file: fs::File = out
+        .into_inner()
+        .map_err(|error| failed(error.into_error()))?;
+    file.flush().and_then(|()| file.rewind()).map_err(failed)?;
+    Source::from_file(file, path)
+}

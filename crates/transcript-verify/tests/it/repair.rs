@@ -1,0 +1,462 @@
+//! Repairs: what is planned for each defect, what becomes of the lines, and what holds for every
+//! file.
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+use transcript_format::ids::Uuid;
+use transcript_reader::{Index, Source};
+use transcript_resume::{Policy, Tree};
+use transcript_testkit::campaign::several::several;
+use transcript_testkit::generate;
+use transcript_verify::repair::Repair;
+
+/// A repair, with the new file.
+struct Done {
+    repair: Repair,
+    bytes: Vec<u8>,
+}
+
+const PATH: &str = "/nowhere/0b932c9f-9928-4cec-9e82-22c1703d5f54.jsonl";
+
+fn repair(bytes: &[u8]) -> Done {
+    let mut last = 0_u128;
+    let mut new_id = || {
+        last += 1;
+        Uuid(0xFEED_0000_0000_4000_8000_0000_0000_0000 + last)
+    };
+    let source = Source::from_bytes(bytes, Path::new(PATH));
+    let repair = Repair::new(source, "2026-11-22T12:00:00.000Z", &mut new_id).unwrap();
+    let mut bytes = vec![0; repair.repaired().len() as usize];
+    repair.repaired().read_at(0, &mut bytes).unwrap();
+    Done { repair, bytes }
+}
+
+impl Done {
+    /// Returns the plan in short, and checks what holds for every repair.
+    fn plan(&self) -> Vec<String> {
+        assert_eq!(self.repair.refusal(), None);
+        assert_eq!(
+            shown(&self.bytes, Policy::Recover),
+            shown(&self.bytes, Policy::Vendor)
+        );
+        let again = repair(&self.bytes);
+        assert!(again.repair.is_empty(), "{:?}", again.repair.actions());
+        assert!(again.bytes == self.bytes);
+        let actions = self.repair.actions().iter();
+        let short = actions.map(|action| {
+            let line = action.line.map_or("-".to_owned(), |line| line.to_string());
+            format!("{line} {} {}", action.code.as_str(), action.action.name())
+        });
+        short.collect()
+    }
+
+    fn text(&self) -> &str {
+        std::str::from_utf8(&self.bytes).unwrap()
+    }
+
+    fn line(&self, number: usize) -> Value {
+        serde_json::from_str(self.text().lines().nth(number - 1).unwrap()).unwrap()
+    }
+
+    fn lost(&self, bytes: &[u8]) -> Vec<(String, String)> {
+        let lost = self.repair.lost().iter().map(|lost| {
+            let range = lost.range.start as usize..lost.range.end as usize;
+            let text = String::from_utf8_lossy(&bytes[range]).into_owned();
+            (lost.code.as_str().to_owned(), text)
+        });
+        lost.collect()
+    }
+}
+
+/// The ids of the messages that a policy shows.
+fn shown(bytes: &[u8], policy: Policy) -> Vec<Option<String>> {
+    let index = Index::load(&Source::from_bytes(bytes, Path::new(PATH))).unwrap();
+    let path = Tree::new(&index, policy).path();
+    let entries = path
+        .entries
+        .iter()
+        .map(|entry| index.entry(entry.entry_no()));
+    let messages = entries.filter(|entry| entry.kind().is_message());
+    messages
+        .map(|entry| entry.uuid().map(|id| index.id_text(id)))
+        .collect()
+}
+
+fn ids(bytes: &[u8], policy: Policy) -> String {
+    let ids: Vec<String> = shown(bytes, policy)
+        .into_iter()
+        .map(Option::unwrap_or_default)
+        .collect();
+    ids.join(" ")
+}
+
+/// A message: `u…` of the user, `a…` an answer, one minute after the one before.
+fn entry(name: &str, parent: Option<&str>, minute: usize) -> Value {
+    let content = json!([{"type": "text", "text": format!("text of {name}")}]);
+    let (kind, message) = match name.starts_with('a') {
+        true => (
+            "assistant",
+            json!({"id": format!("msg_{name}"), "role": "assistant", "model": "m", "content": content}),
+        ),
+        false => ("user", json!({"role": "user", "content": content})),
+    };
+    json!({
+        "parentUuid": parent, "isSidechain": false, "sessionId": "s", "cwd": "/home/dev/work",
+        "type": kind, "message": message, "uuid": name,
+        "timestamp": format!("2026-11-20T10:{minute:02}:00.000Z"),
+    })
+}
+
+/// Messages in a chain, one a line.
+fn chain(names: &str) -> Vec<String> {
+    let mut parent = None;
+    let mut lines = Vec::new();
+    for (minute, name) in names.split(' ').enumerate() {
+        lines.push(entry(name, parent, minute).to_string());
+        parent = Some(name);
+    }
+    lines
+}
+
+fn file(lines: &[String]) -> Vec<u8> {
+    let mut text = lines.join("\n");
+    text.push('\n');
+    text.into_bytes()
+}
+
+#[test]
+fn a_session_without_defects_stays_as_it_is() {
+    let bytes = file(&chain("u1 a1 u2 a2"));
+    let done = repair(&bytes);
+    assert!(done.plan().is_empty());
+    assert!(done.bytes == bytes);
+    assert!(done.repair.is_empty());
+}
+
+#[test]
+fn an_entry_on_a_damaged_line_gets_a_line_of_its_own() {
+    let mut lines = chain("u1 a1 u2 a2");
+    let torn = lines[1][..40].to_owned();
+    lines[1] = format!("{torn}{}", lines[1]);
+    lines.insert(3, "\0".repeat(30));
+    let bytes = file(&lines);
+    let done = repair(&bytes);
+    assert_eq!(
+        done.plan(),
+        ["2 L-TORN-MID move", "4 L-NUL move", "2 L-TORN-MID salvage"]
+    );
+    assert!(done.bytes == file(&chain("u1 a1 u2 a2")));
+    let lost = [
+        ("L-TORN-MID".to_owned(), torn),
+        ("L-NUL".to_owned(), "\0".repeat(30)),
+    ];
+    assert_eq!(done.lost(&bytes), lost);
+    assert_eq!(ids(&bytes, Policy::Vendor), "u2 a2");
+    assert_eq!(ids(&done.bytes, Policy::Vendor), "u1 a1 u2 a2");
+    assert_eq!(done.repair.cwd(), Some("/home/dev/work"));
+}
+
+#[test]
+fn two_entries_on_one_line_and_a_torn_end() {
+    let lines = chain("u1 a1 u2 a2");
+    let mut bytes = file(&lines[..1]);
+    bytes.extend(format!("{}{}\n{}", lines[1], lines[2], &lines[3][..50]).bytes());
+    let done = repair(&bytes);
+    assert_eq!(done.plan(), ["3 L-TORN-TAIL move", "2 L-GLUED salvage"]);
+    assert!(done.bytes == file(&lines[..3]));
+}
+
+#[test]
+fn a_last_line_without_a_newline_gets_one() {
+    let mut bytes = file(&chain("u1 a1"));
+    bytes.pop();
+    let done = repair(&bytes);
+    assert_eq!(done.plan(), ["2 L-UNTERMINATED end-line"]);
+    assert!(done.bytes == file(&chain("u1 a1")));
+}
+
+#[test]
+fn a_missing_parent_is_replaced_and_its_name_kept() {
+    let mut lines = chain("u1 a1 u2 a2");
+    lines[2] = entry("u2", Some("gone"), 2).to_string();
+    let bytes = file(&lines);
+    assert_eq!(ids(&bytes, Policy::Vendor), "u2 a2");
+    let done = repair(&bytes);
+    assert_eq!(done.plan(), ["3 G-DANGLING parent"]);
+    assert_eq!(done.line(3)["parentUuid"], "a1");
+    assert_eq!(
+        done.line(3)["transcriptEngine"],
+        json!({"v": 1, "was": {"parentUuid": "gone"}})
+    );
+    let text = done.text();
+    for line in [&lines[0], &lines[1], &lines[3]] {
+        assert!(text.lines().any(|other| other == line));
+    }
+    assert_eq!(ids(&done.bytes, Policy::Vendor), "u1 a1 u2 a2");
+}
+
+#[test]
+fn what_was_rewound_stays_rewound() {
+    // The person went back to u1 and wrote r1; what u2 followed is missing.
+    let mut lines = chain("u1 a1");
+    lines.push(entry("r1", Some("u1"), 2).to_string());
+    lines.push(entry("u2", Some("gone"), 3).to_string());
+    lines.push(entry("a2", Some("u2"), 4).to_string());
+    let bytes = file(&lines);
+    let done = repair(&bytes);
+    done.plan();
+    assert_eq!(
+        ids(&done.bytes, Policy::Vendor),
+        ids(&bytes, Policy::Recover)
+    );
+    assert!(!ids(&done.bytes, Policy::Vendor).contains("r1"));
+}
+
+#[test]
+fn a_cycle_is_cut() {
+    let mut lines = chain("u1 a1 u2 a2");
+    lines[0] = entry("u1", Some("a2"), 0).to_string();
+    let bytes = file(&lines);
+    let done = repair(&bytes);
+    assert_eq!(done.plan(), ["1 G-CYCLE parent"]);
+    assert_eq!(done.line(1)["parentUuid"], Value::Null);
+    assert_eq!(ids(&done.bytes, Policy::Vendor), "u1 a1 u2 a2");
+}
+
+#[test]
+fn of_repeated_lines_one_stays() {
+    let mut lines = chain("u1 a1 u2 a2");
+    lines.insert(2, lines[1].clone());
+    let done = repair(&file(&lines));
+    assert_eq!(done.plan(), ["2 G-DUP drop"]);
+    assert!(done.bytes == file(&chain("u1 a1 u2 a2")));
+    assert!(done.repair.lost().is_empty());
+
+    // Of two versions the last one counts, at the place and with the parent of the first.
+    let mut newer = entry("a1", Some("u1"), 1);
+    newer["message"]["content"][0]["text"] = "newer".into();
+    lines[2] = newer.to_string();
+    let bytes = file(&lines);
+    let done = repair(&bytes);
+    assert_eq!(done.plan(), ["2 G-DUP move"]);
+    assert_eq!(done.lost(&bytes), [("G-DUP".to_owned(), lines[1].clone())]);
+    assert_eq!(done.line(2), newer);
+    assert_eq!(done.text().lines().count(), 4);
+}
+
+#[test]
+fn entries_without_an_id_get_one() {
+    let mut lines = chain("u1 a1 u2 a2");
+    for line in &mut lines {
+        let mut value: Value = serde_json::from_str(line).unwrap();
+        value.as_object_mut().unwrap().remove("uuid");
+        *line = value.to_string();
+    }
+    let bytes = file(&lines);
+    assert_eq!(shown(&bytes, Policy::Vendor).len(), 1);
+    let done = repair(&bytes);
+    let plan = done.plan();
+    assert_eq!(
+        plan[..4],
+        [
+            "1 S-NOID uuid",
+            "2 S-NOID uuid",
+            "3 S-NOID uuid",
+            "4 S-NOID uuid"
+        ]
+    );
+    assert_eq!(shown(&done.bytes, Policy::Vendor).len(), 4);
+}
+
+/// An answer with one call.
+fn call(name: &str, parent: &str, tool: &str, minute: usize) -> Value {
+    let mut call = entry(name, Some(parent), minute);
+    call["message"]["content"] = json!([
+        {"type": "text", "text": "I look."},
+        {"type": "tool_use", "id": tool, "name": "Read", "input": {}},
+    ]);
+    call
+}
+
+#[test]
+fn a_call_without_a_result_gets_one_and_the_answer_stays() {
+    let mut lines = chain("u1 a1 u2 a2");
+    lines[1] = call("a1", "u1", "toolu_1", 1).to_string();
+    let bytes = file(&lines);
+    let done = repair(&bytes);
+    assert_eq!(done.plan(), ["2 P-NORESULT answer"]);
+    let made = done.line(3);
+    assert_eq!(made["parentUuid"], "a1");
+    assert_eq!(made["message"]["content"][0]["tool_use_id"], "toolu_1");
+    assert_eq!(made["message"]["content"][0]["is_error"], true);
+    assert_eq!(made["transcriptEngine"]["made"], "missing-result");
+    assert_eq!(done.line(4)["parentUuid"], made["uuid"]);
+    // Calls of the last answer are answered by the client itself.
+    let open = file(&[
+        chain("u1").remove(0),
+        call("a1", "u1", "toolu_1", 1).to_string(),
+    ]);
+    assert!(repair(&open).plan().is_empty());
+}
+
+#[test]
+fn text_that_makes_requests_fail_is_replaced() {
+    let mut lines = chain("u1 a1 u2 a2");
+    lines[1] = lines[1].replace("text of a1", r"half \ud83d and \u0000");
+    let mut bytes = b"\xEF\xBB\xBF".to_vec();
+    bytes.extend(file(&lines));
+    let at = bytes
+        .windows(10)
+        .position(|window| window == b"text of u2")
+        .unwrap();
+    bytes[at] = 0xFF;
+    let done = repair(&bytes);
+    let plan = [
+        "1 T-BOM move",
+        "2 T-SURR text",
+        "2 T-NUL text",
+        "3 T-UTF8 text",
+    ];
+    assert_eq!(done.plan(), plan);
+    assert!(done.text().starts_with('{'));
+    assert!(done.text().contains(r"half \ufffd and \ufffd"));
+    assert!(done.text().contains("\u{FFFD}ext of u2"));
+}
+
+#[test]
+fn a_line_that_is_not_json_inside_is_moved() {
+    let mut lines = chain("u1 a1 u2 a2");
+    lines[1] = lines[1].replace(r#""sessionId""#, r#""flag":{"a":trqe},"sessionId""#);
+    let bytes = file(&lines);
+    let done = repair(&bytes);
+    assert_eq!(done.plan(), ["2 L-TORN-MID move", "3 G-DANGLING parent"]);
+    assert_eq!(
+        done.lost(&bytes),
+        [("L-TORN-MID".to_owned(), lines[1].clone())]
+    );
+    assert_eq!(ids(&done.bytes, Policy::Vendor), "u1 u2 a2");
+}
+
+#[test]
+fn entries_of_another_session_are_split_out() {
+    let mut lines = chain("u1 a1 u2 a2");
+    let mut other = entry("x1", None, 5);
+    other["sessionId"] = "other".into();
+    lines.push(other.to_string());
+    let bytes = file(&lines);
+    assert_eq!(ids(&bytes, Policy::Vendor), "x1");
+    let done = repair(&bytes);
+    assert_eq!(done.plan(), ["5 X-SESSION split-out"]);
+    assert!(done.bytes == file(&lines[..4]));
+    let foreign: Vec<u64> = done.repair.foreign().map(|entry| entry.line()).collect();
+    assert_eq!(foreign, [5]);
+}
+
+/// A conversation with a compaction that preserves `kept`.
+fn compacted(kept: &[&str]) -> Vec<String> {
+    let mut lines = chain("u1 a1 u2 a2");
+    let boundary = json!({
+        "parentUuid": null, "logicalParentUuid": "a2", "isSidechain": false, "sessionId": "s",
+        "type": "system", "subtype": "compact_boundary", "content": "Conversation compacted",
+        "uuid": "b", "timestamp": "2026-11-20T10:04:00.000Z",
+        "compactMetadata": {
+            "trigger": "auto", "preTokens": 7,
+            "preservedMessages": {"anchorUuid": "s", "uuids": kept},
+            "preservedSegment": {"headUuid": kept[0], "anchorUuid": "s", "tailUuid": kept[kept.len() - 1]},
+        },
+    });
+    lines.push(boundary.to_string());
+    let mut summary = entry("s", Some("b"), 5);
+    summary["isCompactSummary"] = true.into();
+    lines.push(summary.to_string());
+    lines.push(entry("u3", Some("s"), 6).to_string());
+    lines.push(entry("a3", Some("u3"), 7).to_string());
+    lines
+}
+
+#[test]
+fn a_boundary_names_what_it_preserves() {
+    assert!(repair(&file(&compacted(&["u2", "a2"]))).plan().is_empty());
+    // One name leads nowhere: the client preserves nothing then (COMPACT-5).
+    let bytes = file(&compacted(&["gone", "u2", "a2"]));
+    assert_eq!(ids(&bytes, Policy::Vendor), "s u3 a3");
+    let done = repair(&bytes);
+    assert_eq!(done.plan(), ["5 C-SEGMENT splice"]);
+    assert_eq!(
+        ids(&done.bytes, Policy::Vendor),
+        ids(&bytes, Policy::Recover)
+    );
+    let boundary = done.line(5);
+    assert_eq!(boundary["compactMetadata"]["trigger"], "auto");
+    let was = &boundary["transcriptEngine"]["was"]["compactMetadata"];
+    assert_eq!(
+        was["preservedMessages"]["uuids"],
+        json!(["gone", "u2", "a2"])
+    );
+}
+
+#[test]
+fn tombstoned_entries_of_a_session_without_defects_stay() {
+    let mut lines = chain("u1 a1 u2 a2 u3");
+    lines.push(json!({"type": "transcriptEngine", "v": 1, "tombstone": "u3"}).to_string());
+    let bytes = file(&lines);
+    let done = repair(&bytes);
+    assert!(done.repair.is_empty(), "{:?}", done.repair.actions());
+    assert_eq!(done.repair.refusal(), None);
+}
+
+#[test]
+fn what_was_damaged_in_several_ways_shows_no_less() {
+    let (mut repaired, mut refused) = (0, 0);
+    for seed in 0..300 {
+        let (bytes, done) = several(&generate::tidy_session(seed), seed);
+        let name = || format!("seed {seed}, {}", done.join(" + "));
+        let new = repair(&bytes);
+        if new.repair.refusal().is_some() {
+            refused += 1;
+            continue;
+        }
+        let before = shown(&bytes, Policy::Recover);
+        let after = shown(&new.bytes, Policy::Recover);
+        assert!(
+            before.iter().all(|id| id.is_none() || after.contains(id)),
+            "{}",
+            name()
+        );
+        assert!(before.len() <= after.len(), "{}", name());
+        new.plan();
+        repaired += usize::from(!new.repair.is_empty());
+    }
+    assert!(
+        repaired > 250 && refused < 5,
+        "{repaired} repaired, {refused} refused"
+    );
+}
+
+#[test]
+fn every_fixture_is_repaired_and_those_without_defects_stay() {
+    let mut repaired = 0;
+    for folder in ["pains", "sessions"] {
+        let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/v1");
+        let folder = fixtures.join(folder);
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path
+                .extension()
+                .is_none_or(|extension| extension != "jsonl")
+            {
+                continue;
+            }
+            let bytes = std::fs::read(&path).unwrap();
+            let done = repair(&bytes);
+            assert_eq!(done.repair.refusal(), None, "{}", path.display());
+            done.plan();
+            let before = shown(&bytes, Policy::Recover);
+            let after = shown(&done.bytes, Policy::Recover);
+            assert!(before.len() <= after.len(), "{}", path.display());
+            repaired += usize::from(!done.repair.is_empty());
+        }
+    }
+    assert!(repaired > 20, "{repaired}");
+}

@@ -1,0 +1,111 @@
+//! The output of `repair --json`.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+use transcript_verify::repair::{Action, Health, Repair};
+
+use super::{Name, PolicyLintRecord, SCHEMA, VisibleRecord};
+
+/// What a repair does, and what the session shows before and after: the only object of
+/// `repair --json`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct RepairReport {
+    /// The version of the shape: [`SCHEMA`].
+    pub schema: u32,
+    /// The path of the session.
+    pub path: PathBuf,
+    /// The changes; empty when there is nothing to repair.
+    pub plan: Vec<ActionRecord>,
+    /// What the session shows.
+    pub before: HealthRecord,
+    /// What the repaired session shows.
+    pub after: HealthRecord,
+    /// Why the session is not repaired, if it is not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refused: Option<Name>,
+    /// The path of the repaired session, if it was written.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub out: Option<PathBuf>,
+    /// The folder that the conversation was last in, if the file names one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cwd: Option<String>,
+    /// The path of the old file, if it was replaced.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub old: Option<PathBuf>,
+}
+
+/// One change of a repair.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct ActionRecord {
+    /// The code of the defect.
+    pub code: Name,
+    /// The line in the old file; `null` for one that was made.
+    pub line: Option<u64>,
+    /// What is done, for example `salvage`.
+    pub action: Name,
+    /// A short description.
+    pub detail: String,
+}
+
+/// What a session shows, and whether a provider accepts it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct HealthRecord {
+    /// The messages of the conversation.
+    pub conversation: u64,
+    /// How many of them each policy shows.
+    pub visible: VisibleRecord,
+    /// Whether a strict provider accepts the request of each policy.
+    pub lint: PolicyLintRecord,
+}
+
+impl RepairReport {
+    /// Describes a repair.
+    #[must_use]
+    pub fn new(repair: &Repair) -> Self {
+        Self {
+            schema: SCHEMA,
+            path: repair.original().path().to_owned(),
+            plan: repair.actions().iter().map(ActionRecord::of).collect(),
+            before: HealthRecord::of(&repair.before()),
+            after: HealthRecord::of(&repair.after()),
+            refused: repair.refusal().map(|refusal| refusal.name().into()),
+            out: None,
+            cwd: repair.cwd().map(str::to_owned),
+            old: None,
+        }
+    }
+}
+
+impl ActionRecord {
+    fn of(action: &Action) -> Self {
+        Self {
+            code: action.code.as_str().into(),
+            line: action.line,
+            action: action.action.name().into(),
+            detail: action.detail.clone(),
+        }
+    }
+}
+
+impl HealthRecord {
+    fn of(health: &Health) -> Self {
+        Self {
+            conversation: health.shown.conversation as u64,
+            visible: VisibleRecord {
+                vendor: health.shown.vendor as u64,
+                recover: health.shown.recover as u64,
+            },
+            lint: PolicyLintRecord {
+                vendor: health.vendor_lint,
+                recover: health.recover_lint,
+            },
+        }
+    }
+}
