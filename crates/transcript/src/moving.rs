@@ -142,7 +142,7 @@ impl Store {
     /// # let session = Session::create(&store.new_session_path(&old), &options)?;
     /// # session.append(Draft::user("Which years have a leap day?"))?;
     /// # session.close()?;
-    /// let done = store.move_project(&old, &new, &MoveOptions::new())?;
+    /// let done = store.move_project(&old, &new, MoveOptions::new())?;
     /// assert_eq!(done.moved.len(), 1);
     /// assert!(done.moved[0].to.starts_with(store.project(&new)));
     /// # Ok::<(), Box<dyn std::error::Error>>(())

@@ -10,8 +10,8 @@ use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use transcript::wire::{
-    self, Answer, CommandLine, ForkRecord, MergeReport, MoveReport, ReplayRecord, ResumeRefusal,
-    ResumeReport, SessionRecord, TailRecord, TreeReport, VerifyRecord,
+    self, Answer, CommandLine, ForkRecord, MergeReport, MoveReport, RepairReport, ReplayRecord,
+    ResumeRefusal, ResumeReport, SessionRecord, TailRecord, TreeReport, VerifyRecord,
 };
 
 use crate::append::{self, Session};
@@ -216,6 +216,21 @@ fn what_verify_prints_is_documented() {
 }
 
 #[test]
+fn what_repair_prints_is_documented() {
+    let mut printed = Printed::default();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("dangling.jsonl");
+    fs::copy(sessions().join("../pains/03-dangling.jsonl"), &path).unwrap();
+    for options in [&["--json"][..], &["--json", "--keep-id"]] {
+        let arguments = [&["repair"], options, &[path.to_str().unwrap()]].concat();
+        let line = &lines(&arguments)[0];
+        let report: RepairReport = printed.parse(line);
+        assert_eq!(report.after.visible.vendor, 4, "{line}");
+    }
+    printed.assert_documented(&["plan", "detail", "after", "recover", "out", "old"]);
+}
+
+#[test]
 fn what_append_answers_is_documented() {
     let session = Session::new();
     let commands = [
@@ -335,11 +350,14 @@ fn types_have_every_field_of_the_documented_shapes() {
             "Answer" => assert_has::<Answer<'_>>(json),
             "ForkRecord" => assert_has::<ForkRecord>(json),
             "VerifyRecord" => assert_has::<VerifyRecord>(json),
+            "MoveReport" => assert_has::<MoveReport>(json),
+            "MergeReport" => assert_has::<MergeReport>(json),
+            "RepairReport" => assert_has::<RepairReport>(json),
             name => panic!("no type {name}: {json}"),
         }
         seen.insert(&**name);
     }
-    assert_eq!((seen.len(), shapes.len()), (8, 17), "{seen:?}");
+    assert_eq!((seen.len(), shapes.len()), (11, 20), "{seen:?}");
 }
 
 /// The commands in the first column of the table: `…` and words stand for values.

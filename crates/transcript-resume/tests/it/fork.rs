@@ -944,7 +944,12 @@ fn check(name: &str, bytes: &[u8], seen: &mut Seen) {
                 .iter()
                 .filter(|entry| entry.get("forkedFrom").is_none())
                 .count();
-            if added == 0 {
+            // The line that proves that a thought was emptied is not on the path, so not in the copy.
+            let emptied = transcript_messages::OmissionReason::Refused(
+                transcript_messages::Rule::EmptiedThinking,
+            );
+            let is_emptied = request.omissions.iter().any(|one| one.reason == emptied);
+            if added == 0 && !is_emptied {
                 let json = |request: &request::Request| -> Vec<_> {
                     request
                         .messages
