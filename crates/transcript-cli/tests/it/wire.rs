@@ -221,7 +221,9 @@ fn what_repair_prints_is_documented() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("dangling.jsonl");
     fs::copy(sessions().join("../pains/03-dangling.jsonl"), &path).unwrap();
-    for options in [&["--json"][..], &["--json", "--keep-id"]] {
+    let out = folder.path().join("repaired.jsonl");
+    let out = ["--json", "--out", out.to_str().unwrap()];
+    for options in [&["--json"][..], &out, &["--json", "--keep-id"]] {
         let arguments = [&["repair"], options, &[path.to_str().unwrap()]].concat();
         let line = &lines(&arguments)[0];
         let report: RepairReport = printed.parse(line);
