@@ -25,7 +25,7 @@ pub trait BlockStore: fmt::Debug + Send + Sync {
     /// When it cannot be read.
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize>;
 
-    /// Is told that JSON was needed and is lost: it cannot be read, or is not the same any more.
+    /// Called when JSON is needed that is lost: it cannot be read, or is not the same any more.
     /// The block then reads as `null`, and the request must not be used.
     fn lost(&self);
 }

@@ -41,7 +41,7 @@ pub enum ExchangeError {
     Changed,
     /// There is no earlier file to restore.
     NothingToUndo,
-    /// The system cannot exchange two files, or cannot tell whether a process writes.
+    /// The system cannot exchange two files, or does not say whether a process writes.
     Unsupported,
     /// The system failed.
     Io(io::Error),

@@ -270,7 +270,7 @@ pub(crate) struct Lease<'f>(&'f fs::File);
 #[cfg(target_os = "linux")]
 impl<'f> Lease<'f> {
     /// Takes the lease. `Some(None)` when a process has the file open for writing, `None` when the
-    /// system does not tell.
+    /// system does not say.
     pub(crate) fn take(file: &'f fs::File) -> Option<Option<Self>> {
         // Not in libc for all architectures, but the same on all that Rust supports.
         const F_SETSIG: libc::c_int = 10;

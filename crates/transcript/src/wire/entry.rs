@@ -97,7 +97,7 @@ impl<'a> EntryRecord<'a> {
     }
 
     /// Returns the record of an undamaged line that `envelope` is the scan of: that of
-    /// [`Self::of_body`] and the ids. The line is parsed only for what the envelope does not tell.
+    /// [`Self::of_body`] and the ids. The line is parsed only for what the envelope does not have.
     #[must_use]
     pub fn of_line(line: &'a str, envelope: &Envelope<'a>, raw_entry: bool) -> Self {
         let decoded = |text: Option<Text<'a>>| text.map(|text| text.decode());
@@ -108,7 +108,7 @@ impl<'a> EntryRecord<'a> {
             && !envelope.flags().contains(Flags::TOO_MANY)
             && is_system == subtype.is_some();
         let record = match names {
-            // An envelope does not tell an empty name from none.
+            // In an envelope, an empty name looks like none.
             (Some(kind), Some(timestamp)) if is_known => Self {
                 r#type: Some(kind),
                 subtype,
