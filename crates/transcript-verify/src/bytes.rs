@@ -184,16 +184,15 @@ fn copies(tree: &Tree<'_>, bodies: &mut Bodies<'_>) -> Result<Option<LocatedFind
             .hash(&mut hasher);
         hasher.finish()
     };
-    let mut keys: Vec<u64> = index.entries().map(|entry| key(&entry)).collect();
+    // They have the same uuid, so that most files have none among the entries with one.
+    let may_repeat = |entry: &EntryRef<'_>| index.has_repeated_uuids() || entry.uuid().is_none();
+    let entries = || index.entries().filter(may_repeat);
+    let mut keys: Vec<u64> = entries().map(|entry| key(&entry)).collect();
     keys.sort_unstable();
     let repeated = keys.windows(2).filter(|pair| pair[0] == pair[1]);
     let repeated: HashSet<u64> = repeated.map(|pair| pair[0]).collect();
     drop(keys);
-    let candidates = || {
-        index
-            .entries()
-            .filter(|entry| repeated.contains(&key(entry)))
-    };
+    let candidates = || entries().filter(|entry| repeated.contains(&key(entry)));
     let is_much = |bytes: u64| bytes >= MANY_COPIES && bytes * 10 >= index.byte_count();
     if !is_much(candidates().map(|entry| entry.byte_len()).sum()) {
         return Ok(None);

@@ -155,7 +155,11 @@ impl<'t, 'i> Count<'t, 'i> {
 
     /// Returns the first entry with the uuid of an entry.
     fn first_copy(&self, entry: &EntryRef<'_>) -> Option<EntryNo> {
-        self.tree.index().with_uuid(entry.uuid()?).next()
+        let id = entry.uuid()?;
+        match self.tree.index().has_repeated_uuids() {
+            true => self.tree.index().with_uuid(id).next(),
+            false => Some(entry.number()),
+        }
     }
 
     /// Returns whether a message that a path shows is of another conversation. One from before the
