@@ -25,6 +25,10 @@ use super::changes::copy;
 use super::reading::Reading;
 use super::{Action, ActionKind, Repair, RepairRefusal, make_file};
 
+/// The requests at the ends of branches are built and compared, the last branch first, until about
+/// so many bytes were read for them. The paths of all are compared, and the text of each entry.
+const BUILT: u64 = 4 << 30;
+
 named! {
     /// Why no resume needs a line.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -373,9 +377,10 @@ fn sizes(index: &Index, moved: &[MovedLine]) -> Vec<KindSize> {
 }
 
 /// Returns whether two files resume alike, under both policies: they have the same entries of
-/// conversations in the same order with the same links; the same leaf; for the end of each branch the
-/// same path and the same request, message for message; and the same state of the session, for
-/// example title and permission mode.
+/// conversations in the same order with the same text and the same links; at the end of each branch
+/// the same path; the same leaf, and there the same request, message for message, and the same state
+/// of the session, for example title and permission mode. Requests at the ends of other branches are
+/// compared as well, but for files of many branches only as many as 4 GiB of reading allow.
 ///
 /// # Errors
 /// When the system fails to read.
@@ -387,13 +392,17 @@ fn is_alike(one: &Reading, other: &Reading) -> Result<bool, Error> {
     for policy in [Policy::Vendor, Policy::Recover] {
         let sides = [Side::new(one, policy), Side::new(other, policy)];
         let [one, other] = &sides;
-        if !has_same_tree(one, other) || !resumes_same(one, other, None)? {
+        if !has_same_tree(one, other)? || !resumes_same(one, other, None)? {
             return Ok(false);
         }
         let branches = Branches::new(&one.tree, &[]);
-        for branch in branches.all().iter().filter(|branch| branch.is_tip) {
-            let leaf = one.tree.entry_node(branch.last);
-            if leaf.is_some() && !resumes_same(one, other, leaf)? {
+        let tips = branches.all().iter().filter(|branch| branch.is_tip);
+        let leaves = tips.filter_map(|tip| one.tree.entry_node(tip.last));
+        let built = (BUILT / one.reading.source.len().max(1)).max(1) as usize;
+        for (at, leaf) in leaves.rev().enumerate() {
+            let paths = [&one.tree, &other.tree].map(|tree| tree.path_to_leaf(leaf));
+            let is_same = one.ids(&paths[0]).eq(other.ids(&paths[1]));
+            if !is_same || (at < built && !resumes_same(one, other, Some(leaf))?) {
                 return Ok(false);
             }
         }
@@ -413,10 +422,6 @@ impl<'r> Side<'r> {
         Self { reading, tree }
     }
 
-    fn id(&self, node: NodeId) -> Option<String> {
-        self.reading.uuid(&self.tree.entry(node))
-    }
-
     fn ids<'s>(&'s self, path: &'s ConversationPath) -> impl Iterator<Item = Option<String>> + 's {
         let entries = path.entries.iter();
         entries.map(|entry| {
@@ -426,52 +431,65 @@ impl<'r> Side<'r> {
     }
 }
 
-/// Returns whether the trees have the same nodes with the same links.
-fn has_same_tree(one: &Side<'_>, other: &Side<'_>) -> bool {
+/// Returns whether the trees have the same nodes, with the same text and the same links.
+fn has_same_tree(one: &Side<'_>, other: &Side<'_>) -> Result<bool, Error> {
     let (a, b) = (&one.tree, &other.tree);
-    let is_same = |node: NodeId| {
-        one.id(node) == other.id(node)
-            && a.entry(node).kind() == b.entry(node).kind()
-            && a.parent(node) == b.parent(node)
+    // Nodes are numbered in file order.
+    if !a.nodes().eq(b.nodes()) || a.kept_entries() != b.kept_entries() {
+        return Ok(false);
+    }
+    let mut bodies = [one, other].map(|side| Bodies::new(&side.reading.source));
+    let [of_one, of_other] = &mut bodies;
+    for node in a.nodes() {
+        let is_same = a.parent(node) == b.parent(node)
             && a.parent_before_splice(node) == b.parent_before_splice(node)
             && a.is_removed(node) == b.is_removed(node)
             && a.is_sidechain(node) == b.is_sidechain(node)
             && a.is_foreign(node) == b.is_foreign(node)
-    };
-    // Nodes are numbered in file order.
-    a.nodes().eq(b.nodes()) && a.kept_entries() == b.kept_entries() && a.nodes().all(is_same)
+            && of_one.get(&a.entry(node))? == of_other.get(&b.entry(node))?;
+        if !is_same {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
-/// Returns whether both have the same path, request and state at `leaf`, by default the one that the
-/// policy chooses.
+/// Returns whether both have the same path and request at `leaf`; without one, at the leaf that the
+/// policy chooses, and the same state of the session.
 fn resumes_same(one: &Side<'_>, other: &Side<'_>, leaf: Option<NodeId>) -> Result<bool, Error> {
     let resume = |side: &Side<'_>| {
         let mut bodies = Bodies::new(&side.reading.source);
-        let mut options = RequestOptions::new().long_blocks_in(&side.reading.source);
-        if let Some(leaf) = leaf {
-            options = options.leaf(side.tree.entry(leaf).number());
+        let options = RequestOptions::new().long_blocks_in(&side.reading.source);
+        match leaf {
+            Some(leaf) => {
+                let options = options.leaf(side.tree.entry(leaf).number());
+                Ok((options.request(&side.tree, &mut bodies)?, None))
+            }
+            None => {
+                let (request, state, usage) =
+                    options.request_with_state(&side.tree, &mut bodies)?;
+                Ok::<_, Error>((request, Some((state, usage))))
+            }
         }
-        options.request_with_state(&side.tree, &mut bodies)
     };
-    let (a, b) = (resume(one)?, resume(other)?);
-    let (paths, states) = ([&a.0.path, &b.0.path], (&a.1, &a.2) == (&b.1, &b.2));
+    let ((a, state), (b, other_state)) = (resume(one)?, resume(other)?);
     let leaf_id = |side: &Side<'_>, path: &ConversationPath| {
         let leaf = path.leaf.map(|leaf| side.reading.index.entry(leaf));
         leaf.and_then(|leaf| side.reading.uuid(&leaf))
     };
-    let is_same = states
-        && a.0.model == b.0.model
-        && paths[0].refusal == paths[1].refusal
-        && leaf_id(one, paths[0]) == leaf_id(other, paths[1])
-        && one.ids(paths[0]).eq(other.ids(paths[1]))
-        && a.0.messages.len() == b.0.messages.len();
+    let is_same = state == other_state
+        && a.model == b.model
+        && a.path.refusal == b.path.refusal
+        && leaf_id(one, &a.path) == leaf_id(other, &b.path)
+        && one.ids(&a.path).eq(other.ids(&b.path))
+        && a.messages.len() == b.messages.len();
     if !is_same {
         return Ok(false);
     }
     let mut readers = [StoredReader::default(), StoredReader::default()];
-    for messages in a.0.messages.iter().zip(&b.0.messages) {
-        let [of_one, of_other] = &mut readers;
-        if json(one, messages.0, of_one)? != json(other, messages.1, of_other)? {
+    for (of_one, of_other) in a.messages.iter().zip(&b.messages) {
+        let [reader, other_reader] = &mut readers;
+        if json(one, of_one, reader)? != json(other, of_other, other_reader)? {
             return Ok(false);
         }
     }
