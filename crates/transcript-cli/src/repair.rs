@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Result, anyhow, bail};
 use clap::Args as ClapArgs;
 use transcript::verify::repair::{Health, Repair};
-use transcript::wire::RepairReport;
+use transcript::wire::{CompactedRecord, RepairReport};
 use transcript::{Error, ErrorKind, SessionRepair, undo_repair};
 
 use crate::ui::Ui;
@@ -31,6 +31,10 @@ pub(crate) struct Args {
     /// Put the repaired session in the place of the old one, which is kept beside it
     #[arg(long, conflicts_with = "undo")]
     keep_id: bool,
+    /// Also move lines that no resume needs to an archive beside the repaired session: progress,
+    /// settings that later lines replace, copies
+    #[arg(long, conflicts_with_all = ["new_session", "undo"])]
+    compact: bool,
     /// Restore the file that --keep-id replaced
     #[arg(long)]
     undo: bool,
@@ -58,7 +62,10 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
         )?;
         return Ok(exit::DONE);
     }
-    let repair = SessionRepair::plan(&path)?;
+    let mut repair = SessionRepair::plan(&path)?;
+    if args.compact {
+        repair = repair.compact()?;
+    }
     let details = repair.details();
     let mut report = RepairReport::new(details);
     let done = match &args.out {
@@ -118,6 +125,9 @@ fn print(out: &mut dyn Write, repair: &Repair, report: &RepairReport) -> Result<
         return Ok(());
     }
     write_health(out, "after ", &repair.after())?;
+    if let Some(compacted) = &report.compacted {
+        write_sizes(out, compacted)?;
+    }
     if let Some(old) = &report.old {
         writeln!(out, "the old file is {}; --undo restores it", old.display())?;
     } else if report.out.is_none() && !repair.is_empty() {
@@ -152,6 +162,27 @@ fn quoted(text: &str) -> String {
         .filter(|character| !character.is_control())
         .collect();
     format!("'{}'", text.replace('\'', r"'\''"))
+}
+
+/// Writes the bytes of the types of which lines are moved, and of all of them.
+fn write_sizes(out: &mut dyn Write, compacted: &CompactedRecord) -> Result<()> {
+    writeln!(
+        out,
+        "{:22} {:>14} {:>14} {:>12}",
+        "bytes", "before", "after", "lines moved"
+    )?;
+    let CompactedRecord {
+        before,
+        after,
+        lines,
+        ..
+    } = *compacted;
+    let types = compacted.types.iter().filter(|size| size.lines > 0);
+    let rows = types.map(|size| (&*size.kind, size.before, size.after, size.lines));
+    for (name, before, after, lines) in rows.chain([("all", before, after, lines)]) {
+        writeln!(out, "{name:22} {before:>14} {after:>14} {lines:>12}")?;
+    }
+    Ok(())
 }
 
 fn write_health(out: &mut dyn Write, when: &str, health: &Health) -> Result<()> {

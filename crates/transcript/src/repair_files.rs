@@ -62,6 +62,17 @@ impl SessionRepair {
         })
     }
 
+    /// Also moves lines that no resume needs to an archive, when it is proved that the session
+    /// resumes as before ([`Repair::compact`]). [`Self::write`] and [`Self::replace`] write the
+    /// archive.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub fn compact(mut self) -> Result<Self, Error> {
+        self.repair.compact()?;
+        Ok(self)
+    }
+
     /// Returns the plan: what would be changed, and what the session shows before and after.
     #[must_use]
     pub fn details(&self) -> &Repair {
@@ -70,7 +81,8 @@ impl SessionRepair {
 
     /// Writes the repaired session as a new file, which only its owner can access. What is not part
     /// of it is written beside it: bytes that are no entries to `.lost`, appended to the name, with a
-    /// map of their places in `.lost.json`, and the entries of other sessions to `.foreign`.
+    /// map of their places in `.lost.json`, and the entries of other sessions to `.foreign`. Lines that
+    /// a [compaction](Self::compact) moved are in `.archive`, with a map in `.archive.json`.
     ///
     /// # Errors
     /// [`ErrorKind::RepairRefused`] when the repair is not proved, [`ErrorKind::Exists`] when the
@@ -194,6 +206,30 @@ impl SessionRepair {
                         .with("offset", lost.range.start)
                         .with("len", len)
                         .with("code", Json::from(lost.code.as_str()))
+                        .with("at", at);
+                    at += len;
+                    writeln!(out, "{}", line.text()).map_err(|error| Error::repair(path, error))?;
+                }
+                Ok(())
+            })?;
+        }
+        if let Some(compaction) = self.repair.compaction() {
+            keep("archive", &|out| {
+                for line in compaction.moved() {
+                    copy(compaction.base(), line.range.start, line.range.end, out)?;
+                }
+                Ok(())
+            })?;
+            keep("archive.json", &|out| {
+                let mut at = 0;
+                for moved in compaction.moved() {
+                    let len = moved.range.end - moved.range.start;
+                    let line = ObjectBuf::new()
+                        .with("line", moved.line)
+                        .with("offset", moved.range.start)
+                        .with("len", len)
+                        .with("type", moved.kind.name())
+                        .with("why", moved.why.name())
                         .with("at", at);
                     at += len;
                     writeln!(out, "{}", line.text()).map_err(|error| Error::repair(path, error))?;

@@ -177,3 +177,93 @@ fn a_session_that_is_being_written_is_not_replaced() {
     assert!(fs::read(&session.path).unwrap().starts_with(&session.bytes));
     assert_eq!(session.names(), [session.name("")]);
 }
+
+/// A session without damage of which lines can be moved.
+fn bloated() -> Damaged {
+    let session = damaged();
+    let progress = |name: &str| {
+        format!(
+            r#"{{"type":"progress","uuid":"{name}","parentUuid":"a1","sessionId":"s","data":{{"type":"bash_progress"}}}}"#
+        )
+    };
+    let mode = |mode: &str| {
+        format!(r#"{{"type":"permission-mode","permissionMode":"{mode}","sessionId":"s"}}"#)
+    };
+    let lines = [
+        mode("default"),
+        entry("u1", "null"),
+        entry("a1", r#""u1""#),
+        progress("p1"),
+        mode("plan"),
+        progress("p2"),
+        mode("default"),
+    ];
+    let bytes = (lines.join("\n") + "\n").into_bytes();
+    fs::write(&session.path, &bytes).unwrap();
+    Damaged { bytes, ..session }
+}
+
+#[test]
+fn lines_that_no_resume_needs_are_moved_and_can_be_put_back() {
+    let session = bloated();
+    let (code, out, _) = session.run(&["--compact"]);
+    assert_eq!(code, 0);
+    let expected = "\
+before: the client shows 2 of 2 messages, recover 2; request of the client accepted, of recover accepted
+after : the client shows 2 of 2 messages, recover 2; request of the client accepted, of recover accepted
+bytes                          before          after  lines moved
+progress                          196              0            2
+permission-mode                   207            140            1
+all                               839            576            3
+nothing was written; --keep-id replaces the session, --out FILE writes a copy
+";
+    assert_eq!(out, expected);
+    assert_eq!(session.names(), [session.name("")]);
+
+    let copy = session.folder.path().join("copy.jsonl");
+    let (code, out, _) = session.run(&["--compact", "--json", "--out", copy.to_str().unwrap()]);
+    assert_eq!(code, 0);
+    let report: Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(report["plan"], serde_json::json!([]));
+    let compacted = &report["compacted"];
+    assert_eq!(compacted["lines"], 3);
+    assert_eq!(compacted["types"].as_array().unwrap().len(), 4);
+    let progress = serde_json::json!({"type": "progress", "lines": 2, "before": 196, "after": 0});
+    assert_eq!(compacted["types"][0], progress);
+    let names = [
+        "copy.jsonl",
+        "copy.jsonl.archive",
+        "copy.jsonl.archive.json",
+    ];
+    assert_eq!(session.names()[1..], names);
+    let [new, archive, map] = names.map(|name| fs::read(session.folder.path().join(name)).unwrap());
+    let mut bytes = new;
+    for line in std::str::from_utf8(&map).unwrap().lines() {
+        let line: Value = serde_json::from_str(line).unwrap();
+        let number = |key: &str| line[key].as_u64().unwrap() as usize;
+        let text = &archive[number("at")..][..number("len")];
+        bytes.splice(number("offset")..number("offset"), text.iter().copied());
+    }
+    assert!(bytes == session.bytes && fs::read(&session.path).unwrap() == session.bytes);
+
+    // A compacted session has nothing to move.
+    let again = transcript(&["repair", "--compact", copy.to_str().unwrap()]);
+    assert!(stdout(&again).starts_with("nothing to repair\n"));
+}
+
+#[test]
+fn a_compacted_session_takes_the_place_of_the_old_one_until_undone() {
+    let session = bloated();
+    assert_eq!(session.run(&["--compact", "--keep-id"]).0, 0);
+    let expected = ["", ".archive", ".archive.json", ".before-repair"];
+    assert_eq!(session.names(), expected.map(|more| session.name(more)));
+    assert!(fs::metadata(&session.path).unwrap().len() < session.bytes.len() as u64);
+    let archived = fs::read_to_string(session.folder.path().join(session.name(".archive")));
+    assert_eq!(archived.unwrap().lines().count(), 3);
+    assert_eq!(session.run(&["--compact", "--keep-id"]).0, 0);
+    assert_eq!(session.names(), expected.map(|more| session.name(more)));
+
+    assert_eq!(session.run(&["--undo"]).0, 0);
+    assert!(fs::read(&session.path).unwrap() == session.bytes);
+    assert_eq!(session.run(&["--compact", "--new-session"]).0, 2);
+}

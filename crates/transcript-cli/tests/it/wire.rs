@@ -229,7 +229,25 @@ fn what_repair_prints_is_documented() {
         let report: RepairReport = printed.parse(line);
         assert_eq!(report.after.visible.vendor, 4, "{line}");
     }
-    printed.assert_documented(&["plan", "detail", "after", "recover", "out", "old"]);
+    let mut session = fs::read_to_string(&path).unwrap();
+    for mode in ["plan", "default", "plan"] {
+        session += &format!("{{\"type\":\"permission-mode\",\"permissionMode\":\"{mode}\"}}\n");
+    }
+    fs::write(&path, session).unwrap();
+    let line = &lines(&["repair", "--json", "--compact", path.to_str().unwrap()])[0];
+    let report: RepairReport = printed.parse(line);
+    assert_eq!(report.compacted.unwrap().lines, 1, "{line}");
+    let fields = [
+        "plan",
+        "detail",
+        "after",
+        "recover",
+        "out",
+        "old",
+        "compacted",
+        "types",
+    ];
+    printed.assert_documented(&fields);
 }
 
 #[test]

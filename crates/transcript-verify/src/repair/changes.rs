@@ -308,23 +308,28 @@ impl Writer<'_> {
 
     fn flush(&mut self) -> Result<(), Error> {
         let range = std::mem::replace(&mut self.copied, 0..0);
-        let mut block = vec![0; BLOCK.min((range.end - range.start) as usize)];
-        let mut at = range.start;
-        while at < range.end {
-            let wanted = block.len().min((range.end - at) as usize);
-            let read = self.source.read_at(at, &mut block[..wanted])?;
-            if read < wanted {
-                let error = io::ErrorKind::UnexpectedEof.into();
-                return Err(Error::io(self.source.path(), Some(at), error));
-            }
-            self.write(&block[..wanted])?;
-            at += wanted as u64;
-        }
-        Ok(())
+        copy(self.source, range, self.out)
     }
 
     fn write(&mut self, bytes: &[u8]) -> Result<(), Error> {
         let written = self.out.write_all(bytes);
         written.map_err(|error| Error::io(self.source.path(), None, error))
     }
+}
+
+/// Copies bytes of `source`.
+pub(super) fn copy(source: &Source, range: Range<u64>, out: &mut dyn Write) -> Result<(), Error> {
+    let failed = |at, error| Error::io(source.path(), at, error);
+    let mut block = vec![0; BLOCK.min((range.end - range.start) as usize)];
+    let mut at = range.start;
+    while at < range.end {
+        let wanted = block.len().min((range.end - at) as usize);
+        if source.read_at(at, &mut block[..wanted])? < wanted {
+            return Err(failed(Some(at), io::ErrorKind::UnexpectedEof.into()));
+        }
+        let written = out.write_all(&block[..wanted]);
+        written.map_err(|error| failed(None, error))?;
+        at += wanted as u64;
+    }
+    Ok(())
 }

@@ -10,6 +10,7 @@
 
 mod changes;
 mod clean_text;
+mod compact;
 mod plan;
 mod reading;
 mod stronger;
@@ -28,6 +29,7 @@ use transcript_resume::request::RequestOptions;
 use transcript_resume::{ConversationPath, Policy, Tree};
 
 use crate::conversation::ConversationMeasure;
+pub use compact::{Bloat, Compaction, KindSize, MovedLine, resumes_alike};
 use plan::{Planner, Step};
 use reading::Reading;
 
@@ -128,6 +130,8 @@ named! {
         LosesEntry = "loses-entry": "an entry would be missing in the repaired file",
         /// A provider would refuse the request.
         Lint = "lint": "a provider would refuse the request of the repaired file",
+        /// A resume of the file without the moved lines would differ.
+        Compaction = "compaction": "the session would not resume as before without the moved lines",
     }
 }
 
@@ -145,6 +149,7 @@ pub struct Repair {
     after: Health,
     refusal: Option<RepairRefusal>,
     cwd: Option<String>,
+    compaction: Option<Compaction>,
 }
 
 impl Repair {
@@ -167,6 +172,7 @@ impl Repair {
             after: before,
             refusal: None,
             cwd: None,
+            compaction: None,
         };
         repair.run(now, new_id)?;
         Ok(repair)
@@ -215,7 +221,7 @@ impl Repair {
             let omitted = self.omitted + drops + step.lost.len() + step.foreign.len();
             self.omitted = omitted.saturating_sub(added);
             made.extend(step.made.iter().map(Uuid::to_string));
-            let source = write(reading, &step)?;
+            let source = make_file(&reading.source, |out| step.changes.write(reading, out))?;
             let noted = self.noted(&planner, step, at.is_none());
             drop(planner);
             let Some(noted) = noted else {
@@ -306,10 +312,10 @@ impl Repair {
         (before.recover > 0 && !self.after.recover_lint).then_some(RepairRefusal::Lint)
     }
 
-    /// Returns whether there is nothing to repair.
+    /// Returns whether there is nothing to repair, and no line to move.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.actions.is_empty()
+        self.actions.is_empty() && self.compaction.is_none()
     }
 
     /// Returns the changes, in the order of the steps that make them.
@@ -464,12 +470,15 @@ impl Health {
     }
 }
 
-/// Makes the new file: in memory, or without a name in the folder of the old one.
-fn write(reading: &Reading, step: &Step) -> Result<Source, Error> {
-    let path = reading.source.path();
-    if reading.source.len() <= IN_MEMORY {
+/// Makes a new file of at most about the size of `old`: in memory, or without a name in its folder.
+fn make_file(
+    old: &Source,
+    write: impl FnOnce(&mut dyn Write) -> Result<(), Error>,
+) -> Result<Source, Error> {
+    let path = old.path();
+    if old.len() <= IN_MEMORY {
         let mut bytes = Vec::new();
-        step.changes.write(reading, &mut bytes)?;
+        write(&mut bytes)?;
         return Ok(Source::from_bytes(bytes, path));
     }
     let failed = |error| Error::io(path, None, error);
@@ -479,7 +488,7 @@ fn write(reading: &Reading, step: &Step) -> Result<Source, Error> {
         None => tempfile::tempfile(),
     };
     let mut out = io::BufWriter::with_capacity(256 << 10, file.map_err(failed)?);
-    step.changes.write(reading, &mut out)?;
+    write(&mut out)?;
     let mut file: fs::File = out
         .into_inner()
         .map_err(|error| failed(error.into_error()))?;

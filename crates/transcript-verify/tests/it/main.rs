@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
+mod compact;
 mod conversation;
 mod findings;
 mod repair;

@@ -49,7 +49,7 @@ pub use fork::ForkRecord;
 pub use list::SessionRecord;
 pub use location::EntryLocation;
 pub use moving::{ConflictRecord, MergeReport, MoveReport, MovedSession, RefusedSession};
-pub use repair::{ActionRecord, HealthRecord, RepairReport};
+pub use repair::{ActionRecord, CompactedRecord, HealthRecord, RepairReport, TypeSizeRecord};
 pub use replay::{ReplayBranch, ReplayEnd, ReplayHead, ReplayRecord, ReplaySidechain};
 pub use resume::{
     DecisionRecord, EntryUuids, FindingRecord, LintRecord, OmissionRecord, ProblemRecord,

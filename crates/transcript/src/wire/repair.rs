@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
-use transcript_verify::repair::{Action, Health, Repair};
+use transcript_verify::repair::{Action, Compaction, Health, Repair};
 
 use super::{Name, PolicyLintRecord, SCHEMA, VisibleRecord};
 
@@ -35,6 +35,40 @@ pub struct RepairReport {
     /// The path of the old file, if it was replaced.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub old: Option<PathBuf>,
+    /// What is moved to the archive, with `--compact` alone and if there is anything.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub compacted: Option<CompactedRecord>,
+}
+
+/// What a compaction moves to an archive.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct CompactedRecord {
+    /// How many lines are moved.
+    pub lines: usize,
+    /// The bytes of the session before.
+    pub before: u64,
+    /// The bytes after.
+    pub after: u64,
+    /// The same by the type of lines, the type of which most bytes are moved first.
+    pub types: Vec<TypeSizeRecord>,
+}
+
+/// The lines of one type before and after a compaction.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct TypeSizeRecord {
+    /// The type; empty for unknown ones.
+    #[serde(rename = "type")]
+    pub kind: Name,
+    /// How many lines are moved.
+    pub lines: usize,
+    /// The bytes before.
+    pub before: u64,
+    /// The bytes after.
+    pub after: u64,
 }
 
 /// One change of a repair.
@@ -79,6 +113,26 @@ impl RepairReport {
             out: None,
             cwd: repair.cwd().map(str::to_owned),
             old: None,
+            compacted: repair
+                .compaction()
+                .map(|moved| CompactedRecord::of(moved, repair.repaired().len())),
+        }
+    }
+}
+
+impl CompactedRecord {
+    fn of(compaction: &Compaction, after: u64) -> Self {
+        let types = compaction.sizes().iter().map(|size| TypeSizeRecord {
+            kind: size.kind.name().into(),
+            lines: size.lines,
+            before: size.before,
+            after: size.after,
+        });
+        Self {
+            lines: compaction.moved().len(),
+            before: compaction.base().len(),
+            after,
+            types: types.collect(),
         }
     }
 }

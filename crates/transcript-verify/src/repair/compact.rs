@@ -1,0 +1,545 @@
+//! Moves lines that no resume reads into an archive, and proves that nothing else changes.
+//!
+//! Only whole lines are moved, and all others keep their bytes and their order, so that the file as
+//! it was can be put together again. Entries of a conversation are never moved, whatever branch they
+//! are on and however long ago they were compacted away.
+
+use std::cmp::Reverse;
+use std::collections::hash_map::{self, DefaultHasher};
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::hash::{Hash, Hasher};
+use std::io::{self, Write};
+use std::ops::Range;
+
+use transcript_format::entry::Entry;
+use transcript_format::kind::{EntryKind, ProgressKind};
+use transcript_format::named;
+use transcript_format::object::Object;
+use transcript_format::progress::AgentProgress;
+use transcript_messages::{Message, StoredReader};
+use transcript_reader::{Bodies, EntryNo, EntryRef, Error, Id, Index, Source};
+use transcript_resume::request::RequestOptions;
+use transcript_resume::{Branches, ConversationPath, NodeId, Policy, Tree};
+
+use super::changes::copy;
+use super::reading::Reading;
+use super::{Action, ActionKind, Repair, RepairRefusal, make_file};
+
+/// The requests at the ends of branches are built and compared, the last branch first, until about
+/// so many bytes were read for them. The paths of all are compared, and the text of each entry.
+const BUILT: u64 = 4 << 30;
+
+named! {
+    /// Why no resume needs a line.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    #[non_exhaustive]
+    pub enum Bloat {
+        /// A line of progress that leads to no entry of a conversation.
+        Progress = "progress",
+        /// A later line of its kind counts.
+        Superseded = "superseded",
+        /// It is the same as another line.
+        Copy = "copy",
+    }
+}
+
+/// A line that is moved to the archive.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct MovedLine {
+    /// Where it is in the file before the compaction, with the newline that ends it.
+    pub range: Range<u64>,
+    /// Its 1-based number there.
+    pub line: u64,
+    /// Its type.
+    pub kind: EntryKind,
+    /// Why no resume needs it.
+    pub why: Bloat,
+}
+
+/// How many bytes the lines of one type have, with their newlines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct KindSize {
+    /// The type.
+    pub kind: EntryKind,
+    /// Before the compaction.
+    pub before: u64,
+    /// After it.
+    pub after: u64,
+    /// How many lines are moved.
+    pub lines: usize,
+}
+
+/// What a compaction moves out of a file.
+#[derive(Debug)]
+pub struct Compaction {
+    base: Source,
+    moved: Vec<MovedLine>,
+    sizes: Vec<KindSize>,
+}
+
+impl Compaction {
+    /// Returns the file that the lines are moved out of: the old file if it needs no repair except
+    /// that copies of lines are omitted, else the repaired one.
+    #[must_use]
+    pub fn base(&self) -> &Source {
+        &self.base
+    }
+
+    /// Returns the moved lines in file order. [`Self::base`] without them is the new file.
+    #[must_use]
+    pub fn moved(&self) -> &[MovedLine] {
+        &self.moved
+    }
+
+    /// Returns the bytes by type, the type of which most bytes are moved first.
+    #[must_use]
+    pub fn sizes(&self) -> &[KindSize] {
+        &self.sizes
+    }
+}
+
+impl Repair {
+    /// Moves lines that no resume needs out of the new file, and proves that it resumes as before
+    /// ([`resumes_alike`]); if that fails, the repair is [refused](Self::refusal). Without such lines
+    /// nothing happens, and neither does when the repair is refused already.
+    ///
+    /// # Errors
+    /// When the system fails to read, or to write a temporary file.
+    pub fn compact(&mut self) -> Result<(), Error> {
+        if self.refusal.is_some() || self.compaction.is_some() {
+            return Ok(());
+        }
+        let repaired = self.repaired.clone().map(Reading::new).transpose()?;
+        let before = repaired.as_ref().unwrap_or(&self.original);
+        let mut moved = bloat(before)?;
+        let copies = self.dropped_lines()?;
+        let (base, index) = match copies.is_empty() {
+            true => (before.source.clone(), &before.index),
+            false => (self.original.source.clone(), &self.original.index),
+        };
+        put_among(&mut moved, copies);
+        if moved.is_empty() {
+            return Ok(());
+        }
+        let new = make_file(&base, |out| write_without(&base, &moved, out))?;
+        let after = Reading::new(new)?;
+        if !is_alike(before, &after)? {
+            self.refusal = Some(RepairRefusal::Compaction);
+        }
+        let sizes = sizes(index, &moved);
+        self.repaired = Some(after.source);
+        self.compaction = Some(Compaction { base, moved, sizes });
+        Ok(())
+    }
+
+    /// Returns what [`Self::compact`] moved.
+    #[must_use]
+    pub fn compaction(&self) -> Option<&Compaction> {
+        self.compaction.as_ref()
+    }
+
+    /// Returns the lines that the repair omits as copies of others, if it does nothing else.
+    fn dropped_lines(&self) -> Result<Vec<MovedLine>, Error> {
+        let is_drop = |action: &Action| action.action == ActionKind::Drop;
+        let Some(repaired) = self
+            .repaired
+            .as_ref()
+            .filter(|_| self.actions.iter().all(is_drop))
+        else {
+            return Ok(Vec::new());
+        };
+        let dropped: HashSet<_> = self.actions.iter().map(|action| action.line).collect();
+        let entries = self.original.index.entries();
+        let entries = entries.filter(|entry| dropped.contains(&entry.known_line()));
+        let lines: Vec<_> = entries
+            .map(|entry| MovedLine::new(&entry, Bloat::Copy))
+            .collect();
+        // The lines may not be whole ones.
+        let mut rest = Matches::new(repaired);
+        write_without(&self.original.source, &lines, &mut rest)?;
+        Ok(if rest.is_all() { lines } else { Vec::new() })
+    }
+}
+
+impl MovedLine {
+    fn new(entry: &EntryRef<'_>, why: Bloat) -> Self {
+        Self {
+            range: entry.offset()..entry.offset() + entry.byte_len() + 1,
+            line: entry.line(),
+            kind: entry.kind(),
+            why,
+        }
+    }
+}
+
+/// Returns the lines that no resume needs, in file order.
+fn bloat(reading: &Reading) -> Result<Vec<MovedLine>, Error> {
+    let index = &reading.index;
+    let mut found = repeated(reading)?;
+    let progress = unneeded_progress(reading, &found)?;
+    found.extend(progress.into_iter().map(|entry| (entry, Bloat::Progress)));
+    let mut lines = Vec::with_capacity(found.len());
+    for (entry, why) in found {
+        let line = MovedLine::new(&index.entry(entry), why);
+        if is_whole_line(&reading.source, &line.range)? {
+            lines.push(line);
+        }
+    }
+    lines.sort_by_key(|line| line.range.start);
+    Ok(lines)
+}
+
+/// Returns whether these bytes are a line and its newline.
+fn is_whole_line(source: &Source, range: &Range<u64>) -> Result<bool, Error> {
+    let is_newline = |at: u64| {
+        let mut byte = [0];
+        Ok::<_, Error>(source.read_at(at, &mut byte)? == 1 && byte == *b"\n")
+    };
+    Ok((range.start == 0 || is_newline(range.start - 1)?) && is_newline(range.end - 1)?)
+}
+
+/// Returns metadata lines that say nothing new.
+///
+/// Of settings the last line of a type counts (META-1). The first one stays as well, as readers of
+/// lists look at both ends of a file (LIST-2). Lines with other members or of another session are
+/// another type here: only some `last-prompt` lines name a leaf (LEAF-6).
+///
+/// Of references and backups of files every line counts, but not one that is the same as the line of
+/// its type before it. Queues are logs, in which two same lines are two events.
+fn repeated(reading: &Reading) -> Result<HashMap<EntryNo, Bloat>, Error> {
+    let index = &reading.index;
+    let mut bodies = Bodies::new(&reading.source);
+    let mut found = HashMap::new();
+    // For each type: whether a line was found that is the first one, and the last line so far.
+    let mut last: HashMap<u64, Option<EntryNo>> = HashMap::new();
+    let mut before: HashMap<EntryKind, EntryNo> = HashMap::new();
+    for entry in index.entries() {
+        let kind = match entry.kind() {
+            EntryKind::FileHistoryDelta => EntryKind::FileHistorySnapshot,
+            kind => kind,
+        };
+        match kind {
+            kind if kind.is_state() => {
+                let Ok(body) = Object::parse(bodies.get(&entry)?.text) else {
+                    continue;
+                };
+                let mut names: Vec<&str> = body.members().iter().map(|(name, _)| &**name).collect();
+                names.sort_unstable();
+                let mut key = DefaultHasher::new();
+                let names_leaf = entry.leaf_uuid().is_some();
+                (kind, entry.session(), names_leaf, names).hash(&mut key);
+                match last.entry(key.finish()) {
+                    hash_map::Entry::Vacant(first) => _ = first.insert(None),
+                    hash_map::Entry::Occupied(mut last) => {
+                        if let Some(last) = last.insert(Some(entry.number())) {
+                            found.insert(last, Bloat::Superseded);
+                        }
+                    }
+                }
+            }
+            EntryKind::Summary
+            | EntryKind::FileHistorySnapshot
+            | EntryKind::PrLink
+            | EntryKind::FrameLink
+            | EntryKind::BridgeSession => {
+                let before = before.insert(kind, entry.number());
+                let before = before.map(|before| index.entry(before));
+                if let Some(before) = before.filter(|line| line.byte_len() == entry.byte_len()) {
+                    let text = bodies.get(&before)?.text.to_owned();
+                    if bodies.get(&entry)?.text == text {
+                        found.insert(entry.number(), Bloat::Copy);
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+    Ok(found)
+}
+
+/// Returns lines of progress to which no line leads that stays. What a tool printed on its way is in
+/// its result, and newer clients write no progress at all.
+///
+/// Those before the first message stay, as readers of lists take the start of a session from there;
+/// and of each subagent the first one for a call, as it may be the only line that names both.
+fn unneeded_progress(
+    reading: &Reading,
+    moved: &HashMap<EntryNo, Bloat>,
+) -> Result<Vec<EntryNo>, Error> {
+    let index = &reading.index;
+    let mut bodies = Bodies::new(&reading.source);
+    let mut is_started = false;
+    let mut of_agents = HashSet::new();
+    let mut progress = Vec::new();
+    // The ids that lines name which stay.
+    let mut named: Vec<Id> = Vec::new();
+    for entry in index.entries() {
+        is_started |= entry.kind().is_message();
+        let stays = entry.kind() != EntryKind::Progress
+            || !is_started
+            || (entry.progress_kind() == Some(ProgressKind::AgentProgress)
+                && names_agent_first(bodies.get(&entry)?.text, &mut of_agents));
+        if !stays {
+            progress.push(entry.number());
+        } else if !moved.contains_key(&entry.number()) {
+            named.extend(
+                [entry.parent(), entry.leaf_uuid(), entry.tombstone()]
+                    .iter()
+                    .flatten(),
+            );
+            if let Some(boundary) = index.boundary(entry.number()) {
+                named.extend(boundary.ids().chain(boundary.logical_parent));
+            }
+        }
+    }
+    let mut needed: HashSet<EntryNo> = HashSet::new();
+    while let Some(id) = named.pop() {
+        let lines = index.with_uuid(id).map(|line| index.entry(line));
+        for line in lines.filter(|line| line.kind() == EntryKind::Progress) {
+            if needed.insert(line.number()) {
+                named.extend(line.parent());
+            }
+        }
+    }
+    progress.retain(|line| !needed.contains(line));
+    Ok(progress)
+}
+
+/// Returns whether no line before this one names the same subagent and the same call.
+fn names_agent_first(body: &str, seen: &mut HashSet<u64>) -> bool {
+    let Ok(entry) = Entry::parse(body) else {
+        return true;
+    };
+    let data = entry.object().read::<AgentProgress<'_>>("data");
+    let agent = data.as_ref().and_then(AgentProgress::agent_id);
+    let mut key = DefaultHasher::new();
+    (agent.as_deref(), entry.parent_tool_use_id().as_deref()).hash(&mut key);
+    seen.insert(key.finish())
+}
+
+/// Puts lines of the file before a repair, which omits them, among those to move from the file after
+/// it.
+fn put_among(moved: &mut Vec<MovedLine>, omitted: Vec<MovedLine>) {
+    let mut shift = (0, 0);
+    let mut above = omitted.iter().peekable();
+    for line in moved.iter_mut() {
+        while let Some(omitted) =
+            above.next_if(|above| above.range.start <= line.range.start + shift.0)
+        {
+            shift = (
+                shift.0 + omitted.range.end - omitted.range.start,
+                shift.1 + 1,
+            );
+        }
+        line.range = line.range.start + shift.0..line.range.end + shift.0;
+        line.line += shift.1;
+    }
+    moved.extend(omitted);
+    moved.sort_by_key(|line| line.range.start);
+}
+
+/// Writes a file without these lines, which are in its order.
+fn write_without(source: &Source, lines: &[MovedLine], out: &mut dyn Write) -> Result<(), Error> {
+    let mut at = 0;
+    for line in lines {
+        copy(source, at..line.range.start, out)?;
+        at = line.range.end;
+    }
+    copy(source, at..source.len(), out)
+}
+
+/// Returns the bytes by type of the lines of `index`.
+fn sizes(index: &Index, moved: &[MovedLine]) -> Vec<KindSize> {
+    let mut sizes: BTreeMap<EntryKind, KindSize> = BTreeMap::new();
+    for entry in index.entries() {
+        let kind = entry.kind();
+        let none = KindSize {
+            kind,
+            before: 0,
+            after: 0,
+            lines: 0,
+        };
+        let size = sizes.entry(kind).or_insert(none);
+        size.before += entry.byte_len() + 1;
+        size.after += entry.byte_len() + 1;
+    }
+    for line in moved {
+        if let Some(size) = sizes.get_mut(&line.kind) {
+            size.after -= line.range.end - line.range.start;
+            size.lines += 1;
+        }
+    }
+    let mut sizes: Vec<KindSize> = sizes.into_values().collect();
+    sizes.sort_by_key(|size| (Reverse(size.before - size.after), Reverse(size.before)));
+    sizes
+}
+
+/// Returns whether two files resume alike, under both policies: they have the same entries of
+/// conversations in the same order with the same text and the same links; at the end of each branch
+/// the same path; the same leaf, and there the same request, message for message, and the same state
+/// of the session, for example title and permission mode. Requests at the ends of other branches are
+/// compared as well, but for files of many branches only as many as 4 GiB of reading allow.
+///
+/// # Errors
+/// When the system fails to read.
+pub fn resumes_alike(one: Source, other: Source) -> Result<bool, Error> {
+    is_alike(&Reading::new(one)?, &Reading::new(other)?)
+}
+
+fn is_alike(one: &Reading, other: &Reading) -> Result<bool, Error> {
+    for policy in [Policy::Vendor, Policy::Recover] {
+        let sides = [Side::new(one, policy), Side::new(other, policy)];
+        let [one, other] = &sides;
+        if !has_same_tree(one, other)? || !resumes_same(one, other, None)? {
+            return Ok(false);
+        }
+        let branches = Branches::new(&one.tree, &[]);
+        let tips = branches.all().iter().filter(|branch| branch.is_tip);
+        let leaves = tips.filter_map(|tip| one.tree.entry_node(tip.last));
+        let built = (BUILT / one.reading.source.len().max(1)).max(1) as usize;
+        for (at, leaf) in leaves.rev().enumerate() {
+            let paths = [&one.tree, &other.tree].map(|tree| tree.path_to_leaf(leaf));
+            let is_same = one.ids(&paths[0]).eq(other.ids(&paths[1]));
+            if !is_same || (at < built && !resumes_same(one, other, Some(leaf))?) {
+                return Ok(false);
+            }
+        }
+    }
+    Ok(true)
+}
+
+/// A file under one policy.
+struct Side<'r> {
+    reading: &'r Reading,
+    tree: Tree<'r>,
+}
+
+impl<'r> Side<'r> {
+    fn new(reading: &'r Reading, policy: Policy) -> Self {
+        let tree = reading.tree(policy);
+        Self { reading, tree }
+    }
+
+    fn ids<'s>(&'s self, path: &'s ConversationPath) -> impl Iterator<Item = Option<String>> + 's {
+        let entries = path.entries.iter();
+        entries.map(|entry| {
+            self.reading
+                .uuid(&self.reading.index.entry(entry.entry_no()))
+        })
+    }
+}
+
+/// Returns whether the trees have the same nodes, with the same text and the same links.
+fn has_same_tree(one: &Side<'_>, other: &Side<'_>) -> Result<bool, Error> {
+    let (a, b) = (&one.tree, &other.tree);
+    // Nodes are numbered in file order.
+    if !a.nodes().eq(b.nodes()) || a.kept_entries() != b.kept_entries() {
+        return Ok(false);
+    }
+    let mut bodies = [one, other].map(|side| Bodies::new(&side.reading.source));
+    let [of_one, of_other] = &mut bodies;
+    for node in a.nodes() {
+        let is_same = a.parent(node) == b.parent(node)
+            && a.parent_before_splice(node) == b.parent_before_splice(node)
+            && a.is_removed(node) == b.is_removed(node)
+            && a.is_sidechain(node) == b.is_sidechain(node)
+            && a.is_foreign(node) == b.is_foreign(node)
+            && of_one.get(&a.entry(node))? == of_other.get(&b.entry(node))?;
+        if !is_same {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// Returns whether both have the same path and request at `leaf`; without one, at the leaf that the
+/// policy chooses, and the same state of the session.
+fn resumes_same(one: &Side<'_>, other: &Side<'_>, leaf: Option<NodeId>) -> Result<bool, Error> {
+    let resume = |side: &Side<'_>| {
+        let mut bodies = Bodies::new(&side.reading.source);
+        let options = RequestOptions::new().long_blocks_in(&side.reading.source);
+        match leaf {
+            Some(leaf) => {
+                let options = options.leaf(side.tree.entry(leaf).number());
+                Ok((options.request(&side.tree, &mut bodies)?, None))
+            }
+            None => {
+                let (request, state, usage) =
+                    options.request_with_state(&side.tree, &mut bodies)?;
+                Ok::<_, Error>((request, Some((state, usage))))
+            }
+        }
+    };
+    let ((a, state), (b, other_state)) = (resume(one)?, resume(other)?);
+    let leaf_id = |side: &Side<'_>, path: &ConversationPath| {
+        let leaf = path.leaf.map(|leaf| side.reading.index.entry(leaf));
+        leaf.and_then(|leaf| side.reading.uuid(&leaf))
+    };
+    let is_same = state == other_state
+        && a.model == b.model
+        && a.path.refusal == b.path.refusal
+        && leaf_id(one, &a.path) == leaf_id(other, &b.path)
+        && one.ids(&a.path).eq(other.ids(&b.path))
+        && a.messages.len() == b.messages.len();
+    if !is_same {
+        return Ok(false);
+    }
+    let mut readers = [StoredReader::default(), StoredReader::default()];
+    for (of_one, of_other) in a.messages.iter().zip(&b.messages) {
+        let [reader, other_reader] = &mut readers;
+        if json(one, of_one, reader)? != json(other, of_other, other_reader)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+fn json(side: &Side<'_>, message: &Message, reader: &mut StoredReader) -> Result<String, Error> {
+    let mut text = String::new();
+    let written = message.write(reader, |part| {
+        text.push_str(part);
+        Ok(())
+    });
+    written.map_err(|error| Error::io(side.reading.source.path(), None, error))?;
+    Ok(text)
+}
+
+/// Compares what is written with a file.
+struct Matches<'s> {
+    source: &'s Source,
+    at: u64,
+    is_equal: bool,
+}
+
+impl<'s> Matches<'s> {
+    fn new(source: &'s Source) -> Self {
+        Self {
+            source,
+            at: 0,
+            is_equal: true,
+        }
+    }
+
+    fn is_all(&self) -> bool {
+        self.is_equal && self.at == self.source.len()
+    }
+}
+
+impl Write for Matches<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let mut own = vec![0; bytes.len()];
+        let read = self
+            .source
+            .read_at(self.at, &mut own)
+            .map_err(io::Error::other)?;
+        self.is_equal &= own[..read] == *bytes;
+        self.at += bytes.len() as u64;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
