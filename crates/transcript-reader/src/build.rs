@@ -602,6 +602,9 @@ impl PartialIndex {
             logical_parent: logical_parent.map(|id| intern(&id.decode(), odd)),
             preserved: preserved(list.as_ref(), segment.as_ref(), odd),
             ends: ["headUuid", "tailUuid"].map(|name| id_at(segment.as_ref()?, name, odd)),
+            segment_anchor: segment
+                .as_ref()
+                .and_then(|segment| id_at(segment, "anchorUuid", odd)),
         });
     }
 
@@ -788,6 +791,7 @@ pub(crate) fn append(index: &mut Index, part: PartialIndex) {
             boundary.entry_no = EntryNo::new(first_record + boundary.entry_no.get());
             boundary.logical_parent = boundary.logical_parent.map(rename);
             boundary.ends = boundary.ends.map(|end| end.map(rename));
+            boundary.segment_anchor = boundary.segment_anchor.map(rename);
             match &mut boundary.preserved {
                 Preserved::Nothing => {}
                 Preserved::List { anchor, uuids } => {

@@ -202,6 +202,8 @@ pub struct Boundary {
     pub preserved: Preserved,
     /// The first and the last entry of `preservedSegment`, also when the list takes precedence.
     pub ends: [Option<Id>; 2],
+    /// The anchor of `preservedSegment`, also when the list takes precedence.
+    pub segment_anchor: Option<Id>,
 }
 
 impl Boundary {

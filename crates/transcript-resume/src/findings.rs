@@ -230,17 +230,17 @@ impl<'i> Findings<'_, 'i> {
             |id: &Option<Id>| id.is_some_and(|id| self.tree.index.with_uuid(id).next().is_some());
         let (anchor, named) = match &boundary.preserved {
             Preserved::Nothing => return None,
-            Preserved::List { uuids, .. } if uuids.is_empty() => return None,
             Preserved::List { anchor, uuids } => (anchor, uuids.as_slice()),
             Preserved::Segment { anchor } => (anchor, boundary.ends.as_slice()),
         };
         let there = named.iter().filter(|id| is_there(id)).count();
         let segment = |detail| Some((Code::Segment, detail));
-        if there == 0 {
+        // An empty list preserves nothing.
+        if there == 0 && !named.is_empty() {
             Some((Code::Stale, "none of the preserved entries is in the file"))
         } else if there < named.len() {
             segment("some of the preserved entries are not in the file")
-        } else if !is_there(anchor) {
+        } else if !named.is_empty() && !is_there(anchor) {
             segment("the anchor of the preserved entries is not in the file")
         } else if let ([Some(head), Some(tail)], Preserved::Segment { .. }) =
             (boundary.ends, &boundary.preserved)
@@ -250,9 +250,12 @@ impl<'i> Findings<'_, 'i> {
         } else if boundary
             .ends
             .iter()
-            .any(|end| end.is_some() && !is_there(end))
+            .chain([&boundary.segment_anchor, anchor])
+            .any(|id| id.is_some() && !is_there(id))
         {
-            segment("an end of the preserved segment is not in the file; the list counts")
+            segment(
+                "a name beside the list of preserved entries is not in the file; the list counts",
+            )
         } else {
             None
         }

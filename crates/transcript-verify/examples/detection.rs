@@ -6,19 +6,20 @@
 //!
 //! Half of the files come from the shared corpus, if it is present, the rest from the generator.
 //! Damage is found when the damaged file has a finding that the session did not have before, or more of
-//! a kind. Lines that are missing leave no trace when no other line names them: those files are counted
-//! apart.
+//! a kind. Damage leaves a trace when the damaged file breaks a rule of `campaign::traces` that the
+//! session did not break: that is decided with plain JSON, not by what is found. Other files are such
+//! as an undamaged client may have written; they are counted apart, by reason.
 
 #![expect(clippy::print_stdout, reason = "the table is the point")]
 #![expect(clippy::unwrap_used, reason = "an example may stop at the first error")]
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use serde_json::Value;
 use transcript_format::finding::Severity;
 use transcript_reader::Source;
+use transcript_testkit::campaign::traces::traces;
 use transcript_testkit::campaign::{Healthy, Kind};
 use transcript_testkit::{generate, shared};
 use transcript_verify::{LocatedFinding, Report, Verdict, VerifyOptions, verify_source};
@@ -27,7 +28,9 @@ use transcript_verify::{LocatedFinding, Report, Verdict, VerifyOptions, verify_s
 struct Tally {
     files: usize,
     found: usize,
+    /// Files in which the damage left no trace, and in how many of them something was found.
     untraceable: usize,
+    untraceable_found: usize,
     /// Files whose conversation is larger than what `recover` shows of it.
     hidden: usize,
     lossy: usize,
@@ -38,6 +41,8 @@ struct Tallies {
     undamaged: usize,
     wrong: usize,
     kinds: [Tally; Kind::ALL.len()],
+    /// The number of files by kind of damage, and why it left no trace.
+    reasons: BTreeMap<(&'static str, &'static str), usize>,
 }
 
 fn main() {
@@ -145,11 +150,13 @@ impl Tallies {
         tally.files += 1;
         tally.hidden += usize::from(is.measure.recover < is.measure.conversation);
         tally.lossy += usize::from(is.verdict() == Verdict::Lossy);
-        if more || is.verdict() > was.verdict() {
-            tally.found += 1;
-        } else if is_untraceable(&before, &case.bytes) {
+        let is_found = more || is.verdict() > was.verdict();
+        tally.found += usize::from(is_found);
+        if let Some(reason) = untraceable(&before, &case.bytes) {
             tally.untraceable += 1;
-        } else if list == Some(kind.name()) {
+            tally.untraceable_found += usize::from(is_found);
+            *self.reasons.entry((kind.name(), reason)).or_default() += 1;
+        } else if !is_found && list.is_some_and(|list| list == kind.name() || list == "all") {
             println!(
                 "not found: {} seed {seed}, {} bytes",
                 kind.name(),
@@ -177,54 +184,31 @@ fn codes(report: &Report) -> BTreeMap<&'static str, usize> {
     codes
 }
 
-/// Returns whether a file only lacks lines of another one, and no line that is left names anything that
-/// they had; whether it only has more `progress` lines; or whether it has the same lines in an order in
-/// which a client may write them.
-fn is_untraceable(before: &[u8], after: &[u8]) -> bool {
-    let lines = |bytes: &[u8]| -> Vec<Value> {
-        let lines = bytes
-            .split(|byte| *byte == b'\n')
-            .filter(|line| !line.trim_ascii().is_empty());
-        lines
-            .map(|line| serde_json::from_slice(line).unwrap_or(Value::Null))
-            .collect()
+/// Why damage left no trace (`campaign::traces`).
+fn untraceable(before: &[u8], after: &[u8]) -> Option<&'static str> {
+    let was = traces(before);
+    if traces(after).difference(&was).next().is_some() {
+        return None;
+    }
+    let lines = |bytes: &[u8]| -> Vec<Vec<u8>> {
+        let lines = bytes.split(|byte| *byte == b'\n');
+        let lines = lines.map(|line| line.trim_ascii().to_vec());
+        lines.filter(|line| !line.is_empty()).collect()
     };
-    let (before, after) = (lines(before), lines(after));
-    if before.len() == after.len() {
-        let mut seen = HashSet::new();
-        return after.iter().all(|line| {
-            let parent = line["parentUuid"].as_str();
-            // Clients write these before their parents as well.
-            let is_result = line["message"]["content"][0]["type"] == "tool_result";
-            let is_beside = line["type"] == "attachment" || line["type"] == "progress";
-            let may_precede = is_result || is_beside;
-            let is_in_order = may_precede || parent.is_none_or(|parent| seen.contains(parent));
-            seen.extend(line["uuid"].as_str());
-            is_in_order
-        });
+    let (mut before, mut after) = (lines(before), lines(after));
+    if before == after {
+        return Some("nothing was changed");
     }
-    if before.len() < after.len() {
-        let known: HashSet<String> = before.iter().map(Value::to_string).collect();
-        let added = after.len() - before.len();
-        let is_progress = |line: &&Value| line["type"] == "progress";
-        let is_new = |line: &&Value| !known.contains(&line.to_string());
-        return after.iter().filter(is_progress).filter(is_new).count() == added;
-    }
-    let left: HashSet<String> = after.iter().map(Value::to_string).collect();
-    let gone = before
-        .iter()
-        .filter(|line| !left.contains(&line.to_string()));
-    let text: String = left.iter().map(String::as_str).collect();
-    let mut names = gone.flat_map(|line| {
-        let blocks = line["message"]["content"].as_array().into_iter().flatten();
-        let ids = blocks.flat_map(|block| [&block["id"], &block["tool_use_id"]]);
-        let names: Vec<String> = ids
-            .chain([&line["uuid"]])
-            .filter_map(|id| Some(id.as_str()?.to_owned()))
-            .collect();
-        names
-    });
-    !names.any(|name| text.contains(&format!("\"{name}\"")))
+    before.sort_unstable();
+    after.sort_unstable();
+    let has_all = |lines: &[Vec<u8>], of: &[Vec<u8>]| of.iter().all(|line| lines.contains(line));
+    Some(if before == after {
+        "lines are in another order that clients write, too"
+    } else if has_all(&before, &after) {
+        "lines are missing that no other line names"
+    } else {
+        "lines are changed or added"
+    })
 }
 
 /// The files of the corpus that nothing is wrong with.
@@ -254,9 +238,9 @@ fn corpus() -> Vec<Healthy> {
 
 fn print(workers: &[Tallies]) {
     println!(
-        "| damage | files | found | of those that leave a trace | lossy | more than `recover` shows |"
+        "| damage | files | found | with a trace | of these found | lossy | more than `recover` shows |"
     );
-    println!("| --- | ---: | ---: | ---: | ---: | ---: |");
+    println!("| --- | ---: | ---: | ---: | ---: | ---: | ---: |");
     for (at, kind) in Kind::ALL.iter().enumerate() {
         let sum = |field: fn(&Tally) -> usize| {
             workers
@@ -266,15 +250,23 @@ fn print(workers: &[Tallies]) {
         };
         let (files, found) = (sum(|tally| tally.files), sum(|tally| tally.found));
         let traced = files - sum(|tally| tally.untraceable);
-        let share = |all: usize| 100.0 * found as f64 / all.max(1) as f64;
+        let found_traced = found - sum(|tally| tally.untraceable_found);
+        let share = |found: usize, all: usize| 100.0 * found as f64 / all.max(1) as f64;
         println!(
-            "| {} | {files} | {:.2} % | {:.2} % | {} | {} |",
+            "| {} | {files} | {:.2} % | {traced} | {:.2} % | {} | {} |",
             kind.name(),
-            share(files),
-            share(traced),
+            share(found, files),
+            share(found_traced, traced),
             sum(|tally| tally.lossy),
             sum(|tally| tally.hidden)
         );
+    }
+    let mut reasons: BTreeMap<(&str, &str), usize> = BTreeMap::new();
+    for (key, count) in workers.iter().flat_map(|worker| &worker.reasons) {
+        *reasons.entry(*key).or_default() += count;
+    }
+    for ((kind, reason), count) in reasons {
+        println!("no trace: {kind}, {reason}: {count}");
     }
     let undamaged: usize = workers.iter().map(|worker| worker.undamaged).sum();
     let wrong: usize = workers.iter().map(|worker| worker.wrong).sum();

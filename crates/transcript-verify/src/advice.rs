@@ -65,7 +65,7 @@ pub const fn advice(code: Code) -> &'static str {
             "Nothing needs to be done: clients from 2.1.80 on and this project find them."
         }
         C::Leaf => {
-            "To continue from the newer entries instead, name one of them: `transcript resume --leaf UUID`."
+            "To continue from newer entries, name one of them: `transcript resume --leaf UUID`. A lost entry may be in a backup."
         }
         C::LogicalParent | C::LogicalCycle => {
             "Nothing needs to be done: the pointer is only used to show older history."

@@ -5,10 +5,11 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::hash::{Hash, Hasher};
 
 use transcript_format::finding::Code;
+use transcript_format::ids::Uuid;
 use transcript_format::kind::EntryKind;
 use transcript_format::object::{Object, Raw};
 use transcript_format::scan::{Flags, ToolRole};
-use transcript_reader::{Bodies, EntryRef, Error, Id, MessageKey, Source, ToolKey};
+use transcript_reader::{Bodies, EntryNo, EntryRef, Error, Id, Index, MessageKey, Source, ToolKey};
 use transcript_resume::{Parent, Tree, is_prompt};
 
 use crate::report::LocatedFinding;
@@ -33,6 +34,7 @@ pub(crate) fn findings(
     found.extend(copies(tree, &mut bodies)?);
     found.extend(answers_again(tree));
     found.extend(forward(tree));
+    found.extend(lost_leaves(tree));
     found.extend(snapshots(tree, &mut bodies)?);
     Ok(found)
 }
@@ -241,36 +243,120 @@ fn answers_again(tree: &Tree<'_>) -> Option<LocatedFinding> {
     first.map(|entry| LocatedFinding::of_entry(Code::CountedTwice, &entry, detail))
 }
 
-/// Reports entries that precede their parent in the file. Clients write results and attachments a few
-/// lines before it.
+/// Reports entries that precede their parent in the file, and results that follow a later answer: no
+/// client writes them so. A result may precede its call, and an attachment its result, as a client
+/// writes the lines of an answer when the answer is complete.
 fn forward(tree: &Tree<'_>) -> Vec<LocatedFinding> {
-    const NEAR: usize = 9;
     let index = tree.index();
     let mut found = Vec::new();
-    for node in tree.nodes() {
-        let entry = tree.entry(node);
+    let mut calls = OpenCalls::default();
+    for entry in index.entries() {
+        let node = tree.node(entry.number());
+        let is_main = node.is_some_and(|node| !tree.is_sidechain(node));
+        if is_main && calls.is_late(&entry) {
+            let detail = "a later answer precedes the result";
+            found.push(LocatedFinding::of_entry(Code::Forward, &entry, detail));
+        }
         // The line that the entry names may be a progress line.
-        let Some(above) = entry.parent().and_then(|id| index.with_uuid(id).next()) else {
+        let above = entry.parent().and_then(|id| index.with_uuid(id).next());
+        let Some(above) = above.filter(|above| *above > entry.number()) else {
             continue;
         };
-        let is_result = entry.flags().contains(Flags::HAS_TOOL_RESULT);
-        let may_precede = is_result || entry.kind() == EntryKind::Attachment;
-        let is_far = above.get() > entry.number().get() + NEAR;
-        if above <= entry.number() || (may_precede && !is_far) {
-            continue;
-        }
-        // Of a repeated uuid one line has the place and another one the body.
         let above = index.entry(above);
-        let copies = |id| index.with_uuid(id).count();
-        let is_single = |entry: &EntryRef<'_>| entry.uuid().is_some_and(|id| copies(id) == 1);
-        let is_linked =
-            matches!(tree.parent(node), Parent::Node(_)) && tree.link_decision(node).is_none();
-        if is_linked && is_single(&entry) && is_single(&above) {
+        // Of a repeated uuid one line has the place and another one the body.
+        let is_single = |entry: &EntryRef<'_>| {
+            let copies = |id| index.with_uuid(id).count();
+            entry.uuid().is_some_and(|id| copies(id) == 1)
+        };
+        let is_linked = node.map_or(entry.kind() == EntryKind::Progress, |node| {
+            matches!(tree.parent(node), Parent::Node(_)) && tree.link_decision(node).is_none()
+        });
+        if is_linked
+            && is_single(&entry)
+            && is_single(&above)
+            && !may_precede(index, &entry, &above)
+        {
             let detail = format!("its parent is on line {}", above.line());
             found.push(LocatedFinding::of_entry(Code::Forward, &entry, detail));
         }
     }
     found
+}
+
+/// Returns whether a client may write `entry` before its parent `above`.
+fn may_precede(index: &Index, entry: &EntryRef<'_>, above: &EntryRef<'_>) -> bool {
+    const NEAR: usize = 9;
+    let is_result = |entry: &EntryRef<'_>| entry.flags().contains(Flags::HAS_TOOL_RESULT);
+    let is_forward = |entry: &EntryRef<'_>| {
+        let above = entry.parent().and_then(|id| index.with_uuid(id).next());
+        above.is_some_and(|above| above > entry.number())
+    };
+    let may_be_between = |between: EntryRef<'_>| match between.kind() {
+        EntryKind::Assistant => between.message().is_some() && between.message() == above.message(),
+        EntryKind::User => is_result(&between) && is_forward(&between),
+        _ => true,
+    };
+    let numbers = entry.number().get() + 1..above.number().get();
+    if numbers.len() >= NEAR {
+        return false;
+    }
+    let mut between = numbers.map(|number| index.entry(EntryNo::new(number)));
+    match entry.kind() {
+        EntryKind::Attachment => is_result(above),
+        _ => is_result(entry) && between.all(may_be_between),
+    }
+}
+
+/// The calls without a result so far: of the last answer, and of those before.
+#[derive(Default)]
+struct OpenCalls {
+    answer: Option<MessageKey>,
+    last: Vec<ToolKey>,
+    before: Vec<ToolKey>,
+}
+
+impl OpenCalls {
+    /// Reads the next entry. Returns whether it is the result of a call of an earlier answer.
+    fn is_late(&mut self, entry: &EntryRef<'_>) -> bool {
+        const MOST: usize = 64;
+        match entry.kind() {
+            EntryKind::Assistant => {
+                if entry.message() != self.answer || self.answer.is_none() {
+                    self.answer = entry.message();
+                    self.before.append(&mut self.last);
+                    let old = self.before.len().saturating_sub(MOST);
+                    self.before.drain(..old);
+                }
+                self.last.extend(keys(entry, ToolRole::Use));
+                false
+            }
+            EntryKind::User => keys(entry, ToolRole::Result).fold(false, |is_late, key| {
+                let answers = |calls: &mut Vec<ToolKey>| {
+                    let at = calls.iter().position(|call| *call == key);
+                    at.map(|at| calls.remove(at)).is_some()
+                };
+                !answers(&mut self.last) && answers(&mut self.before) || is_late
+            }),
+            _ => false,
+        }
+    }
+}
+
+/// Reports `last-prompt` lines that name an entry which is not in the file: a client names one that
+/// it has written. The uuid of zeros names none.
+fn lost_leaves(tree: &Tree<'_>) -> Vec<LocatedFinding> {
+    let index = tree.index();
+    let mut seen = HashSet::new();
+    let pins = index
+        .entries()
+        .filter(|entry| entry.kind() == EntryKind::LastPrompt);
+    let lost = pins.filter(|pin| {
+        let id = pin.leaf_uuid().filter(|id| *id != Id::Uuid(Uuid::ZERO));
+        id.is_some_and(|id| index.with_uuid(id).next().is_none() && seen.insert(id))
+    });
+    let detail = "a last-prompt line names an entry that is not in the file";
+    lost.map(|pin| LocatedFinding::of_entry(Code::Leaf, &pin, detail))
+        .collect()
 }
 
 /// Reports a `file-history-snapshot` of a message that has one already. Their `messageId` is the uuid

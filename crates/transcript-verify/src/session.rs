@@ -195,16 +195,20 @@ fn bytes_of(index: &Index, path: &ConversationPath) -> u64 {
 }
 
 /// Sorts the findings by place, and adds the uuids of their entries. A request that a provider
-/// refuses for a reason that is already there is not mentioned again.
+/// refuses for a reason that is already there is not mentioned again, nor is a result that is late on
+/// the path as well as in the file.
 fn in_order(index: &Index, mut findings: Vec<LocatedFinding>) -> Vec<LocatedFinding> {
-    let is_pair = |finding: &&LocatedFinding| finding.code.as_str().starts_with("P-");
-    let explained: HashSet<u64> = findings
-        .iter()
-        .filter(is_pair)
-        .map(|finding| finding.offset)
-        .collect();
-    findings
-        .retain(|finding| finding.code != Code::Refused || !explained.contains(&finding.offset));
+    let places = |is_wanted: fn(Code) -> bool| -> HashSet<u64> {
+        let wanted = findings.iter().filter(|finding| is_wanted(finding.code));
+        wanted.map(|finding| finding.offset).collect()
+    };
+    let pairs = places(|code| code.as_str().starts_with("P-"));
+    let late = places(|code| code == Code::PairOrder);
+    findings.retain(|finding| match finding.code {
+        Code::Refused => !pairs.contains(&finding.offset),
+        Code::Forward => !late.contains(&finding.offset),
+        _ => true,
+    });
     findings.sort_by_key(|finding| (finding.line.is_some(), finding.offset, finding.code));
     let mut entries = index.entries().peekable();
     for finding in &mut findings {

@@ -9,6 +9,7 @@
 
 mod hurt;
 pub mod several;
+pub mod traces;
 mod truth;
 
 use std::collections::{HashMap, HashSet};

@@ -135,6 +135,129 @@ fn large_lines_images_and_files_are_reported() {
 }
 
 #[test]
+fn moved_lines_and_names_of_lost_entries_are_reported() {
+    let text = r#"[{"type":"text","text":"Low."}]"#;
+    let [first, answer] = [line("u1", "", "\"Tide?\""), line("a1", "u1", text)];
+    let beside = |kind: &str, parent: &str| {
+        format!(
+            "{{\"type\":\"{kind}\",\"uuid\":\"x\",\"parentUuid\":\"{parent}\",\"sessionId\":\"s\"}}\n"
+        )
+    };
+    let pin = |leaf: &str| {
+        format!("{{\"type\":\"last-prompt\",\"leafUuid\":\"{leaf}\",\"sessionId\":\"s\"}}\n")
+    };
+    let found = |lines: &[&str]| found_in(lines.concat().as_bytes());
+    let clean = (Verdict::Clean, String::new());
+    let noted = |code: &str, line: usize, before: &[&str]| {
+        let at: usize = before.iter().map(|line| line.len()).sum();
+        (Verdict::Noted, format!("{code} {line}@{at}"))
+    };
+
+    let both = [&first[..], &answer];
+    assert_eq!(
+        found(&[&both[..], &[&pin("gone")]].concat()),
+        noted("G-LEAF", 3, &both)
+    );
+    for leaf in ["a1", "00000000-0000-0000-0000-000000000000"] {
+        assert_eq!(found(&[&both[..], &[&pin(leaf)]].concat()), clean, "{leaf}");
+    }
+    for kind in ["progress", "attachment"] {
+        let moved = [&first[..], &beside(kind, "a1"), &answer];
+        assert_eq!(found(&moved), noted("G-FORWARD", 2, &both[..1]), "{kind}");
+    }
+
+    // Two calls of one answer; their results may precede the second call, but not follow the next
+    // answer.
+    let call = |name: &str, parent: &str, id: &str, answer: &str| {
+        let block = format!(r#"[{{"type":"tool_use","id":"{id}","name":"Read","input":{{}}}}]"#);
+        let line = line(name, parent, &block);
+        line.replace(
+            "\"message\":{",
+            &format!("\"message\":{{\"id\":\"{answer}\","),
+        )
+    };
+    let result = |name: &str, parent: &str, id: &str| {
+        line(
+            name,
+            parent,
+            &format!(r#"[{{"type":"tool_result","tool_use_id":"{id}","content":"x"}}]"#),
+        )
+    };
+    let calls = [
+        call("a1", "u1", "t1", "m1"),
+        call("a2", "a1", "t2", "m1"),
+        call("a3", "r2", "t3", "m2"),
+    ];
+    let results = [
+        result("r1", "a1", "t1"),
+        result("r2", "a2", "t2"),
+        result("r3", "a3", "t3"),
+    ];
+    let early = [
+        &first[..],
+        &results[1],
+        &calls[0],
+        &calls[1],
+        &results[0],
+        &calls[2],
+        &results[2],
+    ];
+    assert!(
+        !found(&early).1.contains("G-FORWARD"),
+        "{:?}",
+        found(&early)
+    );
+    let late = [
+        &first[..],
+        &calls[0],
+        &calls[1],
+        &results[1],
+        &calls[2],
+        &results[0],
+        &results[2],
+    ];
+    assert!(
+        found(&late).1.contains("G-FORWARD 6@"),
+        "{:?}",
+        found(&late)
+    );
+    let across = [
+        &first[..],
+        &calls[0],
+        &results[2],
+        &calls[1],
+        &results[0],
+        &results[1],
+        &calls[2],
+    ];
+    assert!(
+        found(&across).1.contains("G-FORWARD 3@"),
+        "{:?}",
+        found(&across)
+    );
+}
+
+#[test]
+fn every_pointer_of_a_boundary_must_name_an_entry() {
+    let text = r#"[{"type":"text","text":"Low."}]"#;
+    let lines = [line("u1", "", "\"Tide?\""), line("a1", "u1", text)].concat();
+    let summary =
+        line("u2", "b1", "\"Tides.\"").replace("{\"type\"", "{\"isCompactSummary\":true,\"type\"");
+    let found = |list: &str, head: &str, anchor: &str| {
+        let boundary = format!(
+            r#"{{"type":"system","subtype":"compact_boundary","uuid":"b1","parentUuid":null,"logicalParentUuid":"a1","sessionId":"s","timestamp":"2026-03-09T14:00:00.000Z","compactMetadata":{{"preservedMessages":{{"anchorUuid":"u2","uuids":[{list}]}},"preservedSegment":{{"headUuid":"{head}","anchorUuid":"{anchor}","tailUuid":"a1"}}}}}}"#
+        );
+        found_in(format!("{lines}{boundary}\n{summary}").as_bytes()).1
+    };
+    let broken = format!("C-SEGMENT 3@{}", lines.len());
+    for list in ["", "\"a1\""] {
+        assert_eq!(found(list, "a1", "u2"), "", "{list}");
+        assert_eq!(found(list, "a1", "gone"), broken, "{list}");
+        assert_eq!(found(list, "gone", "u2"), broken, "{list}");
+    }
+}
+
+#[test]
 fn the_secret_itself_is_never_reported() {
     let report = verify(
         &fixtures().join("findings/secrets.jsonl"),
