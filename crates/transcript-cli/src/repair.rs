@@ -10,7 +10,7 @@ use transcript::wire::RepairReport;
 use transcript::{Error, ErrorKind, SessionRepair, undo_repair};
 
 use crate::ui::Ui;
-use crate::{exit, record, session};
+use crate::{exit, record, salvage, session};
 
 /// Make a damaged session whole, so that a client shows all of its conversation
 ///
@@ -34,6 +34,10 @@ pub(crate) struct Args {
     /// Restore the file that --keep-id replaced
     #[arg(long)]
     undo: bool,
+    /// Gather what the files of subagents and results have, when the file of the session is missing
+    /// or stopped growing
+    #[arg(long, conflicts_with_all = ["keep_id", "undo", "new_session"])]
+    salvage: bool,
     /// Print one JSON object
     #[arg(long)]
     json: bool,
@@ -44,7 +48,16 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
     if args.session == Path::new("-") {
         bail!("standard input cannot be repaired; save it to a file");
     }
-    let path = session::find(ui, &args.session)?;
+    if args.salvage {
+        return salvage::run(ui, &args.session, args.out.as_deref(), args.json);
+    }
+    let path = session::find(ui, &args.session).map_err(|error| {
+        let hint = "its folder is there: --salvage gathers what is in it";
+        match salvage::is_absent(ui, &args.session) {
+            true => error.context(hint),
+            false => error,
+        }
+    })?;
     if args.undo {
         let repaired = match undo_repair(&path) {
             Err(error) if error.kind() == ErrorKind::RepairRefused => return refuse(ui, &error),
@@ -89,9 +102,10 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
     }
 }
 
-fn refuse(ui: &Ui, error: &Error) -> Result<u8> {
+pub(crate) fn refuse(ui: &Ui, error: &Error) -> Result<u8> {
     let way_out = match error.kind() {
         ErrorKind::Exists => "name another file",
+        ErrorKind::NothingToSalvage => "look for a backup",
         _ if error.is_retryable() => {
             "close the session and try again, or write a copy with --out FILE"
         }
@@ -154,7 +168,7 @@ fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
 }
 
-fn write_health(out: &mut dyn Write, when: &str, health: &Health) -> Result<()> {
+pub(crate) fn write_health(out: &mut dyn Write, when: &str, health: &Health) -> Result<()> {
     let shown = &health.shown;
     let accepted = |is_accepted| if is_accepted { "accepted" } else { "refused" };
     writeln!(

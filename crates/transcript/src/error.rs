@@ -65,6 +65,8 @@ pub enum ErrorKind {
     RepairRefused,
     /// A repaired session cannot be written.
     Repair,
+    /// The session is as new as its other files, or these have nothing that it does not have.
+    NothingToSalvage,
 }
 
 impl ErrorKind {
@@ -87,6 +89,7 @@ impl ErrorKind {
             Self::SideFiles => "side-files",
             Self::RepairRefused => "repair-refused",
             Self::Repair => "repair-failed",
+            Self::NothingToSalvage => "nothing-to-salvage",
         }
     }
 }
@@ -261,6 +264,9 @@ impl fmt::Display for Error {
             (_, ErrorKind::SideFiles) => "side files of the two sessions differ",
             (_, ErrorKind::RepairRefused) => "the session must not be replaced now",
             (_, ErrorKind::Repair) => "the repaired session cannot be written",
+            (_, ErrorKind::NothingToSalvage) => {
+                "nothing to salvage: no other file of the session has more than it"
+            }
             (_, ErrorKind::Read(_)) => "cannot be read",
             (_, ErrorKind::Write(_)) => "cannot be written",
         };

@@ -230,7 +230,7 @@ pub fn undo_repair(path: &Path) -> Result<PathBuf, Error> {
     undo(path).map_err(|error| Error::exchange(path, error))
 }
 
-fn write_file(
+pub(crate) fn write_file(
     path: &Path,
     write: impl Fn(&mut dyn Write) -> Result<(), Error>,
 ) -> Result<NewFile, Error> {
@@ -251,7 +251,7 @@ fn remove(beside: &[PathBuf]) {
 }
 
 /// Copies the bytes from `from` to `to`.
-fn copy(source: &Source, from: u64, to: u64, out: &mut dyn Write) -> Result<(), Error> {
+pub(crate) fn copy(source: &Source, from: u64, to: u64, out: &mut dyn Write) -> Result<(), Error> {
     let mut block = vec![0; BLOCK.min((to - from) as usize)];
     let mut at = from;
     while at < to {

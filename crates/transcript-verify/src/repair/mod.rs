@@ -18,6 +18,7 @@ use std::collections::HashSet;
 use std::fs;
 use std::io::{self, Seek, Write};
 use std::ops::Range;
+use std::path::Path;
 
 use transcript_format::finding::{Code, Finding};
 use transcript_format::ids::Uuid;
@@ -466,10 +467,21 @@ impl Health {
 
 /// Makes the new file: in memory, or without a name in the folder of the old one.
 fn write(reading: &Reading, step: &Step) -> Result<Source, Error> {
-    let path = reading.source.path();
-    if reading.source.len() <= IN_MEMORY {
+    let source = &reading.source;
+    new_source(source.path(), source.len(), &mut |out| {
+        step.changes.write(reading, out)
+    })
+}
+
+/// Makes a file without a name of about `len` bytes: in memory, or in the folder of `path`.
+pub(crate) fn new_source(
+    path: &Path,
+    len: u64,
+    write: &mut dyn FnMut(&mut dyn Write) -> Result<(), Error>,
+) -> Result<Source, Error> {
+    if len <= IN_MEMORY {
         let mut bytes = Vec::new();
-        step.changes.write(reading, &mut bytes)?;
+        write(&mut bytes)?;
         return Ok(Source::from_bytes(bytes, path));
     }
     let failed = |error| Error::io(path, None, error);
@@ -479,7 +491,7 @@ fn write(reading: &Reading, step: &Step) -> Result<Source, Error> {
         None => tempfile::tempfile(),
     };
     let mut out = io::BufWriter::with_capacity(256 << 10, file.map_err(failed)?);
-    step.changes.write(reading, &mut out)?;
+    write(&mut out)?;
     let mut file: fs::File = out
         .into_inner()
         .map_err(|error| failed(error.into_error()))?;

@@ -5,6 +5,7 @@
 mod conversation;
 mod findings;
 mod repair;
+mod salvage;
 mod store;
 
 use std::path::{Path, PathBuf};

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 use transcript_verify::repair::{Action, Health, Repair};
+use transcript_verify::salvage::Salvage;
 
 use super::{Name, PolicyLintRecord, SCHEMA, VisibleRecord};
 
@@ -78,6 +79,22 @@ impl RepairReport {
             refused: repair.refusal().map(|refusal| refusal.name().into()),
             out: None,
             cwd: repair.cwd().map(str::to_owned),
+            old: None,
+        }
+    }
+
+    /// Describes a salvage, as the repair of a session whose file is missing or behind.
+    #[must_use]
+    pub fn of_salvage(salvage: &Salvage) -> Self {
+        Self {
+            schema: SCHEMA,
+            path: salvage.session().to_owned(),
+            plan: salvage.actions().iter().map(ActionRecord::of).collect(),
+            before: HealthRecord::of(&salvage.before()),
+            after: HealthRecord::of(&salvage.after()),
+            refused: None,
+            out: None,
+            cwd: None,
             old: None,
         }
     }
