@@ -60,7 +60,14 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
     })?;
     if args.undo {
         let repaired = match undo_repair(&path) {
-            Err(error) if error.kind() == ErrorKind::RepairRefused => return refuse(ui, &error),
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    ErrorKind::RepairRefused | ErrorKind::CannotReplace
+                ) =>
+            {
+                return refuse(ui, &error);
+            }
             undone => undone?,
         };
         writeln!(
@@ -83,7 +90,12 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
         None => Ok(()),
     };
     let refused = match done {
-        Err(error) if matches!(error.kind(), ErrorKind::RepairRefused | ErrorKind::Exists) => {
+        Err(error)
+            if matches!(
+                error.kind(),
+                ErrorKind::RepairRefused | ErrorKind::Exists | ErrorKind::CannotReplace
+            ) =>
+        {
             Some(error)
         }
         done => done.map(|()| None)?,
@@ -106,6 +118,9 @@ pub(crate) fn refuse(ui: &Ui, error: &Error) -> Result<u8> {
     let way_out = match error.kind() {
         ErrorKind::Exists => "name another file",
         ErrorKind::NothingToSalvage => "look for a backup",
+        ErrorKind::CannotReplace => {
+            "close the session, write a copy with --out FILE, and rename it; or continue it as a new one with --new-session"
+        }
         _ if error.is_retryable() => {
             "close the session and try again, or write a copy with --out FILE"
         }
