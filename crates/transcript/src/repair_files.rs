@@ -117,7 +117,7 @@ impl SessionRepair {
     fn copy_side_files(&self, out: &Path, ids: &Ids) -> Result<Option<PathBuf>, Error> {
         let folder = out.with_extension("");
         let has_folder = self.path.with_extension("").is_dir();
-        if folder == out || !(has_folder || !subagents(&self.path)?.is_empty()) {
+        if folder == out || (!has_folder && subagents(&self.path)?.is_empty()) {
             return Ok(None);
         }
         if fs::symlink_metadata(&folder).is_ok() {
