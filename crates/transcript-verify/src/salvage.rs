@@ -9,7 +9,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
-use transcript_format::finding::Code;
+use transcript_format::finding::{Code, Severity};
 use transcript_format::ids::Uuid;
 use transcript_format::json::ObjectBuf;
 use transcript_format::kind::EntryKind;
@@ -380,9 +380,11 @@ impl Gathered {
             if repeated > 0 {
                 detail.push_str(&format!(", {repeated} more are there already"));
             }
-            if !part.index.findings().is_empty() {
-                let count = part.index.findings().len();
-                detail.push_str(&format!(", {count} findings about damage"));
+            let damage = part.index.findings().iter();
+            let damage = damage.filter(|finding| finding.code.severity() == Severity::Damage);
+            match damage.count() {
+                0 => {}
+                count => detail.push_str(&format!(", {count} findings about damage")),
             }
             act(ActionKind::Salvage, detail);
         }
