@@ -26,6 +26,7 @@ mod record;
 mod repair;
 mod replay;
 mod resume;
+mod salvage;
 mod session;
 mod tail;
 mod tree;

@@ -10,7 +10,7 @@ use transcript::wire::{CompactedRecord, RepairReport};
 use transcript::{Error, ErrorKind, SessionRepair, undo_repair};
 
 use crate::ui::Ui;
-use crate::{exit, record, session};
+use crate::{exit, record, salvage, session};
 
 /// Make a damaged session whole, so that a client shows all of its conversation
 ///
@@ -38,6 +38,10 @@ pub(crate) struct Args {
     /// Restore the file that --keep-id replaced
     #[arg(long)]
     undo: bool,
+    /// Gather what the files of subagents and results have, when the file of the session is missing
+    /// or stopped growing
+    #[arg(long, conflicts_with_all = ["keep_id", "undo", "new_session"])]
+    salvage: bool,
     /// Print one JSON object
     #[arg(long)]
     json: bool,
@@ -48,10 +52,26 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
     if args.session == Path::new("-") {
         bail!("standard input cannot be repaired; save it to a file");
     }
-    let path = session::find(ui, &args.session)?;
+    if args.salvage {
+        return salvage::run(ui, &args.session, args.out.as_deref(), args.json);
+    }
+    let path = session::find(ui, &args.session).map_err(|error| {
+        let hint = "its folder is there: --salvage gathers what is in it";
+        match salvage::is_absent(ui, &args.session) {
+            true => error.context(hint),
+            false => error,
+        }
+    })?;
     if args.undo {
         let repaired = match undo_repair(&path) {
-            Err(error) if error.kind() == ErrorKind::RepairRefused => return refuse(ui, &error),
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    ErrorKind::RepairRefused | ErrorKind::CannotReplace
+                ) =>
+            {
+                return refuse(ui, &error);
+            }
             undone => undone?,
         };
         writeln!(
@@ -77,7 +97,12 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
         None => Ok(()),
     };
     let refused = match done {
-        Err(error) if matches!(error.kind(), ErrorKind::RepairRefused | ErrorKind::Exists) => {
+        Err(error)
+            if matches!(
+                error.kind(),
+                ErrorKind::RepairRefused | ErrorKind::Exists | ErrorKind::CannotReplace
+            ) =>
+        {
             Some(error)
         }
         done => done.map(|()| None)?,
@@ -96,9 +121,13 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
     }
 }
 
-fn refuse(ui: &Ui, error: &Error) -> Result<u8> {
+pub(crate) fn refuse(ui: &Ui, error: &Error) -> Result<u8> {
     let way_out = match error.kind() {
         ErrorKind::Exists => "name another file",
+        ErrorKind::NothingToSalvage => "look for a backup",
+        ErrorKind::CannotReplace => {
+            "close the session, write a copy with --out FILE, and rename it; or continue it as a new one with --new-session"
+        }
         _ if error.is_retryable() => {
             "close the session and try again, or write a copy with --out FILE"
         }
@@ -185,7 +214,7 @@ fn write_sizes(out: &mut dyn Write, compacted: &CompactedRecord) -> Result<()> {
     Ok(())
 }
 
-fn write_health(out: &mut dyn Write, when: &str, health: &Health) -> Result<()> {
+pub(crate) fn write_health(out: &mut dyn Write, when: &str, health: &Health) -> Result<()> {
     let shown = &health.shown;
     let accepted = |is_accepted| if is_accepted { "accepted" } else { "refused" };
     writeln!(

@@ -9,6 +9,12 @@
 //! A kill in the middle leaves the new file, or the old one, under a third name: `repairing-N` or
 //! `undoing-N` is appended, with N the number (inode) of the file that had the name before. The
 //! number shows whether the exchange had happened; the next call finishes it or cleans up.
+//!
+//! A file system of Linux that cannot exchange two names gets there in three steps: the old file gets
+//! a second name, which has `.old` appended to the third one; the new file is renamed over the old
+//! one; the second name becomes the third. Here, too, the name always leads to one of the two.
+//!
+//! Other systems do not say whether a process writes to a file, so nothing is replaced there.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -25,6 +31,9 @@ const REPLACED: &str = "before-repair";
 
 /// What is appended to the name of a file whose replacement was undone.
 const UNDONE: &str = "repaired";
+
+/// What is appended to the third name for the second name of a file.
+const SECOND: &str = ".old";
 
 /// How often, and how long apart, to look whether a process still writes to a file that it opened
 /// while the names were exchanged.
@@ -53,7 +62,10 @@ impl fmt::Display for ExchangeError {
             Self::Busy => write!(f, "a process has the file open for writing"),
             Self::Changed => write!(f, "the file has changed since it was read"),
             Self::NothingToUndo => write!(f, "there is no earlier file to restore"),
-            Self::Unsupported => write!(f, "this system cannot exchange two files safely"),
+            Self::Unsupported => write!(
+                f,
+                "this system cannot exchange two files, or does not say whether a process writes to one"
+            ),
             Self::Io(error) => error.fmt(f),
         }
     }
@@ -128,6 +140,10 @@ pub fn finish_exchange(path: &Path) -> Result<(), ExchangeError> {
             let rest = found
                 .as_encoded_bytes()
                 .strip_prefix(name.as_encoded_bytes());
+            if rest.is_some_and(|rest| rest.ends_with(SECOND.as_bytes())) {
+                finish_replacement(&entry.path(), path, kept)?;
+                continue;
+            }
             let Some(before) = rest.and_then(|rest| std::str::from_utf8(rest).ok()?.parse().ok())
             else {
                 continue;
@@ -144,6 +160,19 @@ pub fn finish_exchange(path: &Path) -> Result<(), ExchangeError> {
                 fs::remove_file(&other)?;
             }
         }
+    }
+    Ok(())
+}
+
+/// Finishes a replacement in three steps: `second` is the second name of the file that had `path`.
+fn finish_replacement(second: &Path, path: &Path, kept: &str) -> Result<(), ExchangeError> {
+    let identity = |path: &Path| -> io::Result<_> {
+        Ok(crate::disk::ReadFile::metadata(&fs::File::open(path)?)?.identity)
+    };
+    match identity(path)? == identity(second)? {
+        // It was not replaced yet.
+        true => fs::remove_file(second)?,
+        false => _ = keep_as(second, path, kept)?,
     }
     Ok(())
 }
@@ -266,11 +295,31 @@ impl Old {
 #[cfg(target_os = "linux")]
 fn exchange_names(one: &Path, other: &Path) -> Result<(), ExchangeError> {
     use rustix::fs::{CWD, RenameFlags, renameat_with};
+    #[cfg(test)]
+    if tests::CANNOT_EXCHANGE.get() {
+        return replace_name(one, other);
+    }
     match renameat_with(CWD, one, CWD, other, RenameFlags::EXCHANGE) {
         Ok(()) => Ok(()),
-        Err(rustix::io::Errno::INVAL | rustix::io::Errno::NOSYS) => Err(ExchangeError::Unsupported),
+        Err(rustix::io::Errno::INVAL | rustix::io::Errno::NOSYS) => replace_name(one, other),
         Err(error) => Err(ExchangeError::Io(error.into())),
     }
+}
+
+/// Exchanges two names in three steps. What has the name `one` has it until `other` is renamed over
+/// it; a file system without second names cannot do that.
+#[cfg(target_os = "linux")]
+fn replace_name(one: &Path, other: &Path) -> Result<(), ExchangeError> {
+    let second = with(other, &SECOND[1..]);
+    fs::hard_link(one, &second).map_err(|error| match error.kind() {
+        io::ErrorKind::PermissionDenied | io::ErrorKind::Unsupported => ExchangeError::Unsupported,
+        _ => ExchangeError::Io(error),
+    })?;
+    if let Err(error) = fs::rename(other, one) {
+        fs::remove_file(&second)?;
+        return Err(error.into());
+    }
+    Ok(fs::rename(&second, other)?)
 }
 
 /// Renames a file unless the name is taken, and makes that survive a power cut.
@@ -301,9 +350,24 @@ fn rename_new(_from: &Path, _to: &Path) -> io::Result<()> {
 mod tests {
     #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
+    use std::cell::Cell;
     use std::io::Write;
 
     use super::*;
+
+    thread_local! {
+        /// Whether this thread is on a file system that cannot exchange two names.
+        pub(super) static CANNOT_EXCHANGE: Cell<bool> = const { Cell::new(false) };
+    }
+
+    /// Calls `test` as it is, and on a file system that cannot exchange two names.
+    fn on_all_systems(test: impl Fn()) {
+        for cannot in [false, true] {
+            CANNOT_EXCHANGE.set(cannot);
+            test();
+        }
+        CANNOT_EXCHANGE.set(false);
+    }
 
     fn new_file(path: &Path, bytes: &[u8]) -> NewFile {
         let mut file = NewFile::beside(path).unwrap();
@@ -326,64 +390,70 @@ mod tests {
 
     #[test]
     fn the_old_file_stays_as_it_was_and_comes_back() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("s.jsonl");
-        fs::write(&path, "old\n").unwrap();
-        let old = read(&path);
-        let kept = put_in_place(new_file(&path, b"new\n"), &path, &old).unwrap();
-        assert_eq!(fs::read(&path).unwrap(), b"new\n");
-        assert_eq!(read(&kept), old);
-        assert_eq!(names(folder.path()), ["s.jsonl", "s.jsonl.before-repair"]);
+        on_all_systems(|| {
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join("s.jsonl");
+            fs::write(&path, "old\n").unwrap();
+            let old = read(&path);
+            let kept = put_in_place(new_file(&path, b"new\n"), &path, &old).unwrap();
+            assert_eq!(fs::read(&path).unwrap(), b"new\n");
+            assert_eq!(read(&kept), old);
+            assert_eq!(names(folder.path()), ["s.jsonl", "s.jsonl.before-repair"]);
 
-        let second = read(&path);
-        let again = put_in_place(new_file(&path, b"newer\n"), &path, &second).unwrap();
-        assert_eq!(again, folder.path().join("s.jsonl.before-repair.1"));
-        undo(&path).unwrap();
-        assert_eq!(read(&path), second);
-        undo(&path).unwrap();
-        assert_eq!(read(&path), old);
-        assert!(matches!(undo(&path), Err(ExchangeError::NothingToUndo)));
-        let left = names(folder.path());
-        assert_eq!(left, ["s.jsonl", "s.jsonl.repaired", "s.jsonl.repaired.1"]);
+            let second = read(&path);
+            let again = put_in_place(new_file(&path, b"newer\n"), &path, &second).unwrap();
+            assert_eq!(again, folder.path().join("s.jsonl.before-repair.1"));
+            undo(&path).unwrap();
+            assert_eq!(read(&path), second);
+            undo(&path).unwrap();
+            assert_eq!(read(&path), old);
+            assert!(matches!(undo(&path), Err(ExchangeError::NothingToUndo)));
+            let left = names(folder.path());
+            assert_eq!(left, ["s.jsonl", "s.jsonl.repaired", "s.jsonl.repaired.1"]);
+        });
     }
 
     #[test]
     fn a_file_that_changed_or_is_being_written_stays() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("s.jsonl");
-        fs::write(&path, "old\n").unwrap();
-        let metadata = read(&path);
-        let put = || put_in_place(new_file(&path, b"new\n"), &path, &metadata);
-        let mut writer = fs::OpenOptions::new().append(true).open(&path).unwrap();
-        assert!(matches!(put(), Err(ExchangeError::Busy)));
-        writer.write_all(b"more\n").unwrap();
-        drop(writer);
-        // A plain rename would lose this line.
-        assert!(matches!(put(), Err(ExchangeError::Changed)));
-        assert_eq!(fs::read(&path).unwrap(), b"old\nmore\n");
-        let reader = fs::File::open(&path).unwrap();
-        reader.lock().unwrap();
-        assert!(matches!(put(), Err(ExchangeError::Busy)));
-        drop(reader);
-        fs::rename(&path, folder.path().join("moved")).unwrap();
-        fs::write(&path, "old\n").unwrap();
-        assert!(matches!(put(), Err(ExchangeError::Changed)));
-        assert_eq!(fs::read(&path).unwrap(), b"old\n");
-        assert_eq!(names(folder.path()), ["moved", "s.jsonl"]);
+        on_all_systems(|| {
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join("s.jsonl");
+            fs::write(&path, "old\n").unwrap();
+            let metadata = read(&path);
+            let put = || put_in_place(new_file(&path, b"new\n"), &path, &metadata);
+            let mut writer = fs::OpenOptions::new().append(true).open(&path).unwrap();
+            assert!(matches!(put(), Err(ExchangeError::Busy)));
+            writer.write_all(b"more\n").unwrap();
+            drop(writer);
+            // A plain rename would lose this line.
+            assert!(matches!(put(), Err(ExchangeError::Changed)));
+            assert_eq!(fs::read(&path).unwrap(), b"old\nmore\n");
+            let reader = fs::File::open(&path).unwrap();
+            reader.lock().unwrap();
+            assert!(matches!(put(), Err(ExchangeError::Busy)));
+            drop(reader);
+            fs::rename(&path, folder.path().join("moved")).unwrap();
+            fs::write(&path, "old\n").unwrap();
+            assert!(matches!(put(), Err(ExchangeError::Changed)));
+            assert_eq!(fs::read(&path).unwrap(), b"old\n");
+            assert_eq!(names(folder.path()), ["moved", "s.jsonl"]);
+        });
     }
 
     #[test]
     fn what_is_appended_to_the_file_that_lost_its_name_is_moved() {
-        let folder = tempfile::tempdir().unwrap();
-        let (path, other) = (folder.path().join("s.jsonl"), folder.path().join("other"));
-        fs::write(&path, "old\n").unwrap();
-        fs::write(&other, "new\n").unwrap();
-        let old = Old::open(&path).unwrap();
-        exchange_names(&path, &other).unwrap();
-        fs::write(&other, "old\nlate\n").unwrap();
-        assert_eq!(old.move_growth(4, &path).unwrap(), 9);
-        assert_eq!(old.move_growth(9, &path).unwrap(), 9);
-        assert_eq!(fs::read(&path).unwrap(), b"new\nlate\n");
+        on_all_systems(|| {
+            let folder = tempfile::tempdir().unwrap();
+            let (path, other) = (folder.path().join("s.jsonl"), folder.path().join("other"));
+            fs::write(&path, "old\n").unwrap();
+            fs::write(&other, "new\n").unwrap();
+            let old = Old::open(&path).unwrap();
+            exchange_names(&path, &other).unwrap();
+            fs::write(&other, "old\nlate\n").unwrap();
+            assert_eq!(old.move_growth(4, &path).unwrap(), 9);
+            assert_eq!(old.move_growth(9, &path).unwrap(), 9);
+            assert_eq!(fs::read(&path).unwrap(), b"new\nlate\n");
+        });
     }
 
     #[test]
@@ -418,35 +488,89 @@ mod tests {
         assert_eq!(read(&path), old);
     }
 
+    #[test]
+    fn a_replacement_that_was_killed_is_finished_or_undone() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("s.jsonl");
+        fs::write(&path, "old\n").unwrap();
+        let old = read(&path);
+        let other = with(&path, &format!("repairing-{}", number(&old).unwrap()));
+        let second = with(&other, "old");
+
+        // Killed when the old file had its second name, and when the new one had replaced it.
+        fs::write(&other, "new\n").unwrap();
+        fs::hard_link(&path, &second).unwrap();
+        finish_exchange(&path).unwrap();
+        assert_eq!(names(folder.path()), ["s.jsonl"]);
+        assert_eq!(fs::read(&path).unwrap(), b"old\n");
+        fs::write(&other, "new\n").unwrap();
+        fs::hard_link(&path, &second).unwrap();
+        fs::rename(&other, &path).unwrap();
+        finish_exchange(&path).unwrap();
+        assert_eq!(names(folder.path()), ["s.jsonl", "s.jsonl.before-repair"]);
+        assert_eq!(fs::read(&path).unwrap(), b"new\n");
+        assert_eq!(read(&with(&path, REPLACED)), old);
+
+        // The same while it is undone.
+        let kept = with(&path, REPLACED);
+        let other = with(&path, &format!("undoing-{}", number(&read(&path)).unwrap()));
+        let second = with(&other, "old");
+        fs::rename(&kept, &other).unwrap();
+        fs::hard_link(&path, &second).unwrap();
+        finish_exchange(&path).unwrap();
+        assert_eq!(names(folder.path()), ["s.jsonl", "s.jsonl.before-repair"]);
+        assert_eq!(fs::read(&path).unwrap(), b"new\n");
+        fs::rename(&kept, &other).unwrap();
+        fs::hard_link(&path, &second).unwrap();
+        fs::rename(&other, &path).unwrap();
+        finish_exchange(&path).unwrap();
+        assert_eq!(names(folder.path()), ["s.jsonl", "s.jsonl.repaired"]);
+        assert_eq!(read(&path), old);
+    }
+
+    #[test]
+    fn nothing_is_left_when_a_replacement_fails() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, other) = (folder.path().join("s.jsonl"), folder.path().join("other"));
+        fs::write(&path, "old\n").unwrap();
+        assert!(matches!(
+            replace_name(&path, &other),
+            Err(ExchangeError::Io(_))
+        ));
+        assert_eq!(names(folder.path()), ["s.jsonl"]);
+    }
+
     /// A process that appends numbered lines in bursts, each with an `open` of its own as the client
     /// does, while the file is replaced again and again.
     #[test]
     fn no_line_of_a_process_that_appends_is_lost() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("s.jsonl");
-        fs::write(&path, "").unwrap();
-        const LINES: u32 = 1_600;
-        std::thread::scope(|scope| {
-            let writer = scope.spawn(|| {
-                for number in 0..LINES {
-                    let mut file = fs::OpenOptions::new().append(true).open(&path).unwrap();
-                    file.write_all(format!("{number}\n").as_bytes()).unwrap();
-                    if number % 32 == 0 {
-                        std::thread::sleep(PAUSE);
+        on_all_systems(|| {
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join("s.jsonl");
+            fs::write(&path, "").unwrap();
+            const LINES: u32 = 1_600;
+            std::thread::scope(|scope| {
+                let writer = scope.spawn(|| {
+                    for number in 0..LINES {
+                        let mut file = fs::OpenOptions::new().append(true).open(&path).unwrap();
+                        file.write_all(format!("{number}\n").as_bytes()).unwrap();
+                        if number % 32 == 0 {
+                            std::thread::sleep(PAUSE);
+                        }
+                    }
+                });
+                while !writer.is_finished() {
+                    let metadata = read(&path);
+                    let bytes = fs::read(&path).unwrap();
+                    if bytes.len() as u64 == metadata.len {
+                        let _ = put_in_place(new_file(&path, &bytes), &path, &metadata);
                     }
                 }
             });
-            while !writer.is_finished() {
-                let metadata = read(&path);
-                let bytes = fs::read(&path).unwrap();
-                if bytes.len() as u64 == metadata.len {
-                    let _ = put_in_place(new_file(&path, &bytes), &path, &metadata);
-                }
-            }
+            let text = fs::read_to_string(&path).unwrap();
+            let mut numbers: Vec<u32> = text.lines().map(|line| line.parse().unwrap()).collect();
+            numbers.sort_unstable();
+            assert!(numbers.into_iter().eq(0..LINES));
         });
-        let text = fs::read_to_string(&path).unwrap();
-        let mut numbers: Vec<u32> = text.lines().map(|line| line.parse().unwrap()).collect();
-        numbers.sort_unstable();
-        assert!(numbers.into_iter().eq(0..LINES));
     }
 }

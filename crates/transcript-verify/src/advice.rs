@@ -42,7 +42,9 @@ pub const fn advice(code: Code) -> &'static str {
         C::NoId => {
             "The client keeps only the last of such messages: `transcript repair` gives each a uuid."
         }
-        C::Mixed => "Nothing needs to be done: old clients wrote subagents into the same file.",
+        C::Mixed => {
+            "Nothing needs to be done: old clients, and a salvage, write subagents into the same file."
+        }
         C::OtherSession => {
             "Two sessions were written to one file: `transcript repair` moves the foreign entries to a file of their own."
         }
@@ -116,10 +118,10 @@ pub const fn advice(code: Code) -> &'static str {
         C::Secret => "Revoke it if it is real, and redact the session before you share it.",
         C::Mode => "Take the rights away from others: `chmod go-rwx` on the file and its folder.",
         C::Stalled => {
-            "Start the client again and check that the file grows; what is missing may be in the files of the subagents."
+            "Start the client again and check that the file grows: `transcript repair --salvage` gathers what its other files have."
         }
         C::Absent => {
-            "The conversation was never written, or was deleted: what is left is in the folder of the session."
+            "The conversation was never written, or was deleted: `transcript repair --salvage` gathers what its folder has."
         }
         C::Sweep => {
             "Copy the session out of the folder of the client, or raise `cleanupPeriodDays` in its settings."

@@ -368,11 +368,17 @@ fn has_variety(text: &[u8]) -> bool {
     seen.iter().filter(|seen| **seen).count() >= 4
 }
 
-/// Returns a finding for each secret of a file: at its first place, with the number of places.
-pub(crate) fn findings(index: &Index, places: Vec<Found>) -> Vec<LocatedFinding> {
+/// Returns a finding for each secret of a file: at its first place, with the path of the value there
+/// and the number of places.
+pub(crate) fn findings(
+    index: &Index,
+    source: &Source,
+    places: Vec<Found>,
+) -> Result<Vec<LocatedFinding>, Error> {
     let mut entries = index.entries().peekable();
     let mut found: Vec<(LocatedFinding, u32)> = Vec::new();
     let mut known: HashMap<(&str, u64), usize> = HashMap::new();
+    let mut line: Option<(u64, JsonPath)> = None;
     for Found {
         place,
         offset,
@@ -387,12 +393,27 @@ pub(crate) fn findings(index: &Index, places: Vec<Found>) -> Vec<LocatedFinding>
                     .is_some()
                 {}
                 let here = entries.peek().filter(|entry| entry.offset() <= offset);
+                let mut detail = Cow::Borrowed(place.kind);
+                if let Some(here) = here {
+                    let start = here.offset();
+                    if line.as_ref().is_none_or(|(at, _)| *at != start) {
+                        let mut bytes = vec![0; here.byte_len() as usize];
+                        let read = source.read_at(start, &mut bytes)?;
+                        bytes.truncate(read);
+                        line = Some((start, JsonPath::new(bytes)));
+                    }
+                    let path = line.as_mut();
+                    let path = path.and_then(|(at, path)| path.of((offset - *at) as usize));
+                    if let Some(path) = path {
+                        detail = format!("{detail} in {path}").into();
+                    }
+                }
                 free.insert(found.len());
                 let finding = LocatedFinding {
                     line: here.and_then(|entry| entry.known_line()),
                     offset,
                     len: place.len as u64,
-                    ..LocatedFinding::of_file(Code::Secret, place.kind)
+                    ..LocatedFinding::of_file(Code::Secret, detail)
                 };
                 found.push((finding, 1));
             }
@@ -404,7 +425,100 @@ pub(crate) fn findings(index: &Index, places: Vec<Found>) -> Vec<LocatedFinding>
         }
         finding
     });
-    counted.collect()
+    Ok(counted.collect())
+}
+
+/// Finds the paths of strings in a JSON text, such as `message.content[2].input.command`.
+struct JsonPath {
+    json: Vec<u8>,
+    /// What was read.
+    at: usize,
+    /// The objects and lists around `at`.
+    around: Vec<Around>,
+}
+
+enum Around {
+    /// An object, with the place of the key whose value comes next.
+    Object(Option<Range<usize>>),
+    /// A list, with the number of the element.
+    List(usize),
+}
+
+impl JsonPath {
+    fn new(json: Vec<u8>) -> Self {
+        Self {
+            json,
+            at: 0,
+            around: Vec::new(),
+        }
+    }
+
+    /// Returns the path of the string that contains the byte `at`; `None` if it is in no string.
+    /// Each call has to ask for a later string, or for the same one.
+    fn of(&mut self, at: usize) -> Option<String> {
+        while let Some(byte) = self.json.get(self.at) {
+            let start = self.at;
+            if start > at {
+                return None;
+            }
+            self.at += 1;
+            match (byte, self.around.last_mut()) {
+                (b'{', _) => self.around.push(Around::Object(None)),
+                (b'[', _) => self.around.push(Around::List(0)),
+                (b'}' | b']', _) => _ = self.around.pop(),
+                (b',', Some(Around::Object(key))) => *key = None,
+                (b',', Some(Around::List(number))) => *number += 1,
+                (b'"', around) => {
+                    let end = string_end(&self.json, start + 1)?;
+                    if at < end {
+                        self.at = start;
+                        return Some(self.text());
+                    }
+                    self.at = end + 1;
+                    if let Some(Around::Object(key @ None)) = around {
+                        *key = Some(start + 1..end);
+                    }
+                }
+                _ => {}
+            }
+        }
+        None
+    }
+
+    /// Returns the path of the string at which reading stopped. Keys that are not plain names could
+    /// be content, and are not shown.
+    fn text(&self) -> String {
+        let mut text = String::new();
+        for around in &self.around {
+            match around {
+                Around::List(number) => text.push_str(&format!("[{number}]")),
+                Around::Object(key) => {
+                    let key = key.clone().map_or(&b"(key)"[..], |key| &self.json[key]);
+                    let is_part =
+                        |byte: &u8| byte.is_ascii_alphanumeric() || b"_-()".contains(byte);
+                    let is_name = (1..=40).contains(&key.len()) && key.iter().all(is_part);
+                    let key = std::str::from_utf8(key).ok();
+                    let key = key.filter(|key| is_name && secrets(key.as_bytes()).is_empty());
+                    if !text.is_empty() {
+                        text.push('.');
+                    }
+                    text.push_str(key.unwrap_or("(other)"));
+                }
+            }
+        }
+        text
+    }
+}
+
+/// Returns the place of the quote that ends a string.
+fn string_end(json: &[u8], mut at: usize) -> Option<usize> {
+    loop {
+        at += memchr::memchr2(b'"', b'\\', json.get(at..)?)?;
+        if json[at] == b'"' {
+            return Some(at);
+        }
+        at += 2;
+    }
 }
 
 /// A secret, its place in the file and a hash of it.

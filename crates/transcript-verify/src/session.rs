@@ -80,7 +80,7 @@ pub(crate) fn verify_with(
             Some(thread) => thread.join().unwrap_or_else(|panic| resume_unwind(panic)),
             None => search(),
         };
-        findings.extend(secrets::findings(&index, secrets?));
+        findings.extend(secrets::findings(&index, source, secrets?)?);
         report.findings = in_order(&index, findings);
         Ok(report)
     })
@@ -143,7 +143,10 @@ fn of_index(
         lints.recover = recover.refusal.is_none();
         lints.vendor = vendor.refusal.is_none() && of_links.is_empty();
     }
-    findings.extend(writers::overlap(&tree, &of_links));
+    findings.extend(match writers::overlap(&tree, &of_links) {
+        None => writers::in_turns(&tree, source)?,
+        overlap => overlap,
+    });
     findings.extend(
         recover
             .decisions

@@ -18,7 +18,7 @@ use transcript_format::kind::EntryKind;
 use transcript_format::names::{agent_of, is_id, project_key};
 use transcript_format::object::{Object, Raw};
 use transcript_format::scan::Flags;
-use transcript_reader::{Bodies, Error, Index, Source, Subagent, subagents};
+use transcript_reader::{Bodies, EntryRef, Error, Index, Source, Subagent, subagents};
 
 use crate::conversation::ConversationMeasure;
 use crate::options::VerifyOptions;
@@ -36,7 +36,7 @@ const MAX_FOLDERS: usize = 50;
 /// How much of the end of a subagent's file is read for the time of its last entry.
 const MAX_TAIL: u64 = 256 << 10;
 /// Agents that the client starts itself, without a call.
-const OF_CLIENT: [&str; 2] = ["acompact", "aprompt_suggestion"];
+pub(crate) const OF_CLIENT: [&str; 2] = ["acompact", "aprompt_suggestion"];
 
 /// Returns the findings about what is next to a session.
 pub(crate) fn findings(
@@ -51,11 +51,7 @@ pub(crate) fn findings(
     let modified = metadata.modified().ok();
     let messages = || index.entries().filter(|entry| entry.kind().is_message());
     let is_empty = messages().next().is_none();
-    let last_message = messages().filter_map(|entry| time(entry.millis()?)).max();
-    let last = index
-        .entries()
-        .filter_map(|entry| time(entry.millis()?))
-        .max();
+    let last = last_of(index.entries());
     let name = path
         .file_name()
         .map(|name| name.to_string_lossy().into_owned());
@@ -123,16 +119,8 @@ pub(crate) fn findings(
         true => subagents(path).unwrap_or_default(),
         false => Vec::new(),
     };
-    if let (Some(last), Some(newest)) = (last_message, newest_beside(path, &agents, last, modified))
-        && newest
-            .duration_since(last)
-            .is_ok_and(|later| later > STALLED)
-    {
-        let hours = newest
-            .duration_since(last)
-            .unwrap_or_default()
-            .as_secs_f64()
-            / 3600.0;
+    if let Some(later) = behind(index, path, &agents, modified) {
+        let hours = later.as_secs_f64() / 3600.0;
         add(
             Code::Stalled,
             format!("files of the session are {hours:.1} hours newer than its last message"),
@@ -150,6 +138,24 @@ pub(crate) fn findings(
         found.extend(of_agents(index, &mut bodies, &agents)?);
     }
     Ok(found)
+}
+
+/// Returns by how much the other files of a session are newer than its last message, if its writer
+/// has stopped.
+pub(crate) fn behind(
+    index: &Index,
+    path: &Path,
+    agents: &[Subagent],
+    modified: Option<SystemTime>,
+) -> Option<Duration> {
+    let message = last_of(index.entries().filter(|entry| entry.kind().is_message()))?;
+    let newest = newest_beside(path, agents, last_of(index.entries()), modified)?;
+    let later = newest.duration_since(message).ok()?;
+    (later > STALLED).then_some(later)
+}
+
+fn last_of<'i>(entries: impl Iterator<Item = EntryRef<'i>>) -> Option<SystemTime> {
+    entries.filter_map(|entry| time(entry.millis()?)).max()
 }
 
 fn time(millis: i64) -> Option<SystemTime> {
@@ -245,10 +251,7 @@ fn newest_beside(
             .ok()?;
         // The first line is incomplete; times of the others are all that is needed.
         let index = Index::load(&Source::from_bytes(&tail[..read], &agent.path)).ok()?;
-        index
-            .entries()
-            .filter_map(|entry| time(entry.millis()?))
-            .max()
+        last_of(index.entries())
     };
     // A copy of a folder has new times.
     let are_times_kept = last

@@ -1,7 +1,11 @@
 //! Two writers of one session.
 
+use std::collections::HashMap;
+
 use transcript_format::finding::{Code, Finding};
-use transcript_resume::{BranchStart, Branches, Tree};
+use transcript_format::object::Object;
+use transcript_reader::{Bodies, EntryRef, Error, Source};
+use transcript_resume::{BranchStart, Branches, Parent, Tree, is_prompt};
 
 use crate::report::LocatedFinding;
 
@@ -45,4 +49,113 @@ pub(crate) fn overlap(tree: &Tree<'_>, of_links: &[Finding]) -> Option<LocatedFi
     );
     let entry = index.entry(branches.all()[later].first);
     Some(LocatedFinding::of_entry(Code::Writers, &entry, detail))
+}
+
+/// What one process writes on every line, or changes only between its own lines.
+const TRAITS: [(&str, &str); 3] = [
+    ("version", "the version of the client"),
+    ("entrypoint", "the way it was started"),
+    ("cwd", "the working folder"),
+];
+/// How many places are looked at.
+const MAX_PLACES: usize = 200;
+/// How many results in a row are followed up to the answer with their calls.
+const MAX_ABOVE: usize = 64;
+/// The number of bytes of bodies that are read.
+const MAX_READ: u64 = 16 << 20;
+
+/// Returns the finding about two processes that wrote in turns, and say so themselves: in the middle
+/// of a turn of one there is a message of the other, and the other way round, and the two differ in
+/// the version of the client, the way it was started, or the working folder. One process that was
+/// updated, or that goes from one folder to another, writes each turn on its own.
+pub(crate) fn in_turns(tree: &Tree<'_>, source: &Source) -> Result<Option<LocatedFinding>, Error> {
+    let places = interruptions(tree);
+    if places.len() < 2 {
+        return Ok(None);
+    }
+    let mut bodies = Bodies::new(source);
+    let mut left = MAX_READ;
+    let mut first: HashMap<(usize, String, String), [EntryRef<'_>; 3]> = HashMap::new();
+    for place in places {
+        let mut values: Vec<[Option<String>; TRAITS.len()]> = Vec::new();
+        for entry in place {
+            if entry.byte_len() > left {
+                return Ok(None);
+            }
+            left -= entry.byte_len();
+            let line = Object::parse(bodies.get(&entry)?.text).ok();
+            let value = |key: &str| Some(line.as_ref()?.str(key)?.into_owned());
+            values.push(TRAITS.map(|(key, _)| value(key)));
+        }
+        for (number, (_, words)) in TRAITS.iter().enumerate() {
+            let [Some(above), Some(between), Some(entry)] =
+                [0, 1, 2].map(|entry| values[entry][number].clone())
+            else {
+                continue;
+            };
+            if above != entry || between == entry {
+                continue;
+            }
+            if let Some([.., at]) = first.get(&(number, between.clone(), entry.clone())) {
+                let [one, other] = [at.line(), place[2].line()];
+                let detail = format!(
+                    "two processes wrote in turns: lines {one} and {other} each continue a turn in which the other one wrote, and differ in {words}"
+                );
+                return Ok(Some(LocatedFinding::of_entry(Code::Writers, at, detail)));
+            }
+            first.entry((number, entry, between)).or_insert(place);
+        }
+    }
+    Ok(None)
+}
+
+/// Returns the messages that continue a turn after one that is not of it: each with the message that
+/// it continues, and the one between them.
+fn interruptions<'i>(tree: &Tree<'i>) -> Vec<[EntryRef<'i>; 3]> {
+    let mut found = Vec::new();
+    // Of what answer an entry is: its lines and the results of its calls are written in any order.
+    let message = |entry: EntryRef<'i>| {
+        let mut at = tree.entry_node(entry.number())?;
+        for _ in 0..MAX_ABOVE {
+            let entry = tree.entry(at);
+            match (entry.message(), tree.parent(at)) {
+                (Some(message), _) => return Some(message),
+                (None, Parent::Node(above)) if !is_prompt(&entry) => at = above,
+                _ => return None,
+            }
+        }
+        None
+    };
+    let mut before: Option<EntryRef<'i>> = None;
+    for node in tree.nodes() {
+        let entry = tree.entry(node);
+        let is_of_main = entry.kind().is_message()
+            && !tree.is_sidechain(node)
+            && !tree.is_foreign(node)
+            && !entry.is_salvaged();
+        if !is_of_main {
+            continue;
+        }
+        let Some(between) = before.replace(entry) else {
+            continue;
+        };
+        let Parent::Node(above) = tree.parent(node) else {
+            continue;
+        };
+        let above = tree.entry(above);
+        let is_between = above.number() < between.number() && between.number() < entry.number();
+        if !is_between || is_prompt(&entry) || !above.kind().is_message() {
+            continue;
+        }
+        let of_between = message(between);
+        let of_turn = [message(above), message(entry)];
+        let is_of_turn = of_between.is_some() && of_turn.contains(&of_between);
+        if !is_of_turn {
+            found.push([above, between, entry]);
+        }
+        if found.len() == MAX_PLACES {
+            break;
+        }
+    }
+    found
 }

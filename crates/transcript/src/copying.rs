@@ -1,8 +1,9 @@
 //! Copies of files that appear complete or not at all.
 
+use std::collections::HashMap;
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::io::{self, BufRead, BufReader, BufWriter, Write};
+use std::io::{self, BufRead, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 
 use memchr::memmem;
@@ -10,6 +11,15 @@ use transcript_format::object::Object;
 use transcript_storage::{NewFile, folder_of};
 
 use transcript_reader::subagents;
+
+/// The keys of a line of a subagent that can name an entry of the session.
+const OF_ENTRY: [&str; 5] = [
+    "parentUuid",
+    "logicalParentUuid",
+    "sourceToolAssistantUUID",
+    "leafUuid",
+    "messageId",
+];
 
 /// Calls `each` for every line of a file, without its newline.
 pub(crate) fn each_line(
@@ -41,13 +51,16 @@ pub(crate) fn derived_id(id: &str, place: &Path) -> String {
 /// Copies a session with its folder to `to`, under the id that `to` names, and adds `line`. The file
 /// of the session comes last; what an interrupted call left is completed.
 pub(crate) fn copy_session(from: &Path, to: &Path, line: &str) -> io::Result<()> {
-    let ids = Ids {
-        old: stem(from),
-        new: stem(to),
-    };
+    let ids = Ids::new(stem(from), stem(to));
+    copy_side_files(from, to, &ids)?;
+    copy_file(from, to, &ids, Some(line))
+}
+
+/// Copies the folder of a session and its subagents for the session at `to`. What is there stays.
+pub(crate) fn copy_side_files(from: &Path, to: &Path, ids: &Ids) -> io::Result<()> {
     let (old_folder, new_folder) = (from.with_extension(""), to.with_extension(""));
     if old_folder.is_dir() {
-        copy_folder(&old_folder, &new_folder, &ids)?;
+        copy_folder(&old_folder, &new_folder, ids)?;
     }
     let agents = subagents(from).map_err(|error| io::Error::other(error.to_string()))?;
     for agent in agents
@@ -59,19 +72,33 @@ pub(crate) fn copy_session(from: &Path, to: &Path, line: &str) -> io::Result<()>
         fs::create_dir_all(&folder)?;
         for path in [agent.path.clone(), agent.path.with_extension("meta.json")] {
             if let (true, Some(name)) = (path.is_file(), path.file_name()) {
-                copy_file(&path, &folder.join(name), &ids, None)?;
+                copy_file(&path, &folder.join(name), ids, None)?;
             }
         }
     }
-    copy_file(from, to, &ids, Some(line))
+    Ok(())
 }
 
-struct Ids {
+/// What lines of a copy have new names for.
+pub(crate) struct Ids {
     old: String,
     new: String,
+    /// The new ids of entries of the session, by the old ones.
+    pub(crate) entries: HashMap<String, String>,
 }
 
-fn stem(path: &Path) -> String {
+impl Ids {
+    /// Those of a copy of a session under another id.
+    pub(crate) fn new(old: String, new: String) -> Self {
+        Self {
+            old,
+            new,
+            entries: HashMap::new(),
+        }
+    }
+}
+
+pub(crate) fn stem(path: &Path) -> String {
     let stem = path.file_stem().unwrap_or_default();
     stem.to_string_lossy().into_owned()
 }
@@ -107,7 +134,8 @@ fn copy_file(from: &Path, to: &Path, ids: &Ids, line: Option<&str>) -> io::Resul
             }
             file.write_all(&with_new_id(line, ids))
         })?;
-        if !is_first {
+        // A last line without one is torn, or is still being written.
+        if !is_first && (line.is_some() || ends_with_newline(from)?) {
             file.write_all(b"\n")?;
         }
     } else {
@@ -127,16 +155,32 @@ fn copy_file(from: &Path, to: &Path, ids: &Ids, line: Option<&str>) -> io::Resul
     copy.set_permissions(metadata.permissions())
 }
 
-/// Returns a line with the new id where the session names itself. Other bytes stay.
+fn ends_with_newline(path: &Path) -> io::Result<bool> {
+    let mut file = fs::File::open(path)?;
+    let mut last = [0];
+    file.seek(SeekFrom::End(-1))?;
+    file.read_exact(&mut last)?;
+    Ok(last == [b'\n'])
+}
+
+/// Returns a line with the new ids where it names its session, or an entry of it. Other bytes stay.
 fn with_new_id(line: &[u8], ids: &Ids) -> Vec<u8> {
     let replaced = || {
-        memmem::find(line, ids.old.as_bytes())?;
+        if ids.entries.is_empty() {
+            memmem::find(line, ids.old.as_bytes()).filter(|_| ids.old != ids.new)?;
+        }
         let text = std::str::from_utf8(line).ok()?;
         let mut text = text.to_owned();
         for key in ["sessionId", "session_id"] {
             let object = Object::parse(&text).ok()?;
             if object.str(key).is_some_and(|id| *id == *ids.old) {
                 text = object.with(key, &format!("\"{}\"", ids.new));
+            }
+        }
+        for key in OF_ENTRY.iter().filter(|_| !ids.entries.is_empty()) {
+            let object = Object::parse(&text).ok()?;
+            if let Some(new) = object.str(key).and_then(|id| ids.entries.get(&*id)) {
+                text = object.with(key, &format!("\"{new}\""));
             }
         }
         Some(text.into_bytes())

@@ -65,6 +65,11 @@ pub enum ErrorKind {
     RepairRefused,
     /// A repaired session cannot be written.
     Repair,
+    /// This system, or this file system, cannot replace a file safely; a copy can be written.
+    /// Nothing was changed.
+    CannotReplace,
+    /// The session is as new as its other files, or these have nothing that it does not have.
+    NothingToSalvage,
 }
 
 impl ErrorKind {
@@ -87,6 +92,8 @@ impl ErrorKind {
             Self::SideFiles => "side-files",
             Self::RepairRefused => "repair-refused",
             Self::Repair => "repair-failed",
+            Self::CannotReplace => "cannot-replace",
+            Self::NothingToSalvage => "nothing-to-salvage",
         }
     }
 }
@@ -151,10 +158,16 @@ impl Error {
     pub(crate) fn exchange(path: &Path, source: ExchangeError) -> Self {
         match source {
             ExchangeError::Io(source) => Self::repair(path, source),
-            source => Self {
-                source: Some(Source::Exchange(source)),
-                ..Self::new(ErrorKind::RepairRefused, path)
-            },
+            source => {
+                let kind = match source {
+                    ExchangeError::Unsupported => ErrorKind::CannotReplace,
+                    _ => ErrorKind::RepairRefused,
+                };
+                Self {
+                    source: Some(Source::Exchange(source)),
+                    ..Self::new(kind, path)
+                }
+            }
         }
     }
 
@@ -259,8 +272,12 @@ impl fmt::Display for Error {
             (_, ErrorKind::BelowItself) => "the new folder is the old one or below it",
             (_, ErrorKind::OtherSession) => "not a copy of the same session",
             (_, ErrorKind::SideFiles) => "side files of the two sessions differ",
+            (_, ErrorKind::CannotReplace) => "this system cannot replace a file safely",
             (_, ErrorKind::RepairRefused) => "the session must not be replaced now",
             (_, ErrorKind::Repair) => "the repaired session cannot be written",
+            (_, ErrorKind::NothingToSalvage) => {
+                "nothing to salvage: no other file of the session has more than it"
+            }
             (_, ErrorKind::Read(_)) => "cannot be read",
             (_, ErrorKind::Write(_)) => "cannot be written",
         };

@@ -116,6 +116,7 @@ mod options;
 mod repair_files;
 mod resume_point;
 mod rewrite_salvaged;
+mod salvage_files;
 pub mod serve;
 mod session;
 mod store;
@@ -130,6 +131,7 @@ pub use merging::{Conflict, Merged, merge};
 pub use moving::{MoveOptions, MoveRefusal, MovedFile, Moves, RefusedMove};
 pub use options::{ForkOptions, SessionOptions};
 pub use repair_files::{SessionRepair, undo_repair};
+pub use salvage_files::SessionSalvage;
 pub use session::{Resumed, Session};
 pub use store::Store;
 

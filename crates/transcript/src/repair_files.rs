@@ -7,11 +7,12 @@ use std::path::{Path, PathBuf};
 
 use transcript_format::ids::Uuid;
 use transcript_format::json::{Json, ObjectBuf};
-use transcript_reader::{Bodies, Id, Index, Source};
+use transcript_reader::{Bodies, Id, Index, Source, subagents};
 use transcript_resume::fork::with_new_ids;
 use transcript_storage::{Metadata, NewFile, finish_exchange, folder_of, put_in_place, undo};
 use transcript_verify::repair::Repair;
 
+use crate::copying::{self, Ids, stem};
 use crate::error::{Error, ErrorKind};
 
 const BLOCK: usize = 256 << 10;
@@ -79,22 +80,26 @@ impl SessionRepair {
         &self.repair
     }
 
-    /// Writes the repaired session as a new file, which only its owner can access. What is not part
+    /// Writes the repaired session as a new file, which only its owner can access. The folder of the
+    /// session and its subagents are copied to the folder that belongs to `out`. What is not part
     /// of it is written beside it: bytes that are no entries to `.lost`, appended to the name, with a
     /// map of their places in `.lost.json`, and the entries of other sessions to `.foreign`. Lines that
     /// a [compaction](Self::compact) moved are in `.archive`, with a map in `.archive.json`.
     ///
     /// # Errors
     /// [`ErrorKind::RepairRefused`] when the repair is not proved, [`ErrorKind::Exists`] when the
-    /// file exists, [`ErrorKind::Repair`] when it cannot be written.
+    /// file or that folder exists, [`ErrorKind::Repair`] when it cannot be written.
     pub fn write(&self, out: &Path) -> Result<(), Error> {
         let repaired = self.repair.repaired();
-        self.publish(out, &|file| copy(repaired, 0, repaired.len(), file))
+        let id = stem(&self.path);
+        let ids = Ids::new(id.clone(), id);
+        self.publish(out, &ids, &|file| copy(repaired, 0, repaired.len(), file))
     }
 
     fn publish(
         &self,
         out: &Path,
+        ids: &Ids,
         write: &dyn Fn(&mut dyn Write) -> Result<(), Error>,
     ) -> Result<(), Error> {
         self.check()?;
@@ -102,17 +107,48 @@ impl SessionRepair {
             return Err(Error::new(ErrorKind::Exists, out));
         }
         let file = write_file(out, write)?;
-        let beside = self.write_rest(out)?;
-        let kept = file.keep(out).inspect_err(|_| remove(&beside));
+        let folder = self.copy_side_files(out, ids)?;
+        let undo_copy = || {
+            if let Some(folder) = &folder {
+                let _ = fs::remove_dir_all(folder);
+            }
+        };
+        let beside = self.write_rest(out).inspect_err(|_| undo_copy())?;
+        let kept = file.keep(out).inspect_err(|_| {
+            remove(&beside);
+            undo_copy();
+        });
         kept.map_err(|error| match error.kind() {
             io::ErrorKind::AlreadyExists => Error::new(ErrorKind::Exists, out),
             _ => Error::repair(out, error),
         })
     }
 
+    /// Copies the folder of the session and its subagents, so that the copy is the whole session.
+    /// Returns the new folder, if there is anything to copy.
+    fn copy_side_files(&self, out: &Path, ids: &Ids) -> Result<Option<PathBuf>, Error> {
+        let folder = out.with_extension("");
+        let has_folder = self.path.with_extension("").is_dir();
+        if folder == out || (!has_folder && subagents(&self.path)?.is_empty()) {
+            return Ok(None);
+        }
+        if fs::symlink_metadata(&folder).is_ok() {
+            return Err(Error::new(ErrorKind::Exists, &folder));
+        }
+        match copying::copy_side_files(&self.path, out, ids) {
+            Ok(()) => Ok(Some(folder)),
+            Err(error) => {
+                let _ = fs::remove_dir_all(&folder);
+                Err(Error::repair(&folder, error))
+            }
+        }
+    }
+
     /// Writes the repaired session as one with a new id, with new ids for all entries. Returns its
     /// path and its id. Without `out` it is next to the old one, named after the new id; if the name
-    /// of `out` is a uuid, that is the id. The files of subagents are not copied.
+    /// of `out` is a uuid, that is the id. The folder of the session and its subagents are copied to
+    /// the folder of the new one; lines of subagents get the new id, and the new ids of the entries
+    /// that they name.
     ///
     /// # Errors
     /// As [`Self::write`].
@@ -128,6 +164,11 @@ impl SessionRepair {
         let ids: HashMap<Id, Uuid> = with_id.map(|id| (id, new_id())).collect();
         let old = index.own_session().unwrap_or_default();
         let to = session.to_string();
+        let mut of_files = Ids::new(stem(&self.path), to.clone());
+        let new_ids = ids.iter();
+        of_files.entries = new_ids
+            .map(|(id, new)| (index.id_text(*id), new.to_string()))
+            .collect();
         let write = |file: &mut dyn Write| {
             let mut bodies = Bodies::new(repaired);
             let mut end = 0;
@@ -143,7 +184,7 @@ impl SessionRepair {
             }
             copy(repaired, end, repaired.len(), file)
         };
-        self.publish(&out, &write)?;
+        self.publish(&out, &of_files, &write)?;
         Ok((out, session))
     }
 
@@ -153,8 +194,8 @@ impl SessionRepair {
     ///
     /// # Errors
     /// [`ErrorKind::RepairRefused`] when the repair is not proved, when a process has the file open
-    /// for writing, or when it has changed since it was read; [`ErrorKind::Repair`] when the system
-    /// fails.
+    /// for writing, or when it has changed since it was read; [`ErrorKind::CannotReplace`] on systems
+    /// other than Linux; [`ErrorKind::Repair`] when the system fails.
     pub fn replace(&self) -> Result<Option<PathBuf>, Error> {
         self.check()?;
         if self.repair.is_empty() {
@@ -266,7 +307,7 @@ pub fn undo_repair(path: &Path) -> Result<PathBuf, Error> {
     undo(path).map_err(|error| Error::exchange(path, error))
 }
 
-fn write_file(
+pub(crate) fn write_file(
     path: &Path,
     write: impl Fn(&mut dyn Write) -> Result<(), Error>,
 ) -> Result<NewFile, Error> {
@@ -287,7 +328,7 @@ fn remove(beside: &[PathBuf]) {
 }
 
 /// Copies the bytes from `from` to `to`.
-fn copy(source: &Source, from: u64, to: u64, out: &mut dyn Write) -> Result<(), Error> {
+pub(crate) fn copy(source: &Source, from: u64, to: u64, out: &mut dyn Write) -> Result<(), Error> {
     let mut block = vec![0; BLOCK.min((to - from) as usize)];
     let mut at = from;
     while at < to {

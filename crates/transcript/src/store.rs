@@ -10,7 +10,7 @@ use transcript_reader::{Listing, SessionFiles};
 use crate::error::{Error, ErrorKind};
 
 /// The shortest prefix of an id that is looked up.
-const MIN_PREFIX: usize = 4;
+pub(crate) const MIN_PREFIX: usize = 4;
 
 /// A folder of projects.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -267,3 +267,107 @@ fn a_compacted_session_takes_the_place_of_the_old_one_until_undone() {
     assert!(fs::read(&session.path).unwrap() == session.bytes);
     assert_eq!(session.run(&["--compact", "--new-session"]).0, 2);
 }
+
+/// A store with what is left of a session, and the path of its missing file.
+fn left() -> (TempDir, PathBuf) {
+    let root = tempfile::tempdir().unwrap();
+    let path = root
+        .path()
+        .join("-home-ada-almanac/0b932c9f-9928-4cec-9e82-22c1703d5f54.jsonl");
+    let agents = path.with_extension("").join("subagents");
+    fs::create_dir_all(&agents).unwrap();
+    let lines = [entry("u1", "null"), entry("a1", r#""u1""#)].join("\n") + "\n";
+    let lines = lines.replace(r#""isSidechain":false"#, r#""isSidechain":true"#);
+    let id = path.file_stem().unwrap().to_str().unwrap();
+    let lines = lines.replace(r#""sessionId":"s""#, &format!(r#""sessionId":"{id}""#));
+    fs::write(agents.join("agent-a1.jsonl"), lines).unwrap();
+    (root, path)
+}
+
+#[test]
+fn what_is_left_of_a_missing_session_is_gathered() {
+    let (root, path) = left();
+    let run = |options: &[&str]| {
+        let common = ["--root", root.path().to_str().unwrap()];
+        let output = transcript(&[&common, options].concat());
+        let code = output.status.code().unwrap();
+        (code, stdout(&output), stderr(&output))
+    };
+    let (code, _, complaint) = run(&["repair", "0b93"]);
+    assert_eq!(code, 2);
+    assert!(
+        complaint.contains("--salvage gathers what is in it"),
+        "{complaint}"
+    );
+
+    let folder = path.with_extension("");
+    for name in ["0b93", path.to_str().unwrap(), folder.to_str().unwrap()] {
+        let (code, out, complaint) = run(&["repair", name, "--salvage"]);
+        assert_eq!(code, 0, "{complaint}");
+        let expected = "\
+salvage (W-ABSENT): subagents/agent-a1.jsonl: 2 entries
+before: the client shows 0 of 0 messages, recover 0; request of the client refused, of recover refused
+after : the client shows 2 of 2 messages, recover 2; request of the client accepted, of recover accepted
+nothing was written; --out FILE writes the session
+";
+        assert_eq!(out, expected);
+        assert!(!path.exists());
+    }
+
+    let out = [
+        "repair",
+        "0b93",
+        "--salvage",
+        "--json",
+        "--out",
+        path.to_str().unwrap(),
+    ];
+    let (code, report, _) = run(&out);
+    assert_eq!(code, 0);
+    let report: Value = serde_json::from_str(&report).unwrap();
+    assert_eq!(report["plan"][0]["code"], "W-ABSENT");
+    assert_eq!(report["out"], path.to_str().unwrap());
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        let mode = fs::metadata(&path).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+    }
+    // Now it is a session as any other, and nothing is left to gather.
+    let title = "Session 0b932c9f, salvaged from a subagent";
+    assert!(run(&["list"]).1.contains(title));
+    assert_eq!(
+        run(&["replay", "0b93", "--format", "ids"])
+            .1
+            .lines()
+            .count(),
+        2
+    );
+    let verdict = run(&["verify", "0b93", "--json"]).1;
+    let verdict: Value = serde_json::from_str(verdict.lines().next().unwrap()).unwrap();
+    assert_eq!(
+        verdict["visible"],
+        serde_json::json!({"vendor": 2, "recover": 2})
+    );
+    let (code, _, complaint) = run(&["repair", "0b93", "--salvage"]);
+    assert_eq!(code, 1);
+    assert!(complaint.contains("nothing to salvage"), "{complaint}");
+}
+
+#[test]
+fn a_salvage_overwrites_nothing() {
+    let (_root, path) = left();
+    let other = path.with_file_name("other.jsonl");
+    fs::write(&other, "kept").unwrap();
+    let path = path.to_str().unwrap();
+    let output = transcript(&[
+        "repair",
+        path,
+        "--salvage",
+        "--out",
+        other.to_str().unwrap(),
+    ]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(stderr(&output).contains("name another file"));
+    assert_eq!(fs::read(&other).unwrap(), b"kept");
+}

@@ -23,7 +23,7 @@ use transcript_resume::{Branches, ConversationPath, NodeId, Policy, Tree};
 
 use super::changes::copy;
 use super::reading::Reading;
-use super::{Action, ActionKind, Repair, RepairRefusal, make_file};
+use super::{Action, ActionKind, Repair, RepairRefusal, new_source};
 
 /// The requests at the ends of branches are built and compared, the last branch first, until about
 /// so many bytes were read for them. The paths of all are compared, and the text of each entry.
@@ -123,7 +123,9 @@ impl Repair {
         if moved.is_empty() {
             return Ok(());
         }
-        let new = make_file(&base, |out| write_without(&base, &moved, out))?;
+        let new = new_source(base.path(), base.len(), |out| {
+            write_without(&base, &moved, out)
+        })?;
         let after = Reading::new(new)?;
         if !is_alike(before, &after)? {
             self.refusal = Some(RepairRefusal::Compaction);

@@ -19,6 +19,7 @@ use std::collections::HashSet;
 use std::fs;
 use std::io::{self, Seek, Write};
 use std::ops::Range;
+use std::path::Path;
 
 use transcript_format::finding::{Code, Finding};
 use transcript_format::ids::Uuid;
@@ -221,7 +222,10 @@ impl Repair {
             let omitted = self.omitted + drops + step.lost.len() + step.foreign.len();
             self.omitted = omitted.saturating_sub(added);
             made.extend(step.made.iter().map(Uuid::to_string));
-            let source = make_file(&reading.source, |out| step.changes.write(reading, out))?;
+            let old = &reading.source;
+            let source = new_source(old.path(), old.len(), |out| {
+                step.changes.write(reading, out)
+            })?;
             let noted = self.noted(&planner, step, at.is_none());
             drop(planner);
             let Some(noted) = noted else {
@@ -470,13 +474,13 @@ impl Health {
     }
 }
 
-/// Makes a new file of at most about the size of `old`: in memory, or without a name in its folder.
-fn make_file(
-    old: &Source,
+/// Makes a file without a name of about `len` bytes: in memory, or in the folder of `path`.
+pub(crate) fn new_source(
+    path: &Path,
+    len: u64,
     write: impl FnOnce(&mut dyn Write) -> Result<(), Error>,
 ) -> Result<Source, Error> {
-    let path = old.path();
-    if old.len() <= IN_MEMORY {
+    if len <= IN_MEMORY {
         let mut bytes = Vec::new();
         write(&mut bytes)?;
         return Ok(Source::from_bytes(bytes, path));

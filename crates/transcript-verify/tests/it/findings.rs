@@ -266,7 +266,8 @@ fn the_secret_itself_is_never_reported() {
     .unwrap();
     let text = format!("{report:?}");
     assert!(
-        text.contains("an AWS access key id, 2 times") && text.contains("an Anthropic API key"),
+        text.contains("an AWS access key id in message.content[0].content, 2 times")
+            && text.contains("an Anthropic API key"),
         "{text}"
     );
     assert!(
@@ -282,6 +283,43 @@ fn the_secret_itself_is_never_reported() {
         found_in(harmless.as_bytes()),
         (Verdict::Clean, String::new())
     );
+}
+
+#[test]
+fn the_place_of_a_secret_is_its_path() {
+    let secret = |number: u32| format!("AKIAQ7XW2ZP9LM4T{number:04}");
+    let line = format!(
+        r#"{{"type":"assistant","uuid":"a1","a \" b":{{"[{{\\":["{}"]}},"message":{{"role":"assistant","content":[{{"type":"text","text":"{{\"{}\""}},[],{{"input":{{"command":"x {} {}","{}":{{"k":"{}"}}}}}}]}},"{}":1,"last":"{}"}}"#,
+        secret(1),
+        secret(2),
+        secret(3),
+        secret(4),
+        secret(5),
+        secret(6),
+        secret(7),
+        secret(8)
+    );
+    // Two lines, and a damaged one: the paths are those of each line.
+    let text = format!("{{}}\n{line}\n{{\"x\":\"{}\n", secret(9));
+    let source = Source::from_bytes(text.as_bytes(), Path::new("-"));
+    let report = verify_source(&source, &VerifyOptions::new()).unwrap();
+    let secrets = report.findings.iter();
+    let secrets = secrets.filter(|finding| finding.code == Code::Secret);
+    let details: Vec<&str> = secrets
+        .map(|finding| finding.detail.strip_prefix("an AWS access key id").unwrap())
+        .collect();
+    let expected = [
+        "",
+        " in (other).(other)[0]",
+        " in message.content[0].text",
+        " in message.content[2].input.command",
+        " in message.content[2].input.command",
+        " in message.content[2].input.(key)",
+        " in message.content[2].input.(other).k",
+        " in (key)",
+        " in last",
+    ];
+    assert_eq!(details, expected);
 }
 
 /// The scan of the lines checks every value, at any depth: no second pass over the bodies is needed.

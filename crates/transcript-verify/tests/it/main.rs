@@ -6,6 +6,7 @@ mod compact;
 mod conversation;
 mod findings;
 mod repair;
+mod salvage;
 mod store;
 
 use std::path::{Path, PathBuf};

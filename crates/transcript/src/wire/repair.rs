@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 use transcript_verify::repair::{Action, Compaction, Health, Repair};
+use transcript_verify::salvage::Salvage;
 
 use super::{Name, PolicyLintRecord, SCHEMA, VisibleRecord};
 
@@ -116,6 +117,23 @@ impl RepairReport {
             compacted: repair
                 .compaction()
                 .map(|moved| CompactedRecord::of(moved, repair.repaired().len())),
+        }
+    }
+
+    /// Describes a salvage, as the repair of a session whose file is missing or behind.
+    #[must_use]
+    pub fn of_salvage(salvage: &Salvage) -> Self {
+        Self {
+            schema: SCHEMA,
+            path: salvage.session().to_owned(),
+            plan: salvage.actions().iter().map(ActionRecord::of).collect(),
+            before: HealthRecord::of(&salvage.before()),
+            after: HealthRecord::of(&salvage.after()),
+            refused: None,
+            out: None,
+            cwd: None,
+            old: None,
+            compacted: None,
         }
     }
 }

@@ -9,6 +9,7 @@ mod end;
 mod fronts;
 mod looking;
 mod merging;
+mod repairing;
 mod requests;
 mod resume;
 mod serve;

@@ -1,0 +1,744 @@
+//! Gathers what the other files of a session have when its own file is missing or stopped growing.
+//!
+//! Nothing is invented: the entries of subagents are copied as they are, with a note that says where
+//! they come from, and the texts of results where their call is known.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::time::UNIX_EPOCH;
+
+use transcript_format::finding::{Code, Severity};
+use transcript_format::ids::Uuid;
+use transcript_format::json::ObjectBuf;
+use transcript_format::kind::EntryKind;
+use transcript_format::make::{self, ENGINE_VERSION, ToolResult};
+use transcript_format::object::{Object, Raw};
+use transcript_format::scan::{Flags, ToolRole};
+use transcript_format::time;
+use transcript_reader::{
+    Bodies, EntryNo, EntryRef, Error, ErrorKind, Index, Source, Subagent, ToolKey, subagents,
+};
+
+use crate::options::VerifyOptions;
+use crate::repair::{Action, ActionKind, Health, new_source};
+use crate::session::verify_source;
+use crate::store::{OF_CLIENT, behind};
+
+/// The key of our own fields in an entry, those of a salvage, and those with old values.
+const ENGINE: &str = "transcriptEngine";
+const SALVAGED: &str = "salvaged";
+const WAS: &str = "was";
+/// The folder of results that were too long for a line.
+const RESULTS: &str = "tool-results";
+/// A longer file is named and not copied: no reader takes a line of more than 64 MiB.
+const MAX_RESULT: u64 = 16 << 20;
+/// How many folders below that of the session are looked at.
+const MAX_DEPTH: usize = 8;
+const BLOCK: usize = 256 << 10;
+
+/// What the other files of a session have, gathered as a session; nothing is published.
+#[derive(Debug)]
+pub struct Salvage {
+    session: PathBuf,
+    is_absent: bool,
+    actions: Vec<Action>,
+    salvaged: Source,
+    before: Health,
+    after: Health,
+}
+
+impl Salvage {
+    /// Gathers what the files of the session at `session` have, if its own file is missing, has no
+    /// messages, or is more than an hour older than they are. `now` is the time of the salvage (ISO
+    /// 8601), `new_id` returns an id that it never returned before. Returns `None` when there is
+    /// nothing to salvage.
+    ///
+    /// # Errors
+    /// When a file cannot be read, or a temporary file cannot be written.
+    pub fn new(
+        session: &Path,
+        now: &str,
+        new_id: &mut dyn FnMut() -> Uuid,
+    ) -> Result<Option<Self>, Error> {
+        let own = match Source::open(session) {
+            Err(error) if error.kind() == ErrorKind::NotFound => None,
+            source => Some(Part::of_session(source?)?),
+        };
+        let agents = subagents(session)?;
+        let is_current = |own: &Part| {
+            let modified = own.source.modified();
+            let has_messages = own.index.entries().any(|entry| entry.kind().is_message());
+            has_messages && behind(&own.index, session, &agents, modified).is_none()
+        };
+        if own.as_ref().is_some_and(is_current) {
+            return Ok(None);
+        }
+        let mut gathered = Gathered::new(session, own, &agents)?;
+        gathered.find_calls()?;
+        if gathered.is_empty() {
+            return Ok(None);
+        }
+        let before = match gathered.own() {
+            Some(own) => health(&own.source)?,
+            None => Health::default(),
+        };
+        let mut actions = Vec::new();
+        let salvaged = new_source(session, gathered.len(), |out| {
+            gathered.write(now, new_id, out, &mut actions)
+        })?;
+        Ok(Some(Self {
+            session: session.to_owned(),
+            is_absent: gathered.own().is_none(),
+            actions,
+            before,
+            after: health(&salvaged)?,
+            salvaged,
+        }))
+    }
+
+    /// Returns the path of the session, which may be missing.
+    #[must_use]
+    pub fn session(&self) -> &Path {
+        &self.session
+    }
+
+    /// Returns whether the file of the session is missing, and not only behind.
+    #[must_use]
+    pub fn is_absent(&self) -> bool {
+        self.is_absent
+    }
+
+    /// Returns what was gathered, one action for each file.
+    #[must_use]
+    pub fn actions(&self) -> &[Action] {
+        &self.actions
+    }
+
+    /// Returns what the file of the session shows.
+    #[must_use]
+    pub fn before(&self) -> Health {
+        self.before
+    }
+
+    /// Returns what the new file shows.
+    #[must_use]
+    pub fn after(&self) -> Health {
+        self.after
+    }
+
+    /// Returns the new file, which has no name yet.
+    #[must_use]
+    pub fn salvaged(&self) -> &Source {
+        &self.salvaged
+    }
+}
+
+fn health(source: &Source) -> Result<Health, Error> {
+    let report = verify_source(source, &VerifyOptions::new())?;
+    Ok(Health {
+        shown: report.measure,
+        vendor_lint: report.lint.vendor,
+        recover_lint: report.lint.recover,
+    })
+}
+
+/// One conversation of the session: its own, or that of a subagent.
+struct Part {
+    /// Its path below the folder of the session, with `/` between its parts; its name, if it is
+    /// elsewhere.
+    file: String,
+    source: Source,
+    index: Index,
+    /// Whether it is that of the session.
+    is_own: bool,
+    /// Whether the client started the agent itself, with a part of the conversation of the session.
+    is_of_client: bool,
+    /// The call that started it.
+    call: Option<String>,
+}
+
+impl Part {
+    fn of_session(source: Source) -> Result<Self, Error> {
+        source.check_messages()?;
+        Ok(Self {
+            file: String::new(),
+            index: Index::load(&source)?,
+            source,
+            is_own: true,
+            is_of_client: false,
+            call: None,
+        })
+    }
+
+    fn of_agent(folder: &Path, agent: &Subagent) -> Result<Self, Error> {
+        let source = Source::open(&agent.path)?;
+        let meta = agent.meta();
+        let call = meta.as_ref().and_then(|meta| meta.tool_use_id());
+        Ok(Self {
+            file: name_below(folder, &agent.path),
+            index: Index::load(&source)?,
+            source,
+            is_own: false,
+            is_of_client: OF_CLIENT.iter().any(|start| agent.id.starts_with(start)),
+            call: call.map(Into::into),
+        })
+    }
+
+    fn last(&self) -> Option<i64> {
+        self.index
+            .entries()
+            .filter_map(|entry| entry.millis())
+            .max()
+    }
+}
+
+/// The end of a call: the number of the part, and the entry.
+type Place = (usize, EntryNo);
+
+/// What is known about the call of a file of a result.
+enum Call {
+    /// Nothing.
+    Unknown,
+    /// It has no result in any file.
+    Open(Place, String),
+    /// This entry has its result, with the start of the text.
+    Answered(String),
+}
+
+struct SideFile {
+    file: String,
+    path: PathBuf,
+    bytes: u64,
+    modified: Option<i64>,
+    call: Call,
+}
+
+struct Gathered {
+    id: String,
+    parts: Vec<Part>,
+    files: Vec<SideFile>,
+}
+
+impl Gathered {
+    fn new(session: &Path, own: Option<Part>, agents: &[Subagent]) -> Result<Self, Error> {
+        let folder = session.with_extension("");
+        let mut parts = Vec::new();
+        for agent in agents {
+            parts.push(Part::of_agent(&folder, agent)?);
+        }
+        // A file of subagents alone continues with the last one.
+        parts.sort_by_key(Part::last);
+        parts.splice(0..0, own);
+        let read: HashSet<&Path> = agents.iter().map(|agent| agent.path.as_path()).collect();
+        let mut files = Vec::new();
+        list(&folder, &folder, MAX_DEPTH, &read, &mut files);
+        files.sort_by(|a, b| a.file.cmp(&b.file));
+        let id = session.file_stem().unwrap_or_default();
+        Ok(Self {
+            id: id.to_string_lossy().into_owned(),
+            parts,
+            files,
+        })
+    }
+
+    fn own(&self) -> Option<&Part> {
+        self.parts.first().filter(|part| part.is_own)
+    }
+
+    fn is_empty(&self) -> bool {
+        let mut agents = self.parts.iter().filter(|part| !part.is_own);
+        let mut calls = self.files.iter().map(|file| &file.call);
+        agents.all(|agent| agent.index.is_empty())
+            && calls.all(|call| matches!(call, Call::Unknown))
+    }
+
+    /// Returns about how many bytes the new file has.
+    fn len(&self) -> u64 {
+        let parts = self.parts.iter().map(|part| part.source.len());
+        parts.chain(self.files.iter().map(|file| file.bytes)).sum()
+    }
+
+    /// Finds the calls that the files of results belong to: by the id in the name, or by the result
+    /// that names the file.
+    fn find_calls(&mut self) -> Result<(), Error> {
+        let mut ends: HashMap<(ToolKey, ToolRole), Place> = HashMap::new();
+        for (number, part) in self.parts.iter().enumerate() {
+            for entry in part.index.entries() {
+                for end in entry.tools() {
+                    let place = (number, entry.number());
+                    ends.entry((end.key(), end.role())).or_insert(place);
+                }
+            }
+        }
+        let named = self.named_by_results()?;
+        let parts = &self.parts;
+        for side in &mut self.files {
+            let Some(name) = side.file.strip_prefix(RESULTS).map(|name| &name[1..]) else {
+                continue;
+            };
+            let stem = name.split('.').next().unwrap_or_default();
+            let key = ToolKey::of(stem);
+            let open = ends.get(&(key, ToolRole::Use)).copied();
+            side.call = match (ends.contains_key(&(key, ToolRole::Result)), open) {
+                (true, _) => Call::Answered(stem.to_owned()),
+                (false, Some(place)) if is_last(&parts[place.0], place.1) => {
+                    Call::Open(place, stem.to_owned())
+                }
+                (false, Some(_)) => Call::Answered(stem.to_owned()),
+                (false, None) => named
+                    .get(name)
+                    .map_or(Call::Unknown, |id| Call::Answered(id.clone())),
+            };
+        }
+        Ok(())
+    }
+
+    /// Returns the calls whose results name a file, by its name.
+    fn named_by_results(&self) -> Result<HashMap<String, String>, Error> {
+        let mut named = HashMap::new();
+        if self.files.is_empty() {
+            return Ok(named);
+        }
+        for part in &self.parts {
+            let mut bodies = Bodies::new(&part.source);
+            let results = part.index.entries();
+            for entry in results.filter(|entry| entry.flags().contains(Flags::HAS_TOOL_RESULT)) {
+                let text = bodies.get(&entry)?.text;
+                if memchr::memmem::find(text.as_bytes(), RESULTS.as_bytes()).is_none() {
+                    continue;
+                }
+                let Some(line) = Object::parse(text).ok() else {
+                    continue;
+                };
+                let message = line.object("message");
+                let blocks = message.and_then(|message| message.get("content")?.array());
+                for block in blocks.into_iter().flatten().filter_map(Raw::object) {
+                    let Some(id) = block.str("tool_use_id") else {
+                        continue;
+                    };
+                    for name in names_in(block.text()) {
+                        named.entry(name).or_insert_with(|| id.clone().into_owned());
+                    }
+                }
+            }
+        }
+        Ok(named)
+    }
+
+    /// Writes the new file: the session as it is, what it is made of, the subagents, the results,
+    /// and a title.
+    fn write(
+        &self,
+        now: &str,
+        new_id: &mut dyn FnMut() -> Uuid,
+        out: &mut dyn Write,
+        actions: &mut Vec<Action>,
+    ) -> Result<(), Error> {
+        let code = match self.own() {
+            Some(_) => Code::Stalled,
+            None => Code::Absent,
+        };
+        let mut out = Lines {
+            path: self
+                .parts
+                .first()
+                .map_or(Path::new("-"), |part| part.source.path()),
+            out,
+        };
+        let mut act = |action, detail| {
+            actions.push(Action {
+                code,
+                line: None,
+                uuid: None,
+                action,
+                detail,
+            });
+        };
+        let mut made = self.results_of_open_calls(new_id)?;
+        let mut seen = HashSet::new();
+        if let Some(own) = self.own() {
+            self.write_own(own, &mut made, &mut out)?;
+            seen.extend(uuids(own));
+            let count = own.index.len();
+            act(
+                ActionKind::Salvage,
+                format!("the session: {count} entries, as they are"),
+            );
+        }
+        out.line(&self.marker(now))?;
+        let known: HashSet<String> = self.parts.iter().flat_map(uuids).collect();
+        for (number, part) in self
+            .parts
+            .iter()
+            .enumerate()
+            .filter(|(_, part)| !part.is_own)
+        {
+            let (written, repeated) =
+                self.write_agent((number, part), &known, &mut seen, &mut made, &mut out)?;
+            let mut detail = format!("{}: {written} entries", part.file);
+            if repeated > 0 {
+                detail.push_str(&format!(", {repeated} more are there already"));
+            }
+            let damage = part.index.findings().iter();
+            let damage = damage.filter(|finding| finding.code.severity() == Severity::Damage);
+            match damage.count() {
+                0 => {}
+                count => detail.push_str(&format!(", {count} findings about damage")),
+            }
+            act(ActionKind::Salvage, detail);
+        }
+        for side in &self.files {
+            let file = &side.file;
+            let detail = match (&side.call, side.text()) {
+                (Call::Open(..), Some(_)) => {
+                    act(
+                        ActionKind::Answer,
+                        format!("{file}: the result of an open call"),
+                    );
+                    continue;
+                }
+                (Call::Answered(call), Some(text)) => {
+                    let salvaged = ObjectBuf::new()
+                        .with("file", file.as_str())
+                        .with("toolUseId", call.as_str())
+                        .with("text", text.as_str());
+                    out.line(&self.engine_line(salvaged))?;
+                    format!("{file}: the whole text of a result")
+                }
+                (Call::Unknown, _) => format!("{file}: only named, as nothing says what it is of"),
+                (_, None) => format!("{file}: only named, as it is not text or too long"),
+            };
+            act(ActionKind::Salvage, detail);
+        }
+        let title = make::custom_title(&self.title()?);
+        out.line(&title.session_id(&self.id).text())
+    }
+
+    /// Writes the session as it is, with the results of its open calls.
+    fn write_own(&self, own: &Part, made: &mut Made, out: &mut Lines<'_>) -> Result<(), Error> {
+        let mut end = 0;
+        for entry in own.index.entries() {
+            let Some(lines) = made.remove(&(0, entry.number())) else {
+                continue;
+            };
+            let line_end = entry.offset() + entry.byte_len();
+            out.copy(&own.source, end, line_end)?;
+            for line in lines {
+                out.write(b"\n")?;
+                out.write(line.as_bytes())?;
+            }
+            end = line_end;
+        }
+        out.copy(&own.source, end, own.source.len())?;
+        let mut last = [b'\n'];
+        let len = own.source.len();
+        if len > 0 {
+            own.source.read_at(len - 1, &mut last)?;
+        }
+        match last {
+            [b'\n'] => Ok(()),
+            _ => out.write(b"\n"),
+        }
+    }
+
+    /// Writes the entries of a subagent. Returns how many, and how many were there already.
+    fn write_agent(
+        &self,
+        (number, part): (usize, &Part),
+        known: &HashSet<String>,
+        seen: &mut HashSet<String>,
+        made: &mut Made,
+        out: &mut Lines<'_>,
+    ) -> Result<(usize, usize), Error> {
+        let mut bodies = Bodies::new(&part.source);
+        let (mut written, mut repeated) = (0, 0);
+        for entry in part.index.entries() {
+            let id = entry.uuid().map(|id| part.index.id_text(id));
+            if id.is_some_and(|id| !seen.insert(id)) {
+                repeated += 1;
+                continue;
+            }
+            let parent = entry.parent().map(|id| part.index.id_text(id));
+            let is_first = written == 0 || part.is_of_client;
+            // What the client gives its own agents continues the conversation of the session, which
+            // may be lost.
+            let is_lost = is_first && parent.is_some_and(|parent| !known.contains(&parent));
+            let text = bodies.get(&entry)?.text.replace(['\n', '\r'], " ");
+            out.line(&part.noted(&entry, text, is_lost))?;
+            written += 1;
+            for line in made.remove(&(number, entry.number())).unwrap_or_default() {
+                out.line(&line)?;
+            }
+        }
+        Ok((written, repeated))
+    }
+
+    /// Makes the results of open calls whose texts are there, as lines after those of the calls.
+    fn results_of_open_calls(&self, new_id: &mut dyn FnMut() -> Uuid) -> Result<Made, Error> {
+        let mut made = Made::new();
+        for side in &self.files {
+            let (Call::Open(place, id), Some(text)) = (&side.call, side.text()) else {
+                continue;
+            };
+            let part = &self.parts[place.0];
+            let call = part.index.entry(place.1);
+            let mut bodies = Bodies::new(&part.source);
+            let body = bodies.get(&call)?.text;
+            let fields = Object::parse(body).ok();
+            let salvaged = ObjectBuf::new().with("file", side.file.as_str());
+            let engine = ObjectBuf::new()
+                .with("made", "salvaged-result")
+                .with(SALVAGED, salvaged);
+            let time = side.modified.max(call.millis()).and_then(time::text);
+            let parent = call.uuid().map(|id| part.index.id_text(id));
+            let mut line = make::tool_result(ToolResult::text(id, &text))
+                .with("isSidechain", call.flags().contains(Flags::SIDECHAIN))
+                .uuid(new_id())
+                .parent(parent.as_deref())
+                .with("sourceToolAssistantUUID", parent.as_deref())
+                .engine(&engine);
+            if let Some(time) = time {
+                line = line.timestamp(&time);
+            }
+            for key in [
+                "agentId",
+                "userType",
+                "cwd",
+                "sessionId",
+                "version",
+                "gitBranch",
+            ] {
+                let value = fields.as_ref().and_then(|fields| fields.get(key));
+                line = match value {
+                    Some(value) => line.with(key, value),
+                    None => line,
+                };
+            }
+            made.entry(*place).or_default().push(line.text());
+        }
+        Ok(made)
+    }
+
+    /// Returns the line that says what the file is made of.
+    fn marker(&self, now: &str) -> String {
+        let agents = self.parts.iter().filter(|part| !part.is_own).map(|part| {
+            ObjectBuf::new()
+                .with("file", part.file.as_str())
+                .with("entries", part.index.len() as u64)
+                .with_some("toolUseId", part.call.as_deref())
+        });
+        let files = self.files.iter().map(|side| {
+            ObjectBuf::new()
+                .with("file", side.file.as_str())
+                .with("bytes", side.bytes)
+                .with_some(
+                    "toolUseId",
+                    match &side.call {
+                        Call::Unknown => None,
+                        Call::Open(_, id) | Call::Answered(id) => Some(id.as_str()),
+                    },
+                )
+        });
+        let why = match self.own() {
+            Some(_) => "stalled",
+            None => "absent",
+        };
+        let files: Vec<_> = agents.chain(files).map(Into::into).collect();
+        let salvaged = ObjectBuf::new()
+            .with("session", why)
+            .with("at", now)
+            .with("files", transcript_format::json::Json::array(files));
+        self.engine_line(salvaged)
+    }
+
+    fn engine_line(&self, salvaged: ObjectBuf) -> String {
+        let line = make::engine_line(&ObjectBuf::new().with(SALVAGED, salvaged));
+        line.session_id(&self.id).text()
+    }
+
+    /// Returns the title of the session, or one that says what is there.
+    fn title(&self) -> Result<String, Error> {
+        let mut title = None;
+        if let Some(own) = self.own() {
+            let mut bodies = Bodies::new(&own.source);
+            for (kind, key) in [
+                (EntryKind::AiTitle, "aiTitle"),
+                (EntryKind::CustomTitle, "customTitle"),
+            ] {
+                let mut lines = own.index.entries().rev();
+                if let Some(line) = lines.find(|line| line.kind() == kind) {
+                    let line = Object::parse(bodies.get(&line)?.text).ok();
+                    let text = line.and_then(|line| Some(line.str(key)?.into_owned()));
+                    title = text.filter(|text| !text.trim().is_empty()).or(title);
+                }
+            }
+        }
+        let agents = self.parts.iter().filter(|part| !part.is_own).count();
+        let start: String = self.id.chars().take(8).collect();
+        let agents = match agents {
+            1 => "a subagent".to_owned(),
+            count => format!("{count} subagents"),
+        };
+        Ok(title.map_or_else(
+            || format!("Session {start}, salvaged from {agents}"),
+            |title| format!("{title} (salvaged)"),
+        ))
+    }
+}
+
+/// Lines that are written after an entry.
+type Made = BTreeMap<Place, Vec<String>>;
+
+impl Part {
+    /// Returns the text of an entry with the place that it comes from.
+    fn noted(&self, entry: &EntryRef<'_>, mut text: String, is_lost: bool) -> String {
+        let place = ObjectBuf::new()
+            .with("file", self.file.as_str())
+            .with("line", entry.line());
+        let Ok(object) = Object::parse(&text) else {
+            return text;
+        };
+        let own = object.object(ENGINE);
+        let own = own.map_or_else(
+            || ObjectBuf::new().with("v", ENGINE_VERSION),
+            |own| (&own).into(),
+        );
+        let mut own = own.with(SALVAGED, place);
+        if is_lost
+            && let Some(parent) = object.get("parentUuid")
+            && own.get(WAS).is_none()
+        {
+            own = own.with(WAS, ObjectBuf::new().with("parentUuid", parent));
+        }
+        text = object.with(ENGINE, &own.text());
+        match Object::parse(&text) {
+            Ok(object) if is_lost => object.with("parentUuid", "null"),
+            _ => text,
+        }
+    }
+}
+
+impl SideFile {
+    /// Returns its text; `None` if it is longer than the limit, or not text.
+    fn text(&self) -> Option<String> {
+        if self.bytes > MAX_RESULT || !self.file.starts_with(RESULTS) {
+            return None;
+        }
+        String::from_utf8(fs::read(&self.path).ok()?).ok()
+    }
+}
+
+/// Returns whether nothing follows the message that makes a call.
+fn is_last(part: &Part, call: EntryNo) -> bool {
+    let call = part.index.entry(call);
+    let is_of_message = |entry: &EntryRef<'_>| {
+        entry.number() == call.number()
+            || (entry.message().is_some() && entry.message() == call.message())
+    };
+    let of_message = part.index.entries().filter(is_of_message);
+    let ids: HashSet<_> = of_message.filter_map(|entry| entry.uuid()).collect();
+    let mut others = part.index.entries().filter(|entry| !is_of_message(entry));
+    // A line of its own, to put another one behind it.
+    let mut next = [0];
+    let end = call.offset() + call.byte_len();
+    let is_whole = part
+        .source
+        .read_at(end, &mut next)
+        .is_ok_and(|read| read == 0 || next == [b'\n']);
+    call.uuid().is_some()
+        && is_whole
+        && !others.any(|entry| entry.parent().is_some_and(|parent| ids.contains(&parent)))
+}
+
+fn uuids(part: &Part) -> impl Iterator<Item = String> + '_ {
+    let ids = part.index.entries().filter_map(|entry| entry.uuid());
+    ids.map(|id| part.index.id_text(id))
+}
+
+/// Returns the names after `tool-results/` in a text.
+fn names_in(text: &str) -> impl Iterator<Item = String> + '_ {
+    let is_part = |byte: &u8| byte.is_ascii_alphanumeric() || b"_-.".contains(byte);
+    let places = memchr::memmem::find_iter(text.as_bytes(), RESULTS.as_bytes());
+    places.filter_map(move |at| {
+        let rest = text.as_bytes()[at + RESULTS.len()..].strip_prefix(b"/")?;
+        let len = rest.iter().take_while(|byte| is_part(byte)).count();
+        let name = std::str::from_utf8(&rest[..len]).ok()?;
+        Some(name.trim_end_matches('.').to_owned())
+    })
+}
+
+/// Adds the files in the folder of a session and those below it, except for the subagents that were
+/// `read` and their metadata. Links are not followed.
+fn list(
+    base: &Path,
+    folder: &Path,
+    depth: usize,
+    read: &HashSet<&Path>,
+    files: &mut Vec<SideFile>,
+) {
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let path = entry.path();
+        let Ok(metadata) = entry.metadata() else {
+            continue;
+        };
+        let agent = path.with_extension("").with_extension("jsonl");
+        if metadata.is_dir() && depth > 0 {
+            list(base, &path, depth - 1, read, files);
+        } else if metadata.is_file() && !read.contains(&*path) && !read.contains(&*agent) {
+            let modified = metadata.modified().ok();
+            let modified = modified.and_then(|time| time.duration_since(UNIX_EPOCH).ok());
+            files.push(SideFile {
+                file: name_below(base, &path),
+                bytes: metadata.len(),
+                modified: modified.and_then(|time| i64::try_from(time.as_millis()).ok()),
+                call: Call::Unknown,
+                path,
+            });
+        }
+    }
+}
+
+/// Returns the path below a folder with `/` between its parts.
+fn name_below(folder: &Path, path: &Path) -> String {
+    let below = path.strip_prefix(folder).ok();
+    let name = || path.file_name().unwrap_or_default().as_ref();
+    let parts = below.unwrap_or_else(name).components();
+    let parts = parts.map(|part| part.as_os_str().to_string_lossy());
+    parts.collect::<Vec<_>>().join("/")
+}
+
+/// Writes lines.
+struct Lines<'o> {
+    path: &'o Path,
+    out: &'o mut dyn Write,
+}
+
+impl Lines<'_> {
+    fn line(&mut self, text: &str) -> Result<(), Error> {
+        self.write(text.as_bytes())?;
+        self.write(b"\n")
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> Result<(), Error> {
+        let written = self.out.write_all(bytes);
+        written.map_err(|error| Error::io(self.path, None, error))
+    }
+
+    fn copy(&mut self, source: &Source, from: u64, to: u64) -> Result<(), Error> {
+        let mut block = vec![0; BLOCK.min((to - from) as usize)];
+        let mut at = from;
+        while at < to {
+            let wanted = block.len().min((to - at) as usize);
+            let read = source.read_at(at, &mut block[..wanted])?;
+            if read == 0 {
+                let error = std::io::ErrorKind::UnexpectedEof.into();
+                return Err(Error::io(self.path, Some(at), error));
+            }
+            self.write(&block[..read])?;
+            at += read as u64;
+        }
+        Ok(())
+    }
+}
