@@ -107,12 +107,14 @@ soak: ## Kill, stop and starve writers and readers for a long time (SOAK=20 time
 	@if [ ! -x target/release/transcript ]; then \
 		echo "skipped: no target/release/transcript (cargo build --release -p transcript-cli)"; \
 	else \
-		echo "python3 tests/kill_append.py"; python3 tests/kill_append.py; \
+		echo "python3 tests/kill_append.py"; python3 tests/kill_append.py && \
+		echo "python3 tests/kill_repair.py"; python3 tests/kill_repair.py; \
 	fi
 
 compat: ## Read sessions of ours with the official SDKs (needs python3, and a network once)
 	@$(CARGO) build -q --locked -p transcript-cli
 	@python3 tests/compat/run
+	@python3 tools/sdk_check.py --bin target/debug/transcript
 
 install: ## Install the `transcript` command
 	$(CARGO) install --path crates/transcript-cli --locked

@@ -1,11 +1,13 @@
 //! The repair campaign: damages sessions, repairs them, and counts what went wrong.
 //!
 //! `cargo run --release -p transcript-verify --example repair_campaign -- [--files 20000] [--seed 0]
-//! [--threads 1] [--max-bytes 200000] [--write DIR]`
+//! [--threads 1] [--max-bytes 200000] [--write DIR] [--keep DIR]`
 //!
 //! Every second session is of the shared corpus, if it is present; the others are generated. Two of
 //! three are damaged in one to four ways at once, the others in one way of which the result is
-//! known. Names each file that fails by its seed, and keeps it in DIR.
+//! known. Names each file that fails by its seed, and `--write` keeps it in DIR. `--keep` keeps all:
+//! `damaged/SEED_KIND+KIND.jsonl`, and the session before under the same name in `healthy`, for other
+//! readers (`tools/sdk_check.py`, `tools/doctor_check.py`).
 
 #![expect(clippy::print_stdout, reason = "the table is the point")]
 #![expect(clippy::unwrap_used, reason = "an example may stop at the first error")]
@@ -30,6 +32,7 @@ struct Options {
     threads: u64,
     max_bytes: u64,
     write: Option<PathBuf>,
+    keep: Option<PathBuf>,
 }
 
 fn main() {
@@ -39,6 +42,7 @@ fn main() {
         threads: 1,
         max_bytes: 200_000,
         write: None,
+        keep: None,
     };
     let mut arguments = std::env::args().skip(1);
     while let Some(name) = arguments.next() {
@@ -53,6 +57,7 @@ fn main() {
                 return;
             }
             "--write" => options.write = Some(value.into()),
+            "--keep" => options.keep = Some(value.into()),
             _ => panic!("unknown option {name}"),
         }
     }
@@ -62,7 +67,16 @@ fn main() {
         for seed in
             (options.seed + worker..options.seed + options.files).step_by(options.threads as usize)
         {
-            let (bytes, done) = session(&corpus, seed);
+            let (healthy, bytes, done) = session(&corpus, seed);
+            if let Some(folder) = &options.keep {
+                let name = format!("{seed:05}_{}.jsonl", done.join("+").replace(' ', "-"));
+                for (folder, bytes) in [("damaged", &bytes), ("healthy", &healthy)]
+                    .map(|(at, bytes)| (folder.join(at), bytes))
+                {
+                    fs::create_dir_all(&folder).unwrap();
+                    fs::write(folder.join(&name), bytes).unwrap();
+                }
+            }
             let outcome = catch_unwind(AssertUnwindSafe(|| outcome(&bytes)));
             let outcomes = outcome.unwrap_or_else(|_| vec!["crashes"]);
             *counts.entry("files").or_default() += 1;
@@ -97,8 +111,8 @@ fn main() {
     }
 }
 
-/// A damaged session, and what was done to it.
-fn session(corpus: &[Vec<u8>], seed: u64) -> (Vec<u8>, Vec<&'static str>) {
+/// A session, the same damaged, and what was done to it.
+fn session(corpus: &[Vec<u8>], seed: u64) -> (Vec<u8>, Vec<u8>, Vec<&'static str>) {
     let session = match corpus.get((seed / 2) as usize % corpus.len().max(1)) {
         Some(bytes) if seed % 2 == 1 => bytes.clone(),
         _ => generate::tidy_session(seed),
@@ -107,10 +121,11 @@ fn session(corpus: &[Vec<u8>], seed: u64) -> (Vec<u8>, Vec<&'static str>) {
     let known = seed
         .is_multiple_of(3)
         .then(|| Healthy::new(&session)?.hurt(kind, seed));
-    match known.flatten() {
+    let (bytes, done) = match known.flatten() {
         Some(case) => (case.bytes, vec![kind.name()]),
         None => several(&session, seed),
-    }
+    };
+    (session, bytes, done)
 }
 
 /// What happens to a file; more than one name when something is wrong.
@@ -121,7 +136,8 @@ fn outcome(bytes: &[u8]) -> Vec<&'static str> {
         .unwrap();
     file.write_all(bytes).unwrap();
     let modified = file.path().metadata().unwrap().modified().unwrap();
-    let Ok(source) = Source::open(file.path()) else {
+    let source = Source::open(file.path());
+    let Ok(source) = source.and_then(|source| source.check_messages().map(|()| source)) else {
         return vec!["not a transcript"];
     };
     let (repair, repaired) = repaired(source);

@@ -158,7 +158,8 @@ impl Repair {
     /// (ISO 8601), `new_id` returns an id that it never returned before.
     ///
     /// # Errors
-    /// When the system fails to read, or to write a temporary file.
+    /// When the session has another format; when the system fails to read, or to write a temporary
+    /// file.
     pub fn new(source: Source, now: &str, new_id: &mut dyn FnMut() -> Uuid) -> Result<Self, Error> {
         let original = Reading::new(source)?;
         let before = Health::of(&original)?;

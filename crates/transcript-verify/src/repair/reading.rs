@@ -32,6 +32,7 @@ pub(super) struct Defects {
 
 impl Reading {
     pub(super) fn new(source: Source) -> Result<Self, Error> {
+        source.check_messages()?;
         let index = Index::load(&source)?;
         let mut defects = HashMap::new();
         let mut bodies = Bodies::new(&source);

@@ -135,6 +135,18 @@ fn a_session_without_defects_stays_as_it_is() {
 }
 
 #[test]
+fn a_session_of_another_format_is_not_repaired() {
+    // As those of Qwen Code; the second entry is no child of anything that we read.
+    let first = r#"{"uuid":"u1","parentUuid":null,"type":"user","message":{"role":"user","parts":[{"text":"Q"}]}}"#;
+    let second = r#"{"uuid":"s1","parentUuid":"u1","type":"system"}"#;
+    let bytes = format!("{first}\n{second}\n");
+    let source = Source::from_bytes(bytes.as_bytes(), Path::new(PATH));
+    let refused = Repair::new(source, "2026-11-22T12:00:00.000Z", &mut || Uuid(1));
+    let why = refused.unwrap_err().to_string();
+    assert!(why.contains("a Qwen Code session"), "{why}");
+}
+
+#[test]
 fn an_entry_on_a_damaged_line_gets_a_line_of_its_own() {
     let mut lines = chain("u1 a1 u2 a2");
     let torn = lines[1][..40].to_owned();
