@@ -680,11 +680,15 @@ impl SessionConfig {
     }
 }
 
+/// How often a session is read again because it was replaced before it was opened for writing.
+const MAX_REPLACED: usize = 3;
+
 /// Opens a session at the end of its conversation: reads it, rewrites salvaged entries, and reads
 /// it again if it wrote any.
 fn open(path: &Path, options: &SessionOptions) -> Result<Opened, Error> {
     let mut config = SessionConfig::new(path, options, None);
     let mut is_repaired = options.policy == Policy::Vendor;
+    let mut replaced = 0;
     loop {
         let history = History::open(path)?;
         // Where a conversation ends does not depend on other files, and reading them is slow.
@@ -703,6 +707,11 @@ fn open(path: &Path, options: &SessionOptions) -> Result<Opened, Error> {
                 let mut opened = open(&copy, options)?;
                 opened.forked_from = Some(path.to_owned());
                 return Ok(opened);
+            }
+            // Another file has taken its place since it was read, as by `SessionRepair::replace`.
+            Err(error) if replaced < MAX_REPLACED && is_replaced(error.kind()) => {
+                replaced += 1;
+                continue;
             }
             Err(error) => return Err(error.into()),
         };
@@ -723,10 +732,25 @@ fn open(path: &Path, options: &SessionOptions) -> Result<Opened, Error> {
                 forked_from: None,
             });
         }
-        config.restored = writer.append_all(lost)?;
+        match writer.append_all(lost) {
+            Ok(restored) => config.restored = restored,
+            Err(error) if replaced < MAX_REPLACED && is_replaced(error.kind()) => {
+                replaced += 1;
+                continue;
+            }
+            Err(error) => return Err(error.into()),
+        }
         writer.close()?;
         is_repaired = true;
     }
+}
+
+/// Returns whether this may mean that the name leads to another file than before.
+fn is_replaced(error: WriteError) -> bool {
+    matches!(
+        error,
+        WriteError::Changed | WriteError::Replaced | WriteError::NotFound
+    )
 }
 
 /// Returns the synthetic entries that are written to the file, each a child of the previous one and

@@ -3,11 +3,13 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
 
 use serde_json::Value;
 use tempfile::TempDir;
 use transcript::verify::{VerifyOptions, verify};
-use transcript::{ErrorKind, SessionRepair};
+use transcript::{ErrorKind, Session, SessionOptions, SessionRepair};
 
 const OLD: &str = "0b932c9f-9928-4cec-9e82-22c1703d5f54";
 const ONE: &str = "11111111-9928-4cec-9e82-22c1703d5f54";
@@ -182,4 +184,27 @@ fn a_folder_that_is_there_is_not_written_to() {
         assert_eq!(error.path(), folder.path().join("copy"));
     }
     assert!(files(folder.path()) == before);
+}
+
+#[test]
+fn a_session_that_is_replaced_while_it_is_opened_is_read_again() {
+    let (folder, path) = session();
+    let copy = folder.path().join("copy.jsonl");
+    let (go, opened) = std::sync::mpsc::channel::<Duration>();
+    let replaced = path.clone();
+    let replacing = thread::spawn(move || {
+        for pause in opened {
+            // Another file of the same bytes, as `repair --keep-id` would put there.
+            fs::copy(&replaced, &copy).unwrap();
+            thread::sleep(pause);
+            fs::rename(&copy, &replaced).unwrap();
+        }
+    });
+    for round in 0..300 {
+        go.send(Duration::from_micros(round * 7)).unwrap();
+        let session = Session::open(&path, &SessionOptions::new()).unwrap();
+        drop(session);
+    }
+    drop(go);
+    replacing.join().unwrap();
 }
