@@ -253,7 +253,7 @@ fn forward(tree: &Tree<'_>) -> Vec<LocatedFinding> {
     for entry in index.entries() {
         let node = tree.node(entry.number());
         let is_main = node.is_some_and(|node| !tree.is_sidechain(node));
-        if is_main && calls.is_late(&entry) {
+        if is_main && calls.is_late(&entry, |call, answer| continues(tree, call, answer)) {
             let detail = "a later answer precedes the result";
             found.push(LocatedFinding::of_entry(Code::Forward, &entry, detail));
         }
@@ -307,35 +307,66 @@ fn may_precede(index: &Index, entry: &EntryRef<'_>, above: &EntryRef<'_>) -> boo
     }
 }
 
-/// The calls without a result so far: of the last answer, and of those before.
+/// Returns whether `answer` is below the answer with this call, and not on another branch.
+fn continues(tree: &Tree<'_>, call: EntryNo, answer: EntryNo) -> bool {
+    let index = tree.index();
+    let message = index.entry(call).message();
+    let mut node = tree.node(answer);
+    for _ in call.get()..answer.get() {
+        node = node.and_then(|node| tree.parent(node).node());
+        let above = node.map(|node| tree.entry(node));
+        if above.is_some_and(|above| above.number() == call || above.message() == message) {
+            return true;
+        }
+    }
+    false
+}
+
+/// The calls without a result so far, with their lines: of the last answer, and of those before.
 #[derive(Default)]
 struct OpenCalls {
-    answer: Option<MessageKey>,
-    last: Vec<ToolKey>,
-    before: Vec<ToolKey>,
+    answer: Option<(Option<MessageKey>, EntryNo)>,
+    last: Vec<(ToolKey, EntryNo)>,
+    before: Vec<(ToolKey, EntryNo)>,
 }
 
 impl OpenCalls {
-    /// Reads the next entry. Returns whether it is the result of a call of an earlier answer.
-    fn is_late(&mut self, entry: &EntryRef<'_>) -> bool {
+    /// Reads the next entry. Returns whether it is the result of a call of an earlier answer, which
+    /// the last one `continues`.
+    fn is_late(
+        &mut self,
+        entry: &EntryRef<'_>,
+        continues: impl Fn(EntryNo, EntryNo) -> bool,
+    ) -> bool {
         const MOST: usize = 64;
         match entry.kind() {
             EntryKind::Assistant => {
-                if entry.message() != self.answer || self.answer.is_none() {
-                    self.answer = entry.message();
+                let message = entry.message();
+                let is_same = |(last, _)| last == message && message.is_some();
+                if !self.answer.is_some_and(is_same) {
+                    self.answer = Some((message, entry.number()));
                     self.before.append(&mut self.last);
                     let old = self.before.len().saturating_sub(MOST);
                     self.before.drain(..old);
                 }
-                self.last.extend(keys(entry, ToolRole::Use));
+                let calls = keys(entry, ToolRole::Use);
+                self.last.extend(calls.map(|key| (key, entry.number())));
                 false
             }
             EntryKind::User => keys(entry, ToolRole::Result).fold(false, |is_late, key| {
-                let answers = |calls: &mut Vec<ToolKey>| {
-                    let at = calls.iter().position(|call| *call == key);
-                    at.map(|at| calls.remove(at)).is_some()
+                let take = |calls: &mut Vec<(ToolKey, EntryNo)>| {
+                    let at = calls.iter().position(|(call, _)| *call == key)?;
+                    Some(calls.remove(at).1)
                 };
-                !answers(&mut self.last) && answers(&mut self.before) || is_late
+                let earlier = match take(&mut self.last) {
+                    Some(_) => None,
+                    None => take(&mut self.before),
+                };
+                let last = self.answer.map(|(_, answer)| answer);
+                is_late
+                    || earlier
+                        .zip(last)
+                        .is_some_and(|(call, last)| continues(call, last))
             }),
             _ => false,
         }
