@@ -2,7 +2,10 @@
 
 use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
-use transcript_resume::{ConversationPath, NodeId, Policy, Tree};
+use transcript_resume::{ConversationPath, NodeId, Policy, Story, Tree};
+
+const NOT_ON_PATH: &str =
+    "--at: the entry is not on the path; --leaf UUID shows the branch it is on";
 
 /// Options that choose a path.
 #[derive(Debug, Args)]
@@ -54,9 +57,31 @@ impl PathArgs {
         if let (Some(uuid), Some(node)) = (&self.at, self.at(tree)?)
             && !path.cut_after(tree.entry(node).number())
         {
-            bail!("--at: the entry is not on the path; --leaf {uuid} shows the branch it is on");
+            bail!(NOT_ON_PATH.replace("UUID", uuid));
         }
         Ok(path)
+    }
+
+    /// Returns the whole conversation, and the tree that it is in: an entry that was compacted away
+    /// may be named as well.
+    pub(crate) fn story<'i>(&self, tree: Tree<'i>) -> Result<(Tree<'i>, Story)> {
+        let leaf = self.leaf(&tree).ok().flatten();
+        let context = match leaf {
+            Some(leaf) => Some(tree.path_to_leaf(leaf)),
+            None => self.leaf.is_none().then(|| tree.path()),
+        };
+        let tree = tree.unspliced();
+        let context = match (context, self.leaf(&tree)?) {
+            (None, Some(leaf)) => tree.as_of(leaf).path_to_leaf(leaf),
+            (context, _) => context.unwrap_or_default(),
+        };
+        let mut story = tree.story(&context);
+        if let (Some(uuid), Some(node)) = (&self.at, self.at(&tree)?)
+            && !story.cut_after(tree.entry(node).number())
+        {
+            bail!(NOT_ON_PATH.replace("UUID", uuid));
+        }
+        Ok((tree, story))
     }
 
     /// Checks `--leaf` and `--at`, before any body is read. Walks the path only for `--at`.
