@@ -65,16 +65,15 @@ impl PathArgs {
     /// Returns the whole conversation, and the tree that it is in: an entry that was compacted away
     /// may be named as well.
     pub(crate) fn story<'i>(&self, tree: Tree<'i>) -> Result<(Tree<'i>, Story)> {
-        let leaf = self.leaf(&tree).ok().flatten();
-        let context = match leaf {
-            Some(leaf) => Some(tree.path_to_leaf(leaf)),
-            None => self.leaf.is_none().then(|| tree.path()),
-        };
+        let mut leaf = self.leaf(&tree).ok().flatten();
+        let mut tree = tree;
+        if leaf.is_none() && self.leaf.is_some() {
+            let whole = tree.unspliced();
+            leaf = self.leaf(&whole)?;
+            tree = leaf.map_or(whole, |leaf| whole.as_of(leaf));
+        }
+        let context = leaf.map_or_else(|| tree.path(), |leaf| tree.path_to_leaf(leaf));
         let tree = tree.unspliced();
-        let context = match (context, self.leaf(&tree)?) {
-            (None, Some(leaf)) => tree.as_of(leaf).path_to_leaf(leaf),
-            (context, _) => context.unwrap_or_default(),
-        };
         let mut story = tree.story(&context);
         if let (Some(uuid), Some(node)) = (&self.at, self.at(&tree)?)
             && !story.cut_after(tree.entry(node).number())

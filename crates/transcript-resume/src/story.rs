@@ -87,8 +87,8 @@ impl Tree<'_> {
         self
     }
 
-    /// Returns the tree as it was before the first compaction after `node` that changed links: the
-    /// path to an entry that was compacted away is found in it.
+    /// Returns the tree as it was before the first compaction after `node` that changed links: path
+    /// and story of an entry that was compacted away are found in it.
     #[must_use]
     pub fn as_of(&self, node: NodeId) -> Self {
         let after = (self.entry_no_of(node).get()..self.index.len()).map(EntryNo::new);
@@ -167,34 +167,33 @@ impl Tree<'_> {
 
     /// Returns the boundary of the last compaction of a path.
     fn start_of(&self, context: &ConversationPath) -> Option<NodeId> {
-        let of = |is_wanted: fn(&Decision) -> bool| {
-            let found = context
-                .decisions
-                .iter()
-                .rev()
-                .find(|decision| is_wanted(decision));
-            found.and_then(|decision| self.entry_node(decision.entry()))
-        };
-        // Without its anchor, a boundary that preserves entries is not on the path (COMPACT-9).
-        of(|decision| matches!(decision, Decision::Cut { .. }))
-            .or_else(|| of(|decision| matches!(decision, Decision::Splice { .. })))
+        let cut = context
+            .decisions
+            .iter()
+            .find_map(|decision| match decision {
+                Decision::Cut { boundary, .. } => self.entry_node(*boundary),
+                _ => None,
+            });
+        // Without its anchor, a boundary that preserves entries is not on the path (COMPACT-9), and
+        // if it preserves an older boundary, the path starts there.
+        let keeper = self.kept_entries().filter(|kept| {
+            let first = self.entry_no_of(kept.entries[0]);
+            let mut entries = context.entries.iter();
+            entries.any(|entry| entry.entry_no() == first)
+        });
+        cut.max(keeper.map(|kept| kept.boundary))
     }
 
-    /// Returns the boundaries that preserve entries, in file order, each with the entry from which
-    /// the conversation above it is reached: its anchor, or itself.
-    fn preserving_boundaries(&self) -> Vec<(NodeId, NodeId)> {
-        let boundaries = self.index.entries().filter(|entry| entry.is_boundary());
-        let found = boundaries.filter_map(|entry| {
-            let boundary = self
-                .node(entry.number())
-                .filter(|node| !self.is_sidechain(*node))?;
-            let facts = self.index.boundary(entry.number())?;
-            let exists = |id| {
-                let node = self.node_with_uuid(id);
-                node.is_some_and(|node| node < boundary)
-            };
+    /// Returns the boundaries of completed compactions, in file order. Of one that preserves entries
+    /// also where all before it is reached from: its anchor, else its summary or itself.
+    fn boundaries(&self) -> Vec<(NodeId, Option<NodeId>)> {
+        let boundaries = self.nodes().filter(|node| self.entry(*node).is_boundary());
+        let boundaries = boundaries.filter(|node| !self.is_removed(*node));
+        let found = boundaries.filter_map(|boundary| {
+            let facts = self.index.boundary(self.entry_no_of(boundary))?;
+            let exists = |id| self.node_with_uuid(id).is_some_and(|node| node < boundary);
             let (anchor, is_kept) = match &facts.preserved {
-                Preserved::Nothing => return None,
+                Preserved::Nothing => return Some((boundary, None)),
                 Preserved::List { anchor, uuids } => {
                     let mut kept = uuids.iter().map(|id| id.is_some_and(exists));
                     let is_kept = match self.policy() {
@@ -213,17 +212,18 @@ impl Tree<'_> {
             let is_finished = self.policy() == Policy::Vendor
                 || anchor.is_some()
                 || self.children(boundary).next().is_some();
-            let is_summary = |child: &NodeId| {
-                let flags = self.entry(*child).flags();
-                flags.contains(Flags::COMPACT_SUMMARY)
-            };
             let anchor = anchor.filter(|anchor| *anchor > boundary);
-            let anchor = anchor.or_else(|| self.children(boundary).find(is_summary));
-            (is_kept && is_finished).then_some((boundary, anchor.unwrap_or(boundary)))
+            let above = anchor.or_else(|| self.summary_below(boundary));
+            is_finished.then(|| (boundary, is_kept.then_some(above.unwrap_or(boundary))))
         });
-        let mut found: Vec<_> = found.collect();
-        found.sort_unstable();
-        found
+        found.collect()
+    }
+
+    fn summary_below(&self, boundary: NodeId) -> Option<NodeId> {
+        self.children(boundary).find(|child| {
+            let flags = self.entry(*child).flags();
+            flags.contains(Flags::COMPACT_SUMMARY)
+        })
     }
 
     /// Returns the parent of `node` at the time of a compaction, if the entry was written again
@@ -270,8 +270,8 @@ impl Tree<'_> {
 
 /// What a walk through compactions needs to know about a file.
 pub(crate) struct StoryWalk {
-    /// The boundaries that preserve entries; see [`Tree::preserving_boundaries`].
-    preserving: Vec<(NodeId, NodeId)>,
+    /// See [`Tree::boundaries`].
+    boundaries: Vec<(NodeId, Option<NodeId>)>,
     /// The chapter in which each entry was walked last; 0 for none.
     walked_in: Vec<u32>,
     /// The number of the chapter that is walked, over all walks.
@@ -281,21 +281,20 @@ pub(crate) struct StoryWalk {
 impl StoryWalk {
     pub(crate) fn new(tree: &Tree<'_>) -> Self {
         Self {
-            preserving: tree.preserving_boundaries(),
+            boundaries: tree.boundaries(),
             walked_in: vec![0; tree.nodes().count()],
             chapter: 0,
         }
     }
 
-    /// Returns the entry that `below` follows if it names `parent` and a compaction that preserves
-    /// entries is between them: all before it is reached through its summary (COMPACT-4, COMPACT-7).
-    fn keeper_between(&self, parent: NodeId, below: NodeId) -> Option<NodeId> {
-        let before = self
-            .preserving
-            .partition_point(|(keeper, _)| *keeper < below);
-        let (keeper, anchor) = *self.preserving[..before].last()?;
-        let above = if anchor < below { anchor } else { keeper };
-        (keeper > parent).then_some(above)
+    /// Returns the entry that `below` follows if it names `parent`, in the chapter that `end` closed,
+    /// if the last compaction before `end` is between them and preserves entries: all before that
+    /// one is reached through its summary (COMPACT-4, COMPACT-7, COMPACT-8).
+    fn keeper_between(&self, parent: NodeId, below: NodeId, end: NodeId) -> Option<NodeId> {
+        let before = self.boundaries.partition_point(|(keeper, _)| *keeper < end);
+        let (keeper, anchor) = *self.boundaries[..before].last()?;
+        let above = if anchor? < below { anchor? } else { keeper };
+        (parent < keeper && keeper < below).then_some(above)
     }
 }
 
@@ -409,7 +408,7 @@ impl Walk<'_, '_> {
     fn end_of_chapter(&mut self, boundary: NodeId, story: &StoryWalk) -> Option<(NodeId, Via)> {
         let tree = self.tree;
         let (end, is_proved) = tree.end_before(boundary)?;
-        if let Some(above) = story.keeper_between(end, boundary) {
+        if let Some(above) = story.keeper_between(end, boundary, boundary) {
             return Some((above, Via::PARENT));
         }
         for attachment in tree.attachments_below(end).into_iter().rev() {
@@ -443,7 +442,7 @@ impl Walk<'_, '_> {
             Parent::Lost => None,
         };
         if let Some(parent) = parent {
-            return match story.keeper_between(parent, node) {
+            return match story.keeper_between(parent, node, boundary) {
                 Some(above) => Some((above, Via::PARENT)),
                 None => Some((parent, self.note_link(node, parent))),
             };
@@ -571,14 +570,21 @@ impl Walk<'_, '_> {
         }
         let number = tree.entry_no_of(boundary);
         chapters.push(close(&path, number, &mut start));
-        if !context
-            .entries
-            .iter()
-            .any(|entry| entry.entry_no() == number)
-        {
-            let mut entry = PathEntry::new(number, Via::PARENT);
-            entry.in_context = false;
-            path.entries.push(entry);
+        // A boundary that is not on the path, and its summary.
+        let is_shown = |number: EntryNo| {
+            let mut shown = context.entries.iter().chain(&path.entries);
+            shown.any(|entry| entry.entry_no() == number)
+        };
+        if !is_shown(number) {
+            let summary = tree.summary_below(boundary);
+            let added = [Some(boundary), summary].into_iter().flatten();
+            let added = added.map(|node| tree.entry_no_of(node));
+            let added: Vec<_> = added.filter(|number| !is_shown(*number)).collect();
+            path.entries.extend(added.into_iter().map(|number| {
+                let mut entry = PathEntry::new(number, Via::PARENT);
+                entry.in_context = false;
+                entry
+            }));
         }
         path.entries.extend(context.entries.iter().filter(|entry| {
             let node = tree.entry_node(entry.entry_no());

@@ -531,7 +531,9 @@ fn a_leaf_in_an_older_chapter_has_its_own_context() {
         .index();
     let tree = Tree::new(&index, Policy::Recover).unspliced();
     let leaf = tree.node_with_uuid(index.id("u3").unwrap()).unwrap();
-    let story = tree.story(&tree.as_of(leaf).path_to_leaf(leaf));
+    let tree = tree.as_of(leaf);
+    let context = tree.path_to_leaf(leaf);
+    let story = tree.unspliced().story(&context);
     let seen = |entry: &PathEntry| {
         let name = index.id_text(index.entry(entry.entry_no()).uuid().unwrap());
         format!("{name}{}", if entry.in_context { "*" } else { "" })

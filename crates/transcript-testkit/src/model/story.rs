@@ -25,7 +25,7 @@ pub fn story_lines(bytes: &[u8], leaf: usize) -> Option<BTreeSet<usize>> {
         places,
     };
     let leaf = lines.iter().position(|line| line.number == leaf)?;
-    let leaf = story.across(leaf, lines.len());
+    let leaf = story.across(leaf, lines.len(), lines.len());
     let mut found = story.chain(leaf);
     let boundaries = found.iter().filter(|at| story.is_boundary(**at));
     let kept: Vec<usize> = boundaries.flat_map(|at| story.kept(*at)).collect();
@@ -77,13 +77,16 @@ impl Count<'_> {
 
     fn chain(&self, leaf: usize) -> BTreeSet<usize> {
         let mut found = BTreeSet::new();
-        let mut next = Some(leaf);
+        let (mut next, mut end) = (Some(leaf), self.lines.len());
         while let Some(at) = next.filter(|at| found.insert(*at)) {
             let above = match self.is_boundary(at) {
                 true => self.before(at),
                 false => self.parent(at),
             };
-            next = above.map(|above| self.across(above, at));
+            if self.is_boundary(at) {
+                end = at;
+            }
+            next = above.map(|above| self.across(above, at, end));
         }
         found
     }
@@ -105,53 +108,54 @@ impl Count<'_> {
             .or_else(|| (0..boundary).rev().find(is_last))
     }
 
-    /// The entry that the one at `at` follows if it names `parent`. A link across a compaction that
-    /// keeps entries leads to that compaction.
-    fn across(&self, parent: usize, at: usize) -> usize {
-        let keeps = (0..at)
-            .rev()
-            .find_map(|boundary| Some((boundary, self.anchor(boundary)?)));
+    /// The entry that the one at `at` follows if it names `parent`, in the file up to `end`. If the
+    /// last compaction there keeps entries, a link across it leads to it.
+    fn across(&self, parent: usize, at: usize, end: usize) -> usize {
+        let mut before = (0..end).rev();
+        let keeps = before.find_map(|boundary| Some((boundary, self.anchor(boundary)?)));
+        let keeps = keeps.filter(|(boundary, _)| *boundary < at);
         match keeps {
-            Some((boundary, anchor)) if parent < boundary => {
-                anchor.filter(|anchor| *anchor < at).unwrap_or(boundary)
-            }
+            Some((boundary, Some(anchor))) if parent < boundary => match anchor < at {
+                true => anchor,
+                false => boundary,
+            },
             _ => parent,
         }
     }
 
-    /// Of a boundary that keeps entries: the entry that they follow, if it is below the boundary.
+    /// Of the boundary of a completed compaction: if it keeps entries, the one that they follow.
     fn anchor(&self, boundary: usize) -> Option<Option<usize>> {
-        if !self.is_boundary(boundary) || self.is_sidechain(boundary) {
+        if !self.is_boundary(boundary) {
             return None;
         }
-        let metadata = metadata(self.object(boundary))?;
-        let list = metadata.get("preservedMessages").and_then(Value::as_object);
-        let uuids = list.and_then(|list| list.get("uuids")?.as_array());
-        let (named, keeps) = match (list, uuids) {
-            (Some(list), Some(uuids)) => {
-                let exists = |uuid: &Value| self.places.contains_key(uuid.as_str().unwrap_or(""));
-                (list, uuids.iter().any(exists))
+        let metadata = metadata(self.object(boundary));
+        let object = |key: &str| metadata?.get(key)?.as_object();
+        let exists = |uuid: &Value| self.places.contains_key(uuid.as_str().unwrap_or(""));
+        let (named, keeps) = match (object("preservedMessages"), object("preservedSegment")) {
+            (Some(list), _) if list.get("uuids").is_some_and(Value::is_array) => {
+                let mut uuids = list
+                    .get("uuids")
+                    .and_then(Value::as_array)
+                    .into_iter()
+                    .flatten();
+                (list, uuids.any(exists))
             }
-            _ => {
-                let segment = metadata.get("preservedSegment")?.as_object()?;
-                let ends = ["headUuid", "tailUuid"];
-                (
-                    segment,
-                    ends.iter().all(|end| self.named(segment, end).is_some()),
-                )
+            (_, Some(segment)) => {
+                let mut ends = ["headUuid", "tailUuid"].into_iter();
+                (segment, ends.all(|end| self.named(segment, end).is_some()))
             }
+            _ => return Some(None),
         };
         let anchor = self.named(named, "anchorUuid");
-        let has_child = (boundary..self.lines.len()).any(|at| self.parent(at) == Some(boundary));
+        let mut below = boundary..self.lines.len();
+        let has_child = below.clone().any(|at| self.parent(at) == Some(boundary));
+        let summary = below.find(|at| {
+            let is_summary = self.object(*at).get("isCompactSummary");
+            is_summary == Some(&Value::Bool(true)) && self.parent(*at) == Some(boundary)
+        });
         let is_finished = anchor.is_some() || has_child;
-        let summary = || {
-            (boundary..self.lines.len()).find(|at| {
-                let is_summary = self.object(*at).get("isCompactSummary");
-                is_summary == Some(&Value::Bool(true)) && self.parent(*at) == Some(boundary)
-            })
-        };
         let anchor = anchor.filter(|anchor| *anchor > boundary);
-        (keeps && is_finished).then(|| anchor.or_else(summary))
+        is_finished.then(|| keeps.then(|| anchor.or(summary).unwrap_or(boundary)))
     }
 
     /// The entries that a boundary keeps.
