@@ -70,7 +70,10 @@ impl PathArgs {
         if leaf.is_none() && self.leaf.is_some() {
             let whole = tree.unspliced();
             leaf = self.leaf(&whole)?;
-            tree = leaf.map_or(whole, |leaf| whole.as_of(leaf));
+            tree = match leaf {
+                Some(leaf) => whole.as_of(leaf),
+                None => whole,
+            };
         }
         let context = leaf.map_or_else(|| tree.path(), |leaf| tree.path_to_leaf(leaf));
         let tree = tree.unspliced();

@@ -277,6 +277,7 @@ impl<'o> Writer<'o> {
                     conversation.place_of(item.entry_no()),
                     time.as_deref(),
                 );
+                let text = markup::inline(self.escaping, &text);
                 self.block(format_args!("---\n\n*{text}*"))
             }
             ItemKind::System => {

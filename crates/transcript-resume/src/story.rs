@@ -212,8 +212,10 @@ impl Tree<'_> {
             let is_finished = self.policy() == Policy::Vendor
                 || anchor.is_some()
                 || self.children(boundary).next().is_some();
-            let anchor = anchor.filter(|anchor| *anchor > boundary);
-            let above = anchor.or_else(|| self.summary_below(boundary));
+            let above = match anchor {
+                Some(anchor) => Some(anchor).filter(|anchor| *anchor > boundary),
+                None => self.summary_below(boundary),
+            };
             is_finished.then(|| (boundary, is_kept.then_some(above.unwrap_or(boundary))))
         });
         found.collect()

@@ -8,7 +8,8 @@ use serde_json::{Map, Value};
 use super::lines::{self, Line};
 
 /// Returns the lines of the user and assistant entries that any path from the root through each
-/// compaction to the entry in line `leaf` holds; `None` when a uuid is in the file more than once.
+/// compaction to the entry in line `leaf` holds; `None` when a uuid is in the file more than once, or
+/// a parent is missing.
 #[must_use]
 pub fn story_lines(bytes: &[u8], leaf: usize) -> Option<BTreeSet<usize>> {
     let kinds = ["user", "assistant", "system", "attachment", "progress"];
@@ -17,7 +18,11 @@ pub fn story_lines(bytes: &[u8], leaf: usize) -> Option<BTreeSet<usize>> {
     let uuids = lines.iter().enumerate();
     let uuids = uuids.map(|(at, line)| (text(&line.object, "uuid"), at));
     let places: HashMap<&str, usize> = uuids.filter(|(uuid, _)| !uuid.is_empty()).collect();
-    if places.len() != lines.len() {
+    let is_linked = |line: &Line| {
+        let parent = text(&line.object, "parentUuid");
+        parent.is_empty() || places.contains_key(parent)
+    };
+    if places.len() != lines.len() || !lines.iter().all(is_linked) {
         return None;
     }
     let story = Count {
@@ -29,8 +34,11 @@ pub fn story_lines(bytes: &[u8], leaf: usize) -> Option<BTreeSet<usize>> {
     let mut found = story.chain(leaf);
     let boundaries = found.iter().filter(|at| story.is_boundary(**at));
     let kept: Vec<usize> = boundaries.flat_map(|at| story.kept(*at)).collect();
-    found.extend(kept);
+    // A compaction may keep an entry of a subagent, but not the rest of its message.
+    let (side, main): (Vec<_>, Vec<_>) = kept.into_iter().partition(|at| story.is_sidechain(*at));
+    found.extend(main);
     story.add_siblings(&mut found);
+    found.extend(side);
     let messages = found.into_iter().filter(|at| story.is_message(*at));
     Some(messages.map(|at| lines[at].number).collect())
 }
@@ -154,8 +162,11 @@ impl Count<'_> {
             is_summary == Some(&Value::Bool(true)) && self.parent(*at) == Some(boundary)
         });
         let is_finished = anchor.is_some() || has_child;
-        let anchor = anchor.filter(|anchor| *anchor > boundary);
-        is_finished.then(|| keeps.then(|| anchor.or(summary).unwrap_or(boundary)))
+        let above = match anchor {
+            Some(anchor) => Some(anchor).filter(|anchor| *anchor > boundary),
+            None => summary,
+        };
+        is_finished.then(|| keeps.then(|| above.unwrap_or(boundary)))
     }
 
     /// The entries that a boundary keeps.
@@ -166,8 +177,7 @@ impl Count<'_> {
         let list = metadata.get("preservedMessages").and_then(Value::as_object);
         if let Some(uuids) = list.and_then(|list| list.get("uuids")?.as_array()) {
             let place = |uuid: &Value| self.places.get(uuid.as_str()?).copied();
-            let kept: Option<Vec<usize>> = uuids.iter().map(place).collect();
-            return kept.unwrap_or_default();
+            return uuids.iter().filter_map(place).collect();
         }
         let segment = metadata.get("preservedSegment").and_then(Value::as_object);
         let end = |key| self.named(segment?, key);
