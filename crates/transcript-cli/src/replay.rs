@@ -108,9 +108,15 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
     let written = match format {
         Format::Ids => write_ids(ui, &mut out, &session, &parts),
         Format::Json => write_json(ui, &mut out, args, &session, &tree, &story, &parts),
-        Format::Text | Format::Markdown => {
-            write_text(ui, &mut out, args, &session, &tree, &story, parts, &window)
-        }
+        Format::Text | Format::Markdown => write_text(
+            ui,
+            &mut out,
+            args,
+            &session,
+            (&tree, &story),
+            parts,
+            &window,
+        ),
     };
     match written {
         Err(error) if !out.is_closed(&error) => return Err(error),
@@ -208,8 +214,7 @@ fn write_text(
     out: &mut Output,
     args: &Args,
     session: &History,
-    tree: &Tree<'_>,
-    story: &Story,
+    (tree, story): (&Tree<'_>, &Story),
     parts: Vec<ConversationPart>,
     window: &Window,
 ) -> Result<()> {

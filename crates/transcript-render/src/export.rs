@@ -482,6 +482,7 @@ mod tests {
         use super::*;
         use std::path::Path;
         use transcript_format::work;
+        use transcript_resume::items::Displays;
         use transcript_resume::{Policy, Tree};
 
         let cost = |calls: usize| {
