@@ -240,6 +240,10 @@ fn a_story_holds_what_the_client_would_have_shown_before_each_compaction() {
 #[derive(Default)]
 struct Session(Vec<Value>);
 
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "callers write the values in place"
+)]
 impl Session {
     fn line(mut self, uuid: &str, parent: Option<&str>, kind: &str, more: Value) -> Self {
         let time = format!("2026-01-01T00:{:02}:00.000Z", self.0.len());
