@@ -2,7 +2,10 @@
 
 use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
-use transcript_resume::{ConversationPath, NodeId, Policy, Tree};
+use transcript_resume::{ConversationPath, NodeId, Policy, Story, Tree};
+
+const NOT_ON_PATH: &str =
+    "--at: the entry is not on the path; --leaf UUID shows the branch it is on";
 
 /// Options that choose a path.
 #[derive(Debug, Args)]
@@ -54,9 +57,33 @@ impl PathArgs {
         if let (Some(uuid), Some(node)) = (&self.at, self.at(tree)?)
             && !path.cut_after(tree.entry(node).number())
         {
-            bail!("--at: the entry is not on the path; --leaf {uuid} shows the branch it is on");
+            bail!(NOT_ON_PATH.replace("UUID", uuid));
         }
         Ok(path)
+    }
+
+    /// Returns the whole conversation, and the tree that it is in: an entry that was compacted away
+    /// may be named as well.
+    pub(crate) fn story<'i>(&self, tree: Tree<'i>) -> Result<(Tree<'i>, Story)> {
+        let mut leaf = self.leaf(&tree).ok().flatten();
+        let mut tree = tree;
+        if leaf.is_none() && self.leaf.is_some() {
+            let whole = tree.unspliced();
+            leaf = self.leaf(&whole)?;
+            tree = match leaf {
+                Some(leaf) => whole.as_of(leaf),
+                None => whole,
+            };
+        }
+        let context = leaf.map_or_else(|| tree.path(), |leaf| tree.path_to_leaf(leaf));
+        let tree = tree.unspliced();
+        let mut story = tree.story(&context);
+        if let (Some(uuid), Some(node)) = (&self.at, self.at(&tree)?)
+            && !story.cut_after(tree.entry(node).number())
+        {
+            bail!(NOT_ON_PATH.replace("UUID", uuid));
+        }
+        Ok((tree, story))
     }
 
     /// Checks `--leaf` and `--at`, before any body is read. Walks the path only for `--at`.

@@ -16,7 +16,7 @@ use transcript_render::{
     Conversation, Escaping, Header, Pace, ReplayPrinter, count, explain, usage, write_markdown,
 };
 use transcript_resume::items::{Displays, Nesting, Origin, sidechains};
-use transcript_resume::{ConversationPath, PathEntry, Tree};
+use transcript_resume::{ConversationPath, PathEntry, Story, Tree};
 
 use crate::pager::Output;
 use crate::path_args::PathArgs;
@@ -25,14 +25,18 @@ use crate::{exit, moment, progress, record, session};
 
 /// Print the conversation of a session
 ///
-/// Prints the messages from the first entry to the leaf, each tool call with its result, and marks
-/// compactions and gaps. On a terminal the output goes through $PAGER.
+/// Prints the messages from the first entry to the leaf, each tool call with its result. What was
+/// compacted away comes first, in chapters that end with a rule. On a terminal the output goes
+/// through $PAGER.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Args {
     /// Path of a .jsonl file, or - for standard input
     session: PathBuf,
     #[command(flatten)]
     path_args: PathArgs,
+    /// Show only what the model sees now: the conversation from its last compaction on
+    #[arg(long)]
+    context: bool,
     /// Also show the branches that leave the conversation, each once
     #[arg(long, conflicts_with_all = ["leaf", "at"])]
     all_branches: bool,
@@ -88,27 +92,40 @@ pub(crate) fn run(ui: &Ui, args: &Args) -> Result<u8> {
     let window = Window::of(args)?;
     let session = session::open(ui, &args.session)?;
     let tree = session.tree(args.path_args.policy());
-    let path = args.path_args.path(&tree)?;
-    let parts = parts(args, &tree, &path, &window);
+    let (tree, story) = match args.context {
+        true => {
+            let path = args.path_args.path(&tree)?;
+            (tree, Story::from(path))
+        }
+        false => args.path_args.story(tree)?,
+    };
+    let path = &story.path;
+    let parts = parts(args, &tree, &story, &window);
     let mut out = match format {
         Format::Text | Format::Markdown if args.speed.is_none() => Output::paged(),
         _ => Output::plain(),
     };
     let written = match format {
         Format::Ids => write_ids(ui, &mut out, &session, &parts),
-        Format::Json => write_json(ui, &mut out, args, &session, &tree, &path, &parts),
-        Format::Text | Format::Markdown => {
-            write_text(ui, &mut out, args, &session, &tree, parts, &window)
-        }
+        Format::Json => write_json(ui, &mut out, args, &session, &tree, &story, &parts),
+        Format::Text | Format::Markdown => write_text(
+            ui,
+            &mut out,
+            args,
+            &session,
+            (&tree, &story),
+            parts,
+            &window,
+        ),
     };
     match written {
         Err(error) if !out.is_closed(&error) => return Err(error),
         _ => out.finish()?,
     }
     if args.explain {
-        explain::write(&mut io::stderr().lock(), &tree, &path)?;
+        explain::write(&mut io::stderr().lock(), &tree, path)?;
     } else {
-        print_finding_count(ui, &tree, &path);
+        print_finding_count(ui, &tree, path);
     }
     Ok(exit::DONE)
 }
@@ -161,19 +178,17 @@ enum PartKind {
 }
 
 /// Returns the conversation, followed by the requested branches and subagents.
-fn parts(
-    args: &Args,
-    tree: &Tree<'_>,
-    path: &ConversationPath,
-    window: &Window,
-) -> Vec<ConversationPart> {
+fn parts(args: &Args, tree: &Tree<'_>, story: &Story, window: &Window) -> Vec<ConversationPart> {
     let mut parts = vec![ConversationPart {
-        path: path.clone(),
+        path: story.path.clone(),
         kind: PartKind::Main,
     }];
     if args.all_branches {
-        let branches = tree.branches_off(path).into_iter();
-        parts.extend(branches.map(|branch| ConversationPart {
+        let branches = match args.context {
+            true => tree.branches_off(&story.path),
+            false => tree.branches_off_story(story),
+        };
+        parts.extend(branches.into_iter().map(|branch| ConversationPart {
             path: branch.path,
             kind: PartKind::Branch { from: branch.from },
         }));
@@ -199,10 +214,11 @@ fn write_text(
     out: &mut Output,
     args: &Args,
     session: &History,
-    tree: &Tree<'_>,
+    (tree, story): (&Tree<'_>, &Story),
     parts: Vec<ConversationPart>,
     window: &Window,
 ) -> Result<()> {
+    let closed: Vec<EntryNo> = story.boundaries().collect();
     let file = session.source().path();
     // If the files of subagents cannot be listed, the conversation itself is still printed.
     let found = match file.to_str() {
@@ -244,8 +260,11 @@ fn write_text(
             None => Conversation::in_parts(source, index, tree, &part.path)?,
         };
         match part.kind {
-            PartKind::Main => main.push(shown),
-            PartKind::Branch { .. } => branches.push(shown),
+            PartKind::Main if args.context => main.push(shown),
+            PartKind::Main => main.push(shown.with_chapters(&closed)),
+            // Only the chapters of the conversation are counted.
+            PartKind::Branch { .. } if args.context => branches.push(shown),
+            PartKind::Branch { .. } => branches.push(shown.with_chapters(&[])),
             PartKind::Sidechain(origin) => {
                 origins.push(origin);
                 below.push(shown);
@@ -253,18 +272,21 @@ fn write_text(
         }
     }
     for (origin, history) in &agents {
-        let tree = history.tree(args.path_args.policy());
+        let mut tree = history.tree(args.path_args.policy());
         let mut path = tree.path();
+        if !args.context {
+            tree = tree.unspliced();
+            path = tree.story(&path).path;
+        }
         window.apply(history.index(), &mut path.entries);
         let title = agent_title(origin, ui.escaping);
         let mut displays = Displays::new(&tree);
-        below.push(Conversation::new(
-            history.source(),
-            history.index(),
-            &mut displays,
-            &path,
-            Some(title),
-        )?);
+        let (source, index) = (history.source(), history.index());
+        let shown = Conversation::new(source, index, &mut displays, &path, Some(title))?;
+        below.push(match args.context {
+            true => shown,
+            false => shown.with_chapters(&[]),
+        });
         origins.push(origin.clone());
     }
     let shown: Vec<Conversation<'_>> = main.into_iter().chain(below).chain(branches).collect();
@@ -369,10 +391,14 @@ fn write_json(
     args: &Args,
     session: &History,
     tree: &Tree<'_>,
-    path: &ConversationPath,
+    story: &Story,
     parts: &[ConversationPart],
 ) -> Result<()> {
-    let head = ReplayHead::new(session, tree, path);
+    let path = &story.path;
+    let mut head = ReplayHead::new(session, tree, path);
+    if !args.context {
+        head = head.with_chapters(story.chapters.len());
+    }
     record::write(out, &ReplayRecord::Session(head))?;
     let index = session.index();
     let mut bodies = Bodies::new(session.source());
@@ -391,7 +417,7 @@ fn write_json(
         for entry in &part.path.entries {
             let entry_ref = index.entry(entry.entry_no());
             let body = bodies.get(&entry_ref)?;
-            EntryRecord::new(index, &entry_ref, body.text, entry.via, args.raw_entries)
+            EntryRecord::new(index, &entry_ref, body.text, entry, args.raw_entries)
                 .write(out, |json| ui.verbatim(json))?;
         }
     }

@@ -3,13 +3,14 @@
 use transcript_resume::items::CompactionItem;
 use transcript_resume::{Decision, SpliceForm};
 
+use crate::conversation::CompactionPlace;
 use crate::moment::precise;
 use crate::session_tree::BoundaryFacts;
 use crate::tool_summary::grouped;
 use crate::words::{count, noun};
 
 /// On a page, as the text of a rule.
-pub(crate) fn ruled(compaction: Option<&CompactionItem>) -> String {
+pub(crate) fn ruled(compaction: Option<&CompactionItem>, place: CompactionPlace) -> String {
     let mut text = "compacted".to_owned();
     let Some(compaction) = compaction else {
         return text;
@@ -25,7 +26,8 @@ pub(crate) fn ruled(compaction: Option<&CompactionItem>) -> String {
         (Some(before), None) => text.push_str(&format!(" · {} tokens before", grouped(before))),
         _ => {}
     }
-    if let Some(took) = compaction.duration_millis {
+    let is_start = place == CompactionPlace::Start;
+    if let Some(took) = compaction.duration_millis.filter(|_| is_start) {
         text.push_str(&format!(" · {}", precise(took)));
     }
     match compaction.kept {
@@ -33,16 +35,28 @@ pub(crate) fn ruled(compaction: Option<&CompactionItem>) -> String {
         0 => {}
         kept => text.push_str(&format!(" · {} kept", count(kept, "entry"))),
     }
-    if let Some(hidden) = compaction.hidden.filter(|hidden| *hidden > 0) {
+    if let Some(hidden) = compaction.hidden.filter(|hidden| *hidden > 0 && is_start) {
         let messages = noun(hidden, "message");
         let hidden = grouped(u64::from(hidden));
         text.push_str(&format!(" · {hidden} {messages} compacted away"));
     }
-    text
+    match place {
+        CompactionPlace::Chapter(number, of) => format!("chapter {number} of {of} · {text}"),
+        _ => text,
+    }
 }
 
-/// In a document, as a sentence.
-pub(crate) fn in_document(compaction: Option<&CompactionItem>) -> String {
+/// In a document, as a sentence; `at` is the time of the compaction.
+pub(crate) fn in_document(
+    compaction: Option<&CompactionItem>,
+    place: CompactionPlace,
+    at: Option<&str>,
+) -> String {
+    if place != CompactionPlace::Start {
+        let at = at.map_or(String::new(), |at| format!(" · {at}"));
+        let text = ruled(compaction, place);
+        return format!("{}{at}", text.replacen('c', "C", 1));
+    }
     match compaction.map_or(0, |compaction| compaction.kept) {
         0 => "Compacted.".to_owned(),
         kept => format!("Compacted, {} kept word for word.", count(kept, "entry")),
@@ -79,6 +93,17 @@ pub(crate) fn decided(name: &str, decision: &Decision) -> String {
             ),
             None => format!("the conversation starts at {name}; what is before it was not read"),
         },
+        Decision::Chapter { messages, kept, .. } => {
+            let kept = match kept {
+                Some(0) => String::new(),
+                Some(kept) => format!(", {} of it kept", count(kept, "entry")),
+                None => ", the number of entries kept is not known".to_owned(),
+            };
+            format!(
+                "{name} ends a chapter of {}{kept}",
+                count(messages, "message")
+            )
+        }
         Decision::Splice {
             form,
             kept,

@@ -7,7 +7,7 @@ use transcript_resume::items::{Displays, HeldBodies, HeldTexts, ItemKind, ItemLi
 use transcript_resume::{ConversationPath, Decision, Tree};
 
 use crate::Result;
-
+use crate::tool_summary::grouped;
 use crate::view::Shown;
 use crate::words::count;
 
@@ -22,6 +22,11 @@ pub struct Conversation<'s> {
     pub(crate) parts: Option<Parts<'s>>,
     /// The number of entries.
     pub(crate) entries: usize,
+    /// How many of them the model sees.
+    pub(crate) in_context: usize,
+    /// The boundaries that closed the chapters of a story; `None` of a path that starts with the
+    /// last compaction.
+    chapters: Option<&'s [EntryNo]>,
     /// The title above it; `None` for the main conversation.
     pub(crate) title: Option<String>,
 }
@@ -51,14 +56,34 @@ impl<'s> Conversation<'s> {
         title: Option<String>,
     ) -> Result<Self> {
         Ok(Self {
-            source,
-            index,
             display: displays.display_held(path, &held, &mut Bodies::new(source))?,
             held,
+            title,
+            ..Self::of(source, index, path)
+        })
+    }
+
+    fn of(source: &'s Source, index: &'s Index, path: &ConversationPath) -> Self {
+        let in_context = path.entries.iter().filter(|entry| entry.in_context);
+        Self {
+            source,
+            index,
+            display: ItemList::default(),
+            held: HeldBodies::default(),
             parts: None,
             entries: path.entries.len(),
-            title,
-        })
+            in_context: in_context.count(),
+            chapters: None,
+            title: None,
+        }
+    }
+
+    /// Makes it a story whose chapters these boundaries closed, in order: compactions then have the
+    /// number of their chapter.
+    #[must_use]
+    pub fn with_chapters(mut self, boundaries: &'s [EntryNo]) -> Self {
+        self.chapters = Some(boundaries);
+        self
     }
 
     /// Makes a conversation without subagents of which [`ReplayPrinter`](crate::ReplayPrinter)
@@ -93,19 +118,55 @@ impl<'s> Conversation<'s> {
         )?;
         let paths = displays.divide(path, PARTS, &named);
         Ok(Self {
-            source,
-            index,
-            display: ItemList::default(),
-            held: HeldBodies::default(),
             parts: Some(Parts { displays, paths }),
-            entries: path.entries.len(),
-            title: None,
+            ..Self::of(source, index, path)
+        })
+    }
+
+    /// Prints parts in order with `printer`. Other threads `make` them ahead, each as if it started
+    /// a turn; a part that the printer cannot use is printed again.
+    pub(crate) fn print_parts<P: PartPrinter>(
+        &self,
+        parts: &Parts<'_>,
+        printer: &mut P,
+        make: impl Fn(&Conversation<'_>, &EntryRef<'_>, usize) -> Result<P::Made> + Sync,
+    ) -> Result<()> {
+        let mut displays = parts.displays.clone();
+        let mut print = |printer: &mut P, number| {
+            self.with_part((parts, number), &mut displays, |part| printer.print(part))
+        };
+        // The first page is read while the others are printed.
+        print(printer, 0)?;
+        printer.flush()?;
+        let maker = || {
+            let (make, mut displays) = (&make, parts.displays.clone());
+            move |number| {
+                // Only a part whose first item is a prompt, and not a large one.
+                let first = parts.first(number, self.index)?;
+                if parts.is_large(number, self.index) {
+                    return None;
+                }
+                let made = self.with_part((parts, number), &mut displays, |part| {
+                    let is_turn = part.starts_turn(&first)?;
+                    is_turn.then(|| make(part, &first, number)).transpose()
+                });
+                made.ok()?
+            }
+        };
+        in_order(1..parts.len(), maker, |number, made: Option<P::Made>| {
+            let first = parts.first(number, self.index);
+            if let (Some(made), Some(first)) = (made, first)
+                && printer.append(&first, made)?
+            {
+                return Ok(());
+            }
+            print(printer, number)
         })
     }
 
     /// Calls `print` with a part and its items. The bodies of a part are read and parsed once,
     /// except for those of a large one.
-    pub(crate) fn with_part<T>(
+    fn with_part<T>(
         &self,
         (parts, number): (&Parts<'_>, usize),
         displays: &mut Displays<'_, '_>,
@@ -113,14 +174,38 @@ impl<'s> Conversation<'s> {
     ) -> Result<T> {
         let path = &parts.paths[number];
         let (source, index) = (self.source, self.index);
-        if parts.is_large(number, index) {
-            return print(&Conversation::new(source, index, displays, path, None)?);
+        let read = || HeldTexts::read(index, path, &mut Bodies::new(source));
+        let is_held = !parts.is_large(number, index);
+        let texts = is_held.then(read).transpose()?;
+        let held = texts.as_ref().map(HeldBodies::parse).unwrap_or_default();
+        let part = Conversation::with_bodies(source, index, displays, path, held, None)?;
+        print(&Conversation {
+            chapters: self.chapters,
+            ..part
+        })
+    }
+
+    /// Returns what the compaction at the boundary `entry_no` is to this conversation.
+    pub(crate) fn place_of(&self, entry_no: EntryNo) -> CompactionPlace {
+        let Some(boundaries) = self.chapters else {
+            return CompactionPlace::Start;
+        };
+        match boundaries.binary_search(&entry_no) {
+            Ok(at) => CompactionPlace::Chapter(at + 1, boundaries.len() + 1),
+            Err(_) => CompactionPlace::Within,
         }
-        let texts = HeldTexts::read(index, path, &mut Bodies::new(source))?;
-        let held = HeldBodies::parse(&texts);
-        print(&Conversation::with_bodies(
-            source, index, displays, path, held, None,
-        )?)
+    }
+
+    /// Returns whether what was compacted away is shown as well.
+    pub(crate) fn is_story(&self) -> bool {
+        self.chapters.is_some()
+    }
+
+    /// Returns what the header says of chapters, if there are several.
+    pub(crate) fn chapters_in_words(&self) -> Option<String> {
+        let closed = self.chapters.filter(|closed| !closed.is_empty())?;
+        let (chapters, seen) = (closed.len() + 1, grouped(self.in_context as u64));
+        Some(format!("{chapters} chapters, {seen} in the context"))
     }
 
     /// Returns a reader of the items.
@@ -158,6 +243,32 @@ impl<'s> Conversation<'s> {
     pub fn is_empty(&self) -> bool {
         self.display.items().is_empty() && self.parts.is_none()
     }
+}
+
+/// Prints the parts of a conversation.
+pub(crate) trait PartPrinter {
+    /// A part that was printed into memory.
+    type Made: Send;
+
+    /// Prints a part.
+    fn print(&mut self, part: &Conversation<'_>) -> Result<()>;
+
+    /// Appends a part that starts with `first`. Returns false if what was printed before changes it.
+    fn append(&mut self, first: &EntryRef<'_>, made: Self::Made) -> Result<bool>;
+
+    /// Makes what was printed visible.
+    fn flush(&mut self) -> Result<()>;
+}
+
+/// What a compaction is to a conversation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum CompactionPlace {
+    /// The start of what is shown.
+    Start,
+    /// The end of this chapter of a story, counted from 1, and the number of chapters.
+    Chapter(usize, usize),
+    /// Anywhere else.
+    Within,
 }
 
 /// The sizes of the first part of a conversation and of later ones, in bytes.

@@ -114,9 +114,10 @@ pub fn describe(index: &Index, decision: &Decision) -> String {
         Decision::Cycle { .. } => {
             format!("the parent of {entry} is already on the path; the link counts as missing")
         }
-        Decision::Cut { .. } | Decision::Splice { .. } | Decision::SpliceIgnored { .. } => {
-            compaction::decided(&entry, decision)
-        }
+        Decision::Cut { .. }
+        | Decision::Chapter { .. }
+        | Decision::Splice { .. }
+        | Decision::SpliceIgnored { .. } => compaction::decided(&entry, decision),
         Decision::Siblings { recovered, .. } => format!(
             "{recovered} lines outside the path belong to the message of {entry} and were added"
         ),

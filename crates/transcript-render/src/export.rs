@@ -7,19 +7,20 @@ use std::io::Write;
 
 use transcript_format::kind::{AttachmentKind, SystemKind};
 use transcript_format::object::Raw;
-use transcript_reader::{Bodies, EntryNo, Index, Source, in_order};
+use transcript_reader::{Bodies, EntryNo, EntryRef, Index, Source, in_order};
 use transcript_resume::items::{
-    Displays, GroupKind, GroupRole, Item, ItemKind, ItemMarks, LoadedItem, Speaker,
+    GroupKind, GroupRole, Item, ItemKind, ItemMarks, LoadedItem, Speaker,
 };
 use transcript_resume::{ConversationPath, Usage, UsageTotals};
 
 use crate::Result;
 use crate::blocks::{attachment_line, block_line, input, plain_text, result_text};
 use crate::compaction;
-use crate::conversation::{Conversation, Parts, gap};
+use crate::conversation::{Conversation, PartPrinter, Parts, gap};
 use crate::escape::Escaping;
 use crate::header::Header;
 use crate::markup;
+use crate::moment::clock;
 use crate::options::{RenderOptions, Tools};
 
 use crate::tool_summary::{self, CallOutcome, TodoState, grouped, size};
@@ -121,6 +122,9 @@ fn head(
     let [entries, lines] = [entries, lines].map(grouped);
     let policy = header.policy;
     writeln!(out, "- {entries} entries of {lines} lines, policy {policy}")?;
+    if let Some(chapters) = main.chapters_in_words() {
+        writeln!(out, "- {chapters}")?;
+    }
     Ok(())
 }
 
@@ -140,33 +144,6 @@ struct WrittenPart {
     text: Vec<u8>,
     speaker: Option<&'static str>,
     cwd: Option<String>,
-}
-
-impl WrittenPart {
-    /// Writes a part whose first item is a prompt; `None` for any other, for one that is too large,
-    /// and if its bodies cannot be read.
-    fn write(
-        conversation: &Conversation<'_>,
-        (parts, number): (&Parts<'_>, usize),
-        displays: &mut Displays<'_, '_>,
-        options: &RenderOptions,
-    ) -> Option<Self> {
-        if parts.is_large(number, conversation.index) {
-            return None;
-        }
-        let first = parts.first(number, conversation.index)?;
-        let written = conversation.with_part((parts, number), displays, |part| {
-            if !part.starts_turn(&first)? {
-                return Ok(None);
-            }
-            let mut text = Vec::new();
-            let mut writer = Writer::new(&mut text, options);
-            writer.list(part)?;
-            let (speaker, cwd) = (writer.speaker, writer.cwd);
-            Ok(Some(Self { text, speaker, cwd }))
-        });
-        written.ok()?
-    }
 }
 
 impl<'o> Writer<'o> {
@@ -192,33 +169,17 @@ impl<'o> Writer<'o> {
         }
     }
 
-    /// Writes the parts of a conversation in order. Other threads write them into memory, each with
-    /// the name of the person above its prompt; where that is above it already, the part is written
-    /// again.
+    /// Writes the parts of a conversation. Other threads write them into memory, each with the name
+    /// of the person above its prompt.
     fn parts(&mut self, conversation: &Conversation<'_>, parts: &Parts<'_>) -> Result<()> {
         let options = self.options;
-        let mut displays = parts.displays.clone();
-        let mut write = |writer: &mut Self, number| {
-            conversation.with_part((parts, number), &mut displays, |part| writer.list(part))
-        };
-        // The first page is read while the others are written.
-        write(self, 0)?;
-        self.out.flush()?;
-        let maker = || {
-            let mut displays = parts.displays.clone();
-            move |number| WrittenPart::write(conversation, (parts, number), &mut displays, options)
-        };
-        in_order(
-            1..parts.len(),
-            maker,
-            |number, written: Option<WrittenPart>| {
-                let Some(written) = written.filter(|_| self.speaker != Some(PERSON)) else {
-                    return write(self, number);
-                };
-                (self.speaker, self.cwd) = (written.speaker, written.cwd);
-                Ok(self.out.write_all(&written.text)?)
-            },
-        )
+        conversation.print_parts(parts, self, |part, _, _| {
+            let mut text = Vec::new();
+            let mut writer = Writer::new(&mut text, options);
+            writer.list(part)?;
+            let (speaker, cwd) = (writer.speaker, writer.cwd);
+            Ok(WrittenPart { text, speaker, cwd })
+        })
     }
 
     fn list(&mut self, conversation: &Conversation<'_>) -> Result<()> {
@@ -308,7 +269,15 @@ impl<'o> Writer<'o> {
             ItemKind::Result => self.result("", item, loaded, None),
             ItemKind::Compaction => {
                 self.speaker = None;
-                let text = compaction::in_document(conversation.display.compaction(item));
+                let time = entry_ref.millis();
+                let time = time.and_then(|at| clock(at, &self.options.zone));
+                let time = time.map(|time| time.strftime("%Y-%m-%d %H:%M").to_string());
+                let text = compaction::in_document(
+                    conversation.display.compaction(item),
+                    conversation.place_of(item.entry_no()),
+                    time.as_deref(),
+                );
+                let text = markup::inline(self.escaping, &text);
                 self.block(format_args!("---\n\n*{text}*"))
             }
             ItemKind::System => {
@@ -484,6 +453,27 @@ impl<'o> Writer<'o> {
     }
 }
 
+impl PartPrinter for Writer<'_> {
+    type Made = WrittenPart;
+
+    fn print(&mut self, part: &Conversation<'_>) -> Result<()> {
+        self.list(part)
+    }
+
+    fn append(&mut self, _first: &EntryRef<'_>, made: WrittenPart) -> Result<bool> {
+        if self.speaker == Some(PERSON) {
+            return Ok(false);
+        }
+        (self.speaker, self.cwd) = (made.speaker, made.cwd);
+        self.out.write_all(&made.text)?;
+        Ok(true)
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        Ok(self.out.flush()?)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     #[cfg(debug_assertions)]
@@ -492,6 +482,7 @@ mod tests {
         use super::*;
         use std::path::Path;
         use transcript_format::work;
+        use transcript_resume::items::Displays;
         use transcript_resume::{Policy, Tree};
 
         let cost = |calls: usize| {

@@ -16,7 +16,7 @@ use transcript_resume::items::{CompactionItem, Item, ItemKind, ItemReader, Loade
 use crate::Result;
 use crate::blocks::{attachment_line, block_line, plain_text, typed};
 use crate::compaction;
-use crate::conversation::{Conversation, the_line};
+use crate::conversation::{CompactionPlace, Conversation, the_line};
 use crate::markdown;
 use crate::options::{RenderOptions, Tools};
 use crate::styles::Styles;
@@ -55,6 +55,7 @@ struct RenderItem<'a> {
     /// The line number, if known.
     line: Option<u64>,
     compaction: Option<&'a CompactionItem>,
+    place: CompactionPlace,
 }
 
 impl<'a> RenderItem<'a> {
@@ -87,6 +88,7 @@ impl<'c> RenderItems<'c> {
             entry_ref,
             line: Some(entry_ref.line()),
             compaction: self.conversation.display.compaction(item),
+            place: self.conversation.place_of(item.entry_no()),
         })
     }
 }
@@ -219,8 +221,17 @@ impl<'o> TextPrinter<'o> {
     /// Prints a compaction as a ruled line with its facts.
     fn compaction(&mut self, rendered: RenderItem<'_>) -> Result<()> {
         self.end_turn()?;
-        let text = compaction::ruled(rendered.compaction);
-        self.rule('═', &text, "")
+        let text = compaction::ruled(rendered.compaction, rendered.place);
+        if rendered.place == CompactionPlace::Start {
+            return self.rule('═', &text, "");
+        }
+        let time = self.time(rendered.entry_ref.millis());
+        let text = match time.is_empty() {
+            true => text,
+            false => format!("{time} · {text}"),
+        };
+        let line = rendered.line.map(|line| format!("line {line}"));
+        self.rule('═', &text, &line.unwrap_or_default())
     }
 
     fn system(&mut self, rendered: RenderItem<'_>) -> Result<()> {

@@ -63,6 +63,15 @@ pub enum Decision {
         /// end of the file was read.
         hidden: Option<u32>,
     },
+    /// An earlier compaction, which ended a chapter of a [`Story`](crate::Story).
+    Chapter {
+        /// The compact boundary.
+        boundary: EntryNo,
+        /// How many messages the chapter has.
+        messages: u32,
+        /// How many entries were preserved then; `None` if the boundary does not show it.
+        kept: Option<u32>,
+    },
     /// Entries from before a boundary were moved after its anchor.
     Splice {
         /// The compact boundary.
@@ -255,6 +264,7 @@ impl Decision {
             Self::Truncated { .. } => "truncated",
             Self::Cycle { .. } => "cycle",
             Self::Cut { .. } => "cut",
+            Self::Chapter { .. } => "chapter",
             Self::Splice { .. } => "splice",
             Self::SpliceIgnored { .. } => "splice-ignored",
             Self::Bridge { .. } => "bridge",
@@ -286,6 +296,7 @@ impl Decision {
             | Self::Client { entry, .. }
             | Self::Siblings { entry, .. } => entry,
             Self::Cut { boundary, .. }
+            | Self::Chapter { boundary, .. }
             | Self::Splice { boundary, .. }
             | Self::SpliceIgnored { boundary, .. } => boundary,
         }

@@ -25,6 +25,7 @@ mod recover;
 pub mod request;
 mod siblings;
 mod state;
+mod story;
 mod tail_first;
 mod timeline;
 mod tombstones;
@@ -38,6 +39,7 @@ pub use state::{
     Costs, FileHistory, ModelCosts, PathState, PullRequest, QueuedPrompt, TitleSource, Todo, Usage,
     UsageTotals, Worktree,
 };
+pub use story::{Chapter, Story};
 pub use tail_first::{Unclosed, close, is_turn_closed};
 pub use transcript_format::texts;
 pub use tree::{KeptEntries, NodeId, Parent, Policy, Tree};

@@ -10,6 +10,7 @@ use crate::branches::Branches;
 use crate::decision::{Decision, Evidence, LeafReason};
 use crate::leaf::MessagesAbove;
 use crate::siblings::Siblings;
+use crate::story::{Story, StoryWalk};
 use crate::tree::{NodeId, Parent, Policy, Tree};
 
 /// The entries of a conversation, oldest first, and the decisions that led to them.
@@ -52,11 +53,27 @@ pub struct PathEntry {
     entry_no: EntryNo,
     /// How it came onto the path.
     pub via: Via,
+    /// Whether the model sees it when the conversation continues: false for what was compacted away
+    /// and for other branches.
+    pub in_context: bool,
+    /// Whether it is from before the compaction that the context starts with, which preserved it
+    /// word for word.
+    pub kept: bool,
 }
 
 impl PathEntry {
     pub(crate) fn new(entry_no: EntryNo, via: Via) -> Self {
-        Self { entry_no, via }
+        Self {
+            entry_no,
+            via,
+            in_context: true,
+            kept: false,
+        }
+    }
+
+    /// Returns it with another number.
+    pub(crate) fn renumbered(self, entry_no: EntryNo) -> Self {
+        Self { entry_no, ..self }
     }
 
     /// Returns its number in the index.
@@ -172,7 +189,19 @@ impl Tree<'_> {
     /// however many branches there are. The decisions are those about the entries of a branch.
     #[must_use]
     pub fn branches_off(&self, path: &ConversationPath) -> Vec<BranchOff> {
+        self.branches(path, Walk::new(self))
+    }
+
+    /// Returns the branches that leave `story`, as [`Self::branches_off`] does for a path, each with
+    /// what its own compactions removed from it.
+    #[must_use]
+    pub fn branches_off_story(&self, story: &Story) -> Vec<BranchOff> {
         let mut walk = Walk::new(self);
+        walk.story = Some(StoryWalk::new(self));
+        self.branches(&story.path, walk)
+    }
+
+    fn branches(&self, path: &ConversationPath, mut walk: Walk<'_, '_>) -> Vec<BranchOff> {
         walk.skip(path);
         let breaks: Vec<EntryNo> = path.leaf.into_iter().collect();
         let branches = Branches::new(self, &breaks);
@@ -267,14 +296,16 @@ pub(crate) struct Walk<'t, 'i> {
     /// The number of the path under construction, from 1 on; 0 while there is only one.
     path: u32,
     /// The node of an earlier path where this one leaves it.
-    from: Option<NodeId>,
+    pub(crate) from: Option<NodeId>,
     pub(crate) siblings: Option<Siblings>,
     /// The number of entries from the root to a node, inclusive.
     depths: HashMap<NodeId, u32>,
+    /// When the walk passes through compactions.
+    pub(crate) story: Option<StoryWalk>,
 }
 
 impl<'t, 'i> Walk<'t, 'i> {
-    fn new(tree: &'t Tree<'i>) -> Self {
+    pub(crate) fn new(tree: &'t Tree<'i>) -> Self {
         let via = vec![Via::empty(); tree.nodes().count()];
         Self {
             tree,
@@ -287,6 +318,7 @@ impl<'t, 'i> Walk<'t, 'i> {
             from: None,
             siblings: None,
             depths: HashMap::new(),
+            story: None,
         }
     }
 
@@ -305,7 +337,7 @@ impl<'t, 'i> Walk<'t, 'i> {
         self.path > 0 && self.is_on_chain(node) && self.path_of[node.at()] != self.path
     }
 
-    fn put(&mut self, node: NodeId, via: Via) {
+    pub(crate) fn put(&mut self, node: NodeId, via: Via) {
         transcript_format::work::add(1);
         self.chain.push(node);
         self.via[node.at()] = via;
@@ -327,7 +359,13 @@ impl<'t, 'i> Walk<'t, 'i> {
         if let Some(by_time) = &mut self.by_time {
             by_time.reset();
         }
-        self.up_from(leaf);
+        match self.story.take() {
+            Some(mut story) => {
+                self.up_through_compactions(&mut story, (leaf, Via::PARENT), None);
+                self.story = Some(story);
+            }
+            None => self.up_from(leaf),
+        }
         self.add_attachments_below(leaf);
         self.add_siblings();
         let mut own = std::mem::take(&mut self.decisions);
@@ -344,8 +382,8 @@ impl<'t, 'i> Walk<'t, 'i> {
             }
             own.extend(decisions.get(&entry).into_iter().flatten());
             entries.push(PathEntry {
-                entry_no: entry,
-                via: self.via[node.at()],
+                in_context: false,
+                ..self.path_entry(*node, nodes[0])
             });
         }
         let path = ConversationPath {
@@ -453,7 +491,7 @@ impl<'t, 'i> Walk<'t, 'i> {
 
     /// Returns how `parent` came onto the chain as the parent of `child`. A link that differs from
     /// the one in the file bridges a gap, passes over progress entries or comes from a splice.
-    fn note_link(&mut self, child: NodeId, parent: NodeId) -> Via {
+    pub(crate) fn note_link(&mut self, child: NodeId, parent: NodeId) -> Via {
         let above = self.tree.entry(parent);
         let (entry, parent) = (self.tree.entry_no_of(child), above.number());
         if self.tree.is_spliced(child) {
@@ -476,7 +514,7 @@ impl<'t, 'i> Walk<'t, 'i> {
 
     /// Returns the newest entry that is not newer than `node` and at most 5 s older; of equal ones
     /// the first in the file. Its place in the file does not matter (CHAIN-3).
-    fn relink(&mut self, node: NodeId) -> Option<(NodeId, u64)> {
+    pub(crate) fn relink(&mut self, node: NodeId) -> Option<(NodeId, u64)> {
         const WINDOW_MILLIS: i64 = 5_000;
         let own = self.tree.entry(node).millis()?;
         let by_time = self.by_time.get_or_insert_with(|| ByTime::new(self.tree));
@@ -527,7 +565,7 @@ impl<'t, 'i> Walk<'t, 'i> {
     }
 
     fn finish(mut self) -> ConversationPath {
-        let mut decisions = self.decisions;
+        let mut decisions = std::mem::take(&mut self.decisions);
         for node in &self.chain {
             if self.tree.entry(*node).is_salvaged() {
                 self.via[node.at()] |= Via::SALVAGE;
@@ -549,14 +587,25 @@ impl<'t, 'i> Walk<'t, 'i> {
         let is_shown = |entry_no: EntryNo| self.tree.node(entry_no).is_some_and(is_on_path);
         let of_tree = self.tree.decisions.iter().copied();
         decisions.extend(of_tree.filter(|decision| is_shown(decision.entry())));
-        let entries = self.chain.iter().map(|node| PathEntry {
-            entry_no: self.tree.entry_no_of(*node),
-            via: self.via[node.at()],
-        });
+        let entries = &self.chain;
+        let entries = entries
+            .iter()
+            .map(|node| self.path_entry(*node, entries[0]));
         ConversationPath {
             entries: entries.collect(),
             decisions,
             ..ConversationPath::default()
+        }
+    }
+
+    /// Returns an entry of a path that starts with `first`.
+    fn path_entry(&self, node: NodeId, first: NodeId) -> PathEntry {
+        let number = self.tree.entry_no_of(node);
+        let keeper = self.tree.kept_entries().map(|kept| kept.boundary);
+        let is_older = number < self.tree.entry_no_of(first);
+        PathEntry {
+            kept: is_older && keeper == Some(first),
+            ..PathEntry::new(number, self.via[node.at()])
         }
     }
 }

@@ -28,7 +28,7 @@ impl Walk<'_, '_> {
             hidden += u32::from(is_message && !is_kept && !tree.is_tombstoned(node));
             at = match tree.parent_before_splice(node) {
                 Parent::Node(parent) => Some(parent),
-                Parent::Root | Parent::Lost => tree.end_before(node),
+                Parent::Root | Parent::Lost => tree.end_before(node).map(|(end, _)| end),
             };
         }
         hidden
@@ -36,23 +36,6 @@ impl Walk<'_, '_> {
 }
 
 impl Tree<'_> {
-    /// Returns the end of the conversation that `boundary` ended, when it is a boundary: its
-    /// `logicalParentUuid` (COMPACT-1), else the end of the preserved segment, else the message
-    /// before it in the file.
-    fn end_before(&self, boundary: NodeId) -> Option<NodeId> {
-        let said = self.index.boundary(self.entry_no_of(boundary))?;
-        let named = [said.logical_parent, said.ends[1]].into_iter().flatten();
-        let mut lines = named.flat_map(|id| self.index.with_uuid(id));
-        let named = lines.find_map(|line| self.entry_node(line));
-        let is_before = |node: &NodeId| {
-            self.entry(*node).kind().is_message()
-                && !self.is_sidechain(*node)
-                && !self.is_foreign(*node)
-        };
-        let before = || (0..boundary.0).rev().map(NodeId).find(is_before);
-        named.filter(|node| *node < boundary).or_else(before)
-    }
-
     /// Returns the anchor and the preserved entries of the boundary `node` when some of its names
     /// lead to no entry. Each missing name is replaced using another field of the boundary: the
     /// ends of the segment, the leaf of the conversation before, the links between the entries that

@@ -72,7 +72,7 @@ impl Parent {
 pub struct Tree<'i> {
     pub(crate) index: &'i Index,
     policy: Policy,
-    others: Option<&'i OtherFiles>,
+    pub(crate) others: Option<&'i OtherFiles>,
     /// For each node, the number of the entry whose body counts.
     content: Vec<EntryNo>,
     pub(crate) parents: Vec<ParentSlot>,

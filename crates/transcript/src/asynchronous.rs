@@ -11,7 +11,7 @@ use transcript_writer::{
     Repair, Ticket, TurnEnd, Writer, Written,
 };
 
-use crate::conversation::{ConversationEntry, Keep};
+use crate::conversation::{ConversationEntry, Keep, StoryEntry};
 use crate::error::Error;
 use crate::options::{ForkOptions, SessionOptions};
 use crate::session::{Resumed, Session, SessionConfig};
@@ -222,6 +222,14 @@ impl AsyncSession {
     /// As there.
     pub async fn entries(&self) -> Result<Vec<ConversationEntry>, Error> {
         self.blocking(|config, writer| config.entries(writer)).await
+    }
+
+    /// Returns the entries of the whole conversation; see [`Session::story`].
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn story(&self) -> Result<Vec<StoryEntry>, Error> {
+        self.blocking(|config, writer| config.story(writer)).await
     }
 
     /// Goes back to an entry; see [`Session::rewind`].

@@ -5,7 +5,7 @@ use transcript_format::kind::EntryKind;
 use transcript_format::object::{Object, Raw};
 use transcript_messages::Role;
 use transcript_reader::{Bodies, Prompt, shorten};
-use transcript_resume::{Policy, is_prompt};
+use transcript_resume::{ConversationPath, Policy, is_prompt};
 use transcript_writer::EntryId;
 
 use crate::error::Error;
@@ -32,6 +32,18 @@ pub struct ConversationEntry {
     pub context_tokens: Option<u64>,
     /// How many tokens the answer has; every line of one answer names the same number.
     pub output_tokens: Option<u64>,
+}
+
+/// An entry of a [story](History::story).
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct StoryEntry {
+    /// The entry.
+    pub entry: ConversationEntry,
+    /// The number of its chapter, from 0. Each one after the first starts with a boundary.
+    pub chapter: usize,
+    /// Whether the model sees it when the conversation continues.
+    pub in_context: bool,
 }
 
 /// What a compaction keeps word for word.
@@ -90,10 +102,31 @@ impl History {
     /// # Errors
     /// When the system fails to read.
     pub fn entries(&self, policy: Policy) -> Result<Vec<ConversationEntry>, Error> {
+        self.listed(&self.tree(policy).path())
+    }
+
+    /// Returns the entries of the whole conversation, oldest first, each once: those that compactions
+    /// removed, in chapters, and those that the model sees.
+    ///
+    /// # Errors
+    /// When the system fails to read.
+    pub fn story(&self, policy: Policy) -> Result<Vec<StoryEntry>, Error> {
         let tree = self.tree(policy);
+        let context = tree.path();
+        let story = tree.unspliced().story(&context);
+        let listed = self.listed(&story.path)?.into_iter().enumerate();
+        let entries = listed.map(|(place, entry)| StoryEntry {
+            entry,
+            chapter: story.chapter_of(place),
+            in_context: story.path.entries[place].in_context,
+        });
+        Ok(entries.collect())
+    }
+
+    fn listed(&self, path: &ConversationPath) -> Result<Vec<ConversationEntry>, Error> {
         let mut bodies = Bodies::new(self.source());
         let mut entries = Vec::new();
-        for entry in &tree.path().entries {
+        for entry in &path.entries {
             let entry_ref = self.index().entry(entry.entry_no());
             let body = bodies.get(&entry_ref)?;
             let mut listed = ConversationEntry {

@@ -124,7 +124,7 @@ pub mod wire;
 
 #[cfg(feature = "async")]
 pub use asynchronous::AsyncSession;
-pub use conversation::{ConversationEntry, Keep};
+pub use conversation::{ConversationEntry, Keep, StoryEntry};
 pub use error::{Error, ErrorKind};
 pub use history::{History, ReadEnd};
 pub use merging::{Conflict, Merged, merge};

@@ -15,7 +15,7 @@ use transcript_writer::{
     RecordOptions, RecordOutcome, Repair, ResumePoint, Ticket, TurnEnd, Writer, Written,
 };
 
-use crate::conversation::{ConversationEntry, Keep};
+use crate::conversation::{ConversationEntry, Keep, StoryEntry};
 use crate::error::{Error, ErrorKind};
 use crate::history::History;
 use crate::live_session::LiveSession;
@@ -398,6 +398,15 @@ impl Session {
         self.config.entries(&self.writer)
     }
 
+    /// Returns the entries of the whole conversation, with those that compactions removed, from the
+    /// file as it is now; see [`History::story`].
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub fn story(&self) -> Result<Vec<StoryEntry>, Error> {
+        self.config.story(&self.writer)
+    }
+
     /// Goes back to an entry: the next one becomes a child of it, and the entries after it become
     /// an abandoned branch. Nothing is removed from the file. `None` goes back to before the first
     /// entry. See [`Writer::rewind`].
@@ -632,6 +641,10 @@ impl SessionConfig {
 
     pub(crate) fn entries(&self, writer: &Writer) -> Result<Vec<ConversationEntry>, Error> {
         self.read_again(writer)?.entries(self.options.policy)
+    }
+
+    pub(crate) fn story(&self, writer: &Writer) -> Result<Vec<StoryEntry>, Error> {
+        self.read_again(writer)?.story(self.options.policy)
     }
 
     pub(crate) fn rewind(&self, writer: &Writer, to: Option<EntryId>) -> Result<Written, Error> {

@@ -660,3 +660,169 @@ fn an_empty_file_is_said_to_be_empty() {
     assert_eq!(output.status.code(), Some(0));
     assert_eq!(stderr(&output), "note: the file is empty\n");
 }
+
+/// The uuids of the entries of a replay.
+fn uuids(records: &[Value]) -> Vec<&Value> {
+    let entries = records.iter().filter(|record| record["kind"] == "entry");
+    entries.map(|entry| &entry["uuid"]).collect()
+}
+
+#[test]
+fn the_context_is_what_resume_continues() {
+    let mut files: Vec<_> = fs::read_dir(sessions())
+        .unwrap()
+        .map(|file| file.unwrap().path())
+        .collect();
+    match transcript_testkit::shared() {
+        Some(shared) => {
+            for folder in fs::read_dir(shared.join("corpus/files")).unwrap() {
+                let folder = folder.unwrap().path();
+                let found = fs::read_dir(folder).unwrap();
+                files.extend(found.map(|file| file.unwrap().path()));
+            }
+        }
+        None => println!("skipped: no shared data"),
+    }
+    files.retain(|file| {
+        file.extension()
+            .is_some_and(|extension| extension == "jsonl")
+    });
+    let mut chapters = 0;
+    for file in files {
+        let session = file.to_str().unwrap();
+        let output = transcript(&["resume", "--json", "--full", session]);
+        let Ok(resumed) = serde_json::from_str::<Value>(&stdout(&output)) else {
+            continue;
+        };
+        let Some(entries) = resumed["entries"]
+            .as_array()
+            .filter(|_| resumed["resumable"] == true)
+        else {
+            continue;
+        };
+        let context = json(session, &["--context"]);
+        assert_eq!(
+            uuids(&context),
+            entries.iter().collect::<Vec<_>>(),
+            "{session}"
+        );
+        assert!(context[0].get("chapters").is_none());
+        let story = json(session, &[]);
+        let offsets = |records: &[Value]| -> Vec<u64> {
+            let seen = records.iter().filter(|record| record["inContext"] == true);
+            let mut offsets: Vec<_> = seen
+                .map(|entry| entry["offset"].as_u64().unwrap())
+                .collect();
+            offsets.sort_unstable();
+            offsets
+        };
+        assert_eq!(offsets(&story), offsets(&context), "{session}");
+        chapters += story[0]["chapters"].as_u64().unwrap();
+        if story[0]["chapters"] == 1 {
+            assert_eq!(uuids(&story), uuids(&context), "{session}");
+        }
+    }
+    assert!(chapters > 22, "{chapters}");
+}
+
+/// Two compactions; the first keeps the second turn, the second one the third.
+fn chapters() -> tempfile::NamedTempFile {
+    let mut lines = String::new();
+    let mut add = |uuid: &str, parent: Option<&str>, kind: &str, more: Value| {
+        let minute = lines.lines().count();
+        let mut line = json!({"type": kind, "uuid": uuid, "parentUuid": parent,
+            "timestamp": format!("2026-01-01T10:{minute:02}:00.000Z")});
+        if kind != "system" {
+            let content = json!([{"type": "text", "text": format!("text of {uuid}")}]);
+            line["message"] = json!({"role": kind, "content": content});
+        }
+        line.as_object_mut()
+            .unwrap()
+            .extend(more.as_object().unwrap().clone());
+        lines.push_str(&format!("{line}\n"));
+    };
+    let boundary = |logical: &str, before: u64, kept: Value| {
+        json!({"subtype": "compact_boundary", "logicalParentUuid": logical, "compactMetadata":
+            {"trigger": "auto", "preTokens": before, "postTokens": 900, "preservedMessages": kept}})
+    };
+    let summary = json!({"isCompactSummary": true, "isVisibleInTranscriptOnly": true});
+    add("u1", None, "user", json!({}));
+    add("a1", Some("u1"), "assistant", json!({}));
+    add("u2", Some("a1"), "user", json!({}));
+    add("a2", Some("u2"), "assistant", json!({}));
+    let kept = json!({"anchorUuid": "s1", "uuids": ["u2", "a2"]});
+    add("b1", None, "system", boundary("a2", 150_000, kept));
+    add("s1", Some("b1"), "user", summary.clone());
+    add("u3", Some("a2"), "user", json!({}));
+    add("a3", Some("u3"), "assistant", json!({}));
+    let kept = json!({"anchorUuid": "s2", "uuids": ["u3", "a3"]});
+    add("b2", None, "system", boundary("lost", 160_000, kept));
+    add("s2", Some("b2"), "user", summary);
+    add("u4", Some("a3"), "user", json!({}));
+    let file = tempfile::NamedTempFile::with_suffix(".jsonl").unwrap();
+    fs::write(file.path(), lines).unwrap();
+    file
+}
+
+#[test]
+fn what_was_compacted_away_is_shown_in_chapters() {
+    let file = chapters();
+    let session = file.path().to_str().unwrap();
+    let mut command = command(&["replay", session]);
+    let output = command
+        .env("COLUMNS", "100")
+        .env("TZ", "UTC")
+        .output()
+        .unwrap();
+    let name = file.path().to_str().unwrap();
+    let stem = file.path().file_stem().unwrap().to_str().unwrap();
+    let shown = stdout(&output).replace(name, "PATH").replace(stem, "NAME");
+    insta::assert_snapshot!("chapters", shown);
+    let markdown = text(&["--format", "markdown", session], "80");
+    let closed = "Chapter 1 of 3 · compacted (auto) · 150,000 → 900 tokens · 2 entries kept";
+    assert!(markdown.contains(closed), "{markdown}");
+    let whole = text(&["--speed", "1e15", session], "100");
+    assert_eq!(text(&[session], "100"), whole);
+}
+
+#[test]
+fn records_of_a_story_say_what_the_model_sees() {
+    let file = chapters();
+    let session = file.path().to_str().unwrap();
+    let records = json(session, &[]);
+    assert_eq!(records[0]["chapters"], 3);
+    let entries = records.iter().filter(|record| record["kind"] == "entry");
+    let seen: Vec<String> = entries
+        .map(|entry| {
+            let mark = if entry["inContext"] == true { "*" } else { "" };
+            format!("{}{mark}", entry["uuid"].as_str().unwrap())
+        })
+        .collect();
+    assert_eq!(seen.join(" "), "u1 a1 u2 a2 b1 s1 u3* a3* b2* s2* u4*");
+    let names = |more: &[&str]| {
+        let records = json(session, more);
+        let names = uuids(&records)
+            .into_iter()
+            .map(|uuid| uuid.as_str().unwrap().to_owned());
+        names.collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(names(&["--context"]), "b2 s2 u3 a3 u4");
+    assert_eq!(names(&["--at", "a2"]), "u1 a1 u2 a2");
+    assert_eq!(names(&["--leaf", "a1"]), "u1 a1");
+    assert_eq!(names(&["--until", "2026-01-01T10:02:30Z"]), "u1 a1 u2");
+    let output = transcript(&["replay", "--format", "ids", "--explain", session]);
+    assert_eq!(stdout(&output).lines().count(), 11);
+    let why = stderr(&output);
+    assert!(
+        why.contains("5 earlier messages were compacted away"),
+        "{why}"
+    );
+    assert!(
+        why.contains("ends a chapter of 4 messages, 2 entries of it kept"),
+        "{why}"
+    );
+    assert!(
+        why.contains("decision bridge: compact_boundary in line 9"),
+        "{why}"
+    );
+}

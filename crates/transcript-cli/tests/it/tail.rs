@@ -240,6 +240,8 @@ fn records_are_those_of_replay_with_a_path() {
         };
         assert_eq!(same["via"], via);
         record["via"] = via;
+        // A line alone does not show what the model sees.
+        record.as_object_mut().unwrap().remove("inContext");
         assert_eq!(Value::Object(same.clone()), record);
         compared += 1;
     }

@@ -18,7 +18,7 @@ use transcript_resume::items::ItemKind;
 use super::{PrintState, RenderItem, RenderItems, TextPrinter};
 use crate::Result;
 use crate::blocks::input;
-use crate::conversation::salvaged;
+use crate::conversation::{CompactionPlace, salvaged};
 use crate::options::{RenderOptions, Tools};
 use crate::parsed_entry::ParsedEntry;
 use crate::tool_summary::grouped;
@@ -409,6 +409,7 @@ impl<'o> FollowPrinter<'o> {
         });
         self.printer.item(RenderItem {
             compaction: compaction.as_ref(),
+            place: CompactionPlace::Within,
             ..rendered
         })
     }

@@ -5,15 +5,15 @@ use std::io::Write;
 use transcript_format::kind::EntryKind;
 use transcript_format::object::Raw;
 use transcript_format::scan::ToolRole;
-use transcript_reader::{EntryNo, EntryRef, ToolEnd, in_order};
+use transcript_reader::{EntryNo, EntryRef, ToolEnd};
 use transcript_resume::items::{
-    Displays, GroupKind, GroupRole, Item, ItemKind, ItemList, ItemMarks, Nesting, Speaker,
+    GroupKind, GroupRole, Item, ItemKind, ItemList, ItemMarks, Nesting, Speaker,
 };
 
 use super::{PrintState, RenderItem, RenderItems, TextPrinter};
 use crate::Result;
 use crate::blocks::input;
-use crate::conversation::{Conversation, Parts, gap};
+use crate::conversation::{Conversation, PartPrinter, Parts, gap};
 use crate::header::Header;
 use crate::options::{RenderOptions, Tools};
 
@@ -38,7 +38,7 @@ pub struct ReplayPrinter<'s, 'o> {
 }
 
 /// A part of a conversation, printed into memory by another thread.
-struct PrintedPart {
+pub(crate) struct PrintedPart {
     /// The state that it was printed from: after the name above its first prompt.
     start: (PrintState, PageState),
     lines: Vec<u8>,
@@ -48,49 +48,37 @@ struct PrintedPart {
 }
 
 impl PrintedPart {
-    /// Prints a part whose first item is a prompt; `None` for any other, for one that is too large,
-    /// and if its bodies cannot be read.
+    /// Prints a part whose first item is a prompt. `answered` is the time of the last answer before.
     fn print(
-        conversation: &Conversation<'_>,
-        (parts, number): (&Parts<'_>, usize),
-        displays: &mut Displays<'_, '_>,
+        part: &Conversation<'_>,
+        first: &EntryRef<'_>,
+        answered: Option<i64>,
         options: &RenderOptions,
-    ) -> Option<Self> {
-        if parts.is_large(number, conversation.index) {
-            return None;
-        }
-        let first = parts.first(number, conversation.index)?;
-        let printed = conversation.with_part((parts, number), displays, |part| {
-            if !part.starts_turn(&first)? {
-                return Ok(None);
-            }
-            let (mut lines, mut sleep, mut above) = (Vec::new(), |_| {}, std::io::sink());
-            let start = {
-                let mut printer = TextPrinter::new(&mut above, options);
-                printer.push_names();
-                let before = parts.before(number, part.index);
-                printer.printed.answered = before.take(MAX_BACK).find_map(answered);
-                printer.begin(&first)?;
-                (printer.printed, printer.page.state())
-            };
-            let pace = Pace::new(None, &mut sleep);
-            let mut replay = ReplayPrinter::new(&mut lines, options, &[], Nesting::default(), pace);
-            let printer = &mut replay.printer;
+    ) -> Result<Self> {
+        let (mut lines, mut sleep, mut above) = (Vec::new(), |_| {}, std::io::sink());
+        let start = {
+            let mut printer = TextPrinter::new(&mut above, options);
             printer.push_names();
-            printer.page.append(&[], start.1.clone())?;
-            printer.printed = start.0.clone();
-            replay.list(part, 0, 0)?;
-            let end = (replay.printer.printed, replay.printer.page.state());
-            let (cwd, last) = (replay.printer.cwd, replay.last);
-            Ok(Some(Self {
-                start,
-                lines,
-                end,
-                cwd,
-                last,
-            }))
-        });
-        printed.ok()?
+            printer.printed.answered = answered;
+            printer.begin(first)?;
+            (printer.printed, printer.page.state())
+        };
+        let pace = Pace::new(None, &mut sleep);
+        let mut replay = ReplayPrinter::new(&mut lines, options, &[], Nesting::default(), pace);
+        let printer = &mut replay.printer;
+        printer.push_names();
+        printer.page.append(&[], start.1.clone())?;
+        printer.printed = start.0.clone();
+        replay.list(part, 0, 0)?;
+        let end = (replay.printer.printed, replay.printer.page.state());
+        let (cwd, last) = (replay.printer.cwd, replay.last);
+        Ok(Self {
+            start,
+            lines,
+            end,
+            cwd,
+            last,
+        })
     }
 }
 
@@ -143,11 +131,13 @@ impl<'s, 'o> ReplayPrinter<'s, 'o> {
         let main = &self.conversations[0];
         let id = header.session_id.as_deref().unwrap_or("without an id");
         let lines = main.index.line_count();
+        let chapters = main.chapters_in_words();
         let session = format!(
-            "session {} · {} entries of {} lines · {}",
+            "session {} · {} entries of {} lines{} · {}",
             self.printer.one_line(id),
             grouped(main.entries as u64),
             grouped(lines),
+            chapters.map_or(String::new(), |chapters| format!(" · {chapters}")),
             header.policy,
         );
         self.printer.dim(&session)?;
@@ -196,43 +186,13 @@ impl<'s, 'o> ReplayPrinter<'s, 'o> {
         }
     }
 
-    /// Prints the parts of a conversation in order. Other threads print them into memory, each as if
-    /// it started a turn; if what was really printed before it changes one, it is printed again.
     fn parts(&mut self, conversation: &Conversation<'_>, parts: &Parts<'_>) -> Result<()> {
         let options = self.printer.options.clone();
-        let mut displays = parts.displays.clone();
-        let mut print = |replay: &mut Self, number| {
-            conversation.with_part((parts, number), &mut displays, |part| {
-                replay.list(part, 0, 0)
-            })
-        };
-        // The first page is read while the others are printed.
-        print(self, 0)?;
-        self.printer.page.flush()?;
-        let maker = || {
-            let (options, mut displays) = (&options, parts.displays.clone());
-            move |number| PrintedPart::print(conversation, (parts, number), &mut displays, options)
-        };
-        in_order(
-            1..parts.len(),
-            maker,
-            |number, printed: Option<PrintedPart>| {
-                if let (Some(printed), Some(first)) =
-                    (printed, parts.first(number, conversation.index))
-                {
-                    let printer = &mut self.printer;
-                    printer.begin(&first)?;
-                    if (&printer.printed, &printer.page.state())
-                        == (&printed.start.0, &printed.start.1)
-                    {
-                        (printer.printed, printer.cwd) = (printed.end.0, printed.cwd);
-                        self.last = printed.last;
-                        return Ok(printer.page.append(&printed.lines, printed.end.1)?);
-                    }
-                }
-                print(self, number)
-            },
-        )
+        conversation.print_parts(parts, self, |part, first, number| {
+            let before = parts.before(number, part.index);
+            let answered = before.take(MAX_BACK).find_map(answered);
+            PrintedPart::print(part, first, answered, &options)
+        })
     }
 
     fn list(&mut self, conversation: &Conversation<'_>, number: usize, depth: usize) -> Result<()> {
@@ -274,8 +234,10 @@ impl<'s, 'o> ReplayPrinter<'s, 'o> {
         }
         let is_kept = item.marks().contains(ItemMarks::KEPT);
         if is_kept && !self.last.is_kept {
-            self.printer
-                .marker("kept word for word from before the compaction")?;
+            self.printer.marker(match conversation.is_story() {
+                true => "kept word for word by the last compaction: the model still sees this",
+                false => "kept word for word from before the compaction",
+            })?;
         }
         self.last.is_kept = is_kept;
         self.wait(rendered.entry_ref.millis())?;
@@ -399,6 +361,32 @@ impl<'s, 'o> ReplayPrinter<'s, 'o> {
         (printer.printed, printer.cwd, printer.names) = (outer, cwd, names);
         self.last = last;
         Ok(())
+    }
+}
+
+impl PartPrinter for ReplayPrinter<'_, '_> {
+    type Made = PrintedPart;
+
+    fn print(&mut self, part: &Conversation<'_>) -> Result<()> {
+        self.list(part, 0, 0)
+    }
+
+    fn append(&mut self, first: &EntryRef<'_>, made: PrintedPart) -> Result<bool> {
+        let printer = &mut self.printer;
+        printer.begin(first)?;
+        // A part was printed as if nothing before it was kept.
+        let is_same = (&printer.printed, &printer.page.state()) == (&made.start.0, &made.start.1)
+            && !self.last.is_kept;
+        if is_same {
+            (printer.printed, printer.cwd) = (made.end.0, made.cwd);
+            self.last = made.last;
+            printer.page.append(&made.lines, made.end.1)?;
+        }
+        Ok(is_same)
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        Ok(self.printer.page.flush()?)
     }
 }
 

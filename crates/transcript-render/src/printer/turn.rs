@@ -69,16 +69,7 @@ impl TextPrinter<'_> {
             return Ok(());
         }
         self.end_turn()?;
-        let mut text = String::new();
-        let time = entry_ref.millis();
-        if let Some(time) = time.and_then(|at| clock(at, &self.options.zone)) {
-            let day = time.strftime("%Y-%m-%d").to_string();
-            if day != self.printed.day {
-                text.push_str(&format!("{day} "));
-                self.printed.day = day;
-            }
-            text.push_str(&time.strftime("%H:%M").to_string());
-        }
+        let mut text = self.time(entry_ref.millis());
         if let Some(later) = between(self.printed.answered, entry_ref.millis()) {
             text.push_str(&format!(" · {} later", precise(later)));
         }
@@ -89,6 +80,24 @@ impl TextPrinter<'_> {
             ..TurnStats::default()
         });
         Ok(())
+    }
+
+    /// Returns the local time, after the day if that is not the one that was printed last; empty if
+    /// it is not known.
+    pub(super) fn time(&mut self, millis: Option<i64>) -> String {
+        let Some(time) = millis.and_then(|at| clock(at, &self.options.zone)) else {
+            return String::new();
+        };
+        let (day, minute) = (
+            time.strftime("%Y-%m-%d").to_string(),
+            time.strftime("%H:%M"),
+        );
+        if day == self.printed.day {
+            return minute.to_string();
+        }
+        let text = format!("{day} {minute}");
+        self.printed.day = day;
+        text
     }
 
     /// Prints the duration and the tokens of a turn.

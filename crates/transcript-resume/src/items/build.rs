@@ -47,8 +47,6 @@ pub(super) struct Builder<'t, 'i> {
     /// Whether a message was split: from there on ids are derived.
     is_split: bool,
     ids: HashSet<ItemId>,
-    /// The boundary at the start of the path, if it preserved anything.
-    keeper: Option<EntryNo>,
 }
 
 impl<'t, 'i> Builder<'t, 'i> {
@@ -59,11 +57,6 @@ impl<'t, 'i> Builder<'t, 'i> {
     ) -> Self {
         let mut decisions = path.decisions.clone();
         decisions.sort_by_key(Decision::entry);
-        let keepers = decisions.iter().filter_map(|decision| match *decision {
-            Decision::Splice { boundary, kept, .. } if kept > 0 => Some(boundary),
-            _ => None,
-        });
-        let first = path.entries.first().map(|entry| entry.entry_no());
         Self {
             tree,
             tombstoned,
@@ -73,7 +66,6 @@ impl<'t, 'i> Builder<'t, 'i> {
             members: Vec::new(),
             after: HashMap::new(),
             compactions: Vec::new(),
-            keeper: keepers.into_iter().find(|keeper| Some(*keeper) == first),
             decisions,
             prompt: None,
             by_id: HashMap::new(),
@@ -152,7 +144,6 @@ impl<'t, 'i> Builder<'t, 'i> {
     /// The properties that all items of an entry have in common.
     fn marks(&self, entry: PathEntry, entry_ref: &EntryRef<'_>) -> ItemMarks {
         let flags = entry_ref.flags();
-        let number = entry.entry_no();
         let is_sidechain = || {
             let node = self.tree.node(entry.entry_no());
             node.is_some_and(|node| self.tree.is_sidechain(node))
@@ -177,10 +168,7 @@ impl<'t, 'i> Builder<'t, 'i> {
             (ItemMarks::SUMMARY, flags.contains(Flags::COMPACT_SUMMARY)),
             (ItemMarks::SIDECHAIN, is_sidechain()),
             (ItemMarks::TOMBSTONED, is_tombstoned()),
-            (
-                ItemMarks::KEPT,
-                self.keeper.is_some_and(|keeper| number < keeper),
-            ),
+            (ItemMarks::KEPT, entry.kept),
             (ItemMarks::SALVAGED, entry.via.contains(Via::SALVAGE)),
             (ItemMarks::SIBLING, entry.via.contains(Via::SIBLING)),
         ];
@@ -331,6 +319,7 @@ impl<'t, 'i> Builder<'t, 'i> {
         for decision in about(&self.decisions, number) {
             match *decision {
                 Decision::Cut { hidden, .. } => compaction.hidden = hidden,
+                Decision::Chapter { kept, .. } => compaction.kept = kept.unwrap_or_default(),
                 Decision::Splice { form, kept, .. } => {
                     (compaction.form, compaction.kept) = (Some(form), kept);
                 }

@@ -175,7 +175,7 @@ impl Window {
         }
         let number = |place: EntryNo| self.entries[place.get()].number;
         for entry in &mut path.entries {
-            *entry = PathEntry::new(number(entry.entry_no()), entry.via);
+            *entry = entry.renumbered(number(entry.entry_no()));
         }
         path.leaf = path.leaf.map(number);
         self.is_stale = false;

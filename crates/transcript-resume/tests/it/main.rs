@@ -21,6 +21,7 @@ mod request_forms;
 mod sent;
 mod state;
 mod stored;
+mod story;
 mod strict;
 mod superset;
 mod tail_first;

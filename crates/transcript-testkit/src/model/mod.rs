@@ -12,7 +12,9 @@ pub mod request;
 mod messages;
 mod reminders;
 mod repair;
+mod story;
 mod time;
 
 pub use path::{Path, PathEntry, vendor_path};
 pub use request::{Request, vendor_request};
+pub use story::story_lines;

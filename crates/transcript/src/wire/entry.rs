@@ -9,7 +9,7 @@ use transcript_format::kind::EntryKind;
 use transcript_format::object::Str;
 use transcript_format::scan::{Envelope, Flags, Text};
 use transcript_reader::{EntryRef, Index};
-use transcript_resume::Via;
+use transcript_resume::PathEntry;
 
 use super::text::{Json, around_value, text};
 use super::{Name, ReplayRecord};
@@ -42,6 +42,10 @@ pub struct EntryRecord<'a> {
     /// How it came onto the path: `parent`, `sibling`, `splice`, `bridge`, `salvage`. Of `tail` what
     /// the line alone shows: `salvage`, or `parent` if it names one.
     pub via: Vec<Name>,
+    /// Whether the model sees the entry when the conversation continues; absent in the output of
+    /// `tail`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub in_context: Option<bool>,
     /// The absolute path of the file; only in the output of `tail`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub path: Option<Cow<'a, str>>,
@@ -55,13 +59,13 @@ pub struct EntryRecord<'a> {
 }
 
 impl<'a> EntryRecord<'a> {
-    /// Returns the record of an entry with its body. With `raw_entry` it contains the whole entry.
+    /// Returns the record of an entry of a path with its body. With `raw_entry` it contains the whole entry.
     #[must_use]
     pub fn new(
         index: &Index,
         entry_ref: &EntryRef<'_>,
         body: &'a str,
-        via: Via,
+        entry: &PathEntry,
         raw_entry: bool,
     ) -> Self {
         let id_text = |id| index.id_text(id);
@@ -71,7 +75,8 @@ impl<'a> EntryRecord<'a> {
             len: entry_ref.byte_len(),
             uuid: entry_ref.uuid().map(id_text),
             parent_uuid: entry_ref.parent().map(id_text),
-            via: via.names().map(Name::Borrowed).collect(),
+            via: entry.via.names().map(Name::Borrowed).collect(),
+            in_context: Some(entry.in_context),
             ..Self::of_body(body, raw_entry)
         }
     }

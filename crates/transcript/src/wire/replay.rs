@@ -14,7 +14,7 @@ use super::{EntryRecord, Name, SCHEMA};
 use crate::History;
 
 records! {
-    /// A line of `replay --json`, in this order: `Session`, the entries of the path, each branch or
+    /// A line of `replay --json`, in this order: `Session`, the entries, each branch or
     /// subagent followed by its entries, `End`.
     pub enum ReplayRecord {
         /// The session.
@@ -49,6 +49,10 @@ pub struct ReplayHead {
     pub lines: u64,
     /// The number of objects on them that may count as entries.
     pub entries: u64,
+    /// The number of chapters: the parts of the conversation that compactions ended, and the one
+    /// since the last compaction. Absent with `--context`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub chapters: Option<u64>,
 }
 
 impl ReplayHead {
@@ -64,7 +68,15 @@ impl ReplayHead {
             leaf: path.leaf.and_then(|leaf| uuid(index, leaf)),
             lines: index.line_count(),
             entries: index.len() as u64,
+            chapters: None,
         }
+    }
+
+    /// Adds the number of chapters.
+    #[must_use]
+    pub fn with_chapters(mut self, chapters: usize) -> Self {
+        self.chapters = Some(chapters as u64);
+        self
     }
 }
 
