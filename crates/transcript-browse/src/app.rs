@@ -621,10 +621,9 @@ impl App {
             .file_stem()
             .map(|stem| stem.to_string_lossy().into_owned());
         let Some(id) = stem else { return };
-        let folder = self
-            .list
-            .with_path(&open.path)
-            .and_then(|session| session.cwd.clone());
+        let listed = self.list.with_path(&open.path);
+        let folder = listed.and_then(|session| session.cwd.clone());
+        let folder = folder.or_else(|| open.document.facts.cwd.clone());
         let shown = transcript_render::Escaping::Visible.one_line(folder.as_deref().unwrap_or("."));
         let question = format!("Leave, and run: cd {shown} && claude --resume {id}");
         let folder = folder.map(PathBuf::from);

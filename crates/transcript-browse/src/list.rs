@@ -7,6 +7,9 @@ use jiff::tz::TimeZone;
 use transcript_reader::SessionRow;
 use transcript_render::{Escaping, clock, count};
 
+/// Titles that start with so many equal bytes look the same in a narrow list.
+const ALIKE: usize = 20;
+
 /// A session of the list, escaped.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Session {
@@ -54,9 +57,12 @@ pub(crate) fn sessions(
         .iter()
         .map(|row| row.title.as_ref().or(row.first_prompt.as_ref()));
     let mut same: HashMap<&String, usize> = HashMap::new();
-    for title in titles.flatten() {
+    let mut titles: Vec<&String> = titles.flatten().collect();
+    for title in titles.iter().copied() {
         *same.entry(title).or_default() += 1;
     }
+    titles.sort_unstable();
+    titles.dedup();
     let mut order: HashMap<String, usize> = HashMap::new();
     let mut found: Vec<Session> = Vec::new();
     for row in rows.iter().filter(|row| row.has_file) {
@@ -67,9 +73,23 @@ pub(crate) fn sessions(
         let title = row.title.as_ref().or(row.first_prompt.as_ref());
         let is_same = title.is_some_and(|title| same.get(title).is_some_and(|same| *same > 1));
         let mut name = title.map_or("untitled".to_owned(), |title| line(title));
-        // What was asked last tells sessions with one title apart.
-        if let (true, Some(last)) = (is_same, &row.last_prompt) {
+        // What was asked last tells sessions with one title apart; of those that only start alike, where
+        // they differ.
+        let last = row
+            .last_prompt
+            .as_ref()
+            .filter(|last| is_same && Some(*last) != title);
+        if let Some(last) = last {
             name = format!("{} · {name}", line(last));
+        } else if let Some(title) = title {
+            let at = titles.partition_point(|other| *other < title);
+            let beside = [at.checked_sub(1), Some(at + 1)].into_iter().flatten();
+            let beside = beside.filter_map(|at| titles.get(at));
+            let alike = beside.map(|other| common(title, other)).max().unwrap_or(0);
+            if alike >= ALIKE {
+                let start = title[..alike].rfind(' ').map_or(0, |at| at + 1);
+                name = format!("…{} · {}", line(&title[start..]), line(title));
+            }
         }
         let branch = row.branch.as_deref().filter(|branch| *branch != "HEAD");
         let mut place = vec![project.clone()];
@@ -107,6 +127,15 @@ pub(crate) fn sessions(
     }
     found.sort_by_key(|session| order.get(&session.project).copied());
     found
+}
+
+/// Returns how many bytes two texts start with alike.
+fn common(one: &str, other: &str) -> usize {
+    let pairs = one.char_indices().zip(other.chars());
+    let mut differing = pairs.skip_while(|((_, one), other)| one == other);
+    differing
+        .next()
+        .map_or(one.len().min(other.len()), |((at, _), _)| at)
 }
 
 /// A time of today, else a day.

@@ -144,6 +144,8 @@ pub(crate) struct Facts {
     pub(crate) id: Option<String>,
     pub(crate) title: Option<String>,
     pub(crate) place: String,
+    /// Its working folder.
+    pub(crate) cwd: Option<String>,
     pub(crate) parts: usize,
     pub(crate) entries: usize,
     pub(crate) lines: u64,
@@ -368,10 +370,14 @@ impl<'s> Session<'s> {
         let header = header.map_err(|error| error.to_string())?;
         let place = [header.folder, header.branch, header.model, header.times];
         let place: Vec<String> = place.into_iter().flatten().collect();
+        // Without a home directory the folder is spelled out.
+        let plain = RenderOptions::new();
+        let plain = Header::read(self.source, None, self.tree, &self.path, &plain);
         Ok(Facts {
             id: header.session_id,
             title: header.title,
             place: place.join(" · "),
+            cwd: plain.map_err(said)?.folder,
             parts: self.parts.len(),
             entries: self.path.entries.len(),
             lines: self.index.line_count(),

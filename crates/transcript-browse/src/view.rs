@@ -216,7 +216,7 @@ fn help(theme: Theme, area: Rect, buffer: &mut Buffer) {
             }
         };
         let left = format!(" {keys:<9} ");
-        let middle = format!("{what:<22} ");
+        let middle = format!("{what:<23} ");
         let right = format!("{more_keys:<7} ");
         put(
             buffer,
