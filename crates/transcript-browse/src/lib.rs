@@ -14,6 +14,9 @@ mod list;
 mod runtime;
 mod search;
 mod session;
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test may panic")]
+mod tests;
 mod view;
 
 pub use runtime::{BrowseOptions, Left, browse};
