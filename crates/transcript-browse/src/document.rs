@@ -375,10 +375,10 @@ impl Document {
                         .find(|block| block.key.offset == key.offset)
                 });
                 let block = block.or(page.blocks.first());
-                let mut line = block.map_or(0, |block| block.lines.start);
+                let mut line = block.map_or(0, |block| landing(page, block));
                 if let (Some(block), Some(hit), Some(needle)) = (block, hit, &self.needle) {
                     let hits = lines_with(&page.lines[block.lines.clone()], needle);
-                    line += hits.get(hit).copied().unwrap_or(0);
+                    line = block.lines.start + hits.get(hit).copied().unwrap_or(0);
                 }
                 let row = if hit.is_some() { self.height / 3 } else { 0 };
                 (self.part, self.line, self.row) = (part, line, row);
@@ -418,19 +418,25 @@ impl Document {
             let wanted = |block: &&Block| is_wanted(block);
             let found = match (is_down, line) {
                 (true, Some(line)) => {
-                    let mut after = page.blocks.iter().filter(|block| block.lines.start > line);
+                    let mut after = page
+                        .blocks
+                        .iter()
+                        .filter(|block| landing(page, block) > line);
                     after.find(wanted)
                 }
                 (true, None) => page.blocks.iter().find(wanted),
                 (false, Some(line)) => {
-                    let mut before = page.blocks.iter().filter(|block| block.lines.start < line);
+                    let mut before = page
+                        .blocks
+                        .iter()
+                        .filter(|block| landing(page, block) < line);
                     before.rfind(wanted)
                 }
                 (false, None) => page.blocks.iter().rfind(wanted),
             };
             if let Some(found) = found {
                 (self.part, self.line, self.row) =
-                    (part, found.lines.start, MARGIN.min(self.height / 3));
+                    (part, landing(page, found), MARGIN.min(self.height / 3));
                 return Ok(());
             }
             let next = if is_down {
@@ -569,6 +575,13 @@ impl Document {
             false => (self.part * 100 + self.line * 100 / lines) / parts,
         }
     }
+}
+
+/// The first line of a block that is not empty.
+fn landing(page: &Page, block: &Block) -> usize {
+    let mut lines = block.lines.clone();
+    let first = lines.find(|line| !page.lines[*line].spans.is_empty());
+    first.unwrap_or(block.lines.start)
 }
 
 /// A row of the screen.

@@ -32,7 +32,9 @@ impl Screen {
     /// Opens a session of these lines on a screen of this size.
     fn new((columns, rows): (u16, u16), lines: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("1a94a3e0-0000-4000-8000-000000000001.jsonl");
+        let path = folder
+            .path()
+            .join("1a94a3e0-0000-4000-8000-000000000001.jsonl");
         std::fs::write(&path, lines).unwrap();
         let (app, effects) = App::new((columns, rows), Some(&path));
         let mut screen = Self {
@@ -55,7 +57,8 @@ impl Screen {
                     let sender = self.answers.0.clone();
                     let reply = move |answer| drop(sender.send((number, answer)));
                     let options = RenderOptions::new();
-                    let thread = session::open(&path, &options, false, Duration::ZERO, Arc::new(reply));
+                    let thread =
+                        session::open(&path, &options, false, Duration::ZERO, Arc::new(reply));
                     self.threads.insert(number, thread);
                 }
                 Effect::Ask(number, request) => {
@@ -76,7 +79,9 @@ impl Screen {
     /// Waits for answers until everything is on the screen.
     fn settle(&mut self) {
         let is_whole = |app: &App| {
-            app.open.as_ref().is_none_or(|open| open.document.facts.is_whole || open.error.is_some())
+            app.open
+                .as_ref()
+                .is_none_or(|open| open.document.facts.is_whole || open.error.is_some())
         };
         while !self.app.is_settled() || !is_whole(&self.app) {
             let answer = self.answers.1.recv_timeout(Duration::from_secs(60));
@@ -101,7 +106,11 @@ impl Screen {
 
     /// Waits for one more answer: of a request that lays out nothing.
     fn answer(&mut self) {
-        let (number, answer) = self.answers.1.recv_timeout(Duration::from_secs(60)).expect("an answer");
+        let (number, answer) = self
+            .answers
+            .1
+            .recv_timeout(Duration::from_secs(60))
+            .expect("an answer");
         self.event(Event::Answer(number, answer));
         self.settle();
     }
@@ -109,12 +118,16 @@ impl Screen {
     fn shown(&mut self) -> String {
         let app = &self.app;
         let theme = Theme { is_coloured: false };
-        let drawn = self.terminal.draw(|frame| draw(app, theme, frame.area(), frame.buffer_mut()));
+        let drawn = self
+            .terminal
+            .draw(|frame| draw(app, theme, frame.area(), frame.buffer_mut()));
         drawn.unwrap();
         let buffer = self.terminal.backend().buffer();
         let mut text = String::new();
         for y in 0..buffer.area.height {
-            let row: String = (0..buffer.area.width).map(|x| buffer[(x, y)].symbol()).collect();
+            let row: String = (0..buffer.area.width)
+                .map(|x| buffer[(x, y)].symbol())
+                .collect();
             writeln!(text, "{}", row.trim_end()).unwrap();
         }
         text
@@ -125,7 +138,11 @@ impl Screen {
         let open = self.app.open.as_ref().unwrap();
         let rows = open.document.rows();
         let mut lines = rows.iter().filter_map(|row| match row {
-            Row::Line { line, is_cursor: true, .. } => Some(line.text()),
+            Row::Line {
+                line,
+                is_cursor: true,
+                ..
+            } => Some(line.text()),
             _ => None,
         });
         let line = lines.next().unwrap_or_default();
@@ -157,10 +174,25 @@ fn turns(turns: usize, lines: usize) -> String {
     };
     for turn in 0..turns {
         add("user", &format!("\"prompt {turn}\""));
-        let body: String = (0..lines).map(|line| format!("turn {turn} line {line}\\n\\n")).collect();
-        add("assistant", &format!(r#"[{{"type":"text","text":"{body}"}}]"#));
-        add("assistant", &format!(r#"[{{"type":"tool_use","id":"t{turn}","name":"Bash","input":{{"command":"echo {turn}"}}}}]"#));
-        add("user", &format!(r#"[{{"type":"tool_result","tool_use_id":"t{turn}","content":"one\ntwo\nresult {turn}"}}]"#));
+        let body: String = (0..lines)
+            .map(|line| format!("turn {turn} line {line}\\n\\n"))
+            .collect();
+        add(
+            "assistant",
+            &format!(r#"[{{"type":"text","text":"{body}"}}]"#),
+        );
+        add(
+            "assistant",
+            &format!(
+                r#"[{{"type":"tool_use","id":"t{turn}","name":"Bash","input":{{"command":"echo {turn}"}}}}]"#
+            ),
+        );
+        add(
+            "user",
+            &format!(
+                r#"[{{"type":"tool_result","tool_use_id":"t{turn}","content":"one\ntwo\nresult {turn}"}}]"#
+            ),
+        );
     }
     text
 }
@@ -182,7 +214,12 @@ fn list_and_conversation_are_side_by_side_on_a_wide_screen() {
         std::fs::write(path, turns).unwrap();
     }
     let rows = store.list().unwrap().rows;
-    let rows = sessions(&rows, &jiff::tz::TimeZone::UTC, 1_772_600_000_000, str::to_owned);
+    let rows = sessions(
+        &rows,
+        &jiff::tz::TimeZone::UTC,
+        1_772_600_000_000,
+        str::to_owned,
+    );
     screen.event(Event::Sessions(rows));
     screen.key(KeyCode::Tab);
     insta::assert_snapshot!(screen.shown());
@@ -209,10 +246,21 @@ fn lines_are_walked_through_once_and_in_order() {
     let width = screen.app.open.as_ref().unwrap().document.width();
     for part in 0..parts {
         let number = screen.app.open.as_ref().unwrap().number;
-        let layout = Layout { width, ..Layout::default() };
-        screen.threads[&number].send(Request::Lay { part, layout }).unwrap();
-        let (_, answer) = screen.answers.1.recv_timeout(Duration::from_secs(60)).unwrap();
-        let Answer::Laid { page, .. } = answer else { panic!("{answer:?}") };
+        let layout = Layout {
+            width,
+            ..Layout::default()
+        };
+        screen.threads[&number]
+            .send(Request::Lay { part, layout })
+            .unwrap();
+        let (_, answer) = screen
+            .answers
+            .1
+            .recv_timeout(Duration::from_secs(60))
+            .unwrap();
+        let Answer::Laid { page, .. } = answer else {
+            panic!("{answer:?}")
+        };
         laid.extend(page.lines.iter().map(|line| line.text()));
     }
     screen.keys("g");
@@ -292,7 +340,11 @@ fn a_file_that_grows_or_is_replaced_is_shown_as_it_is() {
     write(&mut screen, &turns(1, 1));
     assert!(screen.shown().contains("prompt 0"));
     write(&mut screen, "");
-    assert!(screen.shown().contains("no conversation"), "{}", screen.shown());
+    assert!(
+        screen.shown().contains("no conversation"),
+        "{}",
+        screen.shown()
+    );
 }
 
 #[test]
@@ -302,7 +354,11 @@ fn damaged_and_hostile_files_are_shown_without_a_control_character() {
     for folder in ["sessions", "hostile", "pains"] {
         for file in std::fs::read_dir(fixtures.join(folder)).unwrap() {
             let path = file.unwrap().path();
-            files.extend(path.extension().is_some_and(|kind| kind == "jsonl").then_some(path));
+            files.extend(
+                path.extension()
+                    .is_some_and(|kind| kind == "jsonl")
+                    .then_some(path),
+            );
         }
     }
     assert!(files.len() > 20, "{files:?}");
@@ -313,7 +369,10 @@ fn damaged_and_hostile_files_are_shown_without_a_control_character() {
             for key in "gct G[]{}".chars() {
                 screen.key(KeyCode::Char(key));
                 let shown = screen.shown();
-                assert!(!shown.contains(|c: char| c.is_control() && c != '\n'), "{path:?}\n{shown}");
+                assert!(
+                    !shown.contains(|c: char| c.is_control() && c != '\n'),
+                    "{path:?}\n{shown}"
+                );
                 assert!(!shown.contains('\u{202e}'), "{path:?}\n{shown}");
             }
         }

@@ -303,6 +303,8 @@ fn the_list_shows_projects_and_sessions_and_the_selected_one() {
         return;
     };
     walk.browse("browse", "2 sessions");
+    walk.see("with a word30 in it");
+    walk.keys(&["Down"]);
     let screen = walk.see("384,400 km");
     assert!(
         screen.contains("/home/moon 1") && screen.contains("About leap years"),
@@ -385,7 +387,7 @@ fn the_outline_has_all_prompts_and_goes_to_one() {
     walk.see("1 of 31 prompts");
     walk.keys(&["Enter"]);
     let screen = walk.see("question number 17");
-    assert!(!screen.contains("prompts ·"), "{screen}");
+    assert!(!screen.contains("of 31 prompts"), "{screen}");
 }
 
 #[test]
@@ -481,7 +483,7 @@ fn a_block_and_the_code_in_it_are_copied() {
     assert_eq!(fs::read_to_string(file).unwrap(), "print(2000 % 400)\n");
     fs::remove_file(file).unwrap();
     walk.keys(&["G", "y"]);
-    let screen = walk.see("copied 40 bytes");
+    let screen = walk.see("copied 37 bytes");
     assert_eq!(
         stdout(&walk.tmux(&["show-buffer"])),
         "answer number 30\n\nwith a word30 in it"
