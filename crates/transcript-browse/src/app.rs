@@ -459,7 +459,7 @@ impl App {
                     lines,
                     text,
                     top: 0,
-                })
+                });
             }
             Answer::Forked(Ok(id)) => {
                 self.message = Some(format!("forked into {id}"));

@@ -360,8 +360,8 @@ impl Document {
                 let line = page.lines.len().saturating_sub(1);
                 (self.part, self.line, self.row) = (last, line, self.height - 1);
             }
-            Motion::Block(is_down) => self.to_block(is_down, |_| true)?,
-            Motion::Prompt(is_down) => self.to_block(is_down, |block| block.is_prompt)?,
+            Motion::Block(is_down) => self.go_to_block(is_down, |_| true)?,
+            Motion::Prompt(is_down) => self.go_to_block(is_down, |block| block.is_prompt)?,
             Motion::To(part, key, hit) => {
                 let laid = self
                     .pages
@@ -411,7 +411,11 @@ impl Document {
         Ok(lines - over)
     }
 
-    fn to_block(&mut self, is_down: bool, is_wanted: impl Fn(&Block) -> bool) -> Result<(), usize> {
+    fn go_to_block(
+        &mut self,
+        is_down: bool,
+        is_wanted: impl Fn(&Block) -> bool,
+    ) -> Result<(), usize> {
         let (mut part, mut line) = (self.part, Some(self.line));
         loop {
             let page = self.page(part).ok_or(part)?;
@@ -543,13 +547,13 @@ impl Document {
         }
         let mut at = self.next(cursor);
         let mut last = cursor;
-        for place in self.row + 1..self.height {
+        for shown in rows.iter_mut().skip(self.row + 1) {
             let Some(here) = at else {
                 let is_end = (last.0..self.facts.parts).all(|part| self.page(part).is_some());
-                rows[place] = if is_end { Row::Empty } else { Row::Missing };
+                *shown = if is_end { Row::Empty } else { Row::Missing };
                 continue;
             };
-            rows[place] = row(here);
+            *shown = row(here);
             (last, at) = (here, self.next(here));
         }
         rows

@@ -260,13 +260,13 @@ impl Runtime<'_> {
         if let Some((_, stopper)) = self.follower.take() {
             stopper.stop();
         }
-        let mut follower = Follower::new(path, &FollowOptions::new().start(StartAt::End));
+        let follower = Follower::new(path, &FollowOptions::new().start(StartAt::End));
         self.follower = Some((path.to_owned(), follower.stopper()));
         let (sender, path) = (self.sender.clone(), path.to_owned());
         thread::spawn(move || {
             // The first event is that the file was opened.
             let mut is_first = true;
-            while let Some(event) = follower.next() {
+            for event in follower {
                 let is_open = std::mem::take(&mut is_first);
                 let grew = Happened::App(Event::Grew(path.clone()));
                 if event.is_ok() && !is_open && sender.send(grew).is_err() {

@@ -131,7 +131,7 @@ pub(crate) struct Search {
     pub(crate) id: u64,
     pub(crate) needle: Needle,
     pub(crate) part: usize,
-    /// The block to start at, and the number of its hit to go on from.
+    /// The block to start at, and the number of its hit after which it continues.
     pub(crate) key: Key,
     pub(crate) hit: Option<usize>,
     pub(crate) is_backward: bool,
@@ -257,7 +257,7 @@ fn serve(
         true => Tree::new(history.index(), Policy::Recover),
         false => history.tree(Policy::Recover),
     };
-    let path_of = story(&tree);
+    let path_of = shown_path(&tree);
     let session = Session::new(&history, &tree, path_of, options, base, !is_end);
     let facts = session.facts(started)?;
     reply(Answer::Ready(Box::new(facts)));
@@ -266,7 +266,7 @@ fn serve(
 }
 
 /// Returns the entries to be shown, oldest first.
-fn story(tree: &Tree<'_>) -> ConversationPath {
+fn shown_path(tree: &Tree<'_>) -> ConversationPath {
     tree.path()
 }
 
