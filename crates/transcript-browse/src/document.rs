@@ -38,6 +38,16 @@ struct Laid {
     used: u64,
 }
 
+/// Where the cursor is, for the next layout.
+#[derive(Clone, Debug, Default)]
+struct Anchor {
+    key: Key,
+    /// The line in its block, and how many that has.
+    line: usize,
+    lines: usize,
+    text: String,
+}
+
 /// A conversation with the part of it that is on the screen.
 pub(crate) struct Document {
     pub(crate) facts: Facts,
@@ -56,8 +66,7 @@ pub(crate) struct Document {
     row: usize,
     height: usize,
     motions: VecDeque<Motion>,
-    /// The block of the cursor, and the line in it, for the next layout.
-    anchor: Option<(Key, usize)>,
+    anchor: Option<Anchor>,
     /// Whether the cursor is on the last line, and stays there.
     is_at_end: bool,
     clock: u64,
@@ -130,7 +139,10 @@ impl Document {
         if detail == Detail::Folded {
             self.row = self.row.saturating_sub(above);
             self.line = start;
-            self.anchor = Some((key, 0));
+            self.anchor = Some(Anchor {
+                key,
+                ..Anchor::default()
+            });
         }
         self.is_at_end = false;
         self.folds.changed.insert(key, detail);
@@ -145,9 +157,9 @@ impl Document {
 
     /// Returns what to ask the thread of a newer state of the session for.
     pub(crate) fn locate(&self) -> Request {
-        let offset = self.anchor.filter(|_| !self.is_at_end);
+        let anchor = self.anchor.as_ref().filter(|_| !self.is_at_end);
         Request::Locate {
-            offset: offset.map(|(key, _)| key.offset),
+            offset: anchor.map(|anchor| anchor.key.offset),
             layout: self.layout.clone(),
         }
     }
@@ -227,14 +239,19 @@ impl Document {
             return;
         };
         let last = page.lines.len().saturating_sub(1);
-        let found = self.anchor.and_then(|(key, line)| {
-            let block = page.blocks.iter().find(|block| block.key == key);
-            let block = block.or_else(|| {
-                page.blocks
-                    .iter()
-                    .rfind(|block| block.key.offset == key.offset)
-            });
-            block.map(|block| block.lines.start + line.min(block.lines.len() - 1))
+        let found = self.anchor.as_ref().and_then(|anchor| {
+            let key = anchor.key;
+            let same = |block: &&Block| block.key == key;
+            let near = |block: &&Block| block.key.offset == key.offset;
+            let block = page.blocks.iter().find(same);
+            let block = block.or_else(|| page.blocks.iter().rfind(near))?;
+            // The line with the same text, else one as far down.
+            let about = anchor.line * block.lines.len() / anchor.lines.max(1);
+            let about = block.lines.start + about.min(block.lines.len() - 1);
+            let mut lines: Vec<usize> = block.lines.clone().collect();
+            lines.sort_by_key(|line| line.abs_diff(about));
+            let is_same = |line: &usize| page.lines[*line].text().trim() == anchor.text;
+            Some(lines.into_iter().find(is_same).unwrap_or(about))
         });
         self.line = match found {
             _ if self.is_at_end => last,
@@ -274,10 +291,7 @@ impl Document {
                 Ok(()) => {
                     self.motions.pop_front();
                     self.is_at_end = self.is_last(self.part, self.line);
-                    let at = self
-                        .block()
-                        .map(|block| (block.key, self.line.saturating_sub(block.lines.start)));
-                    self.anchor = at.or(self.anchor);
+                    self.set_anchor();
                 }
                 Err(part) => {
                     wanted.push(part);
@@ -286,10 +300,7 @@ impl Document {
             }
         }
         if self.anchor.is_none() || self.is_at_end {
-            let at = self
-                .block()
-                .map(|block| (block.key, self.line.saturating_sub(block.lines.start)));
-            self.anchor = at.or(self.anchor);
+            self.set_anchor();
         }
         self.normalize();
         wanted.push(self.part);
@@ -323,6 +334,19 @@ impl Document {
             }
         }
         requests
+    }
+
+    fn set_anchor(&mut self) {
+        let Some(block) = self.block() else { return };
+        let text = self
+            .page(self.part)
+            .and_then(|page| page.lines.get(self.line));
+        self.anchor = Some(Anchor {
+            key: block.key,
+            line: self.line.saturating_sub(block.lines.start),
+            lines: block.lines.len(),
+            text: text.map_or(String::new(), |line| line.text().trim().to_owned()),
+        });
     }
 
     /// Returns whether all of the screen is laid out as it was asked for.

@@ -112,7 +112,7 @@ mod tests {
         let found = |text| lines_with(&lines, &Needle::new(text).unwrap());
         assert_eq!(found("year has"), [0]);
         assert_eq!(found("leap  day"), [1]);
-        assert_eq!(found("a"), [1, 1, 2]);
+        assert_eq!(found("a"), [0, 1, 1, 1, 2]);
         assert_eq!(found("LEAP"), [1]);
         assert_eq!(found("Leap"), [0_usize; 0]);
         assert_eq!(Needle::new("  "), None);
