@@ -195,7 +195,6 @@ impl Document {
         for (part, page) in pages {
             self.add(part, version, page);
         }
-        self.settle();
     }
 
     pub(crate) fn add(&mut self, part: usize, version: u64, page: Page) {
@@ -541,8 +540,12 @@ impl Document {
         let block = self.block().map(|block| block.key);
         let cursor = (self.part, self.line);
         let row = |at: (usize, usize)| {
-            let Some(line) = self.page(at.0).and_then(|page| page.lines.get(at.1)) else {
+            let Some(page) = self.page(at.0) else {
                 return Row::Missing;
+            };
+            // A page of which everything is hidden has no lines.
+            let Some(line) = page.lines.get(at.1) else {
+                return Row::Empty;
             };
             let blocks = self.page(at.0).map_or(&[][..], |page| &page.blocks);
             let of_line = blocks.iter().rfind(|block| block.lines.start <= at.1);

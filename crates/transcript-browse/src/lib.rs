@@ -15,7 +15,6 @@ mod runtime;
 mod search;
 mod session;
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a test may panic")]
 mod tests;
 mod view;
 

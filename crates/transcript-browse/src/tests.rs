@@ -18,11 +18,14 @@ use crate::list::sessions;
 use crate::session::{self, Answer, Layout, Request};
 use crate::view::{Theme, draw};
 
+/// An answer, with the number of its thread.
+type Numbered = (u64, Answer);
+
 struct Screen {
     app: App,
     terminal: Terminal<TestBackend>,
     threads: HashMap<u64, Sender<Request>>,
-    answers: (Sender<(u64, Answer)>, Receiver<(u64, Answer)>),
+    answers: (Sender<Numbered>, Receiver<Numbered>),
     /// What the view asked for of others than the thread of a session.
     asked: Vec<Effect>,
     folder: tempfile::TempDir,
