@@ -81,6 +81,9 @@ pub(crate) fn sessions(
             .filter(|last| is_same && Some(*last) != title);
         if let Some(last) = last {
             name = format!("{} · {name}", line(last));
+        } else if is_same {
+            let id: String = row.session_id.chars().take(8).collect();
+            name = format!("{} · {name}", line(&id));
         } else if let Some(title) = title {
             let at = titles.partition_point(|other| *other < title);
             let beside = [at.checked_sub(1), Some(at + 1)].into_iter().flatten();
